@@ -14,7 +14,8 @@ impl Counts {
     pub(crate) const ONE_FAILED: Self = Self { passed: 0, failed: 1, skipped: 0 };
     pub(crate) const ONE_SKIPPED: Self = Self { passed: 0, failed: 0, skipped: 1 };
 
-    /// `Summary [   0.123s] 12 tests run: 11 passed (1 slow), 1 timed out, 3 skipped`, as nextest ends.
+    /// `Summary [   0.123s] 12 tests run: 11 passed (1 slow), 1 timed out, 3 skipped`, as nextest
+    /// ends.
     pub(crate) fn of_nextest(line: &str) -> Option<Self> {
         let line = line.trim_start();
         if !line.starts_with("Summary [") {
@@ -24,7 +25,8 @@ impl Counts {
         Some(Self::sum(without_parentheses(outcomes).split(',')))
     }
 
-    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...`, as libtest ends.
+    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...`, as
+    /// libtest ends.
     pub(crate) fn of_libtest(line: &str) -> Option<Self> {
         let (_, outcomes) = line.strip_prefix("test result: ")?.split_once(". ")?;
         Some(Self::sum(outcomes.split(';').take(3)))

@@ -24,8 +24,8 @@ enum Installer {
 
 /// Installs what is missing. Without anything missing this only looks at the path.
 ///
-/// What cannot be installed is counted: as skipped on a developer's machine, where the tests that need it
-/// will say so themselves, and as failed under `CI=true`, where nothing may be left out.
+/// What cannot be installed is counted: as skipped on a developer's machine, where the tests that
+/// need it will say so themselves, and as failed under `CI=true`, where nothing may be left out.
 pub(crate) fn install() -> Result<Counts, Failure> {
     let needs = parse(LIST).map_err(Failure::Failed)?;
     let missing: Vec<&Need> = needs.iter().filter(|need| !is_there(&need.program)).collect();
@@ -85,7 +85,8 @@ impl Installer {
     }
 }
 
-/// Whether a program is on the path, or a library can be loaded: `python:NAME`, or `node:NAME` among npm's global ones.
+/// Whether a program is on the path, or a library can be loaded: `python:NAME`, or `node:NAME`
+/// among npm's global ones.
 fn is_there(program: &str) -> bool {
     let mut loads = match program.split_once(':') {
         None => return is_installed(program),

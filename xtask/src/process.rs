@@ -19,7 +19,8 @@ pub(crate) enum Echo {
     Off,
 }
 
-/// The workspace. Cargo names the manifest at run time; what was compiled in is for a binary started without it.
+/// The workspace. Cargo names the manifest at run time; what was compiled in is for a binary
+/// started without it.
 pub(crate) fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
@@ -39,7 +40,8 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Whether `program` can be found; asked of the path rather than by running it, since not all have `--version`.
+/// Whether `program` can be found; asked of the path rather than by running it, since not all have
+/// `--version`.
 pub(crate) fn is_installed(program: &str) -> bool {
     let Some(path) = std::env::var_os("PATH") else { return false };
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())

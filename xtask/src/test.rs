@@ -34,8 +34,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Runs one part under a heading, with how long it took. One that cannot even start counts as a failure, so that
-/// the others still run and the counts still come last.
+/// Runs one part under a heading, with how long it took. One that cannot even start counts as a
+/// failure, so that the others still run and the counts still come last.
 #[expect(
     clippy::disallowed_methods,
     reason = "a chore may look at the clock to say how long it took"
@@ -68,7 +68,8 @@ fn doctests() -> Result<Counts, Failure> {
     counted(&mut command, Counts::of_libtest)
 }
 
-/// Compiles the store with loom's locks and atomics instead of the system's, and runs only the models.
+/// Compiles the store with loom's locks and atomics instead of the system's, and runs only the
+/// models.
 fn loom() -> Result<Counts, Failure> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = process::cargo();
@@ -85,8 +86,9 @@ fn loom() -> Result<Counts, Failure> {
     counted(&mut command, Counts::of_libtest)
 }
 
-/// Runs one runner. One that fails without naming a failed test (it did not compile) counts as one failure,
-/// and so does one that succeeds without counting anything (its output is no longer understood).
+/// Runs one runner. One that fails without naming a failed test (it did not compile) counts as one
+/// failure, and so does one that succeeds without counting anything (its output is no longer
+/// understood).
 fn counted(command: &mut Command, parse: fn(&str) -> Option<Counts>) -> Result<Counts, Failure> {
     let finished = process::run(command, Echo::On)?;
     Ok(judge(finished.status.success(), Counts::total(&finished.lines, parse)))

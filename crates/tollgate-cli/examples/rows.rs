@@ -1,10 +1,12 @@
-//! Rows to measure `tollgate simulate` with: ten thousand users, a thousand requests a second, the same each time.
+//! Rows to measure `tollgate simulate` with: ten thousand users, a thousand requests a second, the
+//! same each time.
 //!
 //! ```sh
 //! cargo run --release -p tollgate-cli --example rows 5000000 > rows.jsonl
 //! cargo build --release
-//! time target/release/tollgate simulate --config crates/tollgate-cli/examples/one-limit.yaml --requests rows.jsonl > /dev/null
-//! time target/release/tollgate simulate --config crates/tollgate-cli/examples/three-limits.yaml --requests rows.jsonl > /dev/null
+//! cd crates/tollgate-cli/examples; PATH=$PWD/../../../target/release:$PATH
+//! time tollgate simulate --config one-limit.yaml --requests ../../../rows.jsonl > /dev/null
+//! time tollgate simulate --config three-limits.yaml --requests ../../../rows.jsonl > /dev/null
 //! ```
 
 use std::io::{self, BufWriter, Write};

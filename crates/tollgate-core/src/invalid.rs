@@ -10,11 +10,13 @@ pub enum InvalidParams {
     CountTooLarge,
     /// A period shorter than a millisecond or longer than 366 days.
     PeriodOutOfRange,
-    /// A burst of zero: a bucket that holds nothing admits nothing; a rate of `0/...` says so better.
+    /// A burst of zero: a bucket that holds nothing admits nothing; a rate of `0/...` says so
+    /// better.
     ZeroBurst,
     /// `(burst + queue) x period / count` above 100 years.
     HorizonTooFar,
-    /// A penalty with `after` or `block` zero, a factor below 1 or above 1,000, or `max` below `block`.
+    /// A penalty with `after` or `block` zero, a factor below 1 or above 1,000, or `max` below
+    /// `block`.
     PenaltyOutOfRange,
     /// A time to live of zero, or longer than 366 days.
     TtlOutOfRange,

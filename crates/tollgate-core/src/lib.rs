@@ -1,8 +1,8 @@
 //! The pure heart of Tollgate: rate-limit algorithms, penalties and the `RateLimit` header fields.
 //!
 //! Nothing here reads a clock, does I/O or allocates on a decision. Time is an argument, in integer
-//! microseconds since the Unix epoch; every quantity is an integer or an exact fraction, so the same
-//! decision can be made again in another language (each algorithm has a Lua mirror beside it).
+//! microseconds since the Unix epoch; every quantity is an integer or an exact fraction, so the
+//! same decision can be made again in another language (each algorithm has a Lua mirror beside it).
 //!
 //! ```
 //! use tollgate_core::{Algorithm, Intent, Rate, algorithm::Gcra};
@@ -43,6 +43,6 @@ pub use outcome::{Intent, Outcome, Receipt};
 pub use penalty::Penalty;
 pub use rate::Rate;
 
-/// The last instant there is, and the value at which counters saturate: 2^53 - 1, the largest integer
-/// that a Lua number holds exactly. As microseconds since the epoch it is the year 2255.
+/// The last instant there is, and the value at which counters saturate: 2^53 - 1, the largest
+/// integer that a Lua number holds exactly. As microseconds since the epoch it is the year 2255.
 pub const MAX_US: u64 = (1 << 53) - 1;

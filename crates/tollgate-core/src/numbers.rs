@@ -7,7 +7,8 @@ use crate::algorithm::{
 };
 use crate::{Intent, Outcome, Receipt};
 
-/// The effective numbers of a limit for one request: its algorithm with rate, burst, queue or slots.
+/// The effective numbers of a limit for one request: its algorithm with rate, burst, queue or
+/// slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is named as its type, which says it all")]
@@ -22,7 +23,8 @@ pub enum LimitParams {
     CalendarWindow(CalendarWindow),
 }
 
-/// What is kept for one key under [`LimitParams`]. State of another algorithm reads as that of a new key.
+/// What is kept for one key under [`LimitParams`]. State of another algorithm reads as that of a
+/// new key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant names the algorithms that use it")]

@@ -17,7 +17,8 @@ pub struct Outcome {
     pub admitted: bool,
     /// The capacity to show: the window's count, the burst, burst plus queue, or the slots.
     pub limit: u64,
-    /// Unit requests that would pass at this instant: after an admission, or now on a refusal or peek.
+    /// Unit requests that would pass at this instant: after an admission, or now on a refusal or
+    /// peek.
     pub remaining: u64,
     /// Zero when admitted; `None` when no wait can help.
     pub retry_after_us: Option<u64>,
@@ -25,12 +26,14 @@ pub struct Outcome {
     pub reset_after_us: u64,
     /// How long an admitted request is to be held back; zero unless the limit shapes.
     pub delay_us: u64,
-    /// Until more than `remaining` units are available; `None` when full, or when only a release helps.
+    /// Until more than `remaining` units are available; `None` when full, or when only a release
+    /// helps.
     pub more_after_us: Option<u64>,
 }
 
 impl Outcome {
-    /// For a limit that could not be asked and lets requests pass meanwhile. Nothing is known but its capacity.
+    /// For a limit that could not be asked and lets requests pass meanwhile. Nothing is known but
+    /// its capacity.
     pub const fn admitting(limit: u64) -> Self {
         Self {
             admitted: true,
@@ -43,7 +46,8 @@ impl Outcome {
         }
     }
 
-    /// For a limit that could not be asked and refuses meanwhile; it may be asked again in `retry_after_us`.
+    /// For a limit that could not be asked and refuses meanwhile; it may be asked again in
+    /// `retry_after_us`.
     pub const fn refusing(limit: u64, retry_after_us: u64) -> Self {
         Self {
             admitted: false,
@@ -85,7 +89,8 @@ impl Outcome {
 pub struct Receipt {
     /// Units charged.
     pub cost: u64,
-    /// The instant at which the charge was counted: the caller's, or the state's own where that is later.
+    /// The instant at which the charge was counted: the caller's, or the state's own where that is
+    /// later.
     pub at_us: u64,
     /// What the charge left behind: a slot's expiry, or the whole microseconds of the bucket's TAT.
     pub mark_us: u64,

@@ -6,8 +6,8 @@ use crate::algorithm::{
 use crate::{Algorithm, InvalidParams, LimitParams, Rate};
 
 impl LimitParams {
-    /// What each of `nodes` may admit so that together they stay within these numbers: every count divided and rounded down.
-    /// A share of nothing refuses everything.
+    /// What each of `nodes` may admit so that together they stay within these numbers: every count
+    /// divided and rounded down. A share of nothing refuses everything.
     pub fn share(&self, nodes: u32) -> Self {
         let nodes = u64::from(nodes.max(1));
         let nothing = Self::FixedWindow(FixedWindow::new(Rate::NOTHING));

@@ -55,8 +55,8 @@ pub fn format_offset(us: u64) -> String {
     parts.join(" ")
 }
 
-/// The top of an axis of counts, no less than `max`, and the step between its marks: whole numbers that are easy to
-/// read and to halve.
+/// The top of an axis of counts, no less than `max`, and the step between its marks: whole numbers
+/// that are easy to read and to halve.
 pub fn count_ticks(max: u64) -> (u64, u64) {
     let mut unit: u64 = 1;
     loop {
@@ -82,7 +82,8 @@ pub fn format_grouped(count: u64) -> String {
     text
 }
 
-/// An instant in UTC, to the second: the civil date by counting days in 400-year cycles that start in March.
+/// An instant in UTC, to the second: the civil date by counting days in 400-year cycles that start
+/// in March.
 pub fn format_utc(us: u64) -> String {
     let seconds = us / 1_000_000;
     let days = seconds / 86_400 + 719_468;

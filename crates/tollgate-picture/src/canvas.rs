@@ -1,7 +1,8 @@
 //! Bars, lines and words, in tenths of a pixel so that every coordinate is a whole number.
 //!
-//! Blue and orange are told apart by everybody, on white and on black, and by their lightness alone; the picture
-//! brings its own background, in the reader's colour scheme, so that it stands on any page.
+//! Blue and orange are told apart by everybody, on white and on black, and by their lightness
+//! alone; the picture brings its own background, in the reader's colour scheme, so that it stands
+//! on any page.
 
 #[cfg(test)]
 mod tests;
@@ -16,8 +17,9 @@ text{fill:#24292f}.b{fill:#fff}.g{stroke:#d0d7de}.t{font-size:17px;font-weight:6
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.b{fill:#0d1117}.g{stroke:#30363d}.m{fill:#9198a1}.a{fill:#4aa8e0}\
 .l{stroke:#e6edf3}}";
 
-/// A picture being drawn. Classes are those of its style: `t` is a title, `n` a name, `m` muted, `e` and `c` end or are centred where they are
-/// put, `g` is a line of the grid, `a` and `r` are the colours of what is admitted and refused, `l` is dashed, `h` is shown when pointed at.
+/// A picture being drawn. Classes are those of its style: `t` is a title, `n` a name, `m` muted,
+/// `e` and `c` end or are centred where they are put, `g` is a line of the grid, `a` and `r` are
+/// the colours of what is admitted and refused, `l` is dashed, `h` is shown when pointed at.
 #[derive(Debug)]
 pub struct Canvas(String);
 

@@ -1,5 +1,6 @@
-//! How long a selection takes with 10 limits on distinct paths, and with 1,000; the second should take less than
-//! twice as long as the first: `cargo run --release -p tollgate-policy --example selection_scales [ROUNDS]`.
+//! How long a selection takes with 10 limits on distinct paths, and with 1,000; the second should
+//! take less than twice as long as the first: `cargo run --release -p tollgate-policy --example
+//! selection_scales [ROUNDS]`.
 
 use std::hint::black_box;
 use std::time::Instant;

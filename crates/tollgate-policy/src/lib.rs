@@ -1,11 +1,14 @@
-//! The policy: what `tollgate.yaml` says, checked, linted and compiled; and which charges a request leads to.
+//! The policy: what `tollgate.yaml` says, checked, linted and compiled; and which charges a request
+//! leads to.
 //!
 //! ```
-//! let compiled = tollgate_policy::compile(b"limits: [{name: per-user, key: [user], rate: 100/min}]");
+//! let file = b"limits: [{name: per-user, key: [user], rate: 100/min}]";
+//! let compiled = tollgate_policy::compile(file);
 //! assert_eq!(&*compiled.unwrap().limits[0].0.name, "per-user");
 //!
-//! let errors = tollgate_policy::compile(b"limits: [{name: a, rate: 5/min, algoritm: gcra}]").unwrap_err();
-//! assert_eq!(errors[0].message, "unknown field `algoritm`, did you mean `algorithm`?");
+//! let errors = tollgate_policy::compile(b"limits: [{name: a, rate: 5/min, algoritm:
+//! gcra}]").unwrap_err(); assert_eq!(errors[0].message, "unknown field `algoritm`, did you mean
+//! `algorithm`?");
 //! ```
 
 pub mod address;

@@ -9,7 +9,8 @@ use crate::state_id;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limit {
-    /// As shown: the entry's name, followed by `/` and the key's attributes joined with `+` for an entry with `keys`.
+    /// As shown: the entry's name, followed by `/` and the key's attributes joined with `+` for an
+    /// entry with `keys`.
     pub name: Box<str>,
     /// The attributes whose values make the key; none for one shared bucket.
     pub key: Box<[Box<str>]>,
@@ -38,8 +39,8 @@ pub struct Limit {
     pub consistency: Consistency,
     /// What is counted against it.
     pub counting: Counting,
-    /// Whether it is found by its place alone, with a key that comes with it, as limits of ratelimit files are. Then `key` only tells its
-    /// state apart from that of others.
+    /// Whether it is found by its place alone, with a key that comes with it, as limits of
+    /// ratelimit files are. Then `key` only tells its state apart from that of others.
     pub is_by_descriptor: bool,
     /// What the answer to a request changes afterwards.
     pub on_response: OnResponse,
@@ -53,7 +54,8 @@ pub enum Counting {
     Admitted,
     /// What was asked for, refused or not: `compat: envoy`.
     Requested,
-    /// What was used, in full, even where less was left and whoever refuses; a request passes as long as anything is left: `debt: true`.
+    /// What was used, in full, even where less was left and whoever refuses; a request passes as
+    /// long as anything is left: `debt: true`.
     Debt,
 }
 

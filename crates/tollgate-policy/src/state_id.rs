@@ -1,11 +1,12 @@
 //! Whose state it is: a number that stays the same as long as counts are to be kept.
 
-/// The identity of a limit's state: a hash of its name, key attributes, algorithm and period. The number N, burst,
-/// queue, tier, mode and cost are not part of it, so changing them keeps the counts. A limit without a period
-/// (`concurrency`) has period 0.
+/// The identity of a limit's state: a hash of its name, key attributes, algorithm and period. The
+/// number N, burst, queue, tier, mode and cost are not part of it, so changing them keeps the
+/// counts. A limit without a period (`concurrency`) has period 0.
 ///
-/// FNV-1a with 64 bits over the parts, each preceded by its length as eight little-endian bytes. Nothing an
-/// outsider chooses enters it, so it needs no key; it is written to Redis, so it never changes.
+/// FNV-1a with 64 bits over the parts, each preceded by its length as eight little-endian bytes.
+/// Nothing an outsider chooses enters it, so it needs no key; it is written to Redis, so it never
+/// changes.
 pub fn state_id(name: &str, key: &[Box<str>], algorithm: &str, period_us: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     let mut part = |bytes: &[u8]| {

@@ -3,7 +3,8 @@
 use crate::address::{self, ClientAddressResolver};
 use crate::settings::{AddressSource, AttributeSource, Settings, Template};
 
-/// Who a request over HTTP is from, and what its refusal says. The default trusts nobody and knows no identity.
+/// Who a request over HTTP is from, and what its refusal says. The default trusts nobody and knows
+/// no identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpPolicy {

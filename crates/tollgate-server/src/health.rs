@@ -36,7 +36,8 @@ impl Health {
         self.update(|state| state.serving = serving);
     }
 
-    /// Something is wrong that the node can live with, such as a bad file while the last good one is in force.
+    /// Something is wrong that the node can live with, such as a bad file while the last good one
+    /// is in force.
     pub fn degrade(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
         let detail = HealthProblem { text: text.into(), is_fatal: false };
         self.update(|state| drop(state.problems.insert(subject.into(), detail)));

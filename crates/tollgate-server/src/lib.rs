@@ -1,6 +1,6 @@
-//! Tollgate's front ends: each turns its wire into facts and a verdict into its wire, and nothing else.
-//! [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end; [`node`] is what they share;
-//! [`serve`] starts all of it.
+//! Tollgate's front ends: each turns its wire into facts and a verdict into its wire, and nothing
+//! else. [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end;
+//! [`node`] is what they share; [`serve`] starts all of it.
 
 pub mod audit;
 pub mod config;

@@ -1,7 +1,9 @@
-//! The log: text where a person reads it, a JSON object per line elsewhere, always to standard error.
+//! The log: text where a person reads it, a JSON object per line elsewhere, always to standard
+//! error.
 //!
-//! A line is for a change of state: started, reloaded, a store lost and found. What happens once per request belongs in a
-//! metric or a trace. A secret is never part of a line; the types that hold one do not print it.
+//! A line is for a change of state: started, reloaded, a store lost and found. What happens once
+//! per request belongs in a metric or a trace. A secret is never part of a line; the types that
+//! hold one do not print it.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -66,7 +68,8 @@ where
     }
 }
 
-/// What libraries have to say goes to whoever looks for something; otherwise a peer could fill the log through them.
+/// What libraries have to say goes to whoever looks for something; otherwise a peer could fill the
+/// log through them.
 fn targets(severity: LogLevel) -> Targets {
     let theirs = match severity.0 {
         Level::DEBUG | Level::TRACE => severity.0,

@@ -37,12 +37,13 @@ pub struct Node {
     tiers: TierCache,
     tokens: ArcSwapOption<Verifier>,
     settings: ArcSwap<RuntimeSettings>,
-    /// The names of limits whose keys overflowed, by what the store called them under earlier files.
+    /// The names of limits whose keys overflowed, by what the store called them under earlier
+    /// files.
     overflowed_names: Mutex<BTreeMap<u64, Box<str>>>,
 }
 
-/// How the process behaves, by the file in force. What a decision's answer depends on is part of the rules instead, which
-/// a request loads once.
+/// How the process behaves, by the file in force. What a decision's answer depends on is part of
+/// the rules instead, which a request loads once.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct RuntimeSettings {
@@ -79,7 +80,8 @@ impl RuntimeSettings {
 }
 
 impl Node {
-    /// A node by what `compiled` says, with `setup`, which is of the same file and has what other files add to it.
+    /// A node by what `compiled` says, with `setup`, which is of the same file and has what other
+    /// files add to it.
     ///
     /// # Errors
     ///
@@ -130,7 +132,8 @@ impl Node {
         self.tokens.store(tokens);
     }
 
-    /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and for those it does not know.
+    /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and
+    /// for those it does not know.
     pub fn tier(&self, facts: &Facts<'_>, now_us: u64) -> StoreReply<'_, Option<Arc<str>>, ()> {
         let storage = self.gate.store();
         if let Storage::Memory(_) = storage {
@@ -153,8 +156,8 @@ impl Node {
         })
     }
 
-    /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A limit has several states where
-    /// its tiers or earlier files gave it several periods.
+    /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A
+    /// limit has several states where its tiers or earlier files gave it several periods.
     pub fn overflowed(&self) -> Vec<(u64, Box<str>, u64)> {
         let rules = self.gate.rules();
         let policy = rules.policy();

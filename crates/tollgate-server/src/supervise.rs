@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How long work that broke off rests before it begins again, at first and at most: a panic that comes back at once is not
-/// to keep a core busy.
+/// How long work that broke off rests before it begins again, at first and at most: a panic that
+/// comes back at once is not to keep a core busy.
 const RESTART_DELAY_MIN: Duration = Duration::from_millis(100);
 const RESTART_DELAY_MAX: Duration = Duration::from_secs(1);
 
@@ -55,8 +55,9 @@ impl Supervisor {
         self.running.load(Relaxed)
     }
 
-    /// Works until that ends by itself rather than by a panic. `work` is told whether it broke off before, and then
-    /// finds out whether it is still wanted; what it keeps between two turns must make sense wherever it was left.
+    /// Works until that ends by itself rather than by a panic. `work` is told whether it broke off
+    /// before, and then finds out whether it is still wanted; what it keeps between two turns must
+    /// make sense wherever it was left.
     pub(crate) fn run(&self, mut work: impl FnMut(Attempt)) {
         let (mut delay, mut attempt) = (RESTART_DELAY_MIN, Attempt::First);
         // Why it panicked has been said by whoever hears of every panic.

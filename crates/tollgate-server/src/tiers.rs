@@ -10,7 +10,8 @@ use tollgate::StoreError;
 
 /// How long an answer is believed, that there is none included.
 const CACHE_TTL_US: u64 = 5_000_000;
-/// How long nobody asks again after a failure, about anyone: a store that is slow or gone costs one request its deadline, not all of them.
+/// How long nobody asks again after a failure, about anyone: a store that is slow or gone costs one
+/// request its deadline, not all of them.
 const RETRY_DELAY_US: u64 = 500_000;
 /// What a peer can make this grow to.
 const ENTRIES_MAX: usize = 65_536;
@@ -109,7 +110,8 @@ impl TierCache {
         let mut entries = self.lock();
         if entries.len() >= ENTRIES_MAX && !entries.contains_key(&name) {
             entries.retain(|_, old| now_us < old.until_us);
-            // More clients than that within seconds: then these are the ones that are asked for each time.
+            // More clients than that within seconds: then these are the ones that are asked for
+            // each time.
             if entries.len() >= ENTRIES_MAX {
                 return;
             }

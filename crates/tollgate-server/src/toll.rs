@@ -29,7 +29,8 @@ impl Engine for Node {
         Self::tokens(self)
     }
 
-    /// On the worker's own runtime. A worker that is ending has none, and then it is as if the node had crashed.
+    /// On the worker's own runtime. A worker that is ending has none, and then it is as if the node
+    /// had crashed.
     fn spawn(&self, task: Task) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(task);

@@ -6,7 +6,8 @@ use tollgate_core::{LimitParams, Receipt};
 /// A change to one (limit, key) that is not subject to admission.
 #[derive(Clone, Copy, Debug)]
 pub struct Adjustment<'a> {
-    /// Whose state changes. Its cost is the one for which the row afterwards answers, as a peek does.
+    /// Whose state changes. Its cost is the one for which the row afterwards answers, as a peek
+    /// does.
     pub charge: Charge<'a>,
     /// What changes.
     pub change: Change,
@@ -21,7 +22,8 @@ pub enum Change {
         units: u64,
         /// What the charge left.
         receipt: Receipt,
-        /// The numbers it was charged under, which may not be those of now: a unit is worth what it cost then.
+        /// The numbers it was charged under, which may not be those of now: a unit is worth what it
+        /// cost then.
         charged_params: LimitParams,
     },
     /// Takes units whether or not they fit; what does not fit is a debt.
@@ -29,7 +31,8 @@ pub enum Change {
         /// How many.
         units: u64,
     },
-    /// Refuses the key until then, whatever the limit says; an operator's word, beside those of penalties. The later of two counts.
+    /// Refuses the key until then, whatever the limit says; an operator's word, beside those of
+    /// penalties. The later of two counts.
     Block {
         /// The end of it, by the clock of whoever asks.
         until_us: u64,

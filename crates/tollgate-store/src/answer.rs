@@ -36,7 +36,8 @@ impl Answer {
         Self { outcome, blocked: false, receipt: None, origin: Origin::State }
     }
 
-    /// What is answered for a charge that said this before its units were taken, where a peek says `after` afterwards.
+    /// What is answered for a charge that said this before its units were taken, where a peek says
+    /// `after` afterwards.
     pub(crate) fn after_debt(self, mut after: Self) -> Self {
         if self.outcome.admitted {
             after.outcome.admitted = true;
@@ -53,10 +54,12 @@ impl Answer {
     }
 }
 
-/// The answers for a batch, in the order asked. Reused between calls, it allocates only while it grows.
+/// The answers for a batch, in the order asked. Reused between calls, it allocates only while it
+/// grows.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// Rows of this batch up to `used`, then those of earlier ones: a row is written where one was, and not moved there.
+    /// Rows of this batch up to `used`, then those of earlier ones: a row is written where one was,
+    /// and not moved there.
     rows: Vec<Answer>,
     used: usize,
     /// For each request: the end of its rows, and whether it was admitted.

@@ -26,10 +26,12 @@ pub struct Charge<'a> {
 pub enum Mode {
     /// It does.
     Enforce,
-    /// It is only reported; the limit is charged when the request is admitted and the limit alone would admit.
+    /// It is only reported; the limit is charged when the request is admitted and the limit alone
+    /// would admit.
     Shadow,
-    /// A [`Take`](Intent::Take) takes these units whatever this limit or any other says, in place of the cost: what was used has
-    /// been used. The cost still says whether the limit admits. The row shows the numbers afterwards and has no receipt.
+    /// A [`Take`](Intent::Take) takes these units whatever this limit or any other says, in place
+    /// of the cost: what was used has been used. The cost still says whether the limit admits. The
+    /// row shows the numbers afterwards and has no receipt.
     Owe {
         /// How many units, at most 2^32 - 1 as everywhere; none leaves the limit as it is.
         units: u64,
@@ -72,7 +74,8 @@ pub struct LeaseSettings {
     pub grace_policy: GracePolicy,
 }
 
-/// What a leased limit says while the store may have forgotten what nodes hold. The request's other limits are decided as ever.
+/// What a leased limit says while the store may have forgotten what nodes hold. The request's other
+/// limits are decided as ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GracePolicy {
     /// The request is not decided at all.
@@ -84,7 +87,8 @@ pub enum GracePolicy {
     Refuse,
 }
 
-/// The charges of one request, for distinct (limit, key) pairs. They are taken together or not at all.
+/// The charges of one request, for distinct (limit, key) pairs. They are taken together or not at
+/// all.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// In file order.

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// The answer to a call whose first phase is over; `await` gives it. `R` is what a store
-/// [leaves](crate::Store::Undecided) to the second phase: nobody waits for a store that leaves nothing.
+/// [leaves](crate::Store::Undecided) to the second phase: nobody waits for a store that leaves
+/// nothing.
 #[must_use = "the second phase runs only while this is awaited"]
 pub enum StoreReply<'a, T, R> {
     /// The store had it at once.

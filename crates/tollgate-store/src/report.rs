@@ -4,7 +4,8 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerReport {
-    /// Its name: the number of the window, or the instant at which it was begun, by the store's clock.
+    /// Its name: the number of the window, or the instant at which it was begun, by the store's
+    /// clock.
     pub ledger: u64,
     /// When it was last used, by the store's clock.
     pub seen_us: u64,

@@ -6,7 +6,8 @@ use tollgate_core::{LimitParams, Penalty};
 /// How long a call that ended a reservation can be repeated at least, unless others need the room.
 pub const END_REPEATABLE_US: u64 = 600_000_000;
 
-/// A store's own name for what a limit has for a key. Where it is written down it shows nothing of the key.
+/// A store's own name for what a limit has for a key. Where it is written down it shows nothing of
+/// the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StateKey(Box<[u8]>);
 
@@ -59,8 +60,8 @@ pub struct EndedReservation {
     pub note: Vec<u8>,
     /// Whose state it concerned.
     pub state_keys: Vec<StateKey>,
-    /// What the first end answered: a row for each place, as [`Call::Adjust`](crate::StoreCall::Adjust)
-    /// answers.
+    /// What the first end answered: a row for each place, as
+    /// [`Call::Adjust`](crate::StoreCall::Adjust) answers.
     pub rows: Vec<Answer>,
 }
 

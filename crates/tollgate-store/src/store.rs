@@ -10,19 +10,20 @@ use tollgate_core::LimitParams;
 /// Decides batches of requests: each atomically and all-or-nothing, in the order asked.
 ///
 /// For one request every charge is answered by its limit alone. The request is admitted iff every
-/// [`Enforce`](crate::Mode::Enforce) charge admits and none of them is in a penalty's block. An admitted
-/// [`Take`](tollgate_core::Intent::Take) charges every enforced limit and every shadow limit that alone admits; then the
-/// rows show the numbers after it. Otherwise nothing is charged and the rows show the numbers of now.
-/// A cost of zero is admitted outside blocks and charges nothing.
-/// What a `Take` [owes](crate::Mode::Owe) is charged whoever refuses, itself included, a block too.
+/// [`Enforce`](crate::Mode::Enforce) charge admits and none of them is in a penalty's block. An
+/// admitted [`Take`](tollgate_core::Intent::Take) charges every enforced limit and every shadow
+/// limit that alone admits; then the rows show the numbers after it. Otherwise nothing is charged
+/// and the rows show the numbers of now. A cost of zero is admitted outside blocks and charges
+/// nothing. What a `Take` [owes](crate::Mode::Owe) is charged whoever refuses, itself included, a
+/// block too.
 ///
-/// Penalties concern enforced limits only. A refusal of a `Take` by such a limit outside a block counts one
-/// violation, whatever the other limits said; a block that this starts already shows in that answer. In a block nothing
-/// is counted. A peek counts nothing and starts no block.
+/// Penalties concern enforced limits only. A refusal of a `Take` by such a limit outside a block
+/// counts one violation, whatever the other limits said; a block that this starts already shows in
+/// that answer. In a block nothing is counted. A peek counts nothing and starts no block.
 ///
-/// A call has two phases. [`recover`](Self::begin) answers what this process can answer by itself and
-/// never waits; [`finish`](Self::finish) does the rest. Callers always begin, and finish only what
-/// is left.
+/// A call has two phases. [`recover`](Self::begin) answers what this process can answer by itself
+/// and never waits; [`finish`](Self::finish) does the rest. Callers always begin, and finish only
+/// what is left.
 ///
 /// `now_us` is the caller's clock. A store that keeps its own time may ignore it.
 /// The conformance suite (feature `conformance`) tests all of this.
@@ -106,8 +107,9 @@ pub trait ReservationStore: Store {
     /// Ends the reservation `id` and applies with it, all at once, what `plan` makes of its note.
     /// A note that makes no sense has no plan.
     ///
-    /// Only the first end counts: afterwards nothing changes any more, and the answer is that of the first. `None` when there is no such
-    /// reservation, or its time has passed. After an error it may or may not have ended; the same call again settles that. `end` is at most 2^53 - 1.
+    /// Only the first end counts: afterwards nothing changes any more, and the answer is that of
+    /// the first. `None` when there is no such reservation, or its time has passed. After an error
+    /// it may or may not have ended; the same call again settles that. `end` is at most 2^53 - 1.
     fn end_reservation<'a>(
         &'a self,
         now_us: u64,
@@ -120,9 +122,9 @@ pub trait ReservationStore: Store {
 /// A [`Store`] of which nodes may take chunks in advance. One that leases nothing needs no more
 /// than an empty `impl`.
 pub trait LeaseStore: Store {
-    /// [`register_params`](Store::register_params) for a limit that nodes may take chunks of in advance; `None` where
-    /// this store decides it exactly. Only charges that are enforced, have no penalty and owe
-    /// nothing may use the ticket.
+    /// [`register_params`](Store::register_params) for a limit that nodes may take chunks of in
+    /// advance; `None` where this store decides it exactly. Only charges that are enforced, have no
+    /// penalty and owe nothing may use the ticket.
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
         let _ = (params, leasing);
         None

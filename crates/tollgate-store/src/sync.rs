@@ -2,7 +2,8 @@
 
 #[cfg(not(loom))]
 pub(crate) use crate::raw::lock::{Guard, Lock};
-/// The store's models use loom's own lock, whose waiting loom knows how to cut short; ours has models of its own.
+/// The store's models use loom's own lock, whose waiting loom knows how to cut short; ours has
+/// models of its own.
 #[cfg(loom)]
 pub(crate) use loom::sync::{Mutex as Lock, MutexGuard as Guard};
 
@@ -17,8 +18,8 @@ pub(crate) use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-/// Locks, also after a panic elsewhere: no code here panics half-way through a change, and refusing everybody
-/// because one thread died would be worse.
+/// Locks, also after a panic elsewhere: no code here panics half-way through a change, and refusing
+/// everybody because one thread died would be worse.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {

@@ -1,4 +1,5 @@
-//! Memory, as the kernel counts it: it follows the keys, and a flood of them stays under the cap. In a process of its own.
+//! Memory, as the kernel counts it: it follows the keys, and a flood of them stays under the cap.
+//! In a process of its own.
 
 use tollgate_core::algorithm::SlidingWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
@@ -13,7 +14,8 @@ const NOW_US: u64 = 1_700_000_010_000_000;
 fn memory_follows_the_keys_and_stays_under_the_cap() {
     let rate = Rate::try_new(100, 60_000_000).unwrap();
     let params = LimitParams::SlidingWindow(SlidingWindow::new(rate));
-    // One beginning for both: what the allocator keeps of the first store would hide what the second takes.
+    // One beginning for both: what the allocator keeps of the first store would hide what the
+    // second takes.
     let before = resident();
     follows_the_keys(&params, before);
     stays_under_the_cap(&params, before);
@@ -61,7 +63,8 @@ fn stays_under_the_cap(params: &LimitParams, before: u64) {
     assert!(stats.bytes <= 64 * MIB, "{stats:?}");
 }
 
-/// At a rate whose counts outgrow the words, a second request must not take memory that the first had not asked for.
+/// At a rate whose counts outgrow the words, a second request must not take memory that the first
+/// had not asked for.
 fn counts_too_large_for_words_are_paid_for_in_advance() {
     let rate = Rate::try_new(1_000_000, 60_000_000).unwrap();
     let params = LimitParams::SlidingWindow(SlidingWindow::new(rate));

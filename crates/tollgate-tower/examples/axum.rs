@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use tollgate::{Gate, MemoryStore, Setup, policy};
 use tollgate_tower::TollgateLayer;
 
-/// Three requests a minute for each user, and for those without a name by address; logins that fail are counted.
+/// Three requests a minute for each user, and for those without a name by address; logins that fail
+/// are counted.
 const POLICY: &str = r#"
 identity: {user: header.x-user-id}
 limits:

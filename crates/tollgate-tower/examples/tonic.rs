@@ -1,5 +1,5 @@
-//! Limits in a tonic server: `cargo run -p tollgate-tower --example tonic`. A client that asks too often gets the status
-//! RESOURCE_EXHAUSTED.
+//! Limits in a tonic server: `cargo run -p tollgate-tower --example tonic`. A client that asks too
+//! often gets the status RESOURCE_EXHAUSTED.
 
 use std::future::Future;
 use tokio::net::TcpListener;

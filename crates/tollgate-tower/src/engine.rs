@@ -41,7 +41,7 @@ pub trait Engine: Send + Sync + 'static {
         timer::sleep(delay)
     }
 
-    /// Has a task done that could not be done at once. One that is dropped instead costs what a crash would: slots
-    /// are free when their time has passed, and estimates count.
+    /// Has a task done that could not be done at once. One that is dropped instead costs what a
+    /// crash would: slots are free when their time has passed, and estimates count.
     fn spawn(&self, task: Task);
 }

@@ -1,7 +1,9 @@
-//! HTTP and the engine, in both directions: a request's head becomes facts, a verdict becomes an answer's head.
+//! HTTP and the engine, in both directions: a request's head becomes facts, a verdict becomes an
+//! answer's head.
 //!
-//! [`HttpGate`] is what stands between any server of HTTP and a [`Gate`](tollgate::Gate); Tollgate's own gateway and its
-//! forward-auth run it, and so does the tower layer for services of your own.
+//! [`HttpGate`] is what stands between any server of HTTP and a [`Gate`](tollgate::Gate);
+//! Tollgate's own gateway and its forward-auth run it, and so does the tower layer for services of
+//! your own.
 
 mod answer;
 mod engine;

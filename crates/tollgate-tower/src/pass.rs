@@ -14,8 +14,9 @@ use std::time::Duration;
 use tollgate::limit::{CostRule, Limit, ResponseCost};
 use tollgate::{InFlightCharges, Source};
 
-/// What an admitted request holds: slots, a place in a queue, estimates. Dropping it before it is answered, as when a client
-/// leaves, frees slots and the place in a queue; what else was counted stays counted.
+/// What an admitted request holds: slots, a place in a queue, estimates. Dropping it before it is
+/// answered, as when a client leaves, frees slots and the place in a queue; what else was counted
+/// stays counted.
 #[must_use = "dropping it ends the request"]
 pub struct Admission<E: Engine> {
     guard: AdmissionGuard<E>,
@@ -24,7 +25,8 @@ pub struct Admission<E: Engine> {
     source: Source,
 }
 
-/// What is held until the answer has been sent. Dropping it lets go of all of it; [`AdmissionGuard::wrap_body`] does so at the end of a body.
+/// What is held until the answer has been sent. Dropping it lets go of all of it;
+/// [`AdmissionGuard::wrap_body`] does so at the end of a body.
 #[must_use = "dropping it ends the request"]
 pub struct AdmissionGuard<E: Engine> {
     engine: Arc<E>,
@@ -71,7 +73,8 @@ impl<E: Engine> Admission<E> {
         Response::from_parts(head, rest.wrap_body(body))
     }
 
-    /// Answers with this head, and hands over what is held, for whatever follows it: a body, or a tunnel.
+    /// Answers with this head, and hands over what is held, for whatever follows it: a body, or a
+    /// tunnel.
     pub fn respond_head(self, head: &mut Parts) -> AdmissionGuard<E> {
         self.headers.merge(&mut head.headers);
         let headers = &head.headers;
@@ -107,13 +110,14 @@ impl<E: Engine> Admission<E> {
         self.guard.in_flight.as_ref().is_some_and(|held| held.limits().any(is_read))
     }
 
-    /// Whether the request can go on at once and its answer makes no difference any more, so that all there is to do is to show the fields.
+    /// Whether the request can go on at once and its answer makes no difference any more, so that
+    /// all there is to do is to show the fields.
     pub fn holds_nothing(&self) -> bool {
         self.guard.in_flight.is_none() && self.delay_us == 0
     }
 
-    /// Lets the request go on where nobody here will see its answer: what it took stays taken, and slots are free when
-    /// their time has passed.
+    /// Lets the request go on where nobody here will see its answer: what it took stays taken, and
+    /// slots are free when their time has passed.
     pub fn detach(mut self) {
         drop(self.guard.in_flight.take());
     }
@@ -158,7 +162,8 @@ impl<E: Engine> AdmissionGuard<E> {
         said.into_iter().for_each(|(place, cost)| held.settle(place, cost));
     }
 
-    /// Ends what is held, with what the body said. One that broke off may have said too little, and then the estimate counts.
+    /// Ends what is held, with what the body said. One that broke off may have said too little, and
+    /// then the estimate counts.
     fn end(&mut self, is_whole: bool) {
         let Some(mut held) = self.in_flight.take() else { return };
         for (place, usage) in self.costs.drain(..) {

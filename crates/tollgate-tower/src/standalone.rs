@@ -33,8 +33,8 @@ impl<S: Store + 'static> Standalone<S> {
         self
     }
 
-    /// On a runtime that is not tokio: `later` runs what is left to do after an answer, which only a shared store leaves, and
-    /// `sleep` holds requests back that wait in a queue.
+    /// On a runtime that is not tokio: `later` runs what is left to do after an answer, which only
+    /// a shared store leaves, and `sleep` holds requests back that wait in a queue.
     pub fn with_runtime(
         mut self,
         later: impl Fn(Task) + Send + Sync + 'static,

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// On tokio where it runs; else on a thread, since one that waits costs little and a queue is bounded.
+/// On tokio where it runs; else on a thread, since one that waits costs little and a queue is
+/// bounded.
 pub(crate) fn sleep(delay: Duration) -> Task {
     #[cfg(feature = "tokio")]
     if tokio::runtime::Handle::try_current().is_ok() {

@@ -80,8 +80,8 @@ impl<E: Engine> HttpGate<E> {
         &self.reader
     }
 
-    /// Decides a request with this head, which came from `peer`. Fields that a service behind could take for one that counts
-    /// here are removed from it.
+    /// Decides a request with this head, which came from `peer`. Fields that a service behind could
+    /// take for one that counts here are removed from it.
     pub async fn check(&self, head: &mut Parts, peer: Option<IpAddr>) -> HttpDecision<E> {
         self.check_with(head, peer, &CheckOptions::default()).await
     }
@@ -104,8 +104,9 @@ impl<E: Engine> HttpGate<E> {
         self.decide(rules, head, peer, question, add)
     }
 
-    /// Decides a request whose head is kept in another way; [`CheckOptions::attributes`] are not asked. Fields that a service behind could
-    /// take for one that counts are the caller's business.
+    /// Decides a request whose head is kept in another way; [`CheckOptions::attributes`] are not
+    /// asked. Fields that a service behind could take for one that counts are the caller's
+    /// business.
     pub fn check_head(
         &self,
         head: &(impl Head + Sync),

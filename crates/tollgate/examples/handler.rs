@@ -1,4 +1,5 @@
-//! What an API handler does: two quotas per user, an estimate for the expensive part, and an answer that says when to come back.
+//! What an API handler does: two quotas per user, an estimate for the expensive part, and an answer
+//! that says when to come back.
 //!
 //! `cargo run --example handler`
 

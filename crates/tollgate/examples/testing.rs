@@ -1,4 +1,5 @@
-//! A sign-up form that allows three tries in ten minutes, and its test, in which ten minutes take no time.
+//! A sign-up form that allows three tries in ten minutes, and its test, in which ten minutes take
+//! no time.
 //!
 //! `cargo run --example testing`
 

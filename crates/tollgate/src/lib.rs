@@ -1,6 +1,7 @@
 //! One rate-limit engine for every place where traffic passes.
 //!
-//! A [`Limiter`] puts quotas in force, with a count for every key. The [`guide`] shows the rest of it:
+//! A [`Limiter`] puts quotas in force, with a count for every key. The [`guide`] shows the rest of
+//! it:
 //!
 //! ```
 //! use tollgate::{Decision, Limiter, Quota};
@@ -13,14 +14,15 @@
 //! # Ok::<(), tollgate::quota::InvalidQuota>(())
 //! ```
 //!
-//! A [`Gate`] puts a policy in force: many limits, and a file that says which of them concern a request. Facts go in, a
-//! [`Verdict`] comes out; a refusal is an answer, never an error. Time is an argument, so what you test is what runs.
+//! A [`Gate`] puts a policy in force: many limits, and a file that says which of them concern a
+//! request. Facts go in, a [`Verdict`] comes out; a refusal is an answer, never an error. Time is
+//! an argument, so what you test is what runs.
 //!
 //! ```
 //! use tollgate::{Gate, MemoryStore, Setup, Work, policy};
 //!
-//! let file = policy::compile(b"limits: [{name: per-user, key: [user], rate: 2/s, algorithm: gcra}]").unwrap();
-//! let gate = Gate::new(Setup::of(&file), MemoryStore::default())?;
+//! let file = policy::compile(b"limits: [{name: per-user, key: [user], rate: 2/s, algorithm:
+//! gcra}]").unwrap(); let gate = Gate::new(Setup::of(&file), MemoryStore::default())?;
 //!
 //! let rules = gate.rules(); // a reload does not disturb whoever holds them
 //! let mut work = Work::default(); // reused, so that deciding allocates nothing

@@ -16,7 +16,8 @@ use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierParams};
 use tollgate_policy::{HttpPolicy, TierMap};
 use tollgate_store::{Answer, Charge, GracePolicy, LeaseSettings, LeaseStore, ParamsId};
 
-/// A compiled policy with what the store calls its numbers. It never changes; a reload makes another one.
+/// A compiled policy with what the store calls its numbers. It never changes; a reload makes
+/// another one.
 #[derive(Debug)]
 pub struct Rules {
     policy: Policy,
@@ -122,7 +123,8 @@ impl Rules {
         &self.policy
     }
 
-    /// The header profiles that the file with these limits asks for, so that an answer is by one file in all its parts.
+    /// The header profiles that the file with these limits asks for, so that an answer is by one
+    /// file in all its parts.
     pub fn profiles(&self) -> &[Profile] {
         &self.profiles
     }
@@ -177,7 +179,8 @@ impl Rules {
         usize::from(std::ptr::eq(limit, self.throttle()))
     }
 
-    /// Where the policy has the limit of a rule of the ratelimit files; `None` where it is unlimited.
+    /// Where the policy has the limit of a rule of the ratelimit files; `None` where it is
+    /// unlimited.
     pub(crate) fn descriptor_limit(&self, rule: usize) -> Option<usize> {
         *self.descriptor_limits.get(rule)?
     }
@@ -205,7 +208,8 @@ impl Rules {
         self.params_ids.get(numbers_index).copied().unwrap_or_default()
     }
 
-    /// Whether the store leases the limit under these numbers. Then it knows for itself when nothing is left.
+    /// Whether the store leases the limit under these numbers. Then it knows for itself when
+    /// nothing is left.
     pub(crate) fn is_leased(&self, selected: &Selected<'_>) -> bool {
         !selected.missing && self.leased.get(selected.params_index).copied().unwrap_or(false)
     }
@@ -254,7 +258,8 @@ impl Rules {
             penalty: limit.penalty.as_ref(),
         };
         match selected.missing {
-            // A window of nothing refuses without keeping any state, and a penalty would have no key to fall on.
+            // A window of nothing refuses without keeping any state, and a penalty would have no
+            // key to fall on.
             true => Charge {
                 params: &self.refuse_all,
                 params_id: ParamsId::default(),
@@ -304,7 +309,8 @@ pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
     outcome
 }
 
-/// How the limit is leased, if it can be: refusals that are counted or only reported, and units that are owed, have to reach the store.
+/// How the limit is leased, if it can be: refusals that are counted or only reported, and units
+/// that are owed, have to reach the store.
 fn leasing(limit: &Limit) -> Option<LeaseSettings> {
     let Consistency::Leased { lifetime_us, min_limit, quiet_us } = limit.consistency else {
         return None;

@@ -110,7 +110,8 @@ impl Setup {
         self
     }
 
-    /// Has every row name its [`bucket`](crate::Row::bucket), for the header profiles that show it; it costs a hash for each.
+    /// Has every row name its [`bucket`](crate::Row::bucket), for the header profiles that show it;
+    /// it costs a hash for each.
     pub fn with_buckets(mut self) -> Self {
         self.buckets = true;
         self

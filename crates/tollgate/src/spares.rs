@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 
-/// How many are kept. As many requests as usually wait for a store at once on one thread; what more of them need is made and freed.
+/// How many are kept. As many requests as usually wait for a store at once on one thread; what more
+/// of them need is made and freed.
 const KEPT_MAX: usize = 64;
 
-/// What one request needed and the next one can use, of one thread: taken while a request is decided, so that one that does not have to wait
-/// finds the same memory as the one before it.
+/// What one request needed and the next one can use, of one thread: taken while a request is
+/// decided, so that one that does not have to wait finds the same memory as the one before it.
 ///
 /// ```
 /// use tollgate::{Spares, Work};

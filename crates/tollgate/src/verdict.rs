@@ -38,7 +38,8 @@ pub struct Row<'g> {
     pub burst: Option<u64>,
     /// Where this row came from.
     pub source: Source,
-    /// A hash of limit and key that is the same on every node; zero unless the gate was asked for it.
+    /// A hash of limit and key that is the same on every node; zero unless the gate was asked for
+    /// it.
     pub bucket: u64,
     /// Whether the limit refuses because the request's token did not verify.
     pub unverified: bool,

@@ -55,7 +55,8 @@ fn no_allocation_for_a_batch_of_known_keys() {
     assert!((64..6_400).contains(&admitted), "both outcomes were seen: {admitted}");
 }
 
-/// Nor do the fields of answers that come in turn, more of them than are remembered, once there has been one of each.
+/// Nor do the fields of answers that come in turn, more of them than are remembered, once there has
+/// been one of each.
 #[test]
 fn no_allocation_for_fields_in_kept_memory() {
     let outcome = Outcome::admitting(100);

@@ -1,4 +1,5 @@
-//! One clock for everything that is measured: wall time when the process started, and what has passed since.
+//! One clock for everything that is measured: wall time when the process started, and what has
+//! passed since.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};

@@ -1,8 +1,10 @@
-//! Faults, injected for real: servers that are killed and stopped, a proxy that delays, swallows and resets, nodes under open-loop
-//! load, and an oracle at the client that counts what was admitted beyond a limit.
+//! Faults, injected for real: servers that are killed and stopped, a proxy that delays, swallows
+//! and resets, nodes under open-loop load, and an oracle at the client that counts what was
+//! admitted beyond a limit.
 //!
-//! Nothing of Tollgate is linked here: nodes are processes of the program under test. Tests of every crate share the servers;
-//! `cargo xtask faults` runs the whole table ([`row::ROWS`]) at full length, and the tests of `tollgate-cli` a short form of it.
+//! Nothing of Tollgate is linked here: nodes are processes of the program under test. Tests of
+//! every crate share the servers; `cargo xtask faults` runs the whole table ([`row::ROWS`]) at full
+//! length, and the tests of `tollgate-cli` a short form of it.
 
 pub mod clock;
 pub mod cluster;

@@ -1,4 +1,5 @@
-//! Open-loop load: requests are asked when they are due, whether or not earlier ones were answered, and their time counts from then.
+//! Open-loop load: requests are asked when they are due, whether or not earlier ones were answered,
+//! and their time counts from then.
 
 use crate::clock::now_us;
 use crate::http::{Answer, Connection};
@@ -71,7 +72,8 @@ pub struct LoadSettings {
     pub per_second: u64,
     /// ...no more than this in all...
     pub requests_max: u64,
-    /// ...and no more than this under way at once: a machine that is too slow for the load shows that, and nothing else, without it.
+    /// ...and no more than this under way at once: a machine that is too slow for the load shows
+    /// that, and nothing else, without it.
     pub in_flight_max: u64,
     /// How long an answer may take before the request counts as lost.
     pub timeout: Duration,
@@ -104,7 +106,8 @@ impl Load {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Asks no more, waits for what is under way, and answers with everything and how many were ever under way at once.
+    /// Asks no more, waits for what is under way, and answers with everything and how many were
+    /// ever under way at once.
     pub fn end(mut self) -> (Vec<Sample>, u64) {
         self.stop.store(true, Relaxed);
         let most = self.thread.take().map(|thread| thread.join().expect("the load goes on"));

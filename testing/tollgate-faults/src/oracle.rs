@@ -1,5 +1,5 @@
-//! How much was admitted beyond a limit, as the client knows it: a decision fell somewhere between sending and receiving, and only what is
-//! too much wherever it fell is counted.
+//! How much was admitted beyond a limit, as the client knows it: a decision fell somewhere between
+//! sending and receiving, and only what is too much wherever it fell is counted.
 
 #[cfg(test)]
 mod tests;
@@ -86,7 +86,8 @@ fn in_windows(admitted: &[Admitted], limit: u64, window_us: u64) -> u64 {
     counts.values().map(|count| count.saturating_sub(limit)).max().unwrap_or(0)
 }
 
-/// The most by which what surely fell into one interval exceeds what an interval of that length allows.
+/// The most by which what surely fell into one interval exceeds what an interval of that length
+/// allows.
 fn over_intervals(admitted: &[Admitted], allows: impl Fn(u64) -> u64) -> u64 {
     let mut by_end: Vec<_> = admitted.to_vec();
     by_end.sort_by_key(|one| one.received_us);

@@ -34,7 +34,8 @@ impl Redis {
         redis
     }
 
-    /// On a port as well. Somebody else may take the free port meanwhile, so that it is tried again.
+    /// On a port as well. Somebody else may take the free port meanwhile, so that it is tried
+    /// again.
     pub fn listen(arguments: &[&str]) -> Self {
         for _ in 0..20 {
             let mut redis = Self::spawn(free_port(), arguments);

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: every fuzz target for a while.
 //!
-//! The compiler of the rest will do: coverage counters are an ordinary pass of its back end, and the code is free of the
-//! mistakes that a sanitizer, which needs a nightly one, would look for.
+//! The compiler of the rest will do: coverage counters are an ordinary pass of its back end, and
+//! the code is free of the mistakes that a sanitizer, which needs a nightly one, would look for.
 
 mod options;
 
@@ -30,8 +30,8 @@ its seeds in `fuzz/seeds/` with the words in `fuzz/dictionaries/`; what it finds
     run,
 };
 
-/// The counters and comparisons that libFuzzer is guided by. One unit of code for each crate, or the tables of counters and of
-/// places would not match.
+/// The counters and comparisons that libFuzzer is guided by. One unit of code for each crate, or
+/// the tables of counters and of places would not match.
 const FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -99,7 +99,8 @@ fn host() -> Result<String, Failure> {
     host.map(String::from).ok_or_else(|| Failure::Failed("rustc does not name its host".into()))
 }
 
-/// Runs one target and shows its last words, or all of them when it failed. One that tried nothing found nothing out.
+/// Runs one target and shows its last words, or all of them when it failed. One that tried nothing
+/// found nothing out.
 fn is_sound(target: &str, program: &PathBuf, options: &FuzzOptions) -> bool {
     let finished = match fuzz(target, program, options) {
         Ok(finished) => finished,

@@ -1,4 +1,5 @@
-//! The mutants as files: a small part of TOML, `key = "value"` with plain, literal and multi-line literal strings.
+//! The mutants as files: a small part of TOML, `key = "value"` with plain, literal and multi-line
+//! literal strings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ pub(super) struct Mutant {
 }
 
 impl Mutant {
-    /// The text with the one place replaced. Two places would be two mutants, and none is a mutant gone stale.
+    /// The text with the one place replaced. Two places would be two mutants, and none is a mutant
+    /// gone stale.
     pub(super) fn apply(&self, text: &str) -> Result<String, String> {
         match text.matches(&self.old).count() {
             1 => Ok(text.replacen(&self.old, &self.new, 1)),

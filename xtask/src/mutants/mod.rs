@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: breaks the code in one named way at a time, and shows that a test notices.
+//! `cargo xtask mutants`: breaks the code in one named way at a time, and shows that a test
+//! notices.
 
 mod catalog;
 mod report;
@@ -139,12 +140,14 @@ fn judge(code: Option<i32>, lines: &[String]) -> Fate {
     }
 }
 
-/// `test gcra::tests::paces ... FAILED`, or nextest's `FAIL [   0.004s] (1/2) tollgate-core gcra::tests::paces`.
+/// `test gcra::tests::paces ... FAILED`, or nextest's `FAIL [   0.004s] (1/2) tollgate-core
+/// gcra::tests::paces`.
 fn failed_test(line: &str) -> Option<String> {
     let line = line.trim();
     if let Some(test) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
     {
-        // A documentation example is named `crates/x/src/lib.rs - (line 8)`; its line is of no interest.
+        // A documentation example is named `crates/x/src/lib.rs - (line 8)`; its line is of no
+        // interest.
         return Some(test.split(" (line").next().unwrap_or(test).trim_end_matches(" -").to_owned());
     }
     line.strip_prefix("FAIL [").and_then(|rest| rest.rsplit(' ').next()).map(String::from)

@@ -8,9 +8,8 @@ use std::path::Path;
 const HEAD: &str = "\
 # Mutants
 
-Each row is a mistake that someone could make, applied to a copy of the code, and the tests that notice it. Written by
-`cargo xtask mutants`; a mutant that no test notices makes that command fail. The mutants are the files of
-`xtask/mutants/`, and the numbers are those of the twelve properties.
+`cargo xtask mutants` writes this page. It applies each mistake of `xtask/mutants/` to a copy of the code and lists the tests
+that fail. If no test fails, the command fails. The numbers are those of the properties in `crates/tollgate-core/tests/it/properties/`.
 
 | mutant | property | what it breaks | killed by |
 | --- | --- | --- | --- |

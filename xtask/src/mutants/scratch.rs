@@ -13,8 +13,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Brings the copy up to date with the tree, uncommitted changes included. What an interrupted run left
-    /// mutated differs from the tree, so it is put right here.
+    /// Brings the copy up to date with the tree, uncommitted changes included. What an interrupted
+    /// run left mutated differs from the tree, so it is put right here.
     pub(super) fn new(root: &Path, folder: &Path) -> Result<Self, Failure> {
         let scratch = Self { tree: folder.join("tree"), target: folder.join("target") };
         let files: BTreeSet<String> = files(root)?.into_iter().collect();

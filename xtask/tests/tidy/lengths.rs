@@ -1,4 +1,4 @@
-//! How long files and functions are.
+//! How long files, functions and lines of comment are.
 
 use crate::ratchet::{self, Finding};
 use crate::tree::{self, File};
@@ -7,6 +7,7 @@ const FILE_MAX: usize = 600;
 const FILE_P90_MAX: usize = 400;
 const FILE_MEDIAN_MAX: usize = 150;
 const FUNCTION_MAX: usize = 70;
+const COMMENT_COLUMNS_MAX: usize = 100;
 
 #[test]
 fn files_are_short() {
@@ -24,6 +25,12 @@ fn functions_fit_a_screen() {
     let found = tree::files().iter().filter(|file| file.is_ours()).flat_map(long_functions);
     let rule = "no function is over 70 lines";
     ratchet::assert_within("function-length", rule, &found.collect::<Vec<_>>());
+}
+
+#[test]
+fn comments_fit_the_width_of_code() {
+    let rule = "no line of comment is over 100 columns";
+    ratchet::assert_within("comment-width", rule, &wide_comments(tree::files()));
 }
 
 fn long_files(files: &[File]) -> Vec<Finding> {
@@ -51,6 +58,24 @@ fn long_functions(file: &File) -> Vec<Finding> {
     found
         .map(|(name, amount)| Finding { subject: format!("{}::{name}", file.path), amount })
         .collect()
+}
+
+/// Files with lines of comment that rustfmt leaves wider than code may be, and how many.
+fn wide_comments(files: &[File]) -> Vec<Finding> {
+    let wide = |mark: &'static str| {
+        move |line: &&str| {
+            line.trim_start().starts_with(mark) && line.chars().count() > COMMENT_COLUMNS_MAX
+        }
+    };
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.is_member()) {
+        let mark = if file.path.ends_with(".lua") { "--" } else { "//" };
+        let amount = file.text.lines().filter(wide(mark)).count();
+        if amount > 0 && (file.is_rust() || mark == "--") {
+            found.push(Finding { subject: file.path.clone(), amount });
+        }
+    }
+    found
 }
 
 /// The name of each function with a body, and its lines from `fn` to the closing brace.
@@ -97,6 +122,16 @@ fn a_long_file_is_found() {
     let file = |lines: usize| [File::new("crates/x/src/y.rs", &"//\n".repeat(lines))];
     assert_eq!(long_files(&file(FILE_MAX)), []);
     assert_eq!(long_files(&file(FILE_MAX + 1))[0].amount, FILE_MAX + 1);
+}
+
+#[test]
+fn a_wide_comment_is_found() {
+    let found = |path: &str, line: &str| wide_comments(&[File::new(path, line)]).len();
+    let filled = "x".repeat(COMMENT_COLUMNS_MAX);
+    assert_eq!(found("crates/x/src/y.rs", &format!("    /// {filled}")), 1);
+    assert_eq!(found("crates/x/src/y.lua", &format!("-- {filled}")), 1);
+    assert_eq!(found("crates/x/src/y.rs", &format!("// {}", &filled[3..])), 0);
+    assert_eq!(found("crates/x/src/y.rs", &format!("let x = \"{filled}\";")), 0);
 }
 
 #[test]

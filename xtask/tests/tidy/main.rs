@@ -1,15 +1,19 @@
-//! What must be true of the tree itself: layout, dependency directions, lengths, bans. An ordinary test, so that
-//! nobody has to remember to run it; each check also has a test that it complains about what it is there for.
+//! What must be true of the tree itself: layout, dependency directions, lengths, bans. An ordinary
+//! test, so that nobody has to remember to run it; each check also has a test that it complains
+//! about what it is there for.
 
 mod algorithms;
 mod bans;
 mod clocks;
 mod contents;
+mod decisions;
 mod floats;
 mod layout;
 mod lengths;
 mod manifest;
+mod map;
 mod mask;
+mod names;
 mod no_std;
 mod ratchet;
 mod traces;

@@ -62,10 +62,20 @@ fn every_dependency_is_used() {
 
 fn complaints(manifest: &File) -> Vec<String> {
     let mut found = Vec::new();
-    for wanted in ["version", "edition", "rust-version", "license", "publish"] {
+    for wanted in ["version", "edition", "rust-version", "license"] {
         if !manifest.text.contains(&format!("{wanted}.workspace = true")) {
             found.push(format!("{}: lacks {wanted}.workspace = true", manifest.path));
         }
+    }
+    let unpublished = manifest.text.contains("publish.workspace = true");
+    let shipped = manifest.path.starts_with("crates/");
+    if shipped && unpublished {
+        found.push(format!("{}: crates/ ships, so nothing there is unpublished", manifest.path));
+    }
+    if shipped {
+        found.extend(undescribed(manifest));
+    } else if !unpublished {
+        found.push(format!("{}: lacks publish.workspace = true", manifest.path));
     }
     if !manifest.text.contains("[lints]\nworkspace = true") {
         found.push(format!("{}: does not use the workspace's lints", manifest.path));
@@ -81,6 +91,15 @@ fn complaints(manifest: &File) -> Vec<String> {
         }
     }
     found
+}
+
+/// What a shipped crate has to say about itself.
+fn undescribed(manifest: &File) -> Vec<String> {
+    let wanted =
+        ["description = \"", "keywords = [\"", "categories = [\"", "readme = \"README.md\""];
+    let lacks = |start: &&str| !manifest.text.lines().any(|line| line.starts_with(start));
+    let missing = wanted.iter().filter(|start| lacks(start));
+    missing.map(|start| format!("{}: lacks `{start}`", manifest.path)).collect()
 }
 
 fn unused(files: &[File]) -> Vec<Finding> {
@@ -108,8 +127,9 @@ fn dependencies_are_read_from_every_table() {
 
 #[test]
 fn a_manifest_of_its_own_mind_is_found() {
-    let good = "[package]\nversion.workspace = true\nedition.workspace = true\n\
-        rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\n\
+    let good = "[package]\ndescription = \"x\"\nkeywords = [\"x\"]\ncategories = [\"x\"]\n\
+        readme = \"README.md\"\nversion.workspace = true\nedition.workspace = true\n\
+        rust-version.workspace = true\nlicense.workspace = true\n\
         [lints]\nworkspace = true\n[dependencies]\nserde.workspace = true\n";
     let found = |text: &str| complaints(&File::new("crates/x/Cargo.toml", text)).join("\n");
     assert_eq!(found(good), "");
@@ -117,6 +137,12 @@ fn a_manifest_of_its_own_mind_is_found() {
     assert!(found(&format!("{good}regex = \"1\"\n")).contains("versions are in the root"));
     assert!(found(&format!("{good}serde_yaml.workspace = true\n")).contains("no serde_yaml"));
     assert!(found(&good.replace("[lints]\n", "")).contains("lints"));
+    assert!(found(&good.replace("keywords", "key-words")).contains("lacks `keywords"));
+    let unpublished = good.replace("license.w", "publish.workspace = true\nlicense.w");
+    assert!(found(&unpublished).contains("unpublished"));
+    let apart = |text: &str| complaints(&File::new("testing/x/Cargo.toml", text)).join("\n");
+    assert_eq!(apart(&unpublished), "");
+    assert!(apart(good).contains("lacks publish"));
     assert!(found(&good.replace("edition.w", "edition = '2021' #")).contains("lacks edition"));
 }
 

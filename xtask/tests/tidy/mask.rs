@@ -1,6 +1,7 @@
 //! Rust without its comments and the contents of its strings, line by line as before.
 
-/// Blanks out comments, strings and characters, so that a check does not stumble over prose. Quotes stay.
+/// Blanks out comments, strings and characters, so that a check does not stumble over prose. Quotes
+/// stay.
 pub(crate) fn code_only(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());

@@ -1,5 +1,6 @@
-//! The core runs without the standard library. No other target can be installed everywhere the tests run, so this
-//! shows it from what there is: the attribute, no path into `std`, and no dependency that needs it.
+//! The core runs without the standard library. No other target can be installed everywhere the
+//! tests run, so this shows it from what there is: the attribute, no path into `std`, and no
+//! dependency that needs it.
 
 use crate::tree::{self, File, has_word};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Rules the tree does not meet everywhere yet. `xtask/tidy.ratchet` lists where and by how much; an entry larger
-//! than needed is a failure, so whatever gets better stays better.
+//! Rules the tree does not meet everywhere yet. `xtask/tidy.ratchet` lists where and by how much;
+//! an entry larger than needed is a failure, so whatever gets better stays better.
 
 use crate::tree;
 use std::fs;
@@ -7,9 +7,12 @@ use std::fs;
 /// Every check that may have entries.
 const CHECKS: &[&str] = &[
     "algorithm-file",
+    "comment-width",
     "file-length",
+    "folder-files",
     "function-length",
     "lib-item",
+    "type-name",
     "unsafe",
     "unused-dependency",
     "unwrap",
@@ -29,7 +32,8 @@ struct Entry {
     finding: Finding,
 }
 
-/// Fails on every finding that the list does not have exactly as it is, and on every entry without a finding.
+/// Fails on every finding that the list does not have exactly as it is, and on every entry without
+/// a finding.
 pub(crate) fn assert_within(check: &str, rule: &str, findings: &[Finding]) {
     assert!(CHECKS.contains(&check), "{check} is not in CHECKS");
     let list =

@@ -8,8 +8,8 @@ use tollgate_policy::import::{Imported, limitador};
 
 /// Turn limits of other programs into a tollgate.yaml
 ///
-/// The file goes to standard output, what has no equal in it to standard error. The status is 1 when a limit was left out, 2 when the file
-/// cannot be read.
+/// The file goes to standard output, what has no equal in it to standard error. The status is 1
+/// when a limit was left out, 2 when the file cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Import {
     #[command(subcommand)]

@@ -1,4 +1,5 @@
-//! Every row of the table of faults, in short: counts are judged, times are not. `cargo xtask faults` has the full form.
+//! Every row of the table of faults, in short: counts are judged, times are not. `cargo xtask
+//! faults` has the full form.
 
 use std::path::PathBuf;
 use tollgate_faults::row::{self, ROWS};

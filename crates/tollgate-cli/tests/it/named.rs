@@ -1,4 +1,5 @@
-//! Files that a policy names: `check` refuses what `serve` refuses, at the same place and in the same words.
+//! Files that a policy names: `check` refuses what `serve` refuses, at the same place and in the
+//! same words.
 
 use super::run;
 use crate::serve::process::{Folder, Process};

@@ -1,5 +1,6 @@
-//! Nothing secret is anywhere: an API key and the store's password are looked for in the store, the log at its most talkative, metrics,
-//! traces, answers, errors, the audit log, and what the commands print.
+//! Nothing secret is anywhere: an API key and the store's password are looked for in the store, the
+//! log at its most talkative, metrics, traces, answers, errors, the audit log, and what the
+//! commands print.
 
 use super::run;
 use super::serve::process::{Folder, Process, get, post};

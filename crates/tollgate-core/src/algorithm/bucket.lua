@@ -1,8 +1,9 @@
 -- The mirror of bucket.rs: what gcra, token bucket and leaky bucket share.
 --
--- Rust measures in units of `1 / scale` microseconds, which needs 128 bits. Here every span of time is a pair: whole
--- microseconds and a fraction below `scale`. Where Rust subtracts the full capacity from a level above it, the
--- capacity less the cost is spanned instead, so that no level ever leaves 2^53.
+-- Rust measures in units of `1 / scale` microseconds, which needs 128 bits. Here every span of time
+-- is a pair: whole microseconds and a fraction below `scale`. Where Rust subtracts the full
+-- capacity from a level above it, the capacity less the cost is spanned instead, so that no level
+-- ever leaves 2^53.
 
 local function gcd(a, b)
   while b ~= 0 do
@@ -109,7 +110,8 @@ local function bucket_admits(params, whole, fraction, cost)
     or (cost <= capacity and not longer(whole, fraction, bucket_span(params, capacity - cost)))
 end
 
--- Answers for a backlog at the instant that counts, `ahead` after the caller's; durations are from the caller's.
+-- Answers for a backlog at the instant that counts, `ahead` after the caller's; durations are from
+-- the caller's.
 local function bucket_decide(params, whole, fraction, ahead, cost, take)
   local capacity = params.capacity
   local admitted = bucket_admits(params, whole, fraction, cost)
@@ -152,8 +154,8 @@ local function bucket_charge(params, tat, now, cost)
   return { at_us = now, mark_us = tat.us, mark_fraction = tat.fraction }
 end
 
--- `TAT -= max(0, units * E - (now - charged))`. Elapsed time and TAT together stay below 2^54 - 1, so a span is
--- needed exactly up to there: half of it is what fits.
+-- `TAT -= max(0, units * E - (now - charged))`. Elapsed time and TAT together stay below 2^54 - 1,
+-- so a span is needed exactly up to there: half of it is what fits.
 local function bucket_give_back(params, tat, now, units, receipt)
   local queues = params.capacity > params.burst
   if queues and (receipt.mark_us ~= tat.us or receipt.mark_fraction ~= tat.fraction) then
@@ -181,8 +183,8 @@ local function bucket_idle_at_us(tat)
   return ceil_us(tat.us, tat.fraction)
 end
 
--- Seven bytes for the microseconds; then, unless the fraction is zero, the fraction and the count in as few bytes each
--- as the count needs. Big-endian.
+-- Seven bytes for the microseconds; then, unless the fraction is zero, the fraction and the count
+-- in as few bytes each as the count needs. Big-endian.
 local function tat_pack(tat)
   if tat.fraction == 0 then
     return struct.pack('>I7', tat.us)
@@ -204,8 +206,9 @@ local function tat_unpack(value, at)
   return tat
 end
 
--- A whole instant is decimal, which Redis keeps as an integer without a string. With a fraction it is packed: that
--- begins with a byte below 32, since an instant has 53 bits of the 56, and so with no digit.
+-- A whole instant is decimal, which Redis keeps as an integer without a string. With a fraction it
+-- is packed: that begins with a byte below 32, since an instant has 53 bits of the 56, and so with
+-- no digit.
 local function tat_encode(tat)
   return tat.fraction == 0 and digits(tat.us) or tat_pack(tat)
 end

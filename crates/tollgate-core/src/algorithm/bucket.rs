@@ -1,8 +1,9 @@
-//! What gcra, token bucket and leaky bucket share: a pace that is an exact fraction of a microsecond, and the
-//! theoretical arrival time (TAT) up to which the key has spent.
+//! What gcra, token bucket and leaky bucket share: a pace that is an exact fraction of a
+//! microsecond, and the theoretical arrival time (TAT) up to which the key has spent.
 //!
-//! The emission interval is E = period / count. With `E = interval / scale` in lowest terms, every backlog is
-//! a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is exactly that.
+//! The emission interval is E = period / count. With `E = interval / scale` in lowest terms, every
+//! backlog is a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is
+//! exactly that.
 
 use super::muldiv::{BacklogInt, div_ceil_wide, div_rem_wide};
 use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
@@ -10,11 +11,12 @@ use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 /// 100 years of 365.25 days, the longest a full bucket may take to drain.
 const HORIZON_US: u128 = 36_525 * 86_400 * 1_000_000;
 
-/// Up to this scale everything fits 64 bits: an instant has 53 bits, so a backlog has 63, and a full bucket, which takes at most a
-/// hundred years to drain, has 62.
+/// Up to this scale everything fits 64 bits: an instant has 53 bits, so a backlog has 63, and a
+/// full bucket, which takes at most a hundred years to drain, has 62.
 const SCALE_NARROW: u64 = 1 << 10;
 
-/// The instant up to which a key has spent: `us + fraction / scale`, where the scale follows from `count`.
+/// The instant up to which a key has spent: `us + fraction / scale`, where the scale follows from
+/// `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tat {
     /// Whole microseconds since the epoch.
@@ -106,7 +108,8 @@ impl Bucket {
         self.period_us
     }
 
-    /// How long the whole capacity takes to come back, rounded up; nothing comes back in any period.
+    /// How long the whole capacity takes to come back, rounded up; nothing comes back in any
+    /// period.
     pub(crate) fn window_us(&self) -> u64 {
         match self.capacity {
             0 => self.period_us,
@@ -123,13 +126,15 @@ impl Bucket {
     /// How many units fit into `room`, and what is left. The interval is not zero.
     #[inline(always)]
     fn units_in(&self, room: u64) -> (u64, u64) {
-        // The inverse is too small by less than one part in 2^64 of the interval, so the quotient is right or one too small.
+        // The inverse is too small by less than one part in 2^64 of the interval, so the quotient
+        // is right or one too small.
         let units = ((u128::from(room) * u128::from(self.inverse)) >> 64) as u64;
         let rest = room - units * self.interval;
         if rest < self.interval { (units, rest) } else { (units + 1, rest - self.interval) }
     }
 
-    /// What the key has spent beyond `now_us`, scaled. A fraction written under another count is rounded up.
+    /// What the key has spent beyond `now_us`, scaled. A fraction written under another count is
+    /// rounded up.
     #[inline(always)]
     pub(crate) fn backlog(&self, tat: Tat, now_us: u64) -> u128 {
         let (us, fraction) = match tat.fraction {
@@ -238,7 +243,8 @@ impl Bucket {
         if cost > self.capacity || after > full || self.queues() || self.interval == 0 {
             return None;
         }
-        // What `decide_at` says of an admission, without what can only be said of a refusal or a delay.
+        // What `decide_at` says of an admission, without what can only be said of a refusal or a
+        // delay.
         let (remaining, rest) = self.units_in(full - after);
         let short = self.interval - rest;
         let ((ahead_us, fraction), more_us) = match self.scale {
@@ -273,7 +279,8 @@ impl Bucket {
         Receipt { cost, at_us: now_us, mark_us: tat.us, mark_fraction: tat.fraction }
     }
 
-    /// `TAT -= max(0, units * E - (now - charged))`: what time has returned already is not returned again.
+    /// `TAT -= max(0, units * E - (now - charged))`: what time has returned already is not returned
+    /// again.
     pub(crate) fn give_back(&self, tat: &mut Tat, now_us: u64, units: u64, receipt: &Receipt) {
         let mark = (receipt.mark_us, receipt.mark_fraction);
         if self.queues() && mark != (tat.us, tat.fraction) {
@@ -284,7 +291,8 @@ impl Bucket {
         if returned == 0 {
             return;
         }
-        // Measured from zero, the backlog is the TAT itself, so a TAT already in the past moves too.
+        // Measured from zero, the backlog is the TAT itself, so a TAT already in the past moves
+        // too.
         let spent = self.backlog(*tat, 0);
         *tat = self.tat(0, spent.saturating_sub(returned));
     }

@@ -1,14 +1,16 @@
 -- The mirror of ledger.rs: units that each end at an instant of their own.
 --
--- An end lies up to 732 days after the last instant, beyond 2^53, so a ledger dates everything from its own epoch,
--- 10^14 microseconds (1,157 days) after Unix's: every difference and comparison is the same, and every end is exact.
--- A receipt's `mark_us` is such a date too; its `at_us` is an ordinary instant.
+-- An end lies up to 732 days after the last instant, beyond 2^53, so a ledger dates everything from
+-- its own epoch, 10^14 microseconds (1,157 days) after Unix's: every difference and comparison is
+-- the same, and every end is exact. A receipt's `mark_us` is such a date too; its `at_us` is an
+-- ordinary instant.
 --
--- Value: records of 14 bytes, an instant and a number of units, 7 bytes each, big-endian. Record 0 holds the latest
--- instant counted and the total; the entries follow from record 1 on, in order of their ends. They stay packed while
--- in use, so a decision reads only those it needs. Redis hashes every byte of every string that a script makes, about
--- a nanosecond each, so the state keeps the value as it was read, the number of the first entry still wanted, and
--- makes a new string only where an entry changes.
+-- Value: records of 14 bytes, an instant and a number of units, 7 bytes each, big-endian. Record 0
+-- holds the latest instant counted and the total; the entries follow from record 1 on, in order of
+-- their ends. They stay packed while in use, so a decision reads only those it needs. Redis hashes
+-- every byte of every string that a script makes, about a nanosecond each, so the state keeps the
+-- value as it was read, the number of the first entry still wanted, and makes a new string only
+-- where an entry changes.
 
 local LEDGER_EPOCH_US = 100000000000000
 local RECORD, RECORD_BYTES = '>i7I7', 14
@@ -38,8 +40,8 @@ local function ledger_entry(state, i)
   return ends, units
 end
 
--- Puts entry (ends, units) where entries `from` to `to` were: nothing when there are no units, and an insertion
--- before `from` when `to` is one less.
+-- Puts entry (ends, units) where entries `from` to `to` were: nothing when there are no units, and
+-- an insertion before `from` when `to` is one less.
 local function ledger_splice(state, from, to, ends, units)
   local entry = units > 0 and struct.pack(RECORD, ends, units) or ''
   if from > ledger_last(state) then
@@ -78,7 +80,8 @@ local function ledger_live(state, counted)
   return live, first
 end
 
--- The end of the entry, from `first` on, with which at least `wanted` units have ended; else `new_end`.
+-- The end of the entry, from `first` on, with which at least `wanted` units have ended; else
+-- `new_end`.
 local function ledger_ended_after(state, first, wanted, new_end)
   for i = first, ledger_last(state) do
     local ends, units = ledger_entry(state, i)
@@ -90,8 +93,9 @@ local function ledger_ended_after(state, first, wanted, new_end)
   return new_end
 end
 
--- Answers for `cost` units that would end at `new_end`. `at` has the caller's instant `now`, the one that counts,
--- `counted`, and `last_end`, after which no entry ends. Differences come before sums, which could leave 2^53.
+-- Answers for `cost` units that would end at `new_end`. `at` has the caller's instant `now`, the
+-- one that counts, `counted`, and `last_end`, after which no entry ends. Differences come before
+-- sums, which could leave 2^53.
 local function ledger_decide(state, limit, at, cost, take, new_end)
   local live, first = ledger_live(state, at.counted)
   local admitted = cost == 0 or live + cost <= limit
@@ -159,7 +163,8 @@ local function ledger_remove(state, now, ends, units)
   end
 end
 
--- Brings what lies after `latest` and `last_end` back to them, counts kept; says whether anything did.
+-- Brings what lies after `latest` and `last_end` back to them, counts kept; says whether anything
+-- did.
 local function ledger_redate(state, latest, last_end)
   local from, last, late = ledger_position(state, last_end), ledger_last(state), false
   if from <= last and ledger_entry(state, last) > last_end then

@@ -3,7 +3,8 @@
 use crate::{Intent, MAX_US, Outcome};
 use alloc::collections::VecDeque;
 
-/// Entries `(end_us, units)` in order of their ends; equal ends are one entry, since they are interchangeable.
+/// Entries `(end_us, units)` in order of their ends; equal ends are one entry, since they are
+/// interchangeable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpiryLog {
     entries: VecDeque<(u64, u64)>,
@@ -49,7 +50,8 @@ impl ExpiryLog {
         self.latest_us
     }
 
-    /// Joins the two earliest entries at the later end, which can only refuse more: a last resort for memory.
+    /// Joins the two earliest entries at the later end, which can only refuse more: a last resort
+    /// for memory.
     pub fn merge_two_earliest(&mut self) {
         if self.entries.len() >= 2
             && let Some((_, units)) = self.entries.pop_front()
@@ -65,7 +67,8 @@ impl ExpiryLog {
         self.total.saturating_sub(ended.fold(0, |sum: u64, entry| sum.saturating_add(entry.1)))
     }
 
-    /// Answers for `cost` units that would end at `new_end_us`. Durations are from the caller's instant.
+    /// Answers for `cost` units that would end at `new_end_us`. Durations are from the caller's
+    /// instant.
     pub(crate) fn decide(
         &self,
         limit: u64,
@@ -129,7 +132,8 @@ impl ExpiryLog {
         }
     }
 
-    /// Takes `units` from the entry that ends at `end_us`; if it has ended there is nothing to take.
+    /// Takes `units` from the entry that ends at `end_us`; if it has ended there is nothing to
+    /// take.
     pub(crate) fn remove(&mut self, now_us: u64, end_us: u64, units: u64) {
         if end_us <= now_us {
             return;
@@ -147,7 +151,8 @@ impl ExpiryLog {
         }
     }
 
-    /// Brings what lies after `latest_us` and `last_end_us` back to them, counts kept; says whether anything did.
+    /// Brings what lies after `latest_us` and `last_end_us` back to them, counts kept; says whether
+    /// anything did.
     pub(crate) fn redate(&mut self, latest_us: u64, last_end_us: u64) -> bool {
         let mut late = 0_u64;
         while let Some(&(end_us, units)) = self.entries.back()

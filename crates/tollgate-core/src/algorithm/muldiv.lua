@@ -1,11 +1,13 @@
 -- Exact whole numbers in a language whose numbers are doubles: the mirror of muldiv.rs.
 --
--- A double holds every whole number below 2^53. Rounding is monotone, so a sum or product that comes out below
--- 2^53 is exact, and one that does not was at least 2^53: one comparison tells the two apart.
+-- A double holds every whole number below 2^53. Rounding is monotone, so a sum or product that
+-- comes out below 2^53 is exact, and one that does not was at least 2^53: one comparison tells the
+-- two apart.
 --
--- `a % b` is `a - floor(a / b) * b`, exact here too. The quotient could only be rounded up to the next whole number
--- v from a distance of at least 1 / b, but the distance it can cross is less than v * 2^-53, and b * v <= a + b. At
--- the distance 1 / b, b * v is a + 1 <= 2^53, too little; further below v it falls short by more.
+-- `a % b` is `a - floor(a / b) * b`, exact here too. The quotient could only be rounded up to the
+-- next whole number v from a distance of at least 1 / b, but the distance it can cross is less than
+-- v * 2^-53, and b * v <= a + b. At the distance 1 / b, b * v is a + 1 <= 2^53, too little; further
+-- below v it falls short by more.
 
 local MAX_US = 9007199254740991 -- 2^53 - 1: the last instant, and where counters and durations saturate.
 local floor, min, max = math.floor, math.min, math.max
@@ -26,10 +28,10 @@ local function div_rem(a, b)
   return (a - rest) / b, rest
 end
 
--- floor(a * b / m) and the rest for b < m <= 2^45, seven bits of a at a time.
--- The carried rest and b are at most m - 1 and a digit is at most 127, so a step handles at most
--- 128 (m - 1) + 127 (m - 1) = 255 (m - 1) < 2^8 * 2^45 = 2^53; eight bits would reach 511 (m - 1), past 2^53.
--- The quotient stays below a, since b < m.
+-- floor(a * b / m) and the rest for b < m <= 2^45, seven bits of a at a time. The carried rest and
+-- b are at most m - 1 and a digit is at most 127, so a step handles at most 128 (m - 1) + 127 (m -
+-- 1) = 255 (m - 1) < 2^8 * 2^45 = 2^53; eight bits would reach 511 (m - 1), past 2^53. The quotient
+-- stays below a, since b < m.
 local function muldiv_by_digits(a, b, m)
   local place, quotient, rest = 1, 0, 0
   while place * 128 <= a do
@@ -45,8 +47,8 @@ local function muldiv_by_digits(a, b, m)
   return quotient, rest
 end
 
--- The same for b < m < 2^53, where not even twice the rest fits: a bit at a time, and every sum is first compared
--- with what is missing to m. Only counters deep in debt are so large.
+-- The same for b < m < 2^53, where not even twice the rest fits: a bit at a time, and every sum is
+-- first compared with what is missing to m. Only counters deep in debt are so large.
 local function muldiv_by_bits(a, b, m)
   local bit, quotient, rest = 1, 0, 0
   local function carry(more)

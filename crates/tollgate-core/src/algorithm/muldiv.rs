@@ -2,7 +2,8 @@
 
 use core::ops::{Add, Sub};
 
-/// `floor(a * b / m)` and the rest. Most limits stay within 64 bits, where the division is several times faster.
+/// `floor(a * b / m)` and the rest. Most limits stay within 64 bits, where the division is several
+/// times faster.
 #[inline]
 pub(crate) fn mul_div(a: u64, b: u64, m: u64) -> (u64, u64) {
     match a.checked_mul(b) {
@@ -21,8 +22,8 @@ pub(crate) fn mul_div_ceil(a: u64, b: u64, m: u64) -> u64 {
     quotient.saturating_add(u64::from(rest != 0))
 }
 
-/// A scaled quantity: 128 bits hold every one there is, and 64 bits those of nearly every limit in use, several
-/// times faster. Whoever chooses 64 bits knows that nothing overflows.
+/// A scaled quantity: 128 bits hold every one there is, and 64 bits those of nearly every limit in
+/// use, several times faster. Whoever chooses 64 bits knows that nothing overflows.
 pub(crate) trait BacklogInt: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
     /// `a * b`.
     fn product(a: u64, b: u64) -> Self;

@@ -1,6 +1,7 @@
 -- The mirror of window.rs: where an instant lies among windows aligned to the epoch.
 
--- Returns the window to count in, how far into it, how far that lies after `now`, and the window of `now` itself.
+-- Returns the window to count in, how far into it, how far that lies after `now`, and the window of
+-- `now` itself.
 local function place(now, window, state_index)
   local index, elapsed = div_rem(now, window)
   if state_index <= index then

@@ -6,7 +6,8 @@ use super::{Row, US_PER_S, retry_after_seconds, write};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Rendered fields: one buffer for all lines and where each value lies in it, so one that is used again never allocates.
+/// Rendered fields: one buffer for all lines and where each value lies in it, so one that is used
+/// again never allocates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     lines: Vec<u8>,
@@ -41,7 +42,8 @@ impl Fields {
         &self.lines
     }
 
-    /// Name of each field, in the order of writing, and where among the [`lines`](Self::lines) its value lies.
+    /// Name of each field, in the order of writing, and where among the [`lines`](Self::lines) its
+    /// value lies.
     pub fn places(&self) -> impl ExactSizeIterator<Item = (&'static str, Range<usize>)> {
         self.places.iter().cloned()
     }
@@ -62,7 +64,8 @@ impl Fields {
         self.known.select(rows);
     }
 
-    /// Adds both lists that have a member for each row: the policies, and what is left of each. The rows are those last [known](Self::know).
+    /// Adds both lists that have a member for each row: the policies, and what is left of each. The
+    /// rows are those last [known](Self::know).
     pub(super) fn push_lists(&mut self, rows: &[Row<'_>]) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last() else { return };
@@ -80,7 +83,8 @@ impl Fields {
         end(lines, places, line::RATELIMIT, start);
     }
 
-    /// Adds a line each for limit, what remains and reset of the row at this place among those last [known](Self::know), and for its policy.
+    /// Adds a line each for limit, what remains and reset of the row at this place among those last
+    /// [known](Self::know), and for its policy.
     pub(super) fn push_numbers(&mut self, at: usize, remaining: u64, reset_s: u64) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last().and_then(|set| set.rows().get(at)) else { return };

@@ -9,8 +9,8 @@ const S_PER_DAY: u64 = 86_400;
 /// With the most leap days that fifty years have.
 const FIFTY_YEARS_S: u64 = (50 * 365 + 13) * S_PER_DAY;
 
-/// Seconds since the Unix epoch; `None` when it is not a date. The name of the day has to be one, but not
-/// the right one: clients act on the instant.
+/// Seconds since the Unix epoch; `None` when it is not a date. The name of the day has to be one,
+/// but not the right one: clients act on the instant.
 pub(super) fn parse(value: &str, now_s: u64) -> Option<u64> {
     let (day_name, rest) = value.split_once([',', ' '])?;
     if value.as_bytes().get(day_name.len()) == Some(&b' ') {

@@ -34,7 +34,8 @@ pub(super) struct CachedRow {
     limit: u64,
     unit: Unit,
     window_us: Option<u64>,
-    /// How the row's member of the list of what is left begins, after a comma unless it is the first.
+    /// How the row's member of the list of what is left begins, after a comma unless it is the
+    /// first.
     pub(super) member: Vec<u8>,
     /// The line with its limit, and how the next one begins, which says what remains.
     pub(super) limit_line: CachedBytes,
@@ -143,7 +144,8 @@ impl CachedRow {
 }
 
 impl CachedBytes {
-    /// A line that begins with `opening` and whose value is what `write` appends, between other bytes.
+    /// A line that begins with `opening` and whose value is what `write` appends, between other
+    /// bytes.
     fn fill(
         &mut self,
         before: &[u8],

@@ -1,9 +1,11 @@
-//! The rate-limit response fields: written and read in one place, so server and client cannot differ.
+//! The rate-limit response fields: written and read in one place, so server and client cannot
+//! differ.
 //!
-//! A [`Row`] is what one limit has to say; [`render`] writes the rows as the fields of a [`Profile`], [`render_all`] of several;
-//! [`parse`] reads such fields back. [`retry_after_seconds`], [`parse_retry_after`] and [`Problem`] are what a
-//! refusal adds. The default profile implements draft-ietf-httpapi-ratelimit-headers-11, a draft and not yet
-//! a standard; the others are what clients in use today understand.
+//! A [`Row`] is what one limit has to say; [`render`] writes the rows as the fields of a
+//! [`Profile`], [`render_all`] of several; [`parse`] reads such fields back.
+//! [`retry_after_seconds`], [`parse_retry_after`] and [`Problem`] are what a refusal adds. The
+//! default profile implements draft-ietf-httpapi-ratelimit-headers-11, a draft and not yet a
+//! standard; the others are what clients in use today understand.
 //!
 //! ```
 //! use tollgate_core::header::{Fields, Profile, Row, parse, render};
@@ -14,10 +16,9 @@
 //! let outcome = limit.decide(&Default::default(), now_us, 1, Intent::Take);
 //! let rows = [Row::new("default", limit.window_us(), &outcome)];
 //!
-//! let mut fields = Fields::new(); // kept and cleared between answers: no allocation after the first
-//! render(Profile::Draft11, &rows, now_us, &mut fields);
-//! let sent: Vec<_> = fields.iter().collect();
-//! assert_eq!(
+//! let mut fields = Fields::new(); // kept and cleared between answers: no allocation after the
+//! first render(Profile::Draft11, &rows, now_us, &mut fields); let sent: Vec<_> =
+//! fields.iter().collect(); assert_eq!(
 //!     sent,
 //!     [
 //!         ("RateLimit-Policy", r#""default";q=100;w=60"#),
@@ -58,5 +59,6 @@ pub use row::{Row, Scope, Unit, tightest, tightness, valid_name};
 
 const US_PER_S: u64 = 1_000_000;
 
-/// The largest Structured Field integer (RFC 9651, 15 digits), and so the largest number any field shows.
+/// The largest Structured Field integer (RFC 9651, 15 digits), and so the largest number any field
+/// shows.
 const SF_INTEGER_MAX: u64 = 999_999_999_999_999;

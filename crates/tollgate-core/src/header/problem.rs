@@ -50,8 +50,8 @@ impl Problem {
         }
     }
 
-    /// Appends the body as compact JSON. Limits that are not disclosed are left out of `violated`; when
-    /// none is left, so is the member.
+    /// Appends the body as compact JSON. Limits that are not disclosed are left out of `violated`;
+    /// when none is left, so is the member.
     pub fn render<'a>(self, violated: impl IntoIterator<Item = &'a str>, out: &mut String) {
         self.open(self.status(), violated, out);
         out.push('}');

@@ -103,8 +103,9 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The row that fields with room for only one limit show: of those that refuse the one with the longest
-/// wait, no wait being the longest; else the one with the least remaining. The first of equals.
+/// The row that fields with room for only one limit show: of those that refuse the one with the
+/// longest wait, no wait being the longest; else the one with the least remaining. The first of
+/// equals.
 pub fn tightest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
     rows.get(tightest_at(rows)?)
 }
@@ -145,7 +146,8 @@ impl Unit {
         }
     }
 
-    /// The unit of that name. The draft's registry table says `request` where its text says `requests`.
+    /// The unit of that name. The draft's registry table says `request` where its text says
+    /// `requests`.
     pub(super) fn parse(name: &str) -> Option<Self> {
         match name {
             "requests" | "request" => Some(Self::Requests),

@@ -23,7 +23,8 @@ pub(super) fn uint(out: &mut Vec<u8>, value: u64) {
 fn short(out: &mut Vec<u8>, value: u64) {
     let (digits, zeros) = eight(value);
     let end = out.len() + 8 - zeros;
-    // All eight bytes at once, since a copy of a length that is not known costs more than the number itself.
+    // All eight bytes at once, since a copy of a length that is not known costs more than the
+    // number itself.
     out.extend_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
     out.truncate(end);
 }
@@ -41,9 +42,11 @@ pub(super) fn parameter<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value:
     uint(out, value);
 }
 
-/// The eight digits of a number, its first in the lowest byte, and how many of them are zeros before it; the last digit is none of these.
+/// The eight digits of a number, its first in the lowest byte, and how many of them are zeros
+/// before it; the last digit is none of these.
 ///
-/// All are computed side by side: the number is cut in halves, these in halves and these again, each part in its own bits of one word.
+/// All are computed side by side: the number is cut in halves, these in halves and these again,
+/// each part in its own bits of one word.
 fn eight(number: u64) -> (u64, usize) {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     let high = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
@@ -105,8 +108,8 @@ pub(super) fn hex(out: &mut Vec<u8>, value: u64) {
     out.extend((0..16).map(|i| HEX[(value >> (60 - 4 * i)) as usize & 15]));
 }
 
-/// Names are checked when a policy is loaded. Should one slip through, a line break in it must still not
-/// become a line break in the answer's head.
+/// Names are checked when a policy is loaded. Should one slip through, a line break in it must
+/// still not become a line break in the answer's head.
 fn printable(c: char) -> u8 {
     if matches!(c, ' '..='~') { c as u8 } else { b'?' }
 }

@@ -1,6 +1,7 @@
 //! The Lua mirrors, for stores that decide inside Redis.
 //!
-//! A mirror is a Lua table named as its file, with the functions of [`Algorithm`](crate::Algorithm) on plain tables:
+//! A mirror is a Lua table named as its file, with the functions of [`Algorithm`](crate::Algorithm)
+//! on plain tables:
 //!
 //! | function | answers |
 //! | --- | --- |
@@ -8,17 +9,20 @@
 //! | `params(slots, ttl_us)` | those of concurrency |
 //! | `params(count, first_s, length_s, length_s, length_s)` | those of three calendar windows |
 //! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
-//! | `redate(params, state, now_us)` | whether the state was dated too far ahead, and no longer is |
+//! | `redate(params, state, now_us)` | whether the state was dated ahead, and is corrected |
 //! | `admits(params, state, now_us, cost)` | whether the limit alone admits, and nothing else |
-//! | `decide(params, state, now_us, cost, take)` | the fields of [`Outcome`](crate::Outcome); `None` is `nil` |
+//! | `decide(params, state, now_us, cost, take)` | the fields of [`Outcome`]; `None` is `nil` |
 //! | `charge(params, state, now_us, cost)` | the receipt's `at_us`, `mark_us` and `mark_fraction` |
 //! | `give_back(params, state, now_us, units, receipt)` | nothing |
 //! | `idle_at_us(params, state)` | from when on the key may be dropped |
 //! | `encode(state)` | the value to keep |
 //!
-//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Whoever passes an instant, a cost or a
-//! number of units clamps it to that first, which changes no decision; durations and instants answered saturate there. Bursts and
-//! queues come with their defaults filled in. Nothing here reads a clock, a key or an argument of the script.
+//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Whoever passes an instant, a
+//! cost or a number of units clamps it to that first, which changes no decision; durations and
+//! instants answered saturate there. Bursts and queues come with their defaults filled in. Nothing
+//! here reads a clock, a key or an argument of the script.
+//!
+//! [`Outcome`]: crate::Outcome
 
 mod value;
 
@@ -36,13 +40,15 @@ pub const WINDOW: &str = include_str!("../algorithm/window.lua");
 pub const BUCKET: &str = include_str!("../algorithm/bucket.lua");
 /// What sliding log and concurrency share.
 pub const LEDGER: &str = include_str!("../algorithm/ledger.lua");
-/// The mirror of [`penalty`](crate::penalty): `params`, `decode`, `blocked_until_us`, `count`, `idle_at_us`, `encode`.
+/// The mirror of [`penalty`](crate::penalty): `params`, `decode`, `blocked_until_us`, `count`,
+/// `idle_at_us`, `encode`.
 pub const PENALTY: &str = include_str!("../penalty/penalty.lua");
 
 /// From the Unix epoch to the one from which the ledger's `mark_us` in a receipt counts.
 pub const LEDGER_EPOCH_US: u64 = 100_000_000_000_000;
 
-/// Each algorithm by the name that the file uses, with the parts of its mirror in the order they must stand in.
+/// Each algorithm by the name that the file uses, with the parts of its mirror in the order they
+/// must stand in.
 pub const MIRRORS: [(&str, &[&str]); 8] = [
     ("fixed-window", &[MULDIV, WINDOW, include_str!("../algorithm/fixed_window/fixed_window.lua")]),
     (
@@ -58,7 +64,10 @@ pub const MIRRORS: [(&str, &[&str]); 8] = [
     ("gcra", &[MULDIV, BUCKET, include_str!("../algorithm/gcra/gcra.lua")]),
     ("concurrency", &[MULDIV, LEDGER, include_str!("../algorithm/concurrency/concurrency.lua")]),
     // The file calls it `fixed-window`, with a calendar.
-    ("calendar-window", &[MULDIV, include_str!("../algorithm/calendar_window/calendar_window.lua")]),
+    (
+        "calendar-window",
+        &[MULDIV, include_str!("../algorithm/calendar_window/calendar_window.lua")],
+    ),
 ];
 
 /// The parts of one algorithm's mirror, or `None` when there is no such algorithm.

@@ -9,10 +9,10 @@ use crate::{Algorithm, CalendarUnit, LimitParams, LimitState, Rate, penalty};
 /// No window begins later: the last one begins within two months of the end of time.
 const SECONDS_MOST: u64 = 1 << 34;
 
-/// Numbers as six whole ones: the place of the algorithm among those of [`LimitParams`], counted from one; limit and window, limit and time to live,
-/// or interval and scale; and for buckets the count, the capacity and the burst.
-/// A calendar window has its limit, the second with which the first of [three
-/// windows](LimitParams::resolve_calendar) begins, and their lengths in seconds.
+/// Numbers as six whole ones: the place of the algorithm among those of [`LimitParams`], counted
+/// from one; limit and window, limit and time to live, or interval and scale; and for buckets the
+/// count, the capacity and the burst. A calendar window has its limit, the second with which the
+/// first of [three windows](LimitParams::resolve_calendar) begins, and their lengths in seconds.
 pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
     let capacity = params.capacity();
     let window = |place: u64| [place, capacity, params.period_us(), 0, 0, 0];
@@ -34,8 +34,10 @@ pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
     }
 }
 
-/// What charging `cost` takes, worked out ahead for limits whose whole state is a TAT: the longest backlog beside which it fits, in whole microseconds plus
-/// one (zero where it never fits) and a fraction; what it adds, whole and fraction; the scale of fractions; and the count that they belong to.
+/// What charging `cost` takes, worked out ahead for limits whose whole state is a TAT: the longest
+/// backlog beside which it fits, in whole microseconds plus one (zero where it never fits) and a
+/// fraction; what it adds, whole and fraction; the scale of fractions; and the count that they
+/// belong to.
 pub fn tat_spans(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
     let bucket = match params {
         LimitParams::Gcra(one) => one.bucket(),
@@ -56,7 +58,8 @@ pub fn tat_spans(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
     Some([room + 1, room_part, span, span_part, scale, count.into()])
 }
 
-/// Numbers as seven whole ones, to be kept and [read](decode_params) again: what the mirrors get, and the period.
+/// Numbers as seven whole ones, to be kept and [read](decode_params) again: what the mirrors get,
+/// and the period.
 pub fn encode_params(params: &LimitParams) -> [u64; 7] {
     let [place, a, b, count, capacity, burst] = to_lua_params(params);
     [place, a, b, count, capacity, burst, params.period_us()]
@@ -88,8 +91,8 @@ pub fn decode_params(written: [u64; 7]) -> Option<LimitParams> {
     })
 }
 
-/// The state that a mirror's `encode` wrote, for the algorithm of `numbers`. `None` for what no mirror writes, and for ledgers, which are
-/// decided where they are kept.
+/// The state that a mirror's `encode` wrote, for the algorithm of `numbers`. `None` for what no
+/// mirror writes, and for ledgers, which are decided where they are kept.
 pub fn decode_state(params: &LimitParams, value: &[u8]) -> Option<LimitState> {
     match params {
         LimitParams::FixedWindow(_) => {
@@ -143,7 +146,8 @@ fn decimals<const N: usize>(value: &[u8]) -> Option<[u64; N]> {
     parts.next().is_none().then_some(params)
 }
 
-/// Seven bytes of whole microseconds; then, unless it is zero, the fraction and the count in equally many bytes.
+/// Seven bytes of whole microseconds; then, unless it is zero, the fraction and the count in
+/// equally many bytes.
 fn packed(value: &[u8]) -> Option<Tat> {
     let (us, rest) = value.split_first_chunk::<7>()?;
     let narrow = |bytes: &[u8]| u32::try_from(integer(bytes)).ok();

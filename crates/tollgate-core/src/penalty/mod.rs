@@ -2,7 +2,8 @@
 
 use crate::{InvalidParams, MAX_US};
 
-/// After `after` refusals the key is blocked for `block`, then for `factor` times as long each time, up to `max`.
+/// After `after` refusals the key is blocked for `block`, then for `factor` times as long each
+/// time, up to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Penalty {
     after: u32,
@@ -28,8 +29,8 @@ impl Penalty {
     /// A thousandfold each time; more could hardly be told from jumping to the maximum at once.
     pub const FACTOR_MILLI_MAX: u64 = 1_000_000;
 
-    /// `factor_milli` is the factor times 1,000. `after` is at least 1, the factor between 1 and 1,000, `max` at
-    /// least `block`.
+    /// `factor_milli` is the factor times 1,000. `after` is at least 1, the factor between 1 and
+    /// 1,000, `max` at least `block`.
     pub fn try_new(
         after: u32,
         block_us: u64,
@@ -53,7 +54,8 @@ impl Penalty {
         (state.blocked && now_us < state.mark_us).then_some(state.mark_us)
     }
 
-    /// Counts a refusal outside a block. Returns the end of the block that it starts, if it starts one.
+    /// Counts a refusal outside a block. Returns the end of the block that it starts, if it starts
+    /// one.
     pub fn count(&self, state: &mut PenaltyState, now_us: u64) -> Option<u64> {
         if now_us >= self.idle_at_us(state) {
             *state = PenaltyState::default();

@@ -1,5 +1,5 @@
--- The mirror of penalty/mod.rs. Value: `violations:blocks:mark`, with `!` in front while the mark is a block's end.
--- `block`, `max` and the factor times 1,000 are at most 2^53 - 1.
+-- The mirror of penalty/mod.rs. Value: `violations:blocks:mark`, with `!` in front while the mark
+-- is a block's end. `block`, `max` and the factor times 1,000 are at most 2^53 - 1.
 
 local penalty = {}
 
@@ -26,7 +26,8 @@ function penalty.blocked_until_us(_, state, now)
   return state.blocked and now < state.mark_us and state.mark_us or nil
 end
 
--- The instant from which both counts are clear again; past 2^53 it is rounded, but no clock gets there.
+-- The instant from which both counts are clear again; past 2^53 it is rounded, but no clock gets
+-- there.
 function penalty.idle_at_us(params, state)
   if state.violations == 0 and state.blocks == 0 then
     return 0

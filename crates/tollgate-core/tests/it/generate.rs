@@ -1,7 +1,9 @@
-//! What the properties are tried on: limits, clocks that go forth and back, and sequences of operations.
+//! What the properties are tried on: limits, clocks that go forth and back, and sequences of
+//! operations.
 //!
-//! Operations are drawn in terms of the state they will meet ("one more than remains", "one microsecond before the
-//! retry instant"), so that boundaries are hit on purpose; [`World`](crate::world::World) makes them concrete.
+//! Operations are drawn in terms of the state they will meet ("one more than remains", "one
+//! microsecond before the retry instant"), so that boundaries are hit on purpose;
+//! [`World`](crate::world::World) makes them concrete.
 
 use crate::setup::{KINDS, Kind, Setup};
 use proptest::prelude::*;
@@ -100,7 +102,8 @@ pub fn cases(default: u32) -> ProptestConfig {
     }
 }
 
-/// Rates that divide their period and rates that do not, the vectors of the design, small ones and none.
+/// Rates that divide their period and rates that do not, the vectors of the design, small ones and
+/// none.
 fn rate() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![
         6 => select(vec![(1, 1_000), (2, 1_000_000), (5, 1_000_000), (10, 60_000_000), (100, 1_000_000)]),
@@ -187,7 +190,8 @@ fn give_back() -> impl Strategy<Value = Op> {
 
 fn op(mix: Mix) -> impl Strategy<Value = Op> {
     let or_peek = |on: bool, op: Op| if on { op } else { Op::Peek(Cost::Units(1)) };
-    // A settlement above 2^32 - 1 is refused before it gets here; larger debts are for the extremes.
+    // A settlement above 2^32 - 1 is refused before it gets here; larger debts are for the
+    // extremes.
     let debt = prop_oneof![cost(), Just(Cost::Units(u32::MAX.into()))];
     prop_oneof![
         62 => cost().prop_map(Op::Check),
@@ -212,7 +216,8 @@ pub fn trace(mix: Mix) -> impl Strategy<Value = Trace> {
     kind().prop_flat_map(move |kind| trace_of(kind, mix))
 }
 
-/// The ends of every range at once: counts, periods, costs and instants, those after the end of time included.
+/// The ends of every range at once: counts, periods, costs and instants, those after the end of
+/// time included.
 pub fn extreme(kind: Kind) -> impl Strategy<Value = Trace> {
     let count = || select(vec![0, 1, 2, 1_000_007, u64::from(u32::MAX) - 1, u64::from(u32::MAX)]);
     let unit = || select(vec![1_u64, 2, u32::MAX.into()]);

@@ -1,4 +1,5 @@
-//! One key under one limit, driven through a [`Trace`]: makes each move concrete, and remembers what tests ask about.
+//! One key under one limit, driven through a [`Trace`]: makes each move concrete, and remembers
+//! what tests ask about.
 
 use crate::generate::{Cost, Move, Op, Step, Trace};
 use crate::setup::Setup;
@@ -71,7 +72,8 @@ impl World {
         Ok(())
     }
 
-    /// Steps the clock and does the operation as a store does: re-date, decide, then charge what was admitted.
+    /// Steps the clock and does the operation as a store does: re-date, decide, then charge what
+    /// was admitted.
     pub fn make(&mut self, next: &Move) -> Done {
         self.now_us = self.instant(next.step);
         match next.op {
@@ -108,7 +110,8 @@ impl World {
         self.params.decide(&self.state, self.now_us, cost, Intent::Peek)
     }
 
-    /// Whether time ends before this limit is idle again, so that what lies beyond has been cut off.
+    /// Whether time ends before this limit is idle again, so that what lies beyond has been cut
+    /// off.
     pub fn ends_soon(&self) -> bool {
         let setup = self.setup();
         let window_us = self.params.window_us().unwrap_or(0).max(setup.period_us);

@@ -1,6 +1,6 @@
--- Runs a whole trace on one key: nine arguments an operation, one row of text an operation.
--- It follows the mirror
--- in question, which it knows as `mirror`. The state goes through the key between any two operations.
+-- Runs a whole trace on one key: nine arguments an operation, one row of text an operation. It
+-- follows the mirror in question, which it knows as `mirror`. The state goes through the key
+-- between any two operations.
 
 local function text(n)
   return n and digits(n) or '-'

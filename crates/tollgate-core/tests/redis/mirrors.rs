@@ -1,4 +1,5 @@
-//! Property 11, trace by trace: every answer, receipt and state of a mirror is that of its Rust source.
+//! Property 11, trace by trace: every answer, receipt and state of a mirror is that of its Rust
+//! source.
 
 use crate::model::{Coverage, Model, Played};
 use crate::plan::{Plan, plan};

@@ -120,7 +120,8 @@ impl<'a> Model<'a> {
         self.played(op, cost, 0, outcome, Some(receipt))
     }
 
-    /// Gives back under the numbers of the charge, as a store should; now and then under those of now.
+    /// Gives back under the numbers of the charge, as a store should; now and then under those of
+    /// now.
     fn give_back(&mut self, amount: u64, raw: u64) -> Played {
         let from = raw as usize % self.receipts.len();
         let (receipt, sizes, params) = self.receipts[from];
@@ -176,7 +177,8 @@ impl<'a> Model<'a> {
         self.coverage.costs_above_one += u64::from(cost > 1);
     }
 
-    /// Moves the clock: mostly not at all or to an instant at which an answer changes, give or take a microsecond.
+    /// Moves the clock: mostly not at all or to an instant at which an answer changes, give or take
+    /// a microsecond.
     fn hop(&mut self, hop: u8, raw: u64) {
         let (now_us, period_us) = (self.now_us, self.sizes.period_us);
         let next_us = (now_us / period_us).saturating_add(1).saturating_mul(period_us);
@@ -234,7 +236,8 @@ impl<'a> Model<'a> {
         (units / u128::from(self.sizes.period_us)) as u64
     }
 
-    /// Changes N, burst and queue, or slots and ttl; the period of a rate stays, since state belongs to it.
+    /// Changes N, burst and queue, or slots and ttl; the period of a rate stays, since state
+    /// belongs to it.
     fn resize(&mut self, raw: u64) {
         let Sizes { count, mut period_us, .. } = self.sizes;
         let most = u64::from(u32::MAX);
@@ -367,7 +370,8 @@ impl Sizes {
     }
 }
 
-/// Durations saturate at 2^53 - 1 in the mirror; Rust has room for a clock that fell back by 285 years.
+/// Durations saturate at 2^53 - 1 in the mirror; Rust has room for a clock that fell back by 285
+/// years.
 fn outcome_text(outcome: &Outcome) -> String {
     let text = |us: Option<u64>| us.map_or("-".to_owned(), |us| us.min(MAX_US).to_string());
     format!(

@@ -1,4 +1,5 @@
-//! One form for each address: first unmapped, then masked. The other way round all of IPv4 is one bucket.
+//! One form for each address: first unmapped, then masked. The other way round all of IPv4 is one
+//! bucket.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,7 +1,7 @@
 //! The `Forwarded` field of RFC 7239: `for="[2001:db8::1]:47011";proto=https, for=192.0.2.7`.
 //!
-//! It is taken apart from the right as well. What stands at the right was written by proxies that are trusted;
-//! read from the left, a quote that a client left open would swallow what they wrote.
+//! It is taken apart from the right as well. What stands at the right was written by proxies that
+//! are trusted; read from the left, a quote that a client left open would swallow what they wrote.
 
 use std::net::IpAddr;
 

@@ -1,8 +1,9 @@
 //! Whose request it is: the client's address as far as trusted proxies vouch for it.
 //!
-//! Only the peer of the connection is beyond doubt. When it is a trusted proxy, the configured field is read
-//! from the right, since each proxy adds what it saw at the end: trusted hops are passed over and the first
-//! other address is the client. Everything to the left of it came from that client and is never looked at.
+//! Only the peer of the connection is beyond doubt. When it is a trusted proxy, the configured
+//! field is read from the right, since each proxy adds what it saw at the end: trusted hops are
+//! passed over and the first other address is the client. Everything to the left of it came from
+//! that client and is never looked at.
 //!
 //! ```
 //! use tollgate_policy::address::{ClientAddress, Source};
@@ -11,9 +12,9 @@
 //! client.trusted = vec!["10.0.0.0/8".parse().unwrap()];
 //! client.source = Source::Header("x-forwarded-for".into());
 //!
-//! let lines = [&b"198.51.100.9"[..], b"203.0.113.7, 10.0.0.2"]; // the first item is the client's own claim
-//! let proxy = "10.0.0.1".parse().unwrap();
-//! assert_eq!(client.resolve(proxy, lines), "203.0.113.7".parse::<std::net::IpAddr>().unwrap());
+//! let lines = [&b"198.51.100.9"[..], b"203.0.113.7, 10.0.0.2"]; // the first item is the client's
+//! own claim let proxy = "10.0.0.1".parse().unwrap(); assert_eq!(client.resolve(proxy, lines),
+//! "203.0.113.7".parse::<std::net::IpAddr>().unwrap());
 //!
 //! let stranger = "192.0.2.1".parse().unwrap();
 //! assert_eq!(client.resolve(stranger, lines), stranger);
@@ -45,16 +46,16 @@ pub struct ClientAddressResolver {
     pub ipv6_prefix: u8,
 }
 
-/// The one place a client's address is read from. There is no second one to fall back to: a proxy that sets
-/// one field usually passes the others on as the client sent them.
+/// The one place a client's address is read from. There is no second one to fall back to: a proxy
+/// that sets one field usually passes the others on as the client sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientAddressSource {
     /// The connection's peer.
     #[default]
     Peer,
-    /// A field with a list of addresses such as `x-forwarded-for`, or with one, such as `cf-connecting-ip`.
-    /// The name `forwarded` is read as [`ClientAddressSource::Forwarded`].
+    /// A field with a list of addresses such as `x-forwarded-for`, or with one, such as
+    /// `cf-connecting-ip`. The name `forwarded` is read as [`ClientAddressSource::Forwarded`].
     Header(Box<str>),
     /// The field `forwarded` of RFC 7239.
     Forwarded,
@@ -75,8 +76,9 @@ impl ClientAddressResolver {
     /// The client's address, given the connection's peer and the values of all lines of
     /// [`header`](Self::header), in the order in which they were sent.
     ///
-    /// An item that is no address, `unknown` and obfuscated names included, ends the walk at the last good hop;
-    /// without an untrusted address the leftmost trusted one is the client. Empty items do not count.
+    /// An item that is no address, `unknown` and obfuscated names included, ends the walk at the
+    /// last good hop; without an untrusted address the leftmost trusted one is the client. Empty
+    /// items do not count.
     pub fn resolve<'h, L>(&self, peer: IpAddr, lines: L) -> IpAddr
     where
         L: IntoIterator<Item = &'h [u8]>,
@@ -114,14 +116,14 @@ impl ClientAddressResolver {
         }
     }
 
-    /// Whether a field's name is the one that is read. Spellings that some servers take for the same field,
-    /// such as `X_Forwarded_For` or `X.Forwarded.For`, are other fields here.
+    /// Whether a field's name is the one that is read. Spellings that some servers take for the
+    /// same field, such as `X_Forwarded_For` or `X.Forwarded.For`, are other fields here.
     pub fn reads(&self, name: &[u8]) -> bool {
         self.header().is_some_and(|field| field.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// Whether a server behind this one could take the field for the one that is read here: a front end drops
-    /// such fields before it passes a request on.
+    /// Whether a server behind this one could take the field for the one that is read here: a front
+    /// end drops such fields before it passes a request on.
     pub fn is_alias(&self, name: &[u8]) -> bool {
         let folded = |name: &[u8]| name.iter().copied().map(fold_name_byte).collect::<Vec<_>>();
         self.header().is_some_and(|field| folded(field.as_bytes()) == folded(name))
@@ -139,7 +141,8 @@ impl ClientAddressResolver {
         mask(address, self.ipv6_prefix)
     }
 
-    /// Right to left: the first untrusted address, or the last trusted one before the items end or go bad.
+    /// Right to left: the first untrusted address, or the last trusted one before the items end or
+    /// go bad.
     fn first_untrusted(&self, peer: IpAddr, items: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
         let mut client = peer;
         for address in items {

@@ -56,7 +56,8 @@ fn v4(text: &str) -> Option<IpAddr> {
     text.parse::<Ipv4Addr>().ok().map(IpAddr::V4)
 }
 
-/// The zone names an interface of the machine that wrote it: it says nothing here, but it has to look like one.
+/// The zone names an interface of the machine that wrote it: it says nothing here, but it has to
+/// look like one.
 fn v6(text: &str) -> Option<IpAddr> {
     let address = match text.split_once('%') {
         Some((address, zone)) => {

@@ -1,4 +1,5 @@
-//! Raw file -> checked values. Every rule of the file lives here, in the module named after what it is about.
+//! Raw file -> checked values. Every rule of the file lives here, in the module named after what it
+//! is about.
 
 mod cost;
 mod failure;
@@ -29,7 +30,8 @@ use crate::yaml;
 pub struct Compiled {
     /// Everything but the limits.
     pub settings: Settings,
-    /// The limits in file order, an entry with `keys` as several, each with the requests it applies to.
+    /// The limits in file order, an entry with `keys` as several, each with the requests it applies
+    /// to.
     pub limits: Vec<(Limit, MatchSpec)>,
     /// For each of `limits`, which entry of the file's `limits` it comes from.
     pub entries: Vec<usize>,

@@ -13,7 +13,8 @@ pub use report::Report;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// Such as `TG001`; errors are below `TG100`, with what is found in files that the policy names, and lints above.
+    /// Such as `TG001`; errors are below `TG100`, with what is found in files that the policy
+    /// names, and lints above.
     pub code: &'static str,
     /// Whether the file can be used in spite of it.
     pub severity: Severity,

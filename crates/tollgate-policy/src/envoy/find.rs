@@ -67,7 +67,8 @@ impl DescriptorLevel {
         }
         let rule = last?.rule?;
         key.clear();
-        // The last entry is the one that most often names somebody, and what comes first in a key spreads the work of a cluster.
+        // The last entry is the one that most often names somebody, and what comes first in a key
+        // spreads the work of a cluster.
         self.push_key(entries, key);
         Some(rule)
     }

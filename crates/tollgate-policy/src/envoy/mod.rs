@@ -1,18 +1,19 @@
-//! Files of envoyproxy/ratelimit, unchanged: domains, and in each a tree of descriptors with limits.
+//! Files of envoyproxy/ratelimit, unchanged: domains, and in each a tree of descriptors with
+//! limits.
 //!
 //! ```
 //! use tollgate_policy::envoy::{Configs, Options};
 //!
-//! let file = b"{domain: edge, descriptors: [{key: user, rate_limit: {unit: minute, requests_per_unit: 10}}]}";
-//! let configs = Configs::read(&[("edge.yaml", file)], Options::default()).unwrap();
-//! let mut key = Vec::new();
-//! let found = configs.find("edge", &[("user", "ann")], &mut key).unwrap();
-//! assert_eq!(configs.rules()[found].requests_per_unit, 10);
-//! assert!(configs.find("edge", &[("plan", "free")], &mut key).is_none());
+//! let file = b"{domain: edge, descriptors: [{key: user, rate_limit: {unit: minute,
+//! requests_per_unit: 10}}]}"; let configs = Configs::read(&[("edge.yaml", file)],
+//! Options::default()).unwrap(); let mut key = Vec::new(); let found = configs.find("edge",
+//! &[("user", "ann")], &mut key).unwrap(); assert_eq!(configs.rules()[found].requests_per_unit,
+//! 10); assert!(configs.find("edge", &[("plan", "free")], &mut key).is_none());
 //! ```
 //!
-//! The original flattens a descriptor into one text, so that (`a_b`, `c`) and (`a`, `b_c`) are one to it. Here every key and value
-//! stands by itself, in the tree and in the key that is counted under.
+//! The original flattens a descriptor into one text, so that (`a_b`, `c`) and (`a`, `b_c`) are one
+//! to it. Here every key and value stands by itself, in the tree and in the key that is counted
+//! under.
 
 mod allowed;
 mod find;
@@ -102,8 +103,8 @@ impl Configs {
         self.domains.contains_key(domain)
     }
 
-    /// The limit for a descriptor, by its place in [`compiled_limits`](Self::rules): the one at the end of its path, if there is one. Then `key` has
-    /// been set to whose count it is.
+    /// The limit for a descriptor, by its place in [`compiled_limits`](Self::rules): the one at the
+    /// end of its path, if there is one. Then `key` has been set to whose count it is.
     pub fn find(&self, domain: &str, entries: &[(&str, &str)], key: &mut Vec<u8>) -> Option<usize> {
         self.domains.get(domain)?.find(entries, key)
     }

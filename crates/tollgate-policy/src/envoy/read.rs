@@ -12,7 +12,8 @@ use std::panic::resume_unwind;
 use std::thread;
 use tollgate_core::{LimitParams, Rate, algorithm::FixedWindow};
 
-/// A list and a map for each of 64 entries, more than which no request may have, and what a limit has below them.
+/// A list and a map for each of 64 entries, more than which no request may have, and what a limit
+/// has below them.
 const DEPTH_MAX: usize = 2 * 64 + 32;
 /// Several times what so many levels take where nothing is optimised.
 const STACK_BYTES: usize = 16 << 20;

@@ -2,15 +2,16 @@
 //!
 //! | attribute | form |
 //! | --- | --- |
-//! | `ip` | parsed, unmapped; IPv6 masked to the configured prefix, except for `match`, which sees all of it |
+//! | `ip` | parsed, unmapped; IPv6 masked to the configured prefix, except for `match` |
 //! | `method` | upper case |
 //! | `host` | lower case |
 //! | `path` | [`path::normalise`]; limits of all its [readings](path::readings) apply |
-//! | `api_key` | the first 128 bits of its SHA-256, in hexadecimal; only `match` sees the clear value |
+//! | `api_key` | the first 128 bits of its SHA-256, in hexadecimal; clear for `match` |
 //! | any other | as given |
 //!
-//! An empty value is an absent one. SHA-256 without a key gives the same value on every node and after every
-//! restart, and anyone with the clear value can compute what to look for; stores hash keys with a secret again.
+//! An empty value is an absent one. SHA-256 without a key gives the same value on every node and
+//! after every restart, and anyone with the clear value can compute what to look for; stores hash
+//! keys with a secret again.
 
 mod names;
 #[cfg(test)]
@@ -33,10 +34,12 @@ use crate::hashed;
 use crate::path::{self, AmbiguousPath};
 use crate::settings::AmbiguousPaths;
 
-/// The attributes of one request, for one policy: [`Policy::facts`](crate::policy::Policy::facts) makes them.
+/// The attributes of one request, for one policy: [`Policy::facts`](crate::policy::Policy::facts)
+/// makes them.
 ///
-/// Values are borrowed where they are in their one form already; the others are rewritten into buffers that
-/// [`into_buffer`](Self::into_buffer) hands on to the next request, so nothing is allocated in the long run.
+/// Values are borrowed where they are in their one form already; the others are rewritten into
+/// buffers that [`into_buffer`](Self::into_buffer) hands on to the next request, so nothing is
+/// allocated in the long run.
 pub struct Facts<'a> {
     names: &'a Names,
     ipv6_prefix: u8,
@@ -118,7 +121,8 @@ impl<'a> Facts<'a> {
         self.ambiguous_paths = ambiguous_paths;
     }
 
-    /// Sets an attribute; one that the policy does not use is not kept. The last value of a name counts.
+    /// Sets an attribute; one that the policy does not use is not kept. The last value of a name
+    /// counts.
     ///
     /// # Errors
     ///
@@ -343,12 +347,14 @@ impl<'a> Facts<'a> {
         matches!(self.values.get(id.index()), Some(FactValue::Unverified))
     }
 
-    /// Sets the tier, whatever the tier attribute says; for tiers that come from a file or from Redis.
+    /// Sets the tier, whatever the tier attribute says; for tiers that come from a file or from
+    /// Redis.
     pub fn set_tier(&mut self, tier: &'a str) {
         self.tier = tier;
     }
 
-    /// The value of an attribute in the form that keys have, if the policy uses it and it is present.
+    /// The value of an attribute in the form that keys have, if the policy uses it and it is
+    /// present.
     pub fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         match self.key_value(self.names.get(name)?)? {
             KeyValue::Text(text) => Some(Cow::Borrowed(text)),
@@ -360,7 +366,8 @@ impl<'a> Facts<'a> {
     pub fn into_buffer(self) -> FactsBuffer {
         let Self { mut values, text, path, .. } = self;
         values.clear();
-        // Collecting an empty vector into one of the same layout keeps its memory; only the lifetime changes.
+        // Collecting an empty vector into one of the same layout keeps its memory; only the
+        // lifetime changes.
         let values = values.into_iter().map(|_| FactValue::Absent).collect();
         FactsBuffer { values, text, path }
     }

@@ -38,8 +38,8 @@ impl AttributeKind {
     }
 }
 
-/// Names to numbers. The names come from the configuration, so looking up a name that a request chose costs
-/// the same whatever it is, and a hash that is merely fast will do.
+/// Names to numbers. The names come from the configuration, so looking up a name that a request
+/// chose costs the same whatever it is, and a hash that is merely fast will do.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     ids: FxHashMap<Box<str>, AttributeId>,

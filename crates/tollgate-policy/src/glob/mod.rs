@@ -1,8 +1,9 @@
 //! Patterns with wildcards, matched in one pass over the text, whatever pattern and text are.
 //!
-//! In a path `*` is any run of characters within a segment and `?` one character of it; `**` is any run across
-//! segments. A segment that is just `**` stands for any number of segments, none included: `/api/**` also
-//! matches `/api`, and `/a/**/b` also `/a/b`. Anywhere else `*` is any run and nothing else is special.
+//! In a path `*` is any run of characters within a segment and `?` one character of it; `**` is any
+//! run across segments. A segment that is just `**` stands for any number of segments, none
+//! included: `/api/**` also matches `/api`, and `/a/**/b` also `/a/b`. Anywhere else `*` is any run
+//! and nothing else is special.
 
 mod pieces;
 #[cfg(test)]
@@ -18,7 +19,8 @@ pub(crate) const TOKENS_MAX: usize = pieces::WORDS_MAX * 64 - 1;
 pub(crate) enum Glob {
     /// No wildcard.
     Exact(Box<str>),
-    /// Text before the first wildcard, the wildcards with what lies between them, and text after the last.
+    /// Text before the first wildcard, the wildcards with what lies between them, and text after
+    /// the last.
     Wild { head: Box<str>, middle: Middle, tail: Box<str> },
 }
 
@@ -100,8 +102,8 @@ impl Glob {
             tokens if tokens.len() > TOKENS_MAX => return Err(PatternTooLong),
             tokens => Middle::Pieces(Box::new(Pieces::new(tokens))),
         };
-        // Wildcards are ASCII, so both cuts fall between characters: every token before the first wildcard
-        // and after the last one is one byte of the pattern.
+        // Wildcards are ASCII, so both cuts fall between characters: every token before the first
+        // wildcard and after the last one is one byte of the pattern.
         let head = pattern.get(..first).unwrap_or_default();
         let tail = pattern.get(pattern.len() - (tokens.len() - 1 - last)..).unwrap_or_default();
         Ok(Self::Wild { head: head.into(), middle, tail: tail.into() })

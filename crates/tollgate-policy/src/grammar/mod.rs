@@ -1,4 +1,5 @@
-//! Values that are written as text: one file per kind, each a function from text to value or [`Problem`].
+//! Values that are written as text: one file per kind, each a function from text to value or
+//! [`Problem`].
 
 mod attribute;
 mod duration;

@@ -7,8 +7,8 @@ use crate::suggest::quoted;
 use ipnet::{IpNet, Ipv4Net};
 use std::net::{IpAddr, SocketAddr};
 
-/// An address, or a network in CIDR notation. IPv4 written as IPv6 (`::ffff:10.0.0.0/104`) becomes IPv4, because
-/// that is how clients are compared.
+/// An address, or a network in CIDR notation. IPv4 written as IPv6 (`::ffff:10.0.0.0/104`) becomes
+/// IPv4, because that is how clients are compared.
 pub(crate) fn network(text: &str) -> Result<IpNet, Problem> {
     let parsed = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     let net = parsed.map_err(|_| {

@@ -43,7 +43,8 @@ pub(crate) fn pattern(attribute: &str, text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// How long the pattern is where it is matched: a path's is in normal form there, where `é` is `%C3%A9`.
+/// How long the pattern is where it is matched: a path's is in normal form there, where `é` is
+/// `%C3%A9`.
 fn compared_bytes(attribute: &str, text: &str) -> usize {
     if attribute == "path" { normalise_pattern(text).len() } else { text.len() }
 }

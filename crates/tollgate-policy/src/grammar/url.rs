@@ -29,7 +29,8 @@ pub(crate) fn upstream(text: &str) -> Result<Upstream, Problem> {
     Ok(Upstream { tls, host, port: port.unwrap_or(if tls { 443 } else { 80 }) })
 }
 
-/// `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://`, or `unix:///path[?db=db]`.
+/// `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://`, or
+/// `unix:///path[?db=db]`.
 pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
     let help =
         "write it as `redis://host:6379/0`, `rediss://host:6379/0` or `unix:///run/redis.sock`";

@@ -1,4 +1,5 @@
-//! Conditions and variables of Limitador: those that name a descriptor's entry, and compare it with a text.
+//! Conditions and variables of Limitador: those that name a descriptor's entry, and compare it with
+//! a text.
 
 /// An entry of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,8 @@ fn condition(text: &str) -> Option<LimitadorCondition> {
     Some(LimitadorCondition { entry: variable(left)?, is_equal, value: value.to_owned() })
 }
 
-/// The entry that a variable names: `descriptors[0]['user']`, `descriptors[0].user`, or `user`, as it was before.
+/// The entry that a variable names: `descriptors[0]['user']`, `descriptors[0].user`, or `user`, as
+/// it was before.
 pub(super) fn variable(text: &str) -> Option<DescriptorEntry> {
     let text = text.trim();
     let mut descriptor = None;

@@ -228,7 +228,8 @@ fn all_conditions(
 struct DescriptorIndex(Option<String>);
 
 impl DescriptorIndex {
-    /// The entry's key, if it is in the same descriptor as the others. A limit that looks at two would never apply here.
+    /// The entry's key, if it is in the same descriptor as the others. A limit that looks at two
+    /// would never apply here.
     fn require_same(
         &mut self,
         at: Position,

@@ -1,7 +1,7 @@
 //! TG112: a burst far above the rate.
 //!
-//! Quiet up to ten times N, for `0/...` (which refuses everything), for limits that are off, and for the tiers of a limit
-//! that is reported already: they usually inherit the burst.
+//! Quiet up to ten times N, for `0/...` (which refuses everything), for limits that are off, and
+//! for the tiers of a limit that is reported already: they usually inherit the burst.
 
 use super::figures::WrittenParams;
 use super::{Findings, view::LintView};

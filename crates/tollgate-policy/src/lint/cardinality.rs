@@ -1,7 +1,8 @@
 //! TG114: a key with more values than there are clients.
 //!
-//! `path`, `query.*` and `header.user-agent` have as many values as anyone cares to send. Quiet when `match` lists the
-//! values of the attribute without wildcards, since there are no more buckets than that, and for limits that are off.
+//! `path`, `query.*` and `header.user-agent` have as many values as anyone cares to send. Quiet
+//! when `match` lists the values of the attribute without wildcards, since there are no more
+//! buckets than that, and for limits that are off.
 
 use super::{Findings, view::LintView};
 use crate::diagnostic::Code;

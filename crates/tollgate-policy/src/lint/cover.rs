@@ -1,8 +1,9 @@
 //! Whether one `match` covers another: every request that the one accepts the other accepts too.
 //!
-//! Only what can be proved counts. A pattern covers one that is spelt alike, a value that it matches, and, when it is
-//! a whole subtree such as `/api/**`, every pattern below it; `*` covers every pattern of any other attribute than
-//! `path`. What is not proved is taken as not covered, so lints may be quiet where they could speak.
+//! Only what can be proved counts. A pattern covers one that is spelt alike, a value that it
+//! matches, and, when it is a whole subtree such as `/api/**`, every pattern below it; `*` covers
+//! every pattern of any other attribute than `path`. What is not proved is taken as not covered, so
+//! lints may be quiet where they could speak.
 
 use crate::facts::AttributeKind;
 use crate::glob::{Glob, Middle};
@@ -71,15 +72,17 @@ impl ComparableMatch {
 
     /// Whether this applies to every request to which `other` applies.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        // What this leaves out `other` has to leave out as well, or it has to be something else altogether.
+        // What this leaves out `other` has to leave out as well, or it has to be something else
+        // altogether.
         let is_harmless = |out: &AttributePatterns| {
             other.not.iter().any(|wider| all_covered(wider, out)) || apart(out, &other.conditions)
         };
         all_covered(&self.conditions, &other.conditions) && self.not.iter().all(is_harmless)
     }
 
-    /// Whether this may apply to POST requests for every path that `path` matches. Conditions on anything but path
-    /// and method are taken to hold, and exclusions that have such conditions not to.
+    /// Whether this may apply to POST requests for every path that `path` matches. Conditions on
+    /// anything but path and method are taken to hold, and exclusions that have such conditions not
+    /// to.
     pub(super) fn may_cover_posts(&self, path: &Pattern) -> bool {
         let holds = |(attribute, patterns): &(Box<str>, Vec<Pattern>), otherwise: bool| {
             match &**attribute {

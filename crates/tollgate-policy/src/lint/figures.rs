@@ -1,4 +1,5 @@
-//! The figures of a limit as written, for every tier: what the compiled numbers no longer tell apart.
+//! The figures of a limit as written, for every tier: what the compiled numbers no longer tell
+//! apart.
 
 use crate::diagnostic::Position;
 use crate::grammar::{self, WrittenRate};
@@ -86,7 +87,8 @@ impl<'a> WrittenParamsByTier<'a> {
         own.map_or(self.base.0, |(_, figures, _)| *figures)
     }
 
-    /// Whether all tiers share one count, which belongs to a period; what is unlimited is not counted.
+    /// Whether all tiers share one count, which belongs to a period; what is unlimited is not
+    /// counted.
     pub(super) fn has_one_period(&self) -> bool {
         let period = |figures: &WrittenParams| match figures {
             WrittenParams::Per { period_us, .. } => Some(*period_us),

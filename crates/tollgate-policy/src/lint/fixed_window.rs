@@ -1,8 +1,9 @@
 //! TG102: a fixed window with nothing beside it.
 //!
-//! Quiet when any other limit that is enforced covers the same requests, whatever its key or algorithm: a second,
-//! shorter window is the usual cure. Quiet too for limits in shadow or off, and for rates that
-//! refuse everything. Quiet for windows of the calendar: a monthly quota must start anew.
+//! Quiet when any other limit that is enforced covers the same requests, whatever its key or
+//! algorithm: a second, shorter window is the usual cure. Quiet too for limits in shadow or off,
+//! and for rates that refuse everything. Quiet for windows of the calendar: a monthly quota must
+//! start anew.
 
 use super::Findings;
 use super::figures::WrittenParams;

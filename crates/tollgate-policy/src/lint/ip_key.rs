@@ -1,8 +1,9 @@
 //! TG101: counting by address without knowing which proxies to believe.
 //!
-//! Without `trusted_proxies` the address is that of whoever connects: behind a load balancer that is the load balancer
-//! for everyone, so all clients share one bucket; and forward-auth refuses every request. One finding for the file, at
-//! the first such key, since one field mends all of them.
+//! Without `trusted_proxies` the address is that of whoever connects: behind a load balancer that
+//! is the load balancer for everyone, so all clients share one bucket; and forward-auth refuses
+//! every request. One finding for the file, at the first such key, since one field mends all of
+//! them.
 //!
 //! Quiet when only front ends listen that are told the address (`grpc`, `resp`), when
 //! `trusted_proxies` names anything, and for limits that are off. Also quiet for keys with another

@@ -1,8 +1,9 @@
 //! TG119: a queue in which nobody waits to the end.
 //!
-//! The last in a full queue waits for `queue` times the period divided by N. Behind a gateway that is too long when it is more than
-//! the gateway waits for an answer itself (`upstream.timeouts.response`), elsewhere when it is more than an hour. Quiet for `0/...`,
-//! for limits that are off, and for the tiers of a limit that is reported already.
+//! The last in a full queue waits for `queue` times the period divided by N. Behind a gateway that
+//! is too long when it is more than the gateway waits for an answer itself
+//! (`upstream.timeouts.response`), elsewhere when it is more than an hour. Quiet for `0/...`, for
+//! limits that are off, and for the tiers of a limit that is reported already.
 
 use super::figures::WrittenParams;
 use super::{Findings, view::LintView};

@@ -1,8 +1,10 @@
-//! What a valid file probably does not mean: `tollgate check` warns, each warning with a code, a reason and a fix.
+//! What a valid file probably does not mean: `tollgate check` warns, each warning with a code, a
+//! reason and a fix.
 //!
-//! A lint is one file with a `CODE` and a `check`, one line in the table below, a section in `docs/lints.md`, and
-//! two fixtures in `tests/fixtures/lint`: one that fires, one that does not. Tests fail when any is missing. Each
-//! file says when its lint is quiet: a warning that is usually wrong teaches people to ignore the others.
+//! A lint is one file with a `CODE` and a `check`, one line in the table below, a section in
+//! `docs/lints.md`, and two fixtures in `tests/fixtures/lint`: one that fires, one that does not.
+//! Tests fail when any is missing. Each file says when its lint is quiet: a warning that is usually
+//! wrong teaches people to ignore the others.
 
 mod ambiguous_path;
 mod burst;
@@ -72,8 +74,8 @@ lints! {
     unfound_tier,
 }
 
-/// The warnings that a file without errors deserves, in the order of the file, without those that its `lint.allow`
-/// accepts.
+/// The warnings that a file without errors deserves, in the order of the file, without those that
+/// its `lint.allow` accepts.
 pub fn lint(compiled: &Compiled) -> Vec<Diagnostic> {
     let shapes = view::shapes(compiled);
     let view = LintView::new(compiled, &shapes);

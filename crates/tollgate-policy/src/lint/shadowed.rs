@@ -2,20 +2,22 @@
 //!
 //! Only what can be proved is claimed. A limit is shadowed by another when, both being enforced,
 //!
-//! * the other covers every request it applies to, has the same key attributes in any order, and charges each of these
-//!   requests at least as much, so that it has always counted as much or more;
-//! * for every tier the other is as tight or tighter: of the same algorithm (gcra and token-bucket are one), and
-//!   - fixed-window, sliding-window: no larger N, and a period that is a multiple of its own, since windows are aligned;
-//!   - sliding-log: no larger N, and no shorter a period;
-//!   - token-bucket, gcra: no larger a burst and no faster a rate;
-//!   - leaky-bucket: the same rate, no larger a burst, no larger burst and queue together;
-//!   - concurrency: no more slots, held no shorter;
+//! * the other covers every request it applies to, has the same key attributes in any order, and
+//!   charges each of these requests at least as much, so that it has always counted as much or
+//!   more;
+//! * for every tier the other is as tight or tighter: of the same algorithm (gcra and token-bucket
+//!   are one), and
+//! - fixed-window, sliding-window: no larger N, and a period that is a multiple of its own, since
+//! windows are aligned; - sliding-log: no larger N, and no shorter a period; - token-bucket, gcra:
+//! no larger a burst and no faster a rate; - leaky-bucket: the same rate, no larger a burst, no
+//! larger burst and queue together; - concurrency: no more slots, held no shorter;
 //! * the other keeps one count for all tiers, so that a change of tier does not start it afresh;
-//! * and the other is as strict when an attribute is missing or the store fails, and is decided exactly, not leased.
+//! * and the other is as strict when an attribute is missing or the store fails, and is decided
+//!   exactly, not leased.
 //!
-//! Quiet for a limit with a penalty (its refusals have effects of their own), for limits in shadow or off, and for keys
-//! that are not the same: `keys: [[ip, user], [ip]]` gives both one rate on purpose. Of two limits that shadow each
-//! other the later one is reported.
+//! Quiet for a limit with a penalty (its refusals have effects of their own), for limits in shadow
+//! or off, and for keys that are not the same: `keys: [[ip, user], [ip]]` gives both one rate on
+//! purpose. Of two limits that shadow each other the later one is reported.
 
 use super::Findings;
 use super::figures::{WrittenParams, WrittenParamsByTier};

@@ -1,16 +1,17 @@
 //! TG109: requests without an attribute are not limited at all.
 //!
-//! Fires for an enforced limit with `on_missing: skip` whose key needs an attribute that a request may lack, when no
-//! other enforced limit covers the same requests; and, where the attribute is read from the client's own request
-//! (header, cookie, query or `identity`), also when every limit that covers them is skipped for want of the same
-//! attribute, once for the widest of them.
+//! Fires for an enforced limit with `on_missing: skip` whose key needs an attribute that a request
+//! may lack, when no other enforced limit covers the same requests; and, where the attribute is
+//! read from the client's own request (header, cookie, query or `identity`), also when every limit
+//! that covers them is skipped for want of the same attribute, once for the widest of them.
 //!
 //! A limit with `first_of` is skipped where none of its keys is complete; the attribute named is
 //! one of the last key.
 //!
-//! Quiet for `ip`, `method`, `path`, `host` and `domain`; when `match` has a condition on the attribute, since requests
-//! without it are not meant then; and for several limits on an attribute that only the caller of the check API supplies:
-//! that is one's own code, which names it in every request.
+//! Quiet for `ip`, `method`, `path`, `host` and `domain`; when `match` has a condition on the
+//! attribute, since requests without it are not meant then; and for several limits on an attribute
+//! that only the caller of the check API supplies: that is one's own code, which names it in every
+//! request.
 
 use super::Findings;
 use super::view::{CoverSearch, LintView, LintedLimit};
@@ -59,7 +60,8 @@ fn is_skipped_without(item: &LintedLimit<'_>, attribute: &str) -> bool {
         && may_be_missing(item, attribute)
 }
 
-/// Whether no other limit catches requests without the attribute, and none of those that should is reported instead.
+/// Whether no other limit catches requests without the attribute, and none of those that should is
+/// reported instead.
 fn is_alone<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, attribute: &str) -> bool {
     let is_sent = is_sent(view, attribute);
     let is_reported_instead =

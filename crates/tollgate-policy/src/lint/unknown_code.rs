@@ -1,6 +1,7 @@
 //! TG115: an accepted lint that does not exist.
 //!
-//! Not an error, so that a file written for a newer version still loads. Quiet for every code in the table.
+//! Not an error, so that a file written for a newer version still loads. Quiet for every code in
+//! the table.
 
 use super::{Findings, LINTS, view::LintView};
 use crate::diagnostic::Code;

@@ -1,7 +1,8 @@
 //! TG118: a limit that waits for answers which nobody sees.
 //!
-//! Only the gateway, and the tower layer, see answers. Quiet without `listen`, as in a file for the layer, where a gateway
-//! listens, for limits that are off, and for costs while `http` listens: its callers can reserve and settle by themselves.
+//! Only the gateway, and the tower layer, see answers. Quiet without `listen`, as in a file for the
+//! layer, where a gateway listens, for limits that are off, and for costs while `http` listens: its
+//! callers can reserve and settle by themselves.
 
 use super::{Findings, view::LintView};
 use crate::diagnostic::Code;

@@ -1,15 +1,14 @@
 //! TG110: an attribute that never comes.
 //!
-//! The gateway supplies `ip method path host header.* cookie.* query.*` and what `identity` names; Envoy's rate limit
-//! service `domain descriptor.*`; the check API whatever its caller sends, and RESP the values of any key. So this fires
-//! for every attribute only where `http` does not listen, once for each, at its first use. Where
-//! `http` listens beside the
-//! gateway, it fires for a key that no request through the gateway can have, unless the limit's
-//! `match` or a descriptor in
-//! its key shows that the limit is for another front end.
+//! The gateway supplies `ip method path host header.* cookie.* query.*` and what `identity` names;
+//! Envoy's rate limit service `domain descriptor.*`; the check API whatever its caller sends, and
+//! RESP the values of any key. So this fires for every attribute only where `http` does not listen,
+//! once for each, at its first use. Where `http` listens beside the gateway, it fires for a key
+//! that no request through the gateway can have, unless the limit's `match` or a descriptor in its
+//! key shows that the limit is for another front end.
 //!
-//! Quiet when neither the gateway nor gRPC listens (a file for a program that embeds the engine, or for RESP alone,
-//! where `match` is not evaluated), and for limits that are off.
+//! Quiet when neither the gateway nor gRPC listens (a file for a program that embeds the engine, or
+//! for RESP alone, where `match` is not evaluated), and for limits that are off.
 
 use super::Findings;
 use super::view::{LintView, LintedLimit};

@@ -1,4 +1,5 @@
-//! The file as lints look at it: each limit with what was written for it, and which others cover it.
+//! The file as lints look at it: each limit with what was written for it, and which others cover
+//! it.
 
 use super::candidates::{Candidates, CoverIndex, IndexedBy};
 use super::cover::{ComparableMatch, Pattern};
@@ -85,7 +86,8 @@ impl<'a> LintView<'a> {
         }
     }
 
-    /// One limit for each entry of the file, for lints that look at what all limits of an entry share.
+    /// One limit for each entry of the file, for lints that look at what all limits of an entry
+    /// share.
     pub(super) fn first_of_each_entry(&self) -> impl Iterator<Item = &LintedLimit<'a>> {
         let entries = &self.compiled.entries;
         let is_first = |index: usize| index == 0 || entries[index - 1] != entries[index];
@@ -165,7 +167,8 @@ impl<'a> LintView<'a> {
         self.compiled.settings.listeners.iter().any(|listener| listener.front == front)
     }
 
-    /// Whether clients' own requests are read: by the gateway, or by forward-auth, which `http` serves.
+    /// Whether clients' own requests are read: by the gateway, or by forward-auth, which `http`
+    /// serves.
     pub(super) fn reads_requests(&self) -> bool {
         self.listens(Front::Gateway) || self.listens(Front::Http)
     }

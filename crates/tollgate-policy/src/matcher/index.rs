@@ -1,8 +1,8 @@
 //! From a path to the few limits that may apply to it, however many there are.
 //!
-//! Paths without wildcards are looked up whole. Globs hang in a tree of segments, each at the end of the whole
-//! segments it begins with, so a request meets only those along its own path. Limits that say nothing about
-//! the path are candidates always.
+//! Paths without wildcards are looked up whole. Globs hang in a tree of segments, each at the end
+//! of the whole segments it begins with, so a request meets only those along its own path. Limits
+//! that say nothing about the path are candidates always.
 
 use rustc_hash::FxHashMap;
 

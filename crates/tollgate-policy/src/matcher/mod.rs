@@ -61,7 +61,8 @@ impl Matcher {
             .iter()
             .position(|c| AttributeKind::of(&c.attribute) == AttributeKind::Path);
         let path = by_path.map(|place| conditions.remove(place));
-        // A map that names nothing excludes nothing; read as "all of no conditions" it would switch off the limit.
+        // A map that names nothing excludes nothing; read as "all of no conditions" it would switch
+        // off the limit.
         let not = spec.not.iter().filter(|conditions| !conditions.is_empty());
         let not = not.map(|conditions| compile(conditions, names).map(Vec::into_boxed_slice));
         Ok(Self {

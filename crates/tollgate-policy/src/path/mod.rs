@@ -8,10 +8,10 @@
 //! Servers read some paths in more than one way. [`ambiguity`] finds them, and [`readings`] lists
 //! what servers make of them.
 //!
-//! An escape that is not one (`%zz`, `%4`) is kept as it is, and so is a good escape right behind it: decoding
-//! that one could complete the broken one, and a second pass would then read another path than the first.
-//! A path without a leading slash keeps that shape; one of which nothing is left is `/`. No path at all
-//! stays none.
+//! An escape that is not one (`%zz`, `%4`) is kept as it is, and so is a good escape right behind
+//! it: decoding that one could complete the broken one, and a second pass would then read another
+//! path than the first. A path without a leading slash keeps that shape; one of which nothing is
+//! left is `/`. No path at all stays none.
 
 mod reading;
 
@@ -60,8 +60,8 @@ pub(crate) fn normalise_into(path: &str, out: &mut String) {
     rewrite(without_query(path).as_bytes(), is_clear, is_unreserved, out);
 }
 
-/// A path glob in the spelling of the paths it is to match: its wildcards are kept, and `?` starts no query.
-/// An escape that may stand in clear is decoded; [`readings`] of a path do so, too.
+/// A path glob in the spelling of the paths it is to match: its wildcards are kept, and `?` starts
+/// no query. An escape that may stand in clear is decoded; [`readings`] of a path do so, too.
 pub(crate) fn normalise_pattern(pattern: &str) -> String {
     let mut out = String::new();
     let is_clear_or_wildcard = |byte| byte == b'?' || is_clear(byte);
@@ -123,8 +123,8 @@ fn rewrite(
     }
 }
 
-/// Drops the segment that has just ended if it is a dot segment, with its parent if it has two dots. Answers
-/// whether a slash belongs behind it: behind an empty segment there is one already.
+/// Drops the segment that has just ended if it is a dot segment, with its parent if it has two
+/// dots. Answers whether a slash belongs behind it: behind an empty segment there is one already.
 fn end_segment(out: &mut String, segment_start: usize, root: usize) -> bool {
     match &out[segment_start..] {
         "" => {}

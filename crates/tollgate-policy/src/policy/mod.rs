@@ -67,7 +67,8 @@ pub struct PolicyOptions {
     pub tier_attribute: Option<String>,
     /// The tier of requests with no tier or an unknown one.
     pub default_tier: Option<String>,
-    /// More attributes that the facts should keep, such as the one by which tiers are looked up elsewhere.
+    /// More attributes that the facts should keep, such as the one by which tiers are looked up
+    /// elsewhere.
     pub attributes: Vec<String>,
 }
 
@@ -141,8 +142,8 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// When a pattern cannot be compiled or a number is out of range. The file layer reports most of this
-    /// earlier, with the place in the file.
+    /// When a pattern cannot be compiled or a number is out of range. The file layer reports most
+    /// of this earlier, with the place in the file.
     pub fn new(
         limits: Vec<(Limit, MatchSpec)>,
         options: PolicyOptions,

@@ -48,7 +48,8 @@ pub(crate) const ONE_ATTRIBUTE: &str = "one attribute";
 /// Where a map has a tier.
 pub(crate) const TIER_NAME: &str = "the name of a tier";
 
-/// Reports `found` where `wanted` should be. The value itself is not shown: it may be a misplaced secret.
+/// Reports `found` where `wanted` should be. The value itself is not shown: it may be a misplaced
+/// secret.
 pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> Option<T> {
     let found = match &node.value {
         Value::Null => "nothing",

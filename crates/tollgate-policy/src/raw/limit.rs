@@ -270,7 +270,8 @@ raw! {
 }
 
 raw! {
-    /// A cost that depends on the request: `header` with `default` and `max`, or `estimate` with `response`.
+    /// A cost that depends on the request: `header` with `default` and `max`, or `estimate` with
+    /// `response`.
     CostForm {
         /// The request header field that carries the cost.
         header: Text,
@@ -296,7 +297,8 @@ raw! {
 }
 
 raw! {
-    /// After `after` refusals the key is blocked for `block`, then `factor` times as long each time, up to `max`.
+    /// After `after` refusals the key is blocked for `block`, then `factor` times as long each
+    /// time, up to `max`.
     Penalty {
         /// How many refusals lead to a block.
         after: u64,
@@ -407,7 +409,8 @@ impl Decode for Conditions {
 }
 
 impl Conditions {
-    /// A condition without a value is kept as one without patterns, so that it is reported and not lost.
+    /// A condition without a value is kept as one without patterns, so that it is reported and not
+    /// lost.
     fn push(&mut self, key: &crate::yaml::YamlKey, node: &Node, report: &mut Report) {
         let name = At { value: key.text.clone(), at: key.at, name_at: key.at };
         let none = At { value: OneOrMany(Vec::new()), at: key.at, name_at: key.at };

@@ -1,7 +1,8 @@
-//! The file as it is written: every field optional, every value with its place, nothing interpreted yet.
+//! The file as it is written: every field optional, every value with its place, nothing interpreted
+//! yet.
 //!
-//! These types are also the source of the JSON Schema. A field is added here, in `compile`, with a fixture, and in
-//! `docs/reference.md`.
+//! These types are also the source of the JSON Schema. A field is added here, in `compile`, with a
+//! fixture, and in `docs/reference.md`.
 
 mod decode;
 mod forms;
@@ -58,7 +59,8 @@ pub type Field<T> = Option<At<T>>;
 raw! {
     /// The file `tollgate.yaml`. Everything has a default; an empty file is valid.
     File {
-        /// Which front ends listen, and where. Without it: http on 127.0.0.1:8081 and admin on 127.0.0.1:8090.
+        /// Which front ends listen, and where. Without it: http on 127.0.0.1:8081 and admin on
+        /// 127.0.0.1:8090.
         listen: Listen,
         /// Where the gateway sends requests: a URL, a list of them, or {servers: ...}.
         upstream: Upstreams,

@@ -172,7 +172,8 @@ impl Tiers {
 }
 
 raw! {
-    /// What clients of the gateway and of a tower layer read when they are refused, in place of problem+json.
+    /// What clients of the gateway and of a tower layer read when they are refused, in place of
+    /// problem+json.
     Refusal {
         /// The text, in which {status}, {retry_after} and {limits} are replaced.
         #[schemars(required)]

@@ -33,7 +33,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// How a client's address is found.
     pub client_address: ClientAddress,
-    /// The names of the header profiles, each of which [`Profile::parse`] knows; no two write one field.
+    /// The names of the header profiles, each of which [`Profile::parse`] knows; no two write one
+    /// field.
     ///
     /// [`Profile::parse`]: tollgate_core::header::Profile::parse
     pub headers: Vec<&'static str>,
@@ -131,7 +132,8 @@ pub struct Upstream {
 pub struct Gateway {
     /// Where the listener speaks TLS.
     pub tls: Option<ServerTls>,
-    /// Whether every connection has to begin with a header of the PROXY protocol; none may otherwise.
+    /// Whether every connection has to begin with a header of the PROXY protocol; none may
+    /// otherwise.
     pub proxy_protocol: bool,
     /// Whether clients may ask for their own limits, at `/.well-known/ratelimit`.
     pub status: bool,
@@ -157,7 +159,8 @@ pub struct Gateway {
     pub idle_connections: u32,
     /// What is spoken with servers.
     pub protocol: UpstreamProtocol,
-    /// From the first byte of a client's request, or from its connection's start, to the end of the head.
+    /// From the first byte of a client's request, or from its connection's start, to the end of the
+    /// head.
     pub client_head: Duration,
     /// How long a client may send nothing of a body.
     pub client_body: Duration,

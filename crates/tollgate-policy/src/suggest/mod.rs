@@ -1,6 +1,7 @@
 //! "Did you mean": the known word nearest to an unknown one.
 
-/// The candidate within two edits of `word`, or one for a word of three letters or fewer; the first of equals.
+/// The candidate within two edits of `word`, or one for a word of three letters or fewer; the first
+/// of equals.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

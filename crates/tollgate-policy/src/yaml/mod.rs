@@ -1,7 +1,7 @@
 //! YAML as a tree in which every node knows its place.
 //!
-//! The tree stands between the text and the raw types so that one wrong field does not hide the others: serde
-//! stops at the first error, a walk over the tree does not.
+//! The tree stands between the text and the raw types so that one wrong field does not hide the
+//! others: serde stops at the first error, a walk over the tree does not.
 
 mod failure;
 
@@ -10,7 +10,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 use std::fmt;
 
-/// Files are written by people or generated from a few thousand customers; beyond this something went wrong.
+/// Files are written by people or generated from a few thousand customers; beyond this something
+/// went wrong.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
 pub(crate) const DEPTH_MAX: usize = 32;
 

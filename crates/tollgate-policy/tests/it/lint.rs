@@ -1,5 +1,5 @@
-//! Every lint has a file that it fires on, with the exact output beside it, a file that it is quiet about, and a
-//! section in `docs/lints.md`.
+//! Every lint has a file that it fires on, with the exact output beside it, a file that it is quiet
+//! about, and a section in `docs/lints.md`.
 
 mod shadowed;
 
@@ -173,7 +173,8 @@ fn an_accepted_lint_is_silent_and_the_others_are_not() {
     assert_eq!(found(&file("TG101, TG114")), []);
 }
 
-/// Each limit is compared only with those at or above its own paths: compared with all, these would take minutes.
+/// Each limit is compared only with those at or above its own paths: compared with all, these would
+/// take minutes.
 #[test]
 fn many_limits_are_linted_quickly() {
     let entry = |n: usize| {

@@ -62,7 +62,8 @@ fn holds(bytes: &[u8]) {
     let errors = match compile(bytes) {
         Ok(compiled) => {
             lint(&compiled).iter().for_each(|warning| assert!(warning.line >= 1));
-            // What passes here must also make a policy: nobody else could say where in the file it is wrong.
+            // What passes here must also make a policy: nobody else could say where in the file it
+            // is wrong.
             Policy::new(compiled.limits, PolicyOptions::default()).unwrap();
             return;
         }

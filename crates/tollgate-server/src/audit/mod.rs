@@ -1,9 +1,10 @@
 //! The audit log: one line of JSON for each change that somebody makes through the admin API.
 //!
-//! A line is written before its change is made, and a change whose line cannot be written is not made: there may be a
-//! line for a change that then failed, which another line with `error` says, but there is no change without a line.
-//! The file is opened for each line, so that it can be rotated by renaming it, and written to with one call in append
-//! mode, so that lines of several processes do not mix.
+//! A line is written before its change is made, and a change whose line cannot be written is not
+//! made: there may be a line for a change that then failed, which another line with `error` says,
+//! but there is no change without a line. The file is opened for each line, so that it can be
+//! rotated by renaming it, and written to with one call in append mode, so that lines of several
+//! processes do not mix.
 
 mod time;
 
@@ -82,7 +83,8 @@ impl AuditLog {
     ///
     /// # Errors
     ///
-    /// When not all of the line was written. What is then in the file is not a line, and the next one does not continue it.
+    /// When not all of the line was written. What is then in the file is not a line, and the next
+    /// one does not continue it.
     pub fn write(&self, entry: &AuditEntry<'_>) -> Result<(), AuditError> {
         let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');

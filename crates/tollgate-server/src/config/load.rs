@@ -56,7 +56,8 @@ impl Config {
         }
     }
 
-    /// What the policy says now, once more. A pipe has been read to its end, and would say that there are no limits.
+    /// What the policy says now, once more. A pipe has been read to its end, and would say that
+    /// there are no limits.
     pub(crate) fn load_regular(&self) -> Result<LoadedConfig, ConfigError> {
         if let Some(file) = &self.file {
             require_regular(file)
@@ -168,7 +169,8 @@ impl KeyFile {
     }
 }
 
-/// Whether there is a file that can be read more than once, and without waiting for whoever writes it.
+/// Whether there is a file that can be read more than once, and without waiting for whoever writes
+/// it.
 fn require_regular(path: &Path) -> io::Result<()> {
     match path.metadata()?.is_file() {
         true => Ok(()),

@@ -131,7 +131,8 @@ impl Config {
         Self::default()
     }
 
-    /// What the file says, now and whenever it changes. Files that it names are looked for beside it.
+    /// What the file says, now and whenever it changes. Files that it names are looked for beside
+    /// it.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { file: Some(path.into()), listen_overrides: Vec::new() }
     }

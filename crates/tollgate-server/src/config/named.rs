@@ -1,4 +1,5 @@
-//! Files that a policy names: where it names them, and what is wrong with them, said alike by `tollgate check` and `serve`.
+//! Files that a policy names: where it names them, and what is wrong with them, said alike by
+//! `tollgate check` and `serve`.
 
 use super::load::{KeyFile, TierFile, read_regular};
 use super::{Config, ConfigError};
@@ -16,9 +17,10 @@ use tollgate_policy::{Compiled, Diagnostic, TierRules};
 const UNREADABLE_HELP: &str =
     "`serve` needs it beside the policy: check the name, and who may read it";
 
-/// What is wrong with the files that the policy at `path` names, each finding with the file that it is about: keys of tokens, tiers, and
-/// what the gateway needs for TLS. All are looked at as [`serve`](crate::serve) would. One that cannot be read is a warning here and an error
-/// there: a policy is often checked where its secrets are not.
+/// What is wrong with the files that the policy at `path` names, each finding with the file that it
+/// is about: keys of tokens, tiers, and what the gateway needs for TLS. All are looked at as
+/// [`serve`](crate::serve) would. One that cannot be read is a warning here and an error there: a
+/// policy is often checked where its secrets are not.
 pub fn check_named_files(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic)> {
     let config = Config::file(path);
     let (folder, settings) = (config.folder(), &compiled.settings);

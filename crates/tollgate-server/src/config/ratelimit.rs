@@ -161,8 +161,9 @@ impl Fnv {
     }
 }
 
-/// The files that a pattern names, in order. A path without `*` is itself, whether or not there is such a file; a `*` stands for any run
-/// of characters within a name, and not for the dot at its start.
+/// The files that a pattern names, in order. A path without `*` is itself, whether or not there is
+/// such a file; a `*` stands for any run of characters within a name, and not for the dot at its
+/// start.
 fn expand_glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {

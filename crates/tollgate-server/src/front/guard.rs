@@ -12,8 +12,8 @@ const MINUTE_US: u64 = 60_000_000;
 /// Enough for thousands of addresses; then those that tried least are forgotten.
 const BYTES_MAX: u64 = 512 << 10;
 
-/// Counts tries by address, and makes those wait that tried too often. An IPv6 address stands for its network, which one
-/// machine has all of.
+/// Counts tries by address, and makes those wait that tried too often. An IPv6 address stands for
+/// its network, which one machine has all of.
 ///
 /// Each try is counted before the secret is compared, so concurrent tries count too. The right
 /// secret then clears the count. A client that has to wait never learns whether its secret was

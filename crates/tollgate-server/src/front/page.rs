@@ -6,8 +6,8 @@
 //!   content types and no custom headers. So calls that change state need `Content-Type:
 //!   application/json` ([`media`](super::media)) or `Authorization`.
 //! * DNS rebinding: the page's own name now resolves to this machine. The request goes to the
-//!   page's own origin and may have any header. Its `Host` is that name, and so is its `PolicyOrigin`,
-//!   which browsers send with every `POST`.
+//!   page's own origin and may have any header. Its `Host` is that name, and so is its
+//!   `PolicyOrigin`, which browsers send with every `POST`.
 
 use hyper::header::HOST;
 use hyper::http::request::Parts;

@@ -1,7 +1,8 @@
 //! The text that `/metrics` answers with.
 //!
-//! The names are a contract. `prometheus-client` writes OpenMetrics, where a family of counters is named without the
-//! `_total` that its samples carry; in the older text format, which is what a bare `curl` gets, the two are the same.
+//! The names are a contract. `prometheus-client` writes OpenMetrics, where a family of counters is
+//! named without the `_total` that its samples carry; in the older text format, which is what a
+//! bare `curl` gets, the two are the same.
 
 use super::process::Process;
 use super::sheet::{FamilyWriter, to_prometheus_text};
@@ -29,7 +30,8 @@ pub enum ExpositionFormat {
 }
 
 impl ExpositionFormat {
-    /// The format to answer a request's `Accept` with: OpenMetrics where it is named and not refused.
+    /// The format to answer a request's `Accept` with: OpenMetrics where it is named and not
+    /// refused.
     pub fn of_accept(accept: &str) -> Self {
         let wanted = accept.split(',').any(|range| {
             let mut parts = range.split(';').map(str::trim);

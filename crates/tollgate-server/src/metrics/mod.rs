@@ -1,7 +1,7 @@
 //! What a node counts of itself, and how `/metrics` shows it.
 //!
-//! Counting costs a relaxed addition to a word that no other worker writes. What the engine and the store
-//! count themselves is handed over as a [`MetricsSnapshot`] when somebody asks.
+//! Counting costs a relaxed addition to a word that no other worker writes. What the engine and the
+//! store count themselves is handed over as a [`MetricsSnapshot`] when somebody asks.
 
 mod exposition;
 mod process;
@@ -115,14 +115,16 @@ const BUCKET_BOUNDS_NS: [u64; 17] = [
 
 const FRONTS: [Front; 5] = [Front::Gateway, Front::Http, Front::Grpc, Front::Resp, Front::Admin];
 
-/// What one thread counts. Processors fetch cache lines in pairs, so two stripes are two lines apart.
+/// What one thread counts. Processors fetch cache lines in pairs, so two stripes are two lines
+/// apart.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stripe {
     fronts: [FrontCounters; FRONTS.len()],
 }
 
-/// What one thread counts for one front end: the first line for every request, then a word for how long it took.
+/// What one thread counts for one front end: the first line for every request, then a word for how
+/// long it took.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct FrontCounters {
@@ -187,7 +189,8 @@ impl Metrics {
         }
     }
 
-    /// Counts a connection that was accepted. Each is followed by one [`connection_closed`](Self::connection_closed).
+    /// Counts a connection that was accepted. Each is followed by one
+    /// [`connection_closed`](Self::connection_closed).
     pub fn connection_opened(&self, front: Front) {
         if let Some(at) = front_index(front) {
             self.connections[at].opened.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! The figures that every Prometheus client library shows of its process, under the names that dashboards expect.
+//! The figures that every Prometheus client library shows of its process, under the names that
+//! dashboards expect.
 
 use std::time::Duration;
 
@@ -43,13 +44,14 @@ impl Process {
     }
 }
 
-/// Fields of `/proc/self/stat` after the name of the program, which may itself hold spaces and brackets.
+/// Fields of `/proc/self/stat` after the name of the program, which may itself hold spaces and
+/// brackets.
 const USER_TIME: usize = 11;
 const SYSTEM_TIME: usize = 12;
 const START_TIME: usize = 19;
 
-/// A time in `/proc/self/stat`. Linux shows such times to programs in hundredths of a second, whatever the kernel's own
-/// tick is.
+/// A time in `/proc/self/stat`. Linux shows such times to programs in hundredths of a second,
+/// whatever the kernel's own tick is.
 #[cfg(target_os = "linux")]
 fn ticks(stat: &str, at: usize) -> Option<Duration> {
     let (_, rest) = stat.rsplit_once(')')?;

@@ -5,7 +5,8 @@ use tollgate_store::StoreErrorKind;
 /// What the engine and the store count, at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct MetricsSnapshot {
-    /// The limits of the policy in force, in file order: who may choose a label's value is whoever writes the policy.
+    /// The limits of the policy in force, in file order: who may choose a label's value is whoever
+    /// writes the policy.
     pub limits: Vec<LimitCounters>,
     /// Keys in the memory store.
     pub memory_keys: u64,
@@ -44,7 +45,8 @@ pub struct LeaseCounters {
     pub keys: u64,
     /// Calls about leases.
     pub calls: u64,
-    /// Charges of leased limits decided by a lease, by the store, and by what the store had said a moment ago.
+    /// Charges of leased limits decided by a lease, by the store, and by what the store had said a
+    /// moment ago.
     pub decisions: [u64; 3],
 }
 

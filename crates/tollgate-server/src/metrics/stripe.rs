@@ -1,8 +1,8 @@
 //! Which stripe of the counters a thread adds to.
 //!
-//! Threads that count in one word pass its cache line around, and that costs more than a decision does. So each thread
-//! has a stripe, the workers of a node one of their own as long as there are no more threads than stripes, and only
-//! who reads the figures looks at all of them.
+//! Threads that count in one word pass its cache line around, and that costs more than a decision
+//! does. So each thread has a stripe, the workers of a node one of their own as long as there are
+//! no more threads than stripes, and only who reads the figures looks at all of them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -123,7 +123,8 @@ pub(super) async fn accept_all(
         // Whoever takes over has time for them.
         return;
     }
-    // What has come until now is to be known: the last look at the socket may have been before it came.
+    // What has come until now is to be known: the last look at the socket may have been before it
+    // came.
     tokio::task::yield_now().await;
     for _ in 0..BACKLOG {
         match poll_once(unconstrained(source.accept())).await {
@@ -161,8 +162,9 @@ async fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Whether accepting fails, and for how long it pauses. It says so when that begins and when it ends, which is not yet
-/// when a single connection gets through: without descriptors they come and go one by one.
+/// Whether accepting fails, and for how long it pauses. It says so when that begins and when it
+/// ends, which is not yet when a single connection gets through: without descriptors they come and
+/// go one by one.
 #[derive(Debug, Default)]
 struct AcceptBackoff {
     pause: Option<Duration>,

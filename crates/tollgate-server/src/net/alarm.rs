@@ -56,7 +56,8 @@ impl CoarseTimers {
     }
 }
 
-/// Ends a wait, at the earliest after its time and at the latest two ticks later. Until it is polled it costs nothing.
+/// Ends a wait, at the earliest after its time and at the latest two ticks later. Until it is
+/// polled it costs nothing.
 #[derive(Debug)]
 pub struct CoarseTimer {
     alarms: Rc<CoarseTimers>,

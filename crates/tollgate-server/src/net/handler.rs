@@ -97,7 +97,8 @@ impl fmt::Debug for Answer {
 /// keep buffers. Several requests can be under way in it at once, each waiting somewhere, so it
 /// must not keep a buffer borrowed while it waits.
 ///
-/// A panic ends the connection it happened on, or the stream where there are several, and is counted.
+/// A panic ends the connection it happened on, or the stream where there are several, and is
+/// counted.
 pub trait Handler: 'static {
     /// Whether a client that ends its side has given up its request. Otherwise it still gets its
     /// answer.

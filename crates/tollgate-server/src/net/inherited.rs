@@ -1,6 +1,7 @@
 //! Sockets that somebody else opened: systemd, or the process that this one replaces.
 //!
-//! Whoever holds them keeps them open between two processes, so that nobody who connects meanwhile is refused.
+//! Whoever holds them keeps them open between two processes, so that nobody who connects meanwhile
+//! is refused.
 
 use listenfd::ListenFd;
 use std::{
@@ -24,8 +25,9 @@ pub enum InheritError {
 }
 
 impl InheritedSockets {
-    /// What the variables `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` say. To be asked before there are other threads, since
-    /// they are removed: no process that this one starts is meant by them.
+    /// What the variables `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` say. To be asked before
+    /// there are other threads, since they are removed: no process that this one starts is meant by
+    /// them.
     ///
     /// # Errors
     ///
@@ -43,7 +45,8 @@ impl InheritedSockets {
         Ok(Self(all))
     }
 
-    /// The one for a front end: that with its name, or else the one that listens where the front end is to.
+    /// The one for a front end: that with its name, or else the one that listens where the front
+    /// end is to.
     pub(crate) fn take(&mut self, front: Front, address: SocketAddr) -> Option<TcpListener> {
         let named = |(name, _): &(String, TcpListener)| name == front.name();
         let there = |(name, socket): &(String, TcpListener)| {

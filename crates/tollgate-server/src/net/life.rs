@@ -46,7 +46,8 @@ pub(super) enum CloseRequest {
     Immediate,
 }
 
-/// One connection, seen by its own task and by the worker that looks after it. Both are on one thread.
+/// One connection, seen by its own task and by the worker that looks after it. Both are on one
+/// thread.
 #[derive(Debug)]
 pub(super) struct ConnectionState {
     stage: Cell<Stage>,
@@ -119,8 +120,8 @@ impl ConnectionState {
         }
     }
 
-    /// From now on several requests can be under way. A slow head then has the time of an idle connection, which more
-    /// bytes do not extend.
+    /// From now on several requests can be under way. A slow head then has the time of an idle
+    /// connection, which more bytes do not extend.
     pub(super) fn set_multiplexed(&self) {
         self.multiplexed.set(true);
         self.enter(Stage::Idle);
@@ -204,7 +205,8 @@ impl ConnectionState {
         self.start_lingering();
     }
 
-    /// Polls `step` until it is ready or the order is to close, and lets [`request_close`](Self::tell) wake the task.
+    /// Polls `step` until it is ready or the order is to close, and lets
+    /// [`request_close`](Self::tell) wake the task.
     pub(super) async fn until_closed<T>(
         &self,
         mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,

@@ -10,7 +10,8 @@ use tollgate_policy::settings::Front;
 /// Connections the kernel holds while nobody accepts them; it cuts the figure to its own maximum.
 pub(super) const BACKLOG: i32 = 4096;
 
-/// A bound socket that nobody accepts from yet. The port is this process's alone, unless it was handed over.
+/// A bound socket that nobody accepts from yet. The port is this process's alone, unless it was
+/// handed over.
 #[derive(Debug)]
 pub struct Listener {
     pub(super) socket: TcpListener,
@@ -30,7 +31,8 @@ impl Listener {
         let bound = || {
             let socket =
                 Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-            // Not a way to share the port: it only lets a restart pass connections that are still dying.
+            // Not a way to share the port: it only lets a restart pass connections that are still
+            // dying.
             #[cfg(unix)]
             socket.set_reuse_address(true)?;
             socket.set_nonblocking(true)?;

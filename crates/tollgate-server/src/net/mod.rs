@@ -1,10 +1,10 @@
 //! Sockets to handlers: what every HTTP front end stands on.
 //!
-//! One thread accepts for all front ends and hands each connection to the worker with the fewest. A worker is a thread
-//! with a runtime of its own, so a request is read, decided and answered on one core without a lock or a task of its
-//! own. Nothing a peer can hold is without an end: [`Limits`] has a deadline for each thing a connection can wait for
-//! and a cap for each thing it can grow, and when descriptors or connections run out the one that has been quiet
-//! for longest makes room.
+//! One thread accepts for all front ends and hands each connection to the worker with the fewest. A
+//! worker is a thread with a runtime of its own, so a request is read, decided and answered on one
+//! core without a lock or a task of its own. Nothing a peer can hold is without an end: [`Limits`]
+//! has a deadline for each thing a connection can wait for and a cap for each thing it can grow,
+//! and when descriptors or connections run out the one that has been quiet for longest makes room.
 //!
 //! ```no_run
 //! use std::{rc::Rc, time::Duration};

@@ -17,7 +17,8 @@ const BYTES_MAX: usize = 4096;
 ///
 /// # Errors
 ///
-/// When it is not one, or says something that has no meaning; the connection is then good for nothing.
+/// When it is not one, or says something that has no meaning; the connection is then good for
+/// nothing.
 pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
     let bad = || io::Error::from(io::ErrorKind::InvalidData);
     let mut head = [0; 16];

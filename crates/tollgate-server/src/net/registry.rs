@@ -1,4 +1,5 @@
-//! The connections of one worker: their deadlines, their end, and who goes first when there is no room.
+//! The connections of one worker: their deadlines, their end, and who goes first when there is no
+//! room.
 
 use super::{
     Stats,
@@ -15,8 +16,8 @@ use tokio::sync::Notify;
 
 /// Every open connection of a worker.
 ///
-/// Deadlines are looked at in passing, once a tick for all of them: that costs a connection no timer, and a request no
-/// look at the clock.
+/// Deadlines are looked at in passing, once a tick for all of them: that costs a connection no
+/// timer, and a request no look at the clock.
 #[derive(Debug)]
 pub(super) struct Registry {
     connections: RefCell<Slab<Rc<ConnectionState>>>,
@@ -121,8 +122,9 @@ impl Registry {
         u128::from(whole) * self.tick.as_nanos() >= time.as_nanos()
     }
 
-    /// Closes the connection that has been idle for longest, of one front end or of all. Where none is idle one goes whose
-    /// body is slow, or else whose answer has not been read for as long as a peer is given to hear it.
+    /// Closes the connection that has been idle for longest, of one front end or of all. Where none
+    /// is idle one goes whose body is slow, or else whose answer has not been read for as long as a
+    /// peer is given to hear it.
     pub(super) fn evict(&self, front: Option<usize>) {
         let lives = self.connections.borrow();
         let candidates = lives.iter().map(|(_, life)| life).filter_map(|life| {

@@ -48,7 +48,8 @@ impl ServerBuilder {
         Self { workers: Some(workers), ..self }
     }
 
-    /// Counts connections in the metrics of this node as well, for the front ends that are added from here on.
+    /// Counts connections in the metrics of this node as well, for the front ends that are added
+    /// from here on.
     pub fn node(self, node: Arc<Node>) -> Self {
         Self { node: Some(node), ..self }
     }
@@ -81,7 +82,8 @@ impl ServerBuilder {
         })
     }
 
-    /// Adds a front end that speaks something other than HTTP. `protocol` is called once on each worker.
+    /// Adds a front end that speaks something other than HTTP. `protocol` is called once on each
+    /// worker.
     pub fn protocol<P: Protocol>(
         self,
         listener: Listener,
@@ -189,7 +191,8 @@ pub(super) async fn accept_on<S: Accept + 'static>(
     stop.clone().wait_for(Option::is_some).await.ok();
 }
 
-/// Front ends being served. Dropping it closes every connection at once; [`drain`](Self::drain) lets them finish.
+/// Front ends being served. Dropping it closes every connection at once; [`drain`](Self::drain)
+/// lets them finish.
 #[derive(Debug)]
 pub struct FrontendServer {
     threads: Vec<JoinHandle<()>>,
@@ -213,8 +216,8 @@ impl FrontendServer {
         self.drain.clone()
     }
 
-    /// Stops to accept, lets what is under way finish, tells peers to go elsewhere, and closes what is left after
-    /// `within`. Returns when all threads have ended.
+    /// Stops to accept, lets what is under way finish, tells peers to go elsewhere, and closes what
+    /// is left after `within`. Returns when all threads have ended.
     pub fn drain(self, within: Duration) {
         self.drain.begin(within);
         self.join();

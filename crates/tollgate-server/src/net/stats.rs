@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Counters of one front end, shared between its threads and whoever shows them. Each only ever grows, but for
-/// [`open_attributes`](Self::open).
+/// Counters of one front end, shared between its threads and whoever shows them. Each only ever
+/// grows, but for [`open_attributes`](Self::open).
 #[derive(Debug, Default)]
 pub struct Stats {
     pub(super) open: AtomicUsize,

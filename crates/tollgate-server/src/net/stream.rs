@@ -21,7 +21,8 @@ const PIPELINED_BYTES_MAX: usize = 8 * 1024;
 pub(super) struct ConnectionStream {
     inner: Transport,
     life: Rc<ConnectionState>,
-    /// What was read to find out what is spoken, still to be read again, and how much of it has been.
+    /// What was read to find out what is spoken, still to be read again, and how much of it has
+    /// been.
     pushed_back: Vec<u8>,
     pushed_back_read: usize,
     peer_closed: bool,
@@ -41,8 +42,8 @@ impl ConnectionStream {
         }
     }
 
-    /// For small answers. HTTP/2 sends an answer of a quarter of a kilobyte by itself where it can write pieces, and
-    /// otherwise puts those of all streams up to a kilobyte into one write.
+    /// For small answers. HTTP/2 sends an answer of a quarter of a kilobyte by itself where it can
+    /// write pieces, and otherwise puts those of all streams up to a kilobyte into one write.
     pub(super) fn without_vectored_writes(self) -> Self {
         Self { writes_vectored: false, ..self }
     }
@@ -139,8 +140,9 @@ impl AsyncWrite for ConnectionStream {
         Pin::new(&mut self.inner).poll_flush(context)
     }
 
-    /// Says that nothing more will be written, and waits for the peer to say the same: closing while it still sends would make its
-    /// system throw away an answer that it has not read yet. Whoever does not end is closed after [`Limits::linger`].
+    /// Says that nothing more will be written, and waits for the peer to say the same: closing
+    /// while it still sends would make its system throw away an answer that it has not read yet.
+    /// Whoever does not end is closed after [`Limits::linger`].
     ///
     /// [`Limits::linger`]: super::Limits::linger
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -17,7 +17,8 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Serves connections in a protocol of its own. There is one for each worker, as there is of a [`Handler`](super::Handler).
+/// Serves connections in a protocol of its own. There is one for each worker, as there is of a
+/// [`Handler`](super::Handler).
 ///
 /// A panic ends the connection it happened on, and is counted.
 pub trait Protocol: 'static {
@@ -25,7 +26,8 @@ pub trait Protocol: 'static {
     fn serve(&self, wire: ProtocolConnection, peer: SocketAddr) -> impl Future<Output = ()>;
 }
 
-/// One connection: its bytes, and what its worker has to know about it. Every wait ends when the connection is to be closed.
+/// One connection: its bytes, and what its worker has to know about it. Every wait ends when the
+/// connection is to be closed.
 #[derive(Debug)]
 pub struct ProtocolConnection {
     stream: ConnectionStream,
@@ -57,7 +59,8 @@ impl ProtocolConnection {
         })
     }
 
-    /// Writes all of it; `false` when that cannot be. A peer that does not read has as long for it as for the rest of a request.
+    /// Writes all of it; `false` when that cannot be. A peer that does not read has as long for it
+    /// as for the rest of a request.
     pub async fn write(&mut self, bytes: &[u8]) -> bool {
         let Self { stream, life, .. } = self;
         let mut writing = pin!(stream.write_all(bytes));
@@ -90,7 +93,8 @@ impl ProtocolConnection {
         self.life.close_request() != CloseRequest::None
     }
 
-    /// Ends the connection from this side, and waits for the other: closing while it still sends would destroy answers on their way.
+    /// Ends the connection from this side, and waits for the other: closing while it still sends
+    /// would destroy answers on their way.
     pub async fn shutdown(mut self) {
         let Self { stream, life, .. } = &mut self;
         let mut ending = pin!(stream.shutdown());

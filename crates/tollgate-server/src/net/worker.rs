@@ -129,7 +129,8 @@ struct Worker {
 }
 
 impl Workers {
-    /// Starts another one. One that panics loses its connections, is missing on `node`, and begins again.
+    /// Starts another one. One that panics loses its connections, is missing on `node`, and begins
+    /// again.
     pub(super) fn start(
         &mut self,
         fronts: Arc<[WorkerFrontend]>,
@@ -149,7 +150,8 @@ impl Workers {
                 if turn == Attempt::Restart && messages.is_closed() {
                     return;
                 }
-                // It stays on the thread that makes it, and goes with all that runs on it when the work breaks off.
+                // It stays on the thread that makes it, and goes with all that runs on it when the
+                // work breaks off.
                 let runtime = match runtime() {
                     Ok(runtime) => runtime,
                     Err(error) => {
@@ -174,8 +176,8 @@ impl Workers {
         Ok(thread)
     }
 
-    /// Gives a connection to the worker with the fewest. One that broke off has none, and gets some only when no other is
-    /// there.
+    /// Gives a connection to the worker with the fewest. One that broke off has none, and gets some
+    /// only when no other is there.
     pub(super) fn dispatch(&self, door: &Arc<Frontend>, stream: TcpStream, peer: SocketAddr) {
         let there = self.all.iter().filter(|worker| !worker.inbox.is_closed());
         let burden =
@@ -235,7 +237,8 @@ async fn run_worker(
             door.serve(stream, peer, registry.register(terms), count);
         }
     };
-    // One for both halves of this life: another would begin with a tick at once, and every deadline would be early by it.
+    // One for both halves of this life: another would begin with a tick at once, and every deadline
+    // would be early by it.
     let mut ticks = pin!(run_ticks(&registry));
     let within = loop {
         tokio::select! {

@@ -1,4 +1,5 @@
-//! The thread that reloads and tidies up. It serves no requests, so a slow file system or a large file delays none.
+//! The thread that reloads and tidies up. It serves no requests, so a slow file system or a large
+//! file delays none.
 
 use super::crowd::MemoryTrimTrigger;
 use super::{AppliedPolicy, ReloadError, Reloader, SharedOrigin};
@@ -23,7 +24,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Looks that a full turn of the store's shards takes: ten seconds.
 const TICKS_PER_SWEEP: usize = 200;
-/// How long the end waits for the thread: a file system that does not answer must not keep the process.
+/// How long the end waits for the thread: a file system that does not answer must not keep the
+/// process.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// More reloads than this are not waited for at once.
 const RELOAD_REQUESTS_MAX: usize = 16;
@@ -122,7 +124,8 @@ impl ReloadTask for Reloader {
 }
 
 impl ControlThread {
-    /// Starts to look after `node`. The thread begins again where it panics, and what `care` knows stays.
+    /// Starts to look after `node`. The thread begins again where it panics, and what `care` knows
+    /// stays.
     pub(crate) fn start(
         node: Arc<Node>,
         mut task: impl ReloadTask,

@@ -1,8 +1,9 @@
 //! Puts a changed file in force while requests are decided, or keeps the last good one and says so.
 //!
-//! The limits are swapped as one; a request sees the old or the new, never some of each, and nothing waits. Counts,
-//! open reservations and modes that an operator set stay. What cannot change while the process runs, where it
-//! listens and where it counts, is named in the log and takes effect at the next start.
+//! The limits are swapped as one; a request sees the old or the new, never some of each, and
+//! nothing waits. Counts, open reservations and modes that an operator set stay. What cannot change
+//! while the process runs, where it listens and where it counts, is named in the log and takes
+//! effect at the next start.
 
 mod control;
 mod crowd;
@@ -371,7 +372,8 @@ impl TrackedFile {
         (self.applied_bytes, self.is_rejected) = (bytes, false);
     }
 
-    /// What is new in it. A file that was touched, or taken back before anyone objected, has nothing new.
+    /// What is new in it. A file that was touched, or taken back before anyone objected, has
+    /// nothing new.
     fn poll(&mut self) -> Option<io::Result<Vec<u8>>> {
         let found = self.file.poll()?;
         let is_same = found.as_ref().is_ok_and(|bytes| *bytes == self.applied_bytes);

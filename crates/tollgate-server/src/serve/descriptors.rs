@@ -5,18 +5,21 @@ mod tests;
 
 use crate::net::Limits;
 
-/// Connections of the admin API at once: enough for whoever scrapes, and few enough to leave the rest to traffic.
+/// Connections of the admin API at once: enough for whoever scrapes, and few enough to leave the
+/// rest to traffic.
 const ADMIN_MAX: u64 = 256;
-/// What is not a connection: listeners, files, and a margin for what is accepted only to be told to wait.
+/// What is not a connection: listeners, files, and a margin for what is accepted only to be told to
+/// wait.
 const RESERVED_FDS: u64 = 96;
 /// What a thread needs to wait for its connections.
 const FDS_PER_THREAD: u64 = 4;
 
-/// The limits of each of `fronts` front ends for traffic and of the admin API, once the process may have as many
-/// descriptors as the system lets it. Traffic cannot take those that the admin API and the process itself need, so
-/// a flood of connections hides neither health nor metrics.
+/// The limits of each of `fronts` front ends for traffic and of the admin API, once the process may
+/// have as many descriptors as the system lets it. Traffic cannot take those that the admin API and
+/// the process itself need, so a flood of connections hides neither health nor metrics.
 pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limits) {
-    // What the shell or the service manager gives a process by default is for programs that cannot use more.
+    // What the shell or the service manager gives a process by default is for programs that cannot
+    // use more.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(u64::MAX);
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let own = RESERVED_FDS + FDS_PER_THREAD * threads;

@@ -26,11 +26,13 @@ pub struct Server;
 /// How long a store may take to take back what this node holds of its limits.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A node that answers requests. Dropping it ends it at once; [`drain`](Self::drain) lets requests finish.
+/// A node that answers requests. Dropping it ends it at once; [`drain`](Self::drain) lets requests
+/// finish.
 #[derive(Debug)]
 pub struct RunningServer {
     addresses: Vec<(Front, SocketAddr)>,
-    /// Apart from `admin`, so that neither keeps the other waiting and health can be asked for during a drain.
+    /// Apart from `admin`, so that neither keeps the other waiting and health can be asked for
+    /// during a drain.
     traffic: net::FrontendServer,
     admin: net::FrontendServer,
     control: ControlThread,
@@ -65,7 +67,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// When the configuration cannot be used, an address is taken, or the system is out of something.
+    /// When the configuration cannot be used, an address is taken, or the system is out of
+    /// something.
     pub fn start(config: Config) -> Result<RunningServer, StartError> {
         Self::start_on(config, InheritedSockets::default())
     }
@@ -270,7 +273,8 @@ impl RunningServer {
         self.control.reload().clone()
     }
 
-    /// Takes no more connections, lets requests finish for as long as `drain` in the file says, and ends.
+    /// Takes no more connections, lets requests finish for as long as `drain` in the file says, and
+    /// ends.
     pub fn drain(self) {
         let Self { traffic, admin, control, node, .. } = self;
         let within = node.settings().settings.drain;

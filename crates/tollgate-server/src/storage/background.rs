@@ -1,5 +1,5 @@
-//! The thread on which the connections to a store live: it outlives every request and every worker, so none of them takes a
-//! connection with it when it ends.
+//! The thread on which the connections to a store live: it outlives every request and every worker,
+//! so none of them takes a connection with it when it ends.
 
 use std::io;
 use std::thread::JoinHandle;

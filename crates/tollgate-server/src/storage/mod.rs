@@ -70,7 +70,8 @@ pub enum StorageError {
 }
 
 impl Storage {
-    /// What `settings` say, with the files that they name in `beside`. A store elsewhere need not be there yet.
+    /// What `settings` say, with the files that they name in `beside`. A store elsewhere need not
+    /// be there yet.
     ///
     /// # Errors
     ///
@@ -91,7 +92,8 @@ impl Storage {
         }
     }
 
-    /// Spares the calling worker, which has a runtime of its own, the way over another thread to a store elsewhere.
+    /// Spares the calling worker, which has a runtime of its own, the way over another thread to a
+    /// store elsewhere.
     pub(crate) fn use_worker_connections(&self) {
         self.redis().inspect(|remote| remote.store.attach_thread(remote.connections_per_worker));
     }
@@ -136,7 +138,8 @@ impl Storage {
         self.redis().map(|remote| remote.store.lease_stats()).unwrap_or_default()
     }
 
-    /// Returns what leases hold, within the time; afterwards nothing more is taken in advance. Must not be called on a runtime's own thread.
+    /// Returns what leases hold, within the time; afterwards nothing more is taken in advance. Must
+    /// not be called on a runtime's own thread.
     pub(crate) fn release_leases(&self, within: Duration) {
         self.redis().inspect(|remote| remote.release_leases(within));
     }
@@ -168,7 +171,8 @@ impl Storage {
         }
     }
 
-    /// What a store elsewhere says of itself; `None` for one in this process. `leases` says that limits will be leased.
+    /// What a store elsewhere says of itself; `None` for one in this process. `leases` says that
+    /// limits will be leased.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! What the store's own tasks tell: one line in the log for every change of state, and figures for the metrics.
+//! What the store's own tasks tell: one line in the log for every change of state, and figures for
+//! the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -30,8 +30,9 @@ pub enum ProbeError {
     Store(StoreError),
 }
 
-/// What the store of a file says of itself; `None` for one in this process. Files that the settings name are looked for in `beside`; what
-/// leases need is looked for too if one of `limits` is leased.
+/// What the store of a file says of itself; `None` for one in this process. Files that the settings
+/// name are looked for in `beside`; what leases need is looked for too if one of `limits` is
+/// leased.
 ///
 /// # Errors
 ///

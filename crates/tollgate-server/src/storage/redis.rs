@@ -25,7 +25,8 @@ pub struct RedisStorage {
 }
 
 impl RedisStorage {
-    /// Starts to connect, and answers at once. Files that the settings name are looked for in `beside`.
+    /// Starts to connect, and answers at once. Files that the settings name are looked for in
+    /// `beside`.
     pub(super) fn start(
         settings: &Redis,
         beside: &Path,
@@ -49,7 +50,8 @@ impl RedisStorage {
             RedisStore::open(&endpoint, options(settings, secret, &observer))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
-        // The workers have those that the file asks for, each at least one; what else asks shares one more.
+        // The workers have those that the file asks for, each at least one; what else asks shares
+        // one more.
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
         let connections = (settings.connections as usize / workers).max(1);
         let breaker_errors = settings.breaker_errors;
@@ -115,7 +117,8 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
             Endpoint::sentinel(master.to_string(), nodes(all))
         }
         RedisServer::Cluster { nodes: all } => Endpoint::cluster(nodes(all)),
-        // A kind of server that this version does not know leads nowhere, and says so when it is asked.
+        // A kind of server that this version does not know leads nowhere, and says so when it is
+        // asked.
         _ => Endpoint::cluster([]),
     };
     let endpoint = endpoint.credentials(settings.username.as_deref().map(String::from), password);

@@ -10,7 +10,8 @@ use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::ProcessClock;
 
-/// How long a decision takes of a request that was read so long ago, by a clock that skips every wait.
+/// How long a decision takes of a request that was read so long ago, by a clock that skips every
+/// wait.
 fn waits(storage: &Storage, ago: Duration) -> Duration {
     let params = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(5, 1_000_000).unwrap()));
     let charge = Charge {

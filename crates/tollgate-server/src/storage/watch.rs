@@ -57,8 +57,8 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// A row of looks that failed. The log has one line for its beginning and one for its end: those of the breaker, or of the look where no
-/// breaker has one.
+/// A row of looks that failed. The log has one line for its beginning and one for its end: those of
+/// the breaker, or of the look where no breaker has one.
 #[derive(Debug, Default)]
 struct Outage {
     failures: u32,
@@ -66,7 +66,8 @@ struct Outage {
 }
 
 impl Outage {
-    /// Another look failed. Answers whether the log knows by now, or will: these looks alone open the breaker after so many errors.
+    /// Another look failed. Answers whether the log knows by now, or will: these looks alone open
+    /// the breaker after so many errors.
     fn record_failure(&mut self, is_breaker_open: bool, breaker_errors: u32) -> bool {
         self.failures = self.failures.saturating_add(1);
         let opens = self.failures < breaker_errors.saturating_add(FAILURES_MIN);
@@ -81,7 +82,8 @@ impl Outage {
     }
 }
 
-/// A look finds one server that decides; of a cluster others may be left alone, and whoever has keys there is answered by each limit's own policy.
+/// A look finds one server that decides; of a cluster others may be left alone, and whoever has
+/// keys there is answered by each limit's own policy.
 fn report_breaker(health: &Health, is_breaker_open: bool) {
     match is_breaker_open {
         true => health.degrade(STORE, "a part of the store failed and is left alone"),
@@ -89,7 +91,8 @@ fn report_breaker(health: &Health, is_breaker_open: bool) {
     }
 }
 
-/// Keeps traffic away until the next look where a task of the store died: it has been started again, and why it died is in the log.
+/// Keeps traffic away until the next look where a task of the store died: it has been started
+/// again, and why it died is in the log.
 fn report_task_restarts(health: &Health, now: usize, before: &mut usize) {
     match std::mem::replace(before, now) == now {
         true => health.clear(TASKS),
@@ -123,7 +126,8 @@ async fn log_server_info(node: &Node) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether the store decides. Of a cluster it is enough that one server does: the others' keys are answered by policy meanwhile.
+/// Whether the store decides. Of a cluster it is enough that one server does: the others' keys are
+/// answered by policy meanwhile.
 async fn check_store(node: &Node) -> Result<(), StoreError> {
     let keys: &[&[u8]] = match node.gate.store().is_cluster() {
         true => &[b"tollgate", b"1", b"2", b"3", b"4", b"5", b"6", b"7"],
@@ -139,7 +143,8 @@ async fn check_store(node: &Node) -> Result<(), StoreError> {
     looked
 }
 
-/// Takes a unit of a key that nobody uses, on the way that every decision takes: a store that only reads decides nothing.
+/// Takes a unit of a key that nobody uses, on the way that every decision takes: a store that only
+/// reads decides nothing.
 async fn check_key(node: &Node, key: &[u8]) -> Result<(), StoreError> {
     let rate = Rate::try_new(1, 1_000).unwrap_or(Rate::NOTHING);
     let params = LimitParams::FixedWindow(FixedWindow::new(rate));
@@ -159,8 +164,9 @@ async fn check_key(node: &Node, key: &[u8]) -> Result<(), StoreError> {
         .await
 }
 
-/// Without its store a node is not ready only when every limit it enforces fails closed: then another node, or none, does as well. As
-/// long as one of them lets requests pass or counts them here, turning all traffic away would make an outage of it.
+/// Without its store a node is not ready only when every limit it enforces fails closed: then
+/// another node, or none, does as well. As long as one of them lets requests pass or counts them
+/// here, turning all traffic away would make an outage of it.
 fn report_failure(node: &Node, error: &StoreError) {
     let rules = node.gate.rules();
     let limits = rules.policy().limits().iter();

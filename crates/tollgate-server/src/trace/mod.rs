@@ -1,7 +1,9 @@
-//! Traces: a span for each decision, sent to an OpenTelemetry collector when the environment names one.
+//! Traces: a span for each decision, sent to an OpenTelemetry collector when the environment names
+//! one.
 //!
-//! Nothing here waits for the collector. Spans go into a bounded queue that a thread of its own empties; with the queue
-//! full, spans are dropped. Without a collector a decision costs one relaxed load.
+//! Nothing here waits for the collector. Spans go into a bounded queue that a thread of its own
+//! empties; with the queue full, spans are dropped. Without a collector a decision costs one
+//! relaxed load.
 
 mod client;
 mod options;
@@ -88,7 +90,8 @@ impl Traces {
             .with_timeout(options.timeout())
             .build()
             .map_err(TraceStartError::new)?;
-        // The provider reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, the batches OTEL_BSP_*.
+        // The provider reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, the batches
+        // OTEL_BSP_*.
         let provider = SdkTracerProvider::builder()
             .with_resource(options.resource())
             .with_batch_exporter(exporter)

@@ -80,7 +80,8 @@ impl TraceOptions {
         self.timeout
     }
 
-    /// Who sends: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, and `tollgate` when neither has a name.
+    /// Who sends: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, and `tollgate` when neither has a
+    /// name.
     #[expect(
         clippy::unused_self,
         reason = "what is sent belongs to the options, wherever it is read"

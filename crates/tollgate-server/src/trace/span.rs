@@ -34,7 +34,8 @@ pub fn bytes_hash(key: &[u8]) -> u64 {
     SECRET.hash_one(key)
 }
 
-/// Tells spans of one key from those of another, without telling the key: a hash with a secret of this process.
+/// Tells spans of one key from those of another, without telling the key: a hash with a secret of
+/// this process.
 pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
     let Some(row) = verdict.tightest() else { return 0 };
     let mut hasher = SECRET.build_hasher();

@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The largest file that is read; the policy refuses one that has a byte less, so a longer one is never cut unnoticed.
+/// The largest file that is read; the policy refuses one that has a byte less, so a longer one is
+/// never cut unnoticed.
 pub const BYTES_MAX: u64 = (16 << 20) + 1;
 
 /// A path and what was found there.

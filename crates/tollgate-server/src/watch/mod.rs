@@ -1,8 +1,10 @@
-//! Notices that a file has other content: written in place, renamed over, or behind a symlink that was swapped.
+//! Notices that a file has other content: written in place, renamed over, or behind a symlink that
+//! was swapped.
 //!
-//! A look is one `stat` of the path, links followed to the end, so it makes no difference how the content came to be
-//! there. [`Watcher`] is told what each look saw and needs neither a clock nor a file; [`WatchedFile`] does the looking.
-//! `docs/decisions/0007-looking-instead-of-listening.md` says why nothing listens for events.
+//! A look is one `stat` of the path, links followed to the end, so it makes no difference how the
+//! content came to be there. [`Watcher`] is told what each look saw and needs neither a clock nor a
+//! file; [`WatchedFile`] does the looking. `docs/decisions/0007-looking-instead-of-listening.md`
+//! says why nothing listens for events.
 
 mod file;
 #[cfg(test)]
@@ -42,15 +44,17 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// In how many looks in a row another file must be the same.
 const POLLS_REPLACED: u32 = 2;
-/// In how many looks in a row the file that was handed over last must be the same, when it was written to.
+/// In how many looks in a row the file that was handed over last must be the same, when it was
+/// written to.
 const POLLS_WRITTEN: u32 = 6;
 
 /// Which content of a file was handed over, and which may be next.
 ///
-/// A file that is being written has valid beginnings, so what is new counts only once later looks find it the same: a
-/// quarter of a second for a file written in place, and one more look for another file, which most often was complete
-/// before it got its name. That also makes a stamp older than the grain of the file system's clock before anyone
-/// reads what it stands for: a write after the reading leaves another stamp.
+/// A file that is being written has valid beginnings, so what is new counts only once later looks
+/// find it the same: a quarter of a second for a file written in place, and one more look for
+/// another file, which most often was complete before it got its name. That also makes a stamp
+/// older than the grain of the file system's clock before anyone reads what it stands for: a write
+/// after the reading leaves another stamp.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
     reported: Option<Option<Stamp>>,
@@ -79,8 +83,9 @@ impl Watcher {
         if written_to { POLLS_WRITTEN } else { POLLS_REPLACED }
     }
 
-    /// Forgets what was handed over last, since it could not be used: it will be handed over again. Whoever wrote to the
-    /// file meanwhile may not be done, so it is looked at for as long as a file that is being written.
+    /// Forgets what was handed over last, since it could not be used: it will be handed over again.
+    /// Whoever wrote to the file meanwhile may not be done, so it is looked at for as long as a
+    /// file that is being written.
     pub fn retry(&mut self) {
         *self = Self { last: self.last, ..Self::default() };
     }

@@ -148,8 +148,8 @@ fn a_file_renamed_over_is_noticed_though_it_is_older_and_as_long() {
     assert_eq!(looks(&mut file).as_deref(), Some("two"));
 }
 
-/// As kubelet does it: the file is a link to `..data/file`, `..data` a link to a folder with a time in its name, and a
-/// new `..data` is renamed over the old one, whose folder then goes.
+/// As kubelet does it: the file is a link to `..data/file`, `..data` a link to a folder with a time
+/// in its name, and a new `..data` is renamed over the old one, whose folder then goes.
 #[test]
 fn a_swapped_link_in_the_middle_is_noticed() {
     let folder = WatchTestFolder::new("configmap");

@@ -23,12 +23,14 @@ pub(crate) struct Sample {
 pub(crate) struct Page(pub(crate) BTreeMap<String, Family>);
 
 impl Page {
-    /// Reads the Prometheus format, 0.0.4: counters carry `_total` in the family's name, and there is no end mark.
+    /// Reads the Prometheus format, 0.0.4: counters carry `_total` in the family's name, and there
+    /// is no end mark.
     pub(crate) fn prometheus(text: &str) -> Result<Self, String> {
         read(text, "")
     }
 
-    /// Reads OpenMetrics: counters carry `_total` only in the sample's name, and the page ends in `# EOF`.
+    /// Reads OpenMetrics: counters carry `_total` only in the sample's name, and the page ends in
+    /// `# EOF`.
     pub(crate) fn open_metrics(text: &str) -> Result<Self, String> {
         let body = text.strip_suffix("# EOF\n").ok_or("no end mark")?;
         read(body, "_total")

@@ -51,14 +51,16 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Waits for the policy of this generation; a node that never has it keeps the test until it is ended.
+/// Waits for the policy of this generation; a node that never has it keeps the test until it is
+/// ended.
 fn wait_for_generation(running: &RunningServer, generation: u64) {
     while running.node().gate.rules().generation() < generation {
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// A thousand of one user in a year, beside a limit that is another one in every version of the file.
+/// A thousand of one user in a year, beside a limit that is another one in every version of the
+/// file.
 fn version(number: usize) -> String {
     let rate = number + 1_000_000;
     let algorithm = ["gcra", "fixed-window", "sliding-window"][number % 3];
@@ -73,8 +75,8 @@ limits:
     )
 }
 
-/// Twenty renames that the watcher takes one by one, and two hundred reloads by hand, while four connections ask: each
-/// answer is 200 or 429, a thousand are admitted, and all are counted.
+/// Twenty renames that the watcher takes one by one, and two hundred reloads by hand, while four
+/// connections ask: each answer is 200 or 429, a thousand are admitted, and all are counted.
 #[test]
 fn reloads_under_load_lose_no_request_and_no_count() {
     let folder = Folder::new("load", &version(0));

@@ -15,7 +15,8 @@ pub(super) fn one_a_second(count: u64) -> LimitParams {
     }
 }
 
-/// Several charges are taken together or not at all, and a refused request's rows show the numbers of now.
+/// Several charges are taken together or not at all, and a refused request's rows show the numbers
+/// of now.
 pub async fn all_or_nothing<S: Store>(store: &S) {
     for params in algorithms(10) {
         let desk = StoreDriver::new(store);
@@ -71,7 +72,8 @@ pub async fn batches<S: Store>(store: &S) {
     );
 }
 
-/// Cost 0 passes and takes nothing; a cost above the capacity is refused for ever; others are exact.
+/// Cost 0 passes and takes nothing; a cost above the capacity is refused for ever; others are
+/// exact.
 pub async fn costs<S: Store>(store: &S) {
     for params in algorithms(10) {
         let desk = StoreDriver::new(store);
@@ -125,7 +127,8 @@ pub async fn peeks<S: Store>(store: &S) {
     }
 }
 
-/// A shadow limit never refuses; it is charged iff the request is admitted and it alone would admit.
+/// A shadow limit never refuses; it is charged iff the request is admitted and it alone would
+/// admit.
 pub async fn shadows<S: Store>(store: &S) {
     for params in algorithms(2) {
         let desk = StoreDriver::new(store);
@@ -151,7 +154,8 @@ pub async fn shadows<S: Store>(store: &S) {
     }
 }
 
-/// What is owed is taken whoever refuses and shows at once; its cost alone says whether its limit admits; a peek takes nothing of it.
+/// What is owed is taken whoever refuses and shows at once; its cost alone says whether its limit
+/// admits; a peek takes nothing of it.
 pub async fn owed<S: Store>(store: &S) {
     for params in algorithms(5) {
         let desk = StoreDriver::new(store);

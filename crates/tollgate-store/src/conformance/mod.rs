@@ -1,7 +1,8 @@
 //! The suite that every store passes, for third parties too: call [`run`] from a test.
 //!
-//! It gives the store times of its own choice, around the year 2023, so a store that only ever uses its own clock cannot pass.
-//! Keys are fresh in every rule; limits are numbered, so a shared backend needs to be empty beforehand.
+//! It gives the store times of its own choice, around the year 2023, so a store that only ever uses
+//! its own clock cannot pass. Keys are fresh in every rule; limits are numbered, so a shared
+//! backend needs to be empty beforehand.
 //!
 //! ```
 //! # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
@@ -34,7 +35,8 @@ pub use trace::{algorithms, calendar_traces, calendars, traces};
 
 use crate::ReservationStore;
 
-/// Runs every rule, each on a store that `fresh` makes. Panics with the rule's words where one is broken.
+/// Runs every rule, each on a store that `fresh` makes. Panics with the rule's words where one is
+/// broken.
 pub async fn run<S: ReservationStore>(fresh: impl AsyncFn() -> S) {
     all_or_nothing(&fresh().await).await;
     batches(&fresh().await).await;

@@ -16,7 +16,8 @@ fn strict() -> Penalty {
     }
 }
 
-/// The refusal that starts a block shows it; in a block everything is refused and nothing is counted; the next one is longer.
+/// The refusal that starts a block shows it; in a block everything is refused and nothing is
+/// counted; the next one is longer.
 pub async fn blocks<S: Store>(store: &S) {
     let mut desk = StoreDriver::new(store);
     let line = ChargeSpec::new(20, "mallory", one_a_second(1)).penalty(strict());
@@ -110,7 +111,8 @@ fn shows(name: &str, answer: &Answer, wait_us: Option<u64>, left_us: u64) {
     assert_eq!(outcome.remaining, 0, "{name}");
 }
 
-/// Peeks, shadow limits and refusals by other limits count nothing; a block refuses the whole request and takes nothing.
+/// Peeks, shadow limits and refusals by other limits count nothing; a block refuses the whole
+/// request and takes nothing.
 pub async fn uncounted<S: Store>(store: &S) {
     let mut desk = StoreDriver::new(store);
     let line = ChargeSpec::new(21, "trent", one_a_second(1)).penalty(strict());
@@ -133,7 +135,8 @@ pub async fn uncounted<S: Store>(store: &S) {
     assert_eq!(rows[0].outcome.remaining, 0, "and the limit is charged as usual");
 }
 
-/// An operator's block refuses like a penalty's, on limits without one too, keeps what is counted, and ends when told or in time.
+/// An operator's block refuses like a penalty's, on limits without one too, keeps what is counted,
+/// and ends when told or in time.
 pub async fn operators_blocks<S: Store>(store: &S) {
     let mut desk = StoreDriver::new(store);
     let fresh = ChargeSpec::new(23, "victor", one_a_second(3));

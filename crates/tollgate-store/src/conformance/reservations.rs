@@ -7,7 +7,8 @@ use tollgate_core::{Algorithm, Intent, LimitState, Receipt};
 
 const SECOND: u64 = 1_000_000;
 
-/// What an end changes is what an adjustment would change, several places together, and its rows say so.
+/// What an end changes is what an adjustment would change, several places together, and its rows
+/// say so.
 pub async fn settled<S: ReservationStore>(store: &S) {
     for params in all_algorithms(10) {
         let name = algorithm_name(&params);
@@ -74,8 +75,8 @@ pub async fn ended_once<S: ReservationStore>(store: &S) {
     assert!(desk.end("of nothing", 3, &[]).await.is_some_and(|ended| ended.end == 3));
 }
 
-/// Nobody knows a reservation that was never opened or whose time has passed, and its name is free again. A call that ended one can be
-/// repeated for longer.
+/// Nobody knows a reservation that was never opened or whose time has passed, and its name is free
+/// again. A call that ended one can be repeated for longer.
 pub async fn expiring<S: ReservationStore>(store: &S) {
     let mut desk = StoreDriver::new(store);
     assert!(desk.end("unknown", 0, &[]).await.is_none());

@@ -71,7 +71,8 @@ pub async fn calendar_traces<S: Store>(store: &S, seed: u64, steps: usize) {
     run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 40_000 }).await;
 }
 
-/// `steps` random requests, changes and resets over a few keys, limits, tiers and modes; every answer equals the [`Model`]'s.
+/// `steps` random requests, changes and resets over a few keys, limits, tiers and modes; every
+/// answer equals the [`Model`]'s.
 pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
     let kinds = |tier| algorithms(u64::from(tier)).collect();
     run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 1 }).await;
@@ -175,7 +176,8 @@ impl TraceRng {
         lines
     }
 
-    /// A limit of any algorithm in one of three tiers, two of which leave fractions of a microsecond.
+    /// A limit of any algorithm in one of three tiers, two of which leave fractions of a
+    /// microsecond.
     fn line(&mut self) -> ChargeSpec<'static> {
         let limit = self.below((self.kinds)(3).len() as u64);
         let tier = [3, 7, 10][self.below(3) as usize];

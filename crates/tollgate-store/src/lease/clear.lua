@@ -1,8 +1,9 @@
--- An operator has a limit forget what was used of it. KEYS[1] is its book, KEYS[2] its state. Both in one go: a node that asks in between would
--- write one of them back into the other.
+-- An operator has a limit forget what was used of it. KEYS[1] is its book, KEYS[2] its state. Both
+-- in one go: a node that asks in between would write one of them back into the other.
 --
--- What processes hold they can still spend, and what they return has been forgotten already: so everything that was granted counts as returned.
--- The book itself stays, since its absence would mean that the store lost something.
+-- What processes hold they can still spend, and what they return has been forgotten already: so
+-- everything that was granted counts as returned. The book itself stays, since its absence would
+-- mean that the store lost something.
 
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do

@@ -6,11 +6,12 @@ use tollgate_core::Algorithm;
 /// How fast units were wanted lately.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
-    /// Units since the present interval began, which ends with the first request to the store after a quarter of a lifetime.
+    /// Units since the present interval began, which ends with the first request to the store after
+    /// a quarter of a lifetime.
     wanted: u64,
     interval_start_us: u64,
-    /// What came first of all, and so says nothing about what will follow. A key that is asked for once must not cost a second call, for
-    /// returning what it did not need.
+    /// What came first of all, and so says nothing about what will follow. A key that is asked for
+    /// once must not cost a second call, for returning what it did not need.
     first_units: Option<u64>,
     /// Units for half a lifetime, as the interval before had it.
     previous_target: u64,
@@ -43,12 +44,14 @@ impl Demand {
         self.wanted = self.wanted.saturating_sub(units);
     }
 
-    /// Whether less than half of the target is held, and some of it was used: what nobody wants is not asked for.
+    /// Whether less than half of the target is held, and some of it was used: what nobody wants is
+    /// not asked for.
     pub(super) fn wants_more(&self, good: u64) -> bool {
         self.used && good < self.target / 2
     }
 
-    /// The store had no more to give than is held now, so that asking for the rest at once is of no use.
+    /// The store had no more to give than is held now, so that asking for the rest at once is of no
+    /// use.
     pub(super) fn cap_target(&mut self, good: u64) {
         self.target = self.target.min(good);
     }
@@ -72,8 +75,8 @@ impl Demand {
         self.target.saturating_sub(good).max(short).max(1)
     }
 
-    /// Units for half a lifetime. A short time says little, and so do few units: demand is never taken for more than eight times what was seen,
-    /// nor for more times than units were seen.
+    /// Units for half a lifetime. A short time says little, and so do few units: demand is never
+    /// taken for more than eight times what was seen, nor for more times than units were seen.
     fn pace(&self, lifetime_us: u64, now_us: u64) -> u64 {
         let during_us = now_us.saturating_sub(self.interval_start_us).max(lifetime_us / 16);
         let seen = u128::from(self.wanted.saturating_sub(self.first_units.unwrap_or(0)));

@@ -1,9 +1,12 @@
--- The store's side of a lease, for one limit and key: the mirror of ledger.rs. Follows the mirrors and numbers.lua.
+-- The store's side of a lease, for one limit and key: the mirror of ledger.rs. Follows the mirrors
+-- and numbers.lua.
 --
--- KEYS[1] is the limit's state, as the other scripts keep it: what processes hold counts as used. KEYS[2] is the book, a hash: `m` is the
--- latest instant seen, the ledger's name, the end of the quiet time, the last sweep, when the book was begun and until when it is kept; `s`
--- a copy of the state, in case that one alone is lost; every other field is a process, with what it was granted and has returned, cumulative,
--- the oldest grant it may not know of, when it was last heard, and when it can be forgotten.
+-- KEYS[1] is the limit's state, as the other scripts keep it: what processes hold counts as used.
+-- KEYS[2] is the book, a hash: `m` is the latest instant seen, the ledger's name, the end of the
+-- quiet time, the last sweep, when the book was begun and until when it is kept; `s` a copy of the
+-- state, in case that one alone is lost; every other field is a process, with what it was granted
+-- and has returned, cumulative, the oldest grant it may not know of, when it was last heard, and
+-- when it can be forgotten.
 --
 -- ARGV[3] has the central numbers; ARGV[5] is a flat array, in the order of the assignments below.
 
@@ -80,7 +83,8 @@ elseif ledger ~= 0 and ledger ~= id then
   exhaust()
 end
 
--- What the process has: it knows best what it was granted, and the store what it may not have heard of.
+-- What the process has: it knows best what it was granted, and the store what it may not have heard
+-- of.
 local g, q, since = 0, 0, now
 if found[3] then
   g, q, since = figures(found[3])
@@ -108,8 +112,8 @@ if rolled then
 end
 
 local block = head and struct.unpack('>I7', head, 2) or 0
--- In a fixed window a living process has to be able to say until its end what it was granted, so that only those are forgotten in whose place
--- the same process holds something else by now.
+-- In a fixed window a living process has to be able to say until its end what it was granted, so
+-- that only those are forgotten in whose place the same process holds something else by now.
 if now - swept >= reclaim then
   local all, newest = redis.call('HGETALL', book), {}
   local function parts(holder)

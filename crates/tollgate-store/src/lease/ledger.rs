@@ -7,7 +7,8 @@ use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
 /// What the store has for one limit and key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// The limit's state, as a store that decides directly keeps it: what processes hold counts as used.
+    /// The limit's state, as a store that decides directly keeps it: what processes hold counts as
+    /// used.
     pub state: Option<LimitState>,
     /// The end of an operator's block.
     pub block_us: u64,
@@ -28,7 +29,8 @@ pub struct GrantBook {
     pub quiet_until_us: u64,
     /// When the dead were last looked for.
     pub swept_us: u64,
-    /// When the book was begun, in whichever ledger: what is older than the store's last loss is complete.
+    /// When the book was begun, in whichever ledger: what is older than the store's last loss is
+    /// complete.
     pub begun_us: u64,
     /// Until when somebody was told that the ledger is kept.
     pub kept_until_us: u64,
@@ -145,8 +147,8 @@ impl Ledger {
         reply
     }
 
-    /// The latest instant seen counts, unless the clock stepped back by more than a window. Takes state and book, which the end of the call
-    /// puts back: there may be a thousand holders in it.
+    /// The latest instant seen counts, unless the clock stepped back by more than a window. Takes
+    /// state and book, which the end of the call puts back: there may be a thousand holders in it.
     fn load<'a>(&mut self, raw_us: u64, terms: &'a LeaseTerms, windowed: bool) -> LedgerCall<'a> {
         let params = &terms.store_params;
         let copy = |book: &GrantBook| book.copy.clone();
@@ -167,7 +169,8 @@ impl Ledger {
         if windowed {
             let period_us = params.period_us();
             if book.last_us > raw_us + period_us {
-                // Where the state is re-dated to: at the beginning of a window nothing has faded yet.
+                // Where the state is re-dated to: at the beginning of a window nothing has faded
+                // yet.
                 now_us = (raw_us / period_us + 1) * period_us;
                 book.quiet_until_us = book.quiet_until_us.min(now_us + terms.quiet_us);
                 book.swept_us = book.swept_us.min(now_us);
@@ -196,7 +199,8 @@ impl LedgerCall<'_> {
         self.book.swept_us = self.now_us;
     }
 
-    /// Nothing is granted before time has returned it: whatever was granted in the ledger that is lost, the limit holds.
+    /// Nothing is granted before time has returned it: whatever was granted in the ledger that is
+    /// lost, the limit holds.
     fn exhaust(&mut self) {
         let left = self.left();
         self.params.charge(&mut self.state, self.now_us, left);
@@ -223,7 +227,8 @@ impl LedgerCall<'_> {
         }
     }
 
-    /// What the holder has: it knows best what it was granted, and the store what it may not have heard of.
+    /// What the holder has: it knows best what it was granted, and the store what it may not have
+    /// heard of.
     fn reconcile_holder(
         &mut self,
         terms: &LeaseTerms,
@@ -262,8 +267,9 @@ impl LedgerCall<'_> {
         held
     }
 
-    /// Forgets processes that died. What they may have spent stays counted in the state. In a fixed window a living one has to be able to say until
-    /// its end what it was granted, so that only those are forgotten in whose place the same process holds something else by now.
+    /// Forgets processes that died. What they may have spent stays counted in the state. In a fixed
+    /// window a living one has to be able to say until its end what it was granted, so that only
+    /// those are forgotten in whose place the same process holds something else by now.
     fn sweep(&mut self, terms: &LeaseTerms, ask: &LedgerRequest, fixed: bool) {
         let (now_us, reclaim_us) = (self.now_us, terms.reclaim_us());
         if now_us - self.book.swept_us < reclaim_us {
@@ -281,7 +287,8 @@ impl LedgerCall<'_> {
         self.book.swept_us = now_us;
     }
 
-    /// How much to grant: less of what is left the more share it, and what one request needs if there is so much.
+    /// How much to grant: less of what is left the more share it, and what one request needs if
+    /// there is so much.
     fn grant_size(&self, held: &HolderGrant, known: u64, left: u64, ask: &LedgerRequest) -> u64 {
         let room = (known + ask.want).saturating_sub(held.granted);
         if ask.want == 0 || room == 0 || self.now_us < self.book.quiet_until_us {

@@ -1,4 +1,5 @@
--- Whether the store is the one it was. KEYS[1] is the mark: the run of the server that wrote it, and when. ARGV[5] is for how long it is kept.
+-- Whether the store is the one it was. KEYS[1] is the mark: the run of the server that wrote it,
+-- and when. ARGV[5] is for how long it is kept.
 --
 -- A server that does not say which run it is can still be told from one whose keys are gone.
 

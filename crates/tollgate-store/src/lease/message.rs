@@ -1,7 +1,7 @@
 //! What a process and the store say to each other about one limit and key.
 
-/// Who holds a lease: a process by 128 random bits for each start, and the number of the holding, so that one which was given up is never taken
-/// up again.
+/// Who holds a lease: a process by 128 random bits for each start, and the number of the holding,
+/// so that one which was given up is never taken up again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
     /// Drawn at random when the process starts.
@@ -12,7 +12,8 @@ pub struct Holder {
 
 /// "In this ledger I know of so much granted and have returned so much; I want so much more."
 ///
-/// Everything is cumulative, so that it does not matter whether it arrives late, twice, or after a later one.
+/// Everything is cumulative, so that it does not matter whether it arrives late, twice, or after a
+/// later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerRequest {
@@ -28,7 +29,8 @@ pub struct LedgerRequest {
     pub need: u64,
     /// Units given back in that ledger.
     pub returned: u64,
-    /// When the oldest of the units was granted that the store may not know to be returned, by the store's clock.
+    /// When the oldest of the units was granted that the store may not know to be returned, by the
+    /// store's clock.
     pub return_at_us: u64,
 }
 

@@ -1,12 +1,15 @@
-//! Leases: a process takes a chunk of a limit from the store in advance and spends it by itself, and the limit holds.
+//! Leases: a process takes a chunk of a limit from the store in advance and spends it by itself,
+//! and the limit holds.
 //!
-//! This is the protocol alone: no clock, no randomness, no I/O. [`Lease`] is the process's side, for one limit and key; [`Ledger`] is the
-//! store's, which `ledger.lua` mirrors inside Redis; [`PrimaryMonitor`] notices that a store is not the one it was. The simulator in
-//! `tests/lease` runs this code and nothing else.
+//! This is the protocol alone: no clock, no randomness, no I/O. [`Lease`] is the process's side,
+//! for one limit and key; [`Ledger`] is the store's, which `ledger.lua` mirrors inside Redis;
+//! [`PrimaryMonitor`] notices that a store is not the one it was. The simulator in `tests/lease`
+//! runs this code and nothing else.
 //!
-//! With A spent, G received and Q returned by a process, and g and q what the store has for it, `A + Q <= G <= g` at all times, and the
-//! store grants only what the limit has left. So what all have spent is never more than the limit, whatever becomes of messages and
-//! processes, for as long as the store keeps what it acknowledged.
+//! With A spent, G received and Q returned by a process, and g and q what the store has for it, `A
+//! + Q <= G <= g` at all times, and the store grants only what the limit has left. So what all have
+//! spent is never more than the limit, whatever becomes of messages and processes, for as long as
+//! the store keeps what it acknowledged.
 
 mod demand;
 mod holding;

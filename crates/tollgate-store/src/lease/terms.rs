@@ -3,7 +3,8 @@
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
 use tollgate_core::{Algorithm, LimitParams, Rate};
 
-/// How much clocks may differ in pace: one part in so many. Quartz is ten times better, and a clock that is being corrected twice.
+/// How much clocks may differ in pace: one part in so many. Quartz is ten times better, and a clock
+/// that is being corrected twice.
 pub const CLOCK_RATE_ERROR: u64 = 1_000;
 
 /// So long by the store's clock is at least this long by any other.
@@ -15,7 +16,8 @@ pub(super) const fn shortest_local_us(duration_us: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LeaseTerms {
-    /// The numbers that the store enforces on grants, so that what is spent a lifetime later keeps the limit's own.
+    /// The numbers that the store enforces on grants, so that what is spent a lifetime later keeps
+    /// the limit's own.
     pub store_params: LimitParams,
     /// For how long granted units can be spent.
     pub lifetime_us: u64,
@@ -24,12 +26,13 @@ pub struct LeaseTerms {
 }
 
 impl LeaseTerms {
-    /// Leases for a limit with these numbers; `None` where it has to be decided directly, because it is too small for chunks or its algorithm
-    /// cannot keep its promise with them.
+    /// Leases for a limit with these numbers; `None` where it has to be decided directly, because
+    /// it is too small for chunks or its algorithm cannot keep its promise with them.
     ///
-    /// Units that are spent up to a lifetime T after they were granted add what T returns to any interval. So a bucket's burst is smaller
-    /// by that, rounded up, and a sliding window grants `L * W / (W + T)`, which is worth it up to T = W / 40. A fixed window needs no
-    /// correction, since units end with their window.
+    /// Units that are spent up to a lifetime T after they were granted add what T returns to any
+    /// interval. So a bucket's burst is smaller by that, rounded up, and a sliding window grants `L
+    /// * W / (W + T)`, which is worth it up to T = W / 40. A fixed window needs no correction,
+    /// since units end with their window.
     pub fn for_limit(
         params: &LimitParams,
         lifetime_us: u64,
@@ -43,7 +46,8 @@ impl LeaseTerms {
         Some(Self { store_params: central, lifetime_us, quiet_us })
     }
 
-    /// After how long the store forgets a process that says nothing: nothing it holds can be spent any more, nor is a return under way.
+    /// After how long the store forgets a process that says nothing: nothing it holds can be spent
+    /// any more, nor is a return under way.
     pub const fn reclaim_us(&self) -> u64 {
         self.lifetime_us.saturating_mul(2) + 1_000_000
     }

@@ -1,9 +1,10 @@
-//! Notices that a store is not the one it was: another server, one that was restarted, or one whose keys are gone.
+//! Notices that a store is not the one it was: another server, one that was restarted, or one whose
+//! keys are gone.
 
 use super::CLOCK_RATE_ERROR;
 
-/// A store as its mark shows it. A mark names the run of the server that wrote it, and when: one that is missing or of another run is
-/// written anew by whoever finds it so.
+/// A store as its mark shows it. A mark names the run of the server that wrote it, and when: one
+/// that is missing or of another run is written anew by whoever finds it so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkerReading {
     /// Names the run and the writing of the mark; another one is another store.
@@ -14,8 +15,8 @@ pub struct MarkerReading {
 
 /// What a process knows of the store it is connected to.
 ///
-/// Until every process had the time to say what it holds, nothing is asked of a store that may have forgotten it. Whoever starts later need not
-/// wait: the mark shows that the time has passed.
+/// Until every process had the time to say what it holds, nothing is asked of a store that may have
+/// forgotten it. Whoever starts later need not wait: the mark shows that the time has passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrimaryMonitor {
     run: Option<u128>,
@@ -25,8 +26,8 @@ pub struct PrimaryMonitor {
 }
 
 impl PrimaryMonitor {
-    /// Takes in the mark that was asked for at `sent_us` and came at `now_us`. Answers whether the store is another one, so that everything
-    /// held has to be asserted at once.
+    /// Takes in the mark that was asked for at `sent_us` and came at `now_us`. Answers whether the
+    /// store is another one, so that everything held has to be asserted at once.
     pub fn record_marker(&mut self, sent_us: u64, now_us: u64, sighting: &MarkerReading) -> bool {
         let changed = self.run != Some(sighting.run);
         let first = self.run.is_none();
@@ -57,11 +58,13 @@ impl PrimaryMonitor {
         self.is_fresh(now_us, quiet_us) && now_us >= self.quiet_until_us(quiet_us)
     }
 
-    /// Whether units can be spent that were asked for at `asked_us`, where the answer came at `heard_us` and the book in the store was begun
-    /// `age_us` before; `None` as long as that has to be found out by another look.
+    /// Whether units can be spent that were asked for at `asked_us`, where the answer came at
+    /// `heard_us` and the book in the store was begun `age_us` before; `None` as long as that has
+    /// to be found out by another look.
     ///
-    /// A book that is missing is that of a key which nobody uses, or was lost with what others hold. Only the mark tells: one that is there after the
-    /// book was begun, and was there for long enough before the units were asked for, is that of a store that lost nothing.
+    /// A book that is missing is that of a key which nobody uses, or was lost with what others
+    /// hold. Only the mark tells: one that is there after the book was begun, and was there for
+    /// long enough before the units were asked for, is that of a store that lost nothing.
     pub fn is_grant_valid(
         &self,
         (asked_us, heard_us): (u64, u64),

@@ -19,9 +19,10 @@ pub(crate) struct CellAddress {
 
 /// Hashes with keys of this process alone, so that nobody outside can choose keys that collide.
 ///
-/// Two of n keys share all 64 bits with a chance of about n^2 / 2^65: 2.7e-6 at ten million. They would then share their state.
-/// The limits on one key share its shard and so are told apart by 52 bits, which adds next to nothing: there are few of them.
-/// A store with fewer than 4,096 shards, which is a store with a cap below 256 MiB, uses as many bits fewer.
+/// Two of n keys share all 64 bits with a chance of about n^2 / 2^65: 2.7e-6 at ten million. They
+/// would then share their state. The limits on one key share its shard and so are told apart by 52
+/// bits, which adds next to nothing: there are few of them. A store with fewer than 4,096 shards,
+/// which is a store with a cap below 256 MiB, uses as many bits fewer.
 #[derive(Debug)]
 pub(crate) struct CellHasher {
     keys: RandomState,
@@ -39,8 +40,8 @@ impl CellHasher {
         Self { keys: RandomState::with_seeds(key(1), key(2), key(3), key(4)), shards }
     }
 
-    /// The limits on one key lie in one shard, so that a request takes one lock for them. Limits without a key are busy and have nothing
-    /// in common, so they do not.
+    /// The limits on one key lie in one shard, so that a request takes one lock for them. Limits
+    /// without a key are busy and have nothing in common, so they do not.
     #[inline(always)]
     pub(crate) fn address(&self, limit: u64, key: &[u8]) -> CellAddress {
         self.address_hashed(limit, key, &self.hash(key))

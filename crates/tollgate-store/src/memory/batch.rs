@@ -52,7 +52,8 @@ impl MemoryStore {
         }
     }
 
-    /// Starts fetching what a request with one charge will need. One with several asks for all of it itself.
+    /// Starts fetching what a request with one charge will need. One with several asks for all of
+    /// it itself.
     #[inline(always)]
     fn prefetch_cell(&self, request: &Request<'_>) -> CellAddress {
         let [charge] = request.charges else { return CellAddress { shard: 0, tag: 0 } };

@@ -1,4 +1,5 @@
-//! The reservations of one process, and for a while the ended ones: a repeated call gets the same answer.
+//! The reservations of one process, and for a while the ended ones: a repeated call gets the same
+//! answer.
 
 use super::MemoryStore;
 use crate::{
@@ -23,7 +24,8 @@ pub(super) struct Reservations {
 struct ReservationTable {
     by_id: HashMap<Box<str>, ReservationRecord>,
     by_expiry: BinaryHeap<Reverse<(u64, Box<str>)>>,
-    /// Those that have ended, the first to end first: they only wait for a call to be repeated, and go when others need the room.
+    /// Those that have ended, the first to end first: they only wait for a call to be repeated, and
+    /// go when others need the room.
     ended: VecDeque<Box<str>>,
     bytes: usize,
 }
@@ -34,7 +36,8 @@ struct ReservationRecord {
     note: Vec<u8>,
     /// How it ended, and what that answered.
     ended: Option<(u64, Vec<Answer>)>,
-    /// Places whose state was reset since: what was taken there before cannot be given back any more.
+    /// Places whose state was reset since: what was taken there before cannot be given back any
+    /// more.
     reset_keys: Vec<usize>,
     /// What it counts for.
     bytes: usize,
@@ -149,7 +152,8 @@ impl Reservations {
         self.lock().forget_expired(now_us);
     }
 
-    /// A panic elsewhere leaves the shelf whole: every change to it is a single insertion or removal.
+    /// A panic elsewhere leaves the shelf whole: every change to it is a single insertion or
+    /// removal.
     fn lock(&self) -> MutexGuard<'_, ReservationTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -23,7 +23,8 @@ impl Budget {
         self.used() > self.max_bytes
     }
 
-    /// Whether more than seven eighths are in use, so that nothing is kept only because it may be wanted again.
+    /// Whether more than seven eighths are in use, so that nothing is kept only because it may be
+    /// wanted again.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.used() > self.max_bytes / 8 * 7
     }

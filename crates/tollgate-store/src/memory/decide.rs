@@ -48,7 +48,8 @@ impl MemoryStore {
         )
     }
 
-    // One function for each algorithm, from the key to the row: what goes from call to call goes through memory.
+    // One function for each algorithm, from the key to the row: what goes from call to call goes
+    // through memory.
     #[inline(never)]
     fn decide_single_inline<A: Inline<W>, const W: usize>(
         &self,
@@ -174,7 +175,8 @@ impl MemoryStore {
             decide_any_cell(&self.shared, &mut shard, address.tag, charge, now_us, intent, true);
         let mut answer =
             decided.unwrap_or_else(|NoRoom| unreachable!("overflow cells are made beyond the cap"));
-        // The cell is shared, and by then the key may have one of its own: nothing can be given back safely.
+        // The cell is shared, and by then the key may have one of its own: nothing can be given
+        // back safely.
         answer.receipt = None;
         answers.push(answer);
         answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());

@@ -1,4 +1,5 @@
-//! Making room. Idle state goes first; then state of which next to nothing was used; never a key that is limited.
+//! Making room. Idle state goes first; then state of which next to nothing was used; never a key
+//! that is limited.
 
 use super::ShardContext;
 use super::pack::{SPILLED, unpack_any};
@@ -35,7 +36,8 @@ pub(crate) struct RoomNeeded {
 }
 
 impl Shard {
-    /// Makes room for cells of these numbers, sparing those of `pinned`. With `force` beyond the cap if nothing else helps.
+    /// Makes room for cells of these numbers, sparing those of `pinned`. With `force` beyond the
+    /// cap if nothing else helps.
     pub(crate) fn reserve(
         &mut self,
         shared: &ShardContext,
@@ -63,7 +65,8 @@ impl Shard {
     where
         Self: HasTable<W>,
     {
-        // Overflow cells may have taken the store beyond its cap. The room that came with them is not for new keys.
+        // Overflow cells may have taken the store beyond its cap. The room that came with them is
+        // not for new keys.
         let over = shared.budget.is_over();
         let roomy = self.table().room() >= want && (force || !over);
         if roomy || (!over && self.grow::<W>(shared, now_us, want)) {
@@ -79,7 +82,8 @@ impl Shard {
         self.table().room() >= want && (force || evicted == want)
     }
 
-    /// Drops what has been idle for a while, and grows by about an eighth if that is not enough. Does nothing when the cap leaves no room to grow.
+    /// Drops what has been idle for a while, and grows by about an eighth if that is not enough.
+    /// Does nothing when the cap leaves no room to grow.
     fn grow<const W: usize>(&mut self, shared: &ShardContext, now_us: u64, want: usize) -> bool
     where
         Self: HasTable<W>,
@@ -182,7 +186,8 @@ impl Shard {
         true
     }
 
-    /// Room in the slab: free entries, then memory, then what a spilled cell that may be forgotten leaves.
+    /// Room in the slab: free entries, then memory, then what a spilled cell that may be forgotten
+    /// leaves.
     pub(crate) fn reserve_spilled(
         &mut self,
         shared: &ShardContext,
@@ -307,7 +312,8 @@ fn eviction_class_of(params: &LimitParams, state: &LimitState, now_us: u64) -> E
 }
 
 impl SpilledCell {
-    /// A key that was refused and may yet be blocked for it is kept, however much of its limit remains.
+    /// A key that was refused and may yet be blocked for it is kept, however much of its limit
+    /// remains.
     fn eviction_class(&self, now_us: u64) -> EvictionClass {
         match self.penalty_idle_at_us() <= now_us {
             true => eviction_class_of(&self.params, &self.state, now_us),

@@ -1,7 +1,9 @@
-//! The usual case, in one go: a known key whose cell is in words, written under the same numbers. Of several limits some may have theirs in the slab.
+//! The usual case, in one go: a known key whose cell is in words, written under the same numbers.
+//! Of several limits some may have theirs in the slab.
 //!
-//! It does what [`find_and_redate`](Shard::find_dated), [`decide`](Shard::decide) and [`charge`](Shard::charge) do one after the other,
-//! without asking three times where the cell is and which algorithm it is of. Whatever is unusual is left to them.
+//! It does what [`find_and_redate`](Shard::find_dated), [`decide`](Shard::decide) and
+//! [`charge`](Shard::charge) do one after the other, without asking three times where the cell is
+//! and which algorithm it is of. Whatever is unusual is left to them.
 
 use super::ShardContext;
 use super::pack::{Inline, SPILLED, by_algorithm};
@@ -15,7 +17,8 @@ use tollgate_core::{Algorithm, Intent, LimitParams};
 pub(super) struct PendingWrite {
     /// The slot, as long as no cell is added or taken away.
     at: usize,
-    /// Its words afterwards; those that the cell does not have are zero. Or the word of a spilled cell, which is charged then.
+    /// Its words afterwards; those that the cell does not have are zero. Or the word of a spilled
+    /// cell, which is charged then.
     words: [u64; 2],
 }
 
@@ -33,7 +36,8 @@ struct CellUpdate<const W: usize> {
 }
 
 impl Shard {
-    /// Answers a request with one charge, or says that this is not the usual case; then nothing has changed.
+    /// Answers a request with one charge, or says that this is not the usual case; then nothing has
+    /// changed.
     #[inline(always)]
     pub(super) fn decide_fast<A: Inline<W>, const W: usize>(
         &mut self,
@@ -55,7 +59,8 @@ impl Shard {
         Some(())
     }
 
-    /// Adds the row of one charge among several, notes what an admission of all would write, and says whether the limit alone admits.
+    /// Adds the row of one charge among several, notes what an admission of all would write, and
+    /// says whether the limit alone admits.
     #[inline(always)]
     pub(super) fn plan_fast(
         &mut self,
@@ -177,7 +182,8 @@ impl Shard {
             return Some(CellUpdate { at, words, admitted });
         };
         let words = algorithm.pack(&state)?;
-        // Here, where its parts are still in registers: handing it up would copy it field by field three times.
+        // Here, where its parts are still in registers: handing it up would copy it field by field
+        // three times.
         answers.push(Answer {
             outcome,
             blocked: false,
@@ -188,7 +194,8 @@ impl Shard {
     }
 }
 
-/// Adds the row of a charge that cannot be taken in one go: it is refused, has to wait, or has unwieldy numbers.
+/// Adds the row of a charge that cannot be taken in one go: it is refused, has to wait, or has
+/// unwieldy numbers.
 #[inline(never)]
 fn decide_without_take<A: Inline<W>, const W: usize>(
     algorithm: &A,

@@ -30,8 +30,8 @@ impl ChargeCell {
 }
 
 impl MemoryStore {
-    /// Locks the shards of `places`, each once and in ascending order, so that two requests cannot wait for each other.
-    /// More than `INLINE` take memory.
+    /// Locks the shards of `places`, each once and in ascending order, so that two requests cannot
+    /// wait for each other. More than `INLINE` take memory.
     #[inline]
     pub(super) fn with_locks<const INLINE: usize, T>(
         &self,

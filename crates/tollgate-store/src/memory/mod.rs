@@ -1,10 +1,12 @@
 //! The memory store: bounded, sharded, without an allocation for a key it knows.
 //!
-//! A limit and a key are 64 bits of hash and nothing else. Twelve bits, of the key alone, choose one of the shards, each behind its own
-//! lock; the others, with a ticket for the numbers the state was written under, are the tag of a cell of 16 or 24 bytes that holds
-//! the state itself. What does not fit lives in the shard's slab.
+//! A limit and a key are 64 bits of hash and nothing else. Twelve bits, of the key alone, choose
+//! one of the shards, each behind its own lock; the others, with a ticket for the numbers the state
+//! was written under, are the tag of a cell of 16 or 24 bytes that holds the state itself. What
+//! does not fit lives in the shard's slab.
 //!
-//! Several charges of one request lock their shards in ascending order, decide all and then write all. Those on one key need one lock.
+//! Several charges of one request lock their shards in ascending order, decide all and then write
+//! all. Those on one key need one lock.
 
 mod address;
 mod adjust;
@@ -99,8 +101,10 @@ impl MemoryStore {
         shard.forget::<2>(&self.shared, address.tag);
     }
 
-    /// Forgets what has been idle for ten seconds, or is idle at all when the store is nearly full, in the next `shards` shards and returns memory that they no longer need. A timer that calls this with a few shards at a
-    /// time reclaims everything in turn, and holds one shard's lock at a time.
+    /// Forgets what has been idle for ten seconds, or is idle at all when the store is nearly full,
+    /// in the next `shards` shards and returns memory that they no longer need. A timer that calls
+    /// this with a few shards at a time reclaims everything in turn, and holds one shard's lock at
+    /// a time.
     pub fn sweep(&self, now_us: u64, shards: usize) {
         self.reservations.sweep(now_us);
         for _ in 0..shards.min(self.shards.len()) {

@@ -11,8 +11,9 @@ use crate::{Answers, Charge};
 use tollgate_core::Intent;
 
 impl MemoryStore {
-    /// Decides a request with a few charges on one key that are all in the [usual case](super::fast) and all admitted, each found and
-    /// computed once. Otherwise nothing has changed but the rows.
+    /// Decides a request with a few charges on one key that are all in the [usual
+    /// case](super::fast) and all admitted, each found and computed once. Otherwise nothing has
+    /// changed but the rows.
     #[inline(never)]
     pub(super) fn decide_one_key_fast(
         &self,
@@ -46,8 +47,9 @@ impl MemoryStore {
             pending.iter_mut().zip(&cells).zip(charges).enumerate()
         {
             let admitted = shard.plan_fast(cell, charge, now_us, answers, pending)?;
-            // After a refusal nothing is taken, so the rows have to show the numbers of now. And two limits that share all their bits
-            // share a cell: what one of them takes must not overwrite what the other does.
+            // After a refusal nothing is taken, so the rows have to show the numbers of now. And
+            // two limits that share all their bits share a cell: what one of them takes must not
+            // overwrite what the other does.
             let refused = !admitted && charge.mode.is_enforced();
             if refused || cells[..n].iter().any(|other| other.0 == cell.0) {
                 return None;

@@ -21,19 +21,22 @@ impl Default for MemoryOptions {
 }
 
 impl MemoryOptions {
-    /// The cap on bytes; 256 MiB unless told otherwise. Memory follows the keys, so a high cap costs nothing.
+    /// The cap on bytes; 256 MiB unless told otherwise. Memory follows the keys, so a high cap
+    /// costs nothing.
     pub const fn max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// How many shards, rounded up to a power of two; at most 4,096. For tests that need keys to meet in one.
+    /// How many shards, rounded up to a power of two; at most 4,096. For tests that need keys to
+    /// meet in one.
     pub const fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
     }
 
-    /// Fixed hash keys instead of random ones. Only for tests: whoever knows the seed can choose keys that collide.
+    /// Fixed hash keys instead of random ones. Only for tests: whoever knows the seed can choose
+    /// keys that collide.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self

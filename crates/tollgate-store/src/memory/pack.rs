@@ -1,8 +1,9 @@
-//! State as words. A state is packed exactly, or not at all: then it is spilled to the shard's slab.
+//! State as words. A state is packed exactly, or not at all: then it is spilled to the shard's
+//! slab.
 //!
-//! The top bit of the first word says "spilled", so every packing leaves it clear. What does not follow from
-//! the state alone, such as the denominator of a fraction, follows from the numbers it was written under, which the
-//! cell's ticket names.
+//! The top bit of the first word says "spilled", so every packing leaves it clear. What does not
+//! follow from the state alone, such as the denominator of a fraction, follows from the numbers it
+//! was written under, which the cell's ticket names.
 
 use tollgate_core::{
     Algorithm, LimitParams, LimitState, MAX_US,
@@ -38,7 +39,8 @@ pub(crate) trait Inline<const W: usize>: Algorithm {
     fn widen(state: Self::State) -> LimitState;
 }
 
-/// The same expression for whichever algorithm packs its state, and another for those that never do.
+/// The same expression for whichever algorithm packs its state, and another for those that never
+/// do.
 macro_rules! by_algorithm {
     ($params:expr, $algorithm:ident => $inline:expr, else $spilled:expr) => {
         match $params {

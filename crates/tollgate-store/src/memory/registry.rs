@@ -14,7 +14,8 @@ const PAGE: usize = 64;
 
 type ParamsPage = [OnceLock<LimitParams>; PAGE];
 
-/// Read without a lock by every decision on state that other numbers wrote; written on enrolment only.
+/// Read without a lock by every decision on state that other numbers wrote; written on enrolment
+/// only.
 #[derive(Debug)]
 pub(crate) struct ParamsRegistry {
     pages: Box<[OnceLock<Box<ParamsPage>>]>,
@@ -27,9 +28,9 @@ impl ParamsRegistry {
         Self { pages, ids: Lock::new(HashMap::new()) }
     }
 
-    /// The ticket of `numbers`. Once all are given out it is zero, which is valid and merely takes more memory.
-    /// So it is for numbers whose state may outgrow its words: spilled from the start, it is paid for when the
-    /// key is new and can still be turned away.
+    /// The ticket of `numbers`. Once all are given out it is zero, which is valid and merely takes
+    /// more memory. So it is for numbers whose state may outgrow its words: spilled from the start,
+    /// it is paid for when the key is new and can still be turned away.
     pub(crate) fn register(&self, params: &LimitParams) -> ParamsId {
         if !always_packs(params) {
             return ParamsId::default();

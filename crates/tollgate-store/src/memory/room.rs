@@ -20,7 +20,8 @@ impl MemoryStore {
     }
 }
 
-/// Makes room for the cells that charges will add. Those that find none are marked, to be moved to overflow cells.
+/// Makes room for the cells that charges will add. Those that find none are marked, to be moved to
+/// overflow cells.
 pub(super) fn make_room<'a>(
     shared: &ShardContext,
     guards: &mut [Option<Guard<'_, Shard>>],

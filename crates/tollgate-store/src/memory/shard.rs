@@ -59,8 +59,8 @@ impl HasTable<2> for Shard {
     }
 }
 
-/// Whether cells of these numbers live among those with two words. A change of rate or tier must not move a
-/// key to another table, so this depends on the algorithm alone.
+/// Whether cells of these numbers live among those with two words. A change of rate or tier must
+/// not move a key to another table, so this depends on the algorithm alone.
 pub(crate) const fn is_wide(params: &LimitParams) -> bool {
     matches!(params, LimitParams::TokenBucket(_))
 }
@@ -95,7 +95,8 @@ impl Shard {
         if is_wide(params) { typed(&self.wide, tag) } else { typed(&self.narrow, tag) }
     }
 
-    /// Looks the key of `tag` up, and brings back state that a leaping clock dated too far ahead of `now_us`.
+    /// Looks the key of `tag` up, and brings back state that a leaping clock dated too far ahead of
+    /// `now_us`.
     #[inline]
     pub(crate) fn find_and_redate(
         &mut self,
@@ -153,7 +154,8 @@ impl Shard {
         Answer { outcome, blocked: false, receipt: None, origin: Origin::State }
     }
 
-    /// Takes `units` whether or not they fit. A cell is added if there is none, for which there must be room.
+    /// Takes `units` whether or not they fit. A cell is added if there is none, for which there
+    /// must be room.
     #[inline]
     pub(crate) fn charge(
         &mut self,

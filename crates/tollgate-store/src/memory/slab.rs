@@ -1,4 +1,5 @@
-//! What does not fit into words: whole states, each with the numbers it was written under and its penalties.
+//! What does not fit into words: whole states, each with the numbers it was written under and its
+//! penalties.
 
 use tollgate_core::{Algorithm, LimitParams, LimitState, Penalty, penalty};
 
@@ -146,7 +147,8 @@ impl Slab {
         })
     }
 
-    /// What the entry at `at`, counted around the end, holds: for those who look for something to evict.
+    /// What the entry at `at`, counted around the end, holds: for those who look for something to
+    /// evict.
     pub(crate) fn get_wrapping(&self, at: usize) -> Option<(u32, &SpilledCell)> {
         let at = at.checked_rem(self.entries.len())? as u32;
         self.get(at).map(|spilled| (at, spilled))

@@ -1,4 +1,5 @@
-//! Cells whose state is in the slab: what does not fit into words, and keys with refusals to remember.
+//! Cells whose state is in the slab: what does not fit into words, and keys with refusals to
+//! remember.
 
 use super::ShardContext;
 use super::pack::{Inline, SPILLED, by_algorithm};
@@ -9,7 +10,8 @@ use crate::{Answer, Charge, Origin, ParamsId};
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Receipt};
 
 impl Shard {
-    /// Counts a refusal. Returns the end of the block that it starts, if it starts one. Room for the spilled cell must be there.
+    /// Counts a refusal. Returns the end of the block that it starts, if it starts one. Room for
+    /// the spilled cell must be there.
     pub(crate) fn count_refusal(
         &mut self,
         shared: &ShardContext,
@@ -72,9 +74,9 @@ impl Shard {
         }
     }
 
-    /// Puts `state` into the slab and lets the key's slot point there. New keys have asked for room before. Known
-    /// ones get here by a debt, a penalty or another tier, and may take memory beyond the cap for it, since
-    /// losing their state would let them start afresh.
+    /// Puts `state` into the slab and lets the key's slot point there. New keys have asked for room
+    /// before. Known ones get here by a debt, a penalty or another tier, and may take memory beyond
+    /// the cap for it, since losing their state would let them start afresh.
     pub(super) fn spill(
         &mut self,
         shared: &ShardContext,

@@ -12,9 +12,11 @@ pub struct MemoryStats {
     pub keys: u64,
     /// Bytes in use, as counted against the cap.
     pub bytes: u64,
-    /// Keys forgotten although they were not idle, since the store was full; at least 90 % of their limit remained.
+    /// Keys forgotten although they were not idle, since the store was full; at least 90 % of their
+    /// limit remained.
     pub evicted: u64,
-    /// Decisions for new keys that shared an overflow cell, since the store was full of keys that must be kept.
+    /// Decisions for new keys that shared an overflow cell, since the store was full of keys that
+    /// must be kept.
     pub overflowed: u64,
     /// Refusals that no penalty counted, for want of memory.
     pub uncounted: u64,

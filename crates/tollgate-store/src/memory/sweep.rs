@@ -7,8 +7,8 @@ use super::shard::{HasTable, Shard, is_wide};
 use super::slab::Slab;
 use super::table::CellTable;
 
-/// How long a cell has been idle before it is forgotten where memory is not short. Most clients that have asked ask again soon, and putting their cells back
-/// would cost more than keeping them.
+/// How long a cell has been idle before it is forgotten where memory is not short. Most clients
+/// that have asked ask again soon, and putting their cells back would cost more than keeping them.
 const IDLE_KEPT_US: u64 = 10_000_000;
 
 /// What was idle at this instant may go.
@@ -20,7 +20,8 @@ pub(super) fn idle_cutoff_us(shared: &ShardContext, now_us: u64) -> u64 {
 }
 
 impl Shard {
-    /// Forgets cells that have been idle for a while, or are idle at all where memory is short, and returns memory that is no longer needed.
+    /// Forgets cells that have been idle for a while, or are idle at all where memory is short, and
+    /// returns memory that is no longer needed.
     pub(crate) fn sweep(&mut self, shared: &ShardContext, now_us: u64) {
         let before_us = idle_cutoff_us(shared, now_us);
         self.sweep_table::<1>(shared, before_us);
@@ -38,7 +39,8 @@ impl Shard {
         let (table, slab) = self.table_and_slab();
         let chunks = table.chunks();
         let idle = table.iter().filter(|slot| idle_at_us(shared, slab, slot) <= idle_us).count();
-        // As many chunks as leave a fifth of the room free, so that the next key does not grow the table again.
+        // As many chunks as leave a fifth of the room free, so that the next key does not grow the
+        // table again.
         let kept = table.len() - idle;
         let needed = (0..chunks).find(|&n| CellTable::<W>::capacity_of(n) * 4 / 5 >= kept);
         let needed = needed.unwrap_or(chunks);

@@ -1,8 +1,10 @@
-//! Open addressing over one array of slots, so that a search follows one pointer and misses the cache once.
+//! Open addressing over one array of slots, so that a search follows one pointer and misses the
+//! cache once.
 //!
-//! The array is counted in small chunks, which keeps the memory close to the number of keys: a table grows by an
-//! eighth of its chunks, never by doubling. Probing is linear, a new cell displaces those that are nearer to their homes than it is
-//! (Robin Hood), and deletion shifts back: no key is unlucky for long, and there are no tombstones.
+//! The array is counted in small chunks, which keeps the memory close to the number of keys: a
+//! table grows by an eighth of its chunks, never by doubling. Probing is linear, a new cell
+//! displaces those that are nearer to their homes than it is (Robin Hood), and deletion shifts
+//! back: no key is unlucky for long, and there are no tombstones.
 
 use super::registry::PARAMS_ID_BITS;
 use super::views::{LINE, SlotHint, TableLocation};
@@ -10,13 +12,15 @@ use crate::ParamsId;
 
 /// Slots in a chunk. Loom needs tables that grow within a few steps.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 4 } else { 64 };
-/// What a chunk of cells costs beside the cells: arrays that grow leave holes in the allocator's heap, measured at up to 19 % of it.
+/// What a chunk of cells costs beside the cells: arrays that grow leave holes in the allocator's
+/// heap, measured at up to 19 % of it.
 const CHUNK_OVERHEAD: usize = 192;
 /// Slots that are looked at together: those of a line, where lines hold a whole number of them.
 const SLOTS_PER_LINE: usize = 4;
 const TICKET_MASK: u64 = (1 << PARAMS_ID_BITS) - 1;
 
-/// A cell: 52 bits of the key's hash with the ticket of the numbers its words were written under, then the words.
+/// A cell: 52 bits of the key's hash with the ticket of the numbers its words were written under,
+/// then the words.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Slot<const W: usize> {
@@ -57,7 +61,8 @@ const fn in_lines<const W: usize>() -> bool {
     LINE.is_multiple_of(size_of::<Slot<W>>())
 }
 
-/// Where a search for `tag` begins among `len` slots: at the beginning of a line, of which `aligned` is the first.
+/// Where a search for `tag` begins among `len` slots: at the beginning of a line, of which
+/// `aligned` is the first.
 #[inline(always)]
 pub(crate) const fn home<const W: usize>(tag: u64, len: usize, aligned: usize) -> usize {
     let at = ((tag >> 32) as usize * len) >> 32;
@@ -111,7 +116,8 @@ impl<const W: usize> CellTable<W> {
         &mut self.slots[at]
     }
 
-    /// Where the cell of `tag`'s key is. A tag has a bit set above its ticket, so it never equals an empty slot.
+    /// Where the cell of `tag`'s key is. A tag has a bit set above its ticket, so it never equals
+    /// an empty slot.
     #[inline]
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
         self.find_from(self.home(tag), tag)
@@ -129,8 +135,9 @@ impl<const W: usize> CellTable<W> {
     #[inline(always)]
     fn find_from(&self, home: usize, tag: u64) -> Option<usize> {
         let mut at = home;
-        // A few keys that come often are at home, which can be foreseen. Where in its line another one is cannot be, so the rest of the line
-        // is looked at as a whole: guessing wrong would cost more.
+        // A few keys that come often are at home, which can be foreseen. Where in its line another
+        // one is cannot be, so the rest of the line is looked at as a whole: guessing wrong would
+        // cost more.
         if let Some([a, b, c, d]) = self.slots.get(at..at + SLOTS_PER_LINE) {
             if same_key(a.tag, tag) {
                 return Some(at);
@@ -154,7 +161,8 @@ impl<const W: usize> CellTable<W> {
         }
     }
 
-    /// Adds a cell whose key has none. There must be [`room`](Self::room), or the table will have no empty slot to end searches at.
+    /// Adds a cell whose key has none. There must be [`room`](Self::room), or the table will have
+    /// no empty slot to end searches at.
     pub(crate) fn insert(&mut self, slot: Slot<W>) {
         debug_assert!(self.len + 1 < self.slots.len(), "a table keeps an empty slot");
         let (mut slot, mut at, mut away) = (slot, self.home(slot.tag), 0);

@@ -1,4 +1,5 @@
-//! Every interleaving of two threads, by loom: `RUSTFLAGS="--cfg loom" cargo test -p tollgate-store --lib --release`.
+//! Every interleaving of two threads, by loom: `RUSTFLAGS="--cfg loom" cargo test -p tollgate-store
+//! --lib --release`.
 //!
 //! Under loom a chunk has four slots, so tables grow at the fourth key.
 
@@ -177,7 +178,8 @@ fn sweeping_and_settling_beside_a_decision() {
 
 #[test]
 fn full_stores_share_overflow_cells() {
-    // Twice the locks make for far more memory::tests; nearly all mistakes show with three preemptions.
+    // Twice the locks make for far more memory::tests; nearly all mistakes show with three
+    // preemptions.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {

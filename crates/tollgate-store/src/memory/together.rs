@@ -109,7 +109,8 @@ fn decide_locked(
         if units > 0 {
             let found = if moved { shard.find(charge.params, tag) } else { place.found };
             let receipt = shard.charge(shared, found, tag, charge, now_us, units);
-            // What a shared cell took cannot be given back: by then the key may have one of its own. What is owed never is.
+            // What a shared cell took cannot be given back: by then the key may have one of its
+            // own. What is owed never is.
             let returnable = !place.overflow && charge.mode.owed().is_none();
             rows[n].receipt = returnable.then_some(receipt);
         }

@@ -1,7 +1,8 @@
 //! Where the shards' cells lie, for whoever wants to ask for one before its shard is locked.
 //!
-//! A shard's lock is written by every decision, and so is often in another core's cache; these words are written when a table
-//! grows. Read first, they let the cell and the lock be fetched at the same time instead of one after the other.
+//! A shard's lock is written by every decision, and so is often in another core's cache; these
+//! words are written when a table grows. Read first, they let the cell and the lock be fetched at
+//! the same time instead of one after the other.
 
 use super::address::CellAddress;
 use super::table::{Slot, home};
@@ -24,7 +25,8 @@ impl TableLocation {
         Self(line << LEN_BITS | len)
     }
 
-    /// Starts fetching the slot where a search for `tag` begins, unless the table is longer than a view can say.
+    /// Starts fetching the slot where a search for `tag` begins, unless the table is longer than a
+    /// view can say.
     #[inline(always)]
     fn prefetch<const W: usize>(self, tag: u64) -> SlotHint {
         let len = (self.0 & ((1 << LEN_BITS) - 1)) as usize;
@@ -34,7 +36,8 @@ impl TableLocation {
     }
 }
 
-/// Where a search begins if the table has as many slots as it had when one last looked: worked out while the lock is waited for.
+/// Where a search begins if the table has as many slots as it had when one last looked: worked out
+/// while the lock is waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotHint {
     pub(crate) len: usize,

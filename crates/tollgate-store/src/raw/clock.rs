@@ -1,9 +1,11 @@
-//! The process clock: wall time at start plus monotonic time since. The one file that reads a clock.
+//! The process clock: wall time at start plus monotonic time since. The one file that reads a
+//! clock.
 //!
-//! `Instant::now` costs more than all the rest of a decision, so where the processor has an invariant time stamp counter that the
-//! kernel itself trusts, the counter is read instead. It runs along a straight line that is laid
-//! anew about once a second: from where the line is to where `Instant` will be a second later. So the
-//! clock is as right as `Instant`, to within microseconds, and never steps; it is only a little faster or slower.
+//! `Instant::now` costs more than all the rest of a decision, so where the processor has an
+//! invariant time stamp counter that the kernel itself trusts, the counter is read instead. It runs
+//! along a straight line that is laid anew about once a second: from where the line is to where
+//! `Instant` will be a second later. So the clock is as right as `Instant`, to within microseconds,
+//! and never steps; it is only a little faster or slower.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -20,8 +22,9 @@ impl ProcessClock {
     }
 }
 
-/// Wall time at its start plus the time of the tokio runtime since, which stands still or leaps while that is paused: so whatever
-/// sleeps on the runtime and whatever reads this clock agree, in tests too.
+/// Wall time at its start plus the time of the tokio runtime since, which stands still or leaps
+/// while that is paused: so whatever sleeps on the runtime and whatever reads this clock agree, in
+/// tests too.
 #[cfg(feature = "tokio")]
 #[derive(Clone, Copy, Debug)]
 pub struct TokioClock {
@@ -50,12 +53,14 @@ impl Default for TokioClock {
     }
 }
 
-/// Microseconds on the clock that counts while the machine sleeps and that nobody sets. Only differences mean anything.
+/// Microseconds on the clock that counts while the machine sleeps and that nobody sets. Only
+/// differences mean anything.
 #[cfg(all(feature = "redis", target_os = "linux"))]
 #[inline]
 pub(crate) fn boot_us() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes to a local variable only, and this clock is known to every kernel since 2.6.39.
+    // SAFETY: it writes to a local variable only, and this clock is known to every kernel since
+    // 2.6.39.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
     debug_assert_eq!(failed, 0, "the boot-time clock can be read");
     time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000
@@ -122,10 +127,12 @@ mod tsc {
     /// How long the counter is watched before it is believed.
     const WATCH: Duration = Duration::from_millis(2);
     const SECOND_NS: u64 = 1_000_000_000;
-    /// How much faster or slower than the counter's own pace the clock may run to meet `Instant`: 1/2,048, or 500 ppm.
+    /// How much faster or slower than the counter's own pace the clock may run to meet `Instant`:
+    /// 1/2,048, or 500 ppm.
     const SLEW_SHIFT: u32 = 11;
 
-    /// A line from ticks to nanoseconds, read without a lock: an odd or changed `version` means "read again".
+    /// A line from ticks to nanoseconds, read without a lock: an odd or changed `version` means
+    /// "read again".
     #[derive(Debug)]
     pub(super) struct Counter {
         version: AtomicU64,
@@ -208,7 +215,8 @@ mod tsc {
             let pace = slope(real_ns, ticks.wrapping_sub(self.start_ticks)).unwrap_or(old);
             let most = pace >> SLEW_SHIFT;
             let (new, leap_ns) = match real_ns.checked_sub(shown_ns) {
-                // Being behind by much means that nobody looked for long or that the machine slept: catch up at once.
+                // Being behind by much means that nobody looked for long or that the machine slept:
+                // catch up at once.
                 Some(behind_ns) if behind_ns > SECOND_NS >> SLEW_SHIFT => (pace, behind_ns),
                 Some(behind_ns) => (pace + correction(behind_ns, pace).min(most), 0),
                 None => (pace - correction(shown_ns - real_ns, pace).min(most), 0),
@@ -271,12 +279,14 @@ mod tsc {
         closest.map_or((0, 0), |(_, ns, ticks)| (ns, ticks))
     }
 
-    /// The counter, not before what comes earlier in the program: so that whoever was told a time sees no earlier one. A fence before the
-    /// plain instruction would do the same, and hold up what comes later as well.
+    /// The counter, not before what comes earlier in the program: so that whoever was told a time
+    /// sees no earlier one. A fence before the plain instruction would do the same, and hold up
+    /// what comes later as well.
     #[inline(always)]
     fn read() -> u64 {
         let mut core = 0;
-        // SAFETY: whoever has a counter has made sure that the processor knows the instruction, and it writes to a local variable only.
+        // SAFETY: whoever has a counter has made sure that the processor knows the instruction, and
+        // it writes to a local variable only.
         unsafe { __rdtscp(&mut core) }
     }
 
@@ -290,7 +300,8 @@ mod tsc {
         __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
     }
 
-    /// Whether the kernel found the counters of all cores in step: then it keeps time by them itself.
+    /// Whether the kernel found the counters of all cores in step: then it keeps time by them
+    /// itself.
     fn is_trusted() -> bool {
         const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         std::fs::read_to_string(SOURCE).is_ok_and(|source| {

@@ -1,8 +1,9 @@
 //! A lock for a few nanoseconds' work.
 //!
-//! The system's lock is let go by an atomic exchange, since somebody may be asleep on it: as much again as taking it. What
-//! is guarded here is held for less time than falling asleep takes, so those who wait look again instead, ever less often, and
-//! letting go is an ordinary store. One that finds the lock held for long, because its holder was interrupted, sleeps in between.
+//! The system's lock is let go by an atomic exchange, since somebody may be asleep on it: as much
+//! again as taking it. What is guarded here is held for less time than falling asleep takes, so
+//! those who wait look again instead, ever less often, and letting go is an ordinary store. One
+//! that finds the lock held for long, because its holder was interrupted, sleeps in between.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +87,8 @@ impl<T> Deref for Guard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard is the only one, and it lends the value only for as long as it is borrowed itself.
+        // SAFETY: this guard is the only one, and it lends the value only for as long as it is
+        // borrowed itself.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -104,7 +106,8 @@ impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         #[cfg(not(loom))]
         self.lock.held.store(false, Ordering::Release);
-        // Loom lets an exchange that read the value before a store take effect after it, which no exchange can.
+        // Loom lets an exchange that read the value before a store take effect after it, which no
+        // exchange can.
         #[cfg(loom)]
         self.lock.held.swap(false, Ordering::Release);
     }

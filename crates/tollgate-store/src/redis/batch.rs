@@ -8,7 +8,8 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 use tollgate_core::{Intent, LimitParams, Penalty, lua};
 
-/// What one call decides. Keys, numbers and penalties stand in it once, however many requests use them.
+/// What one call decides. Keys, numbers and penalties stand in it once, however many requests use
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) charges: Vec<BatchCharge>,
@@ -68,7 +69,8 @@ pub(super) struct BatchCharge {
 }
 
 impl BatchCharge {
-    /// The mode as `decide.lua` reads it: 0 for shadow, 1 for enforced; what is owed plus 2 where it is enforced, and below 0 by one more where not.
+    /// The mode as `decide.lua` reads it: 0 for shadow, 1 for enforced; what is owed plus 2 where
+    /// it is enforced, and below 0 by one more where not.
     fn mode(&self) -> i64 {
         let units = |units: u64| clamp(units.min(u64::from(u32::MAX)));
         match self.mode {

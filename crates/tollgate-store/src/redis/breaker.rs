@@ -35,7 +35,8 @@ impl Breaker {
         self.open.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Ends a row of failures. Does not close an open breaker: only a probe knows that the failures ended, and not just one call.
+    /// Ends a row of failures. Does not close an open breaker: only a probe knows that the failures
+    /// ended, and not just one call.
     pub(super) fn succeed(&self) {
         if self.consecutive_failures.load(Ordering::Relaxed) != 0 {
             self.consecutive_failures.store(0, Ordering::Relaxed);

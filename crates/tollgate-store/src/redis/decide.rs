@@ -1,4 +1,5 @@
-//! Decides requests: from leases where they suffice, in the store where they do not, all or nothing in either case.
+//! Decides requests: from leases where they suffice, in the store where they do not, all or nothing
+//! in either case.
 
 use super::RedisStore;
 use super::batch::{DecideRequest, NamedCharge};
@@ -12,7 +13,8 @@ use std::time::Duration;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 
-/// Leased limits of one request that are decided on the calling thread. More of them are decided by the store.
+/// Leased limits of one request that are decided on the calling thread. More of them are decided by
+/// the store.
 const LOCAL_MOST: usize = 8;
 
 /// What of a batch has not been decided on the calling thread.
@@ -27,7 +29,8 @@ pub struct UndecidedRequests {
 }
 
 impl UndecidedRequests {
-    /// The same for a request that has waited for so long already, since a request has one deadline and not one for each of its calls.
+    /// The same for a request that has waited for so long already, since a request has one deadline
+    /// and not one for each of its calls.
     #[must_use]
     pub fn after(self, spent: Duration) -> Self {
         Self { spent, ..self }
@@ -266,7 +269,8 @@ impl RedisStore {
                 charges.iter().zip(&planned.lease_answers).filter_map(
                     |(charge, here)| match here {
                         None => Some(self.named_charge(charge, called_us)),
-                        // In its place stands one that refuses too, so that all others say what they know and count what they count.
+                        // In its place stands one that refuses too, so that all others say what
+                        // they know and count what they count.
                         Some(answer) if !answer.outcome.admitted => {
                             Some(self.always_refusing(charge))
                         }
@@ -278,7 +282,8 @@ impl RedisStore {
         Ok(planned)
     }
 
-    /// Whether the store can decide a charge: what others hold of a leased limit counts in its state only as long as it keeps what it acknowledged.
+    /// Whether the store can decide a charge: what others hold of a leased limit counts in its
+    /// state only as long as it keeps what it acknowledged.
     async fn is_store_trusted(&self, charge: &Charge<'_>) -> Result<bool, StoreError> {
         let Some(leased) = self.leases.leased_limit(charge.params_id) else { return Ok(true) };
         let slot =
@@ -332,7 +337,8 @@ impl RedisStore {
         Ok(())
     }
 
-    /// A row of the store as the limit itself would show it, where less than the limit is to be had at once because others hold some of it.
+    /// A row of the store as the limit itself would show it, where less than the limit is to be had
+    /// at once because others hold some of it.
     fn show_leased(&self, charge: &Charge<'_>, intent: Intent, mut answer: Answer) -> Answer {
         let Some(leased) = self.leases.leased_limit(charge.params_id) else { return answer };
         answer.outcome.limit = leased.capacity;

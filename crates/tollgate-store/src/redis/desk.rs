@@ -1,8 +1,9 @@
 //! Threads with connections of their own.
 //!
-//! A request that is decided over a connection of another thread wakes that thread, and is woken by it: two changes of thread, which cost more
-//! than the decision. A thread with a runtime of its own can be spared them. What is asked on it waits in a queue of its own and goes
-//! over a connection of its own; as long as that one is not up, it takes the way of all others.
+//! A request that is decided over a connection of another thread wakes that thread, and is woken by
+//! it: two changes of thread, which cost more than the decision. A thread with a runtime of its own
+//! can be spared them. What is asked on it waits in a queue of its own and goes over a connection
+//! of its own; as long as that one is not up, it takes the way of all others.
 
 use super::node::Node;
 use super::queue::Queue;
@@ -17,13 +18,15 @@ thread_local! {
 /// What one thread has.
 #[derive(Default)]
 struct ThreadConnections {
-    /// The stores that it has connections to, by number: where they live, and how many to each server.
+    /// The stores that it has connections to, by number: where they live, and how many to each
+    /// server.
     stores: Vec<(u64, Handle, usize)>,
     /// By the number of the server, what waits for it.
     queues: Vec<(u64, Weak<Queue>)>,
 }
 
-/// Gives the calling thread connections of its own to the servers of the store with this number, on the runtime that this is called in.
+/// Gives the calling thread connections of its own to the servers of the store with this number, on
+/// the runtime that this is called in.
 pub(super) fn attach_thread(store: u64, lanes: usize) {
     DESK.with_borrow_mut(|desk| {
         desk.stores.retain(|(one, ..)| *one != store);
@@ -33,7 +36,8 @@ pub(super) fn attach_thread(store: u64, lanes: usize) {
     });
 }
 
-/// What the calling thread's requests for the server wait in, if they have a connection of their own.
+/// What the calling thread's requests for the server wait in, if they have a connection of their
+/// own.
 pub(super) fn thread_queue(node: &Arc<Node>) -> Option<Arc<Queue>> {
     // A thread that is about to end has no desk any more.
     let found = DESK.try_with(|desk| desk.borrow_mut().queue(node)).ok()??;

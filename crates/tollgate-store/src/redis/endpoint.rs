@@ -50,7 +50,8 @@ impl Endpoint {
         Self::new(Topology::One(ServerAddress::Unix(path.into())))
     }
 
-    /// The server that most sentinels call `master`. They are asked whenever a connection has to be made, and about three times a second besides.
+    /// The server that most sentinels call `master`. They are asked whenever a connection has to be
+    /// made, and about three times a second besides.
     pub fn sentinel(
         master: impl Into<String>,
         nodes: impl IntoIterator<Item = (String, u16)>,

@@ -10,8 +10,8 @@ pub(super) struct Failure {
     pub(super) action: FailureAction,
 }
 
-/// What is to be done about it. Everything but `KeepConnection`, `CallRefused` and `Reconnect` is said by a server that did nothing, so the call may be made again;
-/// nothing else ever is.
+/// What is to be done about it. Everything but `KeepConnection`, `CallRefused` and `Reconnect` is
+/// said by a server that did nothing, so the call may be made again; nothing else ever is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FailureAction {
     /// Nothing.
@@ -89,7 +89,8 @@ impl From<RedisError> for Failure {
     }
 }
 
-/// The code and the text that a server answered with. Redis before 7 reports what failed inside a script with a code of its own in front.
+/// The code and the text that a server answered with. Redis before 7 reports what failed inside a
+/// script with a code of its own in front.
 fn server_error(error: &RedisError) -> Option<(String, String)> {
     let code = error.code()?;
     let text = error.detail().unwrap_or_default();

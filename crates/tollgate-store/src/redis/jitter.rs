@@ -1,4 +1,5 @@
-//! Pauses of unequal length, so that many processes that lost the same server do not return to it together.
+//! Pauses of unequal length, so that many processes that lost the same server do not return to it
+//! together.
 
 use ahash::RandomState;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! What a limit's state for one key is called in Redis.
 //!
-//! `tg:{tag}:name`: the tag, a keyed hash of the key's first value, puts all limits of one client into one slot of a cluster; the name is a
-//! keyed hash of limit and key. So no two tuples of values collide, nothing that a client sent stands in Redis, and nobody
-//! outside can choose a slot.
+//! `tg:{tag}:name`: the tag, a keyed hash of the key's first value, puts all limits of one client
+//! into one slot of a cluster; the name is a keyed hash of limit and key. So no two tuples of
+//! values collide, nothing that a client sent stands in Redis, and nobody outside can choose a
+//! slot.
 
 use sha2::{Digest, Sha256};
 use tollgate_core::{LimitParams, lua};
@@ -27,7 +28,8 @@ const TAG_CHARACTERS: usize = 6;
 /// 126 bits.
 const NAME_CHARACTERS: usize = 21;
 
-/// The secret of whoever was given none: nodes that share a server share its password and their prefix.
+/// The secret of whoever was given none: nodes that share a server share its password and their
+/// prefix.
 pub(super) fn secret(password: &str, prefix: &str) -> Vec<u8> {
     let hash = Sha256::new_with_prefix(b"tollgate key secret\0");
     let hash = hash.chain_update((password.len() as u64).to_be_bytes());
@@ -43,8 +45,9 @@ impl KeyNamer {
         Self { prefix: prefix.as_bytes().into(), keyed: Sha256::new_with_prefix(block) }
     }
 
-    /// The name of what `limit` has for `key` under an algorithm, by its place among those of [`LimitParams`]: what another algorithm left there
-    /// cannot be read, so it has a name of its own.
+    /// The name of what `limit` has for `key` under an algorithm, by its place among those of
+    /// [`LimitParams`]: what another algorithm left there cannot be read, so it has a name of its
+    /// own.
     pub(super) fn state_key(&self, limit: u64, key: &[u8], params: &LimitParams) -> Vec<u8> {
         self.name_at(limit, key, lua::to_lua_params(params)[0] as u8)
     }
@@ -54,12 +57,14 @@ impl KeyNamer {
         (1..=lua::MIRRORS.len() as u8).map(|place| self.name_at(limit, key, place)).collect()
     }
 
-    /// The name of a reservation's record, which is that of no limit's state: algorithms are counted from one.
+    /// The name of a reservation's record, which is that of no limit's state: algorithms are
+    /// counted from one.
     pub(super) fn reservation_key(&self, id: &str) -> Vec<u8> {
         self.name_at(0, id.as_bytes(), 0)
     }
 
-    /// Names of keys by which servers are known again, in any slot: they hold nothing of anybody's, so that their tags need no secret.
+    /// Names of keys by which servers are known again, in any slot: they hold nothing of anybody's,
+    /// so that their tags need no secret.
     pub(super) fn marker_keys(&self) -> impl Iterator<Item = Vec<u8>> {
         let name = |n: u32| [&self.prefix, format!(":{{{n}}}:m").as_bytes()].concat();
         (0..1 << 17).map(name)
@@ -84,8 +89,8 @@ pub(super) fn grant_book_key(name: &[u8]) -> Vec<u8> {
     [name, b":l"].concat()
 }
 
-/// The bytes of the key's first value, or all of it where there is no telling: the policy writes each value behind its length plus one, in
-/// groups of seven bits.
+/// The bytes of the key's first value, or all of it where there is no telling: the policy writes
+/// each value behind its length plus one, in groups of seven bits.
 fn first_value(key: &[u8]) -> &[u8] {
     let (mut length, mut shift) = (0_usize, 0);
     for (place, byte) in key.iter().enumerate().take(5) {

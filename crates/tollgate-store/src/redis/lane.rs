@@ -19,7 +19,8 @@ use tokio::time::timeout;
 /// How often a batch is sent to another server, or again to one that was replaced.
 pub(super) const REDIRECTS_MAX: u8 = 5;
 
-/// How many calls are under way over one connection: a request that arrives while one is does not have to wait for its answer.
+/// How many calls are under way over one connection: a request that arrives while one is does not
+/// have to wait for its answer.
 const CALLS_MOST: usize = 2;
 
 /// Serves the queue.
@@ -43,7 +44,8 @@ pub(super) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
     }
 }
 
-/// Connects, sooner or later. While the server is left alone nobody but the probe tries, so that it is not overrun when it returns.
+/// Connects, sooner or later. While the server is left alone nobody but the probe tries, so that it
+/// is not overrun when it returns.
 async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
     loop {
         node.breaker.wait_until(false).await;
@@ -61,7 +63,8 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
     }
 }
 
-/// Connecting may take longer than a call, so meanwhile every deadline that somebody waited through in vain counts as a failure.
+/// Connecting may take longer than a call, so meanwhile every deadline that somebody waited through
+/// in vain counts as a failure.
 async fn dial(node: &Node) -> Result<Link, Failure> {
     let mut dialing = pin!(node.dial());
     loop {
@@ -113,7 +116,8 @@ enum ConnectionEvent {
     Lost,
 }
 
-/// Decides one batch, and answers whether the server was asked; with an error if the connection is of no use any more.
+/// Decides one batch, and answers whether the server was asked; with an error if the connection is
+/// of no use any more.
 async fn decide(
     node: &Arc<Node>,
     queue: &Queue,
@@ -145,7 +149,8 @@ async fn decide(
     }
 }
 
-/// Sends a batch where it belongs, if the server said that it did nothing; otherwise says that it failed.
+/// Sends a batch where it belongs, if the server said that it did nothing; otherwise says that it
+/// failed.
 fn redirect_or_fail(
     node: &Arc<Node>,
     queue: &Queue,

@@ -13,8 +13,9 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// One connection. It is closed when this is dropped, and never used again once a reply has not come in time: replies belong to calls by their
-/// order alone, and a late one must not meet the next caller.
+/// One connection. It is closed when this is dropped, and never used again once a reply has not
+/// come in time: replies belong to calls by their order alone, and a late one must not meet the
+/// next caller.
 pub(super) struct Link {
     connection: MultiplexedConnection,
     driver: AbortHandle,
@@ -36,8 +37,8 @@ impl Drop for Link {
     }
 }
 
-/// What a call has besides keys and what is decided: the name, the digest, how many keys, the instant, how long a key is spared, and three
-/// arguments.
+/// What a call has besides keys and what is decided: the name, the digest, how many keys, the
+/// instant, how long a key is spared, and three arguments.
 const FIXED_ARGUMENTS: usize = 8;
 /// At most, of those that are short.
 const FIXED_BYTES: usize = 128;
@@ -209,7 +210,8 @@ impl Link {
         }
     }
 
-    /// Makes a script call. The script itself is sent only when the server says that it does not have it, which proves that it did nothing.
+    /// Makes a script call. The script itself is sent only when the server says that it does not
+    /// have it, which proves that it did nothing.
     pub(super) async fn call(&self, call: &ScriptCall) -> Result<Value, Failure> {
         let mut connection = self.connection.clone();
         timeout(self.deadline, call.send(&mut connection))

@@ -13,7 +13,8 @@ pub(super) struct Login {
 
 impl Login {
     pub(super) fn new(username: &Option<String>, password: &Option<String>, database: u32) -> Self {
-        // Nobody logs in without a password: a user of its own has an empty one then, and is not to become the default user.
+        // Nobody logs in without a password: a user of its own has an empty one then, and is not to
+        // become the default user.
         let empty = username.as_ref().map(|_| String::new());
         let password = password.clone().or(empty);
         Self { credentials: username.clone().into_iter().chain(password).collect(), database }
@@ -34,7 +35,8 @@ impl Login {
         }
         let says_nothing = words.is_empty();
         if says_nothing {
-            // A server that is full accepts a connection, and says so only to whoever asks for something.
+            // A server that is full accepts a connection, and says so only to whoever asks for
+            // something.
             words.cmd("PING");
         }
         let answers: Vec<RedisResult<Value>> = words.query_async(&mut connection).await?;

@@ -1,11 +1,13 @@
 //! State in Redis or Valkey, shared by many processes.
 //!
-//! A request is decided inside Redis by one script, all-or-nothing, at the server's own time. Requests that wait at the same moment
-//! share a call. The script decides with Lua mirrors of the algorithms, and the rows are worked out on this side from what it read.
+//! A request is decided inside Redis by one script, all-or-nothing, at the server's own time.
+//! Requests that wait at the same moment share a call. The script decides with Lua mirrors of the
+//! algorithms, and the rows are worked out on this side from what it read.
 //!
-//! A call that fails is answered with an error, within its deadline, and never made again, because a server that did not answer may have
-//! decided all the same. The exceptions are what a server says when it did nothing: that it lacks the script, became a replica, or that a
-//! slot is elsewhere.
+//! A call that fails is answered with an error, within its deadline, and never made again, because
+//! a server that did not answer may have decided all the same. The exceptions are what a server
+//! says when it did nothing: that it lacks the script, became a replica, or that a slot is
+//! elsewhere.
 
 mod adjust;
 mod batch;
@@ -77,8 +79,9 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// A store on the servers of `endpoint`. It connects in the background, on the runtime that this is called in, and again whenever a
-    /// connection is lost; until then every call fails, at its deadline at the latest. An error means that certificates cannot be read.
+    /// A store on the servers of `endpoint`. It connects in the background, on the runtime that
+    /// this is called in, and again whenever a connection is lost; until then every call fails, at
+    /// its deadline at the latest. An error means that certificates cannot be read.
     pub fn open(endpoint: &Endpoint, options: RedisOptions) -> Result<Self, StoreError> {
         let password = endpoint.password.as_deref().unwrap_or_default();
         let secret = match options.secret.as_slice() {
@@ -92,9 +95,10 @@ impl RedisStore {
         Ok(Self { namer, servers, leases, options })
     }
 
-    /// Gives the calling thread connections of its own to every server, so that what is asked on it need not wake another thread. They live on
-    /// the runtime that this is called in, which is to be of this thread alone; until they are up, and after it has ended, the store decides
-    /// over those that all threads share.
+    /// Gives the calling thread connections of its own to every server, so that what is asked on it
+    /// need not wake another thread. They live on the runtime that this is called in, which is to
+    /// be of this thread alone; until they are up, and after it has ended, the store decides over
+    /// those that all threads share.
     pub fn attach_thread(&self, connections: usize) {
         self.servers.attach_thread(connections);
     }
@@ -119,8 +123,9 @@ impl RedisStore {
         self.leases.stats()
     }
 
-    /// Returns what leases hold, as far as the store can be told within the time, and takes no more: for a process that is about to end. Whatever
-    /// is not returned is lost until its window ends, or until time has returned it.
+    /// Returns what leases hold, as far as the store can be told within the time, and takes no
+    /// more: for a process that is about to end. Whatever is not returned is lost until its window
+    /// ends, or until time has returned it.
     pub async fn release_leases(&self, within: Duration) {
         let _ = timeout(within, self.leases.release(&self.servers)).await;
     }

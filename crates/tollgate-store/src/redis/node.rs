@@ -65,7 +65,8 @@ pub(super) struct Node {
     /// One to a replica, for peeks.
     pub(super) replica: ReplicaLink,
     pub(super) connected: AtomicUsize,
-    /// Connections that ever came about. Each of them may lead to another server than the one before.
+    /// Connections that ever came about. Each of them may lead to another server than the one
+    /// before.
     connects: AtomicU64,
     cluster: Weak<Cluster>,
     tasks: task::TaskSupervisor,
@@ -202,7 +203,8 @@ impl Node {
         }
     }
 
-    /// What waited for a connection that was lost waits for any other from now on, unless the server is left alone.
+    /// What waited for a connection that was lost waits for any other from now on, unless the
+    /// server is left alone.
     pub(super) fn requeue_elsewhere(&self, queue: &Arc<Queue>) {
         let shelter = self.connected_queue(queue);
         if Arc::ptr_eq(queue, &shelter) {
@@ -216,7 +218,8 @@ impl Node {
         }
     }
 
-    /// The queue itself, if it has a connection; else one that does: the shared one first, which is also the one where to wait when none does.
+    /// The queue itself, if it has a connection; else one that does: the shared one first, which is
+    /// also the one where to wait when none does.
     fn connected_queue(&self, queue: &Arc<Queue>) -> Arc<Queue> {
         let connected = [queue, &self.queue].into_iter().find(|queue| queue.is_connected());
         let other = || self.thread_queues().iter().find(|queue| queue.is_connected()).cloned();
@@ -239,7 +242,8 @@ impl Node {
         self.note_answer(call);
     }
 
-    /// The server refused a call for reasons of the call's own, which takes no time and costs other calls nothing: so it is not left alone for it.
+    /// The server refused a call for reasons of the call's own, which takes no time and costs other
+    /// calls nothing: so it is not left alone for it.
     pub(super) fn record_refusal(&self, call: &ScriptCall, error: &StoreError) {
         self.breaker.succeed();
         self.note_refusal(call, error);
@@ -293,8 +297,8 @@ impl Node {
         self.after_control(&link, made).await
     }
 
-    /// A connection is made on the store's own runtime: whoever asked for it waits for a call's deadline only, which is over sooner, and would
-    /// take it along.
+    /// A connection is made on the store's own runtime: whoever asked for it waits for a call's
+    /// deadline only, which is over sooner, and would take it along.
     async fn control_link(self: &Arc<Self>) -> Result<Arc<Link>, Failure> {
         self.breaker
             .check()
@@ -335,7 +339,8 @@ impl Node {
                 *control = None;
             }
         }
-        // What a server refuses to do about one call says nothing of decisions, which count their own failures.
+        // What a server refuses to do about one call says nothing of decisions, which count their
+        // own failures.
         let counts = match failure.action {
             FailureAction::KeepConnection => failure.error.kind != StoreErrorKind::Rejected,
             _ => failure.action == FailureAction::Reconnect,
@@ -346,7 +351,8 @@ impl Node {
         made
     }
 
-    /// Does on a key of its own what a decision does, so that whatever keeps the server from deciding shows.
+    /// Does on a key of its own what a decision does, so that whatever keeps the server from
+    /// deciding shows.
     async fn probe(&self) -> Result<(), StoreError> {
         // Nothing else goes over it, so that it is none of those that may lead to another server.
         let link = self.reach().await.map_err(|failure| failure.error)?;

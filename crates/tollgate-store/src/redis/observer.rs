@@ -3,9 +3,11 @@
 use crate::StoreError;
 use std::fmt;
 
-/// Is told of every change of state, once each. Called from the store's own tasks, so it must not block.
+/// Is told of every change of state, once each. Called from the store's own tasks, so it must not
+/// block.
 ///
-/// `server` is an address as it was configured or as a cluster or a sentinel named it; it never holds credentials.
+/// `server` is an address as it was configured or as a cluster or a sentinel named it; it never
+/// holds credentials.
 pub trait Observer: fmt::Debug + Send + Sync {
     /// From now on the server is left alone; `error` was the last of a row.
     fn breaker_opened(&self, server: &str, error: &StoreError) {
@@ -40,13 +42,14 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// A cluster's slots are served by other servers than before.
     fn topology_changed(&self) {}
 
-    /// The sentinels name another primary for `name` than before, and all connections are given up for it.
+    /// The sentinels name another primary for `name` than before, and all connections are given up
+    /// for it.
     fn primary_changed(&self, name: &str, server: &str) {
         let _ = (name, server);
     }
 
-    /// An attempt of the store's own failed: to connect, or to find out whether the server decides again. What fails for a caller is the
-    /// caller's to count.
+    /// An attempt of the store's own failed: to connect, or to find out whether the server decides
+    /// again. What fails for a caller is the caller's to count.
     fn attempt_failed(&self, server: &str, error: &StoreError) {
         let _ = (server, error);
     }

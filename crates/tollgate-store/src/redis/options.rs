@@ -12,8 +12,9 @@ use std::time::Duration;
 pub struct RedisOptions {
     /// What every key starts with.
     pub prefix: String,
-    /// What keys are hashed with: the same on every node, and known to no client. Where it is empty it is worked out of the password and the
-    /// prefix, so that nodes with the same settings agree on it; then another password starts every count afresh.
+    /// What keys are hashed with: the same on every node, and known to no client. Where it is empty
+    /// it is worked out of the password and the prefix, so that nodes with the same settings agree
+    /// on it; then another password starts every count afresh.
     pub secret: Vec<u8>,
     /// Whether the caller's clock counts instead of the server's.
     pub caller_time: bool,
@@ -28,7 +29,8 @@ pub struct RedisOptions {
     /// Failures in a row after which a server is left alone: every call is answered with
     /// [`Busy`](crate::StoreErrorKind::Busy) at once, until a probe succeeds.
     pub breaker_errors: u32,
-    /// How often a server that is left alone is probed: at the latest after this, at the earliest after half of it.
+    /// How often a server that is left alone is probed: at the latest after this, at the earliest
+    /// after half of it.
     pub breaker_probe: Duration,
     /// Whether replicas may answer peeks, with what they knew a moment ago.
     pub replica_reads: bool,
@@ -38,7 +40,8 @@ pub struct RedisOptions {
     pub boot_clock: BootClock,
 }
 
-/// A clock that counts while the machine is suspended and that nobody sets: the system's, or one that a test moves. Only differences mean anything.
+/// A clock that counts while the machine is suspended and that nobody sets: the system's, or one
+/// that a test moves. Only differences mean anything.
 #[derive(Clone, Default)]
 pub struct BootClock(Option<Arc<dyn Clock>>);
 

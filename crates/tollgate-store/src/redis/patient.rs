@@ -1,7 +1,8 @@
 //! Calls for which no request waits: what is said about leases, and looks at a server.
 //!
-//! They have a connection and a deadline of their own. A server that is too slow for decisions may be fast enough for them, so that keys with a
-//! lease go on where others follow `on_store_failure`; so the breaker neither stops them nor counts how they end.
+//! They have a connection and a deadline of their own. A server that is too slow for decisions may
+//! be fast enough for them, so that keys with a lease go on where others follow `on_store_failure`;
+//! so the breaker neither stops them nor counts how they end.
 
 use super::failure::{Failure, FailureAction};
 use super::link::{Link, ScriptCall};

@@ -24,8 +24,9 @@ pub struct ServerReport {
     pub latency_us: u64,
     /// How far its clock is ahead of this machine's, to within half of that.
     pub clock_ahead_us: i64,
-    /// Commands that it refuses, of those the store uses, with its code behind them where it is not for want of rights, as `SET (OOM)`; and
-    /// keys that it refuses, as `~tg:*`. What only some servers of a cluster refuse is followed by who does, as `SET at 10.0.0.7:6379`.
+    /// Commands that it refuses, of those the store uses, with its code behind them where it is not
+    /// for want of rights, as `SET (OOM)`; and keys that it refuses, as `~tg:*`. What only some
+    /// servers of a cluster refuse is followed by who does, as `SET at 10.0.0.7:6379`.
     pub missing: Vec<Box<str>>,
 }
 
@@ -41,8 +42,9 @@ impl ServerReport {
 }
 
 impl RedisStore {
-    /// Asks the server about itself, on the way that every call takes; of a cluster every primary, since each has its own rights and settings.
-    /// `leases` says that limits will be leased; where some are, it is known.
+    /// Asks the server about itself, on the way that every call takes; of a cluster every primary,
+    /// since each has its own rights and settings. `leases` says that limits will be leased; where
+    /// some are, it is known.
     ///
     /// # Errors
     ///

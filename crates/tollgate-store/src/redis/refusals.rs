@@ -1,12 +1,15 @@
-//! Whether a server refuses one sort of call: a right is missing, or a key holds what no script wrote.
+//! Whether a server refuses one sort of call: a right is missing, or a key holds what no script
+//! wrote.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many calls in a row have to be answered until that is over. One bad key among many is refused again and again, and is one piece of news.
+/// So many calls in a row have to be answered until that is over. One bad key among many is refused
+/// again and again, and is one piece of news.
 const ANSWERED_LEAST: u32 = 100;
 
-/// What is refused. Of several sorts the first counts: they have the same cause more often than not.
+/// What is refused. Of several sorts the first counts: they have the same cause more often than
+/// not.
 #[derive(Debug, Default)]
 pub(super) struct RefusalTracker {
     /// Whether there are any, which is all that most calls have to know.

@@ -1,7 +1,8 @@
 //! From what a script read to what every limit answered.
 //!
-//! The script says who was admitted and what the values were before. The algorithms here are the same to the microsecond, so the rows are
-//! worked out again on this side, where it is cheap; that both sides agree on who was admitted is checked each time.
+//! The script says who was admitted and what the values were before. The algorithms here are the
+//! same to the microsecond, so the rows are worked out again on this side, where it is cheap; that
+//! both sides agree on who was admitted is checked each time.
 
 use super::batch::{Batch, BatchCharge};
 use super::pack;
@@ -154,7 +155,8 @@ impl RowReplay<'_> {
         cell.blocked_for_us(penalty, self.now_us)
     }
 
-    /// Puts the ledgers' own outcomes into their rows, and answers with the receipts of what they took.
+    /// Puts the ledgers' own outcomes into their rows, and answers with the receipts of what they
+    /// took.
     fn fill_expiry_log_rows(
         &mut self,
         lines: &[BatchCharge],

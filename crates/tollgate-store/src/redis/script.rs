@@ -1,6 +1,7 @@
 //! The scripts, each composed of what it needs, with the name that Redis knows it by.
 //!
-//! A script's functions are made anew in every call, so that a batch is decided by a script with no more algorithms than it uses.
+//! A script's functions are made anew in every call, so that a batch is decided by a script with no
+//! more algorithms than it uses.
 
 use super::batch::ScriptTables;
 use super::single::SingleChargeBatch;
@@ -38,7 +39,8 @@ pub(super) static PROBE: LazyLock<Script> =
 /// Decides requests with one charge each, by limits that are no more than a TAT.
 static SINGLE: LazyLock<Script> =
     LazyLock::new(|| Script::of(lua::compose([STEP, include_str!("script/single.lua")])));
-/// Those that decide anything, by the algorithms in use, one bit each, whether something is owed, and whether there are penalties.
+/// Those that decide anything, by the algorithms in use, one bit each, whether something is owed,
+/// and whether there are penalties.
 static DECIDE: [OnceLock<Script>; 4 * (ALL as usize + 1)] =
     [const { OnceLock::new() }; 4 * (ALL as usize + 1)];
 

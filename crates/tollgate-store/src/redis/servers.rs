@@ -254,7 +254,8 @@ impl Servers {
         }
     }
 
-    /// Calls a script at one server, wherever its keys may be by now, where no request waits for it.
+    /// Calls a script at one server, wherever its keys may be by now, where no request waits for
+    /// it.
     pub(super) async fn background_call_at(
         &self,
         node: &Arc<Node>,

@@ -1,4 +1,5 @@
-//! Requests with one charge each, by limits that are no more than a TAT: a script of their own decides them at half the cost.
+//! Requests with one charge each, by limits that are no more than a TAT: a script of their own
+//! decides them at half the cost.
 
 use super::batch::Batch;
 use super::pack;
@@ -66,7 +67,8 @@ impl SingleChargeBatch {
     }
 }
 
-/// Reads what the script answered for a batch that was asked at `now_us`, or at the server's own time.
+/// Reads what the script answered for a batch that was asked at `now_us`, or at the server's own
+/// time.
 pub(super) fn read(
     batch: &Batch,
     now_us: Option<u64>,
@@ -96,7 +98,8 @@ pub(super) fn read(
     read().ok_or_else(invalid_reply)
 }
 
-/// Of each key's requests the first ones were admitted, in the order asked: all unless the script said how many.
+/// Of each key's requests the first ones were admitted, in the order asked: all unless the script
+/// said how many.
 fn verdicts(batch: &Batch, refused: &[Value]) -> Option<Vec<u8>> {
     let mut left = vec![u8::MAX; batch.tables.keys.len()];
     for pair in refused.chunks(2) {

@@ -20,7 +20,8 @@ fn exactly_a_thousand_of_many() {
                 scope.spawn(move || {
                     let mut answers = Answers::default();
                     for n in 0..2_000 {
-                        // Other keys come and go meanwhile, so that tables grow under the one that counts.
+                        // Other keys come and go meanwhile, so that tables grow under the one that
+                        // counts.
                         let other = (thread << 32 | n).to_le_bytes();
                         let charge = |key| Charge {
                             limit: 1,

@@ -1,4 +1,5 @@
-//! Leases, simulated: many nodes, a network and a store under one virtual clock, running the protocol that ships.
+//! Leases, simulated: many nodes, a network and a store under one virtual clock, running the
+//! protocol that ships.
 
 mod node;
 mod oracle;

@@ -39,7 +39,8 @@ impl Oracle {
         matches!(self.params, LimitParams::FixedWindow(_))
     }
 
-    /// Units that may be admitted at one instant, and units per period: `sum <= burst + rate * time / period` for every two admissions.
+    /// Units that may be admitted at one instant, and units per period: `sum <= burst + rate * time
+    /// / period` for every two admissions.
     fn envelope(&self) -> (u64, u64) {
         let capacity = self.params.capacity();
         match &self.params {
@@ -59,7 +60,8 @@ impl Oracle {
         }
     }
 
-    /// Counts an admission at `at_us`, when the store's clock said `clock_us`, and says what is wrong with it.
+    /// Counts an admission at `at_us`, when the store's clock said `clock_us`, and says what is
+    /// wrong with it.
     pub(crate) fn admit(&mut self, at_us: u64, clock_us: u64, units: u64) -> Result<usize, String> {
         let window = clock_us / self.params.period_us();
         self.admissions.push((at_us, units, window));

@@ -1,4 +1,5 @@
-//! The worst that is allowed, on purpose: hold everything to the last instant, spend it all, and take what has come back meanwhile.
+//! The worst that is allowed, on purpose: hold everything to the last instant, spend it all, and
+//! take what has come back meanwhile.
 
 use crate::oracle::Oracle;
 use crate::plan::any_numbers;

@@ -1,4 +1,5 @@
-//! The picture of `docs/leases.md`: what is admitted in each window while nodes die. `cargo xtask simulate --picture` draws it.
+//! The picture of `docs/leases.md`: what is admitted in each window while nodes die. `cargo xtask
+//! simulate --picture` draws it.
 
 use crate::plan::{Faults, Plan};
 use crate::rng::Rng;
@@ -29,7 +30,8 @@ const RULES: &str = "\
 .d{stroke:#cf222e;stroke-width:1.6}.x{fill:#cf222e}.f{fill:#0072b2;fill-opacity:.25;stroke:#0072b2;stroke-width:1.4}\
 @media(prefers-color-scheme:dark){.d{stroke:#ff7b72}.x{fill:#ff7b72}.f{fill:#4aa8e0;stroke:#4aa8e0}}";
 
-/// Five nodes, twice as many requests as the limit has, and a node that dies now and then, to be back within two lifetimes.
+/// Five nodes, twice as many requests as the limit has, and a node that dies now and then, to be
+/// back within two lifetimes.
 fn world() -> World {
     let params =
         LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(LIMIT, WINDOW_US).unwrap()));

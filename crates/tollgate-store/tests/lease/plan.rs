@@ -44,7 +44,8 @@ pub(crate) struct Plan {
     pub(crate) cost_most: u64,
     /// Requests come for so long, and then for so long none do; or always.
     pub(crate) phases_us: Option<(u64, u64)>,
-    /// Whether nodes take all that they can get, whoever wants it, and now and then spend it all at once: the worst that is allowed.
+    /// Whether nodes take all that they can get, whoever wants it, and now and then spend it all at
+    /// once: the worst that is allowed.
     pub(crate) hoard: bool,
     pub(crate) faults: Faults,
 }
@@ -124,7 +125,8 @@ fn faults(rng: &mut Rng) -> Faults {
     let mut some = |often: u64| if rng.once_in(3) { often } else { 0 };
     let (crash, pause, partition) = (some(25), some(25), some(20));
     let (lose, double, refuse, cancel) = (some(8), some(8), some(2), some(12));
-    // What a store loses has bounds of its own, so that it does not happen together with a clock that steps.
+    // What a store loses has bounds of its own, so that it does not happen together with a clock
+    // that steps.
     let (failover, wipe, slot_move) = (some(20), some(25), some(20));
     let evict = some(6);
     let step = if failover + wipe == 0 { some(20) } else { 0 };

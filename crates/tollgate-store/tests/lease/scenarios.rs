@@ -53,8 +53,8 @@ fn a_cold_herd_shares_the_limit_with_few_calls() {
     }
 }
 
-/// An operator changes the lifetime on one node after the other. Whoever keeps units for longer is not forgotten by those who do not, and what the
-/// store still knows is not taken for lost.
+/// An operator changes the lifetime on one node after the other. Whoever keeps units for longer is
+/// not forgotten by those who do not, and what the store still knows is not taken for lost.
 #[test]
 fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
     let rate = Rate::try_new(100, 1_000_000).unwrap();
@@ -78,7 +78,8 @@ fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
     }
 }
 
-/// A node with more keys than room drops what it has spent and comes back as another holder, all day long. Another node says nothing for hours.
+/// A node with more keys than room drops what it has spent and comes back as another holder, all
+/// day long. Another node says nothing for hours.
 #[test]
 fn a_day_of_evicted_leases_leaves_no_more_in_a_book_than_there_are_nodes() {
     let params = LimitParams::FixedWindow(FixedWindow::new(

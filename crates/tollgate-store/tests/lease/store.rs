@@ -33,10 +33,12 @@ pub(crate) struct Loss {
     ledger: u64,
     /// By holder, what it had; one who has said so again is no longer in it.
     holders: BTreeMap<Holder, (u64, u64)>,
-    /// For ledgers that are gone: what of the limit was used, which one holder is enough to bring back.
+    /// For ledgers that are gone: what of the limit was used, which one holder is enough to bring
+    /// back.
     whole: Option<u64>,
     quiet_until_us: u64,
-    /// Whether the key moved to a primary whose mark shows nothing of it, and nobody who knew of it has asked there yet.
+    /// Whether the key moved to a primary whose mark shows nothing of it, and nobody who knew of it
+    /// has asked there yet.
     moved: bool,
 }
 

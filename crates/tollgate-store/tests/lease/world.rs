@@ -241,7 +241,8 @@ impl World {
     /// Every node spends all that it holds at once.
     fn drain(&mut self) -> Result<(), String> {
         let lifetime_us = self.plan.terms.lifetime_us;
-        // A window's end is when most can go wrong: what is left of the old one, and the new one beside it.
+        // A window's end is when most can go wrong: what is left of the old one, and the new one
+        // beside it.
         let period_us = self.plan.params.period_us();
         let rest_us = period_us - self.primaries[0].clock_us(self.now_us) % period_us;
         let after_us = match self.rng.within(0, 3) {

@@ -176,7 +176,8 @@ async fn replicas_answer_peeks(cluster: &Cluster) {
     panic!("{read} of 3 replicas were read");
 }
 
-/// While all is well and while slots move. After a failover what the store decided itself may be forgotten.
+/// While all is well and while slots move. After a failover what the store decided itself may be
+/// forgotten.
 async fn leases_keep_their_limits(cluster: &mut Cluster) {
     let open = |_| cluster.open(crate::leased::desk::options());
     let mut spread = Spread::new((0..2).map(open).collect());
@@ -192,7 +193,8 @@ async fn leases_keep_their_limits(cluster: &mut Cluster) {
     spread.check_use();
 }
 
-/// The suite without its traces: they turn the clock back, and then it shows that another slot had counted a request for a moment.
+/// The suite without its traces: they turn the clock back, and then it shows that another slot had
+/// counted a request for a moment.
 async fn every_rule_holds(store: &RedisStore) {
     conformance::batches(store).await;
     conformance::all_or_nothing(store).await;
@@ -212,7 +214,8 @@ async fn every_rule_holds(store: &RedisStore) {
     conformance::resets(store).await;
 }
 
-/// Ten rounds of a batch over many slots: each client's requests in their order, those over several slots too.
+/// Ten rounds of a batch over many slots: each client's requests in their order, those over several
+/// slots too.
 async fn requests_of_one_caller_come_one_after_the_other(store: &RedisStore) {
     let (limit, params_id, cost, mode, penalty) = (2, ParamsId::default(), 1, Mode::Enforce, None);
     let (few, none) = (a_day(3), a_day(0));

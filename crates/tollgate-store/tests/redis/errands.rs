@@ -1,4 +1,5 @@
-//! Whatever is not a decision: it has a connection of its own, which depends on nobody who asks, and no say in whether decisions are made.
+//! Whatever is not a decision: it has a connection of its own, which depends on nobody who asks,
+//! and no say in whether decisions are made.
 
 use crate::server::Server;
 use crate::shop::{NOW_US, a_day, long_deadline, take};
@@ -62,7 +63,8 @@ async fn a_connection_outlives_whoever_asked_for_it() {
         let asking = scope.spawn(|| {
             let brief = Builder::new_current_thread().enable_all().build().unwrap();
             brief.block_on(async {
-                // The store's own runtime is kept busy by the thread that waits here, so this one only asks and ends.
+                // The store's own runtime is kept busy by the thread that waits here, so this one
+                // only asks and ends.
                 let _ = tokio::time::timeout(
                     Duration::from_millis(50),
                     store.call(

@@ -53,7 +53,8 @@ async fn no_permission_for_one_sort_of_decision() {
     let notes = RecordingObserver::default();
     let mut options = long_deadline();
     options.observer = Some(Arc::new(notes.clone()));
-    // By the server's clock what follows on a decision of a pace is `INCRBY`, but for one in two seconds.
+    // By the server's clock what follows on a decision of a pace is `INCRBY`, but for one in two
+    // seconds.
     options.caller_time = false;
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     let pace = LimitParams::Gcra(

@@ -1,5 +1,5 @@
-//! A slot that stays half-way between two servers, for as long as a test likes: what is not here is there (ASK), and what is on both sides
-//! waits (TRYAGAIN).
+//! A slot that stays half-way between two servers, for as long as a test likes: what is not here is
+//! there (ASK), and what is on both sides waits (TRYAGAIN).
 
 use crate::cluster::{Cluster, until_says};
 use crate::server::Server;
@@ -93,7 +93,8 @@ pub(crate) async fn slots_that_are_half_way(cluster: &Cluster, store: &RedisStor
     assert!(take(store, &[2], &params).await);
     let moving = Move::begin(cluster, &name(store, 1, &params)).await;
     moving.carry(&name(store, 2, &params)).await;
-    // 1 is here, 2 is there, and 3 comes into being there. Together they share calls, which have to be taken apart.
+    // 1 is here, 2 is there, and 3 comes into being there. Together they share calls, which have to
+    // be taken apart.
     let asks = (0..30).map(|n| take(store, std::slice::from_ref(&[1, 2, 3][n % 3]), &params));
     assert!(join_all(asks).await.into_iter().all(|admitted| admitted));
     let nothing = Change::Owe { units: 0 };

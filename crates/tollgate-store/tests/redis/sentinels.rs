@@ -14,7 +14,8 @@ use std::time::Duration;
 use tollgate_store::redis::{Endpoint, RedisOptions};
 use tollgate_store::{RedisStore, StoreErrorKind};
 
-/// A sentinel that names the server at this port, and waits for longer than a test before it doubts it.
+/// A sentinel that names the server at this port, and waits for longer than a test before it doubts
+/// it.
 async fn naming(port: u16) -> Server {
     let sentinel = Server::listen(&["--sentinel"]).await;
     name(&sentinel, port).await;

@@ -32,7 +32,8 @@ impl Server {
         server
     }
 
-    /// On a port as well. Somebody else may have taken the free port meanwhile, so that it is tried again.
+    /// On a port as well. Somebody else may have taken the free port meanwhile, so that it is tried
+    /// again.
     pub(crate) async fn listen(arguments: &[&str]) -> Self {
         for _ in 0..20 {
             let mut server = Self::spawn(free_port(), arguments);

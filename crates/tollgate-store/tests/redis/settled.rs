@@ -10,7 +10,8 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A store whose own runtime is never driven, so that whatever is decided is decided over a thread's own connection.
+/// A store whose own runtime is never driven, so that whatever is decided is decided over a
+/// thread's own connection.
 fn aloof(server: &Server, of: &Runtime) -> RedisStore {
     let _inside = of.enter();
     RedisStore::open(&server.endpoint(), long_deadline()).unwrap()

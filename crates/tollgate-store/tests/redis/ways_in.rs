@@ -129,7 +129,8 @@ async fn tls_with_an_authority_and_a_certificate_of_its_own() {
     let endpoint = |tls: &Tls| Endpoint::tcp("localhost", port).tls(tls.clone());
     let store = RedisStore::open(&endpoint(&tls), long_deadline()).unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
-    // Without its certificate the server sends it away, and the server itself is not trusted without the authority.
+    // Without its certificate the server sends it away, and the server itself is not trusted
+    // without the authority.
     let (mut nobody, mut distrustful) = (tls.clone(), tls.clone());
     nobody.client = None;
     distrustful.ca = Some(read("other.pem"));

@@ -1,7 +1,10 @@
-//! An answer that already tells clients about a quota: of the service behind, whose word is not to be lost.
+//! An answer that already tells clients about a quota: of the service behind, whose word is not to
+//! be lost.
 //!
-//! Lists get our members after its own. Where there is room for one limit only, the tighter set stands, whole: half of one and
-//! half of the other would describe neither. A set is all that begins as its fields do, known here or not. The policies of the older drafts are a list beside such a set, and get ours too.
+//! Lists get our members after its own. Where there is room for one limit only, the tighter set
+//! stands, whole: half of one and half of the other would describe neither. A set is all that
+//! begins as its fields do, known here or not. The policies of the older drafts are a list beside
+//! such a set, and get ours too.
 
 use super::{RateLimitHeaders, header_name};
 use crate::HeaderClass;
@@ -24,7 +27,8 @@ impl RateLimitHeaders {
         self.write_source(headers);
     }
 
-    /// Whether a field of the service behind may be one that these are merged with, whatever the profiles.
+    /// Whether a field of the service behind may be one that these are merged with, whatever the
+    /// profiles.
     pub fn is_rate_limit_header(name: &str) -> bool {
         HeaderClass::of(name.as_bytes()) == HeaderClass::Quota
     }
@@ -132,8 +136,9 @@ fn is_draft(profile: Profile) -> bool {
     matches!(profile, Profile::Draft11 | Profile::Draft7 | Profile::Draft6)
 }
 
-/// Removes what belongs to a set of theirs, so that none of it stands beside ours. Where they name no quota that is left there is no set,
-/// only what would be taken for a part of ours: names of their own, such as `X-RateLimit-Remaining-Tokens`, then stay.
+/// Removes what belongs to a set of theirs, so that none of it stands beside ours. Where they name
+/// no quota that is left there is no set, only what would be taken for a part of ours: names of
+/// their own, such as `X-RateLimit-Remaining-Tokens`, then stay.
 fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
     const PARTS: [&str; 9] = [
         "limit",
@@ -173,7 +178,8 @@ fn policy_header(profile: Profile) -> Option<HeaderName> {
         .find(|list| profile.fields().iter().any(|field| list.as_str().eq_ignore_ascii_case(field)))
 }
 
-/// Whether members of ours fit behind theirs: before draft-08 they are numbers, since then they have names in front.
+/// Whether members of ours fit behind theirs: before draft-08 they are numbers, since then they
+/// have names in front.
 fn can_append(profile: Profile, headers: &HeaderMap, list: &HeaderName) -> bool {
     let is_number = |line: &HeaderValue| line.as_bytes().first().is_some_and(u8::is_ascii_digit);
     let is_named = profile == Profile::Draft11;

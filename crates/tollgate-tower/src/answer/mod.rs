@@ -105,8 +105,8 @@ impl RateLimitHeaders {
     }
 }
 
-/// Appends the fields of an answer given at `now_us`: those of the profiles, and `Retry-After` on a refusal that a wait can help. What is left of the
-/// tightest limit; `None` where none is shown.
+/// Appends the fields of an answer given at `now_us`: those of the profiles, and `Retry-After` on a
+/// refusal that a wait can help. What is left of the tightest limit; `None` where none is shown.
 pub fn render_headers(
     verdict: &Verdict<'_>,
     profiles: &[Profile],

@@ -2,7 +2,8 @@
 
 use http::HeaderName;
 
-/// The name of a field that a profile writes. Known ones cost nothing; a new one is read from its text.
+/// The name of a field that a profile writes. Known ones cost nothing; a new one is read from its
+/// text.
 pub fn header_name(name: &'static str) -> Option<HeaderName> {
     macro_rules! known {
         ($($text:literal => $lower:literal,)*) => {

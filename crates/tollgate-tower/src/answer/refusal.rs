@@ -107,8 +107,8 @@ impl Refusal {
         response
     }
 
-    /// Writes the headers of a refusal: those of [`headers`](Self::headers), and `X-Tollgate-Reason` if
-    /// the token caused it.
+    /// Writes the headers of a refusal: those of [`headers`](Self::headers), and
+    /// `X-Tollgate-Reason` if the token caused it.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
         self.headers.write(headers);
         if let Some(why) = self.unverified {

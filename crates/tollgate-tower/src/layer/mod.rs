@@ -18,7 +18,8 @@ use tollgate::policy::Facts;
 use tollgate::{Gate, Store};
 use tower_layer::Layer;
 
-/// Puts a gate in front of a service. All services that it makes, and all clones of it, share its counts.
+/// Puts a gate in front of a service. All services that it makes, and all clones of it, share its
+/// counts.
 ///
 /// ```
 /// use tollgate::{Gate, MemoryStore, Setup, policy};
@@ -75,8 +76,8 @@ impl<E: Engine> TollgateLayer<E> {
         self.gate.engine()
     }
 
-    /// Has the value of an attribute found by `extract`, whose word counts, also that there is none, whatever the policy
-    /// says about it. It is asked only where a limit names the attribute.
+    /// Has the value of an attribute found by `extract`, whose word counts, also that there is
+    /// none, whatever the policy says about it. It is asked only where a limit names the attribute.
     pub fn attribute(
         mut self,
         name: impl Into<Box<str>>,
@@ -86,8 +87,9 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
-    /// Has the address of whoever sent a request found by `peer`; without it, a [`SocketAddr`] or [`IpAddr`] among the request's
-    /// extensions counts, and where there is none requests have no `ip`.
+    /// Has the address of whoever sent a request found by `peer`; without it, a [`SocketAddr`] or
+    /// [`IpAddr`] among the request's extensions counts, and where there is none requests have no
+    /// `ip`.
     pub fn peer(mut self, peer: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.options).peer = Some(Arc::new(peer));
         self
@@ -113,7 +115,8 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
-    /// Undoes what a request counted for when its answer is such, beside what `on_response` of a limit says.
+    /// Undoes what a request counted for when its answer is such, beside what `on_response` of a
+    /// limit says.
     pub fn refund(
         mut self,
         refund: impl Fn(&response::Parts) -> bool + Send + Sync + 'static,

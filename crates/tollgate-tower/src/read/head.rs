@@ -4,8 +4,8 @@ use http::HeaderMap;
 use http::HeaderName;
 use http::request::Parts;
 
-/// What facts are read from. A value has no space around it that HTTP/1 does not count as part of it; where one has some, as
-/// HTTP/2 allows, it is not counted either.
+/// What facts are read from. A value has no space around it that HTTP/1 does not count as part of
+/// it; where one has some, as HTTP/2 allows, it is not counted either.
 pub trait Head {
     /// The method, as sent.
     fn method(&self) -> &str;

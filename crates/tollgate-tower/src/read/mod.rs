@@ -1,7 +1,7 @@
 //! From the head of a request to facts.
 //!
-//! Only what the policy in force mentions is looked for, and a value is copied only where it is nowhere in one piece: in repeated
-//! lines of a field, in the escapes of a query, in a token.
+//! Only what the policy in force mentions is looked for, and a value is copied only where it is
+//! nowhere in one piece: in repeated lines of a field, in the escapes of a query, in a token.
 //!
 //! | attribute | from |
 //! | --- | --- |
@@ -146,12 +146,14 @@ impl Reader {
         self.plan(rules).client(rules, head, peer)
     }
 
-    /// Whether anything is read from this field, so that a `Connection` that names it does not remove it on the way.
+    /// Whether anything is read from this field, so that a `Connection` that names it does not
+    /// remove it on the way.
     pub fn reads(&self, rules: &Rules, name: &HeaderName) -> bool {
         self.plan(rules).headers.contains(name)
     }
 
-    /// Removes the fields that a service behind could take for one that is read here, such as `X_User_Id` for `X-User-Id`.
+    /// Removes the fields that a service behind could take for one that is read here, such as
+    /// `X_User_Id` for `X-User-Id`.
     pub fn remove_aliases(&self, rules: &Rules, headers: &mut HeaderMap) {
         while let Some(name) = self.alias(rules, headers).cloned() {
             headers.remove(name);
@@ -172,7 +174,8 @@ impl Reader {
         headers.keys().find(|name| plan.is_alias(name))
     }
 
-    /// The plan for these rules. Whoever meets new ones first makes it; that two do so at once does no harm.
+    /// The plan for these rules. Whoever meets new ones first makes it; that two do so at once does
+    /// no harm.
     fn plan(&self, rules: &Rules) -> arc_swap::Guard<Arc<ReadPlan>> {
         let plan = self.plan.load();
         if plan.generation == Some(rules.generation()) {

@@ -1,7 +1,8 @@
 //! Which of the forms of keys a file has.
 //!
-//! What could be a public key is never taken for a secret: everyone who has the key could sign with it. So a file that holds a
-//! key in PEM or DER anywhere it could be, or begins as JSON does, is that or nothing.
+//! What could be a public key is never taken for a secret: everyone who has the key could sign with
+//! it. So a file that holds a key in PEM or DER anywhere it could be, or begins as JSON does, is
+//! that or nothing.
 
 use super::key::{SECRET_BYTES_MIN, VerifyingKey};
 use super::{InvalidKeys, jwks, pem};
@@ -43,8 +44,8 @@ fn is_json(file: &[u8]) -> bool {
         || serde_json::from_slice::<serde_json::Value>(file).is_ok()
 }
 
-/// Editors and `openssl rand -base64` end a text with a line ending that nobody means; in bytes that are no text the last one
-/// is as random as the others.
+/// Editors and `openssl rand -base64` end a text with a line ending that nobody means; in bytes
+/// that are no text the last one is as random as the others.
 fn without_line_ending(file: &[u8]) -> &[u8] {
     let Some(line) = file.strip_suffix(b"\n") else { return file };
     let line = line.strip_suffix(b"\r").unwrap_or(line);

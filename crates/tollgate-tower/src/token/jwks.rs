@@ -5,7 +5,8 @@ use super::{InvalidKeys, base64};
 use serde_json::Value;
 use tollgate_policy::settings::JwtAlgorithm;
 
-/// The keys of a set, or the one that the file is. Keys of kinds that are not used here are passed over, as RFC 7517 asks.
+/// The keys of a set, or the one that the file is. Keys of kinds that are not used here are passed
+/// over, as RFC 7517 asks.
 pub(super) fn read(file: &[u8]) -> Result<Vec<VerifyingKey>, InvalidKeys> {
     let value: Value = serde_json::from_slice(file)
         .map_err(|error| InvalidKeys(format!("not JSON, though it begins like it: {error}")))?;

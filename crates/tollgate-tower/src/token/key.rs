@@ -20,7 +20,8 @@ enum KeyMaterial {
 
 /// RFC 7518 3.2: a shorter secret is easier to guess than the signature.
 pub(super) const SECRET_BYTES_MIN: usize = 32;
-/// RFC 7518 3.3 asks for 2048 bits; more than 8192 take too long. One that has a few bits less counts as rounded up.
+/// RFC 7518 3.3 asks for 2048 bits; more than 8192 take too long. One that has a few bits less
+/// counts as rounded up.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 2048 / 8..=8192 / 8;
 /// What is verified by at most: 33 bits, and no less than 3.
 const EXPONENT_MAX: u64 = (1 << 33) - 1;
@@ -37,7 +38,8 @@ impl VerifyingKey {
 
     /// A key whose signatures could never count is refused here, where somebody sees it.
     pub(super) fn rsa(n: &[u8], e: &[u8], name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
-        // Some write a zero first, which the format of numbers in certificates needs and ours does not take.
+        // Some write a zero first, which the format of numbers in certificates needs and ours does
+        // not take.
         let (n, e) = (without_zeros(n), without_zeros(e));
         let refuse = |why: String| Err(refused("RSA", name.as_deref(), &why));
         if !MODULUS_BYTES.contains(&n.len()) {

@@ -1,8 +1,9 @@
 //! Claims of a token, once its signature has been verified.
 //!
-//! A key says by itself which algorithm it is for: an RSA key verifies RS256 and nothing else, a shared secret HS256. What a token's
-//! header says can only select among the keys, so a public key never becomes a secret and `none` selects nothing. Keys that a token
-//! brings along (`jwk`, `jku`, `x5c`) are not looked at.
+//! A key says by itself which algorithm it is for: an RSA key verifies RS256 and nothing else, a
+//! shared secret HS256. What a token's header says can only select among the keys, so a public key
+//! never becomes a secret and `none` selects nothing. Keys that a token brings along (`jwk`, `jku`,
+//! `x5c`) are not looked at.
 
 mod base64;
 mod bearer;
@@ -46,8 +47,9 @@ const TOKEN_BYTES_MAX: usize = 8 * 1024;
 const KEYS_TRIED_MAX: usize = 4;
 
 impl Verifier {
-    /// By these settings, with the content of the file that they name: a JSON Web Key Set, one JSON Web Key, a public key in
-    /// PEM, or the bytes of a shared secret for HS256. One line ending after a secret that is text does not belong to it.
+    /// By these settings, with the content of the file that they name: a JSON Web Key Set, one JSON
+    /// Web Key, a public key in PEM, or the bytes of a shared secret for HS256. One line ending
+    /// after a secret that is text does not belong to it.
     ///
     /// # Errors
     ///
@@ -73,7 +75,8 @@ impl Verifier {
         })
     }
 
-    /// What the token says, if someone with a key signed it, it is meant for us, and it is valid at `now_us`.
+    /// What the token says, if someone with a key signed it, it is meant for us, and it is valid at
+    /// `now_us`.
     ///
     /// # Errors
     ///
@@ -175,7 +178,8 @@ fn check_key_count(keys: &[VerifyingKey]) -> Result<(), InvalidKeys> {
 }
 
 impl Claims {
-    /// Appends a claim as text: a text, a number, or true or false. A name with dots is that of a claim, else the way to one.
+    /// Appends a claim as text: a text, a number, or true or false. A name with dots is that of a
+    /// claim, else the way to one.
     ///
     /// # Errors
     ///

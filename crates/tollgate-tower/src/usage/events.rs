@@ -7,7 +7,8 @@ use super::json::JsonPathReader;
 pub(crate) struct SseReader {
     json: JsonPathReader,
     line: SseLine,
-    /// How much of a byte order mark has come, with which a stream may begin; all of it, where none can come any more.
+    /// How much of a byte order mark has come, with which a stream may begin; all of it, where none
+    /// can come any more.
     bom_bytes: usize,
     /// Whether the byte before was a CR, whose LF is no line of its own.
     after_cr: bool,

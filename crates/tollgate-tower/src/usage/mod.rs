@@ -1,6 +1,7 @@
 //! What an answer says it cost, read while it passes by.
 //!
-//! Nothing of the answer is kept: a reader remembers how far along the path it is, a name of bounded length, and the last figure.
+//! Nothing of the answer is kept: a reader remembers how far along the path it is, a name of
+//! bounded length, and the last figure.
 
 mod events;
 mod json;

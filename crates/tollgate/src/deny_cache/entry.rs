@@ -5,8 +5,8 @@ use tollgate_core::{Algorithm, LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
 use tollgate_store::Charge;
 
-/// Store calls in [`MISSES_WINDOW_US`] that one refused key may cause for rows that this node does not
-/// know.
+/// Store calls in [`MISSES_WINDOW_US`] that one refused key may cause for rows that this node does
+/// not know.
 const MISSES_MAX: u32 = 16;
 const MISSES_WINDOW_US: u64 = 1_000_000;
 

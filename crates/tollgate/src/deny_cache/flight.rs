@@ -1,9 +1,11 @@
 //! One request asks the store about a refusal that is too old, and others need not.
 //!
-//! What holds: of the requests that meet an entry that is too old, one is on its way to the store at a time, and the others are refused as
-//! before until it has been answered, for [`STALE_US_MAX`] at most, counted from when the first of them left. Whatever becomes of that one, nobody is refused
-//! for longer by what is old: an answer replaces the entry or ends it, and one that fails or goes away makes room for the next. An entry
-//! whose own time has passed refuses nobody, since the store would admit then.
+//! What holds: of the requests that meet an entry that is too old, one is on its way to the store
+//! at a time, and the others are refused as before until it has been answered, for [`STALE_US_MAX`]
+//! at most, counted from when the first of them left. Whatever becomes of that one, nobody is
+//! refused for longer by what is old: an answer replaces the entry or ends it, and one that fails
+//! or goes away makes room for the next. An entry whose own time has passed refuses nobody, since
+//! the store would admit then.
 
 use super::entry::DenyEntry;
 use super::{DenyCache, lock};
@@ -12,7 +14,8 @@ use smallvec::SmallVec;
 /// How long others are refused by an entry that is too old, at most.
 const STALE_US_MAX: u64 = 100_000;
 
-/// A request on its way to the store, for entries that were too old. Makes room for another when it is dropped.
+/// A request on its way to the store, for entries that were too old. Makes room for another when it
+/// is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct SingleFlight<'c> {
     cache: Option<&'c DenyCache>,
@@ -60,7 +63,8 @@ impl<'c> SingleFlight<'c> {
         self.entries.extend(other.entries.drain(..));
     }
 
-    /// The store answered, and what it refused has been learnt: entries that were not replaced hold no longer.
+    /// The store answered, and what it refused has been learnt: entries that were not replaced hold
+    /// no longer.
     pub(crate) fn complete(mut self) {
         self.end(|cache, shard, name| {
             let mut shard = lock(&cache.shards[shard]);

@@ -45,7 +45,8 @@ pub struct DenyCache {
 #[derive(Debug, Default)]
 struct Shard {
     entries: HashMap<u128, DenyEntry, RandomState>,
-    /// The names of entries by hashes of what the store calls them: whoever ends another node's reservation knows nothing else.
+    /// The names of entries by hashes of what the store calls them: whoever ends another node's
+    /// reservation knows nothing else.
     names_by_state: HashMap<u64, u128, RandomState>,
     /// How often something was forgotten: a refusal from before that must not be learnt after it.
     epoch: u64,
@@ -95,7 +96,8 @@ impl DenyCache {
         if let Some(old) = entries.get(&name) {
             entry.inherit(old);
         } else if entries.len() >= self.entries_per_shard {
-            // All of them still hold, so the flood is wide: what is left out is asked of the store, as without a cache.
+            // All of them still hold, so the flood is wide: what is left out is asked of the store,
+            // as without a cache.
             let is_refusal = entry.role == EntryRole::Refuses;
             if !is_refusal || now_us < *full_until_us {
                 return;
@@ -163,7 +165,8 @@ impl Shard {
     }
 }
 
-/// A panic elsewhere leaves the entries whole, or a place without one: each change is a single insertion or removal.
+/// A panic elsewhere leaves the entries whole, or a place without one: each change is a single
+/// insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -64,8 +64,8 @@ impl RulesBuilder {
 }
 
 impl<S: LeaseStore> Gate<S> {
-    /// Puts `setup` in force. Requests under way are finished by the old rules, all others are decided by the new; counts, overridden
-    /// modes and open reservations stay.
+    /// Puts `setup` in force. Requests under way are finished by the old rules, all others are
+    /// decided by the new; counts, overridden modes and open reservations stay.
     ///
     /// # Errors
     ///
@@ -87,7 +87,8 @@ impl<S: LeaseStore> Gate<S> {
         self.rebuild(&mut wanted).inspect_err(|_| wanted.setup.tiers = before)
     }
 
-    /// Overrides a limit's mode at once and until it is cleared with `None`, whatever a reload brings.
+    /// Overrides a limit's mode at once and until it is cleared with `None`, whatever a reload
+    /// brings.
     ///
     /// # Errors
     ///

@@ -4,7 +4,8 @@ use super::Gate;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_store::{Store, StoreError, StoreErrorKind};
 
-/// Failures by kind. They come from a store that is slower than any counter, so all threads share these.
+/// Failures by kind. They come from a store that is slower than any counter, so all threads share
+/// these.
 #[derive(Debug, Default)]
 pub(crate) struct StoreErrorCounters([AtomicU64; StoreErrorKind::ALL.len()]);
 

@@ -29,7 +29,8 @@ pub struct Inspected<'r> {
 }
 
 impl<S: LeaseStore> Gate<S> {
-    /// What every limit has for the key that the facts name, whatever it matches; limits whose attributes the facts lack have nothing.
+    /// What every limit has for the key that the facts name, whatever it matches; limits whose
+    /// attributes the facts lack have nothing.
     ///
     /// # Errors
     ///
@@ -46,7 +47,8 @@ impl<S: LeaseStore> Gate<S> {
         for index in rules.indices_named(limit) {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
-                // A block shows to enforced limits only, and an operator wants to see it in any mode.
+                // A block shows to enforced limits only, and an operator wants to see it in any
+                // mode.
                 let charges = [Charge { mode: Mode::Enforce, ..rules.plain_charge(&one) }];
                 let request = Request { charges: &charges, intent: Intent::Peek };
                 self.store.call(now_us, StoreCall::Decide(&[request]), &mut work.answers).await?;
@@ -103,7 +105,8 @@ impl<S: LeaseStore> Gate<S> {
         unlimited.filter(|one| limit.is_none_or(|name| *one.name == *name)).collect()
     }
 
-    /// Forgets what the limits have for the key that the facts name, penalties and blocks included. Answers with the limits it was done for.
+    /// Forgets what the limits have for the key that the facts name, penalties and blocks included.
+    /// Answers with the limits it was done for.
     ///
     /// # Errors
     ///
@@ -117,7 +120,8 @@ impl<S: LeaseStore> Gate<S> {
         self.change(rules, 0, facts, limit, None).await
     }
 
-    /// Refuses the key that the facts name until then, or with `None` ends every block of it. Answers with the limits it was done for.
+    /// Refuses the key that the facts name until then, or with `None` ends every block of it.
+    /// Answers with the limits it was done for.
     ///
     /// # Errors
     ///

@@ -30,13 +30,15 @@ use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_store::{LeaseStore, MemoryStore, Store, StoreReply};
 
-/// A policy over a store. Shared by reference or `Arc`; the policy can be replaced while requests are decided.
+/// A policy over a store. Shared by reference or `Arc`; the policy can be replaced while requests
+/// are decided.
 #[derive(Debug)]
 pub struct Gate<S = MemoryStore> {
     rules: ArcSwap<Rules>,
     pub(crate) store: S,
     pub(crate) deny_cache: Option<DenyCache>,
-    /// Where limits that fall back on this node's share are counted while the store cannot be asked, and reservations made then are kept.
+    /// Where limits that fall back on this node's share are counted while the store cannot be
+    /// asked, and reservations made then are kept.
     pub(crate) fallback: OnceLock<MemoryStore>,
     pub(crate) errors: StoreErrorCounters,
     /// What requests under way hold, to be renewed.
@@ -80,7 +82,8 @@ impl<S: LeaseStore> Gate<S> {
 }
 
 impl<S: Store> Gate<S> {
-    /// Remembers refusals for a while, so that a flood on a refused key does not reach a shared store.
+    /// Remembers refusals for a while, so that a flood on a refused key does not reach a shared
+    /// store.
     pub fn with_deny_cache(mut self, deny_cache: DenyCache) -> Self {
         self.deny_cache = Some(deny_cache);
         self
@@ -96,7 +99,8 @@ impl<S: Store> Gate<S> {
         &self.store
     }
 
-    /// Forgets what has expired, a part of the fallback's shards at a time. For a timer; nothing waits for it.
+    /// Forgets what has expired, a part of the fallback's shards at a time. For a timer; nothing
+    /// waits for it.
     pub fn sweep(&self, now_us: u64) {
         if let Some(fallback) = self.fallback.get() {
             fallback.sweep(now_us, fallback.shard_count() / 16);
@@ -130,8 +134,8 @@ impl<S: Store> Gate<S> {
     }
 
     /// Shows the client's figures for every enforced limit, up to `most` of them; consumes nothing.
-    /// Attributes in `open` may have any value: see [`Policy::select_possible`]. The deny cache is not
-    /// asked, since it knows only refusals.
+    /// Attributes in `open` may have any value: see [`Policy::select_possible`]. The deny cache is
+    /// not asked, since it knows only refusals.
     ///
     /// [`Policy::select_possible`]: tollgate_policy::policy::Policy::select_possible
     pub fn standing<'a, 'r: 'a>(

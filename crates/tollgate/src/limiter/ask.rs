@@ -1,4 +1,5 @@
-//! The one road to the store: charges there, decisions back. Every verb, with a future or without, takes it.
+//! The one road to the store: charges there, decisions back. Every verb, with a future or without,
+//! takes it.
 
 use super::decision::{Decision, Permit, PermitRecord, Receipts, Standing};
 use super::resets::is_timestamped;
@@ -87,7 +88,8 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// Ends a charge. A permit of another limiter is no concern of this one: what it took is kept elsewhere.
+    /// Ends a charge. A permit of another limiter is no concern of this one: what it took is kept
+    /// elsewhere.
     pub(super) fn end<'a>(
         &'a self,
         taken: &'a PermitRecord,
@@ -96,7 +98,8 @@ impl<S: Store> Inner<S> {
         if taken.limiter != self.id {
             return self.peek(&taken.key, 1);
         }
-        // Whoever was reset since has started anew; giving back to them what they took before would admit too much.
+        // Whoever was reset since has started anew; giving back to them what they took before would
+        // admit too much.
         let stale = taken.resets != self.resets.of(&taken.key);
         let change = |(limit, receipt): (&RegisteredQuota, &Option<Receipt>)| {
             let charged = receipt.map_or(0, |receipt| receipt.cost);
@@ -203,7 +206,8 @@ impl<S: Store> Inner<S> {
         self.limits.iter().map(charge).collect()
     }
 
-    /// The tightest of the rows: refused for longest, else with the least remaining, the first of equals.
+    /// The tightest of the rows: refused for longest, else with the least remaining, the first of
+    /// equals.
     fn standing(&self, admits: bool, rows: &[Answer]) -> Standing {
         let limits = self.limits.iter().zip(rows);
         let refusing = |row: &Answer| !row.outcome.admitted || row.blocked;

@@ -48,7 +48,8 @@ impl LimiterBuilder {
 }
 
 impl<S: Store> LimiterBuilder<S> {
-    /// Limits by this quota too. A key must pass all of them, and what one refuses is charged on none. A cost counts on each of them.
+    /// Limits by this quota too. A key must pass all of them, and what one refuses is charged on
+    /// none. A cost counts on each of them.
     pub fn and(mut self, quota: Quota) -> Self {
         self.quotas.push(quota);
         self
@@ -56,8 +57,8 @@ impl<S: Store> LimiterBuilder<S> {
 
     /// Keeps the counts in `store` instead of one of its own in memory.
     ///
-    /// Limiters that share a store need [names](Self::name); two with one name and quotas of one algorithm and period
-    /// share their counts, in this process or wherever the store reaches.
+    /// Limiters that share a store need [names](Self::name); two with one name and quotas of one
+    /// algorithm and period share their counts, in this process or wherever the store reaches.
     pub fn store<T: Store>(self, store: Arc<T>) -> LimiterBuilder<T> {
         let Self { quotas, clock, name, max_waiters, .. } = self;
         LimiterBuilder { quotas, store, clock, name, max_waiters }
@@ -69,14 +70,15 @@ impl<S: Store> LimiterBuilder<S> {
         self
     }
 
-    /// Tells time by `clock` instead of the process's own: a [`ManualClock`](crate::ManualClock) in tests.
+    /// Tells time by `clock` instead of the process's own: a [`ManualClock`](crate::ManualClock) in
+    /// tests.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// How many may [wait](Limiter::wait) in line for one key; 1,024 unless told otherwise. All lines together
-    /// hold at most 64 times as many.
+    /// How many may [wait](Limiter::wait) in line for one key; 1,024 unless told otherwise. All
+    /// lines together hold at most 64 times as many.
     pub fn max_waiters(mut self, waiters: usize) -> Self {
         self.max_waiters = waiters;
         self
@@ -107,7 +109,8 @@ impl<S: Store> LimiterBuilder<S> {
         static LIMITERS: AtomicU64 = AtomicU64::new(0);
         let limits = self.quotas.iter().enumerate().map(|(at, quota)| {
             let params = quota.params();
-            // The place among the quotas is part of the name, since two of one kind may differ in their burst alone.
+            // The place among the quotas is part of the name, since two of one kind may differ in
+            // their burst alone.
             let place = at.to_string().into_boxed_str();
             let id = state_id(&self.name, &[place], params.algorithm(), params.period_us());
             RegisteredQuota { quota: *quota, id, params_id: self.store.register_params(params) }

@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::Duration;
 use tollgate_core::Receipt;
 
-/// Admitted or refused. Both are answers; a store that could answer neither is an error, which a limiter in memory never has.
+/// Admitted or refused. Both are answers; a store that could answer neither is an error, which a
+/// limiter in memory never has.
 ///
 /// ```
 /// use tollgate::{Decision, Limiter, Quota};
@@ -71,12 +72,14 @@ pub struct Permit {
     pub remaining: u64,
     /// Until the quota is as if never used.
     pub reset_after: Duration,
-    /// How long to hold back before going ahead; zero unless the quota has a [queue](crate::Quota::with_queue).
+    /// How long to hold back before going ahead; zero unless the quota has a
+    /// [queue](crate::Quota::with_queue).
     pub delay: Duration,
     pub(super) record: PermitRecord,
 }
 
-/// Why not, and for how long. With several quotas the numbers are those of the refusing one that takes longest.
+/// Why not, and for how long. With several quotas the numbers are those of the refusing one that
+/// takes longest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -84,8 +87,8 @@ pub struct Refusal {
     pub limit: u64,
     /// How many units would pass at this instant: fewer than were asked for.
     pub remaining: u64,
-    /// With time alone the same is refused until then, and admitted then. `None`: it asks for more than the quota ever
-    /// admits at once, and no wait can help.
+    /// With time alone the same is refused until then, and admitted then. `None`: it asks for more
+    /// than the quota ever admits at once, and no wait can help.
     pub retry_after: Option<Duration>,
     /// Until the quota is as if never used.
     pub reset_after: Duration,

@@ -3,7 +3,8 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// Runs a future whose owner cannot wait: here if it is ready, else as a task if there is a runtime to run it.
+/// Runs a future whose owner cannot wait: here if it is ready, else as a task if there is a runtime
+/// to run it.
 pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
     let mut future = Box::pin(future);
     if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {

@@ -52,17 +52,18 @@ pub(crate) use detach::{run_to_completion, spawn_detached};
 /// | [`peek`](Self::peek) | where a key stands, with nothing taken |
 /// | [`refund`](Self::refund) | what a check took |
 /// | [`reset`](Self::reset) | a key starts anew |
-/// | [`block`](Self::block), [`unblock`](Self::unblock) | a key is refused, whatever is left of its quota |
+/// | [`block`](Self::block), [`unblock`](Self::unblock) | refuses a key despite its quota |
 ///
-/// In memory they answer at once, and cannot fail. On any other store use their twins that end in `_async`, which
-/// may also answer that the store [could not decide](crate::StoreError).
+/// In memory they answer at once, and cannot fail. On any other store use their twins that end in
+/// `_async`, which may also answer that the store [could not decide](crate::StoreError).
 ///
 /// # Keys
 ///
-/// A key is whatever is counted apart: a user, an address, a tenant and an endpoint. It is bytes, or anything that lends
-/// them: `"alice"`, a `String`, `user_id.to_be_bytes()`, `ip.octets()`; `""` where all share one count. The store keeps a keyed
-/// hash, not the key. To count by two things, join them in such a way that different pairs give different bytes: with a separator
-/// that cannot occur in the first, or with its length in front.
+/// A key is whatever is counted apart: a user, an address, a tenant and an endpoint. It is bytes,
+/// or anything that lends them: `"alice"`, a `String`, `user_id.to_be_bytes()`, `ip.octets()`; `""`
+/// where all share one count. The store keeps a keyed hash, not the key. To count by two things,
+/// join them in such a way that different pairs give different bytes: with a separator that cannot
+/// occur in the first, or with its length in front.
 ///
 /// # Several quotas
 ///
@@ -82,12 +83,10 @@ pub(crate) use detach::{run_to_completion, spawn_detached};
 /// use std::{sync::Arc, time::Duration};
 /// use tollgate::{Limiter, ManualClock, Quota};
 ///
-/// let clock = Arc::new(ManualClock::default());
-/// let limiter = Limiter::builder(Quota::per_minute(1)?.with_burst(1)?).clock(clock.clone()).build()?;
-/// assert!(limiter.check("alice").is_admitted());
-/// assert!(!limiter.check("alice").is_admitted());
-/// clock.elapse(Duration::from_secs(60));
-/// assert!(limiter.check("alice").is_admitted());
+/// let clock = Arc::new(ManualClock::default()); let limiter =
+/// Limiter::builder(Quota::per_minute(1)?.with_burst(1)?).clock(clock.clone()).build()?;
+/// assert!(limiter.check("alice").is_admitted()); assert!(!limiter.check("alice").is_admitted());
+/// clock.elapse(Duration::from_secs(60)); assert!(limiter.check("alice").is_admitted());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Limiter<S = MemoryStore> {
@@ -131,8 +130,9 @@ impl Limiter {
         self.check_n(key, 1)
     }
 
-    /// Takes `cost` units for `key`, all or none. A cost of zero is admitted unless the key is blocked; one above the
-    /// [capacity](Quota::capacity) never is, and the refusal says so: its `retry_after` is `None`.
+    /// Takes `cost` units for `key`, all or none. A cost of zero is admitted unless the key is
+    /// blocked; one above the [capacity](Quota::capacity) never is, and the refusal says so: its
+    /// `retry_after` is `None`.
     ///
     /// ```
     /// use tollgate::{Limiter, Quota};
@@ -167,8 +167,9 @@ impl Limiter {
         infallible(self.inner.peek(key.as_ref(), cost))
     }
 
-    /// Gives back what a check took, as far as time has not given it back already, and answers where its key stands then. So a
-    /// refund may return less than was taken, and never admits more than the quota promises.
+    /// Gives back what a check took, as far as time has not given it back already, and answers
+    /// where its key stands then. So a refund may return less than was taken, and never admits more
+    /// than the quota promises.
     ///
     /// A permit knows its limiter: that of another gives nothing back here.
     ///
@@ -190,7 +191,8 @@ impl Limiter {
         infallible(self.inner.reset(key.as_ref()));
     }
 
-    /// Refuses `key` for as long as `duration`, whatever is left of its quota: a cost of zero too. A longer block that is in force already stays.
+    /// Refuses `key` for as long as `duration`, whatever is left of its quota: a cost of zero too.
+    /// A longer block that is in force already stays.
     ///
     /// ```
     /// use std::time::Duration;
@@ -212,8 +214,8 @@ impl Limiter {
         infallible(self.inner.adjust_all(key.as_ref(), Change::Unblock))
     }
 
-    /// Takes `estimate` units for `key`, to be settled when the true cost is known; with slots, for as long as the
-    /// [`Reservation`] lives.
+    /// Takes `estimate` units for `key`, to be settled when the true cost is known; with slots, for
+    /// as long as the [`Reservation`] lives.
     pub fn reserve(&self, key: impl AsRef<[u8]>, estimate: u64) -> Decision<Reservation> {
         self.check_n(key, estimate).map(|permit| self.hold(permit))
     }

@@ -5,7 +5,8 @@ use super::{Decision, Limiter, Permit, Reservation, Standing};
 use std::time::Duration;
 use tollgate_store::{Change, Store, StoreError};
 
-/// The verbs on any store. They differ from those in memory by their future, and by the error of a store that could not decide.
+/// The verbs on any store. They differ from those in memory by their future, and by the error of a
+/// store that could not decide.
 impl<S: Store + 'static> Limiter<S> {
     /// [`check_n`](Limiter::check_n), whatever the store.
     ///
@@ -87,8 +88,8 @@ impl<S: Store + 'static> Limiter<S> {
         Ok(decision.map(|permit| self.hold(permit)))
     }
 
-    /// Makes a reservation of a permit, such as one that was [waited](Limiter::wait) for: its cost can then be settled, and
-    /// its slots are freed when the reservation ends.
+    /// Makes a reservation of a permit, such as one that was [waited](Limiter::wait) for: its cost
+    /// can then be settled, and its slots are freed when the reservation ends.
     pub fn hold(&self, permit: Permit) -> Reservation<S> {
         Reservation::new(self.clone(), permit)
     }

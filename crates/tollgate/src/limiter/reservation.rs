@@ -8,10 +8,12 @@ use tollgate_store::{MemoryStore, Store, StoreError};
 
 /// What was admitted for an estimate, until its true cost is known.
 ///
-/// * [`settle`](Self::settle) says what it was in the end. Less than the estimate: the rest is given back. More: the difference is charged, whether it
-///   fits or not, and the key starts from that debt.
+/// * [`settle`](Self::settle) says what it was in the end. Less than the estimate: the rest is
+///   given back. More: the difference is charged, whether it fits or not, and the key starts from
+///   that debt.
 /// * [`cancel`](Self::cancel) says that nothing was done, and gives all of it back.
-/// * Dropping it keeps the estimate as the cost: work that was abandoned half-way has cost something.
+/// * Dropping it keeps the estimate as the cost: work that was abandoned half-way has cost
+///   something.
 ///
 /// All three free the slots of a [concurrency](crate::Quota::concurrency) quota at once.
 ///
@@ -40,8 +42,8 @@ use tollgate_store::{MemoryStore, Store, StoreError};
 /// # Ok::<(), tollgate::quota::InvalidQuota>(())
 /// ```
 ///
-/// Dropping cannot wait for a store elsewhere: there the slots are freed by a task of the current tokio runtime, and without one when
-/// their time to live ends.
+/// Dropping cannot wait for a store elsewhere: there the slots are freed by a task of the current
+/// tokio runtime, and without one when their time to live ends.
 #[derive(Debug)]
 #[must_use = "dropped at once, its slots are free again"]
 pub struct Reservation<S: Store + 'static = MemoryStore> {
@@ -81,7 +83,8 @@ impl<S: Store> Reservation<S> {
         self.end(PermitEnd::Refund).await
     }
 
-    /// Once begun, this is finished even if nobody waits for it: told twice, a store could free another's slot.
+    /// Once begun, this is finished even if nobody waits for it: told twice, a store could free
+    /// another's slot.
     async fn end(mut self, end: PermitEnd) -> Result<Standing, StoreError> {
         let (limiter, permit) = (self.limiter.clone(), self.take());
         run_to_completion(async move { limiter.inner.end(&permit.record, end).await }).await

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::LimitParams;
 
-/// How often keys were reset. Some keys share a count, so that there is an end to it; then one of them may get less back than it took.
+/// How often keys were reset. Some keys share a count, so that there is an end to it; then one of
+/// them may get less back than it took.
 #[derive(Debug)]
 pub(super) struct ResetCounters([AtomicU64; 64]);
 

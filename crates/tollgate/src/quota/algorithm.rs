@@ -3,23 +3,27 @@
 use std::fmt;
 use tollgate_core::LimitParams;
 
-/// What decides whether a quota is spent. [`Quota::bound`](super::Quota::bound) says what each of them promises.
+/// What decides whether a quota is spent. [`Quota::bound`](super::Quota::bound) says what each of
+/// them promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// The previous window's count fades while the current one fills. Two counters per key; the choice for most purposes.
+    /// The previous window's count fades while the current one fills. Two counters per key; the
+    /// choice for most purposes.
     #[default]
     SlidingWindow,
-    /// So many in each window, and windows begin at whole multiples of the period since the Unix epoch. Simple to explain;
-    /// two windows' worth fit around a boundary.
+    /// So many in each window, and windows begin at whole multiples of the period since the Unix
+    /// epoch. Simple to explain; two windows' worth fit around a boundary.
     FixedWindow,
-    /// Each admission is remembered for one period. Exact, at the price of memory; for audits and low volumes.
+    /// Each admission is remembered for one period. Exact, at the price of memory; for audits and
+    /// low volumes.
     SlidingLog,
     /// A bucket of tokens that refills at the quota's pace.
     TokenBucket,
     /// The token bucket's decisions from a single timestamp. For bursty clients and many keys.
     Gcra,
-    /// A strict pace: one at a time unless a burst is given; with a queue, those who come early are told how long to wait.
+    /// A strict pace: one at a time unless a burst is given; with a queue, those who come early are
+    /// told how long to wait.
     LeakyBucket,
     /// So many at once.
     Concurrency,

@@ -24,11 +24,10 @@ const TTL: Duration = Duration::from_secs(30);
 /// use std::time::Duration;
 /// use tollgate::quota::{Algorithm, Quota};
 ///
-/// let browsing = Quota::per_minute(100)?;
-/// let api = Quota::per_second(20)?.with_burst(50)?;
-/// let exports = Quota::of(3).every(Duration::from_secs(90))?.with_algorithm(Algorithm::SlidingLog)?;
-/// let uploads = Quota::concurrency(4)?.with_ttl(Duration::from_secs(120))?;
-/// let from_a_file: Quota = "100/min".parse()?;
+/// let browsing = Quota::per_minute(100)?; let api = Quota::per_second(20)?.with_burst(50)?; let
+/// exports = Quota::of(3).every(Duration::from_secs(90))?.with_algorithm(Algorithm::SlidingLog)?;
+/// let uploads = Quota::concurrency(4)?.with_ttl(Duration::from_secs(120))?; let from_a_file: Quota
+/// = "100/min".parse()?;
 ///
 /// assert_eq!(from_a_file, browsing);
 /// assert_eq!(api.to_string(), "20 per second, up to 50 at once (gcra)");
@@ -40,17 +39,16 @@ const TTL: Duration = Duration::from_secs(30);
 ///
 /// # What a quota promises
 ///
-/// "100 per minute" is not yet a promise about every minute; what holds for any minute, wherever it starts, depends on
-/// the algorithm. [`bound`](Self::bound) says it:
+/// "100 per minute" is not yet a promise about every minute; what holds for any minute, wherever it
+/// starts, depends on the algorithm. [`bound`](Self::bound) says it:
 ///
 /// ```
 /// use std::time::Duration;
 /// use tollgate::quota::{Algorithm, Quota};
 ///
-/// let minute = Duration::from_secs(60);
-/// let quota = Quota::per_minute(100)?;
-/// assert_eq!(quota.bound(minute), Some(199)); // a burst at the end of one minute, a ramp in the next
-/// assert_eq!(quota.with_algorithm(Algorithm::FixedWindow)?.bound(minute), Some(200));
+/// let minute = Duration::from_secs(60); let quota = Quota::per_minute(100)?;
+/// assert_eq!(quota.bound(minute), Some(199)); // a burst at the end of one minute, a ramp in the
+/// next assert_eq!(quota.with_algorithm(Algorithm::FixedWindow)?.bound(minute), Some(200));
 /// assert_eq!(quota.with_algorithm(Algorithm::SlidingLog)?.bound(minute), Some(100));
 /// assert_eq!(quota.with_burst(10)?.bound(minute), Some(109));
 /// # Ok::<(), tollgate::quota::InvalidQuota>(())
@@ -78,7 +76,8 @@ enum Amount {
 pub struct Units(u64);
 
 impl Units {
-    /// Completes the quota: so many units in every `period`, a whole number of microseconds between 1 ms and 366 days.
+    /// Completes the quota: so many units in every `period`, a whole number of microseconds between
+    /// 1 ms and 366 days.
     pub fn every(self, period: Duration) -> Result<Quota, InvalidQuota> {
         let period_us = whole_us(period).ok_or(InvalidQuota::FractionOfMicrosecond)?;
         Quota::try_new(Amount::Rate(Rate::try_new(self.0, period_us)?), None, None, None)
@@ -111,9 +110,10 @@ impl Quota {
         Units(units)
     }
 
-    /// At most `slots` at once, however often. A slot is freed when its [`Reservation`](crate::Reservation) ends, or
-    /// after 30 seconds when whoever took it never said so; [`with_ttl`](Self::with_ttl) changes that. A plain check says
-    /// nothing when its work ends, so [reserve](crate::Limiter::reserve) slots instead.
+    /// At most `slots` at once, however often. A slot is freed when its
+    /// [`Reservation`](crate::Reservation) ends, or after 30 seconds when whoever took it never
+    /// said so; [`with_ttl`](Self::with_ttl) changes that. A plain check says nothing when its work
+    /// ends, so [reserve](crate::Limiter::reserve) slots instead.
     pub fn concurrency(slots: u64) -> Result<Self, InvalidQuota> {
         let ttl_us = whole_us(TTL).ok_or(InvalidQuota::FractionOfMicrosecond)?;
         Self::try_new(Amount::Slots { count: slots, ttl_us }, None, None, None)
@@ -128,8 +128,8 @@ impl Quota {
         Self::try_new(self.amount, Some(algorithm), self.burst, self.queue)
     }
 
-    /// Lets `burst` units pass at once; they come back at the quota's pace. Where no algorithm was chosen this chooses
-    /// [`Gcra`](Algorithm::Gcra), since a window knows no burst.
+    /// Lets `burst` units pass at once; they come back at the quota's pace. Where no algorithm was
+    /// chosen this chooses [`Gcra`](Algorithm::Gcra), since a window knows no burst.
     ///
     /// # Errors
     ///
@@ -153,8 +153,9 @@ impl Quota {
         Self::try_new(self.amount, self.algorithm, self.burst, Some(queue))
     }
 
-    /// Frees a slot after `ttl` if nobody else did. Only for [`Concurrency`](Algorithm::Concurrency); choose it longer than
-    /// the longest work, since a slot freed under someone at work is given to another.
+    /// Frees a slot after `ttl` if nobody else did. Only for
+    /// [`Concurrency`](Algorithm::Concurrency); choose it longer than the longest work, since a
+    /// slot freed under someone at work is given to another.
     pub fn with_ttl(self, ttl: Duration) -> Result<Self, InvalidQuota> {
         let Amount::Slots { count, .. } = self.amount else {
             return Err(InvalidQuota::NoTtl(self.algorithm()));
@@ -168,8 +169,8 @@ impl Quota {
         Algorithm::of(&self.params)
     }
 
-    /// The most that can ever be admitted at one instant, and so the largest cost that is not refused for good: the units of
-    /// a window, the burst with the queue, or the slots.
+    /// The most that can ever be admitted at one instant, and so the largest cost that is not
+    /// refused for good: the units of a window, the burst with the queue, or the slots.
     pub fn capacity(&self) -> u64 {
         self.params.capacity()
     }
@@ -182,10 +183,12 @@ impl Quota {
         }
     }
 
-    /// The most that any interval of the length `window` can admit, wherever it starts, net of what is given back. `None` for slots: they bound
-    /// how much is at work at once, and short work can use each of them any number of times.
+    /// The most that any interval of the length `window` can admit, wherever it starts, net of what
+    /// is given back. `None` for slots: they bound how much is at work at once, and short work can
+    /// use each of them any number of times.
     ///
-    /// With T the window, counted in the whole microseconds in which the limiter tells time, and N units per period P:
+    /// With T the window, counted in the whole microseconds in which the limiter tells time, and N
+    /// units per period P:
     ///
     /// | algorithm | bound | reached |
     /// | --- | --- | --- |
@@ -272,7 +275,8 @@ fn no_burst_no_queue(
     }
 }
 
-/// `None` when the duration is no whole number of microseconds, or more of them than a `u64` holds. Rounding would make another quota of it.
+/// `None` when the duration is no whole number of microseconds, or more of them than a `u64` holds.
+/// Rounding would make another quota of it.
 fn whole_us(duration: Duration) -> Option<u64> {
     match duration.subsec_nanos() % 1_000 {
         0 => Some(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)),

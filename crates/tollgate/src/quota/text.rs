@@ -35,8 +35,8 @@ impl fmt::Debug for Quota {
     }
 }
 
-/// Reads what the policy file writes as `rate`: `100/min`, `5/250ms`, or a bare number of slots. There is no quota for
-/// `unlimited`: leave the limiter out.
+/// Reads what the policy file writes as `rate`: `100/min`, `5/250ms`, or a bare number of slots.
+/// There is no quota for `unlimited`: leave the limiter out.
 ///
 /// ```
 /// use tollgate::Quota;

@@ -1,7 +1,8 @@
 //! What a request in flight still holds of its limits, for whoever sees its answer.
 //!
-//! A reservation that never leaves the process: the record is the value itself, so the store is told once, at the end. A process
-//! that dies with it leaves what expiry leaves: charges count, and slots are freed when their time has passed.
+//! A reservation that never leaves the process: the record is the value itself, so the store is
+//! told once, at the end. A process that dies with it leaves what expiry leaves: charges count, and
+//! slots are freed when their time has passed.
 
 use super::ReservationEnd;
 use super::note::ReservedCharge;
@@ -35,8 +36,8 @@ impl Default for AdmissionOptions<'_> {
     }
 }
 
-/// What an admitted request holds until it has been answered: slots, a place in a queue, an estimate, and what its answer's
-/// status may undo. [`Gate::finish`] ends it.
+/// What an admitted request holds until it has been answered: slots, a place in a queue, an
+/// estimate, and what its answer's status may undo. [`Gate::finish`] ends it.
 #[derive(Debug)]
 #[must_use = "slots are held until `Gate::finish`"]
 pub struct InFlightCharges {
@@ -67,7 +68,8 @@ impl InFlightCharges {
         self.charges.iter().any(|part| part.slot.is_some())
     }
 
-    /// The request was answered with this status, so its place in a queue is used, and `on_response` says what it counts for.
+    /// The request was answered with this status, so its place in a queue is used, and
+    /// `on_response` says what it counts for.
     pub fn on_response(&mut self, status: u16) {
         for part in &mut self.charges {
             let on_response = &part.reserved.limit.on_response;
@@ -82,7 +84,8 @@ impl InFlightCharges {
         }
     }
 
-    /// The answer said what the request cost, in units of the limit at this place. What counts for nothing still does.
+    /// The answer said what the request cost, in units of the limit at this place. What counts for
+    /// nothing still does.
     pub fn settle(&mut self, place: usize, units: u64) {
         if let Some(part) = self.charges.get_mut(place)
             && part.end != Some(ReservationEnd::Cancel)
@@ -155,7 +158,8 @@ impl InFlightCharge {
 }
 
 impl<S: Store> Gate<S> {
-    /// Decides as [`check`](Self::check) does, for a request whose answer the caller will see, and hands over what depends on it.
+    /// Decides as [`check`](Self::check) does, for a request whose answer the caller will see, and
+    /// hands over what depends on it.
     pub fn admit<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
@@ -213,10 +217,11 @@ impl<S: Store> Gate<S> {
         (!parts.is_empty()).then_some(InFlightCharges { charges: parts })
     }
 
-    /// Ends what a request held: slots are free, a place in a queue that was not used is given back, costs are settled, and what
-    /// its answer's status says is counted.
+    /// Ends what a request held: slots are free, a place in a queue that was not used is given
+    /// back, costs are settled, and what its answer's status says is counted.
     ///
-    /// A store that cannot be told keeps what it has: estimates count, and slots are free when their time has passed.
+    /// A store that cannot be told keeps what it has: estimates count, and slots are free when
+    /// their time has passed.
     pub async fn finish(&self, now_us: u64, held: InFlightCharges) {
         let changes = held.charges.iter().filter_map(|part| {
             Some(Adjustment {

@@ -1,4 +1,5 @@
-//! What the engine writes down about a reservation, so that any node can end it, whatever its policy says by then.
+//! What the engine writes down about a reservation, so that any node can end it, whatever its
+//! policy says by then.
 //!
 //! It names limits and holds their numbers; whose they are is known to the store alone.
 

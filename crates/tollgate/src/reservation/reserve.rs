@@ -65,14 +65,17 @@ struct PendingReservation<'a> {
 type Reserved<'r> = Result<(Verdict<'r>, Option<u64>), ReservationError>;
 
 impl<S: ReservationStore> Gate<S> {
-    /// Decides as [`check`](Self::check) does and, when it admits, keeps what was taken under `id` until it is
-    /// settled, cancelled or expires. The second value is the time to live, when there is a reservation.
+    /// Decides as [`check`](Self::check) does and, when it admits, keeps what was taken under `id`
+    /// until it is settled, cancelled or expires. The second value is the time to live, when there
+    /// is a reservation.
     ///
-    /// `ttl_us` defaults to that of the concurrency limits concerned, else 30 s. Expiry keeps the charge and frees slots.
+    /// `ttl_us` defaults to that of the concurrency limits concerned, else 30 s. Expiry keeps the
+    /// charge and frees slots.
     ///
     /// # Errors
     ///
-    /// When the time to live is out of range, the name taken, or no more reservations can be kept. Nothing is taken then.
+    /// When the time to live is out of range, the name taken, or no more reservations can be kept.
+    /// Nothing is taken then.
     #[expect(
         clippy::too_many_arguments,
         reason = "a check, and what it is kept under and for how long"
@@ -214,11 +217,13 @@ impl<S: ReservationStore> Gate<S> {
         })
     }
 
-    /// Ends the reservation `id` with what the request really cost, or with nothing. The same call again has the same answer.
+    /// Ends the reservation `id` with what the request really cost, or with nothing. The same call
+    /// again has the same answer.
     ///
     /// # Errors
     ///
-    /// When there is no such reservation, it ended in another way, the cost is too large, or the store could not be told.
+    /// When there is no such reservation, it ended in another way, the cost is too large, or the
+    /// store could not be told.
     pub fn end<'a>(
         &'a self,
         now_us: u64,

@@ -1,7 +1,8 @@
 //! Slots of requests that take longer than a slot lasts.
 //!
-//! A slot is free after its `ttl`, so that one whose process died is not lost for ever. As long as its request is alive it is renewed: another one is
-//! taken, whether or not there is room, and then the one before is given back. In that order, so that a request holds one at every instant.
+//! A slot is free after its `ttl`, so that one whose process died is not lost for ever. As long as
+//! its request is alive it is renewed: another one is taken, whether or not there is room, and then
+//! the one before is given back. In that order, so that a request holds one at every instant.
 
 use crate::Gate;
 use std::collections::BTreeMap;
@@ -71,7 +72,8 @@ impl SlotRegistry {
         Some((RenewalGuard { slots: self, id: *id }, slot.clone()))
     }
 
-    /// How long until one is due, or until one could be that comes now and lasts no longer than those that are there; `None` without any.
+    /// How long until one is due, or until one could be that comes now and lasts no longer than
+    /// those that are there; `None` without any.
     fn next_due_in_us(&self, now_us: u64) -> Option<u64> {
         let table = self.lock();
         let next_us = |slot: &HeldSlot| {
@@ -81,20 +83,23 @@ impl SlotRegistry {
     }
 }
 
-/// A slot for which another one is being asked. Nobody may be left who waits for that; then it is as if it had not been asked for.
+/// A slot for which another one is being asked. Nobody may be left who waits for that; then it is
+/// as if it had not been asked for.
 struct RenewalGuard<'a> {
     slots: &'a SlotRegistry,
     id: u64,
 }
 
 impl RenewalGuard<'_> {
-    /// It is back, renewed unless the store could not be told. What is to be given back: the one before, or the new one where nobody needs it any more.
+    /// It is back, renewed unless the store could not be told. What is to be given back: the one
+    /// before, or the new one where nobody needs it any more.
     fn complete(self, now_us: u64, renewed: Option<Receipt>) -> Option<Receipt> {
         let mut table = self.slots.lock();
         // None is there where whoever held it let it expire.
         let slot = table.slots.get_mut(&self.id)?;
         let Some(renewed) = renewed else {
-            // Not at once, since what nobody answered may have been done, and then each try takes one that nobody gives back.
+            // Not at once, since what nobody answered may have been done, and then each try takes
+            // one that nobody gives back.
             slot.due_us = now_us.saturating_add(slot.ttl_us / RENEWALS_PER_TTL / 2);
             return None;
         };
@@ -136,7 +141,8 @@ impl HeldSlot {
 }
 
 impl SlotGuard {
-    /// What the request has to give back at its end. One that is being renewed is given back once more by whoever does that.
+    /// What the request has to give back at its end. One that is being renewed is given back once
+    /// more by whoever does that.
     pub(super) fn end(&self) -> Option<Receipt> {
         let mut table = self.slots.lock();
         let slot = table.slots.get_mut(&self.id)?;
@@ -159,8 +165,9 @@ impl Drop for SlotGuard {
 }
 
 impl<S: Store> Gate<S> {
-    /// Renews the slots of [`InFlightCharges`](crate::InFlightCharges) that have had a third of their time, and says how long to wait before it is to be asked again; `None`
-    /// when no request holds any. Nothing else keeps the slot of a request that takes longer than its `ttl`.
+    /// Renews the slots of [`InFlightCharges`](crate::InFlightCharges) that have had a third of
+    /// their time, and says how long to wait before it is to be asked again; `None` when no request
+    /// holds any. Nothing else keeps the slot of a request that takes longer than its `ttl`.
     ///
     /// A slot that the store cannot be told of is tried again a little later.
     pub async fn renew_slots(&self, now_us: u64) -> Option<Duration> {

@@ -13,7 +13,8 @@ const QUEUES_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct WaitQueues {
     by_key: Mutex<QueuesByKey>,
-    /// How many wait in all. Changes under the lock; read without it by those who only want to know whether anybody does.
+    /// How many wait in all. Changes under the lock; read without it by those who only want to know
+    /// whether anybody does.
     total: AtomicUsize,
     max_per_key: usize,
 }
@@ -24,7 +25,8 @@ type QueuesByKey = HashMap<Box<[u8]>, (Arc<WaitQueue>, usize)>;
 /// The line for one key.
 #[derive(Debug, Default)]
 pub(super) struct WaitQueue {
-    /// Held by whoever is first. The lock is fair: those behind get it in the order in which they asked.
+    /// Held by whoever is first. The lock is fair: those behind get it in the order in which they
+    /// asked.
     front: tokio::sync::Mutex<()>,
     /// Told when something was given back, so that the first may ask again.
     pub(super) changed: Notify,
@@ -66,8 +68,8 @@ impl WaitQueues {
         Some(QueuePlace { queues: self, key: key.into(), queue: Arc::clone(line) })
     }
 
-    /// Wakes the first in line for `key`, if anybody waits. Who joins too late to be seen here asks the store after whatever has
-    /// changed there.
+    /// Wakes the first in line for `key`, if anybody waits. Who joins too late to be seen here asks
+    /// the store after whatever has changed there.
     pub(crate) fn wake_first(&self, key: &[u8]) {
         if self.waiting() > 0
             && let Some((line, _)) = self.lock().get(key)

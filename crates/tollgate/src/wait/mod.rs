@@ -20,7 +20,8 @@ pub(crate) use line::WaitQueues;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// As many wait already as [may](crate::limiter::LimiterBuilder::max_waiters). Nothing was taken.
+    /// As many wait already as [may](crate::limiter::LimiterBuilder::max_waiters). Nothing was
+    /// taken.
     LineFull,
     /// The store could not decide.
     Store(StoreError),
@@ -48,16 +49,18 @@ impl<S: Store + 'static> Limiter<S> {
     /// # }
     /// ```
     ///
-    /// * Those who wait for one key are admitted in the order in which their futures were first polled. A
-    ///   [`check`](Limiter::check) does not wait, and may be admitted past the line.
+    /// * Those who wait for one key are admitted in the order in which their futures were first
+    ///   polled. A [`check`](Limiter::check) does not wait, and may be admitted past the line.
     /// * The line for a key is bounded: one too many is told [`WaitError::LineFull`] at once.
-    /// * Who cannot be admitted in time is refused as soon as that is known: at once where time alone decides, at the
-    ///   deadline where only somebody else's slot would help.
+    /// * Who cannot be admitted in time is refused as soon as that is known: at once where time
+    ///   alone decides, at the deadline where only somebody else's slot would help.
     /// * Dropping the future leaves the line, wakes the next and takes nothing.
-    /// * The [delay](crate::Permit::delay) of a queue is part of the wait: whoever is admitted may go ahead.
+    /// * The [delay](crate::Permit::delay) of a queue is part of the wait: whoever is admitted may
+    ///   go ahead.
     ///
-    /// Sleeps on the timer of the tokio runtime, which ticks in milliseconds, and must run inside one. In tests, pause tokio's time and give the limiter a
-    /// [`TokioClock`](crate::TokioClock). Waiting needs the feature `tokio`, which is on by default.
+    /// Sleeps on the timer of the tokio runtime, which ticks in milliseconds, and must run inside
+    /// one. In tests, pause tokio's time and give the limiter a [`TokioClock`](crate::TokioClock).
+    /// Waiting needs the feature `tokio`, which is on by default.
     ///
     /// # Errors
     ///
@@ -90,7 +93,8 @@ impl<S: Store + 'static> Limiter<S> {
             left: within,
         };
         let line = place.line();
-        // Asked for before anything is awaited, so that the line keeps the order in which its waiters came.
+        // Asked for before anything is awaited, so that the line keeps the order in which its
+        // waiters came.
         let mut turn = pin!(line.wait_for_front());
         if let Poll::Ready(_turn) = poll_fn(|cx| Poll::Ready(turn.as_mut().poll(cx))).await {
             return waiter.until_admitted(line).await;
@@ -165,13 +169,15 @@ impl<S: Store + 'static> Waiter<'_, S> {
         Decision::Admitted(held.into_permit())
     }
 
-    /// The refusal of a waiter behind others, if it is clear already that its time cannot come before the deadline.
+    /// The refusal of a waiter behind others, if it is clear already that its time cannot come
+    /// before the deadline.
     async fn refusal_if_too_late(&mut self) -> Result<Option<Refusal>, WaitError> {
         let refusal = self.refusal().await?;
         Ok(refusal.earliest.is_none_or(|earliest| earliest > self.left()).then_some(refusal))
     }
 
-    /// What is known of the wait of somebody behind others: at least their own, and at least that of the first.
+    /// What is known of the wait of somebody behind others: at least their own, and at least that
+    /// of the first.
     async fn refusal(&self) -> Result<Refusal, WaitError> {
         let inner = &self.limiter.inner;
         let standing =

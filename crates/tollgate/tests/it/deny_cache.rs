@@ -189,8 +189,8 @@ fn a_refusal_from_before_a_reset_is_not_learnt_after_it() {
     assert_eq!(sources(&gate, &[(0, 1)]), [(true, Source::Store)]);
 }
 
-/// A request at `after_us` that is on its way to the store, which answers late, while `meanwhile` runs. Answers with what the store said, if it is
-/// waited for.
+/// A request at `after_us` that is on its way to the store, which answers late, while `meanwhile`
+/// runs. Answers with what the store said, if it is waited for.
 fn while_one_asks(
     gate: &Gate<Faulty>,
     after_us: u64,
@@ -281,7 +281,8 @@ fn nobody_is_refused_for_long_by_what_is_too_old() {
 fn whoever_would_be_admitted_asks_whoever_else_does() {
     let gate = gate("  - {name: l, key: [user], rate: 4/s, algorithm: gcra}\n");
     assert_eq!(sources(&gate, &[(0, 4), (0, 2), (0, 2)])[1..], [REFUSED, REMEMBERED]);
-    // Two units are back after half a second: long before the entry is too old, and nobody asks for others.
+    // Two units are back after half a second: long before the entry is too old, and nobody asks for
+    // others.
     let asked = while_one_asks(&gate, 500_000, true, || {
         assert_eq!(sources(&gate, &[(500_000, 1)]), [(true, Source::Store)]);
     });

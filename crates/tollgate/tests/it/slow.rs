@@ -1,5 +1,5 @@
-//! A store that takes its time, with the memory store behind it: decisions have effect at once and are answered later, all else has
-//! effect later.
+//! A store that takes its time, with the memory store behind it: decisions have effect at once and
+//! are answered later, all else has effect later.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tollgate::{MemoryStore, Store, StoreError};

@@ -5,7 +5,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A listener that accepts nobody and whose queue is full, so that the system answers no further request, as behind a black hole.
+/// A listener that accepts nobody and whose queue is full, so that the system answers no further
+/// request, as behind a black hole.
 #[derive(Debug)]
 pub struct HangingListener {
     socket: Socket,

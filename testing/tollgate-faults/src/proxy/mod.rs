@@ -1,4 +1,5 @@
-//! A TCP proxy that does to a connection what networks do: delays, jitter, slicing, silence in one direction or both, resets.
+//! A TCP proxy that does to a connection what networks do: delays, jitter, slicing, silence in one
+//! direction or both, resets.
 
 mod hanging;
 mod pipe;

@@ -14,7 +14,8 @@ pub(super) enum Direction {
     Replies,
 }
 
-/// Pieces that may be on their way at once, so that a peer that does not read slows the other down, as it would without us.
+/// Pieces that may be on their way at once, so that a peer that does not read slows the other down,
+/// as it would without us.
 const PIECES_MOST: usize = 1_024;
 const PIECE_BYTES: usize = 64 << 10;
 

@@ -88,7 +88,8 @@ fn spread<'a>(context: &Context, cluster: &Cluster) -> Plan<'a> {
     }
 }
 
-/// Users whom the fault left with their store: most of their requests were decided by it. A busy machine may be late for some.
+/// Users whom the fault left with their store: most of their requests were decided by it. A busy
+/// machine may be late for some.
 fn unaffected(ended: &TrialResult, trial_us: (u64, u64)) -> BTreeSet<u32> {
     let mut counts = BTreeMap::<u32, (u64, u64)>::new();
     for one in ended.samples.iter().filter(|one| (trial_us.0..trial_us.1).contains(&one.due_us)) {
@@ -180,7 +181,8 @@ pub(super) fn reshard(context: &Context) -> TrialResult {
         let admitted = |one: &&Sample| one.outcome == crate::load::Outcome::Admitted;
         ended.samples.iter().filter(of_path).filter(admitted).count() as u64
     };
-    // Each user had more than thirty requests by then, so every unit that was counted has to have been admitted.
+    // Each user had more than thirty requests by then, so every unit that was counted has to have
+    // been admitted.
     let asked = ended.samples.len() as u64 / USERS / 2;
     let single = !all_used || asked < 31 || admitted("/closed") == USERS * 30;
     ended.check("each request is counted once", single);

@@ -130,7 +130,8 @@ const BIG: u64 = 50;
 
 pub(super) fn big_reply(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
-    // Not through the proxy: it passes everything on by one thread, and would itself be what decisions wait for.
+    // Not through the proxy: it passes everything on by one thread, and would itself be what
+    // decisions wait for.
     let plan = Plan {
         limits: TIERED_LIMITS,
         paths: TIERED,

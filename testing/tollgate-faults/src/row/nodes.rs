@@ -83,7 +83,8 @@ pub(super) fn tiny(context: &Context) -> TrialResult {
         },
     };
     let mut trial = Trial::cold(context, &plan);
-    // Ten requests of each user for each limit from several nodes at once; the last user may not have had all of them.
+    // Ten requests of each user for each limit from several nodes at once; the last user may not
+    // have had all of them.
     let users = context.pick(4, 80);
     trial.send_requests(&plan, users * 250);
     let mut ended = trial.end().check_no_excess();
@@ -157,7 +158,8 @@ pub(super) fn reload(context: &Context) -> TrialResult {
     trial.start_load(&plan);
     trial.mark_fault();
     let mut turn = 0;
-    // A hundred and fifty requests under the first limit, and far more than it allows under the second.
+    // A hundred and fifty requests under the first limit, and far more than it allows under the
+    // second.
     while trial.answered() < context.pick(1_800, 3_000) {
         let rate = if trial.answered() < 150 { 1_000 } else { 500 };
         turn += 1;

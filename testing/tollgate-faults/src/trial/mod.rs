@@ -24,7 +24,8 @@ pub const GROWTH_KIB: u64 = 32 << 10;
 const LULL_US: u64 = 500_000;
 /// How long everything may take that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Users whose keys are looked at to see whether all is well; enough to be in all parts of a cluster.
+/// Users whose keys are looked at to see whether all is well; enough to be in all parts of a
+/// cluster.
 const LOOKED_AT: u32 = 24;
 
 /// What a run is for.
@@ -42,7 +43,8 @@ impl Context {
         if self.is_full { full } else { short }
     }
 
-    /// The deadline of the file: a machine that runs other tests is slow, and the short form judges counts alone.
+    /// The deadline of the file: a machine that runs other tests is slow, and the short form judges
+    /// counts alone.
     pub fn deadline(&self) -> &'static str {
         self.pick("250ms", "25ms")
     }
@@ -158,7 +160,8 @@ impl Trial {
         self.load = Some(load);
     }
 
-    /// Full runs are open-loop throughout. The short form is so only as far as the machine goes along.
+    /// Full runs are open-loop throughout. The short form is so only as far as the machine goes
+    /// along.
     fn pace(&self, plan: &Plan<'_>, most: u64) -> LoadSettings {
         let per_second = plan.per_second;
         match self.is_full {
@@ -205,7 +208,8 @@ impl Trial {
         self.cleared_us = now_us();
     }
 
-    /// Waits until every node decides with its store again, for every part of it; answers whether it came to that.
+    /// Waits until every node decides with its store again, for every part of it; answers whether
+    /// it came to that.
     pub fn is_healed(&self) -> bool {
         let is_well = |node: &Node, user: u32| {
             let answer = node.check(&format!("healed-{user}"), "/heal");

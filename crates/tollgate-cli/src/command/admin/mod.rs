@@ -16,11 +16,11 @@ use std::process::ExitCode;
 
 /// Look after a running tollgate
 ///
-/// Talks to the admin API. The token is taken from the environment variable TOLLGATE_ADMIN_TOKEN, or from a file; it is
-/// never an argument, since everybody on the machine can read those.
+/// Talks to the admin API. The token is taken from the environment variable TOLLGATE_ADMIN_TOKEN,
+/// or from a file; it is never an argument, since everybody on the machine can read those.
 ///
-/// The status is 0 when it was done, 1 when tollgate answered that it was not, and 2 when tollgate could not be asked or
-/// did not take the token.
+/// The status is 0 when it was done, 1 when tollgate answered that it was not, and 2 when tollgate
+/// could not be asked or did not take the token.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Admin {
@@ -167,7 +167,8 @@ impl AdminCommand {
         }
     }
 
-    /// Whether this is what was asked for. A node that is not ready answers 503 with all that there is to say.
+    /// Whether this is what was asked for. A node that is not ready answers 503 with all that there
+    /// is to say.
     fn is_answered_by(&self, answer: &AdminResponse) -> bool {
         let is_status = matches!(self, Self::Status) && answer.json()["ready"].is_boolean();
         is_status || (200..300).contains(&answer.status)

@@ -31,7 +31,8 @@ pub(crate) struct Check {
     #[arg(long, value_enum, value_name = "WHAT")]
     deny: Option<Deny>,
 
-    /// Connect to the store of each file and say what it is: version, mode, latency, eviction, clock, missing permissions
+    /// Connect to the store of each file and say what it is: version, mode, latency, eviction,
+    /// clock, missing permissions
     #[arg(long)]
     probe: bool,
 }

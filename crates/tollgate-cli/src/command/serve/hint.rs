@@ -6,8 +6,8 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tollgate_server::metrics::Front;
 
-/// Three lines for a shell, each with what it shows. Lines begin with `curl` so that nothing else is copied with them:
-/// not every shell takes a comment after a command.
+/// Three lines for a shell, each with what it shows. Lines begin with `curl` so that nothing else
+/// is copied with them: not every shell takes a comment after a command.
 pub(super) fn text(addresses: &[(Front, SocketAddr)]) -> String {
     let Some((_, address)) = addresses.iter().find(|one| one.0 == Front::Http) else {
         return String::new();

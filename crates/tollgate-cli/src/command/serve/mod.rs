@@ -17,18 +17,20 @@ use tollgate_server::trace;
 
 /// Answer rate-limit questions over the network
 ///
-/// Serves what the file says until it is told to stop. When everything listens, standard error has a line for each front
-/// end, such as `listening http 127.0.0.1:8081`; the rest there is the log.
+/// Serves what the file says until it is told to stop. When everything listens, standard error has
+/// a line for each front end, such as `listening http 127.0.0.1:8081`; the rest there is the log.
 ///
-/// The file is watched: a change takes effect at once and loses no request and no count. A bad file changes nothing and
-/// is named in the log, on /readyz and in `tollgate_reload_total`. SIGHUP reads it again. SIGTERM and SIGINT let
-/// requests under way finish, for as long as `drain` in the file says; a second one ends at once.
+/// The file is watched: a change takes effect at once and loses no request and no count. A bad file
+/// changes nothing and is named in the log, on /readyz and in `tollgate_reload_total`. SIGHUP reads
+/// it again. SIGTERM and SIGINT let requests under way finish, for as long as `drain` in the file
+/// says; a second one ends at once.
 ///
-/// Sockets that systemd, or whoever starts it, hands over (LISTEN_FDS) are used by the front ends that they are named after
-/// (LISTEN_FDNAMES), or that listen at their address.
+/// Sockets that systemd, or whoever starts it, hands over (LISTEN_FDS) are used by the front ends
+/// that they are named after (LISTEN_FDNAMES), or that listen at their address.
 ///
-/// Traces go to an OpenTelemetry collector when OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
-/// names one (http/protobuf); OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG count too.
+/// Traces go to an OpenTelemetry collector when OTEL_EXPORTER_OTLP_ENDPOINT or
+/// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names one (http/protobuf); OTEL_SERVICE_NAME,
+/// OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG count too.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {

@@ -1,4 +1,5 @@
-//! One row of output: the check API's answer, with the row's instant and, when asked for, status and fields.
+//! One row of output: the check API's answer, with the row's instant and, when asked for, status
+//! and fields.
 
 use tollgate::{ReservationError, Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
@@ -12,7 +13,8 @@ pub(super) struct RowResult<'g> {
 
 /// By operation, and by how it went.
 pub(super) enum RowOutcome<'g> {
-    /// Of a check, a peek or a reserve; the last adds the reservation and its time to live when it was admitted.
+    /// Of a check, a peek or a reserve; the last adds the reservation and its time to live when it
+    /// was admitted.
     Decided(Verdict<'g>, Option<(Box<str>, u64)>),
     /// Of a settle or a cancel, and of which reservation.
     Ended(Settled, Box<str>),

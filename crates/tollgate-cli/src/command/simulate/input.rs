@@ -29,8 +29,8 @@ pub(super) enum NextLine<'b> {
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of `reader`. What exceeds `line_bytes_max` is cut into several, and a caller that cares stops at
-    /// the first.
+    /// The lines of `reader`. What exceeds `line_bytes_max` is cut into several, and a caller that
+    /// cares stops at the first.
     pub(super) fn new(reader: R, line_bytes_max: usize) -> Self {
         let buffer = vec![0; READ_BYTES.max(line_bytes_max + 1)];
         Self { reader, buffer, start: 0, end: 0, line: 0, ended: false }

@@ -11,8 +11,9 @@ use tollgate_store::{MemoryStore, memory::MemoryOptions};
 
 /// A run gives the same answers each time, so the store hashes with the same keys each time.
 const SEED: u64 = 0;
-/// One thread decides, and many shards only spread its keys over more of the cache. So many still leave 60 bits of hash
-/// to a key: ten million keys have a chance of 4e-5 that any two of them are taken for one.
+/// One thread decides, and many shards only spread its keys over more of the cache. So many still
+/// leave 60 bits of hash to a key: ten million keys have a chance of 4e-5 that any two of them are
+/// taken for one.
 const SHARDS: usize = 256;
 
 /// A policy in force.
@@ -38,7 +39,8 @@ pub(super) fn load(path: &Path, plot: bool) -> Result<Loaded, Stop> {
     let mut setup = Setup::of(&compiled);
     let rules = TierRules::of(&compiled);
     let Compiled { settings, .. } = compiled;
-    // There is no Redis in a simulation, so everybody has the default tier when tiers are kept there.
+    // There is no Redis in a simulation, so everybody has the default tier when tiers are kept
+    // there.
     if let Some(TierSource::File { path: name, .. }) = &settings.tiers.source {
         setup = setup.with_tiers(tier_map(&path.with_file_name(&**name), &rules)?);
     }

@@ -1,4 +1,5 @@
-//! `tollgate simulate`: a file of requests, decided as the service would decide them, at the instants it names.
+//! `tollgate simulate`: a file of requests, decided as the service would decide them, at the
+//! instants it names.
 
 mod answer;
 mod input;
@@ -24,10 +25,10 @@ use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 
 /// Decide a file of requests, each at the instant it names
 ///
-/// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1}, optionally with "op"
-/// (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is answered with a line on standard output,
-/// as the check API answers; a summary goes to standard error. The status is 1 when a line cannot
-/// be read, 2 when a file cannot.
+/// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1},
+/// optionally with "op" (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is
+/// answered with a line on standard output, as the check API answers; a summary goes to standard
+/// error. The status is 1 when a line cannot be read, 2 when a file cannot.
 #[derive(clap::Args)]
 pub(crate) struct Simulate {
     /// The policy; without it ./tollgate.yaml. State is kept in memory, whatever store it names

@@ -1,4 +1,5 @@
-//! Answers on their way out: a second thread writes them while the next ones are decided, since that is a third of the work.
+//! Answers on their way out: a second thread writes them while the next ones are decided, since
+//! that is a third of the work.
 
 use super::Stop;
 use super::answer::{RowResult, RowWriter};
@@ -6,7 +7,8 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// How much is handed over at once, by [`Answer::weight`], and how often before the writer has to catch up.
+/// How much is handed over at once, by [`Answer::weight`], and how often before the writer has to
+/// catch up.
 const BATCH_WEIGHT: usize = 1_024;
 const BATCHES: usize = 2;
 /// How much is written at once.

@@ -1,4 +1,5 @@
-//! Clients that take their time: each is closed at its deadline, costs next to nothing until then, and keeps nobody else waiting.
+//! Clients that take their time: each is closed at its deadline, costs next to nothing until then,
+//! and keeps nobody else waiting.
 
 use super::{GatewayFixture, connect};
 use std::{
@@ -10,8 +11,8 @@ use tollgate_faults::clock::wait_until;
 /// Of each kind, at once.
 const ATTACKERS: usize = 200;
 
-/// Many of one kind, until the last has been closed. `first` is what each begins with, `more` what it goes on with, a byte
-/// at a time; what they were told is in the answer.
+/// Many of one kind, until the last has been closed. `first` is what each begins with, `more` what
+/// it goes on with, a byte at a time; what they were told is in the answer.
 #[track_caller]
 fn attack(world: &mut GatewayFixture, at: &str, first: &[u8], more: &[u8]) -> Vec<String> {
     let mut open: Vec<(TcpStream, Vec<u8>)> =
@@ -93,8 +94,8 @@ fn heads_without_an_end_are_refused() {
     assert!(told.iter().all(|text| !text.starts_with("HTTP/1.1 200")), "{told:?}");
 }
 
-/// Whoever asks for much and takes nothing of it: by HTTP/1 the system's buffers are full soon, by HTTP/2 nothing may be sent
-/// at all.
+/// Whoever asks for much and takes nothing of it: by HTTP/1 the system's buffers are full soon, by
+/// HTTP/2 nothing may be sent at all.
 #[test]
 fn clients_that_take_nothing_are_closed() {
     let mut world = GatewayFixture::new("stuck");

@@ -1,4 +1,5 @@
-//! Why a server is of no use, and what is wrong with a certificate, is in the log once; clients are told in general.
+//! Why a server is of no use, and what is wrong with a certificate, is in the log once; clients are
+//! told in general.
 
 use super::{Folder, Process, TcpListener, TcpStream, Write, get, read_head, thread};
 use std::{fs, path::Path, process::Command};

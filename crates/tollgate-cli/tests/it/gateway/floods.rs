@@ -1,4 +1,5 @@
-//! Peers that mean no good, over HTTP/2: their connections end, memory stays as it was, and others are served meanwhile.
+//! Peers that mean no good, over HTTP/2: their connections end, memory stays as it was, and others
+//! are served meanwhile.
 
 use super::{GatewayFixture, connect};
 use std::io::{ErrorKind, Read, Write};

@@ -16,7 +16,8 @@ const PAGE: &str = include_str!("../../../../../docs/gateway.md");
 
 /// Ports of the page, each with one that is free.
 static PORTS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
-    // Below those that the system picks for others, and away from those of tests that began at the same time.
+    // Below those that the system picks for others, and away from those of tests that began at the
+    // same time.
     let mut next = 20_000 + u16::try_from(std::process::id() % 1_250 * 8).unwrap();
     let mut free = || loop {
         next += 1;
@@ -129,7 +130,8 @@ fn from_zero() {
     }
 }
 
-/// What is not a whole file on the page is one with the listener and the server that it begins with.
+/// What is not a whole file on the page is one with the listener and the server that it begins
+/// with.
 #[test]
 fn files_are_served() {
     let start = blocks("yaml", "From zero")[0].split("trusted_proxies:").next().unwrap().to_owned();
@@ -194,7 +196,8 @@ fn units_are_units() {
     assert!(output.status.success() && about_ours.is_empty(), "{said}");
 }
 
-/// The program that systemd has for trying this: it listens, and starts the service when somebody connects.
+/// The program that systemd has for trying this: it listens, and starts the service when somebody
+/// connects.
 #[test]
 fn systemd_hands_its_socket_over() {
     let folder = Folder::with(

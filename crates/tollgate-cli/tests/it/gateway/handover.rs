@@ -81,7 +81,8 @@ fn nobody_is_refused_while_no_process_is_there() {
     assert!(read_head(&mut waiting).unwrap().starts_with("HTTP/1.1 200"));
 }
 
-/// The next process serves before the last one ends, again and again, and every request has its answer.
+/// The next process serves before the last one ends, again and again, and every request has its
+/// answer.
 #[test]
 fn processes_that_follow_each_other_lose_no_request() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();

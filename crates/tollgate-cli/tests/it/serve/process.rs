@@ -74,7 +74,8 @@ impl Process {
         arguments: &[&str],
     ) -> Self {
         let mut command = Command::new("sh");
-        // What a child gets is its standard input; it is to be the first descriptor after the usual three.
+        // What a child gets is its standard input; it is to be the first descriptor after the usual
+        // three.
         let script = "exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
         command.args(["-c", script, env!("CARGO_BIN_EXE_tollgate")]).args(arguments);
         command.env("LISTEN_FDNAMES", name);

@@ -44,7 +44,8 @@ fn decisions_are_in_the_traces_of_the_collector_that_the_environment_names() {
     assert!(has("the-gate-keeper") && has("per-user") && !has("somebody-in-particular"));
 }
 
-/// Decisions for Redis clients and for Envoy are spans too, one for each command, and no key is told.
+/// Decisions for Redis clients and for Envoy are spans too, one for each command, and no key is
+/// told.
 #[test]
 fn every_protocol_is_traced() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

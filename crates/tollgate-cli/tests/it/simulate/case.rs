@@ -1,7 +1,7 @@
 //! A case: what is asked and what is to come of it, in one file with sections.
 //!
-//! `stdout` is compared byte for byte. `answers` and `fields` are short forms of it, so that a case can be read beside the
-//! arithmetic that it comes from: what is usual is left out.
+//! `stdout` is compared byte for byte. `answers` and `fields` are short forms of it, so that a case
+//! can be read beside the arithmetic that it comes from: what is usual is left out.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -104,7 +104,8 @@ impl Case {
     }
 }
 
-/// `admit memory | a admit 1/2 reset 10`, `refuse memory retry 5 | ...`, `charged 1 | ...`, `404 reservation`.
+/// `admit memory | a admit 1/2 reset 10`, `refuse memory retry 5 | ...`, `charged 1 | ...`, `404
+/// reservation`.
 fn answer(row: &Value) -> String {
     if let Some(status) = row.get("title").and(row.get("status")) {
         return format!("{status} {}", text(&row["field"]));
@@ -171,7 +172,8 @@ fn unless_zero(name: &str, value: &Value) -> String {
 fn number(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),
-        // Rust writes a float with the fewest digits that read back as the same, and never with an exponent.
+        // Rust writes a float with the fewest digits that read back as the same, and never with an
+        // exponent.
         _ if value.is_f64() => value.as_f64().unwrap().to_string(),
         _ => value.to_string(),
     }

@@ -1,5 +1,5 @@
-//! Concurrency: at most L slots taken at once. A slot is freed when its work ends, or by its time to live
-//! when whoever took it died.
+//! Concurrency: at most L slots taken at once. A slot is freed when its work ends, or by its time
+//! to live when whoever took it died.
 
 use super::{
     Algorithm,

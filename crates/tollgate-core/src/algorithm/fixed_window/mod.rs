@@ -1,4 +1,5 @@
-//! Fixed window: at most N units in each window aligned to the epoch. Simple; up to 2N around a boundary.
+//! Fixed window: at most N units in each window aligned to the epoch. Simple; up to 2N around a
+//! boundary.
 
 use super::{
     Algorithm,

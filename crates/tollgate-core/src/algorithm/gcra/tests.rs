@@ -54,7 +54,8 @@ fn the_throttle_table() {
     assert_eq!(row(take(five, &mut state, now_us, 5)), (false, 5, 2, Some(3_000), 3_000));
 }
 
-/// A truncated interval would run ahead of the pace, a rounded one behind it; over a thousand minutes both show.
+/// A truncated interval would run ahead of the pace, a rounded one behind it; over a thousand
+/// minutes both show.
 #[test]
 fn seven_a_minute_is_exactly_that() {
     let (limit, mut state) = (limit(7, 60 * SECOND_US, 7), Tat::default());

@@ -1,4 +1,5 @@
-//! Leaky bucket: a strict pace. Policing with `queue` 0; with a queue, admitted requests are delayed into line.
+//! Leaky bucket: a strict pace. Policing with `queue` 0; with a queue, admitted requests are
+//! delayed into line.
 
 use super::bucket::{Bucket, Tat, keeps_a_tat};
 use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};

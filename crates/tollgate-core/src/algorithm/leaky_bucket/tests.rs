@@ -27,7 +27,8 @@ fn by_default_it_is_a_strict_pace() {
     assert_eq!((due.admitted, due.delay_us), (true, 0));
 }
 
-/// Spacing E, Q waiting: the next is delayed behind those before it, and who finds the queue full is refused.
+/// Spacing E, Q waiting: the next is delayed behind those before it, and who finds the queue full
+/// is refused.
 #[test]
 fn a_queue_delays_into_line_and_then_refuses() {
     let (limit, mut state) = (limit(10, None, Some(3)), Tat::default());

@@ -1,5 +1,5 @@
-//! Sliding log: every admission is remembered for one window. Exact, at the price of memory; for audits and
-//! low volumes.
+//! Sliding log: every admission is remembered for one window. Exact, at the price of memory; for
+//! audits and low volumes.
 
 use super::{
     Algorithm,

@@ -1,5 +1,5 @@
-//! Sliding window: the previous window's count fades linearly while the current one fills. Two counters for
-//! any rate. Short bursts stay within N; any interval T admits at most N(1 + T/W).
+//! Sliding window: the previous window's count fades linearly while the current one fills. Two
+//! counters for any rate. Short bursts stay within N; any interval T admits at most N(1 + T/W).
 
 use super::{
     Algorithm,
@@ -35,13 +35,15 @@ impl SlidingWindow {
         Self { limit: rate.count() as u64, window_us: rate.period_us() }
     }
 
-    /// What the previous window still weighs, rounded up: `n + c` fits iff it fits beside this whole number.
+    /// What the previous window still weighs, rounded up: `n + c` fits iff it fits beside this
+    /// whole number.
     #[inline]
     fn weight(&self, previous: u64, elapsed_us: u64) -> u64 {
         mul_div_ceil(previous, self.window_us - elapsed_us, self.window_us)
     }
 
-    /// From the counted instant until `cost` fits, which it does not yet; `cost` is within the capacity.
+    /// From the counted instant until `cost` fits, which it does not yet; `cost` is within the
+    /// capacity.
     #[inline]
     fn wait_us(&self, previous: u64, current: u64, elapsed_us: u64, cost: u64) -> u64 {
         let w = self.window_us;

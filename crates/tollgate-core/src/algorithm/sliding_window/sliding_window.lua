@@ -2,7 +2,8 @@
 
 local sliding_window = { params = window_params, redate = window_redate }
 
--- The counts, previous and current, that hold in window `index` when the clock itself says window `clock`.
+-- The counts, previous and current, that hold in window `index` when the clock itself says window
+-- `clock`.
 local function sliding_window_counts(state, index, clock)
   if state.index == index or state.index > clock then
     return state.previous, state.current
@@ -12,8 +13,8 @@ local function sliding_window_counts(state, index, clock)
   return 0, 0
 end
 
--- From the counted instant until `cost`, which is within the limit, fits. The limit less the cost comes first:
--- a counter plus a cost could leave 2^53.
+-- From the counted instant until `cost`, which is within the limit, fits. The limit less the cost
+-- comes first: a counter plus a cost could leave 2^53.
 local function sliding_window_wait(params, previous, current, elapsed, cost)
   local window, room = params.window, params.limit - cost
   if current <= room then

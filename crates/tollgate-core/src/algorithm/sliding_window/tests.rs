@@ -17,7 +17,8 @@ fn take(limit: SlidingWindow, state: &mut State, now_us: u64, cost: u64) -> Outc
     outcome
 }
 
-/// The published example: 50 a minute, 42 in the minute before, 18 in the first 15 s: 42 x 45/60 + 18 = 49.5.
+/// The published example: 50 a minute, 42 in the minute before, 18 in the first 15 s: 42 x 45/60 +
+/// 18 = 49.5.
 #[test]
 fn forty_nine_and_a_half_is_within_fifty_and_one_more_is_not() {
     let (limit, mut state) = (limit(50, MINUTE_US), State { index: 0, previous: 0, current: 42 });
@@ -33,7 +34,8 @@ fn forty_nine_and_a_half_is_within_fifty_and_one_more_is_not() {
     assert!(limit.decide(&state, now_us + 714_286, 1, Intent::Take).admitted);
 }
 
-/// Not a hard window limit: one window long, an interval can admit nearly twice the limit, and no more than that.
+/// Not a hard window limit: one window long, an interval can admit nearly twice the limit, and no
+/// more than that.
 #[test]
 fn a_full_window_and_a_ramp_are_199_in_one_window() {
     let (limit, mut state) = (limit(100, SECOND_US), State::default());

@@ -1,8 +1,9 @@
 //! Token bucket: a burst of B tokens, refilled at a rate. For bursty clients.
 //!
-//! The tokens are kept as the instant at which the bucket is full again: `x = B - (TAT - t) / E`. That is the
-//! same rational number, so it decides as gcra does and a change of rate keeps the time owed. The second word,
-//! the latest instant counted, is what a clock that steps back is clamped to.
+//! The tokens are kept as the instant at which the bucket is full again: `x = B - (TAT - t) / E`.
+//! That is the same rational number, so it decides as gcra does and a change of rate keeps the time
+//! owed. The second word, the latest instant counted, is what a clock that steps back is clamped
+//! to.
 
 use super::{
     Algorithm,

@@ -35,7 +35,8 @@ fn a_burst_then_the_pace() {
 fn parts_of_a_token_are_kept() {
     let (limit, mut state) = (limit(7, 60 * SECOND_US, 7), State::default());
     assert!(take(limit, &mut state, 0, 7).admitted);
-    // Seven whole tokens are there after a minute, however often somebody looked and took what there was.
+    // Seven whole tokens are there after a minute, however often somebody looked and took what
+    // there was.
     let mut taken = 0;
     for now_us in (0..=60 * SECOND_US).step_by(1_000_000) {
         taken += u64::from(take(limit, &mut state, now_us, 1).admitted);

@@ -1,5 +1,5 @@
--- The mirror of token_bucket/mod.rs. Value, packed: the latest instant counted in seven bytes, then the
--- TAT at which the bucket is full.
+-- The mirror of token_bucket/mod.rs. Value, packed: the latest instant counted in seven bytes, then
+-- the TAT at which the bucket is full.
 
 local token_bucket = { params = bucket_params, redate = bucket_redate }
 

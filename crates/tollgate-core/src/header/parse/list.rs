@@ -8,9 +8,9 @@ use crate::header::profile::name;
 use crate::header::{US_PER_S, Unit};
 use alloc::vec::Vec;
 
-/// Reads the lines of a `RateLimit` field: the list of drafts -08 to -11, or the dictionary of draft -07,
-/// which is one item without a name. Names may be strings or tokens, parameters `r` and `t` or `a` and `w`;
-/// other parameters are ignored.
+/// Reads the lines of a `RateLimit` field: the list of drafts -08 to -11, or the dictionary of
+/// draft -07, which is one item without a name. Names may be strings or tokens, parameters `r` and
+/// `t` or `a` and `w`; other parameters are ignored.
 pub fn parse_ratelimit<'a>(
     values: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<LimitItem>, FieldError> {
@@ -31,8 +31,8 @@ pub fn parse_ratelimit<'a>(
     Ok(items)
 }
 
-/// Reads the lines of a `RateLimit-Policy` field: the named items of drafts -08 to -11, or the integers of
-/// those before, as also found in `X-RateLimit-Policy`.
+/// Reads the lines of a `RateLimit-Policy` field: the named items of drafts -08 to -11, or the
+/// integers of those before, as also found in `X-RateLimit-Policy`.
 pub fn parse_policy<'a>(
     values: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<PolicyItem>, FieldError> {

@@ -1,5 +1,5 @@
-//! Fields back to numbers. Everything here comes from a peer: each field is capped, a malformed one is an
-//! error to be ignored by the client, and nothing panics.
+//! Fields back to numbers. Everything here comes from a peer: each field is capped, a malformed one
+//! is an error to be ignored by the client, and nothing panics.
 
 mod error;
 mod legacy;
@@ -59,7 +59,8 @@ pub struct LimitItem {
     pub limit: Option<u64>,
     /// Units available: `r`, or `a` as a pending change to the draft has it.
     pub remaining: u64,
-    /// When there will be more (`t`, or `w` as in that pending change), or the reset of an older generation.
+    /// When there will be more (`t`, or `w` as in that pending change), or the reset of an older
+    /// generation.
     pub reset: Option<FieldInstant>,
     /// The partition key, `pk`.
     pub partition: Option<Vec<u8>>,
@@ -88,11 +89,11 @@ impl FieldInstant {
     }
 }
 
-/// Reads the fields of `profile` among `headers`, names compared without case, other fields ignored.
-/// The profile also says what `X-RateLimit-Reset` means, which the field itself does not.
+/// Reads the fields of `profile` among `headers`, names compared without case, other fields
+/// ignored. The profile also says what `X-RateLimit-Reset` means, which the field itself does not.
 ///
-/// An absent field says nothing and is no error. A malformed one is an error for all, since numbers out
-/// of half an answer mislead; so is a second line of a field that holds one value.
+/// An absent field says nothing and is no error. A malformed one is an error for all, since numbers
+/// out of half an answer mislead; so is a second line of a field that holds one value.
 pub fn parse<'a>(
     profile: Profile,
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,

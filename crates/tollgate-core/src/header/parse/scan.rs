@@ -1,4 +1,5 @@
-//! A scanner for Structured Fields (RFC 9651, section 4.2) that borrows from the line and allocates nothing.
+//! A scanner for Structured Fields (RFC 9651, section 4.2) that borrows from the line and allocates
+//! nothing.
 
 use super::error::{FieldErrorKind, FieldSyntaxError};
 use super::value::is_base64;
@@ -9,7 +10,8 @@ pub(super) struct Scanner<'a> {
     at: usize,
 }
 
-/// A bare item. Types no rate-limit field uses are recognised, so that unknown parameters can be skipped.
+/// A bare item. Types no rate-limit field uses are recognised, so that unknown parameters can be
+/// skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BareItem<'a> {
     Integer(i64),

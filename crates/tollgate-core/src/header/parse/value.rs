@@ -12,7 +12,8 @@ pub(super) fn uint(value: BareItem<'_>) -> Option<u64> {
     }
 }
 
-/// The text of a string, unescaped, or of a token: the drafts quote names, and use them unquoted too.
+/// The text of a string, unescaped, or of a token: the drafts quote names, and use them unquoted
+/// too.
 pub(super) fn text(value: BareItem<'_>) -> Option<String> {
     match value {
         BareItem::Token(token) => Some(token.into()),
@@ -28,8 +29,8 @@ pub(super) fn text(value: BareItem<'_>) -> Option<String> {
     }
 }
 
-/// The bytes of a binary item. Padding may be missing and pad bits may be set (RFC 9651, section 4.2.7):
-/// the drafts' own samples have such bits.
+/// The bytes of a binary item. Padding may be missing and pad bits may be set (RFC 9651, section
+/// 4.2.7): the drafts' own samples have such bits.
 pub(super) fn bytes(value: BareItem<'_>) -> Option<Vec<u8>> {
     let BareItem::Binary(encoded) = value else { return None };
     if !is_base64(encoded) {
@@ -70,8 +71,8 @@ fn sextet(digit: u8) -> Option<u32> {
     Some(value.into())
 }
 
-/// Microseconds from decimal seconds; digits past the sixth place round up, so that a wait stays long
-/// enough. Beyond the end of time it is that end.
+/// Microseconds from decimal seconds; digits past the sixth place round up, so that a wait stays
+/// long enough. Beyond the end of time it is that end.
 pub(super) fn seconds_as_us(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let us = digits_saturating(whole)?.saturating_mul(US_PER_S);

@@ -132,7 +132,8 @@ proptest! {
         let [imf, asctime, _] = spell(s);
         prop_assert_eq!(parse_retry_after(&imf, NOW_US), at(s));
         prop_assert_eq!(parse_retry_after(&asctime, NOW_US), at(s));
-        // Two digits are enough from any clock at most fifty years before, and less than that after.
+        // Two digits are enough from any clock at most fifty years before, and less than that
+        // after.
         let [.., rfc_850] = spell(s);
         let before_us = s.saturating_sub(near) * 1_000_000;
         let after_us = (s + near * 49 / 50) * 1_000_000;

@@ -1,4 +1,5 @@
-//! Arbitrary and almost valid input: nothing panics, and what is accepted can be written and read again.
+//! Arbitrary and almost valid input: nothing panics, and what is accepted can be written and read
+//! again.
 
 use super::round_trip::{Owned, rows};
 use super::{rendered, row};

@@ -156,7 +156,8 @@ fn names_are_printable_ascii() {
     }
 }
 
-/// A buffer that is used again must not say of one answer what was true of another, whatever it remembers.
+/// A buffer that is used again must not say of one answer what was true of another, whatever it
+/// remembers.
 #[test]
 fn a_buffer_that_was_used_writes_what_a_new_one_does() {
     let base = row("a");
@@ -183,7 +184,8 @@ fn a_buffer_that_was_used_writes_what_a_new_one_does() {
     let alone = Profile::ALL.iter().map(core::slice::from_ref);
     for profiles in alone.chain([&both[..], &[Profile::XRateLimitDelta, Profile::Draft11]]) {
         let mut used = Fields::new();
-        // More than once, so that each is met again after as many others as are remembered, and more.
+        // More than once, so that each is met again after as many others as are remembered, and
+        // more.
         for rows in answers.iter().chain(&answers[..4]).chain(answers.iter().rev()) {
             used.clear();
             let tightest = render_all(profiles, rows, NOON_18_US, &mut used);

@@ -1,4 +1,5 @@
-//! The six worked answers of STANDARDS 1.7, byte for byte, from the algorithms themselves where one is named.
+//! The six worked answers of STANDARDS 1.7, byte for byte, from the algorithms themselves where one
+//! is named.
 
 use super::{NOON_18_US, lines, row};
 use crate::algorithm::{Concurrency, FixedWindow, Gcra};

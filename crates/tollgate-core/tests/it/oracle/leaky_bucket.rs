@@ -1,4 +1,5 @@
-//! `new = max(TAT, t) + cE`; refused when `new - t > (B+Q)E`, else held back for `max(0, new - t - BE)`.
+//! `new = max(TAT, t) + cE`; refused when `new - t > (B+Q)E`, else held back for `max(0, new - t -
+//! BE)`.
 
 use super::{AlgorithmOracle, Charged, Plan, search, tat::History};
 

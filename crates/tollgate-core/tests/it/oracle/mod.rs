@@ -1,6 +1,7 @@
-//! A brute-force judge. Every charge and every give-back is kept in a list, and every answer is worked out again
-//! from that list and from the sentences of the design: whether a cost fits is the definition, everything else is
-//! found by asking that question again, for other costs and other instants. It shares no line with what it judges.
+//! A brute-force judge. Every charge and every give-back is kept in a list, and every answer is
+//! worked out again from that list and from the sentences of the design: whether a cost fits is the
+//! definition, everything else is found by asking that question again, for other costs and other
+//! instants. It shares no line with what it judges.
 
 pub mod concurrency;
 pub mod fixed_window;
@@ -15,7 +16,8 @@ pub mod token_bucket;
 /// The last instant, and where counters stop: the largest integer that a double holds exactly.
 pub const END: i128 = (1 << 53) - 1;
 
-/// A limit's numbers, whichever of them its algorithm uses. For slots, the period is their time to live.
+/// A limit's numbers, whichever of them its algorithm uses. For slots, the period is their time to
+/// live.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub count: i128,
@@ -58,8 +60,8 @@ pub trait AlgorithmOracle: Clone + Default {
     /// Writes a positive charge down, whether it fits or not.
     fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged;
 
-    /// Supposes a charge, for the answer that goes with it. What reaches beyond the end of time is cut off when
-    /// it is written, not before.
+    /// Supposes a charge, for the answer that goes with it. What reaches beyond the end of time is
+    /// cut off when it is written, not before.
     fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
         self.charge(plan, now, cost);
     }

@@ -32,7 +32,8 @@ impl AlgorithmOracle for SlidingLog {
     fn see(&mut self, plan: &Plan, now: i128) {
         let ahead = now + plan.period_us;
         if self.latest > ahead {
-            // By the instant it lived to see, these had ended; an earlier date must not bring them back.
+            // By the instant it lived to see, these had ended; an earlier date must not bring them
+            // back.
             let latest = self.latest;
             self.entries.retain(|entry| latest - entry.0 < plan.period_us);
             self.entries.iter_mut().for_each(|entry| entry.0 = entry.0.min(ahead));

@@ -14,7 +14,8 @@ impl SlidingWindow {
         self.entries.iter().filter(|entry| entry.0 == window).map(|entry| entry.1).sum()
     }
 
-    /// The window that counts at `t`, and how far into it: at its start where the clock has not reached it.
+    /// The window that counts at `t`, and how far into it: at its start where the clock has not
+    /// reached it.
     fn place(&self, plan: &Plan, t: i128) -> (i128, i128) {
         let window = self.latest.max(t / plan.period_us);
         (window, (t - window * plan.period_us).max(0))

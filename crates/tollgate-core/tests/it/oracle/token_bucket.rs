@@ -1,4 +1,5 @@
-//! Tokens: `x = min(B, x + dt*R/P)`, a cost passes when `x >= c`. Everything is multiplied by P, so it is whole.
+//! Tokens: `x = min(B, x + dt*R/P)`, a cost passes when `x >= c`. Everything is multiplied by P, so
+//! it is whole.
 
 use super::{AlgorithmOracle, Charged, END, Plan, search};
 
@@ -22,7 +23,8 @@ struct Level {
     terms: Terms,
 }
 
-/// What is full, what a microsecond brings and what a unit takes. Without a rate there are no tokens, only time.
+/// What is full, what a microsecond brings and what a unit takes. Without a rate there are no
+/// tokens, only time.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
     full: i128,
@@ -44,7 +46,8 @@ impl Terms {
 }
 
 impl Level {
-    /// The same time owed in other terms: rounded up to a whole microsecond when the rate is another.
+    /// The same time owed in other terms: rounded up to a whole microsecond when the rate is
+    /// another.
     fn under(self, terms: Terms) -> Self {
         let owed = self.terms.full - self.tokens;
         let owed = match self.terms.count == terms.count {

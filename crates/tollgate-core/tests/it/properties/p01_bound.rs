@@ -32,8 +32,9 @@ fn keeps_the_bound(trace: &Trace) -> Result<(), TestCaseError> {
     World::run(trace, |world, done| {
         stepped_back |= world.now_us < before_us;
         before_us = world.now_us;
-        // One timestamp cannot tell that the clock was once further, so what time had returned may be returned
-        // again; re-dated counts have no instant to be compared by; after the end of time nothing is kept.
+        // One timestamp cannot tell that the clock was once further, so what time had returned may
+        // be returned again; re-dated counts have no instant to be compared by; after the end of
+        // time nothing is kept.
         let gave_back = matches!(done, Done::GaveBack { .. });
         live &= !(gave_back && stepped_back && world.setup().is_one_timestamp());
         live &= !world.redated && !world.ends_soon();

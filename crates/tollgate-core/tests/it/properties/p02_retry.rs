@@ -1,4 +1,5 @@
-//! `retry_after` is honest and tight with time alone: refused one microsecond earlier, admitted then.
+//! `retry_after` is honest and tight with time alone: refused one microsecond earlier, admitted
+//! then.
 
 use crate::generate::{self, EVERYTHING};
 use crate::world::World;

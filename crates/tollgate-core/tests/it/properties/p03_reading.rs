@@ -15,7 +15,8 @@ proptest! {
             let mut after = before.clone();
             if let Done::Decided { intent, outcome, .. } = after.make(next) {
                 let taken = outcome.admitted && intent == Intent::Take;
-                // Re-dating is not a change of what was counted, only of when; a key that never leapt has none.
+                // Re-dating is not a change of what was counted, only of when; a key that never
+                // leapt has none.
                 if !taken && !after.redated {
                     prop_assert_eq!(&before.state, &after.state);
                 }
@@ -24,7 +25,8 @@ proptest! {
         }
     }
 
-    /// The same sequence with peeks, and with costs that no wait can help, in between: every answer is the same.
+    /// The same sequence with peeks, and with costs that no wait can help, in between: every answer
+    /// is the same.
     #[test]
     fn peeks_in_between_are_unobservable(trace in generate::trace(EVERYTHING), cost in 0_u64..20) {
         let peek = |cost| Move { step: Step::Stay, op: Op::Peek(Cost::Units(cost)) };

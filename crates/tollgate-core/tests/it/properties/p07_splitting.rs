@@ -1,4 +1,5 @@
-//! `admit(a+b)` iff `admit(a)` then `admit(b)` at one instant, and the state is the same afterwards.
+//! `admit(a+b)` iff `admit(a)` then `admit(b)` at one instant, and the state is the same
+//! afterwards.
 
 use crate::generate::{self, EVERYTHING};
 use crate::world::World;

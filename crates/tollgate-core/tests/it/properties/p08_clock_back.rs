@@ -1,6 +1,6 @@
-//! A clock stepping back never admits more while state is kept: time is clamped to the state's own latest instant,
-//! `retry_after` counts from the unclamped now, and window state dated more than one window ahead is re-dated to one
-//! window ahead, counts kept.
+//! A clock stepping back never admits more while state is kept: time is clamped to the state's own
+//! latest instant, `retry_after` counts from the unclamped now, and window state dated more than
+//! one window ahead is re-dated to one window ahead, counts kept.
 
 use crate::generate::{self, Cost, EVERYTHING, Mix, Move, Op, Step};
 use crate::world::{Done, World};
@@ -65,8 +65,8 @@ proptest! {
         })?;
     }
 
-    /// Unit requests on a clock that steps back, and on a twin's that waits where the state is: request by request
-    /// the sum never runs ahead of the twin's.
+    /// Unit requests on a clock that steps back, and on a twin's that waits where the state is:
+    /// request by request the sum never runs ahead of the twin's.
     #[test]
     fn a_twin_that_waits_admits_as_much(trace in generate::trace(NO_LEAPS)) {
         let mut world = World::new(&trace);
@@ -91,7 +91,8 @@ proptest! {
         }
     }
 
-    /// However far ahead the state was dated, one window ahead is where it is taken to be, with all it counted.
+    /// However far ahead the state was dated, one window ahead is where it is taken to be, with all
+    /// it counted.
     #[test]
     fn a_leap_is_forgotten_after_two_windows(trace in generate::trace(FORTH), windows in 2_u64..1_000) {
         World::run(&trace, |world, _| {

@@ -1,4 +1,5 @@
-//! Several charges of one request are all-or-nothing: as in a store, all are decided before any is charged.
+//! Several charges of one request are all-or-nothing: as in a store, all are decided before any is
+//! charged.
 
 use crate::generate::{self, Cost, EVERYTHING, Mix, Move, Op, Step};
 use crate::world::{Done, World};

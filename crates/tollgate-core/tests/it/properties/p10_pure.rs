@@ -1,4 +1,5 @@
-//! What threads need of the core: the same arguments give the same answer and the same state, whatever else was asked.
+//! What threads need of the core: the same arguments give the same answer and the same state,
+//! whatever else was asked.
 
 use crate::generate::{self, EVERYTHING};
 use crate::world::World;

@@ -247,7 +247,8 @@ proptest! {
 
     #[test]
     fn what_a_client_puts_in_front_changes_nothing(lines in prop::collection::vec(any_line(), 0..4), own in any_line()) {
-        // The trusted proxy appends the client's address, on the client's last line or on one of its own.
+        // The trusted proxy appends the client's address, on the client's last line or on one of
+        // its own.
         for (client, item) in [(x_forwarded_for(), "203.0.113.7"), (forwarded(), "for=203.0.113.7")] {
             let appended = [own.clone(), format!(", {item}").into_bytes()].concat();
             let lines = lines.iter().map(Vec::as_slice);

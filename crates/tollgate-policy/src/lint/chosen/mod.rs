@@ -1,7 +1,8 @@
 //! Attributes that a client chooses itself: TG107, TG108 and part of TG111.
 //!
-//! Header fields, cookies and query parameters count as the client sends them, directly or through `identity`; claims of
-//! a token are verified. An attribute that is neither comes from the caller of the check API, who is trusted.
+//! Header fields, cookies and query parameters count as the client sends them, directly or through
+//! `identity`; claims of a token are verified. An attribute that is neither comes from the caller
+//! of the check API, who is trusted.
 
 pub(super) mod key;
 pub(super) mod tier;
@@ -9,7 +10,8 @@ pub(super) mod tier;
 use super::view::LintView;
 use crate::settings::AttributeSource;
 
-/// The part of the request that the attribute is read from, when the client alone decides what it says.
+/// The part of the request that the attribute is read from, when the client alone decides what it
+/// says.
 pub(super) fn client_controlled_source(view: &LintView<'_>, attribute: &str) -> Option<String> {
     if !view.reads_requests() {
         return None;

@@ -1,7 +1,8 @@
 //! TG104: a login whose limits all let everyone through when the store cannot decide.
 //!
-//! Quiet when one limit that covers the path says `closed` or `local`. Fires for the memory store too: it does not fail,
-//! but the file may be used with Redis later, and nobody will look at this again.
+//! Quiet when one limit that covers the path says `closed` or `local`. Fires for the memory store
+//! too: it does not fail, but the file may be used with Redis later, and nobody will look at this
+//! again.
 
 use super::{is_login_like, matched_paths, targets};
 use crate::diagnostic::Code;

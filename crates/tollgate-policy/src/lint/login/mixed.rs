@@ -1,8 +1,9 @@
 //! TG106: one bucket for logins and everything else.
 //!
-//! Fires for a limit that lists login-like paths together with others, and for a login-like path that the file names but
-//! that only limits on more than logins cover. Quiet when any enforced limit names nothing but login-like paths and
-//! covers it, for limits that are off, and for a login path with several methods: reading the form is rarer still.
+//! Fires for a limit that lists login-like paths together with others, and for a login-like path
+//! that the file names but that only limits on more than logins cover. Quiet when any enforced
+//! limit names nothing but login-like paths and covers it, for limits that are off, and for a login
+//! path with several methods: reading the form is rarer still.
 
 use super::{is_login_like, matched_paths, targets};
 use crate::diagnostic::Code;

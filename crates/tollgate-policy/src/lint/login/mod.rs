@@ -1,9 +1,9 @@
 //! Paths where passwords are guessed: TG103 to TG106.
 //!
-//! Only paths that the file names count, in a `match` or in a `not`: whether an application has a `/login` that no
-//! pattern mentions cannot be known. A path counts as login-like when one of its segments, up to its first dot or
-//! wildcard, is `login`, `signin`, `token`, `log-in`, `sign-in`, `log_in` or `sign_in`, or begins with `password`;
-//! case does not matter.
+//! Only paths that the file names count, in a `match` or in a `not`: whether an application has a
+//! `/login` that no pattern mentions cannot be known. A path counts as login-like when one of its
+//! segments, up to its first dot or wildcard, is `login`, `signin`, `token`, `log-in`, `sign-in`,
+//! `log_in` or `sign_in`, or begins with `password`; case does not matter.
 
 pub(super) mod disclosed;
 pub(super) mod fails_open;
@@ -22,7 +22,8 @@ const WORDS: [&str; 7] = ["login", "signin", "token", "log-in", "sign-in", "log_
 struct LoginTarget<'v, 'a> {
     /// As written.
     path: &'a str,
-    /// Where it is named: in the match of an enforced limit if possible, else where it is named first.
+    /// Where it is named: in the match of an enforced limit if possible, else where it is named
+    /// first.
     at: Position,
     /// The limits that can refuse POST requests for it.
     guards: Vec<&'v LintedLimit<'a>>,

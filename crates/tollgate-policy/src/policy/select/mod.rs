@@ -12,7 +12,8 @@ use crate::facts::{AttributeId, Facts, KeyValue};
 use crate::limit::{CostRule, Limit, Mode, OnMissing, first_complete};
 use crate::matcher::Candidate;
 
-/// What was selected for one request; reused for the next, so that nothing is allocated in the long run.
+/// What was selected for one request; reused for the next, so that nothing is allocated in the long
+/// run.
 #[derive(Debug, Default)]
 pub struct Selection {
     candidates: Vec<Candidate>,
@@ -48,12 +49,13 @@ pub struct Selected<'s> {
     pub id: u64,
     /// The limit's cost times the request's.
     pub cost: u64,
-    /// The key's values; no two tuples of values have the same bytes. Which attributes they are of is part
-    /// of the limit's identity.
+    /// The key's values; no two tuples of values have the same bytes. Which attributes they are of
+    /// is part of the limit's identity.
     pub key: &'s [u8],
     /// Which of the limit's [keys](Limit::keys) it is; 0 without `first_of`.
     pub key_index: usize,
-    /// A key attribute is missing and the limit says `on_missing: refuse`: no wait can help, and `key` is empty.
+    /// A key attribute is missing and the limit says `on_missing: refuse`: no wait can help, and
+    /// `key` is empty.
     pub missing: bool,
     /// A token that the limit reads did not verify, and the limit says `on_invalid: refuse`. Then
     /// `missing` is set too.
@@ -140,7 +142,8 @@ impl Selection {
 }
 
 impl Policy {
-    /// Selects the limits that apply to the facts, in file order; those that are off or unlimited do not.
+    /// Selects the limits that apply to the facts, in file order; those that are off or unlimited
+    /// do not.
     ///
     /// The facts are those that [`Policy::facts`] of this very policy made.
     pub fn select(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
@@ -193,7 +196,8 @@ impl Policy {
         selection.candidates = candidates;
     }
 
-    /// Selects an [addressed](Limit::is_by_descriptor) limit in addition to what is selected already, unless it is off.
+    /// Selects an [addressed](Limit::is_by_descriptor) limit in addition to what is selected
+    /// already, unless it is off.
     pub fn select_by_index(
         &self,
         limit: usize,
@@ -219,7 +223,8 @@ impl Policy {
         }
     }
 
-    /// Selects one limit, whatever it matches, unless it is off or unlimited, or `limit` is no limit's place.
+    /// Selects one limit, whatever it matches, unless it is off or unlimited, or `limit` is no
+    /// limit's place.
     pub fn select_one(
         &self,
         limit: usize,
@@ -284,7 +289,8 @@ impl Policy {
         })
     }
 
-    /// The request's tier: as set, else from its attribute; if that is absent or unknown, the default.
+    /// The request's tier: as set, else from its attribute; if that is absent or unknown, the
+    /// default.
     fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
         let known = |name: &str| self.tiers.ids.get(name).copied();
         let named = match facts.tier() {
@@ -378,7 +384,8 @@ impl Policy {
 }
 
 impl CompiledLimit {
-    /// The place of the numbers that hold for a tier; a limit without that tier has its base numbers.
+    /// The place of the numbers that hold for a tier; a limit without that tier has its base
+    /// numbers.
     fn params_index(&self, tier: Option<TierId>) -> Option<usize> {
         let of_tier = |tier| self.tiers.iter().find(|(id, _)| *id == tier);
         tier.and_then(of_tier).map_or(self.base, |(_, params)| *params)
@@ -425,13 +432,15 @@ fn cost(limit: &Limit, rule: &CompiledLimit, facts: &Facts<'_>) -> u64 {
     }
 }
 
-/// Digits only; a number too large for the type is the largest, since it is above any `max` all the same.
+/// Digits only; a number too large for the type is the largest, since it is above any `max` all the
+/// same.
 fn parse_cost(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Appends the values of the key's attributes. Answers whether all are there, or may be shared as absent.
+/// Appends the values of the key's attributes. Answers whether all are there, or may be shared as
+/// absent.
 #[inline]
 fn push_key(
     key: &[AttributeId],
@@ -454,8 +463,8 @@ fn push_key(
 /// Where a value would have its length plus one, which is never zero.
 const ABSENT: u8 = 0;
 
-/// The value behind its length plus one, in groups of seven bits, the lowest first: a prefix code, so tuples
-/// can be told apart whatever their values hold.
+/// The value behind its length plus one, in groups of seven bits, the lowest first: a prefix code,
+/// so tuples can be told apart whatever their values hold.
 pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8]) {
     let mut length = value.len() + 1;
     while length >= 0x80 {

@@ -344,7 +344,8 @@ proptest! {
         }
     }
 
-    /// Limits with one key after the other share its bytes; each must still be what it is alone, and what other facts selected before makes no difference.
+    /// Limits with one key after the other share its bytes; each must still be what it is alone,
+    /// and what other facts selected before makes no difference.
     #[test]
     fn limits_are_selected_together_as_they_are_alone(
         shapes in prop::collection::vec((0_usize..5, 0_usize..3), 1..8),

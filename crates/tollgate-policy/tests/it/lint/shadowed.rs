@@ -38,7 +38,8 @@ fn pair() -> impl Strategy<Value = (String, String)> {
     same.prop_flat_map(|(a, b)| (limit(a), limit(b)))
 }
 
-/// A request: how long after the one before in microseconds, what it costs, and whether it is for /a.
+/// A request: how long after the one before in microseconds, what it costs, and whether it is for
+/// /a.
 fn request() -> impl Strategy<Value = Request> {
     let gap = prop_oneof![Just(0), 1..10u64, 1..800_000u64, Just(500_000), Just(1_000_000)];
     (gap, 1..3u64, prop::bool::weighted(0.7))

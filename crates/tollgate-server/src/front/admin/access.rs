@@ -6,7 +6,8 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 use tollgate_policy::settings::{Secret, SecretSource};
 
-/// The token, kept as its hash: what is compared has one length, and a core dump does not hold the token twice.
+/// The token, kept as its hash: what is compared has one length, and a core dump does not hold the
+/// token twice.
 #[derive(Clone)]
 pub struct AdminToken {
     digest: [u8; 32],
@@ -18,7 +19,8 @@ pub struct AdminToken {
 pub enum AdminTokenError {
     /// The environment variable it is said to be in is not set, or empty.
     Unset(Box<str>),
-    /// It has spaces or characters that no header field can carry. The variable it is in, if it is in one.
+    /// It has spaces or characters that no header field can carry. The variable it is in, if it is
+    /// in one.
     Unsendable(Option<Box<str>>),
 }
 

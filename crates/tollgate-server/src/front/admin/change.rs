@@ -1,5 +1,5 @@
-//! What operators change. Each change is recorded first, and one is made at a time, so that what was recorded as there
-//! before it is what was there.
+//! What operators change. Each change is recorded first, and one is made at a time, so that what
+//! was recorded as there before it is what was there.
 
 use super::control::Access;
 use super::decode::{AdminBody, mode_name};
@@ -54,8 +54,8 @@ impl Admin {
         Ok(json_response(StatusCode::OK, &json!({"tier": tier, "limits": views})))
     }
 
-    /// Changes what limits have for a key. Without `limit`, those whose key is of the attributes given, and not those that
-    /// all requests share: to block one user must not block everybody.
+    /// Changes what limits have for a key. Without `limit`, those whose key is of the attributes
+    /// given, and not those that all requests share: to block one user must not block everybody.
     pub(super) async fn change_key(
         &self,
         operator: &Operator,

@@ -70,7 +70,8 @@ pub enum AccessError {
 }
 
 impl Access {
-    /// What `settings` say. A path in them starts in `beside`, the folder of the file they are from.
+    /// What `settings` say. A path in them starts in `beside`, the folder of the file they are
+    /// from.
     ///
     /// # Errors
     ///

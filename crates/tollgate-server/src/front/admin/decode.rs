@@ -1,4 +1,5 @@
-//! Bodies of calls: the members of each, within the caps of the check API, whose reader reads the attributes.
+//! Bodies of calls: the members of each, within the caps of the check API, whose reader reads the
+//! attributes.
 
 use super::problem::AdminProblem;
 use super::route::AdminRoute;

@@ -108,7 +108,8 @@ impl<'a> PolicyView<'a> {
                 .iter()
                 .enumerate()
                 .map(|(place, limit)| {
-                    // A reload may have come in between; then the mode in effect is as good an answer.
+                    // A reload may have come in between; then the mode in effect is as good an
+                    // answer.
                     let configured = configured.get(place).copied().unwrap_or(limit.mode);
                     LimitView::new(limit, configured, is_overridden(limit))
                 })

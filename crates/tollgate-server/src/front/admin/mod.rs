@@ -53,7 +53,8 @@ pub struct Admin {
     control: Arc<dyn PolicyControl>,
     access: ArcSwap<Access>,
     login_throttle: LoginThrottle,
-    /// Held while a change is recorded and made. A reload is not made here, so the kill switch never waits for one.
+    /// Held while a change is recorded and made. A reload is not made here, so the kill switch
+    /// never waits for one.
     change_lock: tokio::sync::Mutex<()>,
 }
 
@@ -164,7 +165,8 @@ impl Admin {
             route => {
                 let admin = Arc::clone(self);
                 let change = async move { admin.change(route, &operator, &body).await };
-                // In a task of its own: were it dropped with the call, there could be a line for a change that was not made.
+                // In a task of its own: were it dropped with the call, there could be a line for a
+                // change that was not made.
                 let changed = tokio::spawn(change).await;
                 changed.unwrap_or_else(|_| Err(AdminProblem::panicked("the change")))
             }
@@ -203,7 +205,8 @@ impl Admin {
             return Err(AdminProblem::no_token_configured());
         };
         let mut fields = headers.get_all(AUTHORIZATION).iter();
-        // Two fields are as good as none: who forwards such a request may have looked at the other one.
+        // Two fields are as good as none: who forwards such a request may have looked at the other
+        // one.
         let (Some(field), None) = (fields.next(), fields.next()) else {
             denied(AdminDenial::Missing);
             let detail = "send the token as `Authorization: Bearer TOKEN`, once";

@@ -57,7 +57,8 @@ impl AdminRoute {
         }
     }
 
-    /// Whether everybody may call it. What it tells is what load balancers and scrapers need, and no key.
+    /// Whether everybody may call it. What it tells is what load balancers and scrapers need, and
+    /// no key.
     pub(super) const fn is_public(&self) -> bool {
         matches!(self, Self::Health | Self::Ready | Self::Metrics)
     }
@@ -76,8 +77,8 @@ impl AdminRoute {
     }
 }
 
-/// Undoes percent-encoding; `None` where it is broken or not UTF-8. A slash may come either way, since names of limits
-/// with several keys have one.
+/// Undoes percent-encoding; `None` where it is broken or not UTF-8. A slash may come either way,
+/// since names of limits with several keys have one.
 fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -21,7 +21,8 @@ pub(super) struct AuthRequest {
     pub(super) ambiguous: Option<AmbiguousRequest>,
 }
 
-/// Why a request is denied before any limit is asked: the service behind might read it as another than is counted here.
+/// Why a request is denied before any limit is asked: the service behind might read it as another
+/// than is counted here.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AmbiguousRequest {
     /// Some servers cut a target at `#`, others take what follows for a part of the path.
@@ -88,7 +89,8 @@ pub(super) fn read_request(
     if ambiguous.is_none() && override_headers != OverrideHeaders::Pass {
         ambiguous = differing_override(headers, &method, path_and_query(target));
     }
-    // Some proxies put the client's own query behind the path that they ask. A client has no say in how it is decided.
+    // Some proxies put the client's own query behind the path that they ask. A client has no say in
+    // how it is decided.
     let query = head.uri.query().unwrap_or("");
     let is_clients = uri.query().is_some_and(|own| *own == percent_encode(query.as_bytes()));
     let query = if is_clients { "" } else { query };
@@ -184,7 +186,8 @@ fn differing_override(
     headers.keys().filter(is_suspicious).find(differs).cloned().map(AmbiguousRequest::Override)
 }
 
-/// Proxies pass on what clients send, and clients send what is no URI. Escaped it means the same, here and behind.
+/// Proxies pass on what clients send, and clients send what is no URI. Escaped it means the same,
+/// here and behind.
 fn percent_encode(target: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = String::with_capacity(target.len());

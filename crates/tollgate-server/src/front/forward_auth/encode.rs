@@ -31,7 +31,8 @@ pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response<Stri
     answer(status, "deny", headers, body)
 }
 
-/// It may not, whatever the limits say. The reason tells a proxy that can pass on few statuses that this is no lack of quota.
+/// It may not, whatever the limits say. The reason tells a proxy that can pass on few statuses that
+/// this is no lack of quota.
 pub(super) fn ambiguous(why: &AmbiguousRequest, deny_status: Option<u16>) -> Response<String> {
     let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
     let mut headers = HeaderMap::new();
@@ -52,7 +53,8 @@ pub(super) fn ambiguous(why: &AmbiguousRequest, deny_status: Option<u16>) -> Res
 pub(super) fn forbid(why: &AuthRequestError) -> Response<String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    // What is wrong with the proxy is nothing to tell whoever is behind it: clients see this body through some proxies.
+    // What is wrong with the proxy is nothing to tell whoever is behind it: clients see this body
+    // through some proxies.
     let body = match why {
         AuthRequestError::Untrusted => "forward-auth answers proxies in `trusted_proxies` only\n",
         _ => "forward-auth was not asked as it should be; tollgate's log says more\n",

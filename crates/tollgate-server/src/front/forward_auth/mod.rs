@@ -1,8 +1,9 @@
 //! Forward-auth: a proxy asks whether a request may pass, and does with it as it is told.
 //!
-//! What the proxy says about the request is believed only of a trusted one, since anybody else could say what they like. A question
-//! that cannot be answered is answered 403, so that a mistake in a proxy's configuration does not let everything pass, and is logged.
-//! A request that could be read in two ways is denied: it would be counted in one of them and served in the other.
+//! What the proxy says about the request is believed only of a trusted one, since anybody else
+//! could say what they like. A question that cannot be answered is answered 403, so that a mistake
+//! in a proxy's configuration does not let everything pass, and is logged. A request that could be
+//! read in two ways is denied: it would be counted in one of them and served in the other.
 
 mod decode;
 mod encode;

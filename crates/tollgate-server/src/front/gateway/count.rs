@@ -2,7 +2,8 @@
 
 use crate::metrics::{Front, Metrics, Outcome};
 
-/// A request that is counted once, whatever becomes of it. Dropped with nothing said about it, it has been abandoned by whoever asked.
+/// A request that is counted once, whatever becomes of it. Dropped with nothing said about it, it
+/// has been abandoned by whoever asked.
 #[must_use = "dropping it counts the request"]
 pub(super) struct OutcomeRecorder<'a>(Option<&'a Metrics>);
 

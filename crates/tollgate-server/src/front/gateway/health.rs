@@ -1,5 +1,6 @@
-//! What looks after the gateway while requests pass: servers are asked how they are, certificates and settings that have
-//! changed are put in force. One worker of the process does it, whichever is first.
+//! What looks after the gateway while requests pass: servers are asked how they are, certificates
+//! and settings that have changed are put in force. One worker of the process does it, whichever is
+//! first.
 
 use super::{
     GatewayState,

@@ -1,4 +1,5 @@
-//! What is said of a server that cannot be reached: the reason, when that begins and when it ends, and not for each request.
+//! What is said of a server that cannot be reached: the reason, when that begins and when it ends,
+//! and not for each request.
 
 #[cfg(test)]
 mod tests;
@@ -69,7 +70,8 @@ impl FailureLog {
         self.state.load(Relaxed) != HEALTHY && self.state.swap(HEALTHY, Relaxed) == LOGGED
     }
 
-    /// The same for what comes and goes with each request: whether it has not been said for a while.
+    /// The same for what comes and goes with each request: whether it has not been said for a
+    /// while.
     pub(super) fn record_repeated_failure(&self, reason: &str, now_us: u64) -> bool {
         self.record_success();
         self.record_failure(reason, now_us)

@@ -102,8 +102,8 @@ impl Upstreams {
         self.configured == settings.upstream && self.settings == settings.gateway
     }
 
-    /// The server for the next request, without those that were tried in vain. One that is known to be bad gets it only when
-    /// all others are too.
+    /// The server for the next request, without those that were tried in vain. One that is known to
+    /// be bad gets it only when all others are too.
     pub(super) fn pick(self: &Arc<Self>, tried: &[usize], now_us: u64) -> Option<SelectedUpstream> {
         let turn = match self.servers.len() {
             0 | 1 => 0,

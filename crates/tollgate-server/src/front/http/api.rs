@@ -26,7 +26,8 @@ use tollgate_policy::facts::{Facts, FactsBuffer};
 /// The headers of every answer that is no problem.
 const JSON_HEADERS: &[u8] = b"content-type: application/json\r\ncache-control: no-store\r\n";
 
-/// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and `/v1/forward-auth`.
+/// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and
+/// `/v1/forward-auth`.
 pub struct CheckApi {
     node: Arc<Node>,
     /// For `/json` and `/healthcheck`.

@@ -1,4 +1,5 @@
-//! What is answered to a request that cannot be: a problem after RFC 9457 that names the field to look at.
+//! What is answered to a request that cannot be: a problem after RFC 9457 that names the field to
+//! look at.
 
 use super::{
     decode::{BODY_BYTES_MAX, BadRequest, Fault},

@@ -82,7 +82,8 @@ pub(super) fn find(word: &[u8]) -> Option<&'static CommandSpec> {
 }
 
 impl CommandSpec {
-    /// Whether it can have so many arguments, its name included. What throttles says itself how it is used.
+    /// Whether it can have so many arguments, its name included. What throttles says itself how it
+    /// is used.
     pub(super) fn accepts(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         match self.kind {

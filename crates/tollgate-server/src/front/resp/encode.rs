@@ -80,7 +80,8 @@ pub(super) fn set(out: &mut Vec<u8>, version: RespVersion, count: usize) {
     }
 }
 
-/// The five integers that every decision is answered with: written from their end, where there is room for any, and added at once.
+/// The five integers that every decision is answered with: written from their end, where there is
+/// room for any, and added at once.
 #[inline]
 pub(super) fn decision(out: &mut Vec<u8>, five: [i64; 5]) {
     const HEAD: &[u8] = b"*5\r\n";

@@ -12,7 +12,8 @@ use tollgate_policy::settings::{Secret, SecretSource};
 #[derive(Debug, Default)]
 pub struct RespAuth(ArcSwapOption<RespPassword>);
 
-/// The password, kept as its hash: what is compared has one length, and a core dump does not hold it twice.
+/// The password, kept as its hash: what is compared has one length, and a core dump does not hold
+/// it twice.
 #[derive(Clone)]
 pub struct RespPassword([u8; 32]);
 

@@ -35,7 +35,8 @@ pub(super) enum LimitCallError {
 }
 
 impl<'a> LimitCall<'a> {
-    /// Reads `name n v1 .. vn` and leaves the rest. `named` is the limit that was named last, and often is named again.
+    /// Reads `name n v1 .. vn` and leaves the rest. `named` is the limit that was named last, and
+    /// often is named again.
     pub(super) fn parse(
         bytes: &[u8],
         arguments: &'a [Range<usize>],

@@ -1,7 +1,9 @@
-//! For any Redis client: `CL.THROTTLE` as redis-cell has it, and the limits of the policy as `TG.` commands.
+//! For any Redis client: `CL.THROTTLE` as redis-cell has it, and the limits of the policy as `TG.`
+//! commands.
 //!
-//! Commands that came together are decided together: `talk` reads what a connection sent, `turn` makes one batch of it and writes the
-//! answers in the order of the commands, and the store is asked once.
+//! Commands that came together are decided together: `talk` reads what a connection sent, `turn`
+//! makes one batch of it and writes the answers in the order of the commands, and the store is
+//! asked once.
 
 mod command;
 mod decode;

@@ -17,7 +17,8 @@ use tollgate_policy::policy::Selection;
 const ITEMS_MAX: usize = 512;
 /// Answers that are sent together, up to here and one more.
 const OUTPUT_BYTES: usize = 16 * 1024;
-/// Numbers that are known again, by a hash of what they were made from. Few, since each batch that waits for a store has them.
+/// Numbers that are known again, by a hash of what they were made from. Few, since each batch that
+/// waits for a store has them.
 const PARAMS_CACHE_SIZE: usize = 16;
 /// Numbers that have a short name in the store. The names are few, and the policy needs some.
 const ENROLLED_MAX: usize = 1024;
@@ -139,7 +140,8 @@ impl Batch {
 }
 
 impl EnrolledParams {
-    /// Those that come first have one, and whoever makes numbers up only keeps others from it that cost a little more without.
+    /// Those that come first have one, and whoever makes numbers up only keeps others from it that
+    /// cost a little more without.
     fn params_id(&self, params: &LimitParams, gate: &NodeGate) -> ParamsId {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(params) {

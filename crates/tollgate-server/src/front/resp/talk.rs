@@ -85,7 +85,8 @@ impl Resp {
         .await
     }
 
-    /// Answers what has been read, and keeps the rest. `None` when nothing more can be said on the connection, `Some(false)` when there is no room for the rest.
+    /// Answers what has been read, and keeps the rest. `None` when nothing more can be said on the
+    /// connection, `Some(false)` when there is no room for the rest.
     async fn process_input(
         &self,
         wire: &mut ProtocolConnection,
@@ -95,7 +96,8 @@ impl Resp {
         session: &mut Session,
     ) -> Option<bool> {
         let mut batch = self.batches.borrow_mut().pop().unwrap_or_default();
-        // Memory answers at once, from the bytes as they were read. What has to wait for a store, or for more bytes, waits with its own.
+        // Memory answers at once, from the bytes as they were read. What has to wait for a store,
+        // or for more bytes, waits with its own.
         let at_once = pending.bytes.is_empty() && !self.shared.node.gate.store().is_shared();
         let kept = match at_once {
             true => {
@@ -124,7 +126,8 @@ impl Resp {
         kept
     }
 
-    /// Answers what has come. `None` when nothing more can be said on the connection, else how much was answered and how much is waited for.
+    /// Answers what has come. `None` when nothing more can be said on the connection, else how much
+    /// was answered and how much is waited for.
     async fn answer(
         &self,
         wire: &mut ProtocolConnection,

@@ -1,6 +1,7 @@
 //! `CL.THROTTLE` as redis-cell has it, and `GCRA`, the same thing as Redis itself was to have it.
 //!
-//! The numbers come with every call and the state belongs to the key alone, so a caller that changes its numbers keeps what the key has spent.
+//! The numbers come with every call and the state belongs to the key alone, so a caller that
+//! changes its numbers keeps what the key has spent.
 
 use super::decode::integer;
 use super::encode::decision;
@@ -20,7 +21,8 @@ pub(super) struct ThrottleSpec {
     pub(super) period_us: i64,
 }
 
-/// Which of the two was called: they read their arguments, say what is wrong and round their answers in different ways.
+/// Which of the two was called: they read their arguments, say what is wrong and round their
+/// answers in different ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Cell,
@@ -46,9 +48,11 @@ const SECOND_US: i64 = 1_000_000;
 const QUOTED_BYTES_MAX: usize = 64;
 
 impl ThrottleSpec {
-    /// The same numbers in lowest terms, so that two that differ in their period agree on what a fraction of a microsecond is.
+    /// The same numbers in lowest terms, so that two that differ in their period agree on what a
+    /// fraction of a microsecond is.
     ///
-    /// A period has at least a millisecond; those that would be shorter are written as several of them.
+    /// A period has at least a millisecond; those that would be shorter are written as several of
+    /// them.
     pub(super) fn limit_params(self) -> Result<LimitParams, ThrottleError<'static>> {
         let positive = |value: i64| u64::try_from(value).unwrap_or(0);
         let (count, period_us) = (positive(self.count), positive(self.period_us));
@@ -98,7 +102,8 @@ impl Dialect {
         cost: u64,
     ) {
         let mut outcome = decided.outcome;
-        // Looking is free, but not where a key owes more than these numbers would ever let it: then not even nothing passes.
+        // Looking is free, but not where a key owes more than these numbers would ever let it: then
+        // not even nothing passes.
         let full_us = || params.window_us().unwrap_or(u64::MAX);
         if cost == 0 && outcome.admitted && outcome.reset_after_us > full_us() {
             outcome.admitted = false;
@@ -109,7 +114,8 @@ impl Dialect {
             Self::Gcra => outcome.reset_after_us.div_ceil(1_000_000),
         };
         let retry_s = match (outcome.admitted, outcome.retry_after_us) {
-            // Rounded up: whoever comes back then is let through, which redis-cell does not promise.
+            // Rounded up: whoever comes back then is let through, which redis-cell does not
+            // promise.
             (false, Some(wait_us)) => as_integer(wait_us.div_ceil(1_000_000).max(1)),
             (false, None) | (true, _) => -1,
         };
@@ -163,7 +169,8 @@ fn parse_cell<'a>(
     Ok((key.clone(), ThrottleSpec { max_burst, count, period_us }, cost.unsigned_abs()))
 }
 
-/// `GCRA key max_burst tokens_per_period period [TOKENS n]`, where a period may have decimals and a token is the least to be had.
+/// `GCRA key max_burst tokens_per_period period [TOKENS n]`, where a period may have decimals and a
+/// token is the least to be had.
 fn parse_gcra<'a>(
     bytes: &'a [u8],
     arguments: &[Range<usize>],

@@ -41,7 +41,8 @@ struct CommandBytes<'a> {
 }
 
 impl RespState {
-    /// Answers commands until there are no more, or enough for one turn. The answers are in the table's output.
+    /// Answers commands until there are no more, or enough for one turn. The answers are in the
+    /// table's output.
     pub(super) async fn run_batch(
         &self,
         batch: &mut Batch,
@@ -240,7 +241,8 @@ impl RespState {
 
     #[cold]
     fn unknown_command(&self, batch: &mut Batch, word: &[u8], session: &mut Session) {
-        // A browser that was tricked into talking to this port: what follows is not its own, and none of it is to be obeyed.
+        // A browser that was tricked into talking to this port: what follows is not its own, and
+        // none of it is to be obeyed.
         if word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"HOST:") {
             session.is_closing = true;
             return;

@@ -12,8 +12,9 @@ use std::{
 
 /// Requests of one connection on which nobody has begun to work.
 ///
-/// Most come whole and are decided without waiting, so that beginning with one is also its end and it needs no task of its own. They
-/// are begun together, after all that has come has been read: with one after the other, each answer would be a write.
+/// Most come whole and are decided without waiting, so that beginning with one is also its end and
+/// it needs no task of its own. They are begun together, after all that has come has been read:
+/// with one after the other, each answer would be a write.
 #[derive(Clone, Default)]
 pub(super) struct NewStreams(Rc<RefCell<Vec<StreamFuture>>>);
 
@@ -26,7 +27,8 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for NewStreams {
 }
 
 impl NewStreams {
-    /// Works on each as far as that goes without waiting, and has a task wait for the rest. `false` when there is none.
+    /// Works on each as far as that goes without waiting, and has a task wait for the rest. `false`
+    /// when there is none.
     pub(super) fn poll_each_once(&self) -> bool {
         let mut streams = mem::take(&mut *self.0.borrow_mut());
         if streams.is_empty() {

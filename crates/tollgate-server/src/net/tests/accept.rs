@@ -130,7 +130,8 @@ fn trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() {
     assert!(lines[0].contains("cannot accept") && lines[1].contains("accepting connections again"));
 }
 
-/// Has 200 connections after an error, and as with a socket each try costs part of what a task may do in one go.
+/// Has 200 connections after an error, and as with a socket each try costs part of what a task may
+/// do in one go.
 struct BacklogListener {
     listener: TcpListener,
     clients: RefCell<Vec<TcpStream>>,

@@ -18,7 +18,8 @@ impl Handler for SlowHandler {
     }
 }
 
-/// A head that began while another request was under way has a head's time after it, and is told so.
+/// A head that began while another request was under way has a head's time after it, and is told
+/// so.
 #[test]
 fn an_early_head_is_no_idle_connection() {
     let first = [

@@ -190,7 +190,8 @@ fn a_head_has_the_same_number_of_fields_at_most() {
     });
 }
 
-/// hyper leaves the body out in HTTP/1 only; by HTTP/2 clients take one for a breach of the protocol.
+/// hyper leaves the body out in HTTP/1 only; by HTTP/2 clients take one for a breach of the
+/// protocol.
 #[test]
 fn an_answer_to_head_has_no_body() {
     run(async {

@@ -129,7 +129,8 @@ impl Rig {
         self.registry.wait_until_empty().await;
     }
 
-    /// Fails unless this much time has passed since the start, and no more than a deadline may be late.
+    /// Fails unless this much time has passed since the start, and no more than a deadline may be
+    /// late.
     #[track_caller]
     pub(crate) fn passed(&self, expected: Duration) {
         let passed = now() - self.start;

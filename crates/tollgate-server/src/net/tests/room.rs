@@ -1,4 +1,5 @@
-//! Who goes when there is no room: the idle, then the slow, and never who is about to get an answer.
+//! Who goes when there is no room: the idle, then the slow, and never who is about to get an
+//! answer.
 
 use super::*;
 

@@ -150,8 +150,8 @@ fn a_parent_that_makes_no_sense_is_no_parent() {
     }
 }
 
-/// The collector takes the first batch and answers only after everything was decided, more than any queue holds: were
-/// anyone to wait for it, this test would not end.
+/// The collector takes the first batch and answers only after everything was decided, more than any
+/// queue holds: were anyone to wait for it, this test would not end.
 #[test]
 fn a_collector_that_does_not_answer_keeps_nobody_waiting() {
     let collector = Collector::silent();

@@ -27,7 +27,8 @@ async fn call(desk: &Desk, method: &str, path: &str, body: &'static str) -> hype
 
 const MODE: (&str, &str, &str) = ("PUT", "/v1/limits/per-user/mode", r#"{"mode": "off"}"#);
 
-/// Makes the audit log a pipe: who writes to it waits until [`write_header_lines`] is there to read.
+/// Makes the audit log a pipe: who writes to it waits until [`write_header_lines`] is there to
+/// read.
 fn pipe(desk: &Desk) -> PathBuf {
     let path = desk.folder.as_ref().unwrap().join("audit.jsonl");
     std::fs::remove_file(&path).unwrap();

@@ -94,7 +94,8 @@ fn inspecting_shows_every_limit_of_a_key_and_changes_none() {
                 (of["name"].as_str().unwrap(), of["limit"].as_u64(), of["remaining"].as_u64())
             })
             .collect();
-        // Operators see the figures of a limit that tells clients nothing, and of one in shadow mode.
+        // Operators see the figures of a limit that tells clients nothing, and of one in shadow
+        // mode.
         assert_eq!(figures[0], ("per-user", Some(2), Some(1)));
         assert_eq!(figures[1], ("login/ip+user", Some(5), Some(4)));
         assert_eq!(figures[2], ("login/ip", Some(5), Some(4)));

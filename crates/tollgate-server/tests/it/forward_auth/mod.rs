@@ -410,7 +410,8 @@ fn a_trusted_proxy_names_the_client() {
     }
 }
 
-/// The question as Traefik's ForwardAuth puts it: a GET, the client's own fields, and five that Traefik writes itself.
+/// The question as Traefik's ForwardAuth puts it: a GET, the client's own fields, and five that
+/// Traefik writes itself.
 #[test]
 fn traefik_is_understood() {
     let readme = include_str!("../../../../../docs/forward-auth/README.md");

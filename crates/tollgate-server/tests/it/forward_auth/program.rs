@@ -15,13 +15,15 @@ pub(super) struct Program {
     pub(super) address: SocketAddr,
 }
 
-/// Ports that were free a moment ago; another process may have taken them by the time they are needed.
+/// Ports that were free a moment ago; another process may have taken them by the time they are
+/// needed.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 impl Program {
-    /// Runs `command` on these files, in which the documented ports are replaced by where everybody really is.
+    /// Runs `command` on these files, in which the documented ports are replaced by where everybody
+    /// really is.
     pub(super) fn start(
         files: &[&str],
         (tollgate, app): (SocketAddr, SocketAddr),

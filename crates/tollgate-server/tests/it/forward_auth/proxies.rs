@@ -63,7 +63,8 @@ fn holds(proxy: &Program, served: Served, without: u16) {
     let own = ask(proxy, "GET /own", "", "");
     assert_eq!((own.status, own.body.as_str()), (403, "GET /own "), "the service's own");
 
-    // The second request says that it is another one, of somebody else, elsewhere. Nobody believes it.
+    // The second request says that it is another one, of somebody else, elsewhere. Nobody believes
+    // it.
     let lies = "x-forwarded-uri: /free\r\nx-forwarded-method: GET\r\nx-forwarded-for: 203.0.113.7\r\n\
         x-forwarded-host: other.example\r\nx-original-uri: /free\r\nx-original-method: GET\r\n";
     assert_eq!(ask(proxy, "POST /limited", "", "x").status, 200);

@@ -102,7 +102,8 @@ fn continue_is_said_to_those_who_pass() {
     assert!(client.is_ended());
 }
 
-/// What is left of a refused request is read where it is little, so that the connection goes on; otherwise the answer says that it does not.
+/// What is left of a refused request is read where it is little, so that the connection goes on;
+/// otherwise the answer says that it does not.
 #[test]
 fn refusals_say_whether_the_connection_goes_on() {
     let backend = Backend::usual();

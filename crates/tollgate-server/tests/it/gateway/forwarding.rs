@@ -7,7 +7,8 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io::Write;
 
-/// What is sent, in whose file, and which values the server sees; `None` in place of a value that varies.
+/// What is sent, in whose file, and which values the server sees; `None` in place of a value that
+/// varies.
 const FIELDS: &[(&str, &str, &str, &[&str])] = &[
     ("", "", "x-forwarded-for", &["127.0.0.1"]),
     ("", "", "x-forwarded-proto", &["http"]),
@@ -275,7 +276,8 @@ fn requests_that_count_their_steps_are_counted() {
     }
 }
 
-/// What a client of HTTP/1.0 does not say is said in its place, and what it cannot read it does not get.
+/// What a client of HTTP/1.0 does not say is said in its place, and what it cannot read it does not
+/// get.
 #[test]
 fn old_clients_are_understood() {
     let backend = Backend::new(|seen, stream| match seen.line().contains("/chunks") {

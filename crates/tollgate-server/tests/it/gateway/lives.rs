@@ -1,4 +1,5 @@
-//! What requests hold while they are under way: the scenarios of the tower layer, through the gateway.
+//! What requests hold while they are under way: the scenarios of the tower layer, through the
+//! gateway.
 
 use super::table::cases::lives::{Act, FIRST, LAST, LIVES, Life};
 use super::{Backend, Gateway, PATIENCE, read_head};
@@ -101,7 +102,8 @@ impl SlowGateway {
             Act::Leave(name) => drop(self.clients.remove(name)),
             Act::Passes => assert_eq!(self.status(), 200, "{at}"),
             Act::Refused => assert_eq!(self.status(), 429, "{at}"),
-            // The gateway learns of an end a moment after a client does, or of a client that has gone.
+            // The gateway learns of an end a moment after a client does, or of a client that has
+            // gone.
             Act::Left(left) => eventually(at, || self.left() == left),
             Act::Reached(count) => assert_eq!(self.backend.seen().len(), count, "{at}"),
         }

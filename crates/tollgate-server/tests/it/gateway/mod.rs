@@ -1,4 +1,5 @@
-//! The gateway between raw sockets: a recorder behind it that shows what a server sees, byte for byte.
+//! The gateway between raw sockets: a recorder behind it that shows what a server sees, byte for
+//! byte.
 
 mod abuse;
 mod answers;

@@ -152,7 +152,8 @@ fn a_connection_that_the_server_has_closed_is_not_used() {
     assert_eq!(backend.connections.load(Ordering::SeqCst), 2);
 }
 
-/// A request by a connection that had been idle, and that ends without a byte in return, is sent again; but only once.
+/// A request by a connection that had been idle, and that ends without a byte in return, is sent
+/// again; but only once.
 #[test]
 fn what_an_idle_connection_swallows_is_sent_again() {
     let asked = AtomicUsize::new(0);
@@ -175,7 +176,8 @@ fn what_an_idle_connection_swallows_is_sent_again() {
     assert!((1..=2).contains(&count("/lost")), "{lines:?}");
 }
 
-/// Idle connections end together, as when a server restarts; the second try is not by another of them.
+/// Idle connections end together, as when a server restarts; the second try is not by another of
+/// them.
 #[test]
 fn what_an_idle_connection_swallows_is_sent_by_a_new_one() {
     for way in ["", "te: trailers\r\n"] {
@@ -227,11 +229,13 @@ fn unusual_answers_cost_no_connections() {
         client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
         assert_eq!(client.answer().body, "ok");
     }
-    // The long way may connect for itself, and the next request may be there before the stream is back.
+    // The long way may connect for itself, and the next request may be there before the stream is
+    // back.
     assert!(backend.connections.load(Ordering::SeqCst) <= 3);
 }
 
-/// The beginning of an answer is not kept until the rest has come. Of a head alone that is true after a moment.
+/// The beginning of an answer is not kept until the rest has come. Of a head alone that is true
+/// after a moment.
 #[test]
 fn half_an_answer_is_passed_on() {
     for cut in [0, 5] {

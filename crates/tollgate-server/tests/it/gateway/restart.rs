@@ -11,7 +11,8 @@ use std::{
     thread,
 };
 
-/// A client as a balancer is one: it goes to another node where one refuses connections, and where one says that it ends.
+/// A client as a balancer is one: it goes to another node where one refuses connections, and where
+/// one says that it ends.
 struct Shopper {
     nodes: [SocketAddr; 2],
     turn: usize,

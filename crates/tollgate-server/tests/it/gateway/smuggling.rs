@@ -1,9 +1,11 @@
-//! Requests that two servers could delimit differently: none reaches the one behind, or all of them in one meaning.
+//! Requests that two servers could delimit differently: none reaches the one behind, or all of them
+//! in one meaning.
 
 use super::{Backend, Gateway, rest};
 use std::net::Shutdown;
 
-/// A case: its name, what is sent, the statuses of the answers, and the request lines that the server saw.
+/// A case: its name, what is sent, the statuses of the answers, and the request lines that the
+/// server saw.
 pub(super) type Case = (&'static str, &'static [u8], &'static [u16], &'static [&'static str]);
 
 const ONE: &[&str] = &["POST / HTTP/1.1"];

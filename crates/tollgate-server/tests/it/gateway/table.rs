@@ -93,7 +93,8 @@ fn the_table_holds() {
     }
 }
 
-/// What an answer settles reaches a store elsewhere some time after it: those rows are not asked for in a hurry.
+/// What an answer settles reaches a store elsewhere some time after it: those rows are not asked
+/// for in a hurry.
 #[test]
 fn the_table_holds_on_redis() {
     let redis = Redis::start();

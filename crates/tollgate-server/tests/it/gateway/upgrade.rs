@@ -104,7 +104,8 @@ fn an_upgrade_that_nobody_asked_for_is_no_answer() {
     assert_eq!(gateway.get("/", "").status, 502);
 }
 
-/// Agrees to an upgrade of `/ws`, after which it says everything back; answers anything else with the line it was asked by.
+/// Agrees to an upgrade of `/ws`, after which it says everything back; answers anything else with
+/// the line it was asked by.
 fn either() -> Backend {
     let echo = |stream: &mut TcpStream| {
         let text = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
@@ -145,7 +146,8 @@ fn plain_requests_come_before_an_upgrade() {
     assert_eq!(backend.seen().len(), 7);
 }
 
-/// Whatever comes together with requests is theirs, in order, until the upgrade, and then the other protocol's: also where it looks like a request.
+/// Whatever comes together with requests is theirs, in order, until the upgrade, and then the other
+/// protocol's: also where it looks like a request.
 #[test]
 fn what_follows_an_upgrade_is_no_request() {
     const GET: &[u8] = b"GET /plain HTTP/1.1\r\nhost: x\r\n\r\n";

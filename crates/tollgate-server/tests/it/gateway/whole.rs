@@ -40,7 +40,8 @@ fn servers_see_the_same() {
     }
 }
 
-/// An answer that takes the long way is that of the request that was sent, whose body is not sent again.
+/// An answer that takes the long way is that of the request that was sent, whose body is not sent
+/// again.
 #[test]
 fn a_body_is_sent_once_though_its_answer_goes_the_long_way() {
     let backend = Backend::new(|seen, stream| {
@@ -64,7 +65,8 @@ fn a_body_is_sent_once_though_its_answer_goes_the_long_way() {
     assert_eq!(bodies, [b"abc", b"def"]);
 }
 
-/// What a server may have got is not sent again, unless it has no body and its method says that twice is once.
+/// What a server may have got is not sent again, unless it has no body and its method says that
+/// twice is once.
 #[test]
 fn what_an_idle_connection_swallows_is_not_sent_again() {
     for (request, times) in [

@@ -9,7 +9,8 @@ use tollgate::store::StoreErrorKind;
 const LIMITS: &str =
     "limits: [{name: a, key: [descriptor.user], rate: 5/h, on_store_failure: closed}]";
 
-/// A node whose store takes connections and says nothing. By itself it would be waited for for a minute.
+/// A node whose store takes connections and says nothing. By itself it would be waited for for a
+/// minute.
 fn silent(listener: &TcpListener) -> Node {
     let address = listener.local_addr().unwrap();
     let store =

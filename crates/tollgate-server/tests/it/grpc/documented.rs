@@ -1,4 +1,5 @@
-//! What `docs/envoy.md` has for those who come from envoyproxy/ratelimit: its files, and the call with curl.
+//! What `docs/envoy.md` has for those who come from envoyproxy/ratelimit: its files, and the call
+//! with curl.
 
 use super::*;
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! `compat: envoy` beside a model of the original, which shares nothing with it but the file: what a descriptor finds, what is counted, and
-//! what is said. Where we differ on purpose the model does too, and says so.
+//! `compat: envoy` beside a model of the original, which shares nothing with it but the file: what
+//! a descriptor finds, what is counted, and what is said. Where we differ on purpose the model does
+//! too, and says so.
 
 use super::*;
 use proptest::prelude::*;
@@ -144,7 +145,8 @@ impl Model {
             one.hits_addend.map_or(u64::from(request.hits_addend.max(1)), |hits| hits.value)
         };
         let mut after = vec![0; all.len()];
-        // Everybody adds before anybody looks. There, two equal descriptors add one after the other; here, together.
+        // Everybody adds before anybody looks. There, two equal descriptors add one after the
+        // other; here, together.
         for refunds in [false, true] {
             let these = || {
                 let all = request.descriptors.iter().enumerate();

@@ -21,8 +21,8 @@ fn nodes(redis: &Redis, compat: &str) -> [Node; 2] {
     [(); 2].map(|()| Node::start(&rest, &[("edge.yaml", FILE)]))
 }
 
-/// Statuses of a call to one of the nodes. No deadline passes on a clock that stands still, which it does as long as a thread is
-/// busy: on a loaded machine 15 ms are soon over.
+/// Statuses of a call to one of the nodes. No deadline passes on a clock that stands still, which
+/// it does as long as a thread is busy: on a loaded machine 15 ms are soon over.
 fn ask(nodes: &[Node; 2], turn: usize, descriptors: Vec<RateLimitDescriptor>) -> Vec<(bool, u32)> {
     let service = RateLimitService::new(nodes[turn % 2].running.node().clone());
     let mut builder = tokio::runtime::Builder::new_current_thread();

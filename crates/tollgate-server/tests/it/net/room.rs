@@ -65,8 +65,9 @@ fn too_few_descriptors() {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// The server and a peer that keeps every descriptor it can get share the process: one side or the other runs out, in
-/// turn, until nobody can accept. When the peer lets some go, others are served as ever.
+/// The server and a peer that keeps every descriptor it can get share the process: one side or the
+/// other runs out, in turn, until nobody can accept. When the peer lets some go, others are served
+/// as ever.
 fn with_few_descriptors() {
     let served = serve(FILE);
     let stats = served.server.stats(Front::Http).unwrap();

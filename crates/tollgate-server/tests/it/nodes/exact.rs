@@ -1,4 +1,5 @@
-//! Three nodes, one limit: what all of them admit together is the limit, to the request, whatever the algorithm, the cost, and how it came to it.
+//! Three nodes, one limit: what all of them admit together is the limit, to the request, whatever
+//! the algorithm, the cost, and how it came to it.
 
 use super::{Member, Redis, body, until};
 use crate::http::Client;
@@ -63,7 +64,8 @@ fn together_they_admit_the_limit() {
     }
 }
 
-/// Costs of more than one, and units that come back. Buckets are not among those that give back: they return a moment less than they took.
+/// Costs of more than one, and units that come back. Buckets are not among those that give back:
+/// they return a moment less than they took.
 const MIXED: &str = "on_store_failure: closed
 limits:
   - {name: fixed, match: {path: /fixed}, key: [user], rate: 120/366d, algorithm: fixed-window}
@@ -126,7 +128,8 @@ fn mixed_load(mut client: Client, seed: u64) -> BTreeMap<(u64, &'static str), u6
 #[test]
 fn costs_and_reservations_from_three_nodes_add_up() {
     let redis = Redis::start();
-    // Refusals are asked for each time: what a node remembers of them may be older than what came back since.
+    // Refusals are asked for each time: what a node remembers of them may be older than what came
+    // back since.
     let fields = "deadline: 30s, deny_cache: {entries: 0}";
     let members = [(); 3].map(|()| Member::start(&redis, fields, MIXED));
     members.iter().for_each(|member| until(|| member.ready().0 == 200));
@@ -156,7 +159,8 @@ fn costs_and_reservations_from_three_nodes_add_up() {
     }
 }
 
-/// The secret names the keys: nodes that agree on it count together, one that was given another counts elsewhere.
+/// The secret names the keys: nodes that agree on it count together, one that was given another
+/// counts elsewhere.
 #[test]
 fn nodes_agree_on_a_secret() {
     let redis = Redis::start();

@@ -28,7 +28,8 @@ fn settle(member: &Member, source_now: &str) {
     until(|| source(&ask(member, "/open")) == source_now);
 }
 
-/// Each row says who decided it; one that is closed refuses for all, and then nothing is taken from a share.
+/// Each row says who decided it; one that is closed refuses for all, and then nothing is taken from
+/// a share.
 fn several_limits_of_one_request(member: &Member) {
     let sources = |answer: &Answer| {
         let rows = answer.json()["limits"].as_array().unwrap().clone();

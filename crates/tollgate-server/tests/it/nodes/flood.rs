@@ -16,7 +16,8 @@ fn a_hundred_thousand_refusals_in_a_second_cost_two_calls_at_most() {
     let setup = Setup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // What has passed since then is taken off the deadline, so it has to be an instant of the same clock.
+    // What has passed since then is taken off the deadline, so it has to be an instant of the same
+    // clock.
     let start_us = node.clock.now_us();
     let rules = node.gate.rules();
     let mut work = Work::default();

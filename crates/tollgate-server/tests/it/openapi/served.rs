@@ -31,8 +31,9 @@ fn the_description_is_served() {
     assert_eq!((answer.status, answer.field("allow")), (405, Some("GET")));
 }
 
-/// Every check that schemathesis has, over bodies that the description allows and bodies that it does not, and over chains
-/// of reserve, settle and cancel. The same seed each time, so that a failure can be looked at.
+/// Every check that schemathesis has, over bodies that the description allows and bodies that it
+/// does not, and over chains of reserve, settle and cancel. The same seed each time, so that a
+/// failure can be looked at.
 #[test]
 fn schemathesis_finds_nothing() {
     let served = serve(FILE);

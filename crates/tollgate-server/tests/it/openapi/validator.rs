@@ -1,4 +1,5 @@
-//! Validates values with a program that knows nothing of us: Python's `jsonschema`, which schemathesis brings.
+//! Validates values with a program that knows nothing of us: Python's `jsonschema`, which
+//! schemathesis brings.
 
 use serde_json::Value;
 use std::fmt::Write as _;

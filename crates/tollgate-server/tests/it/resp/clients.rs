@@ -1,4 +1,5 @@
-//! Clients as people use them: redis-cli, redis-py, ioredis and redis-rs, against a node with a password.
+//! Clients as people use them: redis-cli, redis-py, ioredis and redis-rs, against a node with a
+//! password.
 
 use super::RespServer;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use super::RespServer;
 use std::process::Command;
 
-/// Runs every block of `resp` in a page: `> command` and its answer in one line. `<words>` in angle brackets stand for any word; what `<id>` was
-/// the commands after it know.
+/// Runs every block of `resp` in a page: `> command` and its answer in one line. `<words>` in angle
+/// brackets stand for any word; what `<id>` was the commands after it know.
 fn run(page: &str, served: &RespServer) -> usize {
     let mut lines = 0;
     for block in page.split("```resp\n").skip(1) {

@@ -79,7 +79,8 @@ fn parts_of_commands_have_an_end_together() {
         let _ = client.stream.write_all(&part);
         waiting.push(client);
     }
-    // Sixteen megabytes are some 280 of them on each worker; at least one that came later is told so.
+    // Sixteen megabytes are some 280 of them on each worker; at least one that came later is told
+    // so.
     let workers = thread::available_parallelism().map_or(1, usize::from);
     if workers <= 3 {
         for client in &mut waiting {

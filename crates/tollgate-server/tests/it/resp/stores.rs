@@ -96,12 +96,14 @@ fn without_the_store_each_answers_by_its_policy() {
     until(|| closed.line("CL.THROTTLE k 5 1 86400").starts_with("0 6 5 "));
 }
 
-/// A store that takes connections and says nothing is waited for until its deadline, and then each answers by its policy.
+/// A store that takes connections and says nothing is waited for until its deadline, and then each
+/// answers by its policy.
 #[test]
 fn a_store_that_never_answers_keeps_nobody_beyond_its_deadline() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
-    // Whoever waited for anything but the deadline would wait for longer than the test may take: the breaker is for errors.
+    // Whoever waited for anything but the deadline would wait for longer than the test may take:
+    // the breaker is for errors.
     let store =
         format!("store: {{redis: {{url: 'redis://{address}', breaker: {{errors: 1000000}}}}}}");
     for (policy, throttled) in

@@ -1,4 +1,5 @@
-//! Units that may be another's: those that a store grants which may have forgotten what it granted before.
+//! Units that may be another's: those that a store grants which may have forgotten what it granted
+//! before.
 
 use super::{Lease, RenewalResult};
 use crate::lease::{Holder, LedgerReply};
@@ -11,8 +12,9 @@ impl Lease {
         (reply.granted > known).then_some(flight.sent_us)
     }
 
-    /// The answer to the request with this number is not to be relied on: whatever it granted is nobody's. It stays counted in the store, where
-    /// the holder that it was granted to is never heard of again.
+    /// The answer to the request with this number is not to be relied on: whatever it granted is
+    /// nobody's. It stays counted in the store, where the holder that it was granted to is never
+    /// heard of again.
     pub fn discard_reply(&mut self, number: u64, renewed: Holder) -> RenewalResult {
         if self.in_flight.take_if(|flight| flight.number == number).is_none() {
             return RenewalResult::default();

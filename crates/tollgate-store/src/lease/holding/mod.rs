@@ -1,4 +1,5 @@
-//! The process's side of a lease: what it holds of one limit for one key, and when it asks for more.
+//! The process's side of a lease: what it holds of one limit for one key, and when it asks for
+//! more.
 
 mod doubt;
 mod view;
@@ -8,13 +9,14 @@ pub use view::LimitSnapshot;
 use super::demand::Demand;
 use super::{Holder, LeaseTerms, LedgerReply, LedgerRequest, shortest_local_us};
 
-/// Grants that are kept apart. More are held only while most of them are nearly spent, and then the two oldest count as one.
+/// Grants that are kept apart. More are held only while most of them are nearly spent, and then the
+/// two oldest count as one.
 const GRANTS_MAX: usize = 4;
 
 /// What a process holds of one limit for one key.
 ///
-/// Instants are those of a clock that only this process reads, that counts while it is suspended too, and that is never set. The only
-/// instants of the store are those that are returned to it.
+/// Instants are those of a clock that only this process reads, that counts while it is suspended
+/// too, and that is never set. The only instants of the store are those that are returned to it.
 #[derive(Clone, Debug)]
 pub struct Lease {
     holder: Holder,
@@ -28,7 +30,8 @@ pub struct Lease {
     /// The oldest first.
     grants: [Grant; GRANTS_MAX],
     grant_count: usize,
-    /// What the store is known to know of what was returned, and when the oldest of the rest was granted.
+    /// What the store is known to know of what was returned, and when the oldest of the rest was
+    /// granted.
     returned_acknowledged: u64,
     return_at_us: u64,
     in_flight: Option<InFlightRequest>,
@@ -127,8 +130,8 @@ impl Lease {
         Some(SpentUnits { units, granted_us, holder, ledger, expires_us })
     }
 
-    /// Takes back what was spent for a request that another limit refused. Where the grant is gone by now it goes back to the store, since it
-    /// must not live longer with a later one.
+    /// Takes back what was spent for a request that another limit refused. Where the grant is gone
+    /// by now it goes back to the store, since it must not live longer with a later one.
     pub fn refund(&mut self, now_us: u64, spent: &SpentUnits) {
         if (spent.holder, spent.ledger) != (self.holder, self.ledger) || spent.units == 0 {
             return;
@@ -164,7 +167,8 @@ impl Lease {
         self.in_flight.is_some()
     }
 
-    /// Whether to ask: when what one request needs is not there, or will soon not be, unless there is nothing to be had.
+    /// Whether to ask: when what one request needs is not there, or will soon not be, unless there
+    /// is nothing to be had.
     pub fn should_ask(&self, now_us: u64, need: u64) -> bool {
         if self.in_flight.is_some() || now_us < self.ask_not_before_us {
             return false;
@@ -179,7 +183,8 @@ impl Lease {
         self.in_flight.is_none() && self.returned > self.returned_acknowledged
     }
 
-    /// Whether nothing would be lost by dropping it. A ledger is remembered for as long as it counts, since the store may forget it.
+    /// Whether nothing would be lost by dropping it. A ledger is remembered for as long as it
+    /// counts, since the store may forget it.
     pub fn can_be_dropped(&self, terms: &LeaseTerms, now_us: u64) -> bool {
         let forgotten = self.ledger == 0 || now_us >= self.ledger_counts_until_us;
         // A request without an answer may have been granted, which the next answer would show.
@@ -192,7 +197,8 @@ impl Lease {
         self.in_flight.is_none() && self.spendable(now_us) == 0
     }
 
-    /// Everything that is held is to go back: the limit has other numbers by now, or the process ends.
+    /// Everything that is held is to go back: the limit has other numbers by now, or the process
+    /// ends.
     pub fn return_all(&mut self) {
         for place in 0..self.grant_count {
             let part = self.grants[place];
@@ -201,8 +207,9 @@ impl Lease {
         self.grant_count = 0;
     }
 
-    /// The request to send at `now_us`, with its number; `renewed` is the holder to become when this one has been silent for so long that
-    /// the store may have forgotten it. With `assert` it wants nothing, and only says what is held.
+    /// The request to send at `now_us`, with its number; `renewed` is the holder to become when
+    /// this one has been silent for so long that the store may have forgotten it. With `assert` it
+    /// wants nothing, and only says what is held.
     pub fn start_request(
         &mut self,
         terms: &LeaseTerms,
@@ -213,7 +220,8 @@ impl Lease {
     ) -> LedgerRequest {
         self.expire(now_us);
         let over = self.ledger != 0 && now_us >= self.ledger_expires_us;
-        // Where nothing is known to be held there is nothing to assert, and what was granted without an answer may be another's by now.
+        // Where nothing is known to be held there is nothing to assert, and what was granted
+        // without an answer may be another's by now.
         if over || assert && self.ledger == 0 {
             self.reset_as(renewed);
         } else if !is_window(terms)
@@ -254,7 +262,8 @@ impl Lease {
         self.in_flight = None;
     }
 
-    /// Takes in the answer to the request with this number, unless a later one has been sent: what it granted comes with the answer to that.
+    /// Takes in the answer to the request with this number, unless a later one has been sent: what
+    /// it granted comes with the answer to that.
     pub fn apply_reply(
         &mut self,
         terms: &LeaseTerms,
@@ -305,10 +314,12 @@ impl Lease {
         heard
     }
 
-    /// Units of another ledger are of no use. Answers whether the figures of the reply are this holder's, and what was left behind.
+    /// Units of another ledger are of no use. Answers whether the figures of the reply are this
+    /// holder's, and what was left behind.
     ///
-    /// What was granted in a window that is later than all before belongs to the holder. In any other ledger it may have been before, and
-    /// have spent what it was granted there, so that it becomes another one.
+    /// What was granted in a window that is later than all before belongs to the holder. In any
+    /// other ledger it may have been before, and have spent what it was granted there, so that it
+    /// becomes another one.
     fn switch_ledger(
         &mut self,
         terms: &LeaseTerms,

@@ -23,12 +23,14 @@ impl Lease {
         &self.snapshot
     }
 
-    /// Until when the store has nothing to give as far as is known, so that there is no point in asking it. In the past while it is being asked.
+    /// Until when the store has nothing to give as far as is known, so that there is no point in
+    /// asking it. In the past while it is being asked.
     pub fn ask_not_before_us(&self) -> u64 {
         if self.in_flight.is_some() { 0 } else { self.ask_not_before_us }
     }
 
-    /// The store itself refused a request, at `now_us`, with so much left: what it would have answered if it had been asked for units.
+    /// The store itself refused a request, at `now_us`, with so much left: what it would have
+    /// answered if it had been asked for units.
     pub fn record_refusal(
         &mut self,
         terms: &LeaseTerms,
@@ -52,11 +54,12 @@ impl Lease {
         self.ask_not_before_us = 0;
     }
 
-    /// Where nothing was granted there is no point in asking again at once. What only returned something says nothing about that. A window's end
-    /// is not slept through.
+    /// Where nothing was granted there is no point in asking again at once. What only returned
+    /// something says nothing about that. A window's end is not slept through.
     ///
-    /// Waits count from when the answer came, since they must not be too short. The reset counts from when it was asked for, and in one window
-    /// never moves back: it is shown in whole seconds, and windows end with those.
+    /// Waits count from when the answer came, since they must not be too short. The reset counts
+    /// from when it was asked for, and in one window never moves back: it is shown in whole
+    /// seconds, and windows end with those.
     pub(super) fn update_snapshot(
         &mut self,
         terms: &LeaseTerms,

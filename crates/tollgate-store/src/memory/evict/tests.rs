@@ -116,7 +116,8 @@ fn overflow_cells_are_shared_and_limited() {
     flood(&store, NOW_US, "full", 400, 100, &gcra());
     let overflowed = stats(&store).overflowed;
     assert!(overflowed > 0);
-    // New keys share 1,024 cells of a hundred units each: all of these keys together get no more than that.
+    // New keys share 1,024 cells of a hundred units each: all of these keys together get no more
+    // than that.
     let admitted = flood(&store, NOW_US, "late", 20_000, 50, &gcra());
     assert!(admitted > 1_500, "nobody is locked out wholesale: {admitted}");
     assert!(admitted <= 2 * 1_024, "but they share: {admitted}");

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Each reading lies between two of the system's clock, so a thread that is held up in between does no harm.
+/// Each reading lies between two of the system's clock, so a thread that is held up in between does
+/// no harm.
 #[test]
 fn keeps_pace_with_instant() {
     let start = Instant::now();

@@ -1,7 +1,7 @@
 use super::Lock;
 
-/// Every order of two threads that each try a few times; waiting is trying again. Loom's cell notices when both are inside at once, or one
-/// does not see what the other wrote.
+/// Every order of two threads that each try a few times; waiting is trying again. Loom's cell
+/// notices when both are inside at once, or one does not see what the other wrote.
 #[cfg(loom)]
 #[test]
 fn one_thread_at_a_time_in_every_order() {
@@ -20,7 +20,8 @@ fn one_thread_at_a_time_in_every_order() {
     });
 }
 
-/// More threads than cores, so that a holder is interrupted now and then and the others get to wait in every way there is.
+/// More threads than cores, so that a holder is interrupted now and then and the others get to wait
+/// in every way there is.
 #[cfg(not(loom))]
 #[test]
 fn one_thread_at_a_time() {

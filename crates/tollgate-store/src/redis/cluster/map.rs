@@ -68,7 +68,8 @@ impl SlotMap {
     }
 }
 
-/// Reads the answer to `CLUSTER SLOTS` of the server at `asked`, which is also meant where no host is named.
+/// Reads the answer to `CLUSTER SLOTS` of the server at `asked`, which is also meant where no host
+/// is named.
 pub(super) fn ranges(value: &Value, asked: &ServerAddress) -> Option<Vec<SlotRange>> {
     let Value::Array(rows) = value else { return None };
     let rows: Option<Vec<_>> = rows.iter().map(|row| range(row, asked)).collect();

@@ -77,7 +77,8 @@ impl Cluster {
         self.map().nodes.clone()
     }
 
-    /// Waits until the slots are known, as they are soon after the start. Where nobody could say which they are, there is nothing to wait for.
+    /// Waits until the slots are known, as they are soon after the start. Where nobody could say
+    /// which they are, there is nothing to wait for.
     pub(super) async fn until_map_read(&self) -> Result<(), StoreError> {
         if let Some(known) = &*self.map_read.borrow() {
             return known.clone();
@@ -160,7 +161,8 @@ impl Cluster {
         Node::start(home, self.shared.clone(), Arc::downgrade(self))
     }
 
-    /// Remembers who serves a slot now, and has the others read again, since slots rarely move alone.
+    /// Remembers who serves a slot now, and has the others read again, since slots rarely move
+    /// alone.
     fn record_move(self: &Arc<Self>, slot: u16, address: &ServerAddress) -> Arc<Node> {
         let node = self.node_at(address);
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,9 @@
 //! Requests that one caller asks together, decided as if one came after the other.
 //!
-//! Those of one slot go into one call, in their order, and different slots do not concern each other: so all of them are on their way at once,
-//! although two calls for one slot could overtake each other. Only a request over several slots is waited for, before the next one
-//! that meets any of them, since it may have to give back first.
+//! Those of one slot go into one call, in their order, and different slots do not concern each
+//! other: so all of them are on their way at once, although two calls for one slot could overtake
+//! each other. Only a request over several slots is waited for, before the next one that meets any
+//! of them, since it may have to give back first.
 
 use super::super::batch::{DecideRequest, DecideRequests};
 use super::super::queue::{BatchRows, ReplyReceiver, RequestRows};

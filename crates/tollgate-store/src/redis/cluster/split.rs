@@ -1,7 +1,8 @@
 //! Requests whose limits are in several slots.
 //!
-//! The slots are asked in parallel, each all-or-nothing. Where one refused, or could not decide, the others give back what they took: in
-//! between they admit less than they could, and never more. Whoever asked may go away meanwhile; giving back goes on.
+//! The slots are asked in parallel, each all-or-nothing. Where one refused, or could not decide,
+//! the others give back what they took: in between they admit less than they could, and never more.
+//! Whoever asked may go away meanwhile; giving back goes on.
 
 use super::super::adjust::{ChangeBatch, rows};
 use super::super::batch::{DecideRequest, NamedCharge};
@@ -19,7 +20,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// A refusal waits this part of the deadline for the numbers after giving back; then it shows those from before.
+/// A refusal waits this part of the deadline for the numbers after giving back; then it shows those
+/// from before.
 const RETURN_SHARE: u32 = 4;
 
 /// For so many deadlines a give-back waits for a slot that is on its way.
@@ -33,8 +35,8 @@ struct SlotPart {
 }
 
 impl Cluster {
-    /// Has one request decided. The answer is as good as that of one server, except that a request refused by one slot may for a moment be
-    /// counted by another.
+    /// Has one request decided. The answer is as good as that of one server, except that a request
+    /// refused by one slot may for a moment be counted by another.
     pub(super) fn decide_across_slots(
         self: &Arc<Self>,
         now_us: Option<u64>,

@@ -1,4 +1,5 @@
-//! Reads which server has which slots, at the start, from time to time, and whenever a server surprised.
+//! Reads which server has which slots, at the start, from time to time, and whenever a server
+//! surprised.
 
 use super::super::endpoint::ServerAddress;
 use super::super::failure::{Failure, FailureAction};
@@ -71,7 +72,8 @@ async fn slots(cluster: &Cluster, address: &ServerAddress) -> Result<Vec<SlotRan
     })
 }
 
-/// Puts what was read in force. Servers that have no slots any more are left once the calls to them have ended.
+/// Puts what was read in force. Servers that have no slots any more are left once the calls to them
+/// have ended.
 fn install_map(cluster: &Arc<Cluster>, ranges: &[SlotRange]) {
     let mut map = cluster.map.write().unwrap_or_else(PoisonError::into_inner);
     let mut new = SlotMap::default();

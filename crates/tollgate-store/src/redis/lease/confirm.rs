@@ -15,7 +15,8 @@ const CHECKS_MAX: usize = 3;
 impl Leases {
     /// Waits until it is known whether the primary of `slot` is the one it was.
     ///
-    /// Where it is not, what others hold may be missing in it, so that for a while nothing is decided by it either.
+    /// Where it is not, what others hold may be missing in it, so that for a while nothing is
+    /// decided by it either.
     pub(in crate::redis) async fn confirm_primary(
         &self,
         servers: &Servers,
@@ -37,8 +38,8 @@ impl Leases {
         Err(self.last_error())
     }
 
-    /// Whether units can be spent that came at `times_us.1` and were asked for at `times_us.0`: not those of a book that was begun after the
-    /// store had forgotten another one.
+    /// Whether units can be spent that came at `times_us.1` and were asked for at `times_us.0`: not
+    /// those of a book that was begun after the store had forgotten another one.
     pub(super) async fn verify_grant(
         &self,
         servers: &Arc<Servers>,
@@ -52,7 +53,8 @@ impl Leases {
             if let Some(sure) = self.monitors.is_grant_valid(&node, times_us, age_us, quiet_us) {
                 return sure;
             }
-            // Done here rather than ordered: the task may have no room for another call until this one has ended.
+            // Done here rather than ordered: the task may have no room for another call until this
+            // one has ended.
             if self.monitors.begin_forced_check(&node) {
                 self.check_primary(servers, node).await;
             } else {

@@ -51,7 +51,8 @@ impl LeaseEntry {
         leased: &LeasedLimit,
         counted: bool,
     ) -> LeaseDecision {
-        // What never fits says nothing about what is wanted or left, and the store need not be asked for it.
+        // What never fits says nothing about what is wanted or left, and the store need not be
+        // asked for it.
         if charge.cost > leased.cost_max {
             return LeaseDecision::Refused(self.refusal(now_us, charge, leased));
         }
@@ -81,7 +82,8 @@ impl LeaseEntry {
         !self.queued && now_us >= self.backoff_until_us && self.lease.should_ask(now_us, need)
     }
 
-    /// Units that are known to be there: those that are held, and what the store had left when it last answered.
+    /// Units that are known to be there: those that are held, and what the store had left when it
+    /// last answered.
     fn known_remaining(&self, now_us: u64, leased: &LeasedLimit) -> u64 {
         let left = self.lease.snapshot().left;
         self.lease.spendable(now_us).saturating_add(left).min(leased.capacity)

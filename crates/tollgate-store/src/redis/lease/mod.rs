@@ -1,8 +1,9 @@
 //! Leases on Redis: what this process holds, and the calls by which it comes to hold it.
 //!
-//! Keys that are asked for often have a lease, from which their requests are decided on the calling thread: one lock, one clock, one
-//! subtraction. A task on the store's own runtime asks for more before it is needed, returns what was not, and looks at the primaries. All
-//! other requests are decided by the store as those of any limit are, by the numbers that leases leave room for.
+//! Keys that are asked for often have a lease, from which their requests are decided on the calling
+//! thread: one lock, one clock, one subtraction. A task on the store's own runtime asks for more
+//! before it is needed, returns what was not, and looks at the primaries. All other requests are
+//! decided by the store as those of any limit are, by the numbers that leases leave room for.
 
 mod confirm;
 mod entry;
@@ -85,7 +86,8 @@ impl Leases {
         }
     }
 
-    /// The ticket under which a limit with these numbers is leased; `None` where it has to be decided directly.
+    /// The ticket under which a limit with these numbers is leased; `None` where it has to be
+    /// decided directly.
     pub(super) fn register(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
@@ -145,7 +147,8 @@ impl Leases {
         (local, address)
     }
 
-    /// The same for whoever can wait: for as long as more is on its way. `counted` says that the charge has been tried before.
+    /// The same for whoever can wait: for as long as more is on its way. `counted` says that the
+    /// charge has been tried before.
     pub(super) async fn take_or_wait(
         &self,
         servers: &Servers,
@@ -223,7 +226,8 @@ impl Leases {
         self.table.uncount_refusal(address);
     }
 
-    /// The store itself decided a charge. Until it may have more than it had for one that it refused, so does the lease.
+    /// The store itself decided a charge. Until it may have more than it had for one that it
+    /// refused, so does the lease.
     pub(super) fn record_direct_decision(
         &self,
         charge: &Charge<'_>,
@@ -251,7 +255,8 @@ impl Leases {
         self.table.with(address, |entry, _| entry.lease.spendable(now_us)).unwrap_or(0)
     }
 
-    /// Something changed for a key in the store: refusals no longer hold, and where it lost something what is held goes back.
+    /// Something changed for a key in the store: refusals no longer hold, and where it lost
+    /// something what is held goes back.
     pub(super) fn limit_changed(&self, limit: u64, key: &[u8], surrender: bool) {
         self.apply_change(self.table.address(limit, key), surrender);
     }

@@ -1,4 +1,5 @@
-//! What becomes of leases when nobody needs them any more: the process ends, or an operator resets a key.
+//! What becomes of leases when nobody needs them any more: the process ends, or an operator resets
+//! a key.
 
 use super::super::RedisStore;
 use super::super::batch::ScriptTables;
@@ -18,7 +19,8 @@ const CALLS: usize = 64;
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl Leases {
-    /// Returns everything, and takes no more. Ends when the store knows of it, so that whoever calls sets a limit to that.
+    /// Returns everything, and takes no more. Ends when the store knows of it, so that whoever
+    /// calls sets a limit to that.
     pub(in crate::redis) async fn release(&self, servers: &Arc<Servers>) {
         self.closed.store(true, Ordering::Relaxed);
         loop {

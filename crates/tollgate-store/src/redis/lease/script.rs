@@ -26,7 +26,8 @@ pub(in crate::redis) fn pack_request(terms: &LeaseTerms, ask: &LedgerRequest) ->
     array(&ask.to_script_args(terms).map(clamp))
 }
 
-/// The text of the script for these terms, its numbers and what it is asked, as they are sent: for whoever wants to try it on a server.
+/// The text of the script for these terms, its numbers and what it is asked, as they are sent: for
+/// whoever wants to try it on a server.
 pub fn lease_script(terms: &LeaseTerms, ask: &LedgerRequest) -> (&'static str, Vec<u8>, Vec<u8>) {
     let mut tables = ScriptTables::default();
     tables.params_index(&terms.store_params);

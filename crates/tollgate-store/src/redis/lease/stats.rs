@@ -10,7 +10,8 @@ pub struct LeaseStats {
     pub spent: u64,
     /// Units that the store knows to be returned.
     pub returned: u64,
-    /// Units that nobody could spend any more, nor return: their window had ended, or the store had forgotten them.
+    /// Units that nobody could spend any more, nor return: their window had ended, or the store had
+    /// forgotten them.
     pub stranded: u64,
     /// How often the store turned out to have forgotten something.
     pub rollbacks: u64,
@@ -22,7 +23,8 @@ pub struct LeaseStats {
     pub local: u64,
     /// Charges of leased limits that the store decided.
     pub direct: u64,
-    /// Charges refused because the store had said lately that nothing is left, or because it forgot something.
+    /// Charges refused because the store had said lately that nothing is left, or because it forgot
+    /// something.
     pub refused: u64,
     /// Leases there are.
     pub leases: u64,

@@ -1,4 +1,5 @@
-//! The leases of this process: sharded by a keyed hash of limit and key, bounded in number, for keys that are asked for often.
+//! The leases of this process: sharded by a keyed hash of limit and key, bounded in number, for
+//! keys that are asked for often.
 
 use super::entry::{LeaseDecision, LeaseEntry};
 use super::registry::LeasedLimit;
@@ -14,11 +15,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 const SHARDS: usize = 64;
-/// Leases in a shard, of about half a kibibyte each: 20 MiB for all of them. Keys beyond are decided by the store.
+/// Leases in a shard, of about half a kibibyte each: 20 MiB for all of them. Keys beyond are
+/// decided by the store.
 const SHARD_ENTRIES: usize = 512;
 /// Places in which requests for keys without a lease are counted.
 const HOTNESS_COUNTERS: usize = 1 << 16;
-/// Requests within one lifetime from which on a lease pays: it costs two calls, one of them to return what is left.
+/// Requests within one lifetime from which on a lease pays: it costs two calls, one of them to
+/// return what is left.
 const HOT_REQUESTS: u32 = 4;
 
 /// A shard, and the key's tag in it.
@@ -118,7 +121,8 @@ impl LeaseTable {
         self.next_request.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes a charge from the key's lease, at the instant that `clock` shows then. Also answers whether the store is to be asked for more.
+    /// Takes a charge from the key's lease, at the instant that `clock` shows then. Also answers
+    /// whether the store is to be asked for more.
     #[inline]
     pub(super) fn take(
         &self,
@@ -188,7 +192,8 @@ impl LeaseTable {
             return false;
         }
         if entries.len() >= SHARD_ENTRIES {
-            // What is lost is only the memory of what the store may forget, and nothing that is to go back.
+            // What is lost is only the memory of what the store may forget, and nothing that is to
+            // go back.
             let is_over = |one: &mut LeaseEntry| {
                 !one.queued && one.lease.holds_nothing(now_us) && !one.lease.should_return(now_us)
             };
@@ -261,7 +266,8 @@ impl LeaseTable {
         lock(&self.by_name).get(&self.hash_name(name)).copied()
     }
 
-    /// Looks at every lease, a shard at a time, and drops those for which `keep` answers `None`. Those for which it answers `true` are returned.
+    /// Looks at every lease, a shard at a time, and drops those for which `keep` answers `None`.
+    /// Those for which it answers `true` are returned.
     pub(super) fn sweep(
         &self,
         mut keep: impl FnMut(&mut LeaseEntry, &mut LeaseStats) -> Option<bool>,
@@ -303,8 +309,9 @@ impl LeaseTable {
 }
 
 impl LeaseEntry {
-    /// The limit has other numbers by now: what is held under the old ones goes back. Answers whether the task is to be told. A key that
-    /// goes back and forth between numbers is decided by the store meanwhile.
+    /// The limit has other numbers by now: what is held under the old ones goes back. Answers
+    /// whether the task is to be told. A key that goes back and forth between numbers is decided by
+    /// the store meanwhile.
     fn change_params(&mut self, now_us: u64, params_id: ParamsId, leased: &LeasedLimit) -> bool {
         if now_us < self.params_changed_us + leased.terms.lifetime_us {
             return false;

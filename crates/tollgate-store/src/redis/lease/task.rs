@@ -97,7 +97,8 @@ impl Leases {
         jitter(Duration::from_micros(shortest_us.clamp(TICK_US.0, TICK_US.1)))
     }
 
-    /// What a process does now and then: returns what expired, forgets what is idle, asks where a key is used.
+    /// What a process does now and then: returns what expired, forgets what is idle, asks where a
+    /// key is used.
     fn tick(&self) {
         let now_us = self.clock.now_us();
         let found = self.table.sweep(|entry, _| {

@@ -1,4 +1,5 @@
-//! What is known of each primary: whether it is the one it was, and whether enough time has passed since it was not.
+//! What is known of each primary: whether it is the one it was, and whether enough time has passed
+//! since it was not.
 
 use super::super::node::Node;
 use crate::lease::{MarkerReading, PrimaryMonitor};
@@ -17,7 +18,8 @@ pub(super) struct PrimaryMonitors {
 #[derive(Debug, Default)]
 struct MonitoredPrimary {
     monitor: PrimaryMonitor,
-    /// How many connections to it there had been when it was looked at. A later one may lead to another server.
+    /// How many connections to it there had been when it was looked at. A later one may lead to
+    /// another server.
     dials: u64,
     is_checking: bool,
 }
@@ -53,7 +55,8 @@ impl PrimaryMonitors {
         }
     }
 
-    /// Whether units can be spent that the primary granted; `None` as long as that takes another look.
+    /// Whether units can be spent that the primary granted; `None` as long as that takes another
+    /// look.
     pub(super) fn is_grant_valid(
         &self,
         node: &Node,
@@ -81,8 +84,9 @@ impl PrimaryMonitors {
         due && !std::mem::replace(&mut sight.is_checking, true)
     }
 
-    /// Takes in a look that was begun at `sent_us`, when there had been so many connections. Answers whether the primary is another one than
-    /// before, or new, so that everything held there has to be said at once.
+    /// Takes in a look that was begun at `sent_us`, when there had been so many connections.
+    /// Answers whether the primary is another one than before, or new, so that everything held
+    /// there has to be said at once.
     pub(super) fn finish_check(
         &self,
         node: &Node,

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// How many requests one call decides at most: more gain nothing, and would hold Redis up for longer.
+/// How many requests one call decides at most: more gain nothing, and would hold Redis up for
+/// longer.
 pub(super) const BATCH_REQUESTS_MAX: usize = 64;
 /// How many charges, since Lua passes only so many keys to one command.
 const BATCH_CHARGES_MAX: usize = 2_048;
@@ -55,7 +56,8 @@ pub(super) struct PendingBatch {
     pub(super) redirects: u8,
 }
 
-/// Whoever asked for the next `requests` of the batch. It may have gone away meanwhile, which concerns nobody else.
+/// Whoever asked for the next `requests` of the batch. It may have gone away meanwhile, which
+/// concerns nobody else.
 #[derive(Debug)]
 struct Waiter {
     requests: usize,
@@ -190,7 +192,8 @@ impl WaitingBatches {
             place
         });
         let pending = &mut self.batches[place];
-        // Those who wait together are decided at one instant, as by a server's clock: when the last of them asked.
+        // Those who wait together are decided at one instant, as by a server's clock: when the last
+        // of them asked.
         pending.now_us = pending.now_us.max(now_us);
         pending
     }

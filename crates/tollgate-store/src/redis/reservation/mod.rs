@@ -1,8 +1,10 @@
 //! Reservations: a record that every node can end.
 //!
-//! A record holds the names of keys, which show nothing of whom they are for, and the caller's note. Where one script may touch all of them,
-//! the end and all that it changes are one step. In a cluster they are in several slots: then what is newly owed is taken first, the record is
-//! closed, and what comes back is given back last. Whatever is lost in between was taken and not returned, so nobody is admitted who should not be.
+//! A record holds the names of keys, which show nothing of whom they are for, and the caller's
+//! note. Where one script may touch all of them, the end and all that it changes are one step. In a
+//! cluster they are in several slots: then what is newly owed is taken first, the record is closed,
+//! and what comes back is given back last. Whatever is lost in between was taken and not returned,
+//! so nobody is admitted who should not be.
 
 use super::adjust::{self, ChangeBatch};
 use super::batch::{NamedCharge, ScriptTables};
@@ -47,8 +49,9 @@ impl RedisStore {
         }
     }
 
-    /// Two calls at least: the first says whose state it concerns, which the second has to name. Whatever happens in between, only a record that
-    /// is still open is settled, and otherwise the answer is that of the first end.
+    /// Two calls at least: the first says whose state it concerns, which the second has to name.
+    /// Whatever happens in between, only a record that is still open is settled, and otherwise the
+    /// answer is that of the first end.
     pub(super) async fn end_record(
         &self,
         now_us: u64,
@@ -145,7 +148,8 @@ impl RedisStore {
         });
         self.apply_changes(now_us, &back.collect::<Vec<_>>()).await?;
         let Some((end, _, reply)) = closed else { return Ok(None) };
-        // Whoever ended it may not have come to say what it answered; then these are the rows of now.
+        // Whoever ended it may not have come to say what it answered; then these are the rows of
+        // now.
         let rows = match saved::read(&reply) {
             Some(rows) => rows,
             None => {
@@ -169,7 +173,8 @@ impl RedisStore {
         self.servers.call(slot, &script::SAVE, &tables, program, now_us).await.map(drop)
     }
 
-    /// Closes the record with changes of its own slot. Answers with the end that counts, whether it is this one, and its reply.
+    /// Closes the record with changes of its own slot. Answers with the end that counts, whether it
+    /// is this one, and its reply.
     async fn close(
         &self,
         now_us: Option<u64>,

@@ -1,4 +1,5 @@
--- Applies changes on their own. Follows the mirrors, cells.lua and changes.lua. ARGV[5] is their program.
+-- Applies changes on their own. Follows the mirrors, cells.lua and changes.lua. ARGV[5] is their
+-- program.
 
 local program = cmsgpack.unpack(ARGV[5])
 return apply(instant(ARGV[1]), tonumber(ARGV[2]), numbers_of(ARGV[3]), penalties_of(ARGV[4]), program)

@@ -1,9 +1,11 @@
 -- Applies changes that are not subject to admission. Follows the mirrors and cells.lua.
 --
--- A program is a flat array: for each change its key, its numbers, its kind, its units or how long it lasts, the receipt's instant, mark and fraction, the
--- numbers that it was charged under, the cost for which the row answers, and its penalty (0 for none).
+-- A program is a flat array: for each change its key, its numbers, its kind, its units or how long
+-- it lasts, the receipt's instant, mark and fraction, the numbers that it was charged under, the
+-- cost for which the row answers, and its penalty (0 for none).
 --
--- Answers with the instant, what each value is afterwards (of ledgers only its head), the ledgers' outcomes, and for what is newly owed the receipt.
+-- Answers with the instant, what each value is afterwards (of ledgers only its head), the ledgers'
+-- outcomes, and for what is newly owed the receipt.
 
 local GIVE_BACK, OWE, BLOCK, UNBLOCK = 1, 2, 3, 4
 

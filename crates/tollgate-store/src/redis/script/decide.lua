@@ -1,12 +1,14 @@
 -- Decides a batch of requests in order. Follows the mirrors and cells.lua.
 --
--- ARGV[5] is a flat array: for each request whether it takes (1) and how many charges it has; for each charge its key, its numbers,
--- its cost, its mode, and its penalty (0 for none). A mode is 0 for shadow and 1 for enforced; a charge that owes units whoever refuses has
--- these plus 2 where it is enforced, and minus these minus 1 where it is not.
+-- ARGV[5] is a flat array: for each request whether it takes (1) and how many charges it has; for
+-- each charge its key, its numbers, its cost, its mode, and its penalty (0 for none). A mode is 0
+-- for shadow and 1 for enforced; a charge that owes units whoever refuses has these plus 2 where it
+-- is enforced, and minus these minus 1 where it is not.
 --
--- Answers with the instant, a byte for each request ('1' admitted), the values that were read (of ledgers only their heads), and the ledgers' own
--- outcomes in the order asked. Whoever asked has the same algorithms and works the rows out from there: a reply stays small, and Redis
--- computes only what decides.
+-- Answers with the instant, a byte for each request ('1' admitted), the values that were read (of
+-- ledgers only their heads), and the ledgers' own outcomes in the order asked. Whoever asked has
+-- the same algorithms and works the rows out from there: a reply stays small, and Redis computes
+-- only what decides.
 
 local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
 local numbers, penalties = numbers_of(ARGV[3]), penalties_of(ARGV[4])

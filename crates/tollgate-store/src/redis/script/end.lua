@@ -1,9 +1,12 @@
--- Ends a reservation with all that this changes, or answers as its first end did. Follows cells.lua, changes.lua and record.lua.
+-- Ends a reservation with all that this changes, or answers as its first end did. Follows
+-- cells.lua, changes.lua and record.lua.
 --
--- The record is the last of KEYS. ARGV[5] is a list: the body that the changes were worked out from, the end and how long it can be repeated in a list of
--- their own, and the changes, as in changes.lua.
+-- The record is the last of KEYS. ARGV[5] is a list: the body that the changes were worked out
+-- from, the end and how long it can be repeated in a list of their own, and the changes, as in
+-- changes.lua.
 --
--- Answers with the end that counts, whether it is this one (1), and what it answered, or with nothing where there is no such reservation.
+-- Answers with the end that counts, whether it is this one (1), and what it answered, or with
+-- nothing where there is no such reservation.
 
 local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
 local given = cmsgpack.unpack(ARGV[5])

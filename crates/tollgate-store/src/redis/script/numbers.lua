@@ -1,10 +1,12 @@
 -- What every script needs: the instant, and the numbers in use. Follows step.lua.
 --
--- KEYS are distinct. ARGV[1] is the caller's instant, or empty for the server's; ARGV[2] how long a key outlives its use, in
--- milliseconds; ARGV[3] the numbers in use, ARGV[4] the penalties, both flat arrays in MessagePack.
+-- KEYS are distinct. ARGV[1] is the caller's instant, or empty for the server's; ARGV[2] how long a
+-- key outlives its use, in milliseconds; ARGV[3] the numbers in use, ARGV[4] the penalties, both
+-- flat arrays in MessagePack.
 --
--- A value is its algorithm's own, unless somebody was refused or blocked: then a head stands in front of it, which begins with byte
--- 127, as no algorithm's value does: the end of an operator's block in seven bytes, the penalty's length and text.
+-- A value is its algorithm's own, unless somebody was refused or blocked: then a head stands in
+-- front of it, which begins with byte 127, as no algorithm's value does: the end of an operator's
+-- block in seven bytes, the penalty's length and text.
 
 local ALGORITHMS = {
   fixed_window, sliding_window, sliding_log, token_bucket, leaky_bucket, gcra, concurrency,
@@ -26,8 +28,8 @@ local function instant(given)
   return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
--- Algorithms by number, each with its parameters: for windows and slots a limit and a length of time, for buckets what bucket_params
--- makes, with the fraction already in lowest terms.
+-- Algorithms by number, each with its parameters: for windows and slots a limit and a length of
+-- time, for buckets what bucket_params makes, with the fraction already in lowest terms.
 -- calendar_window.lua says what these names mean for windows of the calendar.
 local function numbers_of(packed)
   local flat, all = cmsgpack.unpack(packed), {}

@@ -1,6 +1,7 @@
 -- Keeps a reservation, unless its name is taken. Follows cells.lua and record.lua.
 --
--- ARGV[5] is a list: how long it is kept, in microseconds, in a list of its own; and its body. Answers 1, or 0 for a name that is taken.
+-- ARGV[5] is a list: how long it is kept, in microseconds, in a list of its own; and its body.
+-- Answers 1, or 0 for a name that is taken.
 
 local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
 local given = cmsgpack.unpack(ARGV[5])

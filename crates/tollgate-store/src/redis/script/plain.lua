@@ -1,4 +1,5 @@
--- Decides a batch as decide.lua does, for limits that are no ledgers and have no penalties: most of them. Follows numbers.lua.
+-- Decides a batch as decide.lua does, for limits that are no ledgers and have no penalties: most of
+-- them. Follows numbers.lua.
 --
 -- Here every table and every string counts: this is what a decision costs Redis.
 

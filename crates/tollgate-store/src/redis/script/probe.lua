@@ -1,8 +1,8 @@
--- What an operator wants to know of a server, and which of the commands that the other scripts use it refuses. KEYS[1] is nobody's. ARGV[5]
--- says whether there are leases, whose scripts use more.
+-- What an operator wants to know of a server, and which of the commands that the other scripts use
+-- it refuses. KEYS[1] is nobody's. ARGV[5] says whether there are leases, whose scripts use more.
 --
--- Answers with the server's time, what it says of itself and of its memory, and the names of the commands that it refuses,
--- with the reason where it is not for want of rights.
+-- Answers with the server's time, what it says of itself and of its memory, and the names of the
+-- commands that it refuses, with the reason where it is not for want of rights.
 
 local COMMANDS = {
   { 'GET', KEYS[1] },
@@ -19,7 +19,8 @@ local OF_LEASES = {
   { 'PEXPIRE', KEYS[1], '1' },
 }
 
--- What is no number is not added, and what is no hash has no fields, so that nothing is left behind without an end.
+-- What is no number is not added, and what is no hash has no fields, so that nothing is left behind
+-- without an end.
 local function refused(reply)
   return type(reply) == 'table' and reply.err ~= nil
     and not string.find(reply.err, 'not an integer', 1, true)

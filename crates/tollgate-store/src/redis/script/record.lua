@@ -1,5 +1,6 @@
--- A reservation: 'O' for one that is open or 'E' for one that has ended, the instant of its expiry in seven bytes; of an ended one its end in
--- seven bytes, and what ending it answered behind its length in four; then the body, as it was opened with.
+-- A reservation: 'O' for one that is open or 'E' for one that has ended, the instant of its expiry
+-- in seven bytes; of an ended one its end in seven bytes, and what ending it answered behind its
+-- length in four; then the body, as it was opened with.
 
 -- Time may be the caller's, so a record can have expired while its key has not.
 local function live(record, now)

@@ -1,4 +1,5 @@
--- Keeps what the end of a reservation answered, where it was worked out elsewhere. Follows cells.lua and record.lua.
+-- Keeps what the end of a reservation answered, where it was worked out elsewhere. Follows
+-- cells.lua and record.lua.
 --
 -- ARGV[5] is a list: the reservation's body, and the answer. A record that is gone keeps nothing.
 

@@ -1,16 +1,21 @@
--- Decides requests that have one charge each, by a limit whose whole state is a TAT and that punishes nobody: gcra and leaky bucket. Follows step.lua.
+-- Decides requests that have one charge each, by a limit whose whole state is a TAT and that
+-- punishes nobody: gcra and leaky bucket. Follows step.lua.
 --
--- The same steps as in bucket.lua, with every call and every string spared: this is what most decisions cost Redis. Requests for different
--- keys do not concern each other, so they are decided key by key.
+-- The same steps as in bucket.lua, with every call and every string spared: this is what most
+-- decisions cost Redis. Requests for different keys do not concern each other, so they are decided
+-- key by key.
 --
--- ARGV[3] is a list of ways to charge, of six numbers in seven bytes each: the longest backlog beside which the cost fits, whole microseconds plus one (zero
--- where it never fits) and fraction; what the cost adds, whole and fraction; the scale of fractions; and the count. ARGV[4] has the way of each key in a byte,
--- unless there is but one; ARGV[5] how many requests each key has, unless that is one for all.
+-- ARGV[3] is a list of ways to charge, of six numbers in seven bytes each: the longest backlog
+-- beside which the cost fits, whole microseconds plus one (zero where it never fits) and fraction;
+-- what the cost adds, whole and fraction; the scale of fractions; and the count. ARGV[4] has the
+-- way of each key in a byte, unless there is but one; ARGV[5] how many requests each key has,
+-- unless that is one for all.
 --
--- Answers with a list of the values that were read; the server's time, in seconds and microseconds; and where somebody was refused a list: the key, and
--- how many of its requests were admitted.
+-- Answers with a list of the values that were read; the server's time, in seconds and microseconds;
+-- and where somebody was refused a list: the key, and how many of its requests were admitted.
 --
--- There is no function in it, since each would be made anew in every call, with everything that it refers to.
+-- There is no function in it, since each would be made anew in every call, with everything that it
+-- refers to.
 
 local MAX_US, HEAD = 9007199254740991, 127
 local keys, call, byte = KEYS, redis.call, string.byte
@@ -46,7 +51,8 @@ for i = 1, #keys do
       if first == HEAD then
         local block = struct.unpack('>I7', value, 2)
         blocked, at = now < block, 10 + byte(value, 9)
-        -- A block that is over counts again for a clock that steps back. Whom it punished before, this limit punishes no longer.
+        -- A block that is over counts again for a clock that steps back. Whom it punished before,
+        -- this limit punishes no longer.
         head = block > 0 and string.sub(value, 1, 8) .. '\0' or nil
         first = byte(value, at)
       end

@@ -1,19 +1,22 @@
--- Decides a batch as decide.lua does, for limits without penalties whose whole state is a TAT: gcra and leaky bucket. Follows numbers.lua.
+-- Decides a batch as decide.lua does, for limits without penalties whose whole state is a TAT: gcra
+-- and leaky bucket. Follows numbers.lua.
 --
--- The same steps as in bucket.lua, without a table or a call for each decision: this is what a decision costs Redis, and half as much as
--- with them. A backlog is `whole` microseconds and `part`, a fraction of the numbers' own scale.
+-- The same steps as in bucket.lua, without a table or a call for each decision: this is what a
+-- decision costs Redis, and half as much as with them. A backlog is `whole` microseconds and
+-- `part`, a fraction of the numbers' own scale.
 
 local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
 local numbers, program = numbers_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
 local values = redis.call('MGET', unpack(KEYS))
 local byte, call, format = string.byte, redis.call, string.format
--- By key: the TAT, its fraction, the count that the fraction belongs to, and an operator's block. By charge of the request at hand, so
--- that they stay short: the backlog, and whether it fits.
+-- By key: the TAT, its fraction, the count that the fraction belongs to, and an operator's block.
+-- By charge of the request at hand, so that they stay short: the backlog, and whether it fits.
 local tats, fractions, counts, blocks = {}, {}, {}, {}
 local wholes, parts, own = {}, {}, {}
 local verdicts, changed, dirty = {}, {}, {}
 
--- Works out for a cost the longest backlog beside which it fits, and what it adds; mostly the cost is the one of before.
+-- Works out for a cost the longest backlog beside which it fits, and what it adds; mostly the cost
+-- is the one of before.
 local function prepare(params, cost)
   params.cost, params.possible = cost, cost <= params.capacity
   if params.possible then

@@ -40,7 +40,8 @@ impl SentinelConnection {
             self.link.lock().await.take_if(|own| Arc::ptr_eq(own, &link));
         }
         let address = address(place?, master)?;
-        // A user may lack the right to ask for more than the address, which is no reason not to believe it.
+        // A user may lack the right to ask for more than the address, which is no reason not to
+        // believe it.
         Ok(Primary { address, epoch: about.ok().and_then(epoch).unwrap_or(0) })
     }
 

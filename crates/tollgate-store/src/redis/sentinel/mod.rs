@@ -1,9 +1,11 @@
 //! The primary that the sentinels name, and the move to another one.
 //!
-//! All sentinels are asked at once, and no single one is relied on. A server counts as the primary when most of them name it; where too few answer
-//! for that, the newest of their configurations decides. Whatever they say, a server is used only if it says itself that it is a primary. They are
-//! asked for every connection, and about three times a second besides, because a primary that was replaced on purpose goes on taking writes
-//! for seconds: all connections to it are given up once they name another.
+//! All sentinels are asked at once, and no single one is relied on. A server counts as the primary
+//! when most of them name it; where too few answer for that, the newest of their configurations
+//! decides. Whatever they say, a server is used only if it says itself that it is a primary. They
+//! are asked for every connection, and about three times a second besides, because a primary that
+//! was replaced on purpose goes on taking writes for seconds: all connections to it are given up
+//! once they name another.
 
 mod desk;
 mod votes;
@@ -31,7 +33,8 @@ use tokio::time::{sleep, timeout};
 const GRACE: Duration = Duration::from_millis(100);
 /// How long asking one may take, a new connection to it included.
 const ASK_MOST: Duration = Duration::from_secs(1);
-/// How often they are asked whether the primary is still the same: at the latest after this, at the earliest after half of it.
+/// How often they are asked whether the primary is still the same: at the latest after this, at the
+/// earliest after half of it.
 const LOOK: Duration = Duration::from_millis(400);
 /// How often a connection is tried again because the primary changed meanwhile.
 const TRIES_MOST: usize = 3;
@@ -99,7 +102,8 @@ impl Sentinels {
     /// Connects to the primary.
     pub(super) async fn dial(&self, dialer: &Dialer, cut_off: bool) -> Result<Link, Failure> {
         for _ in 0..TRIES_MOST {
-            // Read before anybody is asked, so that an answer from before a change does not undo it.
+            // Read before anybody is asked, so that an answer from before a change does not undo
+            // it.
             let before = self.primary.borrow().clone();
             let votes = self.ask().await;
             let choices = votes.candidates(before.as_ref(), cut_off);
@@ -134,7 +138,8 @@ impl Sentinels {
         let mut votes = Votes::new(self.connections.len());
         let ask = |desk: &Arc<SentinelConnection>| {
             let (desk, master) = (Arc::clone(desk), Arc::clone(&self.master));
-            // Goes on by itself, so that a connection without answers is found out although nobody waits for it any more.
+            // Goes on by itself, so that a connection without answers is found out although nobody
+            // waits for it any more.
             let asked = async move { timeout(ASK_MOST, desk.ask(&master)).await };
             self.runtime.spawn(asked)
         };

@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Primary {
     pub(super) address: ServerAddress,
-    /// The number of the configuration that made it the primary: it grows with every failover. Zero where it is not known.
+    /// The number of the configuration that made it the primary: it grows with every failover. Zero
+    /// where it is not known.
     pub(super) epoch: u64,
 }
 
@@ -47,8 +48,9 @@ impl Votes {
         self.named.iter().find(most).map(|(primary, _)| primary)
     }
 
-    /// The one that connections to a primary that answers are given up for: what most name, or most of those who answered, if it is newer. A sentinel
-    /// that was cut off from the others names an older one, and nobody follows a single one against the word of others.
+    /// The one that connections to a primary that answers are given up for: what most name, or most
+    /// of those who answered, if it is newer. A sentinel that was cut off from the others names an
+    /// older one, and nobody follows a single one against the word of others.
     pub(super) fn new_primary(&self, settled: &Primary) -> Option<Primary> {
         let answered: usize = self.named.iter().map(|(_, count)| count).sum();
         let newer = |(primary, count): &&(Primary, usize)| {
@@ -58,7 +60,8 @@ impl Votes {
         self.majority().or_else(newer).cloned()
     }
 
-    /// Which servers to try, in this order. Where another connection is up, only one that it would be given up for, or the same again.
+    /// Which servers to try, in this order. Where another connection is up, only one that it would
+    /// be given up for, or the same again.
     pub(super) fn candidates(&self, settled: Option<&Primary>, cut_off: bool) -> Vec<Primary> {
         let entitled = match settled {
             None => self.majority().cloned(),

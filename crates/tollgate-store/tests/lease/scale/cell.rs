@@ -1,4 +1,5 @@
-//! What one way of spreading keys over nodes, one limit and one lifetime come to, stratum by stratum.
+//! What one way of spreading keys over nodes, one limit and one lifetime come to, stratum by
+//! stratum.
 
 use super::key::{Key, KeyPlan};
 use super::strata::Stratum;

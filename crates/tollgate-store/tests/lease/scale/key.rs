@@ -1,4 +1,5 @@
-//! One key: every node that is asked about it, and its ledger. Keys have nothing to do with each other, so that one at a time is enough.
+//! One key: every node that is asked about it, and its ledger. Keys have nothing to do with each
+//! other, so that one at a time is enough.
 
 use crate::oracle::Oracle;
 use crate::rng::Rng;
@@ -9,9 +10,11 @@ use tollgate_store::lease::{Holder, Lease, LeaseTerms, Ledger, LedgerReply, Ledg
 
 /// How long a request waits for an answer of the store.
 const PATIENCE_NS: u64 = 25_000_000;
-/// Requests at one node within a lifetime from which on it takes a lease, as the Redis store has it.
+/// Requests at one node within a lifetime from which on it takes a lease, as the Redis store has
+/// it.
 const WARM: u64 = 4;
-/// How long a message takes, one way: a round trip within one data centre, and the queue in front of the script.
+/// How long a message takes, one way: a round trip within one data centre, and the queue in front
+/// of the script.
 const TRIP_NS: (u64, u64) = (100_000, 400_000);
 /// For how long a refusal is remembered where nothing is leased.
 const DENIED_US_MOST: u64 = 1_000_000;
@@ -200,7 +203,8 @@ impl Key {
         }
     }
 
-    /// One request at some node: from its lease, refused as the store did lately, waiting for more, or decided by the store.
+    /// One request at some node: from its lease, refused as the store did lately, waiting for more,
+    /// or decided by the store.
     fn request(&mut self) {
         let node = self.rng.within(0, self.nodes.len() as u64 - 1) as usize;
         let now_us = self.now_ns / 1_000;

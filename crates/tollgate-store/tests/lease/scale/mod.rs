@@ -1,5 +1,6 @@
-//! A thousand nodes and a million keys: what leases cost the store there, and what they leave unused. `cargo xtask simulate --scale` writes what
-//! `docs/scaling.md` shows; the tests look whether it is still so.
+//! A thousand nodes and a million keys: what leases cost the store there, and what they leave
+//! unused. `cargo xtask simulate --scale` writes what `docs/scaling.md` shows; the tests look
+//! whether it is still so.
 
 mod cell;
 mod draw;

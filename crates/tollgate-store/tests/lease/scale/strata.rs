@@ -1,17 +1,20 @@
-//! A million keys by how often they are asked for: the key of rank k one k-th as often as the first.
+//! A million keys by how often they are asked for: the key of rank k one k-th as often as the
+//! first.
 
 /// Keys.
 pub(super) const KEYS: u64 = 1_000_000;
 /// Requests a second, for all of them.
 pub(super) const PER_SECOND: u64 = 10_000_000;
-/// The first rank of every stratum: the most popular keys by themselves, then five for each power of ten.
+/// The first rank of every stratum: the most popular keys by themselves, then five for each power
+/// of ten.
 #[rustfmt::skip]
 const FIRST: &[u64] = &[
     1, 2, 3, 4, 5, 6, 8,
     10, 16, 25, 40, 63, 100, 160, 250, 400, 630, 1_000, 1_600, 2_500, 4_000, 6_300,
     10_000, 16_000, 25_000, 40_000, 63_000, 100_000, 160_000, 250_000, 400_000, 630_000,
 ];
-/// Requests that are simulated for a stratum at least, as far as that takes no more keys than `COPIES_MOST`.
+/// Requests that are simulated for a stratum at least, as far as that takes no more keys than
+/// `COPIES_MOST`.
 const REQUESTS_LEAST: u64 = 4_000;
 const COPIES_MOST: u64 = 400;
 

@@ -11,7 +11,8 @@ use tollgate_store::{
     ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
 };
 
-/// Leases of a quarter of a second. A busy machine may be slow, and a store that nobody knows yet is quiet for a second.
+/// Leases of a quarter of a second. A busy machine may be slow, and a store that nobody knows yet
+/// is quiet for a second.
 pub(crate) const LEASING: LeaseSettings = LeaseSettings {
     lifetime_us: 250_000,
     min_limit: 100,

@@ -62,7 +62,8 @@ async fn a_node_that_held_nothing_gets_nothing_of_a_wiped_store() {
     }
     let stats = nodes[1].store.lease_stats();
     assert_eq!((stats.granted, stats.spent), (0, 0), "{stats:?}");
-    // The store decides itself what comes before there is a lease, and does not know any more what it decided.
+    // The store decides itself what comes before there is a lease, and does not know any more what
+    // it decided.
     assert_eq!(admitted, stats.direct - 1, "{stats:?}");
     assert!(admitted <= 4, "{admitted}");
 }

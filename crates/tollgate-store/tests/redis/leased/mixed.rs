@@ -58,7 +58,8 @@ async fn only_decisions_that_stood_are_counted() {
     }
     let stats = desk.store.lease_stats();
     assert_eq!((stats.local - before.local, stats.spent - before.spent), (3, 6), "{stats:?}");
-    // Two leases, of which one has nothing left and one has to be asked for: the refusal counts once, when it is the answer.
+    // Two leases, of which one has nothing left and one has to be asked for: the refusal counts
+    // once, when it is the answer.
     let few = a_day(100);
     let params_id = super::desk::leased(&desk.store, &few).unwrap();
     let used = Charge { limit: 9, key: b"few", params: &few, params_id, ..desk.charge(1) };

@@ -69,7 +69,8 @@ impl Spread {
         }
     }
 
-    /// No key may have more than its limit, but for what a store decided itself and then forgot. Most of it was decided by leases.
+    /// No key may have more than its limit, but for what a store decided itself and then forgot.
+    /// Most of it was decided by leases.
     pub(crate) fn check(&self, forgot: bool) {
         let direct: u64 = self.nodes.iter().map(|(store, _)| store.lease_stats().direct).sum();
         for (key, admitted) in &self.admitted {

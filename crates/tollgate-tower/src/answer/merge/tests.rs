@@ -4,7 +4,8 @@ use super::super::tests::{ExpectedHeaders, ask, map, shown, toll};
 use crate::HttpDecision;
 use http::Response;
 
-/// Profiles, what the service behind says, what the client gets. One limit of 100 a minute, at its first request.
+/// Profiles, what the service behind says, what the client gets. One limit of 100 a minute, at its
+/// first request.
 const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
     (
         "draft-11",
@@ -131,7 +132,8 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("x-ratelimit-used", "500"),
         ],
     ),
-    // Quotas of another kind are no set that ours replaces, unlike a part that would be taken for one of ours.
+    // Quotas of another kind are no set that ours replaces, unlike a part that would be taken for
+    // one of ours.
     (
         "x-ratelimit-delta",
         &[("x-ratelimit-remaining-tokens", "500"), ("x-ratelimit-used", "3")],

@@ -231,7 +231,8 @@ fn rsa_keys_are_looked_at_before_they_are_used() {
 
 type Parts<'a> = &'a [&'a [u8]];
 
-/// One rule: a line ending that ends a text is not of the secret, and of bytes that are no text all are.
+/// One rule: a line ending that ends a text is not of the secret, and of bytes that are no text all
+/// are.
 #[test]
 fn secrets_are_what_their_file_holds() {
     let binary: Vec<u8> = (0..48).map(|byte| byte * 5).collect();

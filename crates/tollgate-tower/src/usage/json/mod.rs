@@ -4,8 +4,9 @@ mod name;
 
 use name::MemberName;
 
-/// Follows a path of names through objects. What is not on the path is skipped by counting brackets, so the depth of a value
-/// costs nothing. Values that follow each other, as in lines of JSON, are read one after the other.
+/// Follows a path of names through objects. What is not on the path is skipped by counting
+/// brackets, so the depth of a value costs nothing. Values that follow each other, as in lines of
+/// JSON, are read one after the other.
 #[derive(Debug)]
 pub(crate) struct JsonPathReader {
     path: Box<[Box<str>]>,

@@ -1,5 +1,5 @@
-//! Requests, answers of a service behind, and what clients get: one table for the layer and for the gateway, which compiles
-//! it into its own tests.
+//! Requests, answers of a service behind, and what clients get: one table for the layer and for the
+//! gateway, which compiles it into its own tests.
 //!
 //! Nothing in it depends on the time of day: the limits refill in a year.
 

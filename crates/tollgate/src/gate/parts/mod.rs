@@ -1,5 +1,5 @@
-//! Requests in several parts, such as the descriptors of one call from Envoy: every part has limits of its own, and all charges are
-//! decided together.
+//! Requests in several parts, such as the descriptors of one call from Envoy: every part has limits
+//! of its own, and all charges are decided together.
 
 mod merged;
 
@@ -117,7 +117,8 @@ impl MultiCheck {
         self.extend_sub_check(how);
     }
 
-    /// Adds the limit of a rule of the ratelimit files. Answers whether there is something to decide.
+    /// Adds the limit of a rule of the ratelimit files. Answers whether there is something to
+    /// decide.
     pub fn add_rule(
         &mut self,
         rules: &Rules,
@@ -190,7 +191,8 @@ impl<S: Store> Gate<S> {
         self.decide(question, (answers, memory), rows, move |_, told, _| shown.into_verdict(told))
     }
 
-    /// Answers as each limit does without the store, for whoever cannot wait for it any longer. That is a failure of the store.
+    /// Answers as each limit does without the store, for whoever cannot wait for it any longer.
+    /// That is a failure of the store.
     pub fn check_multi_without_store<'r>(
         &self,
         rules: &'r Rules,
@@ -210,7 +212,8 @@ impl<S: Store> Gate<S> {
         ))
     }
 
-    /// Returns what the parts would have been charged, as if it had been charged now: no limit ends with more than it has.
+    /// Returns what the parts would have been charged, as if it had been charged now: no limit ends
+    /// with more than it has.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The bound against an adversary: one that tries everything at a few instants, and one that is greedy at all of them.
+//! The bound against an adversary: one that tries everything at a few instants, and one that is
+//! greedy at all of them.
 
 use super::RATES;
 use proptest::prelude::*;
@@ -7,7 +8,8 @@ use tollgate::Quota;
 use tollgate::quota::Algorithm;
 use tollgate_core::{Algorithm as _, Intent, LimitParams, LimitState, Rate, algorithm as core};
 
-/// A quota, and the numbers that it comes to: made apart from it, so that the bound is held against what the core decides.
+/// A quota, and the numbers that it comes to: made apart from it, so that the bound is held against
+/// what the core decides.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     quota: Quota,
@@ -69,7 +71,8 @@ impl Case {
         self.params.decide(state, now_us, 0, Intent::Peek).remaining
     }
 
-    /// Takes all there is at `from_us`, and again whenever there is more, until before `from_us + instants`.
+    /// Takes all there is at `from_us`, and again whenever there is more, until before `from_us +
+    /// instants`.
     fn greedy(&self, from_us: u64, instants: u64) -> u64 {
         let (mut state, mut now_us, mut taken) = (LimitState::New, from_us, 0);
         while now_us < from_us + instants {
@@ -86,7 +89,8 @@ impl Case {
     }
 }
 
-/// Every way to take any number of units at each of these instants, and the most taken from each to each.
+/// Every way to take any number of units at each of these instants, and the most taken from each to
+/// each.
 fn exhaust(case: &Case, instants: &[u64]) -> Vec<(u64, u64)> {
     let mut reachable = vec![LimitState::New];
     let mut found = Vec::new();

@@ -53,8 +53,8 @@ fn quotas() -> impl Strategy<Value = Quota> {
     })
 }
 
-/// Runs the visits in virtual time, and lists them in the order in which their fate was known; then what each of the two keys
-/// has left.
+/// Runs the visits in virtual time, and lists them in the order in which their fate was known; then
+/// what each of the two keys has left.
 fn run(quota: Quota, visits: &[Visit]) -> (Vec<Record>, [u64; 2]) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
@@ -102,7 +102,8 @@ proptest! {
             let of_key: Vec<&Record> = records.iter().filter(|record| record.0.key == key).collect();
             let admitted: Vec<&&Record> =
                 of_key.iter().filter(|record| record.1 == Fate::Admitted).collect();
-            // In the order in which they came. Among those who came at one instant any order will do.
+            // In the order in which they came. Among those who came at one instant any order will
+            // do.
             let came: Vec<Duration> = admitted.iter().map(|record| record.0.arrives).collect();
             prop_assert!(came.is_sorted(), "{:?}", admitted);
             // Within the quota.

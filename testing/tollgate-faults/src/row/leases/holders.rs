@@ -70,7 +70,8 @@ pub(in crate::row) fn frozen(context: &Context) -> TrialResult {
 pub(in crate::row) fn rolling_restart(context: &Context) -> TrialResult {
     let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));
     let plan = Plan {
-        // Each user has a node of its own most of the time, so that much of what is left is in one place.
+        // Each user has a node of its own most of the time, so that much of what is left is in one
+        // place.
         pick: |n| LoadRequest {
             node: if n % 5 == 0 { (n / 5 % 3) as usize } else { (n % USERS) as usize },
             path: "/hot",

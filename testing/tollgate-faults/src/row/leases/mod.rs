@@ -94,7 +94,8 @@ fn answer(trial: &mut Trial, more: usize) {
     assert!(wait_until(PATIENCE, || trial.answered() >= enough), "the load goes on");
 }
 
-/// Until every user has surely been refused, and a little longer, so that what was returned meanwhile is used.
+/// Until every user has surely been refused, and a little longer, so that what was returned
+/// meanwhile is used.
 fn use_up(trial: &mut Trial) {
     let users = USERS as usize;
     let rest = (users * LIMIT as usize * 3 / 2).saturating_sub(trial.answered());

@@ -37,7 +37,8 @@ pub(in crate::row) fn skew(context: &Context) -> TrialResult {
     trial.start_load(&plan);
     trial.run_for(Duration::from_millis(context.pick(4_000, 20_000)));
     let mut ended = trial.end().check_no_excess();
-    // Windows that were asked for more than they have, the first two aside: leases are taken in those.
+    // Windows that were asked for more than they have, the first two aside: leases are taken in
+    // those.
     let mut windows = BTreeMap::<u64, (u64, u64)>::new();
     for one in &ended.samples {
         let (asked, passed) = windows.entry(one.sent_us / SECOND_US).or_default();
@@ -149,7 +150,8 @@ pub(in crate::row) fn halved(context: &Context) -> TrialResult {
     let mut ended = trial.end().check_all_answered();
     ended.note("units held when the file changed", held);
     let over = ended.figures.over_admission.unwrap_or(u64::MAX);
-    // More may have been taken between the look and the reload, so the bound is what nodes take at once.
+    // More may have been taken between the look and the reload, so the bound is what nodes take at
+    // once.
     ended.check("excess over the new limit: outstanding leases at most", {
         over <= 3 * USERS * super::CHUNK_MOST
     });

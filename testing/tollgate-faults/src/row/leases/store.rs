@@ -77,7 +77,8 @@ pub(in crate::row) fn replies_cut(context: &Context) -> TrialResult {
     assert!(trial.is_healed(), "the nodes find their store again");
     use_up(&mut trial);
     let mut ended = trial.end().check_no_excess();
-    // What the store decided itself, and could not say, is spent; what it granted is learnt from the next answer.
+    // What the store decided itself, and could not say, is spent; what it granted is learnt from
+    // the next answer.
     let unsaid = unused(&ended, LIMIT);
     ended.note("units that nobody was told of", unsaid);
     ended
@@ -114,7 +115,8 @@ pub(in crate::row) fn slow(context: &Context) -> TrialResult {
     answer(&mut trial, 200);
     trial.mark_fault();
     let start_us = crate::clock::now_us();
-    // Well over the deadline of a decision, and less than what a call may take for which no request waits.
+    // Well over the deadline of a decision, and less than what a call may take for which no request
+    // waits.
     let latency = Duration::from_millis(context.pick(40, 50));
     proxy.set(Faults { latency, ..Faults::default() });
     trial.run_for(Duration::from_millis(context.pick(2_000, 10_000)));
@@ -144,7 +146,8 @@ pub(in crate::row) fn slow(context: &Context) -> TrialResult {
     ended
 }
 
-/// What a failover may cost: what was acknowledged and not replicated, at most a limit for each key.
+/// What a failover may cost: what was acknowledged and not replicated, at most a limit for each
+/// key.
 fn after_failover(mut ended: TrialResult, counted: u64, most: u64) -> TrialResult {
     let over = ended.figures.over_admission.unwrap_or(u64::MAX);
     ended.check("over-admission within C2: one limit for each key", over <= most);

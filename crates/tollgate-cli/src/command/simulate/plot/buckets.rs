@@ -1,4 +1,5 @@
-//! Counting over time in bounded memory: when the buckets no longer cover what was seen, they grow wider.
+//! Counting over time in bounded memory: when the buckets no longer cover what was seen, they grow
+//! wider.
 
 const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;

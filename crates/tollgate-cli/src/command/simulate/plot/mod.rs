@@ -1,7 +1,8 @@
 //! `--plot`: what was asked, admitted and refused over time, as a picture.
 //!
-//! One panel for the whole stream and one for each limit, above one another on one time axis. A limit's panel shows
-//! that limit's own answers, whatever the others said, so that limits can be compared on the same traffic.
+//! One panel for the whole stream and one for each limit, above one another on one time axis. A
+//! limit's panel shows that limit's own answers, whatever the others said, so that limits can be
+//! compared on the same traffic.
 
 mod buckets;
 mod rates;

@@ -69,7 +69,8 @@ impl Picture {
         self.rate(rates, base, top);
     }
 
-    /// Adds the time axis and the legend. `left_out` limits were not drawn, `idle` ones had no requests.
+    /// Adds the time axis and the legend. `left_out` limits were not drawn, `idle` ones had no
+    /// requests.
     pub(super) fn finish(mut self, left_out: usize, idle: usize) -> String {
         let base = TOP + self.panels * PANEL_HEIGHT;
         for (at_us, label) in std::mem::take(&mut self.marks) {
@@ -132,7 +133,8 @@ impl Picture {
         }
     }
 
-    /// One bucket: admissions at the bottom, refusals on top of them, and the figures for whoever points at it.
+    /// One bucket: admissions at the bottom, refusals on top of them, and the figures for whoever
+    /// points at it.
     fn bar(&mut self, index: u64, count: Count, base: u64, top: u64) {
         let left = self.x(index * self.width_us);
         let right = self.x((index + 1) * self.width_us);

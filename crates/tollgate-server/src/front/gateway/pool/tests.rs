@@ -20,8 +20,9 @@ fn upstreams(listener: &TcpListener) -> Upstreams {
 
 type Case = (&'static str, fn(TcpStream));
 
-/// What the server does to an idle stream, and whether a request that may not be sent twice is given that stream afterwards. Nothing is awaited in
-/// between, so that the runtime has heard of nothing.
+/// What the server does to an idle stream, and whether a request that may not be sent twice is
+/// given that stream afterwards. Nothing is awaited in between, so that the runtime has heard of
+/// nothing.
 #[test]
 fn the_system_is_asked_about_a_stream_for_requests_that_are_sent_once() {
     let what: [Case; 3] = [

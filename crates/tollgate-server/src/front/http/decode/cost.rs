@@ -6,8 +6,9 @@ use super::decimal::parse_scaled;
 /// How many digits the largest cost has.
 const DIGITS_MAX: i64 = 20;
 
-/// A cost from `text`, a JSON value that is well formed already. JSON has one kind of number, and some writers put a point into
-/// all of theirs: `1.0` and `1e0` are the whole number 1, and nothing after the point is ever dropped.
+/// A cost from `text`, a JSON value that is well formed already. JSON has one kind of number, and
+/// some writers put a point into all of theirs: `1.0` and `1e0` are the whole number 1, and nothing
+/// after the point is ever dropped.
 pub(super) fn parse(text: &str) -> Result<u64, Fault> {
     match text.as_bytes().first() {
         Some(b'0'..=b'9') => parse_scaled(text, 0, DIGITS_MAX).map_err(|_| Fault::NotAnInteger),

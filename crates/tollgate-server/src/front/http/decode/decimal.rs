@@ -1,5 +1,5 @@
-//! A whole number from the digits of a JSON number, never through a float: a double has 53 bits, and few decimal fractions
-//! are among its values.
+//! A whole number from the digits of a JSON number, never through a float: a double has 53 bits,
+//! and few decimal fractions are among its values.
 
 /// Why a number is not a whole one in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,8 +10,8 @@ pub(super) enum DecimalError {
     TooFine,
 }
 
-/// `text x 10^places`, of at most `digits_max` digits. `text` is a JSON number without a sign, well formed already; however
-/// it is written, the same number is the same.
+/// `text x 10^places`, of at most `digits_max` digits. `text` is a JSON number without a sign, well
+/// formed already; however it is written, the same number is the same.
 pub(super) fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, DecimalError> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)),

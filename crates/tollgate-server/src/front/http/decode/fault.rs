@@ -76,7 +76,8 @@ impl Fault {
         BadRequest { field: Some(field.into()), fault: self }
     }
 
-    /// What the JSON reader stumbled over. A row is one line, so only a body of several lines names one.
+    /// What the JSON reader stumbled over. A row is one line, so only a body of several lines names
+    /// one.
     pub(super) fn from_json_error(error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let (line, column) = (error.line(), error.column());
@@ -89,8 +90,9 @@ impl Fault {
     }
 }
 
-/// The reader's own words quote the whole value it met. A string may be a secret in the wrong place, and is not repeated; of anything else an
-/// answer need not be as long as what was sent: what was met is cut, what was expected stays.
+/// The reader's own words quote the whole value it met. A string may be a secret in the wrong
+/// place, and is not repeated; of anything else an answer need not be as long as what was sent:
+/// what was met is cut, what was expected stays.
 fn shortened(what: &str) -> Cow<'_, str> {
     let expected = what.rfind(", expected ").map_or("", |at| &what[at..]);
     if let Some(at) = what.find("string \"") {

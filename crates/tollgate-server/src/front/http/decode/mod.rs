@@ -1,8 +1,8 @@
-//! Reading a request: the body of a check API call, or a row of `simulate`'s input, which is a body with an
-//! instant and an operation.
+//! Reading a request: the body of a check API call, or a row of `simulate`'s input, which is a body
+//! with an instant and an operation.
 //!
-//! One pass, nothing copied that can be borrowed, and nothing kept of what is refused. The shape is two levels deep
-//! and no value of another shape is ever entered, so no input can nest the reader.
+//! One pass, nothing copied that can be borrowed, and nothing kept of what is refused. The shape is
+//! two levels deep and no value of another shape is ever entered, so no input can nest the reader.
 
 mod cost;
 mod decimal;
@@ -93,8 +93,9 @@ pub fn body(input: &[u8], op: Op) -> Result<Body<'_>, BadRequest> {
     Ok(body)
 }
 
-/// Reads a row of `simulate`. Attributes and a cost may stand in any row, since a file that gives each of its rows
-/// the same members is no mistake; `ttl` and `reservation` only where they mean something.
+/// Reads a row of `simulate`. Attributes and a cost may stand in any row, since a file that gives
+/// each of its rows the same members is no mistake; `ttl` and `reservation` only where they mean
+/// something.
 pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
     let body = read(input, MemberSet::ALL)?;
     let op = body.op.unwrap_or_default();

@@ -1,8 +1,9 @@
 //! The fast path through a body that is written as most are: no escapes, no exponents, each member
 //! once.
 //!
-//! It answers `None` to whatever it does not know, mistakes included, and leaves that to the full reader. What it does
-//! answer is what the full reader would have answered, in a third of the time; a test holds the two together.
+//! It answers `None` to whatever it does not know, mistakes included, and leaves that to the full
+//! reader. What it does answer is what the full reader would have answered, in a third of the time;
+//! a test holds the two together.
 
 use super::{
     ATTRIBUTES_MAX, Body, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,

@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::fmt;
 use tollgate::TTL_US_MAX;
 
-/// What was refused so far. It is kept beside the JSON reader's own error, which can carry nothing but text.
+/// What was refused so far. It is kept beside the JSON reader's own error, which can carry nothing
+/// but text.
 #[derive(Debug, Default)]
 pub(super) struct ReadFailure {
     /// The member that was being read.

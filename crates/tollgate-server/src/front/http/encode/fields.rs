@@ -32,9 +32,9 @@ pub fn write_header_lines(
     }
 }
 
-/// Calls `write` with the name and value of each field of an answer given at `now_us`: those of the configured
-/// profiles, `Retry-After` on a refusal that a wait can help, and the source where it is not the usual one.
-/// `fields` is a buffer to keep between answers.
+/// Calls `write` with the name and value of each field of an answer given at `now_us`: those of the
+/// configured profiles, `Retry-After` on a refusal that a wait can help, and the source where it is
+/// not the usual one. `fields` is a buffer to keep between answers.
 pub fn for_each_header(
     verdict: &Verdict<'_>,
     profiles: &[Profile],

@@ -1,11 +1,13 @@
-//! The JSON answer of the check API, written straight into a byte buffer: a million rows a second is the
-//! least that `simulate` promises, and a JSON value per answer would cost more than the decision.
+//! The JSON answer of the check API, written straight into a byte buffer: a million rows a second
+//! is the least that `simulate` promises, and a JSON value per answer would cost more than the
+//! decision.
 
 pub mod fields;
 
 use tollgate::{Row, Settled, Verdict, limit::Mode};
 
-/// Appends `{"allowed": ..., "limits": [...]` without the closing brace, so that a caller can add members.
+/// Appends `{"allowed": ..., "limits": [...]` without the closing brace, so that a caller can add
+/// members.
 pub fn verdict(out: &mut Vec<u8>, verdict: &Verdict<'_>) {
     out.extend_from_slice(b"{\"allowed\":");
     boolean(out, verdict.allowed);

@@ -1,5 +1,5 @@
-//! What a client may be answered, as types. The server writes answers with [`encode`](super::super::encode), a byte at a
-//! time; tests hold the two together.
+//! What a client may be answered, as types. The server writes answers with
+//! [`encode`](super::super::encode), a byte at a time; tests hold the two together.
 
 use super::request::Reservation;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -122,7 +122,8 @@ pub struct Problem {
     pub status: u16,
     /// What is wrong, and what to do about it.
     pub detail: String,
-    /// The member of the body to look at, such as `cost` or `attributes.ip`, or the part of the request.
+    /// The member of the body to look at, such as `cost` or `attributes.ip`, or the part of the
+    /// request.
     pub field: String,
 }
 

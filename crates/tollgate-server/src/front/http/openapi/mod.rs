@@ -1,4 +1,5 @@
-//! The OpenAPI description of the check API, generated from the types in [`request`] and [`answer`].
+//! The OpenAPI description of the check API, generated from the types in [`request`] and
+//! [`answer`].
 
 pub mod answer;
 mod examples;

@@ -1,5 +1,5 @@
-//! What a client may send, as types. The server reads bodies with [`decode`](super::super::decode), which says more about
-//! what is wrong and copies less; tests hold the two together.
+//! What a client may send, as types. The server reads bodies with [`decode`](super::super::decode),
+//! which says more about what is wrong and copies less; tests hold the two together.
 
 use super::super::decode::{
     ATTRIBUTES_MAX, NAME_BYTES_MAX, RESERVATION_BYTES_MAX, VALUE_BYTES_MAX,
@@ -35,7 +35,8 @@ pub struct ReserveRequest {
     #[serde(default = "one")]
     #[schemars(range(max = u64::MAX))]
     pub cost: u64,
-    /// How long the reservation lasts unless it is settled or cancelled; the limit's own `ttl`, else 30s.
+    /// How long the reservation lasts unless it is settled or cancelled; the limit's own `ttl`,
+    /// else 30s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ttl")]
     pub ttl: Option<Ttl>,

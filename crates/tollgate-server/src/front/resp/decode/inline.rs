@@ -1,4 +1,5 @@
-//! Commands as a person types them: words between spaces, in quotation marks where they have spaces themselves.
+//! Commands as a person types them: words between spaces, in quotation marks where they have spaces
+//! themselves.
 
 use super::{Arguments, Caps, DecodeStatus, LINE_BYTES_MAX, Malformed};
 
@@ -40,7 +41,8 @@ impl InlineWords<'_> {
         Some(self.at)
     }
 
-    /// Reads a word and writes it to `to`, and says where it ends there; `None` for one whose quotation marks have no end, or go on after it.
+    /// Reads a word and writes it to `to`, and says where it ends there; `None` for one whose
+    /// quotation marks have no end, or go on after it.
     fn word(&mut self, mut to: usize) -> Option<usize> {
         while let Some(byte) = self.take() {
             match byte {

@@ -1,6 +1,7 @@
 //! Integers as arguments have them.
 
-/// A signed 64-bit integer in decimal digits, with a sign if need be, as Rust's own reader takes it.
+/// A signed 64-bit integer in decimal digits, with a sign if need be, as Rust's own reader takes
+/// it.
 #[inline]
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     // Up to this many digits nothing can overflow.

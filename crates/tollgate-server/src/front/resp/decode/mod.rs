@@ -1,7 +1,8 @@
 //! Commands in the bytes of a connection: arrays of bulk strings, or lines as a person types them.
 //!
-//! Nothing is copied: an argument is a place in the bytes. A command that is not complete says how many bytes have to be there before
-//! there is anything new to find, so that a long argument which comes byte by byte is not read again for every one of them.
+//! Nothing is copied: an argument is a place in the bytes. A command that is not complete says how
+//! many bytes have to be there before there is anything new to find, so that a long argument which
+//! comes byte by byte is not read again for every one of them.
 
 mod inline;
 mod integer;
@@ -127,7 +128,8 @@ fn partial(least: usize) -> Result<DecodeStatus, Malformed> {
     if least > COMMAND_BYTES_MAX { Err(Malformed::Size) } else { Ok(DecodeStatus::Partial(least)) }
 }
 
-/// The integer from `at` to the end of its line, and where the next one starts; `None` while there is no end.
+/// The integer from `at` to the end of its line, and where the next one starts; `None` while there
+/// is no end.
 #[inline]
 fn head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     let rest = bytes.get(at..).unwrap_or_default();

@@ -147,7 +147,8 @@ fn likely() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-    /// A part of a command is known to be one, and never said to be longer than the command turns out to be.
+    /// A part of a command is known to be one, and never said to be longer than the command turns
+    /// out to be.
     #[test]
     fn parts_of_commands_wait_for_the_rest(
         arguments in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 1..6),
@@ -163,7 +164,8 @@ proptest! {
         prop_assert_eq!(read(&[&whole[..], &after].concat()), Ok((arguments, whole.len())));
     }
 
-    /// Whatever comes, more of it never changes what has been read; and what is waited for is more than is there.
+    /// Whatever comes, more of it never changes what has been read; and what is waited for is more
+    /// than is there.
     #[test]
     fn more_bytes_do_not_change_what_was_read(bytes in likely()) {
         let mut known = None;

@@ -1,4 +1,5 @@
-//! What clients say to a server before and between what they want of it: `HELLO`, `AUTH`, `CLIENT`, `PING` and the like.
+//! What clients say to a server before and between what they want of it: `HELLO`, `AUTH`, `CLIENT`,
+//! `PING` and the like.
 
 mod catalogue;
 

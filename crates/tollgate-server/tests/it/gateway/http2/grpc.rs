@@ -76,7 +76,8 @@ fn calls_streams_and_refusals() {
     });
 }
 
-/// Some clients take an empty frame behind the head of a refusal for a broken stream, and then see no status at all.
+/// Some clients take an empty frame behind the head of a refusal for a broken stream, and then see
+/// no status at all.
 #[test]
 fn a_refusal_is_all_in_one_frame() {
     let (address, _statuses) = server();

@@ -87,7 +87,8 @@ fn requests_that_a_connection_has_no_room_for_are_answered() {
     at_once(&gateway, 20, "/");
 }
 
-/// A server that ends its connections gently loses no request, though it announces the end when the next may be on its way.
+/// A server that ends its connections gently loses no request, though it announces the end when the
+/// next may be on its way.
 #[test]
 fn servers_that_go_away_lose_nothing() {
     let server = Two::new(Manner { brief: true, ..Manner::default() });

@@ -117,8 +117,8 @@ async fn one(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, together: Ar
     http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
 }
 
-/// What it was asked, by which version, for which host, with which trailers; `/stream` goes on for as long as it is asked,
-/// piece by piece.
+/// What it was asked, by which version, for which host, with which trailers; `/stream` goes on for
+/// as long as it is asked, piece by piece.
 async fn answer(
     request: Request<Incoming>,
     together: Arc<Barrier>,

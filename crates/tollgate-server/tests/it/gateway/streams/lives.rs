@@ -9,7 +9,8 @@ use std::{
 };
 use tollgate_faults::clock::wait_until;
 
-/// A request by a connection that had been idle, and that ends without a byte in return, is sent again where that changes nothing; but only once.
+/// A request by a connection that had been idle, and that ends without a byte in return, is sent
+/// again where that changes nothing; but only once.
 #[test]
 fn what_an_idle_connection_swallows_is_sent_again_where_it_may_be() {
     for (method, status, times) in [("GET", 200, 2), ("DELETE", 200, 2), ("POST", 502, 1)] {

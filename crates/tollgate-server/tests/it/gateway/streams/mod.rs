@@ -1,4 +1,5 @@
-//! Clients that speak HTTP/2: what servers of HTTP/1.1 see of their requests, and what they get, whichever way it takes.
+//! Clients that speak HTTP/2: what servers of HTTP/1.1 see of their requests, and what they get,
+//! whichever way it takes.
 
 mod lives;
 mod same;

@@ -125,7 +125,8 @@ limits: [{name: a, algorithm: gcra, rate: 100000/s}]";
     });
 }
 
-/// What has no body in the answer, and what has trailers there, goes the long way and comes as ever.
+/// What has no body in the answer, and what has trailers there, goes the long way and comes as
+/// ever.
 #[test]
 fn answers_to_head_and_with_trailers_pass() {
     let backend = Backend::new(|seen, stream| {

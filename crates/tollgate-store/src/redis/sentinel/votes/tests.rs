@@ -29,7 +29,8 @@ fn connections_are_given_up_for_what_most_name() {
         (3, &[(1, 5), (1, 5), (2, 99)][..], Some(1)),
         (3, &[(1, 5), (2, 99)][..], None),
         (2, &[(1, 5), (2, 99)][..], None),
-        // Most of those who answered, if it is newer: an older one is a sentinel's that was cut off.
+        // Most of those who answered, if it is newer: an older one is a sentinel's that was cut
+        // off.
         (3, &[(2, 6)][..], Some(2)),
         (3, &[(2, 5)][..], None),
         (3, &[(2, 0)][..], None),

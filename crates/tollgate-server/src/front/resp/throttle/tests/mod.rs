@@ -230,7 +230,8 @@ proptest! {
         agrees(calls, true)?;
     }
 
-    /// Where a unit takes whole milliseconds and time comes in those, none of the deliberate differences can show.
+    /// Where a unit takes whole milliseconds and time comes in those, none of the deliberate
+    /// differences can show.
     #[test]
     fn whole_milliseconds_agree_with_redis_cell_as_published(
         (burst, count, period) in (0..40_i64, prop::sample::select(vec![1, 2, 4, 5, 8, 20, 250, 1000]), 1..100_i64),

@@ -1,4 +1,5 @@
-//! redis-cell's arithmetic by itself, in fractions: a time is a number of nanoseconds times the count, so that nothing is rounded.
+//! redis-cell's arithmetic by itself, in fractions: a time is a number of nanoseconds times the
+//! count, so that nothing is rounded.
 
 /// What is kept for one key.
 #[derive(Default)]
@@ -54,7 +55,8 @@ impl Model {
     }
 }
 
-/// redis-cell's arithmetic as it is published, in whole nanoseconds, with everything that it cuts off.
+/// redis-cell's arithmetic as it is published, in whole nanoseconds, with everything that it cuts
+/// off.
 #[derive(Default)]
 pub(super) struct Literal {
     tat_ns: Option<i64>,
