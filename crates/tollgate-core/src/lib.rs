@@ -16,7 +16,7 @@
 //! }
 //! let refused = limit.decide(&state, now_us, 1, Intent::Take);
 //! assert_eq!(refused.retry_after_us, Some(200_000));
-//! # Ok::<(), tollgate_core::InvalidNumbers>(())
+//! # Ok::<(), tollgate_core::InvalidParams>(())
 //! ```
 #![no_std]
 

@@ -6,9 +6,9 @@
 //! let compiled = tollgate_policy::compile(file);
 //! assert_eq!(&*compiled.unwrap().limits[0].0.name, "per-user");
 //!
-//! let errors = tollgate_policy::compile(b"limits: [{name: a, rate: 5/min, algoritm:
-//! gcra}]").unwrap_err(); assert_eq!(errors[0].message, "unknown field `algoritm`, did you mean
-//! `algorithm`?");
+//! let file = b"limits: [{name: a, rate: 5/min, algoritm: gcra}]";
+//! let errors = tollgate_policy::compile(file).unwrap_err();
+//! assert_eq!(errors[0].message, "unknown field `algoritm`, did you mean `algorithm`?");
 //! ```
 
 pub mod address;

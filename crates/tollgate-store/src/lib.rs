@@ -1,16 +1,16 @@
 //! Stores decide batches of charges: atomically, all-or-nothing per request.
 //!
 //! ```
-//! use tollgate_core::{Intent, Numbers, Rate, algorithm::Gcra};
-//! use tollgate_store::{Answers, Call, Charge, MemoryStore, Mode, Request, Store};
+//! use tollgate_core::{Intent, LimitParams, Rate, algorithm::Gcra};
+//! use tollgate_store::{Answers, StoreCall, Charge, MemoryStore, Mode, Request, Store};
 //!
 //! let store = MemoryStore::default();
-//! let numbers = Numbers::Gcra(Gcra::try_new(Rate::try_new(2, 1_000_000)?, None)?);
+//! let params = LimitParams::Gcra(Gcra::try_new(Rate::try_new(2, 1_000_000)?, None)?);
 //! let charge = Charge {
 //!     limit: 1,
 //!     key: b"alice",
-//!     numbers: &numbers,
-//!     ticket: store.enroll(&numbers),
+//!     params: &params,
+//!     params_id: store.register_params(&params),
 //!     cost: 1,
 //!     mode: Mode::Enforce,
 //!     penalty: None,
@@ -18,10 +18,10 @@
 //! let charges = [charge];
 //! let requests = [Request { charges: &charges, intent: Intent::Take }; 3];
 //! let mut answers = Answers::default();
-//! store.begin(1_700_000_000_000_000, Call::Decide(&requests), &mut answers);
+//! store.begin(1_700_000_000_000_000, StoreCall::Decide(&requests), &mut answers);
 //! assert!(answers.get(1).is_some_and(|(admitted, _)| admitted));
 //! assert!(answers.get(2).is_some_and(|(admitted, _)| !admitted));
-//! # Ok::<(), tollgate_core::InvalidNumbers>(())
+//! # Ok::<(), tollgate_core::InvalidParams>(())
 //! ```
 
 mod adjust;

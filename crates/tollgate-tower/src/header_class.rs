@@ -141,6 +141,7 @@ impl HeaderClass {
 #[inline(always)]
 pub fn is_header(name: &[u8], known: &str) -> bool {
     const FOLD: u64 = u64::MAX / 255 * 0x20;
+    const FOLD_HALF: u32 = u32::MAX / 255 * 0x20;
     let known = known.as_bytes();
     if name.len() != known.len() {
         return false;
@@ -148,7 +149,18 @@ pub fn is_header(name: &[u8], known: &str) -> bool {
     let (Some((_, last)), Some((_, known_last))) =
         (name.split_last_chunk::<8>(), known.split_last_chunk::<8>())
     else {
-        return name.iter().zip(known).all(|(byte, known)| byte | 0x20 == known | 0x20);
+        let (Some(start), Some(end), Some(known_start), Some(known_end)) = (
+            name.first_chunk::<4>(),
+            name.last_chunk::<4>(),
+            known.first_chunk::<4>(),
+            known.last_chunk::<4>(),
+        ) else {
+            return name.iter().zip(known).all(|(byte, known)| byte | 0x20 == known | 0x20);
+        };
+        let is_equal = |name: &[u8; 4], known: &[u8; 4]| {
+            u32::from_le_bytes(*name) | FOLD_HALF == u32::from_le_bytes(*known) | FOLD_HALF
+        };
+        return is_equal(start, known_start) && is_equal(end, known_end);
     };
     let is_equal = |name: &[u8; 8], known: &[u8; 8]| {
         u64::from_le_bytes(*name) | FOLD == u64::from_le_bytes(*known) | FOLD

@@ -21,8 +21,9 @@
 //! ```
 //! use tollgate::{Gate, MemoryStore, Setup, Work, policy};
 //!
-//! let file = policy::compile(b"limits: [{name: per-user, key: [user], rate: 2/s, algorithm:
-//! gcra}]").unwrap(); let gate = Gate::new(Setup::of(&file), MemoryStore::default())?;
+//! let file = b"limits: [{name: per-user, key: [user], rate: 2/s, algorithm: gcra}]";
+//! let file = policy::compile(file).unwrap();
+//! let gate = Gate::new(Setup::of(&file), MemoryStore::default())?;
 //!
 //! let rules = gate.rules(); // a reload does not disturb whoever holds them
 //! let mut work = Work::default(); // reused, so that deciding allocates nothing

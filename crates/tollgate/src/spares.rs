@@ -10,9 +10,9 @@ const KEPT_MAX: usize = 64;
 /// decided, so that one that does not have to wait finds the same memory as the one before it.
 ///
 /// ```
-/// use tollgate::{Spares, Work};
+/// use tollgate::{BufferPool, Work};
 ///
-/// let spares: Spares<Work> = Spares::new();
+/// let spares: BufferPool<Work> = BufferPool::new();
 /// let work = spares.take();
 /// spares.put(work);
 /// ```

@@ -16,9 +16,10 @@
 //! let outcome = limit.decide(&Default::default(), now_us, 1, Intent::Take);
 //! let rows = [Row::new("default", limit.window_us(), &outcome)];
 //!
-//! let mut fields = Fields::new(); // kept and cleared between answers: no allocation after the
-//! first render(Profile::Draft11, &rows, now_us, &mut fields); let sent: Vec<_> =
-//! fields.iter().collect(); assert_eq!(
+//! let mut fields = Fields::new(); // kept between answers: one allocation for all
+//! render(Profile::Draft11, &rows, now_us, &mut fields);
+//! let sent: Vec<_> = fields.iter().collect();
+//! assert_eq!(
 //!     sent,
 //!     [
 //!         ("RateLimit-Policy", r#""default";q=100;w=60"#),

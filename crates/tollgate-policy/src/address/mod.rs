@@ -6,15 +6,16 @@
 //! that client and is never looked at.
 //!
 //! ```
-//! use tollgate_policy::address::{ClientAddress, Source};
+//! use tollgate_policy::address::{ClientAddressResolver, ClientAddressSource};
 //!
-//! let mut client = ClientAddress::default();
+//! let mut client = ClientAddressResolver::default();
 //! client.trusted = vec!["10.0.0.0/8".parse().unwrap()];
-//! client.source = Source::Header("x-forwarded-for".into());
+//! client.source = ClientAddressSource::Header("x-forwarded-for".into());
 //!
-//! let lines = [&b"198.51.100.9"[..], b"203.0.113.7, 10.0.0.2"]; // the first item is the client's
-//! own claim let proxy = "10.0.0.1".parse().unwrap(); assert_eq!(client.resolve(proxy, lines),
-//! "203.0.113.7".parse::<std::net::IpAddr>().unwrap());
+//! // The first item is the client's own claim.
+//! let lines = [&b"198.51.100.9"[..], b"203.0.113.7, 10.0.0.2"];
+//! let proxy = "10.0.0.1".parse().unwrap();
+//! assert_eq!(client.resolve(proxy, lines), "203.0.113.7".parse::<std::net::IpAddr>().unwrap());
 //!
 //! let stranger = "192.0.2.1".parse().unwrap();
 //! assert_eq!(client.resolve(stranger, lines), stranger);

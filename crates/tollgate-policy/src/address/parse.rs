@@ -34,6 +34,9 @@ pub fn parse(text: &str) -> Result<IpAddr, InvalidAddress> {
 }
 
 fn read(text: &str) -> Option<IpAddr> {
+    if let Some(plain) = v4(text) {
+        return Some(plain);
+    }
     if let Some(bracketed) = text.strip_prefix('[') {
         let (address, port) = bracketed.split_once(']')?;
         if !port.is_empty() {
@@ -41,15 +44,13 @@ fn read(text: &str) -> Option<IpAddr> {
         }
         return v6(address);
     }
-    match text.split_once(':') {
-        None => v4(text),
-        // One colon is a port behind an IPv4 address; an IPv6 address has two or more.
-        Some((address, port)) if !port.contains(':') => {
-            check_port(port)?;
-            v4(address)
-        }
-        Some(_) => v6(text),
+    let (address, port) = text.split_once(':')?;
+    if port.contains(':') {
+        return v6(text);
     }
+    // One colon is a port behind an IPv4 address; an IPv6 address has two or more.
+    check_port(port)?;
+    v4(address)
 }
 
 fn v4(text: &str) -> Option<IpAddr> {

@@ -2,13 +2,17 @@
 //! limits.
 //!
 //! ```
-//! use tollgate_policy::envoy::{Configs, Options};
+//! use tollgate_policy::envoy::{Configs, ConfigOptions};
 //!
-//! let file = b"{domain: edge, descriptors: [{key: user, rate_limit: {unit: minute,
-//! requests_per_unit: 10}}]}"; let configs = Configs::read(&[("edge.yaml", file)],
-//! Options::default()).unwrap(); let mut key = Vec::new(); let found = configs.find("edge",
-//! &[("user", "ann")], &mut key).unwrap(); assert_eq!(configs.rules()[found].requests_per_unit,
-//! 10); assert!(configs.find("edge", &[("plan", "free")], &mut key).is_none());
+//! let file = b"domain: edge
+//! descriptors:
+//!   - {key: user, rate_limit: {unit: minute, requests_per_unit: 10}}
+//! ";
+//! let configs = Configs::read(&[("edge.yaml", file)], ConfigOptions::default()).unwrap();
+//! let mut key = Vec::new();
+//! let found = configs.find("edge", &[("user", "ann")], &mut key).unwrap();
+//! assert_eq!(configs.rules()[found].requests_per_unit, 10);
+//! assert!(configs.find("edge", &[("plan", "free")], &mut key).is_none());
 //! ```
 //!
 //! The original flattens a descriptor into one text, so that (`a_b`, `c`) and (`a`, `b_c`) are one

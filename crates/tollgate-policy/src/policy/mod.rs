@@ -1,12 +1,12 @@
 //! The compiled policy: facts in, charges out.
 //!
 //! ```
-//! use tollgate_core::{Numbers, Rate, algorithm::Gcra};
+//! use tollgate_core::{LimitParams, Rate, algorithm::Gcra};
 //! use tollgate_policy::limit::Limit;
 //! use tollgate_policy::match_spec::{Condition, MatchSpec};
 //! use tollgate_policy::policy::{Policy, PolicyOptions, Selection};
 //!
-//! let numbers = Numbers::Gcra(Gcra::try_new(Rate::try_new(100, 60_000_000)?, None)?);
+//! let numbers = LimitParams::Gcra(Gcra::try_new(Rate::try_new(100, 60_000_000)?, None)?);
 //! let limit = Limit::new("per-user", &["user"], Some(numbers));
 //! let api = Condition { attribute: "path".into(), patterns: vec!["/api/**".into()] };
 //! let spec = MatchSpec { conditions: vec![api], not: vec![] };

@@ -21,7 +21,7 @@ pub(crate) struct HeaderSpan {
 }
 
 /// A part of some bytes. Heads are shorter than 64 KiB.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u16,
     end: u16,
@@ -31,9 +31,12 @@ impl Span {
     /// Where `part` lies within `bytes`; an empty part lies anywhere.
     #[inline]
     pub(crate) fn of(part: &[u8], bytes: &[u8]) -> Self {
-        if part.is_empty() {
-            return Self::default();
-        }
+        if part.is_empty() { Self::default() } else { Self::of_some(part, bytes) }
+    }
+
+    /// Where `part`, which is not empty, lies within `bytes`.
+    #[inline]
+    fn of_some(part: &[u8], bytes: &[u8]) -> Self {
         let start = part.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
         Self { start: start as u16, end: (start + part.len()) as u16 }
     }
@@ -63,7 +66,7 @@ impl Span {
 impl HeaderSpan {
     #[inline]
     pub(crate) fn new(name: &[u8], value: &[u8], bytes: &[u8]) -> Self {
-        Self { name: Span::of(name, bytes), value: Span::of(value, bytes) }
+        Self { name: Span::of_some(name, bytes), value: Span::of(value, bytes) }
     }
 
     #[inline]
@@ -143,6 +146,38 @@ impl<'a> Headers<'a> {
     }
 }
 
+/// Headers that every front end asks about, noticed while a head is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KnownHeaders {
+    /// How many `Host` headers there are.
+    pub(crate) hosts: u8,
+    pub(crate) has_origin: bool,
+    pub(crate) has_content_encoding: bool,
+    pub(crate) expects_continue: bool,
+    /// The first value of `Content-Type`.
+    content_type: Option<Span>,
+}
+
+impl KnownHeaders {
+    /// Notices one header by its name.
+    #[inline]
+    pub(crate) fn notice(&mut self, name: &[u8], value: &[u8], span: HeaderSpan) {
+        let is = |known: &str| is_header(name, known);
+        match name.len() {
+            4 if is("host") => self.hosts = self.hosts.saturating_add(1),
+            6 if is("origin") => self.has_origin = true,
+            6 if is("expect") => {
+                self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+            }
+            12 if is("content-type") => {
+                self.content_type.get_or_insert(span.value);
+            }
+            16 if is("content-encoding") => self.has_content_encoding = true,
+            _ => {}
+        }
+    }
+}
+
 /// The head of a request.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -157,9 +192,35 @@ pub struct RequestHead<'a> {
     pub version: Version,
     /// The headers.
     pub headers: Headers<'a>,
+    pub(crate) known: KnownHeaders,
+    /// Where the path of a target that begins with one ends.
+    pub(crate) path_end: usize,
 }
 
 impl<'a> RequestHead<'a> {
+    /// A head whose headers are not known yet.
+    pub(crate) fn new(
+        method: &'a str,
+        target: &'a str,
+        authority: Option<&'a str>,
+        version: Version,
+        headers: Headers<'a>,
+    ) -> Self {
+        let mut known = KnownHeaders::default();
+        for span in headers.lines {
+            let (name, value) = (span.name.get(headers.bytes), span.value.get(headers.bytes));
+            known.notice(name, value, *span);
+        }
+        let path_end = target.find('?').unwrap_or(target.len());
+        Self { method, target, authority, version, headers, known, path_end }
+    }
+
+    /// The first `Content-Type`.
+    #[inline]
+    pub(crate) fn content_type(&self) -> Option<&'a [u8]> {
+        self.known.content_type.map(|span| span.get(self.headers.bytes))
+    }
+
     /// The target without scheme and authority, and the authority.
     fn split(&self) -> (&'a str, Option<&'a str>) {
         if self.target.starts_with('/') {
@@ -190,6 +251,9 @@ impl<'a> RequestHead<'a> {
     /// The path alone.
     #[inline]
     pub fn path(&self) -> &'a str {
+        if self.target.starts_with('/') {
+            return &self.target[..self.path_end];
+        }
         let target = self.path_and_query();
         let path = memchr::memchr(b'?', target.as_bytes()).map_or(target, |end| &target[..end]);
         if path.is_empty() { "/" } else { path }

@@ -9,18 +9,18 @@
 //! ```no_run
 //! use std::{rc::Rc, time::Duration};
 //! use tollgate_server::metrics::Front;
-//! use tollgate_server::net::{Answer, Caller, Handler, Limits, Listener, Request, Server};
+//! use tollgate_server::net::{Answer, ClientConnection, Handler, Limits, Listener, Request, FrontendServer};
 //!
 //! struct Hello;
 //!
 //! impl Handler for Hello {
-//!     async fn handle(&self, _: Request<'_>, _: &Rc<Caller>, answer: &mut Answer) {
+//!     async fn handle(&self, _: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
 //!         answer.body.extend_from_slice(b"hello\n");
 //!     }
 //! }
 //!
 //! let listener = Listener::bind(Front::Http, "127.0.0.1:8081".parse()?)?;
-//! let server = Server::builder().front(listener, Limits::default(), || Hello).start()?;
+//! let server = FrontendServer::builder().front(listener, Limits::default(), || Hello).start()?;
 //! server.drain(Duration::from_secs(10));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

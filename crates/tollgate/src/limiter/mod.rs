@@ -83,10 +83,13 @@ pub(crate) use detach::{run_to_completion, spawn_detached};
 /// use std::{sync::Arc, time::Duration};
 /// use tollgate::{Limiter, ManualClock, Quota};
 ///
-/// let clock = Arc::new(ManualClock::default()); let limiter =
-/// Limiter::builder(Quota::per_minute(1)?.with_burst(1)?).clock(clock.clone()).build()?;
-/// assert!(limiter.check("alice").is_admitted()); assert!(!limiter.check("alice").is_admitted());
-/// clock.elapse(Duration::from_secs(60)); assert!(limiter.check("alice").is_admitted());
+/// let clock = Arc::new(ManualClock::default());
+/// let quota = Quota::per_minute(1)?.with_burst(1)?;
+/// let limiter = Limiter::builder(quota).clock(clock.clone()).build()?;
+/// assert!(limiter.check("alice").is_admitted());
+/// assert!(!limiter.check("alice").is_admitted());
+/// clock.elapse(Duration::from_secs(60));
+/// assert!(limiter.check("alice").is_admitted());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Limiter<S = MemoryStore> {

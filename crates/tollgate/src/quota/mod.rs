@@ -24,10 +24,12 @@ const TTL: Duration = Duration::from_secs(30);
 /// use std::time::Duration;
 /// use tollgate::quota::{Algorithm, Quota};
 ///
-/// let browsing = Quota::per_minute(100)?; let api = Quota::per_second(20)?.with_burst(50)?; let
-/// exports = Quota::of(3).every(Duration::from_secs(90))?.with_algorithm(Algorithm::SlidingLog)?;
-/// let uploads = Quota::concurrency(4)?.with_ttl(Duration::from_secs(120))?; let from_a_file: Quota
-/// = "100/min".parse()?;
+/// let browsing = Quota::per_minute(100)?;
+/// let api = Quota::per_second(20)?.with_burst(50)?;
+/// let exports = Quota::of(3).every(Duration::from_secs(90))?;
+/// let exports = exports.with_algorithm(Algorithm::SlidingLog)?;
+/// let uploads = Quota::concurrency(4)?.with_ttl(Duration::from_secs(120))?;
+/// let from_a_file: Quota = "100/min".parse()?;
 ///
 /// assert_eq!(from_a_file, browsing);
 /// assert_eq!(api.to_string(), "20 per second, up to 50 at once (gcra)");
@@ -46,9 +48,11 @@ const TTL: Duration = Duration::from_secs(30);
 /// use std::time::Duration;
 /// use tollgate::quota::{Algorithm, Quota};
 ///
-/// let minute = Duration::from_secs(60); let quota = Quota::per_minute(100)?;
-/// assert_eq!(quota.bound(minute), Some(199)); // a burst at the end of one minute, a ramp in the
-/// next assert_eq!(quota.with_algorithm(Algorithm::FixedWindow)?.bound(minute), Some(200));
+/// let minute = Duration::from_secs(60);
+/// let quota = Quota::per_minute(100)?;
+/// // A burst at the end of one minute, and a ramp in the next.
+/// assert_eq!(quota.bound(minute), Some(199));
+/// assert_eq!(quota.with_algorithm(Algorithm::FixedWindow)?.bound(minute), Some(200));
 /// assert_eq!(quota.with_algorithm(Algorithm::SlidingLog)?.bound(minute), Some(100));
 /// assert_eq!(quota.with_burst(10)?.bound(minute), Some(109));
 /// # Ok::<(), tollgate::quota::InvalidQuota>(())

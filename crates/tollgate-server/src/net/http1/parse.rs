@@ -1,6 +1,6 @@
 //! Heads of HTTP/1.1: where they end, what they say, and how their bodies are delimited.
 
-use crate::net::head::{HEADERS_MAX, HeaderSpan, Headers, RequestHead, Span};
+use crate::net::head::{HEADERS_MAX, HeaderSpan, Headers, KnownHeaders, RequestHead, Span};
 use hyper::{StatusCode, Version};
 use std::mem::MaybeUninit;
 use tollgate_tower::is_header;
@@ -86,11 +86,12 @@ pub(crate) struct ParsedRequest {
     pub(crate) framing: Framing,
     /// Whether the client may send another request by the connection.
     pub(crate) persists: bool,
-    /// Whether the client waits for `100 Continue` before it sends its body.
-    pub(crate) expects_continue: bool,
+    /// Of these, `expects_continue`: the client waits for `100 Continue` before it sends its body.
+    pub(crate) known: KnownHeaders,
     version: Version,
     method: Span,
     target: Span,
+    path_end: usize,
 }
 
 impl ParsedRequest {
@@ -116,6 +117,8 @@ impl ParsedRequest {
             authority: None,
             version: self.version,
             headers: Headers::new(bytes, lines),
+            known: self.known,
+            path_end: self.path_end,
         }
     }
 }
@@ -162,43 +165,44 @@ pub(crate) fn parse_request(
     }
     let version = if minor == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
     let mut declared = DeclaredFraming::default();
-    let (mut hosts, mut expects_continue) = (0, false);
+    let mut known = KnownHeaders::default();
+    let mut are_lines_ended = true;
     lines.clear();
     for httparse::Header { name, value } in head.headers.iter() {
-        let is = |known: &str| is_header(name.as_bytes(), known);
-        match name.len() {
-            4 if is("host") => hosts += 1,
-            6 if is("expect") => expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
-            10 | 14 | 17 => declared.read_header(name, value)?,
-            _ => {}
+        let span = HeaderSpan::new(name.as_bytes(), value, bytes);
+        // A name stands behind the end of the line before it. The parser would accept LF alone.
+        are_lines_ended &= bytes[..span.name_start()].ends_with(b"\r\n");
+        if let 10 | 14 | 17 = name.len() {
+            declared.read_header(name, value)?;
+        } else {
+            known.notice(name.as_bytes(), value, span);
         }
-        lines.push(HeaderSpan::new(name.as_bytes(), value, bytes));
+        lines.push(span);
     }
     let method = Span::of(method.as_bytes(), bytes);
-    check_line_ends(bytes, method.start(), len, lines)?;
-    if hosts > 1 {
+    if !are_lines_ended || !is_framed_by_lines(&bytes[..len], method.start()) {
+        return Err(ParseError::Syntax);
+    }
+    if known.hosts > 1 {
         return Err(ParseError::Host);
     }
-    if memchr::memchr(b'#', target.as_bytes()).is_some() {
-        return Err(ParseError::Fragment);
-    }
+    let path_end = path_end(target)?;
     let framing = match (declared.is_chunked, declared.length) {
         (true, None) if version == Version::HTTP_11 => Framing::Chunked,
         (true, _) => return Err(ParseError::Framing),
         (false, Some(0) | None) => Framing::Empty,
         (false, Some(length)) => Framing::Length(length),
     };
-    let DeclaredFraming { persistence, .. } = declared;
+    known.expects_continue &= framing != Framing::Empty && version == Version::HTTP_11;
     Ok(Some(ParsedRequest {
         len,
         framing,
-        persists: persistence.persists(version),
-        expects_continue: expects_continue
-            && framing != Framing::Empty
-            && version == Version::HTTP_11,
+        persists: declared.persistence.persists(version),
+        known,
         version,
         method,
         target: Span::of(target.as_bytes(), bytes),
+        path_end,
     }))
 }
 
@@ -310,22 +314,23 @@ fn parse_length_list(value: &[u8]) -> Option<u64> {
     items.all(|item| item == Some(first)).then_some(first)
 }
 
-/// Whether each line of a request's head ends with CR LF: the parser would take LF alone. Each
-/// header's name stands behind the end of the line before it.
+/// Whether a request's head begins and ends with whole lines. Empty lines before a request are left
+/// by clients that end a body with one.
 #[inline]
-fn check_line_ends(
-    bytes: &[u8],
-    start: usize,
-    len: usize,
-    lines: &[HeaderSpan],
-) -> Result<(), ParseError> {
-    let ends_before = |at: usize| at >= 2 && bytes[at - 2..at] == *b"\r\n";
-    let are_ended = lines.iter().all(|line| ends_before(line.name_start()));
-    let is_ended = len >= 4 && bytes[len - 4..len] == *b"\r\n\r\n";
-    // Empty lines before a request are left by clients that end a body with one.
-    let is_begun = bytes[..start].as_chunks::<2>().0.iter().all(|pair| pair == b"\r\n")
-        && start.is_multiple_of(2);
-    if are_ended && is_ended && is_begun { Ok(()) } else { Err(ParseError::Syntax) }
+fn is_framed_by_lines(head: &[u8], start: usize) -> bool {
+    let (pairs, odd) = head[..start].as_chunks::<2>();
+    head.ends_with(b"\r\n\r\n") && odd.is_empty() && pairs.iter().all(|pair| pair == b"\r\n")
+}
+
+/// Where the path of a target ends. A fragment is no part of a request.
+#[inline]
+fn path_end(target: &str) -> Result<usize, ParseError> {
+    let target = target.as_bytes();
+    let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
+    if memchr::memchr(b'#', &target[end..]).is_some() {
+        return Err(ParseError::Fragment);
+    }
+    Ok(end)
 }
 
 /// Refuses a head without an end as early as its lines show that it cannot be one.

@@ -294,7 +294,7 @@ async fn buffer_body(
     }
     connection.stream.borrow_mut().unread(&input.bytes[came..input.len]);
     input.len = came;
-    connection.begin_body(parsed.framing, parsed.expects_continue);
+    connection.begin_body(parsed.framing, parsed.known.expects_continue);
     Ok(None)
 }
 

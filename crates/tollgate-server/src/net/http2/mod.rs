@@ -134,13 +134,8 @@ pub(crate) async fn handle<H: Handler + ?Sized>(
     let Http2Buffers { bytes, lines, answer } = &mut *scratch;
     headers_to_lines(&parts.headers, bytes, lines);
     let authority = parts.uri.authority().map(|authority| authority.as_str());
-    let head = RequestHead {
-        method: parts.method.as_str(),
-        target: target(&parts),
-        authority,
-        version: Version::HTTP_2,
-        headers: Headers::new(bytes, lines),
-    };
+    let (method, headers) = (parts.method.as_str(), Headers::new(bytes, lines));
+    let head = RequestHead::new(method, target(&parts), authority, Version::HTTP_2, headers);
     let body = match incoming.is_end_stream() {
         true => RequestBody::Full(&[]),
         false => RequestBody::Stream(Upload::http2(incoming, caller)),

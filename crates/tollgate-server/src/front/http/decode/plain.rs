@@ -50,18 +50,33 @@ pub(super) fn read(input: &str, allowed: MemberSet) -> Option<Body<'_>> {
     (cursor.at == input.len()).then_some(body)
 }
 
-/// The bytes that end a string, or do not stand for themselves in one.
-const IS_SPECIAL: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut control = 0;
-    while control < 0x20 {
-        table[control] = true;
-        control += 1;
+/// How many bytes stand for themselves before one that ends a string or begins an escape.
+#[inline]
+fn plain_len(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(word) = bytes[at..].first_chunk() {
+        let special = special_bytes(u64::from_le_bytes(*word));
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += word.len();
     }
-    table[b'"' as usize] = true;
-    table[b'\\' as usize] = true;
-    table
-};
+    let is_special = |&byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    at + bytes[at..].iter().position(is_special).unwrap_or(bytes.len() - at)
+}
+
+/// Marks the quotes, backslashes and control characters among eight bytes by their highest bit.
+/// Marks above the lowest one may be wrong, because a subtraction borrows.
+#[inline]
+fn special_bytes(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    let equal = |byte: u8| {
+        let zero = word ^ (ONES * u64::from(byte));
+        zero.wrapping_sub(ONES) & !zero
+    };
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (equal(b'"') | equal(b'\\') | control) & (ONES << 7)
+}
 
 struct Cursor<'a> {
     text: &'a str,
@@ -80,9 +95,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next byte that is not space.
+    #[inline]
     fn next(&mut self) -> Option<u8> {
-        self.skip_space();
-        let byte = self.peek()?;
+        let mut byte = self.peek()?;
+        if byte <= b' ' {
+            self.skip_space();
+            byte = self.peek()?;
+        }
         self.at += 1;
         Some(byte)
     }
@@ -100,10 +119,10 @@ impl<'a> Cursor<'a> {
     fn string(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
         let rest = self.rest();
-        let length = rest.iter().position(|&byte| IS_SPECIAL[usize::from(byte)])?;
+        let length = plain_len(rest);
         let text = self.text.get(self.at..self.at + length)?;
         self.at += length + 1;
-        (rest[length] == b'"').then_some(text)
+        (rest.get(length) == Some(&b'"')).then_some(text)
     }
 
     /// Digits, without a zero in front, and how many. Nineteen always fit.

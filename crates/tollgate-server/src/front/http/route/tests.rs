@@ -1,5 +1,5 @@
 use super::*;
-use crate::net::{Answer, HeaderSpan};
+use crate::net::{Answer, HeaderSpan, Headers};
 
 const JSON: &str = "host: x\r\nContent-Type: application/json\r\n";
 
@@ -11,7 +11,7 @@ fn route(version: Version, method: &str, target: &str, headers: &str) -> Result<
         .map(|(name, value)| HeaderSpan::new(name.as_bytes(), value.as_bytes(), bytes))
         .collect();
     let headers = Headers::new(bytes, &lines);
-    let head = RequestHead { method, target, authority: None, version, headers };
+    let head = RequestHead::new(method, target, None, version, headers);
     CheckRoute::of(&head).map_err(|problem| {
         let mut answer = Answer::default();
         problem.write(&mut answer);

@@ -27,8 +27,8 @@ fn parsed(text: &str) -> Result<Option<RequestSummary>, ParseError> {
         }
     }
     let said = |parsed: ParsedRequest| {
-        let ParsedRequest { len, framing, persists, expects_continue, .. } = parsed;
-        (len, framing, persists, expects_continue)
+        let ParsedRequest { len, framing, persists, known, .. } = parsed;
+        (len, framing, persists, known.expects_continue)
     };
     whole.map(|parsed| parsed.map(said))
 }
