@@ -38,7 +38,9 @@ fn links_lead_somewhere() {
             let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
             let path = match file {
                 "" => root.join(page),
-                file => PathBuf::from(page).parent().map(|folder| root.join(folder).join(file)).unwrap(),
+                file => {
+                    PathBuf::from(page).parent().map(|folder| root.join(folder).join(file)).unwrap()
+                }
             };
             let found = match fs::read_to_string(&path) {
                 Ok(text) => anchor.is_empty() || anchors(&text).iter().any(|one| one == anchor),

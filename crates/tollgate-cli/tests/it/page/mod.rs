@@ -1,6 +1,7 @@
 //! Pages of the documentation, followed as a reader follows them. Only the ports are others, since
 //! those on the pages may be in use.
 
+mod envoy;
 mod links;
 mod readme;
 mod recipes;
