@@ -41,7 +41,7 @@ fn clients_that_ask_for_their_limits() {
     do_section("guide-status", "Clients that ask for their limits", 1);
 }
 
-/// What is not a whole file on the page is one with the listener and the server that it begins with.
+/// A part of a file gets the listener and the upstream of the page's first file.
 #[test]
 fn files_are_served() {
     let page = page();
@@ -113,7 +113,7 @@ fn units_are_units() {
     assert!(output.status.success() && about_ours.is_empty(), "{said}");
 }
 
-/// The program that systemd has for trying this: it listens, and starts the service when somebody connects.
+/// `systemd-socket-activate` listens, and starts the service when somebody connects.
 #[test]
 fn systemd_hands_its_socket_over() {
     let folder = Folder::with(

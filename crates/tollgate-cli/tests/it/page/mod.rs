@@ -176,8 +176,8 @@ fn matches(shown: &str, text: &str) -> bool {
     rest.is_empty() || shown.ends_with("...")
 }
 
-/// Whether these lines are printed, in this order. A line `...` alone stands for any number; without
-/// one, nothing else is printed.
+/// Asserts that the command prints these lines, in this order. A line `...` alone stands for any
+/// number of lines; without one, nothing else may be printed.
 #[track_caller]
 fn shows(command: &str, shown: &[&str], output: &std::process::Output) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
