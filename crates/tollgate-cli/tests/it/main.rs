@@ -9,6 +9,7 @@ mod hash;
 mod import;
 mod named;
 mod outage;
+mod page;
 mod probe;
 mod recipes;
 mod secrets;

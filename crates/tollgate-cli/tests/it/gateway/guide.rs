@@ -1,146 +1,62 @@
 //! docs/gateway.md, done as it says. Only ports are others, since those on the page may be in use.
 
-use super::{PATIENCE, backend, connect, read_head};
+use super::{backend, connect, read_head};
+use crate::page::{Page, Reader, Running, free_port, until_open};
 use crate::serve::process::{Folder, Process};
 use std::{
     collections::HashMap,
     io::Write,
     net::{TcpListener, TcpStream},
     path::Path,
-    process::{Child, Command, Stdio},
-    sync::LazyLock,
+    process::{Command, Stdio},
 };
-use tollgate_faults::clock::wait_until;
 
-const PAGE: &str = include_str!("../../../../../docs/gateway.md");
-
-/// Ports of the page, each with one that is free.
-static PORTS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
-    // Below those that the system picks for others, and away from those of tests that began at the
-    // same time.
-    let mut next = 20_000 + u16::try_from(std::process::id() % 1_250 * 8).unwrap();
-    let mut free = || loop {
-        next += 1;
-        if TcpListener::bind(("127.0.0.1", next)).is_ok() {
-            return next.to_string();
-        }
-    };
-    ["3000", "8080", "8090", "8443"].map(|port| (port, free())).into()
-});
-
-fn ported(text: &str) -> String {
-    PORTS.iter().fold(text.to_owned(), |text, (port, free)| text.replace(port, free))
+fn page() -> Page {
+    Page::new(include_str!("../../../../../docs/gateway.md"), &["3000", "8080", "8090", "8443"])
 }
 
-/// The blocks in this language, below this heading.
-fn blocks(language: &str, heading: &str) -> Vec<String> {
-    let section = PAGE.split("\n## ").find(|section| section.starts_with(heading)).unwrap();
-    let fence = format!("```{language}\n");
-    let blocks = section.split(&fence).skip(1);
-    blocks.map(|block| ported(block.split("\n```").next().unwrap())).collect()
-}
-
-/// A program that runs until the test ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+/// Does what a section says, with its file as `tollgate.yaml`.
+fn do_section(name: &str, heading: &str, consoles: usize) {
+    let page = page();
+    let folder = Folder::with(name, page.blocks("yaml", heading)[0]);
+    let mut reader = Reader::new(&folder);
+    let blocks = page.blocks("console", heading);
+    assert_eq!(blocks.len(), consoles);
+    if !blocks.iter().any(|block| block.contains("$ tollgate serve")) {
+        reader.serve("", &[]);
+        reader.tollgate.as_mut().unwrap().address("gateway");
     }
-}
-
-/// Commands of a block, each with what it prints.
-fn commands(block: &str) -> Vec<(&str, Vec<&str>)> {
-    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
-    for line in block.lines() {
-        match line.strip_prefix("$ ") {
-            Some(command) => all.push((command, Vec::new())),
-            None => all.last_mut().unwrap().1.push(line),
-        }
+    for block in blocks {
+        reader.follow(block);
     }
-    all
-}
-
-/// Whether a text is what the page shows, in which `...` stands for anything.
-fn matches(shown: &str, text: &str) -> bool {
-    let mut rest = text;
-    for (index, part) in shown.split("...").enumerate() {
-        match rest.find(part) {
-            Some(at) if index > 0 || at == 0 => rest = &rest[at + part.len()..],
-            _ => return false,
-        }
-    }
-    rest.is_empty() || shown.ends_with("...")
-}
-
-/// Whether these lines are there, in this order; a line `...` alone stands for any number.
-#[track_caller]
-fn shows(command: &str, shown: &[&str], output: &str) {
-    let mut lines = output.lines().map(str::trim_end);
-    for expected in shown.iter().filter(|line| **line != "...") {
-        assert!(
-            lines.any(|line| matches(expected, line)),
-            "{command}: no {expected} in:\n{output}"
-        );
-    }
-}
-
-fn sh(command: &str, folder: &Path) -> Command {
-    let mut sh = Command::new("sh");
-    sh.args(["-c", command]).current_dir(folder).stdin(Stdio::null());
-    sh
-}
-
-/// A block of commands: those that serve go on, the others are waited for.
-fn follow(block: &str, folder: &Path, served: &mut (Vec<Running>, Option<Process>)) {
-    for (command, shown) in commands(block) {
-        if command.starts_with("tollgate serve") {
-            let mut process = Process::start(folder, &["serve"], &[]);
-            for line in &shown {
-                process.until(|said| said == *line);
-            }
-            served.1 = Some(process);
-        } else if let Some((_, port)) = command.split_once("http.server") {
-            let mut sh = sh(&command.replace("&& python3", "&& exec python3"), folder);
-            let sh = sh.stdout(Stdio::null()).stderr(Stdio::null());
-            served.0.push(Running(sh.spawn().unwrap()));
-            let port: u16 = port.rsplit(' ').next().unwrap().parse().unwrap();
-            until_open(port);
-        } else {
-            let output = sh(command, folder).output().unwrap();
-            shows(command, &shown, &String::from_utf8_lossy(&output.stdout));
-        }
-    }
-}
-
-fn until_open(port: u16) {
-    let open = || TcpStream::connect(("127.0.0.1", port)).is_ok();
-    assert!(wait_until(PATIENCE, open), "nobody listens on {port}");
 }
 
 #[test]
 fn from_zero() {
-    let folder = Folder::with("guide", &blocks("yaml", "From zero")[0]);
-    let mut served = (Vec::new(), None);
-    let blocks = blocks("console", "From zero");
-    assert_eq!(blocks.len(), 4);
-    for block in blocks {
-        follow(&block, &folder.0, &mut served);
-    }
+    do_section("guide", "From zero", 4);
 }
 
-/// What is not a whole file on the page is one with the listener and the server that it begins
-/// with.
+#[test]
+fn clients_that_ask_for_their_limits() {
+    do_section("guide-status", "Clients that ask for their limits", 1);
+}
+
+/// A part of a file gets the listener and the upstream of the page's first file.
 #[test]
 fn files_are_served() {
-    let start = blocks("yaml", "From zero")[0].split("trusted_proxies:").next().unwrap().to_owned();
+    let page = page();
+    let start = page.blocks("yaml", "From zero")[0].split("trusted_proxies:").next().unwrap();
     let whole = |block: &str| match block.starts_with("listen:") {
         true => block.to_owned(),
         false => format!("{start}{block}"),
     };
-    for heading in ["Limits that need an answer", "HTTP/2 and gRPC", "TLS and load balancers"] {
-        let block = whole(&blocks("yaml", heading)[0]);
+    for heading in [
+        "What clients see when something is wrong",
+        "Limits that need an answer",
+        "HTTP/2 and gRPC",
+        "TLS and load balancers",
+    ] {
+        let block = whole(page.blocks("yaml", heading)[0]);
         let folder = Folder::with("guide-files", &block);
         certificate(&folder.0);
         let check = Command::new(env!("CARGO_BIN_EXE_tollgate"))
@@ -181,7 +97,8 @@ fn certificate(folder: &Path) {
 #[test]
 fn units_are_units() {
     let folder = Folder::with("systemd", "");
-    let units = blocks("ini", "Restarting without losing a request");
+    let page = page();
+    let units = page.blocks("ini", "Restarting without losing a request");
     for (name, unit) in ["tollgate.socket", "tollgate.service"].into_iter().zip(units) {
         let unit = unit.replace("/usr/bin/tollgate", env!("CARGO_BIN_EXE_tollgate"));
         std::fs::write(folder.0.join(name), unit).unwrap();
@@ -196,21 +113,20 @@ fn units_are_units() {
     assert!(output.status.success() && about_ours.is_empty(), "{said}");
 }
 
-/// The program that systemd has for trying this: it listens, and starts the service when somebody
-/// connects.
+/// `systemd-socket-activate` listens, and starts the service when somebody connects.
 #[test]
 fn systemd_hands_its_socket_over() {
     let folder = Folder::with(
         "activate",
         &format!("listen: {{gateway: '127.0.0.1:0'}}\nupstream: http://{}\n", backend()),
     );
-    let port = &PORTS[0].1;
+    let port = free_port();
     let mut command = Command::new("systemd-socket-activate");
     command.args(["-l", &format!("127.0.0.1:{port}"), "--fdname=gateway"]);
     command.args([env!("CARGO_BIN_EXE_tollgate"), "serve"]).current_dir(&folder.0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let _activate = Running(command.spawn().expect("systemd-socket-activate"));
-    until_open(port.parse().unwrap());
+    until_open(port);
     let mut stream = connect(format!("127.0.0.1:{port}").parse().unwrap());
     stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     assert!(read_head(&mut stream).unwrap().starts_with("HTTP/1.1 200"));
@@ -225,22 +141,23 @@ fn number(text: &str, name: &str) -> u64 {
 #[test]
 fn restarts_have_time_enough() {
     let heading = "Restarting without losing a request";
-    let pod = &blocks("yaml", heading)[0];
+    let page = page();
+    let pod = page.blocks("yaml", heading)[0];
     let drain_s = 10;
     let sleep_s = number(pod, "preStop: {sleep: {seconds: ");
     assert!(number(pod, "terminationGracePeriodSeconds: ") > sleep_s + drain_s);
-    let units = blocks("ini", heading);
+    let units = page.blocks("ini", heading);
     let field = |unit: &str, name: &str| {
         let fields: HashMap<_, _> = unit.lines().filter_map(|line| line.split_once('=')).collect();
         fields[name].to_owned()
     };
-    assert!(field(&units[1], "TimeoutStopSec").parse::<u64>().unwrap() > drain_s);
-    assert_eq!(field(&units[1], "KillSignal"), "SIGTERM");
-    let command = field(&units[1], "ExecStart");
+    assert!(field(units[1], "TimeoutStopSec").parse::<u64>().unwrap() > drain_s);
+    assert_eq!(field(units[1], "KillSignal"), "SIGTERM");
+    let command = field(units[1], "ExecStart");
     let mut arguments: Vec<&str> = command.split(' ').skip(1).collect();
     *arguments.last_mut().unwrap() = "tollgate.yaml";
     // The socket, by the name that its unit gives it, to the command of the service.
-    let name = field(&units[0], "FileDescriptorName");
+    let name = field(units[0], "FileDescriptorName");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let file =
         "listen: {gateway: '127.0.0.1:0', admin: '127.0.0.1:0'}\nupstream: http://127.0.0.1:1\n";
