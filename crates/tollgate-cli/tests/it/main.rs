@@ -9,6 +9,7 @@ mod hash;
 mod import;
 mod named;
 mod outage;
+mod pages;
 mod probe;
 mod recipes;
 mod secrets;
