@@ -10,6 +10,7 @@ mod import;
 mod named;
 mod outage;
 mod page;
+mod pages;
 mod probe;
 mod recipes;
 mod secrets;

@@ -1,5 +1,5 @@
 //! Every error there is, by code. Each has a fixture in `tests/fixtures/bad` and a row in
-//! `docs/reference.md`; tests fail when either is missing. A code is never used for anything else
+//! `docs/errors.md`; tests fail when either is missing. A code is never used for anything else
 //! again.
 
 /// A kind of finding.

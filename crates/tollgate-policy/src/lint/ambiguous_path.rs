@@ -12,7 +12,7 @@ use crate::suggest::quoted;
 pub(super) const CODE: &Code = &Code::new(
     "TG123",
     "pattern for an ambiguous path",
-    "Servers read such a path in more than one way, so a request with one is refused before limits are asked.",
+    "Servers read such a path in more than one way, so Tollgate refuses the request before it asks any limit.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {

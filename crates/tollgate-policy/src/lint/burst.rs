@@ -12,7 +12,7 @@ use crate::suggest::quoted;
 pub(super) const CODE: &Code = &Code::new(
     "TG112",
     "burst above ten times the rate",
-    "An idle client may send the whole burst at once, so for a long time the burst is the limit and not the rate.",
+    "An idle client can send the whole burst at once, so for a long time the burst is the limit, not the rate.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {

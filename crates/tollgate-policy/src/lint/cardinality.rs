@@ -12,7 +12,7 @@ use std::collections::HashSet;
 pub(super) const CODE: &Code = &Code::new(
     "TG114",
     "key with unbounded values",
-    "Each new value is a new bucket: a client that varies it is never limited, and the store fills up with buckets.",
+    "Each new value is a new bucket: a client that varies it is never limited, and the store fills up.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {

@@ -17,7 +17,7 @@ use crate::suggest::quoted;
 pub(super) const CODE: &Code = &Code::new(
     "TG111",
     "cost that a client can choose",
-    "A request that says it costs 0 is always admitted and counts for nothing; `max` bounds only the other side.",
+    "A request that claims to cost 0 is always admitted and counts for nothing; `max` bounds only high costs.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -33,11 +33,11 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
 fn from_header(item: &LintedLimit<'_>, form: &raw::CostForm, findings: &mut Findings<'_>) {
     let Some(header) = &form.header else { return };
     let message = format!(
-        "clients choose what a request costs under {}, even 0, with {}",
+        "clients choose what {} charges, even 0, with {}",
         quoted(item.entry_name()),
         quoted(&format!("header.{}", &*header.value))
     );
-    let help = "use a fixed cost, settle one from the response (`{estimate: 500, response: {json: ...}}`), or let a proxy set the field";
+    let help = "use a fixed cost, settle one from the response (`{estimate: 500, response: {json: ...}}`), or have a proxy set the header";
     findings.warn(header.at, message, help);
 }
 
@@ -64,8 +64,8 @@ fn by_match(
     }
     for (at, source) in found.into_iter().rev() {
         let (name, source) = (quoted(item.entry_name()), quoted(&source));
-        let message = format!("clients pay less under {name} with what they send as {source}");
-        let help = "let only a higher cost depend on what clients send, or take it from a verified token (`jwt.plan` in `identity`)";
+        let message = format!("clients can pay less under {name} by choosing {source}");
+        let help = "charge more, never less, for what clients send, or take it from a verified token (`jwt.plan` in `identity`)";
         findings.warn(at, message, help);
     }
 }

@@ -15,7 +15,7 @@ use crate::suggest::quoted;
 pub(super) const CODE: &Code = &Code::new(
     "TG102",
     "fixed window as the only limit",
-    "A client that waits for the end of a window gets twice the rate at its boundary: N just before, N just after.",
+    "A client can send twice the rate around the end of a window: N just before, N just after.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {

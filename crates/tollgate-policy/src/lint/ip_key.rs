@@ -16,9 +16,9 @@ use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG101",
-    "address as the only key, without trusted proxies",
-    "Behind a proxy or load balancer every client has the same address, so all of them share one bucket; forward-auth \
-     answers no one.",
+    "IP address as the only key, without trusted proxies",
+    "Behind a proxy or load balancer all clients have one address and share one bucket. Forward-auth \
+     refuses every proxy.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -35,13 +35,14 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     let name = quoted(&item.limit.name);
     let message = if view.listens(Front::Gateway) {
         format!(
-            "{name} counts by `ip`, and without `trusted_proxies` all clients behind a proxy are one"
+            "{name} counts by `ip`, but without `trusted_proxies` all clients behind a proxy share one bucket"
         )
     } else {
         format!(
-            "{name} counts by `ip`, and without `trusted_proxies` forward-auth refuses every proxy that asks"
+            "{name} counts by `ip`, but without `trusted_proxies` forward-auth refuses every proxy"
         )
     };
-    let help = "name the proxies in front, such as `trusted_proxies: [10.0.0.0/8]`; if there are none, allow TG101";
+    let help =
+        "name your proxies, such as `trusted_proxies: [10.0.0.0/8]`; if you have none, allow TG101";
     findings.warn(at, message, help);
 }

@@ -15,8 +15,8 @@ use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG119",
-    "queue longer than anyone waits",
-    "Clients give up before their turn, and their places are kept from others until it has come.",
+    "queue longer than clients wait",
+    "Clients give up before their turn, and their places stay taken until then.",
 );
 
 const HOUR_US: u128 = 3_600_000_000;
@@ -47,7 +47,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let Some((wait_us, fits)) = long else { continue };
         let shown = |us: u128| grammar::format_us(seconds(us));
         let message = format!(
-            "the last in the queue of {} waits {}, longer than {}{whose}",
+            "the last request in the queue of {} waits {}, longer than {}{whose}",
             quoted(item.entry_name()),
             shown(wait_us),
             shown(patience_us)

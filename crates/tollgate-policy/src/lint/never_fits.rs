@@ -13,7 +13,7 @@ use crate::suggest::quoted;
 pub(super) const CODE: &Code = &Code::new(
     "TG116",
     "cost that never fits",
-    "A request that costs more than the limit holds is refused even when nobody else has sent one.",
+    "A request that costs more than the limit holds is always refused, even with no other traffic.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {

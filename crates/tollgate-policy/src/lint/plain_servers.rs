@@ -8,8 +8,8 @@ use crate::raw::Upstreams;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG120",
-    "TLS settings for plain servers",
-    "Requests go to the servers unencrypted, and nobody asks who they are.",
+    "TLS settings for plaintext upstreams",
+    "Requests go to the upstreams unencrypted, and nothing verifies who answers.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -21,7 +21,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     if let Some(tls) = &form.tls
         && !servers.iter().any(|server| server.tls)
     {
-        let message = "`tls` is given, and all servers are http://";
+        let message = "`tls` is set, but all servers are http://";
         findings.warn(tls.name_at, message, "write https:// in `servers`, or remove `tls`");
     }
 }

@@ -7,10 +7,12 @@
 //!   more;
 //! * for every tier the other is as tight or tighter: of the same algorithm (gcra and token-bucket
 //!   are one), and
-//! - fixed-window, sliding-window: no larger N, and a period that is a multiple of its own, since
-//! windows are aligned; - sliding-log: no larger N, and no shorter a period; - token-bucket, gcra:
-//! no larger a burst and no faster a rate; - leaky-bucket: the same rate, no larger a burst, no
-//! larger burst and queue together; - concurrency: no more slots, held no shorter;
+//!   - fixed-window, sliding-window: no larger N, and a period that is a multiple of its own,
+//!     since windows are aligned;
+//!   - sliding-log: no larger N, and no shorter a period;
+//!   - token-bucket, gcra: no larger a burst and no faster a rate;
+//!   - leaky-bucket: the same rate, no larger a burst, no larger burst and queue together;
+//!   - concurrency: no more slots, held no shorter;
 //! * the other keeps one count for all tiers, so that a change of tier does not start it afresh;
 //! * and the other is as strict when an attribute is missing or the store fails, and is decided
 //!   exactly, not leased.
@@ -30,7 +32,7 @@ use crate::suggest::quoted;
 pub(super) const CODE: &Code = &Code::new(
     "TG113",
     "limit that another shadows",
-    "Whatever this limit would refuse the other refuses already, so it only costs time; one of the two is a mistake.",
+    "The other limit already refuses all that this one would, so this one only costs time. One of the two is a mistake.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -42,10 +44,10 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let CoverSearch::Found(other) = by else { continue };
         let (name, by) = (quoted(&item.limit.name), quoted(&other.limit.name));
         let message = format!(
-            "{name} never refuses what {by} in line {} admits: that one covers the same requests and is as tight",
+            "{name} never refuses what {by} in line {} admits: {by} covers the same requests and is as strict",
             other.at().line
         );
-        findings.warn(item.at(), message, format!("remove {name}, or make it tighter than {by}"));
+        findings.warn(item.at(), message, format!("remove {name}, or make it stricter than {by}"));
     }
 }
 

@@ -22,7 +22,7 @@ use crate::suggest::quoted;
 pub(super) const CODE: &Code = &Code::new(
     "TG109",
     "only limit can be skipped",
-    "A limit does not apply to a request that lacks an attribute of its key, so leaving it out is a way around the limit.",
+    "A limit skips requests that lack an attribute of its key, so a client gets around the limit by leaving it out.",
 );
 
 const ALWAYS: [&str; 5] = ["ip", "method", "path", "host", "domain"];
@@ -37,7 +37,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         };
         let (name, attribute) = (quoted(&item.limit.name), quoted(attribute));
         let message = format!(
-            "requests without {attribute} are not limited: {name} skips them and nothing else covers them"
+            "requests without {attribute} are not limited: {name} skips them, and no other limit covers them"
         );
         let help = "add `on_missing: refuse` or `share`, or a limit by `ip` for the same requests";
         findings.warn(at, message, help);

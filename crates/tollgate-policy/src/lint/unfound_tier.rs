@@ -13,8 +13,8 @@ use crate::{grammar, hashed, raw};
 
 pub(super) const CODE: &Code = &Code::new(
     "TG124",
-    "lookup of tiers that finds nobody",
-    "A client that is not found has the default tier, and nothing else tells of the mistake.",
+    "tier lookup that finds nothing",
+    "A client that is not found gets the default tier, without any error.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -27,14 +27,14 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let name = grammar::attribute(by).unwrap_or_default();
         if let Some(near) = meant(view, &name) {
             let message =
-                format!("nothing else in the file names {}, did you mean `{near}`?", quoted(&name));
+                format!("nothing else in the file uses {}; did you mean `{near}`?", quoted(&name));
             findings.warn(by.at, message, format!("write `by: {near}`"));
         }
     }
     let is_by_key = tiers.by.as_ref().is_some_and(|by| &***by == "api_key");
     let Some(map) = tiers.map.as_ref().filter(|_| is_by_key) else { return };
     for (value, _) in map.0.iter().filter(|(value, _)| hashed::parse(value).is_some()) {
-        let message = "64 hexadecimal digits look like a hash, and are read as an API key in clear";
+        let message = "64 hexadecimal digits look like a hash, but are read as a plain API key";
         let help = "write `sha256:` before the digits, as `tollgate hash` prints them";
         findings.warn(value.at, message.to_owned(), help);
     }

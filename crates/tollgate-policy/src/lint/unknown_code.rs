@@ -9,8 +9,8 @@ use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG115",
-    "accepted lint that does not exist",
-    "The entry accepts nothing: it is misspelt, or meant for another version.",
+    "allowed lint that does not exist",
+    "The entry allows nothing: it is misspelt, or meant for another version.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -19,7 +19,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         if LINTS.iter().any(|lint| *lint.code == *code.value) {
             continue;
         }
-        let message = format!("{} is not the code of any lint", quoted(code));
+        let message = format!("no lint has the code {}", quoted(code));
         let last = LINTS.last().map_or("", |lint| lint.code);
         findings.warn(code.at, message, format!("remove it; the lints are TG101 to {last}"));
     }

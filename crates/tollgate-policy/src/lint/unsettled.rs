@@ -12,8 +12,8 @@ use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG118",
-    "answers that nobody sees",
-    "Without a gateway no answer passes through, so nothing is ever refunded, counted or settled from one.",
+    "response settings without a gateway",
+    "Without a gateway no response passes through Tollgate, so nothing is ever refunded, counted or settled from one.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -24,13 +24,14 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         let name = quoted(item.entry_name());
         if let Some(on_response) = &item.entry.on_response {
-            let message = format!("`on_response` of {name} needs answers, and no gateway listens");
+            let message =
+                format!("`on_response` of {name} needs responses, but no gateway listens");
             findings.warn(on_response.name_at, message, help);
         }
         if let Some(raw::Cost::Form(form)) = item.entry.cost.as_ref().map(|cost| &cost.value)
             && let Some(response) = form.response.as_ref().filter(|_| !view.listens(Front::Http))
         {
-            let message = format!("the cost of {name} is in answers, and no gateway listens");
+            let message = format!("the cost of {name} is in responses, but no gateway listens");
             findings.warn(response.name_at, message, help);
         }
     }

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 pub(super) const CODE: &Code = &Code::new(
     "TG110",
     "attribute that no front end supplies",
-    "A limit whose attribute is always missing never applies, or applies to everyone alike.",
+    "A limit whose attribute is always missing never applies, or counts all clients together.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -39,7 +39,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         if is_supplied(view, &attribute) || !seen.insert(attribute.clone()) {
             return;
         }
-        let message = format!("no front end that listens supplies {}, {used}", quoted(&attribute));
+        let message = format!("no configured front end supplies {}, {used}", quoted(&attribute));
         findings.warn(at, message, help(view, &attribute));
     };
     if let Some(tiers) = &view.compiled.file.tiers {
@@ -85,9 +85,10 @@ fn check_gateway(view: &LintView<'_>, findings: &mut Findings<'_>) {
         }
         for (name, at) in missing.into_iter().filter(|(name, _)| seen.insert(name.clone())) {
             let (shown, limit) = (quoted(&name), quoted(&item.limit.name));
-            let message = format!("the gateway never has {shown}, which is in the key of {limit}");
+            let message =
+                format!("the gateway never supplies {shown}, which is in the key of {limit}");
             let help = format!(
-                "add `identity: {{{name}: {}}}`, or a `match` that only callers of the check API fulfil",
+                "add `identity: {{{name}: {}}}`, or a `match` for callers of the check API only",
                 usual_source(&name)
             );
             findings.warn(at, message, help);
@@ -126,7 +127,7 @@ fn help(view: &LintView<'_>, attribute: &str) -> String {
             "gateway"
         };
         return format!(
-            "add `{front}` to `listen`, or use an attribute of the front ends that do listen"
+            "add `{front}` to `listen`, or use an attribute that a configured front end supplies"
         );
     }
     if !view.listens(Front::Gateway) {

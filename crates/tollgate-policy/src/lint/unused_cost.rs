@@ -15,7 +15,7 @@ use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG121",
-    "cost that no request has",
+    "cost entry that no request uses",
     "The first entry that matches counts, so an entry behind one that matches the same requests is never used.",
 );
 
@@ -38,7 +38,9 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         for (place, (entry, weight)) in entries.iter().zip(weighted).enumerate() {
             let requests = ComparableMatch::both(of_limit, &weight.match_spec);
             if requests.is_impossible() {
-                let message = format!("{name} applies to none of the requests that cost this");
+                let message = format!(
+                    "no request uses this cost of {name}: the limit applies to none that match the entry"
+                );
                 findings.warn(entry.at, message, "remove the entry, or correct its `match`");
                 continue;
             }
@@ -46,7 +48,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             let by = earlier.take(COMPARED_MAX).find(|earlier| own[*earlier].covers(&requests));
             let Some(by) = by.and_then(|by| entries.get(by)) else { continue };
             let message = format!(
-                "no request under {name} costs this: the entry in line {} matches all of them first",
+                "no request uses this cost of {name}: the entry in line {} matches first",
                 by.at.line
             );
             findings.warn(

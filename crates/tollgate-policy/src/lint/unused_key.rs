@@ -33,7 +33,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             let (name, key) = (quoted(&item.limit.name), quoted(&keys[place].join("+")));
             let earlier = quoted(&earlier.join("+"));
             let message = format!(
-                "no request under {name} uses the key {key}: each request that has it also has {earlier}, which comes first"
+                "no request uses the key {key} of {name}: each request that has it also has {earlier}, which comes first"
             );
             let at = written.map(|(_, at)| at).next().unwrap_or(item.at());
             findings.warn(

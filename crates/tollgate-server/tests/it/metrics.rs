@@ -269,7 +269,7 @@ fn open_metrics_is_for_those_who_ask_for_it() {
 
 #[test]
 fn the_reference_names_every_metric() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
     let reference = std::fs::read_to_string(path).unwrap();
     for (name, kind, _) in FAMILIES {
         let mut rows = reference.lines().filter(|line| line.starts_with("| `tollgate_"));

@@ -6,8 +6,8 @@
 //! [`PrimaryMonitor`] notices that a store is not the one it was. The simulator in `tests/lease`
 //! runs this code and nothing else.
 //!
-//! With A spent, G received and Q returned by a process, and g and q what the store has for it, `A
-//! + Q <= G <= g` at all times, and the store grants only what the limit has left. So what all have
+//! With A spent, G received and Q returned by a process, and g and q what the store has for it,
+//! `A + Q <= G <= g` at all times, and the store grants only what the limit has left. So what all have
 //! spent is never more than the limit, whatever becomes of messages and processes, for as long as
 //! the store keeps what it acknowledged.
 

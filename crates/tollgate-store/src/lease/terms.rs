@@ -30,8 +30,8 @@ impl LeaseTerms {
     /// it is too small for chunks or its algorithm cannot keep its promise with them.
     ///
     /// Units that are spent up to a lifetime T after they were granted add what T returns to any
-    /// interval. So a bucket's burst is smaller by that, rounded up, and a sliding window grants `L
-    /// * W / (W + T)`, which is worth it up to T = W / 40. A fixed window needs no correction,
+    /// interval. So a bucket's burst is smaller by that, rounded up, and a sliding window grants
+    /// `L * W / (W + T)`, which is worth it up to T = W / 40. A fixed window needs no correction,
     /// since units end with their window.
     pub fn for_limit(
         params: &LimitParams,

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 pub(in crate::lint) const CODE: &Code = &Code::new(
     "TG107",
     "key that a client can choose",
-    "Whoever changes the value with each request is never limited, and whoever sends someone else's spends their quota.",
+    "A client with a new value for each request is never limited, and one that sends another's value spends that client's quota.",
 );
 
 pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -33,20 +33,21 @@ pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             seen.insert(attribute.to_owned());
             let name = quoted(&item.limit.name);
             let mut message = if source == attribute {
-                format!("clients choose {}, the key of {name}, themselves", quoted(attribute))
+                format!("clients choose {}, the key of {name}", quoted(attribute))
             } else {
                 format!(
-                    "clients choose {} themselves: {} is the key of {name} and read from it as sent",
+                    "clients choose {}, and the key {} of {name} comes from it",
                     quoted(&source),
                     quoted(attribute)
                 )
             };
             if let Some(next) = item.limit.keys().nth(place + 1) {
                 let next = quoted(&next.join("+"));
-                message
-                    .push_str(&format!(", and a new value each time is never counted by {next}"));
+                message.push_str(&format!(
+                    "; a client that sends new values is never counted by {next}"
+                ));
             }
-            let help = "take it from a verified token (`jwt.sub`), or let a proxy set the field and remove what clients send";
+            let help = "take it from a verified token (`jwt.sub`), or have a proxy overwrite what clients send";
             findings.warn(identity_at(view, attribute).unwrap_or(at), message, help);
         }
     }

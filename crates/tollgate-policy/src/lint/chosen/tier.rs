@@ -23,10 +23,7 @@ pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         let Some(source) = client_controlled_source(view, &attribute) else { continue };
-        let message = format!(
-            "clients choose their tier themselves: it is read from {} as sent",
-            quoted(&source)
-        );
+        let message = format!("clients choose their tier: it comes from {}", quoted(&source));
         let help = if tiers.from.is_some() {
             "take it from a verified token (`jwt.plan` in `identity`), or look it up with `tiers.file` or `tiers.redis`"
         } else {

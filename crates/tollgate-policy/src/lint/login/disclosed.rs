@@ -10,8 +10,8 @@ use crate::suggest::quoted;
 
 pub(in crate::lint) const CODE: &Code = &Code::new(
     "TG105",
-    "login that discloses its figures",
-    "The figures tell an attacker how fast to guess, and how a name or address that others use is doing.",
+    "login that discloses its quota",
+    "The quota tells an attacker how fast to guess, and how much others use a name or address.",
 );
 
 pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {

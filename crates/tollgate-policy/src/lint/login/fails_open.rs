@@ -14,7 +14,7 @@ use crate::suggest::quoted;
 pub(in crate::lint) const CODE: &Code = &Code::new(
     "TG104",
     "login that fails open",
-    "Whoever can slow down or overload the store gets unlimited attempts.",
+    "A client that slows down or overloads the store gets unlimited attempts.",
 );
 
 pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -37,7 +37,7 @@ pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
                 format!("add `on_store_failure: closed` to {own}, or `local`")
             }
             None => format!(
-                "give {path} a limit of its own with `on_store_failure: closed`, or add `on_store_failure: local` to {}",
+                "give {path} its own limit with `on_store_failure: closed`, or add `on_store_failure: local` to {}",
                 quoted(first.entry_name())
             ),
         };

@@ -14,7 +14,7 @@ use crate::suggest::quoted;
 pub(in crate::lint) const CODE: &Code = &Code::new(
     "TG106",
     "one limit for logins and reads",
-    "A rate that is right for reading is far too high for guessing, and ordinary use spends the attempts.",
+    "A rate that suits reads is far too high for password guesses, and ordinary use spends the attempts.",
 );
 
 pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -30,7 +30,7 @@ pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             quoted(login),
             quoted(other)
         );
-        let help = format!("give {} a limit of its own, with a lower rate", quoted(login));
+        let help = format!("give {} its own limit, with a lower rate", quoted(login));
         findings.warn(at, message, help);
     }
     for target in targets(view) {
@@ -42,13 +42,12 @@ pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         let (path, name) = (quoted(target.path), quoted(&wide.limit.name));
-        let message = format!(
-            "{path} is only covered by {name}, which counts other requests in the same bucket"
-        );
+        let message =
+            format!("only {name} covers {path}, and it counts other requests in the same bucket");
         findings.warn(
             target.at,
             message,
-            format!("enforce a limit of its own for {path}, with a lower rate"),
+            format!("give {path} its own enforced limit, with a lower rate"),
         );
     }
 }

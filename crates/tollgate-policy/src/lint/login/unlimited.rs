@@ -13,15 +13,15 @@ use crate::suggest::quoted;
 pub(in crate::lint) const CODE: &Code = &Code::new(
     "TG103",
     "login without a limit",
-    "Where passwords, codes or tokens are checked, the number of attempts is the only thing that stops guessing.",
+    "Only a limit on attempts stops clients from guessing passwords, codes and tokens.",
 );
 
 pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for target in targets(view).iter().filter(|target| target.guards.is_empty()) {
         let path = quoted(target.path);
         let message =
-            format!("no enforced limit covers POST {path}, so nothing stops guessing there");
-        let help = "enforce a limit for it, such as `rate: 5/min` with `keys: [[ip, username], [ip], [username]]`";
+            format!("no enforced limit covers POST {path}, so clients can guess there without end");
+        let help = "add an enforced limit, such as `rate: 5/min` with `keys: [[ip, username], [ip], [username]]`";
         findings.warn(target.at, message, help);
     }
 }
