@@ -10,7 +10,6 @@ mod import;
 mod named;
 mod outage;
 mod page;
-mod pages;
 mod probe;
 mod recipes;
 mod secrets;

@@ -5,6 +5,7 @@ mod envoy;
 mod links;
 mod readme;
 mod recipes;
+mod reference;
 mod tutorial;
 
 use crate::serve::process::{Folder, Process};

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 const PAGES: [&str; 3] = [
-    include_str!("../../../../docs/cli.md"),
-    include_str!("../../../../docs/http-api.md"),
-    include_str!("../../../../docs/metrics.md"),
+    include_str!("../../../../../docs/cli.md"),
+    include_str!("../../../../../docs/http-api.md"),
+    include_str!("../../../../../docs/metrics.md"),
 ];
 
 const POLICY: &str = "
