@@ -26,6 +26,7 @@ extern crate std;
 
 pub mod algorithm;
 mod calendar;
+mod decimal;
 pub mod header;
 mod invalid;
 pub mod lua;
@@ -37,6 +38,7 @@ mod share;
 
 pub use algorithm::Algorithm;
 pub use calendar::{CalendarSpan, CalendarUnit, OffsetChange, Zone};
+pub use decimal::push_decimal;
 pub use invalid::InvalidParams;
 pub use numbers::{LimitParams, LimitState};
 pub use outcome::{Intent, Outcome, Receipt};

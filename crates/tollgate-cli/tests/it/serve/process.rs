@@ -113,14 +113,18 @@ impl Process {
         }
     }
 
+    /// The first line that `is` it, whether it was read already or is still to come.
+    pub(crate) fn line(&mut self, is: impl Fn(&str) -> bool) -> String {
+        match self.lines.iter().find(|line| is(line)) {
+            Some(line) => line.clone(),
+            None => self.until(is),
+        }
+    }
+
     /// Waits for the front end and returns its address.
     pub(crate) fn address(&mut self, front: &str) -> String {
         let start = format!("listening {front} ");
-        let line = match self.lines.iter().find(|line| line.starts_with(&start)) {
-            Some(line) => line.clone(),
-            None => self.until(|line| line.starts_with(&start)),
-        };
-        line[start.len()..].to_owned()
+        self.line(|line| line.starts_with(&start))[start.len()..].to_owned()
     }
 
     /// The memory that it has in use, in bytes.

@@ -42,7 +42,9 @@ impl CheckRoute {
         match route {
             Self::Op(_) if head.method != "POST" => Err(CheckProblem::Method { allow: "POST" }),
             Self::OpenApi if head.method != "GET" => Err(CheckProblem::Method { allow: "GET" }),
-            Self::Op(_) if head.known.has_origin && is_from_page(head) => Err(CheckProblem::FromWebPage),
+            Self::Op(_) if head.known.has_origin && is_from_page(head) => {
+                Err(CheckProblem::FromWebPage)
+            }
             Self::Op(_) if !is_json(head.content_type()) => Err(CheckProblem::NotJson),
             Self::Op(_) if head.known.has_content_encoding => Err(CheckProblem::ContentEncoding),
             _ => Ok(route),

@@ -7,6 +7,7 @@ use crate::{
 };
 use hyper::{StatusCode, Version, body::Body as _};
 use tollgate::ProcessClock;
+use tollgate_core::push_decimal;
 
 /// How the body of an answer is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,14 +110,7 @@ pub(crate) fn push_status(status: StatusCode, reason: &[u8], out: &mut Vec<u8>) 
 
 fn push_length(length: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"content-length: ");
-    let mut digits = [0; 20];
-    let (mut first, mut rest) = (digits.len(), length);
-    while first == digits.len() || rest > 0 {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    out.extend_from_slice(&digits[first..]);
+    push_decimal(out, length);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -140,16 +134,30 @@ const WORD: usize = size_of::<u64>();
 /// Appends a name in lower case, eight bytes at a time: most names have eight and more. The last
 /// word may overlap the one before it.
 fn push_lowercase(name: &[u8], out: &mut Vec<u8>) {
-    let Some((_, last)) = name.split_last_chunk::<WORD>() else {
-        out.extend(name.iter().map(u8::to_ascii_lowercase));
-        return;
-    };
     let end = out.len() + name.len();
+    let Some((_, last)) = name.split_last_chunk::<WORD>() else {
+        return push_short_lowercase(name, end, out);
+    };
     for word in name.as_chunks::<WORD>().0 {
         out.extend_from_slice(&lowercase_word(*word));
     }
     out.truncate(end - WORD);
     out.extend_from_slice(&lowercase_word(*last));
+}
+
+/// Appends a name of less than eight bytes in lower case, up to `end`: as two halves of one word
+/// that may overlap.
+fn push_short_lowercase(name: &[u8], end: usize, out: &mut Vec<u8>) {
+    let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) else {
+        return out.extend(name.iter().map(u8::to_ascii_lowercase));
+    };
+    let [a, b, c, d]: [u8; WORD / 2] = *first;
+    let [e, f, g, h]: [u8; WORD / 2] = *last;
+    let word = lowercase_word([a, b, c, d, e, f, g, h]);
+    let (first, last) = word.split_at(WORD / 2);
+    out.extend_from_slice(first);
+    out.truncate(end - WORD / 2);
+    out.extend_from_slice(last);
 }
 
 /// Eight bytes in lower case. A letter's case is one bit, which is set where a byte is at least `A`

@@ -53,16 +53,15 @@ pub(super) fn read(input: &str, allowed: MemberSet) -> Option<Body<'_>> {
 /// How many bytes stand for themselves before one that ends a string or begins an escape.
 #[inline]
 fn plain_len(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(word) = bytes[at..].first_chunk() {
+    let (words, rest) = bytes.as_chunks();
+    for (n, word) in words.iter().enumerate() {
         let special = special_bytes(u64::from_le_bytes(*word));
         if special != 0 {
-            return at + special.trailing_zeros() as usize / 8;
+            return 8 * n + special.trailing_zeros() as usize / 8;
         }
-        at += word.len();
     }
     let is_special = |&byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    at + bytes[at..].iter().position(is_special).unwrap_or(bytes.len() - at)
+    bytes.len() - rest.len() + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
 /// Marks the quotes, backslashes and control characters among eight bytes by their highest bit.
@@ -118,11 +117,11 @@ impl<'a> Cursor<'a> {
     /// A string in which every byte stands for itself.
     fn string(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
-        let rest = self.rest();
-        let length = plain_len(rest);
-        let text = self.text.get(self.at..self.at + length)?;
+        let rest = self.text.get(self.at..)?;
+        let length = plain_len(rest.as_bytes());
+        let (text, end) = rest.split_at_checked(length)?;
         self.at += length + 1;
-        (rest.get(length) == Some(&b'"')).then_some(text)
+        end.starts_with('"').then_some(text)
     }
 
     /// Digits, without a zero in front, and how many. Nineteen always fit.

@@ -5,6 +5,7 @@
 pub mod fields;
 
 use tollgate::{Row, Settled, Verdict, limit::Mode};
+pub use tollgate_core::push_decimal as integer;
 
 /// Appends `{"allowed": ..., "limits": [...]` without the closing brace, so that a caller can add
 /// members.
@@ -90,22 +91,6 @@ const PAIRS: [[u8; 2]; 100] = {
     }
     pairs
 };
-
-/// Appends an unsigned integer.
-pub fn integer(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0_u8; 20];
-    let mut start = digits.len();
-    while value >= 10 {
-        start -= 2;
-        digits[start..start + 2].copy_from_slice(&PAIRS[(value % 100) as usize]);
-        value /= 100;
-    }
-    if value > 0 || start == digits.len() {
-        start -= 1;
-        digits[start] = b'0' + value as u8;
-    }
-    out.extend_from_slice(&digits[start..]);
-}
 
 /// Appends microseconds as decimal seconds: exact, with one place at least and six at most.
 pub fn seconds(out: &mut Vec<u8>, us: u64) {

@@ -189,8 +189,8 @@ fn a_body_that_begins_badly_is_refused_with_its_head() {
 #[test]
 fn a_body_that_breaks_off_is_told_from_one_that_ends() {
     for (request, expected) in [
-        (post("/a", "abc"), "POST /a Left"),
-        (put("/a", "3\r\nabc\r\n0\r\nx: y\r\n\r\n"), "PUT /a Left"),
+        (post("/a", "abc"), "POST /a PeerClosed"),
+        (put("/a", "3\r\nabc\r\n0\r\nx: y\r\n\r\n"), "PUT /a PeerClosed"),
     ] {
         let head = request.find("\r\n\r\n").unwrap() + 4;
         for cut in head..request.len() {

@@ -1,5 +1,6 @@
 //! HTTP/1.1: heads and chunks alone, and whole connections over pipes in virtual time.
 
+mod answer;
 mod body;
 mod chunked;
 mod differential;

@@ -1,0 +1,49 @@
+//! Unsigned numbers as decimal digits.
+
+use alloc::vec::Vec;
+
+/// A number of eight digits has this many values.
+const EIGHT_DIGITS: u64 = 100_000_000;
+
+/// Appends the digits of a number.
+#[inline]
+pub fn push_decimal(out: &mut Vec<u8>, value: u64) {
+    match value {
+        0..10 => out.push(b'0' + value as u8),
+        10..EIGHT_DIGITS => push_short(out, value),
+        _ => push_long(out, value),
+    }
+}
+
+/// Up to eight digits.
+fn push_short(out: &mut Vec<u8>, value: u64) {
+    let (digits, zeros) = eight_digits(value);
+    let end = out.len() + 8 - zeros;
+    // All eight bytes at once: a copy of unknown length costs more than the number itself.
+    out.extend_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
+    out.truncate(end);
+}
+
+/// More than eight digits.
+fn push_long(out: &mut Vec<u8>, value: u64) {
+    push_decimal(out, value / EIGHT_DIGITS);
+    out.extend_from_slice(&eight_digits(value % EIGHT_DIGITS).0.to_le_bytes());
+}
+
+/// The eight digits of a number, its first in the lowest byte, and how many of them are leading
+/// zeros; the last digit is none of these.
+///
+/// One word holds all parts side by side: the number is cut in halves, these in halves and these
+/// again, each part in its own bits.
+fn eight_digits(number: u64) -> (u64, usize) {
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let high = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
+    let twos = high | ((fours - 100 * high) << 16);
+    let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    let ones = high | ((twos - 10 * high) << 8);
+    let zeros = ones.trailing_zeros() as usize / 8;
+    (ones | 0x3030_3030_3030_3030, zeros.min(7))
+}
+
+#[cfg(test)]
+mod tests;
