@@ -53,6 +53,11 @@ impl Span {
     }
 
     #[inline]
+    pub(crate) fn len(self) -> usize {
+        usize::from(self.end - self.start)
+    }
+
+    #[inline]
     pub(crate) fn get(self, bytes: &[u8]) -> &[u8] {
         bytes.get(usize::from(self.start)..usize::from(self.end)).unwrap_or_default()
     }

@@ -108,9 +108,10 @@ impl ParsedRequest {
     /// The head, in the bytes that it was read from.
     #[inline]
     pub(crate) fn head<'a>(&self, bytes: &'a [u8], lines: &'a [HeaderSpan]) -> RequestHead<'a> {
-        // The parser found both to be text, side by side.
+        // The parser found both to be text, with a space between them.
         let line = self.method.to(self.target).text(bytes);
-        let (method, target) = line.split_once(' ').unwrap_or_default();
+        let (method, target) = line.split_at_checked(self.method.len()).unwrap_or_default();
+        let target = target.get(1..).unwrap_or_default();
         RequestHead {
             method,
             target,
