@@ -16,7 +16,7 @@ const TARGET: f64 = 0.35;
 /// The script that ships, for requests with one charge each.
 const OURS: &str = concat!(
     include_str!("../../../crates/tollgate-store/src/redis/script/step.lua"),
-    include_str!("../../../crates/tollgate-store/src/redis/script/single.lua"),
+    include_str!("../../../crates/tollgate-store/src/redis/script/decide_single.lua"),
 );
 /// What one writes by hand, for one request.
 const ONE: &str = "local time = redis.call('TIME')

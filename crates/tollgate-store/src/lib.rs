@@ -24,7 +24,6 @@
 //! # Ok::<(), tollgate_core::InvalidParams>(())
 //! ```
 
-mod adjust;
 mod answer;
 mod charge;
 mod clock;
@@ -37,24 +36,22 @@ mod raw;
 #[cfg(feature = "redis")]
 pub mod redis;
 mod reply;
-mod report;
 mod reservation;
 mod store;
 mod sync;
 
-pub use adjust::{Adjustment, Change};
 pub use answer::{Answer, Answers, Origin};
-pub use charge::{Charge, GracePolicy, LeaseSettings, Mode, ParamsId, Request};
+pub use charge::{Adjustment, Change, Charge, GracePolicy, LeaseSettings, Mode, ParamsId, Request};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, ProcessClock};
 pub use error::{StoreError, StoreErrorKind};
+pub use lease::{HolderReport, LedgerReport};
 pub use memory::MemoryStore;
 pub use raw::heap::release_free_memory;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
 pub use reply::{BoxedReply, StoreReply};
-pub use report::{HolderReport, LedgerReport};
 pub use reservation::{
     END_REPEATABLE_US, EndedReservation, NewReservation, OpenOutcome, Settlement, StateKey,
 };

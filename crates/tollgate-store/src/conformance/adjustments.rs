@@ -1,7 +1,7 @@
 //! Give-backs, debts and resets.
 
 use super::admission::one_a_second;
-use super::desk::{ChargeSpec, StoreDriver};
+use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::{algorithm_name, algorithms, all_algorithms};
 use crate::{Change, Store};
 use tollgate_core::{Algorithm, LimitState};

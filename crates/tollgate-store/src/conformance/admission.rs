@@ -1,6 +1,6 @@
 //! What a request is admitted by, what it takes and what its rows show.
 
-use super::desk::{ChargeSpec, StoreDriver};
+use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::algorithms;
 use crate::{Store, StoreCall};
 use tollgate_core::algorithm::Gcra;

@@ -17,9 +17,10 @@
 //! block_on(conformance::run(async || MemoryStore::default()));
 //! ```
 
+mod driver;
+
 mod adjustments;
 mod admission;
-mod desk;
 mod model;
 mod penalties;
 mod reservations;
@@ -27,7 +28,7 @@ mod trace;
 
 pub use adjustments::{debts, give_backs, resets};
 pub use admission::{all_or_nothing, batches, costs, owed, peeks, shadows, tier_changes};
-pub use desk::StoreDriver;
+pub use driver::StoreDriver;
 pub use model::Model;
 pub use penalties::{block_ends, blocks, operators_blocks, uncounted};
 pub use reservations::{ended_once, expiring, settled};

@@ -1,6 +1,6 @@
 //! The contract as plainly as it can be written: a map, and the core's functions.
 
-use super::desk::ChargeSpec;
+use super::driver::ChargeSpec;
 use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
 use tollgate_core::{Algorithm, Intent, LimitState, Outcome, penalty};

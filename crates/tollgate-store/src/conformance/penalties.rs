@@ -1,7 +1,7 @@
 //! Blocks for keys that keep being refused.
 
 use super::admission::one_a_second;
-use super::desk::{ChargeSpec, StoreDriver};
+use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::algorithms;
 use crate::{Answer, Change, Store};
 use tollgate_core::{Algorithm, Penalty};

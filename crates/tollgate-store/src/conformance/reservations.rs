@@ -1,6 +1,6 @@
 //! Reservations: kept, ended once, forgotten in time.
 
-use super::desk::{ChargeSpec, StoreDriver};
+use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::{algorithm_name, all_algorithms};
 use crate::{Change, END_REPEATABLE_US, OpenOutcome, ReservationStore};
 use tollgate_core::{Algorithm, Intent, LimitState, Receipt};

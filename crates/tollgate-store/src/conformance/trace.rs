@@ -1,6 +1,6 @@
 //! Random traces, on which a store must equal the model.
 
-use super::desk::{ChargeSpec, StoreDriver};
+use super::driver::{ChargeSpec, StoreDriver};
 use super::model::Model;
 use crate::{Change, Store};
 use tollgate_core::algorithm::{

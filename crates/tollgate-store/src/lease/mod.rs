@@ -12,22 +12,24 @@
 //! the store keeps what it acknowledged.
 
 mod demand;
-mod holding;
+mod holder;
 mod ledger;
 mod message;
+mod primary_monitor;
+mod report;
 mod terms;
-mod watch;
 
-pub use holding::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
+pub use holder::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
 pub use ledger::{GrantBook, HolderGrant, Ledger};
 pub use message::{Holder, LedgerReply, LedgerRequest};
+pub use primary_monitor::{MarkerReading, PrimaryMonitor};
+pub use report::{HolderReport, LedgerReport};
 pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};
-pub use watch::{MarkerReading, PrimaryMonitor};
 
 use terms::shortest_local_us;
 
 /// What answers whether a store is the one it was, as `KEYS[1]` remembers it.
-pub const MARK_LUA: &str = include_str!("mark.lua");
+pub const MARKER_LUA: &str = include_str!("marker.lua");
 /// What makes the book in `KEYS[1]` that of a limit that nobody used.
 pub const CLEAR_LUA: &str = include_str!("clear.lua");
 /// The ledger's script, without the mirrors in front of it.

@@ -8,45 +8,32 @@
 //! Several charges of one request lock their shards in ascending order, decide all and then write
 //! all. Those on one key need one lock.
 
-mod address;
-mod adjust;
-mod batch;
-mod book;
-mod budget;
+mod params_registry;
+mod reservations;
+
 mod decide;
 mod evict;
-mod fast;
-mod locks;
-mod one_key;
 mod options;
-mod pack;
-mod registry;
-mod room;
 mod shard;
-mod slab;
-mod spilled;
 mod stats;
-mod sweep;
 mod table;
 #[cfg(all(test, loom))]
 mod tests;
-mod together;
-mod views;
 
-use self::address::CellHasher;
-use self::book::Reservations;
-use self::budget::Budget;
-use self::registry::ParamsRegistry;
-use self::shard::Shard;
-use self::stats::Events;
-use self::views::TableHints;
 use crate::sync::{AtomicUsize, Lock, Ordering, lock};
 use crate::{Answers, Charge, LeaseStore, ParamsId, StateKey, Store, StoreCall, StoreError};
+use params_registry::ParamsRegistry;
+use reservations::Reservations;
+use shard::Shard;
+use stats::Events;
 use std::convert::Infallible;
+use table::address::CellHasher;
+use table::budget::Budget;
+use table::prefetch_hints::TableHints;
 use tollgate_core::LimitParams;
 
-pub use self::options::MemoryOptions;
-pub use self::stats::MemoryStats;
+pub use options::MemoryOptions;
+pub use stats::MemoryStats;
 
 /// State in this process, within a cap on its bytes.
 #[derive(Debug)]
@@ -168,7 +155,7 @@ impl Store for MemoryStore {
     }
 
     fn state_key(&self, charge: &Charge<'_>) -> StateKey {
-        book::state_key(charge)
+        reservations::state_key(charge)
     }
 
     fn is_shared(&self) -> bool {

@@ -1,6 +1,6 @@
 //! How a memory store is made.
 
-use super::address::SHARD_BITS;
+use super::table::address::SHARD_BITS;
 
 const MAX_BYTES: u64 = 256 << 20;
 /// What a shard may use at least: with fewer bytes than this for each there are fewer shards.

@@ -1,9 +1,9 @@
 //! Settlements, cancellations, debts and blocks, on their way into one script call.
 
+use super::batch::reply::AdjustReply;
+use super::batch::rows::{StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log};
 use super::batch::{NamedCharge, ScriptTables};
-use super::pack::{self, array, clamp};
-use super::replay::{StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log};
-use super::reply::AdjustReply;
+use super::script::msgpack::{self, array, clamp};
 use crate::{Answer, Change, StoreError};
 use tollgate_core::{Algorithm, Intent, LimitParams, Receipt, lua};
 
@@ -118,7 +118,7 @@ fn row<'a>(
 }
 
 fn receipt(params: &LimitParams, cost: u64, packed: &[u8]) -> Option<Receipt> {
-    let [at_us, mark_us, fraction] = pack::numbers(packed)?;
+    let [at_us, mark_us, fraction] = msgpack::numbers(packed)?;
     let epoch = if is_expiry_log(params) { lua::LEDGER_EPOCH_US as i64 } else { 0 };
     Some(Receipt {
         cost,

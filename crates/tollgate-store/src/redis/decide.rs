@@ -2,10 +2,10 @@
 //! in either case.
 
 use super::RedisStore;
+use super::batch::queue::{BATCH_REQUESTS_MAX, RequestRows};
+use super::batch::rows::{invalid_reply, push_rows};
 use super::batch::{DecideRequest, NamedCharge};
 use super::lease::{LeaseAddress, LeaseDecision, LeasedLimit, Leases};
-use super::queue::{BATCH_REQUESTS_MAX, RequestRows};
-use super::replay::{invalid_reply, push_rows};
 use crate::lease::SpentUnits;
 use crate::{Answer, Answers, Charge, Mode, Request, StoreError};
 use smallvec::SmallVec;

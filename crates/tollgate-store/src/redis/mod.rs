@@ -9,43 +9,24 @@
 //! says when it did nothing: that it lacks the script, became a replica, or that a slot is
 //! elsewhere.
 
+mod client;
+
 mod adjust;
 mod batch;
-mod breaker;
 mod cluster;
 mod decide;
-mod desk;
-mod dial;
-mod endpoint;
-mod failure;
-mod home;
-mod jitter;
 mod key;
-mod lane;
 mod lease;
-mod link;
-mod login;
-mod node;
 mod observer;
 mod options;
-mod pack;
-mod patient;
 mod probe;
-mod queue;
-mod refusals;
-mod replay;
-mod replica;
-mod reply;
 mod reservation;
 mod script;
 mod sentinel;
-mod servers;
-mod single;
 mod status;
-mod task;
 
+pub use client::endpoint::{Endpoint, Tls};
 pub use decide::UndecidedRequests;
-pub use endpoint::{Endpoint, Tls};
 pub use lease::{LeaseStats, lease_reply, lease_script};
 pub use observer::Observer;
 pub use options::{BootClock, RedisOptions};
@@ -59,11 +40,11 @@ use crate::{
 };
 use adjust::ChangeBatch;
 use batch::NamedCharge;
+use batch::reply::AdjustReply;
+use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
 use lease::Leases;
-use reply::AdjustReply;
-use servers::Servers;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;

@@ -1,9 +1,9 @@
 //! What an operator wants to know of a server before it matters.
 
 use super::batch::ScriptTables;
+use super::batch::rows::invalid_reply;
 use super::cluster::slot_of;
-use super::pack::array;
-use super::replay::invalid_reply;
+use super::script::msgpack::array;
 use super::{RedisStore, script};
 use crate::{ProcessClock, StoreError};
 use redis::Value;

@@ -1,26 +1,24 @@
 //! A cluster: requests go to the servers that have their slots, and follow when slots move.
 
-mod map;
-mod order;
-mod slot;
-mod split;
-mod watch;
+mod multi_slot;
+mod pipeline;
+mod refresh;
+mod slot_map;
 
-pub(super) use slot::slot_of;
+pub(super) use slot_map::slot_of;
 
 use super::batch::DecideRequests;
-use super::endpoint::ServerAddress;
-use super::failure::{Failure, FailureAction};
-use super::home::NodeLocation;
-use super::jitter::jitter;
-use super::lane::REDIRECTS_MAX;
-use super::link::ScriptCall;
-use super::node::{Node, NodeContext};
-use super::queue::{PendingBatch, ReplyReceiver};
-use super::task::TaskSupervisor;
+use super::batch::connection_task::REDIRECTS_MAX;
+use super::batch::queue::{PendingBatch, ReplyReceiver};
+use super::client::connection::ScriptCall;
+use super::client::dial::NodeLocation;
+use super::client::endpoint::ServerAddress;
+use super::client::failure::{Failure, FailureAction};
+use super::client::node::{Node, NodeContext};
+use super::client::supervise::{TaskSupervisor, jitter};
 use crate::{StoreError, StoreErrorKind};
-use map::{SlotMap, resolve};
 use redis::{Cmd, Value};
+use slot_map::{SlotMap, resolve};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Notify, watch as channel};
@@ -64,7 +62,7 @@ impl Cluster {
         let runtime = &shared.runtime;
         cluster
             .tasks
-            .supervise("cluster", &shared, runtime, move || watch::run(Arc::clone(&watched)));
+            .supervise("cluster", &shared, runtime, move || refresh::run(Arc::clone(&watched)));
         cluster
     }
 

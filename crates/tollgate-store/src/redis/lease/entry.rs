@@ -26,7 +26,7 @@ pub(super) struct LeaseEntry {
 
 /// What became of a charge in this process.
 #[derive(Debug)]
-pub(in crate::redis) enum LeaseDecision {
+pub(crate) enum LeaseDecision {
     /// It was taken from a lease.
     Spent(Answer, SpentUnits),
     /// The store has said lately that there is nothing left.

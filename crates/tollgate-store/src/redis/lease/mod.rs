@@ -5,7 +5,9 @@
 //! before it is needed, returns what was not, and looks at the primaries. All other requests are
 //! decided by the store as those of any limit are, by the numbers that leases leave room for.
 
-mod confirm;
+mod primary_monitors;
+mod renewal;
+
 mod entry;
 mod registry;
 mod release;
@@ -13,8 +15,6 @@ mod report;
 mod script;
 mod stats;
 mod table;
-mod task;
-mod watches;
 
 pub use script::{lease_reply, lease_script};
 pub use stats::LeaseStats;
@@ -23,12 +23,13 @@ pub(super) use entry::LeaseDecision;
 pub(super) use registry::LeasedLimit;
 pub(super) use table::LeaseAddress;
 
+use super::client::Servers;
+use super::client::supervise::TaskSupervisor;
 use super::key::KeyNamer;
-use super::servers::Servers;
-use super::task::TaskSupervisor;
 use super::{BootClock, slot_of};
 use crate::lease::{LeaseTerms, SpentUnits};
 use crate::{Answer, Charge, LeaseSettings, ParamsId, StoreError, StoreErrorKind};
+use primary_monitors::PrimaryMonitors;
 use registry::LeaseRegistry;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,7 +37,6 @@ use std::sync::{Arc, PoisonError};
 use table::LeaseTable;
 use tokio::sync::{Mutex, mpsc};
 use tollgate_core::{Algorithm, LimitParams};
-use watches::PrimaryMonitors;
 
 /// What this process holds, and what it knows of whom it is held from.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Leases {
             let (leases, servers) = (Arc::clone(self), Arc::clone(servers));
             let shared = servers.shared().clone();
             self.tasks.supervise("leases", &shared, &shared.runtime, move || {
-                task::run(Arc::clone(&leases), Arc::clone(&servers))
+                renewal::run(Arc::clone(&leases), Arc::clone(&servers))
             });
         }
         Some(params_id)

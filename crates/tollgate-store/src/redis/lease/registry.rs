@@ -13,13 +13,13 @@ const PAGES: usize = (u16::MAX as usize + 1) / PAGE;
 
 /// A limit that is leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::redis) struct LeasedLimit {
-    pub(in crate::redis) terms: LeaseTerms,
+pub(crate) struct LeasedLimit {
+    pub(crate) terms: LeaseTerms,
     /// What the limit itself allows at once, as it is shown.
-    pub(in crate::redis) capacity: u64,
-    pub(in crate::redis) grace_policy: GracePolicy,
+    pub(crate) capacity: u64,
+    pub(crate) grace_policy: GracePolicy,
     /// What leases leave of that, so that more can never be taken at once.
-    pub(in crate::redis) cost_max: u64,
+    pub(crate) cost_max: u64,
 }
 
 type LeasePage = [OnceLock<LeasedLimit>; PAGE];

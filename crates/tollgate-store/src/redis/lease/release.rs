@@ -1,13 +1,13 @@
 //! What becomes of leases when nobody needs them any more: the process ends, or an operator resets
 //! a key.
 
-use super::super::RedisStore;
-use super::super::batch::ScriptTables;
-use super::super::key::grant_book_key;
-use super::super::pack::array;
-use super::super::servers::Servers;
 use super::{Leases, script};
 use crate::StoreError;
+use crate::redis::RedisStore;
+use crate::redis::batch::ScriptTables;
+use crate::redis::client::Servers;
+use crate::redis::key::grant_book_key;
+use crate::redis::script::msgpack::array;
 use futures_util::stream::{self, StreamExt};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 impl Leases {
     /// Returns everything, and takes no more. Ends when the store knows of it, so that whoever
     /// calls sets a limit to that.
-    pub(in crate::redis) async fn release(&self, servers: &Arc<Servers>) {
+    pub(crate) async fn release(&self, servers: &Arc<Servers>) {
         self.closed.store(true, Ordering::Relaxed);
         loop {
             let now_us = self.clock.now_us();
@@ -43,11 +43,7 @@ impl Leases {
 
 impl RedisStore {
     /// Removes the states of a key, and has its books say that nothing is held.
-    pub(in crate::redis) async fn clear(
-        &self,
-        slot: u16,
-        names: &[Vec<u8>],
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn clear(&self, slot: u16, names: &[Vec<u8>]) -> Result<(), StoreError> {
         let clear = |name: &Vec<u8>| {
             let mut tables = ScriptTables::default();
             tables.key_index_of(grant_book_key(name));

@@ -1,11 +1,11 @@
 //! Who holds what of a key, for an operator.
 
-use super::super::RedisStore;
-use super::super::cluster::slot_of;
-use super::super::key::grant_book_key;
-use super::super::replay::invalid_reply;
-use super::super::reply::bytes;
 use super::Leases;
+use crate::redis::RedisStore;
+use crate::redis::batch::reply::bytes;
+use crate::redis::batch::rows::invalid_reply;
+use crate::redis::cluster::slot_of;
+use crate::redis::key::grant_book_key;
 use crate::{Charge, HolderReport, LedgerReport, StoreError};
 use redis::Value;
 
@@ -13,7 +13,7 @@ use redis::Value;
 const PROCESS: usize = 16;
 
 impl RedisStore {
-    pub(in crate::redis) async fn read_ledger(
+    pub(crate) async fn read_ledger(
         &self,
         charge: &Charge<'_>,
     ) -> Result<Option<LedgerReport>, StoreError> {

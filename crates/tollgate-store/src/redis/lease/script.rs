@@ -1,10 +1,10 @@
 //! The ledger's script with the mirrors that it needs, and its words as they travel.
 
-use super::super::batch::ScriptTables;
-use super::super::pack::{array, clamp, numbers};
-use super::super::reply::bytes;
-use super::super::script::{self, Script};
 use crate::lease::{LEDGER_LUA, LeaseTerms, LedgerReply, LedgerRequest, MarkerReading};
+use crate::redis::batch::ScriptTables;
+use crate::redis::batch::reply::bytes;
+use crate::redis::script::msgpack::{array, clamp, numbers};
+use crate::redis::script::{self, Script};
 use redis::Value;
 use sha2::{Digest, Sha256};
 use std::sync::{LazyLock, OnceLock};
@@ -15,14 +15,14 @@ static LEDGERS: [OnceLock<Script>; lua::MIRRORS.len()] =
     [const { OnceLock::new() }; lua::MIRRORS.len()];
 
 /// The script for a limit with these numbers.
-pub(in crate::redis) fn ledger(central: &LimitParams) -> &'static Script {
+pub(crate) fn ledger(central: &LimitParams) -> &'static Script {
     let place = lua::to_lua_params(central)[0].saturating_sub(1) as usize;
     let place = place.min(LEDGERS.len() - 1);
     LEDGERS[place].get_or_init(|| script::with_mirrors(1 << place, LEDGER_LUA))
 }
 
 /// What the script is asked, packed.
-pub(in crate::redis) fn pack_request(terms: &LeaseTerms, ask: &LedgerRequest) -> Vec<u8> {
+pub(crate) fn pack_request(terms: &LeaseTerms, ask: &LedgerRequest) -> Vec<u8> {
     array(&ask.to_script_args(terms).map(clamp))
 }
 
@@ -41,22 +41,22 @@ pub fn lease_reply(bytes: &[u8]) -> Option<LedgerReply> {
 }
 
 /// Answers whether a primary is the one it was.
-pub(in crate::redis) static MARKER: LazyLock<Script> =
-    LazyLock::new(|| script::standalone(crate::lease::MARK_LUA));
+pub(crate) static MARKER: LazyLock<Script> =
+    LazyLock::new(|| script::standalone(crate::lease::MARKER_LUA));
 
 /// Has a book say that nothing is held, of a limit whose state is forgotten.
-pub(in crate::redis) static CLEAR: LazyLock<Script> =
+pub(crate) static CLEAR: LazyLock<Script> =
     LazyLock::new(|| script::standalone(crate::lease::CLEAR_LUA));
 
 /// For how long a mark is kept: much longer than any node is quiet.
 const MARK_MS: &str = "86400000";
 
-pub(in crate::redis) fn marker_args() -> Vec<u8> {
+pub(crate) fn marker_args() -> Vec<u8> {
     MARK_MS.as_bytes().to_vec()
 }
 
 /// What the mark's script answered.
-pub(in crate::redis) fn marker_reading(value: Value) -> Option<MarkerReading> {
+pub(crate) fn marker_reading(value: Value) -> Option<MarkerReading> {
     let Value::Array(parts) = value else { return None };
     let [mark, age] = <[Value; 2]>::try_from(parts).ok()?;
     let mark = bytes(mark)??;

@@ -26,7 +26,7 @@ const HOT_REQUESTS: u32 = 4;
 
 /// A shard, and the key's tag in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::redis) struct LeaseAddress {
+pub(crate) struct LeaseAddress {
     shard: usize,
     tag: u64,
 }

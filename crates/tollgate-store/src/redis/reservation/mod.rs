@@ -6,20 +6,21 @@
 //! and what comes back is given back last. Whatever is lost in between was taken and not returned,
 //! so nobody is admitted who should not be.
 
+mod rows;
+
+use super::RedisStore;
 use super::adjust::{self, ChangeBatch};
+use super::batch::reply::AdjustReply;
+use super::batch::rows::invalid_reply;
 use super::batch::{NamedCharge, ScriptTables};
 use super::cluster::slot_of;
-use super::pack::{self, array};
-use super::replay::invalid_reply;
-use super::reply::AdjustReply;
-use super::{RedisStore, script};
-use crate::END_REPEATABLE_US;
+use super::script::msgpack::{self, array};
+use super::script::{self};
 use crate::{
-    Answer, Change, EndedReservation, NewReservation, OpenOutcome, Settlement, StateKey, StoreError,
+    Answer, Change, END_REPEATABLE_US, EndedReservation, NewReservation, OpenOutcome, Settlement,
+    StateKey, StoreError,
 };
 use redis::Value;
-
-mod saved;
 
 /// A record, as it was found.
 struct StoredReservation {
@@ -39,7 +40,7 @@ impl RedisStore {
         let name = self.namer.reservation_key(opening.id);
         let (slot, mut tables) = (slot_of(&name), ScriptTables::default());
         tables.key_index_of(name);
-        let ttl_us = array(&[pack::clamp(opening.ttl_us)]);
+        let ttl_us = array(&[msgpack::clamp(opening.ttl_us)]);
         let program = list(&[&ttl_us, &text(&body(opening))]);
         let now_us = self.options.script_time(now_us);
         match self.servers.call(slot, &script::OPEN, &tables, program, now_us).await? {
@@ -150,7 +151,7 @@ impl RedisStore {
         let Some((end, _, reply)) = closed else { return Ok(None) };
         // Whoever ended it may not have come to say what it answered; then these are the rows of
         // now.
-        let rows = match saved::read(&reply) {
+        let rows = match rows::read(&reply) {
             Some(rows) => rows,
             None => {
                 let look = |(line, _): &(NamedCharge, _)| (line.clone(), no_change(line));
@@ -168,7 +169,7 @@ impl RedisStore {
     ) -> Result<(), StoreError> {
         let mut tables = ScriptTables::default();
         tables.key_index_of(found.name.clone());
-        let program = list(&[&text(&found.body), &text(&saved::write(rows))]);
+        let program = list(&[&text(&found.body), &text(&rows::write(rows))]);
         let slot = slot_of(&found.name);
         self.servers.call(slot, &script::SAVE, &tables, program, now_us).await.map(drop)
     }
@@ -184,7 +185,7 @@ impl RedisStore {
     ) -> Result<Option<(u64, bool, Value)>, StoreError> {
         let program = changes.program();
         changes.tables.key_index_of(found.name.clone());
-        let end = array(&[pack::clamp(end), END_REPEATABLE_US as i64]);
+        let end = array(&[msgpack::clamp(end), END_REPEATABLE_US as i64]);
         let program = list(&[&text(&found.body), &end, &program]);
         let slot = slot_of(&found.name);
         match self.servers.call(slot, &script::END, &changes.tables, program, now_us).await? {

@@ -7,18 +7,18 @@
 //! was replaced on purpose goes on taking writes for seconds: all connections to it are given up
 //! once they name another.
 
-mod desk;
+mod connection;
+
 mod votes;
 
-use self::desk::SentinelConnection;
-use self::votes::{Primary, Votes};
 use super::RedisOptions;
-use super::dial::Dialer;
-use super::endpoint::ServerAddress;
-use super::failure::{Failure, FailureAction};
-use super::jitter::jitter;
-use super::link::Link;
+use super::client::connection::Link;
+use super::client::dial::Dialer;
+use super::client::endpoint::ServerAddress;
+use super::client::failure::{Failure, FailureAction};
+use super::client::supervise::jitter;
 use crate::{StoreError, StoreErrorKind};
+use connection::SentinelConnection;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use redis::Value;
@@ -28,6 +28,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use votes::{Primary, Votes};
 
 /// How long the others have once one has answered, unless most agree before.
 const GRACE: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! What the sentinels said, and which server follows from it.
 
-use crate::redis::endpoint::ServerAddress;
-use crate::redis::failure::{Failure, FailureAction};
+use crate::redis::client::endpoint::ServerAddress;
+use crate::redis::client::failure::{Failure, FailureAction};
 use crate::{StoreError, StoreErrorKind};
 use std::cmp::Reverse;
 

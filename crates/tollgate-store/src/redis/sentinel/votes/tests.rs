@@ -1,5 +1,5 @@
 use super::{Primary, Votes};
-use crate::redis::endpoint::ServerAddress;
+use crate::redis::client::endpoint::ServerAddress;
 use crate::{StoreError, StoreErrorKind};
 
 fn at(port: u16, epoch: u64) -> Primary {

@@ -1,0 +1,77 @@
+//! Giving memory back, a shard at a time.
+
+use super::idle_at_us;
+use crate::memory::ShardContext;
+use crate::memory::shard::pack::SPILLED;
+use crate::memory::shard::slab::Slab;
+use crate::memory::shard::{HasTable, Shard, is_wide};
+use crate::memory::table::CellTable;
+
+/// How long a cell has been idle before it is forgotten where memory is not short. Most clients
+/// that have asked ask again soon, and putting their cells back would cost more than keeping them.
+const IDLE_KEPT_US: u64 = 10_000_000;
+
+/// What was idle at this instant may go.
+pub(crate) fn idle_cutoff_us(shared: &ShardContext, now_us: u64) -> u64 {
+    match shared.budget.is_nearly_full() {
+        true => now_us,
+        false => now_us.saturating_sub(IDLE_KEPT_US),
+    }
+}
+
+impl Shard {
+    /// Forgets cells that have been idle for a while, or are idle at all where memory is short, and
+    /// returns memory that is no longer needed.
+    pub(crate) fn sweep(&mut self, shared: &ShardContext, now_us: u64) {
+        let before_us = idle_cutoff_us(shared, now_us);
+        self.sweep_table::<1>(shared, before_us);
+        self.sweep_table::<2>(shared, before_us);
+        if self.slab.capacity() > 2 * self.slab.len() {
+            self.compact_slab(shared);
+        }
+    }
+
+    /// Forgets what was idle at that instant.
+    fn sweep_table<const W: usize>(&mut self, shared: &ShardContext, idle_us: u64)
+    where
+        Self: HasTable<W>,
+    {
+        let (table, slab) = self.table_and_slab();
+        let chunks = table.chunks();
+        let idle = table.iter().filter(|slot| idle_at_us(shared, slab, slot) <= idle_us).count();
+        // As many chunks as leave a fifth of the room free, so that the next key does not grow the
+        // table again.
+        let kept = table.len() - idle;
+        let needed = (0..chunks).find(|&n| CellTable::<W>::capacity_of(n) * 4 / 5 >= kept);
+        let needed = needed.unwrap_or(chunks);
+        if idle * 8 < table.len().max(1) && needed == chunks {
+            return;
+        }
+        let cells = self.drain_idle::<W>(shared, idle_us);
+        self.refill::<W>(shared, cells, needed);
+        shared.budget.release((chunks - needed) * CellTable::<W>::CHUNK_BYTES);
+    }
+
+    fn compact_slab(&mut self, shared: &ShardContext) {
+        let before = self.slab.capacity();
+        let mut kept = Slab::new();
+        kept.grow(self.slab.len());
+        for spilled in self.slab.drain() {
+            let (tag, wide) = (spilled.tag, is_wide(&spilled.params));
+            let word = SPILLED | u64::from(kept.insert(spilled));
+            match wide {
+                true => repoint(&mut self.wide, tag, word),
+                false => repoint(&mut self.narrow, tag, word),
+            }
+        }
+        self.slab = kept;
+        shared.budget.take(self.slab.capacity() * Slab::ENTRY_BYTES);
+        shared.budget.release(before * Slab::ENTRY_BYTES);
+    }
+}
+
+fn repoint<const W: usize>(table: &mut CellTable<W>, tag: u64, word: u64) {
+    if let Some(at) = table.find(tag) {
+        table.slot_mut(at).words[0] = word;
+    }
+}

@@ -1,0 +1,239 @@
+//! The reservations of one process, and for a while the ended ones: a repeated call gets the same
+//! answer.
+
+use super::MemoryStore;
+use crate::{
+    Adjustment, Answer, Answers, Change, Charge, END_REPEATABLE_US, EndedReservation,
+    NewReservation, OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey, StoreError,
+    StoreErrorKind, StoreReply,
+};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque, hash_map};
+use std::convert::Infallible;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What all reservations together may hold: a peer can open them, so there is a cap.
+const BYTES_MAX: usize = 64 << 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct Reservations {
+    table: Mutex<ReservationTable>,
+}
+
+#[derive(Debug, Default)]
+struct ReservationTable {
+    by_id: HashMap<Box<str>, ReservationRecord>,
+    by_expiry: BinaryHeap<Reverse<(u64, Box<str>)>>,
+    /// Those that have ended, the first to end first: they only wait for a call to be repeated, and
+    /// go when others need the room.
+    ended: VecDeque<Box<str>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct ReservationRecord {
+    state_keys: Vec<StateKey>,
+    note: Vec<u8>,
+    /// How it ended, and what that answered.
+    ended: Option<(u64, Vec<Answer>)>,
+    /// Places whose state was reset since: what was taken there before cannot be given back any
+    /// more.
+    reset_keys: Vec<usize>,
+    /// What it counts for.
+    bytes: usize,
+    /// When it is forgotten. The heap may know an earlier instant, from before it ended.
+    until_us: u64,
+}
+
+impl ReservationStore for MemoryStore {
+    fn open_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        opening: NewReservation<'a>,
+    ) -> StoreReply<'a, Result<OpenOutcome, StoreError>, Infallible> {
+        StoreReply::Now(Ok(self.reservations.lock().open(now_us, opening)))
+    }
+
+    fn end_reservation<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: u64,
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
+    ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, Infallible> {
+        // Held meanwhile, so that two calls cannot both settle.
+        let mut shelf = self.reservations.lock();
+        shelf.forget_expired(now_us);
+        let ReservationTable { by_id, by_expiry: by_end, ended, .. } = &mut *shelf;
+        let Some(record) = by_id.get_mut(id) else { return StoreReply::Now(Ok(None)) };
+        let (end, rows) = match &record.ended {
+            Some(first) => first.clone(),
+            None => {
+                let rows = match self.settle(now_us, record, plan) {
+                    Ok(rows) => rows,
+                    Err(error) => return StoreReply::Now(Err(error)),
+                };
+                record.ended = Some((end, rows.clone()));
+                record.until_us = record.until_us.max(now_us.saturating_add(END_REPEATABLE_US));
+                by_end.push(Reverse((record.until_us, id.into())));
+                ended.push_back(id.into());
+                (end, rows)
+            }
+        };
+        let (note, places) = (record.note.clone(), record.state_keys.clone());
+        StoreReply::Now(Ok(Some(EndedReservation { end, note, state_keys: places, rows })))
+    }
+}
+
+impl MemoryStore {
+    fn settle(
+        &self,
+        now_us: u64,
+        record: &ReservationRecord,
+        plan: impl Fn(&[u8]) -> Option<Vec<Settlement>>,
+    ) -> Result<Vec<Answer>, StoreError> {
+        let senseless = || StoreError::new(StoreErrorKind::Protocol, "a reservation's note");
+        let settlements = plan(&record.note).filter(|all| all.len() == record.state_keys.len());
+        let settlements = settlements.ok_or_else(senseless)?;
+        let adjustments: Vec<_> = record
+            .state_keys
+            .iter()
+            .zip(&settlements)
+            .enumerate()
+            .map(|(at, (place, one))| {
+                let (limit, key) = place.as_bytes().split_first_chunk()?;
+                let charge = Charge {
+                    limit: u64::from_be_bytes(*limit),
+                    key,
+                    params: &one.params,
+                    params_id: ParamsId::default(),
+                    cost: one.cost,
+                    mode: one.mode,
+                    penalty: one.penalty.as_ref(),
+                };
+                let change = match one.change {
+                    Change::GiveBack { receipt, charged_params: under, .. }
+                        if record.reset_keys.contains(&at) =>
+                    {
+                        Change::GiveBack { units: 0, receipt, charged_params: under }
+                    }
+                    change => change,
+                };
+                Some(Adjustment { charge, change })
+            })
+            .collect::<Option<_>>()
+            .ok_or_else(senseless)?;
+        let mut answers = Answers::default();
+        self.adjust_all(now_us, &adjustments, &mut answers);
+        Ok(answers.get(0).map_or(&[][..], |(_, rows)| rows).to_vec())
+    }
+}
+
+/// The limit, then the key: it never leaves this process.
+pub(crate) fn state_key(charge: &Charge<'_>) -> StateKey {
+    StateKey::new([&charge.limit.to_be_bytes(), charge.key].concat())
+}
+
+impl Reservations {
+    /// Nothing that was taken of this state before can be given back to it: it starts anew.
+    pub(crate) fn note_reset(&self, limit: u64, key: &[u8]) {
+        let same = |place: &StateKey| {
+            place.as_bytes().split_first_chunk() == Some((&limit.to_be_bytes(), key))
+        };
+        for record in self.lock().by_id.values_mut().filter(|record| record.ended.is_none()) {
+            let ReservationRecord { state_keys: places, reset_keys: void, .. } = record;
+            let found = places.iter().enumerate().filter(|(_, place)| same(place));
+            void.extend(found.map(|(at, _)| at));
+        }
+    }
+
+    /// Forgets what has expired.
+    pub(crate) fn sweep(&self, now_us: u64) {
+        self.lock().forget_expired(now_us);
+    }
+
+    /// A panic elsewhere leaves the shelf whole: every change to it is a single insertion or
+    /// removal.
+    fn lock(&self) -> MutexGuard<'_, ReservationTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a reservation holds until it is forgotten, the rows of its end included.
+fn bytes(opening: &NewReservation<'_>) -> usize {
+    let each =
+        |place: &StateKey| size_of::<StateKey>() + place.as_bytes().len() + size_of::<Answer>();
+    let places = opening.state_keys.iter().map(each).sum::<usize>();
+    let names = 2 * (opening.id.len() + size_of::<Box<str>>());
+    names + size_of::<ReservationRecord>() + places + opening.note.len()
+}
+
+impl ReservationTable {
+    fn open(&mut self, now_us: u64, opening: NewReservation<'_>) -> OpenOutcome {
+        self.forget_expired(now_us);
+        let bytes = bytes(&opening);
+        if !self.make_room(bytes) {
+            return OpenOutcome::Full;
+        }
+        let NewReservation { id, ttl_us, state_keys: places, note } = opening;
+        let until_us = now_us.saturating_add(ttl_us);
+        match self.by_id.entry(id.into()) {
+            hash_map::Entry::Occupied(_) => return OpenOutcome::IdInUse,
+            hash_map::Entry::Vacant(vacant) => {
+                let (ended, void) = (None, Vec::new());
+                vacant.insert(ReservationRecord {
+                    state_keys: places,
+                    note,
+                    ended,
+                    reset_keys: void,
+                    bytes,
+                    until_us,
+                });
+            }
+        }
+        self.by_expiry.push(Reverse((until_us, id.into())));
+        self.bytes += bytes;
+        OpenOutcome::Opened
+    }
+
+    /// Forgets ended reservations until there is room for `bytes` more. Says whether there is.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        while self.bytes + bytes > BYTES_MAX
+            && let Some(id) = self.ended.pop_front()
+        {
+            self.forget(&id);
+        }
+        if self.by_expiry.len() > 2 * self.by_id.len() + 64 {
+            let by_id = &self.by_id;
+            self.by_expiry.retain(|Reverse((_, id))| by_id.contains_key(id));
+        }
+        self.bytes + bytes <= BYTES_MAX
+    }
+
+    fn forget_expired(&mut self, now_us: u64) {
+        while let Some(Reverse((expires_us, _))) = self.by_expiry.peek()
+            && *expires_us <= now_us
+            && let Some(Reverse((_, id))) = self.by_expiry.pop()
+        {
+            if self.by_id.get(&id).is_some_and(|record| record.until_us <= now_us) {
+                self.forget(&id);
+            }
+        }
+        // Names of what has expired gather here, since nobody looks for them in the middle.
+        while let Some(id) = self.ended.front()
+            && !self.by_id.contains_key(id)
+        {
+            self.ended.pop_front();
+        }
+        if self.ended.len() > 2 * self.by_id.len() + 64 {
+            let by_id = &self.by_id;
+            self.ended.retain(|id| by_id.contains_key(id));
+        }
+    }
+
+    fn forget(&mut self, id: &str) {
+        if let Some(record) = self.by_id.remove(id) {
+            self.bytes = self.bytes.saturating_sub(record.bytes);
+        }
+    }
+}

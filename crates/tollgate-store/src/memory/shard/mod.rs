@@ -1,0 +1,305 @@
+//! One lock's worth of cells, and what can be done to one of them.
+
+pub(super) mod pack;
+pub(super) mod slab;
+
+use super::ShardContext;
+use super::table::{CellTable, Slot, with_params_id};
+use crate::{Answer, Charge, Origin, ParamsId};
+use pack::{Inline, SPILLED, by_algorithm};
+use slab::Slab;
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
+
+/// The cells of the keys whose hashes chose this shard.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Shard {
+    /// First, so that its header shares a cache line with the lock.
+    pub(crate) narrow: CellTable<1>,
+    pub(crate) wide: CellTable<2>,
+    pub(crate) slab: Slab,
+    /// Where the search for a spilled cell to evict goes on.
+    pub(crate) slab_hand: usize,
+    /// Which of the store's shards this is.
+    pub(crate) number: usize,
+}
+
+/// Where a key's cell is. Valid until a cell is added to or taken from the shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CellPosition {
+    Absent,
+    Inline(usize),
+    Spilled(u32),
+}
+
+/// The table of cells with `W` words, beside the slab.
+pub(crate) trait HasTable<const W: usize> {
+    fn table(&self) -> &CellTable<W>;
+    fn table_and_slab(&mut self) -> (&mut CellTable<W>, &mut Slab);
+}
+
+impl HasTable<1> for Shard {
+    #[inline]
+    fn table(&self) -> &CellTable<1> {
+        &self.narrow
+    }
+
+    #[inline]
+    fn table_and_slab(&mut self) -> (&mut CellTable<1>, &mut Slab) {
+        (&mut self.narrow, &mut self.slab)
+    }
+}
+
+impl HasTable<2> for Shard {
+    #[inline]
+    fn table(&self) -> &CellTable<2> {
+        &self.wide
+    }
+
+    #[inline]
+    fn table_and_slab(&mut self) -> (&mut CellTable<2>, &mut Slab) {
+        (&mut self.wide, &mut self.slab)
+    }
+}
+
+/// Whether cells of these numbers live among those with two words. A change of rate or tier must
+/// not move a key to another table, so this depends on the algorithm alone.
+pub(crate) const fn is_wide(params: &LimitParams) -> bool {
+    matches!(params, LimitParams::TokenBucket(_))
+}
+
+impl Shard {
+    pub(crate) const fn new(number: usize) -> Self {
+        Self {
+            narrow: CellTable::new(),
+            wide: CellTable::new(),
+            slab: Slab::new(),
+            slab_hand: 0,
+            number,
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.narrow.len() + self.wide.len()
+    }
+
+    /// Looks the key of `tag` up.
+    #[inline]
+    pub(crate) fn find(&self, params: &LimitParams, tag: u64) -> CellPosition {
+        fn typed<const W: usize>(table: &CellTable<W>, tag: u64) -> CellPosition {
+            match table.find(tag) {
+                None => CellPosition::Absent,
+                Some(at) => match table.slot(at).words[0] {
+                    word if word & SPILLED != 0 => CellPosition::Spilled(word as u32),
+                    _ => CellPosition::Inline(at),
+                },
+            }
+        }
+        if is_wide(params) { typed(&self.wide, tag) } else { typed(&self.narrow, tag) }
+    }
+
+    /// Looks the key of `tag` up, and brings back state that a leaping clock dated too far ahead of
+    /// `now_us`.
+    #[inline]
+    pub(crate) fn find_and_redate(
+        &mut self,
+        shared: &ShardContext,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+    ) -> CellPosition {
+        let params = charge.params;
+        let found = self.find(params, tag);
+        let redated = match found {
+            CellPosition::Absent => false,
+            CellPosition::Spilled(at) => {
+                let spilled = self.slab.get_mut(at);
+                spilled.is_some_and(|spilled| params.redate(&mut spilled.state, now_us))
+            }
+            CellPosition::Inline(_) => by_algorithm!(
+                params,
+                algorithm => {
+                    let mut state = self.state_of(shared, algorithm, found, charge.params_id);
+                    let redated = algorithm.redate(&mut state, now_us);
+                    if redated {
+                        self.write(shared, algorithm, found, tag, charge, state);
+                    }
+                    redated
+                },
+                else false
+            ),
+        };
+        if redated { self.find(params, tag) } else { found }
+    }
+
+    /// What the limit alone says. Changes nothing.
+    #[inline]
+    pub(crate) fn decide(
+        &self,
+        shared: &ShardContext,
+        found: CellPosition,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+    ) -> Answer {
+        let Charge { params, cost, .. } = *charge;
+        if let CellPosition::Spilled(at) = found {
+            return self.decide_spilled(at, charge, now_us, intent);
+        }
+        let outcome = by_algorithm!(
+            params,
+            algorithm => {
+                let state = self.state_of(shared, algorithm, found, charge.params_id);
+                algorithm.decide(&state, now_us, cost, intent)
+            },
+            else params.decide(&LimitState::New, now_us, cost, intent)
+        );
+        Answer { outcome, blocked: false, receipt: None, origin: Origin::State }
+    }
+
+    /// Takes `units` whether or not they fit. A cell is added if there is none, for which there
+    /// must be room.
+    #[inline]
+    pub(crate) fn charge(
+        &mut self,
+        shared: &ShardContext,
+        found: CellPosition,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        units: u64,
+    ) -> Receipt {
+        if let CellPosition::Spilled(at) = found {
+            return self.charge_spilled(shared, at, charge, now_us, units);
+        }
+        let params = charge.params;
+        by_algorithm!(
+            params,
+            algorithm => {
+                let mut state = self.state_of(shared, algorithm, found, charge.params_id);
+                let receipt = algorithm.charge(&mut state, now_us, units);
+                self.write(shared, algorithm, found, tag, charge, state);
+                receipt
+            },
+            else {
+                let at = self.spill(shared, tag, charge, LimitState::New);
+                self.charge_spilled(shared, at, charge, now_us, units)
+            }
+        )
+    }
+
+    /// Returns `units` of an earlier charge. What is not there needs nothing back.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a receipt belongs to a charge, a cell and an instant"
+    )]
+    pub(crate) fn give_back(
+        &mut self,
+        shared: &ShardContext,
+        found: CellPosition,
+        tag: u64,
+        charge: &Charge<'_>,
+        now_us: u64,
+        under: &LimitParams,
+        units: u64,
+        receipt: &Receipt,
+    ) {
+        let params = charge.params;
+        match found {
+            _ if units == 0 => {}
+            CellPosition::Absent => {}
+            CellPosition::Spilled(at) => {
+                if let Some(spilled) = self.slab.get_mut(at) {
+                    under.give_back(&mut spilled.state, now_us, units, receipt);
+                    spilled.params = *params;
+                }
+            }
+            CellPosition::Inline(_) => by_algorithm!(
+                params,
+                algorithm => {
+                    let mut state = self.state_of(shared, algorithm, found, charge.params_id);
+                    if let Some(under) = params_of_same_algorithm(algorithm, under) {
+                        under.give_back(&mut state, now_us, units, receipt);
+                    }
+                    self.write(shared, algorithm, found, tag, charge, state);
+                },
+                else {}
+            ),
+        }
+    }
+
+    /// Whether the state that `units` leave behind on a new key has to be spilled.
+    pub(crate) fn spills(charge: &Charge<'_>, now_us: u64, units: u64) -> bool {
+        fn typed<A: Inline<W>, const W: usize>(algorithm: &A, now_us: u64, units: u64) -> bool {
+            let mut state = A::State::default();
+            algorithm.charge(&mut state, now_us, units);
+            algorithm.pack(&state).is_none()
+        }
+        charge.params_id == ParamsId::default()
+            || by_algorithm!(
+                charge.params,
+                algorithm => typed(algorithm, now_us, units),
+                else true
+            )
+    }
+
+    /// The state of an absent or inline cell, read with the numbers it was written under.
+    #[inline]
+    pub(super) fn state_of<A: Inline<W>, const W: usize>(
+        &self,
+        shared: &ShardContext,
+        algorithm: &A,
+        found: CellPosition,
+        params_id: ParamsId,
+    ) -> A::State
+    where
+        Self: HasTable<W>,
+    {
+        let CellPosition::Inline(at) = found else {
+            return A::State::default();
+        };
+        let slot = self.table().slot(at);
+        if slot.params_id() == params_id {
+            return algorithm.unpack(slot.words);
+        }
+        let writer = shared.registry.get(slot.params_id()).and_then(A::of);
+        writer.map_or_else(A::State::default, |writer| writer.unpack(slot.words))
+    }
+
+    #[inline]
+    fn write<A: Inline<W>, const W: usize>(
+        &mut self,
+        shared: &ShardContext,
+        algorithm: &A,
+        found: CellPosition,
+        tag: u64,
+        charge: &Charge<'_>,
+        state: A::State,
+    ) where
+        Self: HasTable<W>,
+    {
+        // Without a ticket nobody could read the words later.
+        let words =
+            (charge.params_id != ParamsId::default()).then(|| algorithm.pack(&state)).flatten();
+        let (table, _) = self.table_and_slab();
+        match (words, found) {
+            (Some(words), CellPosition::Inline(at)) => {
+                table.slot_mut(at).set(charge.params_id, words)
+            }
+            (Some(words), _) => {
+                table.insert(Slot { tag: with_params_id(tag, charge.params_id), words });
+            }
+            (None, _) => {
+                self.spill(shared, tag, charge, A::widen(state));
+            }
+        }
+    }
+}
+
+/// `numbers`, if they are of the same algorithm.
+fn params_of_same_algorithm<'a, A: Inline<W>, const W: usize>(
+    _: &A,
+    params: &'a LimitParams,
+) -> Option<&'a A> {
+    A::of(params)
+}

@@ -1,0 +1,257 @@
+//! State as words. A state is packed exactly, or not at all: then it is spilled to the shard's
+//! slab.
+//!
+//! The top bit of the first word says "spilled", so every packing leaves it clear. What does not
+//! follow from the state alone, such as the denominator of a fraction, follows from the numbers it
+//! was written under, which the cell's ticket names.
+
+use tollgate_core::algorithm::{
+    CalendarWindow, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
+    calendar_window, fixed_window, sliding_window, token_bucket,
+};
+use tollgate_core::{Algorithm, LimitParams, LimitState, MAX_US};
+
+/// The bit that marks a first word as an index into the slab.
+pub(crate) const SPILLED: u64 = 1 << 63;
+
+/// Bits of an instant: [`MAX_US`] is 2^53 - 1.
+const INSTANT_BITS: u32 = 53;
+/// Bits beside an instant and the spill bit.
+const FRACTION_BITS: u32 = 10;
+/// Bits of a fraction that fit beside a second instant.
+const FRACTION_HIGH_BITS: u32 = 11;
+/// Bits of the second with which a calendar window begins.
+const SECOND_BITS: u32 = 34;
+/// Bits beside it and the spill bit.
+const CALENDAR_COUNT_BITS: u32 = 63 - SECOND_BITS;
+
+/// An algorithm whose usual state is `W` words.
+pub(crate) trait Inline<const W: usize>: Algorithm {
+    /// The state as words with the spill bit clear, or `None` when it does not fit.
+    fn pack(&self, state: &Self::State) -> Option<[u64; W]>;
+    /// The state that these numbers packed.
+    fn unpack(&self, words: [u64; W]) -> Self::State;
+    /// These numbers, if they are this algorithm's.
+    fn of(params: &LimitParams) -> Option<&Self>;
+    /// The state as one of any algorithm.
+    fn widen(state: Self::State) -> LimitState;
+}
+
+/// The same expression for whichever algorithm packs its state, and another for those that never
+/// do.
+macro_rules! by_algorithm {
+    ($params:expr, $algorithm:ident => $inline:expr, else $spilled:expr) => {
+        match $params {
+            LimitParams::Gcra($algorithm) => $inline,
+            LimitParams::LeakyBucket($algorithm) => $inline,
+            LimitParams::FixedWindow($algorithm) => $inline,
+            LimitParams::SlidingWindow($algorithm) => $inline,
+            LimitParams::TokenBucket($algorithm) => $inline,
+            LimitParams::CalendarWindow($algorithm) => $inline,
+            _ => $spilled,
+        }
+    };
+}
+pub(crate) use by_algorithm;
+
+/// Whether every state that these numbers lead to fits into words, debts aside.
+pub(crate) fn always_packs(params: &LimitParams) -> bool {
+    match params {
+        LimitParams::Gcra(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
+        LimitParams::LeakyBucket(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
+        LimitParams::TokenBucket(one) => {
+            one.bucket().scale() <= 1 << (FRACTION_BITS + FRACTION_HIGH_BITS)
+        }
+        LimitParams::FixedWindow(window) => {
+            window.pack(&fixed_window::State { index: 0, count: window.capacity() }).is_some()
+        }
+        LimitParams::CalendarWindow(window) => window.capacity() >> CALENDAR_COUNT_BITS == 0,
+        LimitParams::SlidingWindow(window) => {
+            let count = window.capacity();
+            let full = sliding_window::State { index: 0, previous: count, current: count };
+            window.pack(&full).is_some()
+        }
+        _ => true,
+    }
+}
+
+/// Unpacks whatever it is. Words of another algorithm read as the state of a new key.
+pub(crate) fn unpack_any(params: &LimitParams, words: &[u64]) -> LimitState {
+    fn typed<A: Inline<W>, const W: usize>(algorithm: &A, words: &[u64]) -> LimitState {
+        words.try_into().map_or(LimitState::New, |words| A::widen(algorithm.unpack(words)))
+    }
+    by_algorithm!(params, algorithm => typed(algorithm, words), else LimitState::New)
+}
+
+macro_rules! tat_in_one_word {
+    ($($algorithm:ident),*) => {$(
+        impl Inline<1> for $algorithm {
+            #[inline]
+            fn pack(&self, tat: &Tat) -> Option<[u64; 1]> {
+                let fits = tat.us <= MAX_US && tat.fraction < 1 << FRACTION_BITS;
+                (fits && (tat.fraction == 0 || tat.count == self.bucket().count()))
+                    .then(|| [tat.us << FRACTION_BITS | u64::from(tat.fraction)])
+            }
+
+            #[inline]
+            fn unpack(&self, [word]: [u64; 1]) -> Tat {
+                tat(word >> FRACTION_BITS, (word & ((1 << FRACTION_BITS) - 1)) as u32, self.bucket().count())
+            }
+
+            fn of(params: &LimitParams) -> Option<&Self> {
+                match params {
+                    LimitParams::$algorithm(algorithm) => Some(algorithm),
+                    _ => None,
+                }
+            }
+
+            fn widen(tat: Tat) -> LimitState {
+                LimitState::Tat(tat)
+            }
+        }
+    )*};
+}
+
+tat_in_one_word!(Gcra, LeakyBucket);
+
+impl Inline<2> for TokenBucket {
+    #[inline]
+    fn pack(&self, state: &token_bucket::State) -> Option<[u64; 2]> {
+        let token_bucket::State { full, latest_us } = *state;
+        let fits = full.us <= MAX_US
+            && latest_us <= MAX_US
+            && full.fraction < 1 << (FRACTION_BITS + FRACTION_HIGH_BITS);
+        (fits && (full.fraction == 0 || full.count == self.bucket().count())).then(|| {
+            let fraction = u64::from(full.fraction);
+            let low = fraction & ((1 << FRACTION_BITS) - 1);
+            [
+                full.us << FRACTION_BITS | low,
+                latest_us | (fraction >> FRACTION_BITS) << INSTANT_BITS,
+            ]
+        })
+    }
+
+    #[inline]
+    fn unpack(&self, [first, second]: [u64; 2]) -> token_bucket::State {
+        let low = first & ((1 << FRACTION_BITS) - 1);
+        let fraction = (second >> INSTANT_BITS) << FRACTION_BITS | low;
+        token_bucket::State {
+            full: tat(first >> FRACTION_BITS, fraction as u32, self.bucket().count()),
+            latest_us: second & MAX_US,
+        }
+    }
+
+    fn of(params: &LimitParams) -> Option<&Self> {
+        match params {
+            LimitParams::TokenBucket(algorithm) => Some(algorithm),
+            _ => None,
+        }
+    }
+
+    fn widen(state: token_bucket::State) -> LimitState {
+        LimitState::TokenBucket(state)
+    }
+}
+
+impl Inline<1> for FixedWindow {
+    #[inline]
+    fn pack(&self, state: &fixed_window::State) -> Option<[u64; 1]> {
+        let index_bits = index_bits(self.window_us());
+        let count_bits = 63 - index_bits;
+        (state.index >> index_bits == 0 && state.count >> count_bits == 0)
+            .then(|| [state.index << count_bits | state.count])
+    }
+
+    #[inline]
+    fn unpack(&self, [word]: [u64; 1]) -> fixed_window::State {
+        let count_bits = 63 - index_bits(self.window_us());
+        fixed_window::State { index: word >> count_bits, count: word & ((1 << count_bits) - 1) }
+    }
+
+    fn of(params: &LimitParams) -> Option<&Self> {
+        match params {
+            LimitParams::FixedWindow(algorithm) => Some(algorithm),
+            _ => None,
+        }
+    }
+
+    fn widen(state: fixed_window::State) -> LimitState {
+        LimitState::FixedWindow(state)
+    }
+}
+
+impl Inline<1> for CalendarWindow {
+    #[inline]
+    fn pack(&self, state: &calendar_window::State) -> Option<[u64; 1]> {
+        let fits = state.start_s >> SECOND_BITS == 0 && state.count >> CALENDAR_COUNT_BITS == 0;
+        fits.then_some([state.start_s << CALENDAR_COUNT_BITS | state.count])
+    }
+
+    #[inline]
+    fn unpack(&self, [word]: [u64; 1]) -> calendar_window::State {
+        calendar_window::State {
+            start_s: word >> CALENDAR_COUNT_BITS,
+            count: word & ((1 << CALENDAR_COUNT_BITS) - 1),
+        }
+    }
+
+    fn of(params: &LimitParams) -> Option<&Self> {
+        match params {
+            LimitParams::CalendarWindow(algorithm) => Some(algorithm),
+            _ => None,
+        }
+    }
+
+    fn widen(state: calendar_window::State) -> LimitState {
+        LimitState::CalendarWindow(state)
+    }
+}
+
+impl Inline<1> for SlidingWindow {
+    #[inline]
+    fn pack(&self, state: &sliding_window::State) -> Option<[u64; 1]> {
+        let index_bits = index_bits(self.window_us());
+        let count_bits = (63 - index_bits) / 2;
+        let fits =
+            state.index >> index_bits == 0 && (state.previous | state.current) >> count_bits == 0;
+        fits.then(|| {
+            [state.index << (2 * count_bits) | state.previous << count_bits | state.current]
+        })
+    }
+
+    #[inline]
+    fn unpack(&self, [word]: [u64; 1]) -> sliding_window::State {
+        let count_bits = (63 - index_bits(self.window_us())) / 2;
+        let mask = (1 << count_bits) - 1;
+        sliding_window::State {
+            index: word >> (2 * count_bits),
+            previous: word >> count_bits & mask,
+            current: word & mask,
+        }
+    }
+
+    fn of(params: &LimitParams) -> Option<&Self> {
+        match params {
+            LimitParams::SlidingWindow(algorithm) => Some(algorithm),
+            _ => None,
+        }
+    }
+
+    fn widen(state: sliding_window::State) -> LimitState {
+        LimitState::SlidingWindow(state)
+    }
+}
+
+#[inline]
+fn tat(us: u64, fraction: u32, count: u32) -> Tat {
+    Tat { us, fraction, count: if fraction == 0 { 0 } else { count } }
+}
+
+/// Bits that hold the number of any window up to [`MAX_US`].
+#[inline]
+fn index_bits(window_us: Option<u64>) -> u32 {
+    INSTANT_BITS - window_us.unwrap_or(1).max(1).ilog2()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

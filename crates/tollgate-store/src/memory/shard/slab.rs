@@ -1,0 +1,321 @@
+//! What does not fit into words: whole states, each with the numbers it was written under and its
+//! penalties.
+
+use super::pack::{Inline, SPILLED, by_algorithm};
+use super::{CellPosition, Shard, is_wide};
+use crate::memory::ShardContext;
+use crate::memory::table::{CellTable, Slot};
+use crate::{Answer, Charge, Origin, ParamsId};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Receipt, penalty};
+
+/// A spilled cell.
+#[derive(Clone, Debug)]
+pub(crate) struct SpilledCell {
+    /// The tag of the slot that points here.
+    pub(crate) tag: u64,
+    pub(crate) params: LimitParams,
+    pub(crate) state: LimitState,
+    pub(crate) penalty: Option<(Penalty, penalty::PenaltyState)>,
+    /// The end of an operator's block; zero for none.
+    pub(crate) blocked_until_us: u64,
+}
+
+impl SpilledCell {
+    pub(crate) const fn new(tag: u64, params: LimitParams, state: LimitState) -> Self {
+        Self { tag, params, state, penalty: None, blocked_until_us: 0 }
+    }
+
+    /// The end of the block that an enforced limit with this penalty sees, if there is one.
+    pub(crate) fn block_us(&self, penalty: Option<&Penalty>, now_us: u64) -> Option<u64> {
+        let by_penalty = penalty
+            .zip(self.penalty.as_ref())
+            .and_then(|(penalty, (_, state))| penalty.blocked_until_us(state, now_us));
+        let by_operator = (now_us < self.blocked_until_us).then_some(self.blocked_until_us);
+        by_penalty.max(by_operator)
+    }
+
+    /// Bytes held beyond the entry itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match &self.state {
+            LimitState::ExpiryLog(ledger) => ledger.heap_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// The instant from which neither the state nor the penalties make a difference.
+    pub(crate) fn idle_at_us(&self) -> u64 {
+        let state_us = self.params.idle_at_us(&self.state);
+        state_us.max(self.penalty_idle_at_us())
+    }
+
+    /// The instant from which neither a refusal nor a block is remembered.
+    pub(crate) fn penalty_idle_at_us(&self) -> u64 {
+        let penalty_us =
+            self.penalty.as_ref().map_or(0, |(penalty, state)| penalty.idle_at_us(state));
+        penalty_us.max(self.blocked_until_us)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum SlabEntry {
+    Used(SpilledCell),
+    /// And the next free one.
+    Free(Option<u32>),
+}
+
+/// A growing array of spilled cells with a list of free places.
+#[derive(Debug, Default)]
+pub(crate) struct Slab {
+    entries: Vec<SlabEntry>,
+    free: Option<u32>,
+    used: u32,
+}
+
+impl Slab {
+    /// Bytes that an entry counts for.
+    pub(crate) const ENTRY_BYTES: usize = size_of::<SlabEntry>();
+
+    pub(crate) const fn new() -> Self {
+        Self { entries: Vec::new(), free: None, used: 0 }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.used as usize
+    }
+
+    pub(crate) const fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    /// How many more fit without growing.
+    pub(crate) const fn room(&self) -> usize {
+        self.entries.capacity() - self.used as usize
+    }
+
+    /// Makes room for `more` entries. Returns by how many the capacity grew.
+    pub(crate) fn grow(&mut self, more: usize) -> usize {
+        let before = self.entries.capacity();
+        self.entries.reserve_exact(before - self.entries.len() + more);
+        self.entries.capacity() - before
+    }
+
+    pub(crate) fn get(&self, at: u32) -> Option<&SpilledCell> {
+        match self.entries.get(at as usize)? {
+            SlabEntry::Used(spilled) => Some(spilled),
+            SlabEntry::Free(_) => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut SpilledCell> {
+        match self.entries.get_mut(at as usize)? {
+            SlabEntry::Used(spilled) => Some(spilled),
+            SlabEntry::Free(_) => None,
+        }
+    }
+
+    /// Adds an entry and answers where it is.
+    pub(crate) fn insert(&mut self, spilled: SpilledCell) -> u32 {
+        self.used += 1;
+        if let Some(at) = self.free
+            && let Some(entry) = self.entries.get_mut(at as usize)
+        {
+            if let SlabEntry::Free(next) = *entry {
+                self.free = next;
+            }
+            *entry = SlabEntry::Used(spilled);
+            return at;
+        }
+        self.entries.push(SlabEntry::Used(spilled));
+        (self.entries.len() - 1) as u32
+    }
+
+    /// Takes the entry at `at` out.
+    pub(crate) fn remove(&mut self, at: u32) -> Option<SpilledCell> {
+        let entry = self.entries.get_mut(at as usize)?;
+        if let SlabEntry::Free(_) = entry {
+            return None;
+        }
+        let SlabEntry::Used(spilled) = std::mem::replace(entry, SlabEntry::Free(self.free)) else {
+            return None;
+        };
+        self.free = Some(at);
+        self.used -= 1;
+        Some(spilled)
+    }
+
+    /// Takes everything out, the memory included.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = SpilledCell> + use<> {
+        let entries = std::mem::take(self).entries;
+        entries.into_iter().filter_map(|entry| match entry {
+            SlabEntry::Used(spilled) => Some(spilled),
+            SlabEntry::Free(_) => None,
+        })
+    }
+
+    /// What the entry at `at`, counted around the end, holds: for those who look for something to
+    /// evict.
+    pub(crate) fn get_wrapping(&self, at: usize) -> Option<(u32, &SpilledCell)> {
+        let at = at.checked_rem(self.entries.len())? as u32;
+        self.get(at).map(|spilled| (at, spilled))
+    }
+}
+
+impl Shard {
+    /// Counts a refusal. Returns the end of the block that it starts, if it starts one. Room for
+    /// the spilled cell must be there.
+    pub(crate) fn count_refusal(
+        &mut self,
+        shared: &ShardContext,
+        found: CellPosition,
+        tag: u64,
+        charge: &Charge<'_>,
+        penalty: &Penalty,
+        now_us: u64,
+    ) -> Option<u64> {
+        let at = self.spill_found(shared, found, tag, charge);
+        let spilled = self.slab.get_mut(at)?;
+        let (_, mut state) = spilled.penalty.unwrap_or((*penalty, Default::default()));
+        let end_us = penalty.count(&mut state, now_us);
+        spilled.penalty = Some((*penalty, state));
+        end_us
+    }
+
+    /// Blocks the key until then, or ends its blocks. Room for the spilled cell must be there.
+    pub(crate) fn set_block(
+        &mut self,
+        shared: &ShardContext,
+        found: CellPosition,
+        tag: u64,
+        charge: &Charge<'_>,
+        until_us: Option<u64>,
+    ) {
+        let at = match (found, until_us) {
+            (CellPosition::Absent | CellPosition::Inline(_), None) => return,
+            _ => self.spill_found(shared, found, tag, charge),
+        };
+        if let Some(spilled) = self.slab.get_mut(at) {
+            match until_us {
+                Some(until_us) => {
+                    spilled.blocked_until_us = spilled.blocked_until_us.max(until_us);
+                }
+                None => (spilled.blocked_until_us, spilled.penalty) = (0, None),
+            }
+        }
+    }
+
+    /// Where the key's cell is in the slab, once it is there.
+    fn spill_found(
+        &mut self,
+        shared: &ShardContext,
+        found: CellPosition,
+        tag: u64,
+        charge: &Charge<'_>,
+    ) -> u32 {
+        match found {
+            CellPosition::Spilled(at) => at,
+            CellPosition::Absent => self.spill(shared, tag, charge, LimitState::New),
+            CellPosition::Inline(_) => {
+                let state = by_algorithm!(
+                    charge.params,
+                    algorithm => widened(algorithm, self.state_of(shared, algorithm, found, charge.params_id)),
+                    else LimitState::New
+                );
+                self.spill(shared, tag, charge, state)
+            }
+        }
+    }
+
+    /// Puts `state` into the slab and lets the key's slot point there. New keys have asked for room
+    /// before. Known ones get here by a debt, a penalty or another tier, and may take memory beyond
+    /// the cap for it, since losing their state would let them start afresh.
+    pub(crate) fn spill(
+        &mut self,
+        shared: &ShardContext,
+        tag: u64,
+        charge: &Charge<'_>,
+        state: LimitState,
+    ) -> u32 {
+        fn typed<const W: usize>(table: &mut CellTable<W>, tag: u64, at: u32) {
+            let mut words = [0; W];
+            words[0] = SPILLED | u64::from(at);
+            match table.find(tag) {
+                Some(slot) => table.slot_mut(slot).set(ParamsId::default(), words),
+                None => table.insert(Slot { tag, words }),
+            }
+        }
+        if self.slab.room() == 0 {
+            let grown = self.slab.grow((self.slab.capacity() / 4).max(4));
+            shared.budget.take(grown * Slab::ENTRY_BYTES);
+        }
+        let spilled = SpilledCell::new(tag, *charge.params, state);
+        shared.budget.take(spilled.heap_bytes());
+        let at = self.slab.insert(spilled);
+        match is_wide(charge.params) {
+            true => typed(&mut self.wide, tag, at),
+            false => typed(&mut self.narrow, tag, at),
+        }
+        at
+    }
+
+    pub(crate) fn decide_spilled(
+        &self,
+        at: u32,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+    ) -> Answer {
+        let Charge { params, cost, mode, penalty, .. } = *charge;
+        let Some(spilled) = self.slab.get(at) else {
+            let outcome = params.decide(&LimitState::New, now_us, cost, intent);
+            return Answer { outcome, blocked: false, receipt: None, origin: Origin::State };
+        };
+        let block = match mode.is_enforced() {
+            true => spilled.block_us(penalty, now_us),
+            false => None,
+        };
+        let intent = if block.is_some() { Intent::Peek } else { intent };
+        let mut answer = Answer {
+            outcome: params.decide(&spilled.state, now_us, cost, intent),
+            blocked: false,
+            receipt: None,
+            origin: Origin::State,
+        };
+        if let Some(end_us) = block {
+            answer.show_block(end_us - now_us);
+        }
+        answer
+    }
+
+    pub(crate) fn charge_spilled(
+        &mut self,
+        shared: &ShardContext,
+        at: u32,
+        charge: &Charge<'_>,
+        now_us: u64,
+        units: u64,
+    ) -> Receipt {
+        let Some(spilled) = self.slab.get_mut(at) else {
+            return Receipt::default();
+        };
+        let before = spilled.heap_bytes();
+        if let LimitState::ExpiryLog(ledger) = &mut spilled.state
+            && ledger.len() * size_of::<(u64, u64)>() >= before
+            && before > 0
+        {
+            match shared.budget.try_take(before) {
+                true => shared.budget.release(before),
+                false => ledger.merge_two_earliest(),
+            }
+        }
+        let receipt = charge.params.charge(&mut spilled.state, now_us, units);
+        spilled.params = *charge.params;
+        let after = spilled.heap_bytes();
+        shared.budget.take(after.saturating_sub(before));
+        shared.budget.release(before.saturating_sub(after));
+        receipt
+    }
+}
+
+fn widened<A: Inline<W>, const W: usize>(_: &A, state: A::State) -> LimitState {
+    A::widen(state)
+}

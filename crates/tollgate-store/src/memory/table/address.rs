@@ -1,0 +1,98 @@
+//! Where a key's state lies: a keyed hash of limit and key.
+
+use ahash::{AHasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
+
+/// Overflow cells per limit.
+const OVERFLOW_CELLS: u64 = 1_024;
+/// Bits of the hash that choose a shard; the other 52 are the tag's.
+pub(crate) const SHARD_BITS: u32 = 12;
+// The bits of a hash that name its shard are not kept in the tag; the ticket takes their place.
+const _: () = assert!(SHARD_BITS == crate::memory::params_registry::PARAMS_ID_BITS);
+
+/// A shard, and the key's tag in it without a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CellAddress {
+    pub(crate) shard: usize,
+    pub(crate) tag: u64,
+}
+
+/// Hashes with keys of this process alone, so that nobody outside can choose keys that collide.
+///
+/// Two of n keys share all 64 bits with a chance of about n^2 / 2^65: 2.7e-6 at ten million. They
+/// would then share their state. The limits on one key share its shard and so are told apart by 52
+/// bits, which adds next to nothing: there are few of them. A store with fewer than 4,096 shards,
+/// which is a store with a cap below 256 MiB, uses as many bits fewer.
+#[derive(Debug)]
+pub(crate) struct CellHasher {
+    keys: RandomState,
+    shards: usize,
+}
+
+impl CellHasher {
+    /// For `shards` shards, a power of two of at most 4,096. Without a seed the keys are random.
+    pub(crate) fn new(shards: usize, seed: Option<u64>) -> Self {
+        let random = std::hash::RandomState::new();
+        let key = |n: u64| match seed {
+            Some(seed) => seed.wrapping_add(n).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            None => random.hash_one(n),
+        };
+        Self { keys: RandomState::with_seeds(key(1), key(2), key(3), key(4)), shards }
+    }
+
+    /// The limits on one key lie in one shard, so that a request takes one lock for them. Limits
+    /// without a key are busy and have nothing in common, so they do not.
+    #[inline(always)]
+    pub(crate) fn address(&self, limit: u64, key: &[u8]) -> CellAddress {
+        self.address_hashed(limit, key, &self.hash(key))
+    }
+
+    /// What the addresses of all limits on `key` have in common.
+    #[inline(always)]
+    pub(crate) fn hash(&self, key: &[u8]) -> AHasher {
+        let mut hasher = self.keys.build_hasher();
+        hasher.write(key);
+        hasher
+    }
+
+    /// The shard of all limits on a key that is not empty, once it has been [hashed](Self::hash).
+    #[inline(always)]
+    pub(crate) fn shard(&self, hashed: &AHasher) -> usize {
+        self.shard_of_hash(hashed.finish())
+    }
+
+    /// As [`address`](Self::of), for a key that has been [hashed](Self::hash).
+    #[inline(always)]
+    pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: &AHasher) -> CellAddress {
+        let mut hasher = hashed.clone();
+        hasher.write_u64(limit);
+        let hash = hasher.finish();
+        self.split(if key.is_empty() { hash } else { hashed.finish() }, hash)
+    }
+
+    /// The overflow cell that the key at `address` shares with others of its limit.
+    pub(crate) fn overflow(&self, limit: u64, address: CellAddress) -> CellAddress {
+        let cell = (address.tag >> SHARD_BITS) % OVERFLOW_CELLS;
+        let mut hasher = self.keys.build_hasher();
+        hasher.write_u64(limit);
+        hasher.write_u64(cell);
+        // One more write than for a key, so that no key is hashed alike.
+        hasher.write_u64(!0);
+        let hash = hasher.finish();
+        self.split(hash, hash)
+    }
+
+    /// The shard that a hash chooses.
+    #[inline(always)]
+    fn shard_of_hash(&self, hash: u64) -> usize {
+        hash as usize & (self.shards - 1)
+    }
+
+    #[inline(always)]
+    fn split(&self, shard: u64, hash: u64) -> CellAddress {
+        let shard = self.shard_of_hash(shard);
+        // A tag is never zero, which marks an empty slot.
+        let tag = (hash & !((1 << SHARD_BITS) - 1)).max(1 << SHARD_BITS);
+        CellAddress { shard, tag }
+    }
+}

@@ -1,0 +1,128 @@
+//! Where the servers are, and how to get in.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where the servers are, and how to get in. `Debug` shows neither the password nor keys.
+#[derive(Clone)]
+pub struct Endpoint {
+    pub(crate) topology: Topology,
+    pub(crate) username: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) sentinel_credentials: (Option<String>, Option<String>),
+    pub(crate) database: u32,
+    pub(crate) tls: Option<Tls>,
+}
+
+/// Which servers there are.
+#[derive(Clone, Debug)]
+pub(crate) enum Topology {
+    One(ServerAddress),
+    Sentinel { master: String, nodes: Vec<ServerAddress> },
+    Cluster(Vec<ServerAddress>),
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ServerAddress {
+    Tcp(String, u16),
+    Unix(PathBuf),
+}
+
+/// How a connection is secured. Everything is in PEM.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Tls {
+    /// The authorities to trust, instead of the system's.
+    pub ca: Option<Vec<u8>>,
+    /// The certificates and the key to show to the server.
+    pub client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Endpoint {
+    /// One server.
+    pub fn tcp(host: impl Into<String>, port: u16) -> Self {
+        Self::new(Topology::One(ServerAddress::Tcp(host.into(), port)))
+    }
+
+    /// One server, by its socket.
+    pub fn unix(path: impl Into<PathBuf>) -> Self {
+        Self::new(Topology::One(ServerAddress::Unix(path.into())))
+    }
+
+    /// The server that most sentinels call `master`. They are asked whenever a connection has to be
+    /// made, and about three times a second besides.
+    pub fn sentinel(
+        master: impl Into<String>,
+        nodes: impl IntoIterator<Item = (String, u16)>,
+    ) -> Self {
+        Self::new(Topology::Sentinel { master: master.into(), nodes: addresses(nodes) })
+    }
+
+    /// A cluster, by some of its nodes.
+    pub fn cluster(nodes: impl IntoIterator<Item = (String, u16)>) -> Self {
+        Self::new(Topology::Cluster(addresses(nodes)))
+    }
+
+    fn new(topology: Topology) -> Self {
+        let (username, password, tls) = (None, None, None);
+        let sentinel_credentials = (None, None);
+        Self { topology, username, password, sentinel_credentials, database: 0, tls }
+    }
+
+    /// As a user of the server's access control list; with a password alone, as the default user.
+    pub fn credentials(mut self, username: Option<String>, password: Option<String>) -> Self {
+        (self.username, self.password) = (username, password);
+        self
+    }
+
+    /// How the sentinels know this client; without it they are asked as nobody.
+    pub fn sentinel_credentials(mut self, user: Option<String>, password: Option<String>) -> Self {
+        self.sentinel_credentials = (user, password);
+        self
+    }
+
+    /// In another database than the first. A cluster has only that one.
+    pub const fn database(mut self, number: u32) -> Self {
+        self.database = number;
+        self
+    }
+
+    /// Over TLS, sentinels included.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+}
+
+fn addresses(nodes: impl IntoIterator<Item = (String, u16)>) -> Vec<ServerAddress> {
+    nodes.into_iter().map(|(host, port)| ServerAddress::Tcp(host, port)).collect()
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("topology", &self.topology)
+            .field("username", &self.username)
+            .field("database", &self.database)
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ca, client) = (self.ca.is_some(), self.client.is_some());
+        f.debug_struct("Tls").field("own_ca", &ca).field("client_certificate", &client).finish()
+    }
+}

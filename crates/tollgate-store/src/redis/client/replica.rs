@@ -1,0 +1,152 @@
+//! Peeks at replicas, where the policy allows answers that lag behind.
+//!
+//! A server lists its replicas in its answer to `ROLE`, so a single server, Sentinel and Cluster
+//! need the same code. Finding a replica never delays a peek: until one is found, and for a while
+//! after one failed, the primary answers. `EVALSHA_RO` runs the scripts, so a server refuses to
+//! write.
+
+use super::connection::Link;
+use super::endpoint::ServerAddress;
+use super::node::Node;
+use crate::ProcessClock;
+use crate::redis::batch::queue::{PendingBatch, RequestRows};
+use crate::redis::batch::reply::DecideReply;
+use crate::redis::batch::rows::replay_rows;
+use crate::redis::batch::single_charge;
+use redis::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::timeout;
+
+/// How often a replica is asked whether it still follows its primary, and how soon after a failure
+/// another one is looked for.
+const LOOK_EVERY_US: u64 = 1_000_000;
+
+/// The replica of one server that answers peeks.
+#[derive(Debug, Default)]
+pub(crate) struct ReplicaLink(Mutex<ReplicaState>);
+
+#[derive(Debug, Default)]
+struct ReplicaState {
+    link: Option<Arc<Link>>,
+    /// When a replica was last looked for, or looked at.
+    looked_us: u64,
+    is_looking: bool,
+}
+
+impl ReplicaLink {
+    fn lock(&self) -> MutexGuard<'_, ReplicaState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets a replica that failed; another one is looked for a while later.
+    fn forget(&self, link: &Arc<Link>) {
+        let mut found = self.lock();
+        if found.link.take_if(|own| Arc::ptr_eq(own, link)).is_some() {
+            found.looked_us = ProcessClock.now_us();
+        }
+    }
+}
+
+impl Node {
+    /// Answers a peek of one request; none where no replica can.
+    pub(crate) async fn peek_at_replica(
+        self: &Arc<Self>,
+        pending: &PendingBatch,
+    ) -> Option<RequestRows> {
+        let link = self.replica_link()?;
+        let call = self.call_for(pending).read_only();
+        // The primary has to have time left to answer instead.
+        let within = self.shared.options.deadline / 2;
+        let decided = match timeout(within, link.call(&call)).await {
+            Ok(Ok(value)) if call.single => {
+                single_charge::read(&pending.batch, pending.now_us, value)
+            }
+            Ok(Ok(value)) => DecideReply::read(value),
+            Ok(Err(_)) | Err(_) => {
+                self.replica.forget(&link);
+                return None;
+            }
+        };
+        let mut rows = None;
+        let answered = replay_rows(&pending.batch, &decided.ok()?, |admitted, answers| {
+            rows = Some((admitted, answers.iter().copied().collect()));
+        });
+        answered.ok().and(rows)
+    }
+
+    /// The connection to a replica, if there is one. Looks for one, or at it, in the background.
+    fn replica_link(self: &Arc<Self>) -> Option<Arc<Link>> {
+        let mut found = self.replica.lock();
+        let is_due = ProcessClock.now_us().saturating_sub(found.looked_us) >= LOOK_EVERY_US;
+        if is_due && !found.is_looking {
+            found.is_looking = true;
+            self.shared.runtime.spawn(look(Arc::clone(self)));
+        }
+        found.link.clone().filter(|link| !link.is_closed())
+    }
+
+    /// Those who replicate this server, by its own account.
+    async fn replicas(self: &Arc<Self>) -> Vec<ServerAddress> {
+        match self.command(&redis::cmd("ROLE"), false).await {
+            Ok(role) => listed(&role),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    async fn find_replica(self: &Arc<Self>) -> Option<Arc<Link>> {
+        let mut addresses = self.replicas().await;
+        // Nodes begin at different ones, so that replicas share the work.
+        let first = ProcessClock.now_us() as usize % addresses.len().max(1);
+        addresses.rotate_left(first);
+        for address in &addresses {
+            let Ok(link) = self.shared.dialer.dial(address).await else { continue };
+            let is_allowed = self.cluster().is_none()
+                || link.command(&redis::cmd("READONLY"), false).await.is_ok();
+            if is_allowed && follows(&link).await {
+                return Some(Arc::new(link));
+            }
+        }
+        None
+    }
+}
+
+/// Keeps the replica there is as long as it follows its primary, or finds another one.
+async fn look(node: Arc<Node>) {
+    let known = node.replica.lock().link.clone().filter(|link| !link.is_closed());
+    let link = match known {
+        Some(link) if follows(&link).await => Some(link),
+        _ => node.find_replica().await,
+    };
+    let looked_us = ProcessClock.now_us();
+    *node.replica.lock() = ReplicaState { link, looked_us, is_looking: false };
+}
+
+/// Whether the server is a replica that hears from its primary.
+async fn follows(link: &Link) -> bool {
+    let Ok(Value::Array(parts)) = link.command(&redis::cmd("ROLE"), false).await else {
+        return false;
+    };
+    text(parts.first()) == Some("slave") && text(parts.get(3)) == Some("connected")
+}
+
+/// The replicas in a primary's answer to `ROLE`.
+fn listed(role: &Value) -> Vec<ServerAddress> {
+    let Value::Array(parts) = role else { return Vec::new() };
+    let (Some("master"), Some(Value::Array(replicas))) = (text(parts.first()), parts.get(2)) else {
+        return Vec::new();
+    };
+    let address = |replica: &Value| {
+        let Value::Array(replica) = replica else { return None };
+        let port = text(replica.get(1))?.parse().ok()?;
+        Some(ServerAddress::Tcp(text(replica.first())?.to_owned(), port))
+    };
+    replicas.iter().filter_map(address).collect()
+}
+
+fn text(value: Option<&Value>) -> Option<&str> {
+    match value? {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
+}

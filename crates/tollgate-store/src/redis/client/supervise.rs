@@ -1,0 +1,89 @@
+//! Pauses of unequal length, so that many processes that lost the same server do not return to it
+//! together.
+
+use super::node::NodeContext;
+use ahash::RandomState;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::task::{AbortHandle, JoinHandle};
+
+/// Somewhere between half of `most` and all of it.
+pub(crate) fn jitter(most: Duration) -> Duration {
+    let dice = (RandomState::new().hash_one(0) % 1_024) as u32;
+    most / 2 + most / 2 * dice / 1_024
+}
+
+/// Ever longer pauses between attempts.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    next: Duration,
+    most: Duration,
+}
+
+const FIRST: Duration = Duration::from_millis(5);
+
+impl Backoff {
+    pub(crate) const fn new(most: Duration) -> Self {
+        Self { next: FIRST, most }
+    }
+
+    /// After a success the next failure counts as a first one.
+    pub(crate) const fn reset(&mut self) {
+        self.next = FIRST;
+    }
+
+    pub(crate) async fn pause(&mut self) {
+        tokio::time::sleep(jitter(self.next)).await;
+        self.next = (self.next * 2).min(self.most);
+    }
+}
+
+/// The tasks of one owner.
+#[derive(Debug, Default)]
+pub(crate) struct TaskSupervisor(Mutex<Vec<AbortHandle>>);
+
+impl TaskSupervisor {
+    /// Runs a task on the runtime until [`stop`](Self::stop), and again if it panics.
+    pub(crate) fn supervise<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        name: &'static str,
+        shared: &NodeContext,
+        runtime: &Handle,
+        run: impl Fn() -> F + Send + 'static,
+    ) {
+        let shared = shared.clone();
+        let supervisor = runtime.spawn(async move {
+            loop {
+                let mut task = AbortOnDrop(tokio::spawn(run()));
+                match (&mut task.0).await {
+                    Err(error) if error.is_panic() => {
+                        shared.task_restarts.fetch_add(1, Ordering::Relaxed);
+                        shared.options.notify(|observer| observer.task_died(name));
+                        tokio::time::sleep(jitter(Duration::from_millis(100))).await;
+                    }
+                    _ => return,
+                }
+            }
+        });
+        self.lock().push(supervisor.abort_handle());
+    }
+
+    pub(crate) fn stop(&self) {
+        self.lock().drain(..).for_each(|task| task.abort());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task that ends with its supervisor.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

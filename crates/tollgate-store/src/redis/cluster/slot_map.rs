@@ -1,0 +1,126 @@
+//! Which server serves which slot.
+
+use crate::redis::client::endpoint::ServerAddress;
+use crate::redis::client::node::Node;
+use redis::Value;
+use std::sync::Arc;
+
+/// Which server serves which slot.
+#[derive(Clone, Debug)]
+pub(crate) struct SlotMap {
+    /// The place of the node, or a place that none has.
+    slots: Vec<u16>,
+    pub(crate) nodes: Vec<Arc<Node>>,
+}
+
+impl Default for SlotMap {
+    fn default() -> Self {
+        Self { slots: vec![u16::MAX; SLOTS], nodes: Vec::new() }
+    }
+}
+
+/// A run of slots, and who serves them.
+pub(crate) type SlotRange = (std::ops::RangeInclusive<u16>, ServerAddress);
+
+impl SlotMap {
+    pub(crate) fn node(&self, slot: u16) -> Option<&Arc<Node>> {
+        let place = self.slots.get(usize::from(slot))?;
+        self.nodes.get(usize::from(*place))
+    }
+
+    /// Those who have slots.
+    pub(crate) fn primaries(&self) -> Vec<Arc<Node>> {
+        let mut has = vec![false; self.nodes.len()];
+        for place in &self.slots {
+            if let Some(has) = has.get_mut(usize::from(*place)) {
+                *has = true;
+            }
+        }
+        self.nodes.iter().zip(has).filter(|(_, has)| *has).map(|(node, _)| node.clone()).collect()
+    }
+
+    pub(crate) fn node_at(&self, address: &ServerAddress) -> Option<&Arc<Node>> {
+        self.nodes.iter().find(|node| node.is_at(address))
+    }
+
+    /// Has `slots` served by `node`.
+    pub(crate) fn assign(&mut self, slots: std::ops::RangeInclusive<u16>, node: &Arc<Node>) {
+        let known = self.nodes.iter().position(|one| Arc::ptr_eq(one, node));
+        let place = known.unwrap_or_else(|| {
+            self.nodes.push(Arc::clone(node));
+            self.nodes.len() - 1
+        });
+        for slot in slots {
+            if let Some(entry) = self.slots.get_mut(usize::from(slot)) {
+                *entry = place as u16;
+            }
+        }
+    }
+
+    /// Whether every slot is served as in `other`.
+    pub(crate) fn serves_same(&self, other: &Self) -> bool {
+        let same = |slot: u16| match (self.node(slot), other.node(slot)) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        (0..SLOTS as u16).all(same)
+    }
+}
+
+/// Reads the answer to `CLUSTER SLOTS` of the server at `asked`, which is also meant where no host
+/// is named.
+pub(crate) fn ranges(value: &Value, asked: &ServerAddress) -> Option<Vec<SlotRange>> {
+    let Value::Array(rows) = value else { return None };
+    let rows: Option<Vec<_>> = rows.iter().map(|row| range(row, asked)).collect();
+    rows.filter(|rows| !rows.is_empty())
+}
+
+fn range(row: &Value, asked: &ServerAddress) -> Option<SlotRange> {
+    let Value::Array(parts) = row else { return None };
+    let [Value::Int(start), Value::Int(end), Value::Array(primary), ..] = parts.as_slice() else {
+        return None;
+    };
+    let (Some(host), Some(Value::Int(port))) = (primary.first(), primary.get(1)) else {
+        return None;
+    };
+    let host = match host {
+        Value::BulkString(bytes) => str::from_utf8(bytes).ok()?,
+        _ => "",
+    };
+    let address = resolve(host, u16::try_from(*port).ok()?, asked);
+    Some((u16::try_from(*start).ok()?..=u16::try_from(*end).ok()?, address))
+}
+
+/// The address that a server at `asked` means.
+pub(crate) fn resolve(host: &str, port: u16, asked: &ServerAddress) -> ServerAddress {
+    match (host, asked) {
+        ("" | "?", ServerAddress::Tcp(own, _)) => ServerAddress::Tcp(own.clone(), port),
+        _ => ServerAddress::Tcp(host.into(), port),
+    }
+}
+
+/// How many there are.
+pub(crate) const SLOTS: usize = 16_384;
+
+/// The slot of `key`: by what stands in its first pair of braces, if anything does.
+pub(crate) fn slot_of(key: &[u8]) -> u16 {
+    let braced = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let tag = &key[open + 1..];
+        let end = tag.iter().position(|byte| *byte == b'}')?;
+        (end > 0).then(|| &tag[..end])
+    });
+    crc16(braced.unwrap_or(key)) % SLOTS as u16
+}
+
+/// CRC-16/XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| match crc & 0x8000 {
+            0 => crc << 1,
+            _ => crc << 1 ^ 0x1021,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! MessagePack, as far as the scripts need it: flat arrays of whole numbers, and reading them.
+
+/// Lua's numbers are exact up to here, and nothing that decides is larger.
+pub(crate) const MOST: u64 = tollgate_core::MAX_US;
+
+/// A flat array of whole numbers.
+pub(crate) fn array(params: &[i64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(5 + params.len() * 3);
+    out.push(0xdd);
+    out.extend_from_slice(&(params.len() as u32).to_be_bytes());
+    params.iter().for_each(|number| push(&mut out, *number));
+    out
+}
+
+fn push(out: &mut Vec<u8>, number: i64) {
+    match number {
+        0..0x80 => out.push(number as u8),
+        0x80..0x1_0000 => {
+            out.push(0xcd);
+            out.extend_from_slice(&(number as u16).to_be_bytes());
+        }
+        0x1_0000..0x1_0000_0000 => {
+            out.push(0xce);
+            out.extend_from_slice(&(number as u32).to_be_bytes());
+        }
+        _ => {
+            out.push(0xd3);
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+}
+
+/// Clamped to what Lua holds exactly, which changes no decision.
+pub(crate) fn clamp(number: u64) -> i64 {
+    number.min(MOST) as i64
+}
+
+/// Reads an array of exactly `N` whole numbers, as a script's `cmsgpack.pack` writes it.
+pub(crate) fn numbers<const N: usize>(bytes: &[u8]) -> Option<[i64; N]> {
+    let (&head, mut rest) = bytes.split_first()?;
+    if head != 0x90 | N as u8 {
+        return None;
+    }
+    let mut params = [0; N];
+    for number in &mut params {
+        *number = read(&mut rest)?;
+    }
+    rest.is_empty().then_some(params)
+}
+
+fn read(bytes: &mut &[u8]) -> Option<i64> {
+    fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+        let (taken, rest) = bytes.split_first_chunk()?;
+        *bytes = rest;
+        Some(*taken)
+    }
+    let [kind] = take(bytes)?;
+    Some(match kind {
+        0..0x80 => i64::from(kind),
+        0xe0.. => i64::from(kind as i8),
+        0xcc => i64::from(u8::from_be_bytes(take(bytes)?)),
+        0xcd => i64::from(u16::from_be_bytes(take(bytes)?)),
+        0xce => i64::from(u32::from_be_bytes(take(bytes)?)),
+        0xcf => i64::try_from(u64::from_be_bytes(take(bytes)?)).ok()?,
+        0xd0 => i64::from(i8::from_be_bytes(take(bytes)?)),
+        0xd1 => i64::from(i16::from_be_bytes(take(bytes)?)),
+        0xd2 => i64::from(i32::from_be_bytes(take(bytes)?)),
+        0xd3 => i64::from_be_bytes(take(bytes)?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;
