@@ -28,23 +28,16 @@ pub mod algorithm;
 mod calendar;
 mod decimal;
 pub mod header;
-mod invalid;
 pub mod lua;
-mod numbers;
 mod outcome;
+mod params;
 pub mod penalty;
 mod rate;
-mod share;
 
 pub use algorithm::Algorithm;
 pub use calendar::{CalendarSpan, CalendarUnit, OffsetChange, Zone};
 pub use decimal::push_decimal;
-pub use invalid::InvalidParams;
-pub use numbers::{LimitParams, LimitState};
 pub use outcome::{Intent, Outcome, Receipt};
+pub use params::{LimitParams, LimitState};
 pub use penalty::Penalty;
-pub use rate::Rate;
-
-/// The last instant there is, and the value at which counters saturate: 2^53 - 1, the largest
-/// integer that a Lua number holds exactly. As microseconds since the epoch it is the year 2255.
-pub const MAX_US: u64 = (1 << 53) - 1;
+pub use rate::{InvalidParams, MAX_US, Rate};

@@ -1,13 +1,14 @@
 //! Every algorithm is a folder: its parameters, its state, three functions, its Lua mirror, its
 //! tests.
 
+mod expiry_log;
+
 mod bucket;
 pub mod calendar_window;
 pub mod concurrency;
 pub mod fixed_window;
 pub mod gcra;
 pub mod leaky_bucket;
-mod ledger;
 mod muldiv;
 pub mod sliding_log;
 pub mod sliding_window;
@@ -20,10 +21,10 @@ use core::fmt;
 pub use bucket::{Bucket, Tat};
 pub use calendar_window::CalendarWindow;
 pub use concurrency::Concurrency;
+pub use expiry_log::ExpiryLog;
 pub use fixed_window::FixedWindow;
 pub use gcra::Gcra;
 pub use leaky_bucket::LeakyBucket;
-pub use ledger::ExpiryLog;
 pub use sliding_log::SlidingLog;
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;

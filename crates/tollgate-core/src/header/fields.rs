@@ -1,7 +1,7 @@
 //! A buffer of rendered fields that is kept between answers.
 
-use super::known::{CachedBytes, RenderCache, partition};
 use super::profile::name::{Name, line};
+use super::render_cache::{CachedBytes, RenderCache, partition};
 use super::{Row, US_PER_S, retry_after_seconds, write};
 use alloc::vec::Vec;
 use core::ops::Range;

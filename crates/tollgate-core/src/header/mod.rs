@@ -16,7 +16,7 @@
 //! let outcome = limit.decide(&Default::default(), now_us, 1, Intent::Take);
 //! let rows = [Row::new("default", limit.window_us(), &outcome)];
 //!
-//! let mut fields = Fields::new(); // kept between answers: one allocation for all
+//! let mut fields = Fields::new(); // reused between answers: allocates only once
 //! render(Profile::Draft11, &rows, now_us, &mut fields);
 //! let sent: Vec<_> = fields.iter().collect();
 //! assert_eq!(
@@ -34,12 +34,11 @@
 //! ```
 
 mod fields;
-mod http_date;
-mod known;
 mod parse;
 mod problem;
 mod profile;
 mod render;
+mod render_cache;
 mod retry_after;
 mod row;
 mod write;

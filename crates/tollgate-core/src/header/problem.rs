@@ -1,6 +1,6 @@
 //! Bodies of refusals: RFC 9457 problem details with the draft's three types.
 
-use super::known::window_seconds;
+use super::render_cache::window_seconds;
 use alloc::string::String;
 use core::fmt::Write as _;
 

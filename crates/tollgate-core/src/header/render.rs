@@ -1,8 +1,8 @@
-//! Rows to fields. Those of most answers are written from what is [known](super::known) of their
+//! Rows to fields. Those of most answers are written from what is [known](super::render_cache) of their
 //! rows; the older generations have a function each.
 
-use super::known::unnamed_policy;
 use super::profile::name::line;
+use super::render_cache::unnamed_policy;
 use super::row::tightest_at;
 use super::{Fields, Profile, Row, US_PER_S, write};
 

@@ -1,6 +1,5 @@
 //! `Retry-After` (RFC 9110, section 10.2.3).
 
-use super::http_date;
 use super::parse::{FieldError, FieldErrorKind, FieldInstant, digits_saturating, trim};
 use super::profile::name;
 use super::{MAX_FIELD_BYTES, US_PER_S};
@@ -24,8 +23,123 @@ pub fn parse_retry_after(value: &str, now_us: u64) -> Result<FieldInstant, Field
     if let Some(seconds) = digits_saturating(value) {
         return Ok(FieldInstant::AfterUs(seconds.saturating_mul(US_PER_S)));
     }
-    match http_date::parse(value, now_us / US_PER_S) {
+    match parse_http_date(value, now_us / US_PER_S) {
         Some(at_s) => Ok(FieldInstant::AtUs(at_s.saturating_mul(US_PER_S))),
         None => Err(error(FieldErrorKind::NotADelayOrDate)),
     }
+}
+
+const DAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+const S_PER_DAY: u64 = 86_400;
+/// With the most leap days that fifty years have.
+const FIFTY_YEARS_S: u64 = (50 * 365 + 13) * S_PER_DAY;
+
+/// Seconds since the Unix epoch; `None` when it is not a date. The name of the day has to be one,
+/// but not the right one: clients act on the instant.
+fn parse_http_date(value: &str, now_s: u64) -> Option<u64> {
+    let (day_name, rest) = value.split_once([',', ' '])?;
+    if value.as_bytes().get(day_name.len()) == Some(&b' ') {
+        short_day(day_name)?;
+        return asctime(rest);
+    }
+    let rest = rest.strip_prefix(' ')?;
+    if day_name.len() == 3 {
+        short_day(day_name)?;
+        imf_fixdate(rest)
+    } else {
+        DAYS.contains(&day_name).then_some(())?;
+        rfc_850(rest, now_s)
+    }
+}
+
+/// `15 Nov 2026 12:00:00 GMT`, after the day.
+fn imf_fixdate(rest: &str) -> Option<u64> {
+    let (day, month, year, time) = four(rest, ' ')?;
+    instant(number(year, 4)?, self::month(month)?, number(day, 2)?, time.strip_suffix(" GMT")?)
+}
+
+/// `15-Nov-26 12:00:00 GMT`, after the day.
+fn rfc_850(rest: &str, now_s: u64) -> Option<u64> {
+    let (date, time) = rest.split_once(' ')?;
+    let mut parts = date.splitn(3, '-');
+    let day = number(parts.next()?, 2)?;
+    let month = self::month(parts.next()?)?;
+    let short_year = number(parts.next()?, 2)?;
+    let time = time.strip_suffix(" GMT")?;
+    let century = year_of(now_s) / 100 * 100;
+    // The latest year with these two digits that is not more than fifty years ahead.
+    [century + 100, century, century - 100]
+        .into_iter()
+        .filter_map(|century| instant(century + short_year, month, day, time))
+        .find(|&at_s| at_s <= now_s.saturating_add(FIFTY_YEARS_S))
+}
+
+/// `Nov 15 12:00:00 2026`, after the day; a day of one digit follows two spaces.
+fn asctime(rest: &str) -> Option<u64> {
+    let (month, rest) = rest.split_once(' ')?;
+    let (day, rest) = match rest.strip_prefix(' ') {
+        Some(rest) => (number(rest.get(..1)?, 1)?, rest.get(1..)?),
+        None => (number(rest.get(..2)?, 2)?, rest.get(2..)?),
+    };
+    let (time, year) = rest.strip_prefix(' ')?.split_once(' ')?;
+    instant(number(year, 4)?, self::month(month)?, day, time)
+}
+
+fn instant(year: u64, month: u64, day: u64, time: &str) -> Option<u64> {
+    let mut parts = time.splitn(3, ':');
+    let hour = number(parts.next()?, 2)?;
+    let minute = number(parts.next()?, 2)?;
+    let second = number(parts.next()?, 2)?;
+    // The sixtieth second is a leap second, which Unix time counts with the next minute.
+    if hour > 23 || minute > 59 || second > 60 || day == 0 || day > days_in(year, month) {
+        return None;
+    }
+    let days = days_before_year(year) + (1..month).map(|m| days_in(year, m)).sum::<u64>() + day - 1;
+    let since_1970 = days.saturating_sub(days_before_year(1970));
+    let seconds = since_1970 * S_PER_DAY + hour * 3_600 + minute * 60 + second;
+    Some(if year < 1970 { 0 } else { seconds })
+}
+
+/// Days from the start of the year 0 of the proleptic Gregorian calendar to the start of `year`.
+const fn days_before_year(year: u64) -> u64 {
+    year * 365 + year.div_ceil(4) - year.div_ceil(100) + year.div_ceil(400)
+}
+
+const fn days_in(year: u64, month: u64) -> u64 {
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    match month {
+        2 => 28 + leap as u64,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+fn year_of(at_s: u64) -> u64 {
+    let days = days_before_year(1970) + at_s / S_PER_DAY;
+    // 400 years are 146,097 days, and no year is a whole year away from that mean.
+    let guess = days * 400 / 146_097;
+    (guess - 1..guess + 1).find(|&year| days_before_year(year + 1) > days).unwrap_or(guess + 1)
+}
+
+fn short_day(name: &str) -> Option<()> {
+    (name.len() == 3 && DAYS.iter().any(|day| day.starts_with(name))).then_some(())
+}
+
+fn month(name: &str) -> Option<u64> {
+    MONTHS.iter().position(|month| *month == name).map(|i| i as u64 + 1)
+}
+
+/// Exactly `width` digits.
+fn number(digits: &str, width: usize) -> Option<u64> {
+    (digits.len() == width && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| digits.bytes().fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')))
+}
+
+fn four(text: &str, separator: char) -> Option<(&str, &str, &str, &str)> {
+    let mut parts = text.splitn(4, separator);
+    Some((parts.next()?, parts.next()?, parts.next()?, parts.next()?))
 }

@@ -24,11 +24,11 @@
 //!
 //! [`Outcome`]: crate::Outcome
 
-mod value;
+mod params;
 
 use alloc::string::String;
 
-pub use value::{
+pub use params::{
     decode_params, decode_penalty, decode_state, encode_params, tat_spans, to_lua_params,
 };
 
@@ -39,13 +39,13 @@ pub const WINDOW: &str = include_str!("../algorithm/window.lua");
 /// What gcra, token bucket and leaky bucket share.
 pub const BUCKET: &str = include_str!("../algorithm/bucket.lua");
 /// What sliding log and concurrency share.
-pub const LEDGER: &str = include_str!("../algorithm/ledger.lua");
+pub const EXPIRY_LOG: &str = include_str!("../algorithm/expiry_log.lua");
 /// The mirror of [`penalty`](crate::penalty): `params`, `decode`, `blocked_until_us`, `count`,
 /// `idle_at_us`, `encode`.
 pub const PENALTY: &str = include_str!("../penalty/penalty.lua");
 
-/// From the Unix epoch to the one from which the ledger's `mark_us` in a receipt counts.
-pub const LEDGER_EPOCH_US: u64 = 100_000_000_000_000;
+/// From the Unix epoch to the one from which an expiry log's `mark_us` in a receipt counts.
+pub const EXPIRY_LOG_EPOCH_US: u64 = 100_000_000_000_000;
 
 /// Each algorithm by the name that the file uses, with the parts of its mirror in the order they
 /// must stand in.
@@ -57,12 +57,15 @@ pub const MIRRORS: [(&str, &[&str]); 8] = [
     ),
     (
         "sliding-log",
-        &[MULDIV, WINDOW, LEDGER, include_str!("../algorithm/sliding_log/sliding_log.lua")],
+        &[MULDIV, WINDOW, EXPIRY_LOG, include_str!("../algorithm/sliding_log/sliding_log.lua")],
     ),
     ("token-bucket", &[MULDIV, BUCKET, include_str!("../algorithm/token_bucket/token_bucket.lua")]),
     ("leaky-bucket", &[MULDIV, BUCKET, include_str!("../algorithm/leaky_bucket/leaky_bucket.lua")]),
     ("gcra", &[MULDIV, BUCKET, include_str!("../algorithm/gcra/gcra.lua")]),
-    ("concurrency", &[MULDIV, LEDGER, include_str!("../algorithm/concurrency/concurrency.lua")]),
+    (
+        "concurrency",
+        &[MULDIV, EXPIRY_LOG, include_str!("../algorithm/concurrency/concurrency.lua")],
+    ),
     // The file calls it `fixed-window`, with a calendar.
     (
         "calendar-window",

@@ -4,7 +4,7 @@ use super::*;
 fn every_part_stands_once_and_before_what_needs_it() {
     let script =
         compose(MIRRORS.iter().flat_map(|mirror| mirror.1.iter().copied()).chain([PENALTY]));
-    for part in [MULDIV, WINDOW, BUCKET, LEDGER, PENALTY] {
+    for part in [MULDIV, WINDOW, BUCKET, EXPIRY_LOG, PENALTY] {
         assert_eq!(script.matches(part).count(), 1);
     }
     assert!(script.starts_with(MULDIV));
@@ -23,8 +23,8 @@ fn an_unknown_algorithm_has_no_mirror() {
 }
 
 #[test]
-fn the_ledger_s_epoch_is_the_one_its_mirror_uses() {
-    assert!(LEDGER.contains(&std::format!("LEDGER_EPOCH_US = {LEDGER_EPOCH_US}\n")));
+fn the_expiry_log_s_epoch_is_the_one_its_mirror_uses() {
+    assert!(EXPIRY_LOG.contains(&std::format!("EXPIRY_LOG_EPOCH_US = {EXPIRY_LOG_EPOCH_US}\n")));
 }
 
 #[test]

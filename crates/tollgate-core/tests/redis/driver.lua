@@ -23,8 +23,8 @@ local function state_text(state)
     return text(state.index) .. ' ' .. text(state.count)
   end
   local row = { text(state.latest), text(state.total) }
-  for i = state.first, ledger_last(state) do
-    local ends, units = ledger_entry(state, i)
+  for i = state.first, expiry_log_last(state) do
+    local ends, units = expiry_log_entry(state, i)
     row[#row + 1] = text(ends) .. ':' .. text(units)
   end
   return table.concat(row, ' ')

@@ -5,7 +5,7 @@ use tollgate_core::algorithm::{
     CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, Tat,
     TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
 };
-use tollgate_core::lua::{self, LEDGER_EPOCH_US};
+use tollgate_core::lua::{self, EXPIRY_LOG_EPOCH_US};
 use tollgate_core::{
     Algorithm, CalendarUnit, Intent, InvalidParams, LimitParams, LimitState, OffsetChange, Outcome,
     Rate, Receipt, Zone,
@@ -264,7 +264,7 @@ impl<'a> Model<'a> {
     fn row(&self, outcome: &str, receipt: Option<Receipt>) -> String {
         let receipt = receipt.map_or("-".to_owned(), |receipt| {
             // A ledger's mark may lie beyond 2^53, so its mirror counts from another epoch.
-            let epoch = if self.keeps_a_ledger() { LEDGER_EPOCH_US } else { 0 };
+            let epoch = if self.keeps_a_ledger() { EXPIRY_LOG_EPOCH_US } else { 0 };
             let mark_us = i128::from(receipt.mark_us) - i128::from(epoch);
             format!("{} {mark_us} {}", receipt.at_us, receipt.mark_fraction)
         });
@@ -305,7 +305,7 @@ impl<'a> Model<'a> {
             }
             LimitState::Tat(tat) => tat_text(tat),
             LimitState::ExpiryLog(ledger) => {
-                let dated = |us: u64| i128::from(us) - i128::from(LEDGER_EPOCH_US);
+                let dated = |us: u64| i128::from(us) - i128::from(EXPIRY_LOG_EPOCH_US);
                 let total: u64 = ledger.entries().map(|entry| entry.1).sum();
                 let mut text = format!("{} {total}", dated(ledger.latest_us()));
                 for (end_us, units) in ledger.entries() {

@@ -36,7 +36,7 @@ impl ChangeBatch {
             Change::Unblock => (4, 0, Receipt::default(), *params),
         };
         let mark_us = match is_expiry_log(params) {
-            true => receipt.mark_us as i64 - lua::LEDGER_EPOCH_US as i64,
+            true => receipt.mark_us as i64 - lua::EXPIRY_LOG_EPOCH_US as i64,
             false => clamp(receipt.mark_us),
         };
         let under = self.tables.params_index(&under);
@@ -119,7 +119,7 @@ fn row<'a>(
 
 fn receipt(params: &LimitParams, cost: u64, packed: &[u8]) -> Option<Receipt> {
     let [at_us, mark_us, fraction] = msgpack::numbers(packed)?;
-    let epoch = if is_expiry_log(params) { lua::LEDGER_EPOCH_US as i64 } else { 0 };
+    let epoch = if is_expiry_log(params) { lua::EXPIRY_LOG_EPOCH_US as i64 } else { 0 };
     Some(Receipt {
         cost,
         at_us: u64::try_from(at_us).ok()?,

@@ -1,6 +1,6 @@
--- The mirror of concurrency/mod.rs. Value: a packed ledger.
+-- The mirror of concurrency/mod.rs. Value: a packed expiry log.
 
-local concurrency = { encode = ledger_encode, decode = ledger_decode }
+local concurrency = { encode = expiry_log_encode, decode = expiry_log_decode }
 
 -- `slots`, each held for at most `ttl` microseconds.
 function concurrency.params(slots, ttl)
@@ -13,18 +13,18 @@ function concurrency.redate()
 end
 
 local function concurrency_instants(state, now)
-  now = now - LEDGER_EPOCH_US
+  now = now - EXPIRY_LOG_EPOCH_US
   return { now = now, counted = max(now, state.latest), last_end = math.huge }
 end
 
 function concurrency.admits(params, state, now, cost)
   local at = concurrency_instants(state, now)
-  return cost == 0 or ledger_live(state, at.counted) + cost <= params.limit
+  return cost == 0 or expiry_log_live(state, at.counted) + cost <= params.limit
 end
 
 function concurrency.decide(params, state, now, cost, take)
   local at = concurrency_instants(state, now)
-  local outcome = ledger_decide(state, params.limit, at, cost, take, at.counted + params.ttl)
+  local outcome = expiry_log_decide(state, params.limit, at, cost, take, at.counted + params.ttl)
   -- Slots come back when work ends, so no instant can be promised for the next one.
   outcome.more_after_us = nil
   return outcome
@@ -34,15 +34,15 @@ function concurrency.charge(params, state, now, cost)
   local counted = concurrency_instants(state, now).counted
   local ends = counted + params.ttl
   if cost > 0 then
-    ledger_add(state, counted, ends, cost)
+    expiry_log_add(state, counted, ends, cost)
   end
-  return { at_us = counted + LEDGER_EPOCH_US, mark_us = ends, mark_fraction = 0 }
+  return { at_us = counted + EXPIRY_LOG_EPOCH_US, mark_us = ends, mark_fraction = 0 }
 end
 
 function concurrency.give_back(_, state, now, units, receipt)
-  ledger_remove(state, now - LEDGER_EPOCH_US, receipt.mark_us, units)
+  expiry_log_remove(state, now - EXPIRY_LOG_EPOCH_US, receipt.mark_us, units)
 end
 
 function concurrency.idle_at_us(_, state)
-  return ledger_idle_at_us(state)
+  return expiry_log_idle_at_us(state)
 end

@@ -1,10 +1,8 @@
 //! Concurrency: at most L slots taken at once. A slot is freed when its work ends, or by its time
 //! to live when whoever took it died.
 
-use super::{
-    Algorithm,
-    ledger::{ExpiryLog, Instants},
-};
+use super::Algorithm;
+use super::expiry_log::{ExpiryLog, Instants};
 use crate::{Intent, InvalidParams, MAX_US, Outcome, Receipt};
 
 const TTL_US_MIN: u64 = 1_000;

@@ -1,10 +1,8 @@
 //! Fixed window: at most N units in each window aligned to the epoch. Simple; up to 2N around a
 //! boundary.
 
-use super::{
-    Algorithm,
-    window::{redate, window_position},
-};
+use super::Algorithm;
+use super::window::{redate, window_position};
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
 /// N units per window.

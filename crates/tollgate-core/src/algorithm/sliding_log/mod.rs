@@ -1,10 +1,8 @@
 //! Sliding log: every admission is remembered for one window. Exact, at the price of memory; for
 //! audits and low volumes.
 
-use super::{
-    Algorithm,
-    ledger::{ExpiryLog, Instants},
-};
+use super::Algorithm;
+use super::expiry_log::{ExpiryLog, Instants};
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
 /// N units in any window.

@@ -1,11 +1,9 @@
 //! Sliding window: the previous window's count fades linearly while the current one fills. Two
 //! counters for any rate. Short bursts stay within N; any interval T admits at most N(1 + T/W).
 
-use super::{
-    Algorithm,
-    muldiv::mul_div_ceil,
-    window::{WindowPosition, redate, window_position},
-};
+use super::Algorithm;
+use super::muldiv::mul_div_ceil;
+use super::window::{WindowPosition, redate, window_position};
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
 /// N units per sliding window.

@@ -5,10 +5,8 @@
 //! owed. The second word, the latest instant counted, is what a clock that steps back is clamped
 //! to.
 
-use super::{
-    Algorithm,
-    bucket::{Bucket, Tat},
-};
+use super::Algorithm;
+use super::bucket::{Bucket, Tat};
 use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 
 /// A burst of B tokens, refilled at a rate.

@@ -179,7 +179,7 @@ impl RowReplay<'_> {
                     receipt = Some(Receipt {
                         cost: line.cost,
                         at_us: u64::try_from(at_us).ok()?,
-                        mark_us: u64::try_from(mark_us + lua::LEDGER_EPOCH_US as i64).ok()?,
+                        mark_us: u64::try_from(mark_us + lua::EXPIRY_LOG_EPOCH_US as i64).ok()?,
                         mark_fraction: 0,
                     });
                 }

@@ -29,7 +29,7 @@ local function head_of(cell)
 end
 
 -- A ledger is as long as what it holds, so its rows are worked out here and it stays here.
-local function is_ledger(algorithm)
+local function is_expiry_log(algorithm)
   return algorithm == sliding_log or algorithm == concurrency
 end
 

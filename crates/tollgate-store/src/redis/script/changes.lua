@@ -39,7 +39,7 @@ local function apply(now, spare, numbers, penalties, program)
     end
     local place = #values + 1
     receipts[place] = before and cmsgpack.pack(before) or false
-    if is_ledger(algorithm) then
+    if is_expiry_log(algorithm) then
       values[place] = head_of(cell)
       outcomes[#outcomes + 1] = outcome_of(params, cell, now, program[i + 8], false)
     else

@@ -22,7 +22,7 @@ local function cell_at(key, params)
   if not cell then
     cell = cell_of(values[key], params.algorithm)
     cells[key] = cell
-    if is_ledger(params.algorithm) then
+    if is_expiry_log(params.algorithm) then
       values[key] = split(values[key]) or false
     end
   end
@@ -62,14 +62,14 @@ while at < last do
       params.algorithm.charge(params, cell.state, now, owed)
       change(key, cell, params)
     end
-    if is_ledger(params.algorithm) and owed then
+    if is_expiry_log(params.algorithm) and owed then
       outcomes[#outcomes + 1] = outcome_of(params, cell, now, cost, false, own[i])
-    elseif is_ledger(params.algorithm) then
+    elseif is_expiry_log(params.algorithm) then
       outcomes[#outcomes + 1] = outcome_of(params, cell, now, cost, takes and admitted and own[i])
     end
     if takes and not owed and admitted and own[i] and cost > 0 then
       local receipt = params.algorithm.charge(params, cell.state, now, cost)
-      if is_ledger(params.algorithm) then
+      if is_expiry_log(params.algorithm) then
         outcomes[#outcomes + 1] = cmsgpack.pack({ receipt.at_us, receipt.mark_us })
       end
       change(key, cell, params)

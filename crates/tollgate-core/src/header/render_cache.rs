@@ -2,7 +2,8 @@
 
 use super::profile::name::line;
 use super::{Row, Unit, write};
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 /// As many answers as are remembered: of a few tiers, or paths, that come in turn.
@@ -10,7 +11,7 @@ const SETS: usize = 4;
 
 /// What the last rows had in common with the next ones, most often: all but what is left of each.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RenderCache {
+pub(crate) struct RenderCache {
     sets: Vec<CachedRows>,
     /// That of the rows last seen.
     at: usize,
@@ -18,36 +19,36 @@ pub(super) struct RenderCache {
 
 /// What is known of some rows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CachedRows {
+pub(crate) struct CachedRows {
     /// These, then some of earlier ones, here for their memory.
     rows: Vec<CachedRow>,
     len: usize,
     /// The line with all policies, and how the next one begins.
-    pub(super) lists: CachedBytes,
+    pub(crate) lists: CachedBytes,
     /// Whether a row had a partition, which is a key's, and so seldom the next one's.
     has_partition: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct CachedRow {
+pub(crate) struct CachedRow {
     name: String,
     limit: u64,
     unit: Unit,
     window_us: Option<u64>,
     /// How the row's member of the list of what is left begins, after a comma unless it is the
     /// first.
-    pub(super) member: Vec<u8>,
+    pub(crate) member: Vec<u8>,
     /// The line with its limit, and how the next one begins, which says what remains.
-    pub(super) limit_line: CachedBytes,
+    pub(crate) limit_line: CachedBytes,
     /// The end of a line, and one with its policy.
-    pub(super) policy_line: CachedBytes,
+    pub(crate) policy_line: CachedBytes,
 }
 
 /// Bytes with a whole value among them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CachedBytes {
-    pub(super) bytes: Vec<u8>,
-    pub(super) value: Range<usize>,
+pub(crate) struct CachedBytes {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) value: Range<usize>,
 }
 
 /// What is remembered makes no difference to what is rendered.
@@ -60,19 +61,19 @@ impl PartialEq for RenderCache {
 impl Eq for RenderCache {}
 
 impl RenderCache {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { sets: Vec::new(), at: 0 }
     }
 
     /// Has these rows known, in memory of earlier ones.
-    pub(super) fn select(&mut self, rows: &[Row<'_>]) {
+    pub(crate) fn select(&mut self, rows: &[Row<'_>]) {
         if !self.sets.get(self.at).is_some_and(|set| set.matches_rows(rows)) {
             self.find_or_learn(rows);
         }
     }
 
     /// What is known of the rows last [seen](Self::see).
-    pub(super) fn last(&self) -> Option<&CachedRows> {
+    pub(crate) fn last(&self) -> Option<&CachedRows> {
         self.sets.get(self.at)
     }
 
@@ -95,7 +96,7 @@ impl RenderCache {
 }
 
 impl CachedRows {
-    pub(super) fn rows(&self) -> &[CachedRow] {
+    pub(crate) fn rows(&self) -> &[CachedRow] {
         &self.rows[..self.len]
     }
 
@@ -183,7 +184,7 @@ fn policy(out: &mut Vec<u8>, row: &Row<'_>) {
 }
 
 /// `100;w=60`: how a policy looked before policies had names.
-pub(super) fn unnamed_policy(out: &mut Vec<u8>, row: &Row<'_>) {
+pub(crate) fn unnamed_policy(out: &mut Vec<u8>, row: &Row<'_>) {
     write::uint(out, row.limit);
     window(out, row);
 }
@@ -196,14 +197,14 @@ fn window(out: &mut Vec<u8>, row: &Row<'_>) {
 
 /// The window as it is shown. One of zero seconds is malformed, so one shorter than a second counts
 /// as a second.
-pub(super) const fn window_seconds(window_us: u64) -> u64 {
+pub(crate) const fn window_seconds(window_us: u64) -> u64 {
     let seconds = window_us.div_ceil(super::US_PER_S);
     if seconds == 0 { 1 } else { seconds }
 }
 
 /// Which of the limit's keys it is, where the row says so.
 #[inline]
-pub(super) fn partition(out: &mut Vec<u8>, row: &Row<'_>) {
+pub(crate) fn partition(out: &mut Vec<u8>, row: &Row<'_>) {
     if let Some(partition) = row.partition {
         out.extend_from_slice(b";pk=");
         write::binary(out, partition);

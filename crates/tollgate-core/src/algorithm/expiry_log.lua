@@ -1,6 +1,6 @@
--- The mirror of ledger.rs: units that each end at an instant of their own.
+-- The mirror of expiry_log.rs: units that each end at an instant of their own.
 --
--- An end lies up to 732 days after the last instant, beyond 2^53, so a ledger dates everything from
+-- An end lies up to 732 days after the last instant, beyond 2^53, so an expiry log dates everything from
 -- its own epoch, 10^14 microseconds (1,157 days) after Unix's: every difference and comparison is
 -- the same, and every end is exact. A receipt's `mark_us` is such a date too; its `at_us` is an
 -- ordinary instant.
@@ -12,11 +12,11 @@
 -- value as it was read, the number of the first entry still wanted, and makes a new string only
 -- where an entry changes.
 
-local LEDGER_EPOCH_US = 100000000000000
+local EXPIRY_LOG_EPOCH_US = 100000000000000
 local RECORD, RECORD_BYTES = '>i7I7', 14
 
-local function ledger_decode(value)
-  local latest, total = -LEDGER_EPOCH_US, 0
+local function expiry_log_decode(value)
+  local latest, total = -EXPIRY_LOG_EPOCH_US, 0
   if value then
     latest, total = struct.unpack(RECORD, value)
   end
@@ -24,27 +24,27 @@ local function ledger_decode(value)
   return { latest = latest, total = total, records = records, first = 1 }
 end
 
-local function ledger_encode(state)
+local function expiry_log_encode(state)
   local entries = string.sub(state.records, state.first * RECORD_BYTES + 1)
   return struct.pack(RECORD, state.latest, state.total) .. entries
 end
 
 -- The number of the last entry; one less than the first when there is none.
-local function ledger_last(state)
+local function expiry_log_last(state)
   return #state.records / RECORD_BYTES - 1
 end
 
 -- The end and the units of an entry.
-local function ledger_entry(state, i)
+local function expiry_log_entry(state, i)
   local ends, units = struct.unpack(RECORD, state.records, i * RECORD_BYTES + 1)
   return ends, units
 end
 
 -- Puts entry (ends, units) where entries `from` to `to` were: nothing when there are no units, and
 -- an insertion before `from` when `to` is one less.
-local function ledger_splice(state, from, to, ends, units)
+local function expiry_log_splice(state, from, to, ends, units)
   local entry = units > 0 and struct.pack(RECORD, ends, units) or ''
-  if from > ledger_last(state) then
+  if from > expiry_log_last(state) then
     state.records = state.records .. entry
     return
   end
@@ -54,11 +54,11 @@ local function ledger_splice(state, from, to, ends, units)
 end
 
 -- The first entry that ends at `ends` or later.
-local function ledger_position(state, ends)
-  local low, high = state.first, ledger_last(state) + 1
+local function expiry_log_position(state, ends)
+  local low, high = state.first, expiry_log_last(state) + 1
   while low < high do
     local middle = floor((low + high) / 2)
-    if ledger_entry(state, middle) < ends then
+    if expiry_log_entry(state, middle) < ends then
       low = middle + 1
     else
       high = middle
@@ -68,10 +68,10 @@ local function ledger_position(state, ends)
 end
 
 -- Units live at `counted`, and the first entry that is.
-local function ledger_live(state, counted)
+local function expiry_log_live(state, counted)
   local live, first = state.total, state.first
-  for i = first, ledger_last(state) do
-    local ends, units = ledger_entry(state, i)
+  for i = first, expiry_log_last(state) do
+    local ends, units = expiry_log_entry(state, i)
     if ends > counted then
       break
     end
@@ -82,9 +82,9 @@ end
 
 -- The end of the entry, from `first` on, with which at least `wanted` units have ended; else
 -- `new_end`.
-local function ledger_ended_after(state, first, wanted, new_end)
-  for i = first, ledger_last(state) do
-    local ends, units = ledger_entry(state, i)
+local function expiry_log_ended_after(state, first, wanted, new_end)
+  for i = first, expiry_log_last(state) do
+    local ends, units = expiry_log_entry(state, i)
     wanted = wanted - units
     if wanted <= 0 then
       return ends
@@ -96,8 +96,8 @@ end
 -- Answers for `cost` units that would end at `new_end`. `at` has the caller's instant `now`, the
 -- one that counts, `counted`, and `last_end`, after which no entry ends. Differences come before
 -- sums, which could leave 2^53.
-local function ledger_decide(state, limit, at, cost, take, new_end)
-  local live, first = ledger_live(state, at.counted)
+local function expiry_log_decide(state, limit, at, cost, take, new_end)
+  local live, first = expiry_log_live(state, at.counted)
   local admitted = cost == 0 or live + cost <= limit
   local taken = admitted and take and cost or 0
   local after = live + taken
@@ -109,13 +109,13 @@ local function ledger_decide(state, limit, at, cost, take, new_end)
   if admitted then
     retry = 0
   elseif cost <= limit then
-    retry = until_us(ledger_ended_after(state, first, live - (limit - cost), new_end))
+    retry = until_us(expiry_log_ended_after(state, first, live - (limit - cost), new_end))
   end
   if remaining < limit then
-    more = until_us(ledger_ended_after(state, first, after - (limit - remaining - 1), new_end))
+    more = until_us(expiry_log_ended_after(state, first, after - (limit - remaining - 1), new_end))
   end
   if after > 0 then
-    newest = live > 0 and ledger_entry(state, ledger_last(state)) or new_end
+    newest = live > 0 and expiry_log_entry(state, expiry_log_last(state)) or new_end
     newest = taken > 0 and max(newest, new_end) or newest
   end
   return {
@@ -130,50 +130,50 @@ local function ledger_decide(state, limit, at, cost, take, new_end)
 end
 
 -- Forgets what ended by `counted`, then adds `units` that end at `ends`.
-local function ledger_add(state, counted, ends, units)
+local function expiry_log_add(state, counted, ends, units)
   state.latest = max(state.latest, counted)
-  local live, first = ledger_live(state, counted)
+  local live, first = expiry_log_live(state, counted)
   state.first = first
   units = min(units, MAX_US - live)
   state.total = live + units
   if units == 0 then
     return
   end
-  local at = ledger_position(state, ends)
-  if at <= ledger_last(state) then
-    local same, counted_units = ledger_entry(state, at)
+  local at = expiry_log_position(state, ends)
+  if at <= expiry_log_last(state) then
+    local same, counted_units = expiry_log_entry(state, at)
     if same == ends then
-      return ledger_splice(state, at, at, ends, counted_units + units)
+      return expiry_log_splice(state, at, at, ends, counted_units + units)
     end
   end
-  ledger_splice(state, at, at - 1, ends, units)
+  expiry_log_splice(state, at, at - 1, ends, units)
 end
 
 -- Takes `units` from the entry that ends at `ends`; if it has ended there is nothing to take.
-local function ledger_remove(state, now, ends, units)
-  local at = ledger_position(state, ends)
-  if ends <= now or at > ledger_last(state) then
+local function expiry_log_remove(state, now, ends, units)
+  local at = expiry_log_position(state, ends)
+  if ends <= now or at > expiry_log_last(state) then
     return
   end
-  local same, held = ledger_entry(state, at)
+  local same, held = expiry_log_entry(state, at)
   if same == ends then
     units = min(units, held)
     state.total = state.total - units
-    ledger_splice(state, at, at, ends, held - units)
+    expiry_log_splice(state, at, at, ends, held - units)
   end
 end
 
 -- Brings what lies after `latest` and `last_end` back to them, counts kept; says whether anything
 -- did.
-local function ledger_redate(state, latest, last_end)
-  local from, last, late = ledger_position(state, last_end), ledger_last(state), false
-  if from <= last and ledger_entry(state, last) > last_end then
+local function expiry_log_redate(state, latest, last_end)
+  local from, last, late = expiry_log_position(state, last_end), expiry_log_last(state), false
+  if from <= last and expiry_log_entry(state, last) > last_end then
     local units = 0
     for i = from, last do
-      local _, held = ledger_entry(state, i)
+      local _, held = expiry_log_entry(state, i)
       units = units + held
     end
-    ledger_splice(state, from, last, last_end, units)
+    expiry_log_splice(state, from, last, last_end, units)
     late = true
   end
   local leapt = state.latest > latest
@@ -181,8 +181,8 @@ local function ledger_redate(state, latest, last_end)
   return leapt or late
 end
 
-local function ledger_idle_at_us(state)
-  local last = ledger_last(state)
-  local newest = last >= state.first and ledger_entry(state, last) or -LEDGER_EPOCH_US
-  return add(max(newest, state.latest), LEDGER_EPOCH_US)
+local function expiry_log_idle_at_us(state)
+  local last = expiry_log_last(state)
+  local newest = last >= state.first and expiry_log_entry(state, last) or -EXPIRY_LOG_EPOCH_US
+  return add(max(newest, state.latest), EXPIRY_LOG_EPOCH_US)
 end

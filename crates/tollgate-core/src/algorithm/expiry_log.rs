@@ -18,7 +18,7 @@ pub struct ExpiryLog {
 pub(crate) struct Instants {
     /// The caller's.
     pub(crate) now_us: u64,
-    /// The one that counts: the caller's, or the ledger's latest where that is later.
+    /// The one that counts: the caller's, or the latest counted where that is later.
     pub(crate) counted_us: u64,
     /// No entry ends after this one.
     pub(crate) last_end_us: u64,
