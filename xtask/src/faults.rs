@@ -13,7 +13,7 @@ Options:
   --runs N     how often each row runs (3); the page has the worst
   --list       the rows
 
-Builds `tollgate` and the harness for release, and runs the rows of `testing/tollgate-faults/src/row/mod.rs` one after the
+Builds `tollgate` and the harness for release, and runs the rows of `testing/tollgate-faults/src/scenario/mod.rs` one after the
 other, each with its own servers (redis-server), nodes and load. Rows that do not run stay on the page as they are.
 About half an hour for all rows with --runs 1; a machine with something else to do shows in the times. The short form of
 every row is part of `cargo xtask test`.",

@@ -3,21 +3,21 @@
 //! admitted beyond a limit.
 //!
 //! Nothing of Tollgate is linked here: nodes are processes of the program under test. Tests of
-//! every crate share the servers; `cargo xtask faults` runs the whole table ([`row::ROWS`]) at full
+//! every crate share the servers; `cargo xtask faults` runs the whole table ([`scenario::ROWS`]) at full
 //! length, and the tests of `tollgate-cli` a short form of it.
 
 pub mod clock;
 pub mod cluster;
-pub mod figures;
-pub mod folder;
 pub mod http;
 pub mod load;
+pub mod measurements;
 pub mod node;
 pub mod oracle;
 pub mod process;
 pub mod proxy;
 pub mod redis;
 pub mod report;
-pub mod row;
+pub mod scenario;
 pub mod sentinel;
+pub mod temp_dir;
 pub mod trial;

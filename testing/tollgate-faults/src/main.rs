@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tollgate_faults::clock::now_us;
-use tollgate_faults::figures::{Check, Measurements};
+use tollgate_faults::measurements::{Check, Measurements};
 use tollgate_faults::process;
 use tollgate_faults::report::{ScenarioResult, page};
-use tollgate_faults::row::{self, FaultScenario, ROWS};
+use tollgate_faults::scenario::{self, FaultScenario, ROWS};
 use tollgate_faults::trial::Context;
 
 struct Options {
@@ -107,7 +107,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options
             "--page" => options.page = value()?.into(),
             "--row" => {
                 let name = value()?;
-                let row = row::find(&name);
+                let row = scenario::find(&name);
                 options.rows.push(row.ok_or(format!("there is no row `{name}`; see --list"))?);
             }
             "--runs" => {

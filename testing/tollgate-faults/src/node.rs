@@ -1,9 +1,10 @@
 //! A node: `tollgate serve` as a process.
 
 use crate::clock::wait_until;
-use crate::folder::Folder;
-use crate::http::{self, Answer};
+use crate::http;
+use crate::http::Answer;
 use crate::process::Process;
+use crate::temp_dir::TempDir;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Node {
     program: PathBuf,
     process: Process,
-    folder: Folder,
+    folder: TempDir,
     log: Arc<Mutex<Vec<String>>>,
     /// Where it answers checks.
     pub http: SocketAddr,
@@ -29,7 +30,7 @@ pub struct Node {
 impl Node {
     /// Starts one with this file, on free ports, and waits until it listens.
     pub fn start(program: &Path, file: &str) -> Self {
-        let folder = Folder::new("node");
+        let folder = TempDir::new("node");
         folder.put("tollgate.yaml", file);
         let any = "127.0.0.1:0".parse().expect("an address");
         let log = Arc::default();
@@ -136,7 +137,7 @@ pub fn body(user: &str, path: &str, cost: u64) -> String {
 
 fn launch(
     program: &Path,
-    folder: &Folder,
+    folder: &TempDir,
     http: SocketAddr,
     admin: SocketAddr,
     log: &Arc<Mutex<Vec<String>>>,

@@ -1,8 +1,8 @@
 //! Servers of Debian's package `redis-server`, each in a folder of its own.
 
 use crate::clock::wait_until;
-use crate::folder::Folder;
 use crate::process::Process;
+use crate::temp_dir::TempDir;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Redis {
     process: Process,
-    folder: Folder,
+    folder: TempDir,
     arguments: Vec<String>,
     port: u16,
 }
@@ -47,7 +47,7 @@ impl Redis {
     }
 
     fn spawn(port: u16, arguments: &[&str]) -> Self {
-        let folder = Folder::new("redis");
+        let folder = TempDir::new("redis");
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         let process = launch(&folder, port, &arguments);
         Self { process, folder, arguments, port }
@@ -138,7 +138,7 @@ impl Redis {
     }
 }
 
-fn launch(folder: &Folder, port: u16, arguments: &[String]) -> Process {
+fn launch(folder: &TempDir, port: u16, arguments: &[String]) -> Process {
     let mut command = Command::new("redis-server");
     if arguments.iter().any(|argument| argument == "--sentinel") {
         // A sentinel writes into its file.

@@ -3,8 +3,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::figures::{Check, Measurements, cores};
-use crate::row::{FaultScenario, ROWS};
+use crate::measurements::{Check, Measurements, cores};
+use crate::scenario::{FaultScenario, ROWS};
 use std::collections::BTreeMap;
 
 /// What all runs of a row showed.
@@ -42,23 +42,20 @@ impl ScenarioResult {
     }
 }
 
-const HEAD: &str = "# Faults, injected for real
+const HEAD: &str = "# Injected faults
 
-Written by `cargo xtask faults`; do not edit. Each row starts its own servers and `tollgate serve` processes (three nodes unless it says
-otherwise) under open-loop load, does something to them, and looks at the answers from the client's side: a unit counts as admitted beyond a
-limit only if it was too much wherever between sending and receiving the decision fell. Figures are the worst of the runs. Nodes, servers, proxy and clients share
-the cores of one machine, and times count from when a request was due. [operations.md](operations.md#what-each-failure-does)
-says what each failure means for whoever runs nodes.
+`cargo xtask faults` writes this page; do not edit it. Each row starts its own servers and `tollgate serve` processes: three nodes unless it says otherwise.
+It injects a fault under open-loop load and judges the answers at the client. A unit is over the limit only if it exceeds the limit at every instant
+between sending and receiving. All processes share one machine, and times count from when a request was due.
+[operations.md](operations.md#what-each-failure-does) says what each failure means for operators.
 
 * **over**: units admitted beyond a limit. **errors**: answers that are neither a decision nor a limit's `on_store_failure`. **lost**: requests
   without an answer. **by policy**: requests that `on_store_failure` answered.
-* **p99**: of the answers before the fault, and while it lasted. **recovery**: from the end of the fault to the last answer without the store.
-* **in flight**: requests under way at once, at the clients. **memory**: growth of the node that grew most.
-* **load**: requests a second that were due, the nodes that they were for, and how many processes wanted to run at once, on average, on how many cores. One thread asks,
-  over as many connections as requests are in flight; a node has a worker for each core. With many more processes than cores every time on this page is
-  the time that somebody waited for a core, and 25 ms are over before a call was sent; counts hold all the same. A row with one number here was measured before the rest was
-  noted: 600 requests a second, three nodes and two cores unless the row says otherwise.
-* **runs**: how often the row ran; each figure is the worst of them. A row that shows fewer than three waits for the next full run.
+* **p99**: before the fault → during it. **recovery**: from the end of the fault to the last answer without the store.
+* **in flight**: most requests in flight at once. **memory**: growth of the node that grew most.
+* **load**: requests due per second, nodes, and how many processes were runnable on average, on how many cores. With many more processes than cores,
+  times show the wait for a core, and a deadline of 25 ms may pass before a call is sent. Counts are exact even then.
+* **runs**: how often the row ran; each figure is the worst run. A row with fewer than three waits for the next full run.
 ";
 
 /// The page, with the rows that did not run taken from the page that was there.

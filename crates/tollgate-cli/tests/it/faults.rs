@@ -2,11 +2,11 @@
 //! faults` has the full form.
 
 use std::path::PathBuf;
-use tollgate_faults::row::{self, ROWS};
+use tollgate_faults::scenario::{self, ROWS};
 use tollgate_faults::trial::Context;
 
 fn run(name: &str) {
-    let row = row::find(name).unwrap_or_else(|| panic!("there is no row {name}"));
+    let row = scenario::find(name).unwrap_or_else(|| panic!("there is no row {name}"));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tollgate"));
     let ended = (row.run)(&Context { program, is_full: false });
     let broken: Vec<_> =

@@ -1,11 +1,10 @@
 //! Every algorithm is a folder: its parameters, its state, three functions, its Lua mirror, its
 //! tests.
 
-mod expiry_log;
-
 mod bucket;
 pub mod calendar_window;
 pub mod concurrency;
+mod expiry_log;
 pub mod fixed_window;
 pub mod gcra;
 pub mod leaky_bucket;

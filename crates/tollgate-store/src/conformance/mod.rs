@@ -17,10 +17,9 @@
 //! block_on(conformance::run(async || MemoryStore::default()));
 //! ```
 
-mod driver;
-
 mod adjustments;
 mod admission;
+mod driver;
 mod model;
 mod penalties;
 mod reservations;

@@ -8,12 +8,11 @@
 //! Several charges of one request lock their shards in ascending order, decide all and then write
 //! all. Those on one key need one lock.
 
-mod params_registry;
-mod reservations;
-
 mod decide;
 mod evict;
 mod options;
+mod params_registry;
+mod reservations;
 mod shard;
 mod stats;
 mod table;

@@ -9,10 +9,9 @@
 //! says when it did nothing: that it lacks the script, became a replica, or that a slot is
 //! elsewhere.
 
-mod client;
-
 mod adjust;
 mod batch;
+mod client;
 mod cluster;
 mod decide;
 mod key;

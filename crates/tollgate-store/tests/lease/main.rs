@@ -3,12 +3,12 @@
 
 mod node;
 mod oracle;
-mod patience;
 mod picture;
 mod plan;
 mod rng;
 mod scale;
 mod scenarios;
+mod slow_clock;
 mod store;
 mod world;
 

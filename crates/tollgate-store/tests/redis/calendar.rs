@@ -1,7 +1,7 @@
 //! Windows of the calendar by the server's clock, whatever the caller's says.
 
-use crate::server::Server;
-use crate::shop::long_deadline;
+use crate::support::long_deadline;
+use crate::support::server::Server;
 use tollgate_core::algorithm::CalendarWindow;
 use tollgate_core::{CalendarUnit, Intent, LimitParams, Receipt, Zone};
 use tollgate_store::{

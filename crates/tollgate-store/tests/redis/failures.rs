@@ -1,7 +1,7 @@
 //! Every way in which a server can fail to decide, and that the store heals from it by itself.
 
-use crate::server::Server;
-use crate::shop::{
+use crate::support::server::Server;
+use crate::support::{
     NOW_US, RecordingObserver, a_day, long_deadline, short_deadline, take, until_failed,
     until_healed, until_open,
 };

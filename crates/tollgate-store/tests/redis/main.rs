@@ -1,28 +1,25 @@
 //! The Redis store on a real redis-server: Debian's package `redis-server`.
 
-mod alike;
 mod calendar;
 mod cluster;
-mod errands;
+mod connecting;
+mod control_calls;
+mod differential;
+mod expiry;
 mod failures;
-mod half_moved;
-mod kept;
-mod lasting;
-mod lease;
+mod lease_script;
 mod leased;
-mod others;
+mod other_servers;
 mod replica;
 mod reservations;
-mod revived;
 mod sentinel;
-mod sentinels;
-mod server;
-mod settled;
-mod shop;
-mod ways_in;
+mod stored_values;
+mod support;
+mod task_restart;
+mod thread_connections;
 
-use server::Server;
-use shop::long_deadline;
+use support::long_deadline;
+use support::server::Server;
 use tollgate_store::{RedisStore, conformance};
 
 #[tokio::test]

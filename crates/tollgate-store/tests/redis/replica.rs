@@ -1,7 +1,7 @@
 //! Peeks that replicas answer: what they say, and what happens without one.
 
-use crate::server::Server;
-use crate::shop::{NOW_US, a_day, long_deadline, take, until_healed};
+use crate::support::server::Server;
+use crate::support::{NOW_US, a_day, long_deadline, take, until_healed};
 use std::time::Duration;
 use tollgate_core::{Intent, LimitParams, Outcome, Penalty};
 use tollgate_store::conformance::algorithms;

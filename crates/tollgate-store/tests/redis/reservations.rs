@@ -1,7 +1,7 @@
 //! Reservations that several processes share.
 
-use super::Server;
-use super::shop::long_deadline;
+use crate::Server;
+use crate::support::long_deadline;
 use std::collections::BTreeSet;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
@@ -85,7 +85,8 @@ async fn many_ends_from_two_nodes_are_one() {
 
 /// All of them at once, in order.
 async fn join<F: Future + Unpin>(mut futures: Vec<F>) -> Vec<F::Output> {
-    use std::{pin::Pin, task::Poll};
+    use std::pin::Pin;
+    use std::task::Poll;
     let mut done: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
     std::future::poll_fn(move |context| {
         for (future, done) in futures.iter_mut().zip(&mut done) {

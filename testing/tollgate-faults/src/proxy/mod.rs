@@ -1,19 +1,20 @@
 //! A TCP proxy that does to a connection what networks do: delays, jitter, slicing, silence in one
 //! direction or both, resets.
 
-mod hanging;
+mod hanging_listener;
 mod pipe;
 #[cfg(test)]
 mod tests;
 
-pub use hanging::HangingListener;
+pub use hanging_listener::HangingListener;
 
 use pipe::Direction;
 use socket2::SockRef;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};

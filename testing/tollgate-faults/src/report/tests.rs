@@ -1,6 +1,6 @@
 use super::{ScenarioResult, page};
-use crate::figures::{Check, Measurements};
-use crate::row::ROWS;
+use crate::measurements::{Check, Measurements};
+use crate::scenario::ROWS;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn check(what: &str, held: bool) -> Check {
@@ -31,7 +31,7 @@ fn the_load_is_stated() {
     let figures =
         Measurements { asked: Some((600, 3)), load_tenths: 12, ..Measurements::default() };
     let page = page(&BTreeMap::from([("gone", ScenarioResult::new(figures, Vec::new()))]), "");
-    let stated = format!("| 600/s, nodes: 3; 1.2 on {} cores |", crate::figures::cores());
+    let stated = format!("| 600/s, nodes: 3; 1.2 on {} cores |", crate::measurements::cores());
     assert!(page.contains(&stated), "{page}");
 }
 

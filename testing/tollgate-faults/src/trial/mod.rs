@@ -5,8 +5,8 @@ mod policy;
 pub use policy::{FailurePolicy, LimitedPath, MIXED, MIXED_PATHS, mixed};
 
 use crate::clock::{now_us, wait_until};
-use crate::figures::{Check, Measurements, load_tenths, p99_us};
 use crate::load::{Load, LoadRequest, LoadSettings, Outcome, Sample};
+use crate::measurements::{Check, Measurements, load_tenths, p99_us};
 use crate::node::Node;
 use crate::oracle::Admitted;
 use std::collections::BTreeMap;

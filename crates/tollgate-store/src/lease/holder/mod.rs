@@ -1,9 +1,8 @@
 //! The process's side of a lease: what it holds of one limit for one key, and when it asks for
 //! more.
 
-pub(crate) mod snapshot;
-
 mod doubt;
+pub(crate) mod snapshot;
 
 pub use snapshot::LimitSnapshot;
 

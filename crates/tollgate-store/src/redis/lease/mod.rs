@@ -5,12 +5,11 @@
 //! before it is needed, returns what was not, and looks at the primaries. All other requests are
 //! decided by the store as those of any limit are, by the numbers that leases leave room for.
 
-mod primary_monitors;
-mod renewal;
-
 mod entry;
+mod primary_monitors;
 mod registry;
 mod release;
+mod renewal;
 mod report;
 mod script;
 mod stats;

@@ -8,7 +8,6 @@
 //! once they name another.
 
 mod connection;
-
 mod votes;
 
 use super::RedisOptions;

@@ -1,10 +1,11 @@
 //! Give-backs, resets, blocks, other numbers, and the end of a process.
 
-use super::desk::{LEASING, LeasedClient, leased, manual};
-use crate::server::Server;
-use crate::shop::a_day;
+use super::client::{LEASING, LeasedClient, leased, manual};
+use crate::support::a_day;
+use crate::support::server::Server;
 use std::time::Duration;
-use tollgate_core::{Intent, LimitParams, Rate, algorithm::Gcra};
+use tollgate_core::algorithm::Gcra;
+use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::{
     Adjustment, Answers, Change, Charge, LeaseStore, NewReservation, ReservationStore, Settlement,
     Store, StoreCall,

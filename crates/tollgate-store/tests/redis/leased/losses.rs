@@ -1,10 +1,11 @@
 //! A store that forgets, and answers that are lost.
 
-use super::desk::{LEASING, LeasedClient, manual, with_clock};
-use crate::server::Server;
-use crate::shop::a_day;
+use super::client::{LEASING, LeasedClient, manual, with_clock};
+use crate::support::a_day;
+use crate::support::server::Server;
 use std::time::Duration;
-use tollgate_core::{Intent, LimitParams, Rate, algorithm::Gcra};
+use tollgate_core::algorithm::Gcra;
+use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::Charge;
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! Leased and exact limits in one request.
 
-use super::desk::{LEASING, LeasedClient, manual};
-use crate::server::Server;
-use crate::shop::a_day;
+use super::client::{LEASING, LeasedClient, manual};
+use crate::support::a_day;
+use crate::support::server::Server;
 use std::collections::BTreeSet;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_store::{Charge, GracePolicy, LeaseSettings, LeaseStore, Origin, ParamsId};
@@ -61,7 +61,7 @@ async fn only_decisions_that_stood_are_counted() {
     // Two leases, of which one has nothing left and one has to be asked for: the refusal counts
     // once, when it is the answer.
     let few = a_day(100);
-    let params_id = super::desk::leased(&desk.store, &few).unwrap();
+    let params_id = super::client::leased(&desk.store, &few).unwrap();
     let used = Charge { limit: 9, key: b"few", params: &few, params_id, ..desk.charge(1) };
     while desk.ask(&[used], Intent::Take).await.unwrap().0 {}
     let before = desk.store.lease_stats();
@@ -96,7 +96,7 @@ async fn several_leased_limits_are_taken_from_together() {
     let clock = manual();
     let desk = LeasedClient::with_clock(&server, &a_day(100_000), &clock);
     let (few, many) = (a_day(300), desk.params);
-    let params_id = super::desk::leased(&desk.store, &few).unwrap();
+    let params_id = super::client::leased(&desk.store, &few).unwrap();
     desk.until_leased_at(&clock).await;
     let other = Charge { limit: 9, key: b"few", params: &few, params_id, ..desk.charge(1) };
     let before = desk.remaining().await;

@@ -1,7 +1,7 @@
 //! Leases of many keys, wherever those are, with the servers failing meanwhile.
 
-use super::desk::leased;
-use crate::shop::a_day;
+use super::client::leased;
+use crate::support::a_day;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tollgate_core::{Intent, LimitParams};

@@ -1,6 +1,6 @@
 //! One node and one leased limit.
 
-use crate::server::Server;
+use crate::support::server::Server;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

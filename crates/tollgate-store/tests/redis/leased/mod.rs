@@ -1,15 +1,15 @@
 //! Limits that nodes take chunks of, on a real server.
 
 mod changes;
-pub(crate) mod desk;
+pub(crate) mod client;
 mod losses;
 mod mixed;
 pub(crate) mod spread;
 
-use crate::server::Server;
-use crate::shop::a_day;
-use crate::ways_in::RIGHTS;
-use desk::{LEASING, LeasedClient, leased, manual, with_clock};
+use crate::connecting::RIGHTS;
+use crate::support::a_day;
+use crate::support::server::Server;
+use client::{LEASING, LeasedClient, leased, manual, with_clock};
 use std::sync::Arc;
 use tollgate_core::Intent;
 use tollgate_store::{Answers, LeaseStore, Origin, Request, Store, StoreCall};

@@ -6,9 +6,9 @@ use std::{env, fs, process};
 
 /// A folder of its own.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct TempDir(PathBuf);
 
-impl Folder {
+impl TempDir {
     /// A new one, with this in its name.
     pub fn new(name: &str) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
@@ -31,7 +31,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

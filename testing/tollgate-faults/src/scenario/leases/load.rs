@@ -21,7 +21,7 @@ fn window(limit: u64) -> [LimitedPath; 1] {
     [LimitedPath { path: "/hot", bound, policy: FailurePolicy::Closed }]
 }
 
-pub(in crate::row) fn skew(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn skew(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     // A machine that runs other tests does not come up with 1,500 requests a second.
     let limit = context.pick(200, 1_000);
@@ -61,7 +61,7 @@ pub(in crate::row) fn skew(context: &Context) -> TrialResult {
 const HOT: &[LimitedPath] =
     &[LimitedPath { path: "/hot", bound: Bound::Total(500), policy: FailurePolicy::Closed }];
 
-pub(in crate::row) fn herd(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn herd(context: &Context) -> TrialResult {
     let (redis, limits) = (Redis::listen(&[]), limits("500/366d"));
     let plan = Plan {
         nodes: 10,
@@ -96,7 +96,7 @@ const TINY: [LimitedPath; 5] = [
     LimitedPath { path: "/5", bound: Bound::Total(5), policy: FailurePolicy::Closed },
 ];
 
-pub(in crate::row) fn tiny(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn tiny(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let algorithms = ["fixed-window", "gcra", "token-bucket", "fixed-window", "sliding-window"];
     let each = (1..=5).zip(algorithms).map(|(n, algorithm)| {
@@ -133,7 +133,7 @@ pub(in crate::row) fn tiny(context: &Context) -> TrialResult {
 const HALVED: &[LimitedPath] =
     &[LimitedPath { path: "/hot", bound: Bound::Total(500), policy: FailurePolicy::Closed }];
 
-pub(in crate::row) fn halved(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn halved(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let (whole, half) = (limits("1000/366d"), limits("500/366d"));
     let plan = Plan { paths: HALVED, ..plan(context, &url(&redis), &whole) };

@@ -2,8 +2,8 @@
 
 use crate::clock::wait_until;
 use crate::cluster::Cluster;
-use crate::figures::percentile_us;
 use crate::load::{LoadRequest, Sample};
+use crate::measurements::percentile_us;
 use crate::oracle::Bound;
 use crate::redis::Redis;
 use crate::sentinel::Sentinels;
@@ -11,7 +11,7 @@ use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-pub(super) fn sentinel(context: &Context) -> TrialResult {
+pub(crate) fn sentinel(context: &Context) -> TrialResult {
     let mut sentinels = Sentinels::start(1_000);
     let mut trial = Trial::start(context, &Plan::mixed(context, &sentinels.store()));
     trial.mark_fault();
@@ -33,7 +33,7 @@ pub(super) fn sentinel(context: &Context) -> TrialResult {
     ended
 }
 
-pub(super) fn sentinel_planned(context: &Context) -> TrialResult {
+pub(crate) fn sentinel_planned(context: &Context) -> TrialResult {
     let sentinels = Sentinels::start(10_000);
     let mut trial = Trial::start(context, &Plan::mixed(context, &sentinels.store()));
     let first = sentinels.servers[0].port();
@@ -104,7 +104,7 @@ fn unaffected(ended: &TrialResult, trial_us: (u64, u64)) -> BTreeSet<u32> {
         .collect()
 }
 
-pub(super) fn cluster_killed(context: &Context) -> TrialResult {
+pub(crate) fn cluster_killed(context: &Context) -> TrialResult {
     let mut cluster = Cluster::start(Duration::from_secs(2));
     let mut trial = Trial::start(context, &spread(context, &cluster));
     let start_us = crate::clock::now_us();
@@ -127,7 +127,7 @@ pub(super) fn cluster_killed(context: &Context) -> TrialResult {
     ended
 }
 
-pub(super) fn cluster_planned(context: &Context) -> TrialResult {
+pub(crate) fn cluster_planned(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut trial = Trial::start(context, &spread(context, &cluster));
     // Not one shard twice: for a while the others vote for no second server of it.
@@ -153,7 +153,7 @@ pub(super) fn cluster_planned(context: &Context) -> TrialResult {
     ended
 }
 
-pub(super) fn reshard(context: &Context) -> TrialResult {
+pub(crate) fn reshard(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut plan = spread(context, &cluster);
     plan.store = format!("{}, deadline: {}", cluster.store(), context.pick("10s", "1s"));
@@ -189,7 +189,7 @@ pub(super) fn reshard(context: &Context) -> TrialResult {
     ended
 }
 
-pub(super) fn majority_lost(context: &Context) -> TrialResult {
+pub(crate) fn majority_lost(context: &Context) -> TrialResult {
     let mut cluster = Cluster::start(Duration::from_secs(15));
     let lost: Vec<_> = [1, 2].into_iter().flat_map(|n| [n, cluster.replica_of(n)]).collect();
     let mut trial = Trial::start(context, &spread(context, &cluster));

@@ -1,6 +1,6 @@
 //! The ledger's script decides as its mirror does.
 
-use crate::server::Server;
+use crate::support::server::Server;
 use proptest::prelude::*;
 use redis::Value;
 use redis::aio::MultiplexedConnection;

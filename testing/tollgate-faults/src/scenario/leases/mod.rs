@@ -1,11 +1,11 @@
 //! Limits of which nodes take chunks in advance: what becomes of the chunks.
 
-mod holders;
-mod numbers;
+pub(crate) mod crash;
+pub(crate) mod load;
 mod store;
 
-pub(super) use holders::{frozen, killed, rolling_restart};
-pub(super) use numbers::{halved, herd, skew, tiny};
+pub(super) use crash::{frozen, killed, rolling_restart};
+pub(super) use load::{halved, herd, skew, tiny};
 pub(super) use store::{cluster_killed, gone, replies_cut, reshard, sentinel, slow, wiped};
 
 use crate::clock::wait_until;

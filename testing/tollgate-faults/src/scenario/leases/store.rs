@@ -3,8 +3,8 @@
 use super::{LIMIT, USERS, answer, leasing, limits, plan, rollbacks, sum, unused, url, use_up};
 use crate::clock::wait_until;
 use crate::cluster::Cluster;
-use crate::figures::percentile_us;
 use crate::load::{LoadRequest, Sample};
+use crate::measurements::percentile_us;
 use crate::oracle::Bound;
 use crate::proxy::{Faults, Proxy};
 use crate::redis::Redis;
@@ -12,7 +12,7 @@ use crate::sentinel::Sentinels;
 use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
 use std::time::Duration;
 
-pub(in crate::row) fn gone(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn gone(context: &Context) -> TrialResult {
     let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
     let (store, limits) = (url(&redis), limits("900/366d"));
     let mut trial = leasing(context, &plan(context, &store, &limits));
@@ -34,7 +34,7 @@ pub(in crate::row) fn gone(context: &Context) -> TrialResult {
     ended
 }
 
-pub(in crate::row) fn wiped(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn wiped(context: &Context) -> TrialResult {
     let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));
     let mut trial = leasing(context, &plan(context, &url(&redis), &limits));
     answer(&mut trial, 200);
@@ -62,7 +62,7 @@ fn proxied() -> (Redis, Proxy, String) {
     (redis, proxy, store)
 }
 
-pub(in crate::row) fn replies_cut(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn replies_cut(context: &Context) -> TrialResult {
     let (_redis, proxy, store) = proxied();
     let limits = limits("900/366d");
     let mut trial = leasing(context, &plan(context, &store, &limits));
@@ -98,7 +98,7 @@ const SLOW_LIMITS: &str = "limits:
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-pub(in crate::row) fn slow(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn slow(context: &Context) -> TrialResult {
     let (_redis, proxy, store) = proxied();
     let plan = Plan {
         paths: SLOW,
@@ -158,7 +158,7 @@ fn after_failover(mut ended: TrialResult, counted: u64, most: u64) -> TrialResul
     ended
 }
 
-pub(in crate::row) fn sentinel(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn sentinel(context: &Context) -> TrialResult {
     let mut sentinels = Sentinels::start(1_000);
     let limits = limits("900/366d");
     let mut trial = leasing(context, &plan(context, &sentinels.store(), &limits));
@@ -199,7 +199,7 @@ fn use_up_spread(trial: &mut Trial) {
     answer(trial, all.saturating_sub(trial.answered()) + 200);
 }
 
-pub(in crate::row) fn cluster_killed(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn cluster_killed(context: &Context) -> TrialResult {
     let mut cluster = Cluster::start(Duration::from_secs(2));
     let mut trial = spread(context, &cluster);
     trial.mark_fault();
@@ -213,7 +213,7 @@ pub(in crate::row) fn cluster_killed(context: &Context) -> TrialResult {
     ended
 }
 
-pub(in crate::row) fn reshard(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn reshard(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut trial = spread(context, &cluster);
     trial.mark_fault();

@@ -1,19 +1,20 @@
 //! On a cluster of six servers, three of them replicas.
 
-use crate::half_moved::{reservations_that_are_half_way, slots_that_are_half_way};
+mod migrating_slot;
+
 use crate::leased::spread::Spread;
-use crate::server::Server;
-use crate::shop::{NOW_US, a_day, long_deadline, take, take_all, until_healed};
+use crate::support::server::Server;
+use crate::support::{NOW_US, a_day, long_deadline, take, take_all, until_healed};
 use futures_util::future::{join, join_all};
+use migrating_slot::{reservations_that_are_half_way, slots_that_are_half_way};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tollgate_core::{Intent, LimitParams};
-use tollgate_store::conformance::algorithms;
+use tollgate_store::conformance::{self, algorithms};
 use tollgate_store::redis::{Endpoint, RedisOptions};
 use tollgate_store::{
     Adjustment, Answers, Change, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall,
-    conformance,
 };
 
 pub(crate) struct Cluster {
@@ -142,7 +143,7 @@ async fn a_cluster() {
         split_requests_count_for_all_slots_or_none(&store, params).await;
     }
     cluster.flush().await;
-    crate::alike::sampled(&store, 60, async || cluster.flush().await).await;
+    crate::differential::sampled(&store, 60, async || cluster.flush().await).await;
     slots_that_are_half_way(&cluster, &store).await;
     reservations_that_are_half_way(&cluster, &store).await;
     slots_that_move_lose_and_double_nothing(&cluster, &store).await;
@@ -179,7 +180,7 @@ async fn replicas_answer_peeks(cluster: &Cluster) {
 /// While all is well and while slots move. After a failover what the store decided itself may be
 /// forgotten.
 async fn leases_keep_their_limits(cluster: &mut Cluster) {
-    let open = |_| cluster.open(crate::leased::desk::options());
+    let open = |_| cluster.open(crate::leased::client::options());
     let mut spread = Spread::new((0..2).map(open).collect());
     spread.round(250).await;
     let (from, to) = (cluster.id(1).await, cluster.id(0).await);
@@ -251,7 +252,7 @@ async fn split_requests_count_for_all_slots_or_none(store: &RedisStore, many: Li
             0 => take_all(store, &keys, &many).await.unwrap(),
             _ => {
                 let mixed = [(keys[0], &many), (keys[1], &many), (keys[2], &none)];
-                crate::shop::take_mixed(store, &mixed).await.unwrap()
+                crate::support::take_mixed(store, &mixed).await.unwrap()
             }
         }
     });
@@ -326,7 +327,7 @@ async fn a_primary_that_dies_is_replaced(cluster: &mut Cluster) {
         until_healed(&store, key).await;
     }
     cluster.flush().await;
-    let mut brisk = crate::leased::desk::options();
+    let mut brisk = crate::leased::client::options();
     (brisk.deadline, brisk.breaker_probe) = (options.deadline, options.breaker_probe);
     let mut spread = Spread::new((0..2).map(|_| cluster.open(brisk.clone())).collect());
     spread.round(200).await;

@@ -1,7 +1,7 @@
 //! A task of the store that dies is started again, and whoever looks on is told.
 
-use crate::server::Server;
-use crate::shop::{long_deadline, until_healed};
+use crate::support::server::Server;
+use crate::support::{long_deadline, until_healed};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tollgate_store::RedisStore;

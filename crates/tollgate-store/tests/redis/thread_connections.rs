@@ -1,7 +1,7 @@
 //! Threads with connections of their own.
 
-use crate::server::Server;
-use crate::shop::{a_day, long_deadline, take, until_failed, until_healed};
+use crate::support::server::Server;
+use crate::support::{a_day, long_deadline, take, until_failed, until_healed};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tollgate_store::RedisStore;

@@ -1,7 +1,7 @@
 //! What stands in Redis: nothing for ever, nothing secret, not much.
 
-use crate::server::Server;
-use crate::shop::long_deadline;
+use crate::support::long_deadline;
+use crate::support::server::Server;
 use redis::aio::MultiplexedConnection;
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Intent, LimitParams, Penalty, Rate};

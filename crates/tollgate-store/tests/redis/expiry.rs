@@ -1,8 +1,8 @@
 //! At the server's own time: what stands in Redis is what was answered, and it stays exactly as
 //! long as it should.
 
-use crate::server::Server;
-use crate::shop::long_deadline;
+use crate::support::long_deadline;
+use crate::support::server::Server;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::aio::MultiplexedConnection;

@@ -1,8 +1,8 @@
 //! Whatever is not a decision: it has a connection of its own, which depends on nobody who asks,
 //! and no say in whether decisions are made.
 
-use crate::server::Server;
-use crate::shop::{NOW_US, a_day, long_deadline, take};
+use crate::support::server::Server;
+use crate::support::{NOW_US, a_day, long_deadline, take};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 use tokio::runtime::Builder;

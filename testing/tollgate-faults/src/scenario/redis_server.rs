@@ -5,7 +5,8 @@ use crate::load::{LoadRequest, Outcome};
 use crate::oracle::Bound;
 use crate::redis::Redis;
 use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 fn url(redis: &Redis) -> String {
@@ -30,7 +31,7 @@ fn all_open(trial: &Trial, open: u64) -> bool {
     trial.nodes.iter().all(|node| node.metric("tollgate_breaker_open") == open)
 }
 
-pub(super) fn gone(context: &Context) -> TrialResult {
+pub(crate) fn gone(context: &Context) -> TrialResult {
     // A process that is killed loses nothing that it had written; only where the machine may die
     // too is `always` needed for that.
     let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
@@ -54,7 +55,7 @@ pub(super) fn gone(context: &Context) -> TrialResult {
     ended
 }
 
-pub(super) fn forgetful(context: &Context) -> TrialResult {
+pub(crate) fn forgetful(context: &Context) -> TrialResult {
     let mut redis = Redis::listen(&[]);
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
     trial.mark_fault();
@@ -70,7 +71,7 @@ pub(super) fn forgetful(context: &Context) -> TrialResult {
     ended
 }
 
-pub(super) fn stopped(context: &Context) -> TrialResult {
+pub(crate) fn stopped(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
     trial.mark_fault();
@@ -96,7 +97,7 @@ const EVICTED_LIMITS: &str = "limits:
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-pub(super) fn evicting(context: &Context) -> TrialResult {
+pub(crate) fn evicting(context: &Context) -> TrialResult {
     let redis = Redis::listen(&["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru"]);
     let plan = Plan {
         limits: EVICTED_LIMITS,
@@ -133,13 +134,13 @@ pub(super) fn evicting(context: &Context) -> TrialResult {
     ended
 }
 
-pub(super) fn full(context: &Context) -> TrialResult {
+pub(crate) fn full(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let (breaks, mends) = (["CONFIG SET maxmemory 1"], "CONFIG SET maxmemory 0");
     rejecting(context, &redis, &url(&redis), &breaks, mends)
 }
 
-pub(super) fn credentials(context: &Context) -> TrialResult {
+pub(crate) fn credentials(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     redis.run("ACL SETUSER node on >first ~* +@all");
     let store = format!("{}, username: node, password: first", url(&redis));
@@ -169,7 +170,7 @@ fn rejecting(
     ended
 }
 
-pub(super) fn scripts_wiped(context: &Context) -> TrialResult {
+pub(crate) fn scripts_wiped(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let mut plan = Plan::mixed(context, &url(&redis));
     plan.store = format!("{}, deadline: {}", url(&redis), context.pick("5s", "1s"));
@@ -186,7 +187,7 @@ pub(super) fn scripts_wiped(context: &Context) -> TrialResult {
     ended
 }
 
-pub(super) fn neighbour(context: &Context) -> TrialResult {
+pub(crate) fn neighbour(context: &Context) -> TrialResult {
     let redis = Redis::listen(&["--enable-debug-command", "yes"]);
     let mut populate = redis::cmd("DEBUG");
     populate.arg("POPULATE").arg(context.pick(50_000, 5_000_000));
@@ -218,7 +219,7 @@ const MANY_LIMITS: &str = "limits:
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-pub(super) fn comes_back(context: &Context) -> TrialResult {
+pub(crate) fn comes_back(context: &Context) -> TrialResult {
     let mut redis = Redis::listen(&["--appendonly", "yes"]);
     let plan = Plan {
         limits: MANY_LIMITS,

@@ -1,7 +1,7 @@
 //! The memory store and the Redis store decide alike, at the ends of the range too.
 
-use crate::server::Server;
-use crate::shop::long_deadline;
+use crate::support::long_deadline;
+use crate::support::server::Server;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};

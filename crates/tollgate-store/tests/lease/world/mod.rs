@@ -1,7 +1,7 @@
 //! Nodes, network and store under one clock that nobody else has.
 
+mod faults;
 mod messages;
-mod trouble;
 
 use crate::node::Node;
 use crate::oracle::Oracle;

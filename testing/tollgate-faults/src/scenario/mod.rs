@@ -1,10 +1,10 @@
 //! The table of faults. A row is an entry and a function.
 
-mod arrangement;
 mod leases;
 mod network;
 mod nodes;
-mod server;
+pub(crate) mod redis_server;
+pub(crate) mod topology;
 
 use crate::trial::{Context, TrialResult};
 
@@ -32,55 +32,55 @@ pub const ROWS: &[FaultScenario] = &[
         name: "gone",
         injected: "SIGKILL to the server, which has an append-only file, 60 s, restart",
         expected: "closed limits refuse, open ones pass, each node's share counts; source in header and metric; one line in the log for each change; nothing over a limit",
-        run: server::gone,
+        run: redis_server::gone,
     },
     FaultScenario {
         name: "forgetful",
         injected: "SIGKILL to a server that keeps nothing, 2 s, restart",
         expected: "at most one more limit for each key, and not more",
-        run: server::forgetful,
+        run: redis_server::forgetful,
     },
     FaultScenario {
         name: "stopped",
         injected: "SIGSTOP to the server, 10 s",
         expected: "as without a server; nothing piles up",
-        run: server::stopped,
+        run: redis_server::stopped,
     },
     FaultScenario {
         name: "evicting",
         injected: "`allkeys-lru`, 3 MB, and filler keys",
         expected: "a warning at the start; at most one more limit for each evicted key",
-        run: server::evicting,
+        run: redis_server::evicting,
     },
     FaultScenario {
         name: "full",
         injected: "`maxmemory 1` for 4 s",
         expected: "as without a server, source in header and metric",
-        run: server::full,
+        run: redis_server::full,
     },
     FaultScenario {
         name: "credentials",
         injected: "the user's password changes and its connections are closed, 4 s, then back",
         expected: "as without a server; `rejected` in the metric; healed by itself",
-        run: server::credentials,
+        run: redis_server::credentials,
     },
     FaultScenario {
         name: "scripts-wiped",
         injected: "SCRIPT FLUSH every 100 ms",
         expected: "no caller sees it",
-        run: server::scripts_wiped,
+        run: redis_server::scripts_wiped,
     },
     FaultScenario {
         name: "neighbour",
         injected: "KEYS * over 5M keys in a loop",
         expected: "nobody waits for longer than the deadline; nothing over a limit",
-        run: server::neighbour,
+        run: redis_server::neighbour,
     },
     FaultScenario {
         name: "return",
         injected: "60 s without a server, 10,000 active keys",
         expected: "the server is asked at most twice as much as before when it is back",
-        run: server::comes_back,
+        run: redis_server::comes_back,
     },
     FaultScenario {
         name: "slow",
@@ -134,37 +134,37 @@ pub const ROWS: &[FaultScenario] = &[
         name: "sentinel",
         injected: "3 sentinels, 2 replicas, SIGKILL to the primary",
         expected: "nodes follow the new primary; at most what it had not replicated is admitted again (C2)",
-        run: arrangement::sentinel,
+        run: topology::sentinel,
     },
     FaultScenario {
         name: "sentinel-planned",
         injected: "3 sentinels, 2 replicas, SENTINEL FAILOVER",
         expected: "nodes follow within a second of it, and nobody waits for longer than the deadline; at most what was counted at the old primary meanwhile is admitted again (C2)",
-        run: arrangement::sentinel_planned,
+        run: topology::sentinel_planned,
     },
     FaultScenario {
         name: "cluster-killed",
         injected: "6 servers, node-timeout 2 s, SIGKILL to a primary",
         expected: "its replica takes over; only its keys are without a store until then",
-        run: arrangement::cluster_killed,
+        run: topology::cluster_killed,
     },
     FaultScenario {
         name: "cluster-planned",
         injected: "6 servers, CLUSTER FAILOVER at the replica of one shard, then of another",
         expected: "followed; over-admission 0, since the old primary waits until the new one has all of it",
-        run: arrangement::cluster_planned,
+        run: topology::cluster_planned,
     },
     FaultScenario {
         name: "reshard",
         injected: "1,000 slots move there and back under load",
         expected: "followed, each request counted once; errors 0",
-        run: arrangement::reshard,
+        run: topology::reshard,
     },
     FaultScenario {
         name: "majority-lost",
         injected: "SIGKILL to 2 of 3 shards, 10 s, restart (node-timeout 15 s)",
         expected: "only their keys are without a store",
-        run: arrangement::majority_lost,
+        run: topology::majority_lost,
     },
     FaultScenario {
         name: "herd",

@@ -1,9 +1,9 @@
 //! A slot that stays half-way between two servers, for as long as a test likes: what is not here is
 //! there (ASK), and what is on both sides waits (TRYAGAIN).
 
-use crate::cluster::{Cluster, until_says};
-use crate::server::Server;
-use crate::shop::{NOW_US, a_day};
+use super::{Cluster, until_says};
+use crate::support::server::Server;
+use crate::support::{NOW_US, a_day};
 use futures_util::future::{join, join_all};
 use tollgate_core::{Intent, LimitParams};
 use tollgate_store::{

