@@ -35,6 +35,7 @@ pub mod memory;
 mod raw;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod registry;
 mod reply;
 mod reservation;
 mod store;

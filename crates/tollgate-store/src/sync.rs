@@ -1,9 +1,8 @@
-//! The primitives whose interleavings loom explores when it is asked to (`--cfg loom`).
+//! Locks and atomics, replaced by loom's under `--cfg loom`.
 
 #[cfg(not(loom))]
 pub(crate) use crate::raw::lock::{Guard, Lock};
-/// The store's models use loom's own lock, whose waiting loom knows how to cut short; ours has
-/// models of its own.
+/// The store's models use loom's lock, whose waiting loom can shorten; our lock has its own models.
 #[cfg(loom)]
 pub(crate) use loom::sync::{Mutex as Lock, MutexGuard as Guard};
 
@@ -18,8 +17,7 @@ pub(crate) use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-/// Locks, also after a panic elsewhere: no code here panics half-way through a change, and refusing
-/// everybody because one thread died would be worse.
+/// Locks, even after a panic: no code here panics half-way through a change.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {
@@ -30,3 +28,8 @@ pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {
 pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {
     lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// Keeps a value on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct CachePadded<T>(pub(crate) T);

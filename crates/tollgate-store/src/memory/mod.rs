@@ -19,7 +19,7 @@ mod table;
 #[cfg(all(test, loom))]
 mod tests;
 
-use crate::sync::{AtomicUsize, Lock, Ordering, lock};
+use crate::sync::{AtomicUsize, CachePadded, Lock, Ordering, lock};
 use crate::{Answers, Charge, LeaseStore, ParamsId, StateKey, Store, StoreCall, StoreError};
 use params_registry::ParamsRegistry;
 use reservations::Reservations;
@@ -38,7 +38,7 @@ pub use stats::MemoryStats;
 #[derive(Debug)]
 pub struct MemoryStore {
     addresses: CellHasher,
-    shards: Box<[PaddedShard]>,
+    shards: Box<[CachePadded<Lock<Shard>>]>,
     shared: ShardContext,
     reservations: Reservations,
     /// The shard that the next sweep starts with.
@@ -54,19 +54,15 @@ pub(crate) struct ShardContext {
     table_hints: TableHints,
 }
 
-/// Two shards never share a cache line.
-#[derive(Debug)]
-#[repr(align(64))]
-struct PaddedShard(Lock<Shard>);
-
 impl MemoryStore {
     /// A store with the given options.
     pub fn new(options: MemoryOptions) -> Self {
         let shards = options.shard_count();
-        let fixed_bytes = shards * (size_of::<PaddedShard>() + TableHints::SHARD_BYTES);
+        let fixed_bytes =
+            shards * (size_of::<CachePadded<Lock<Shard>>>() + TableHints::SHARD_BYTES);
         Self {
             addresses: CellHasher::new(shards, options.seed),
-            shards: (0..shards).map(|number| PaddedShard(Lock::new(Shard::new(number)))).collect(),
+            shards: (0..shards).map(|number| CachePadded(Lock::new(Shard::new(number)))).collect(),
             shared: ShardContext {
                 registry: ParamsRegistry::new(),
                 budget: Budget::new(options.max_bytes, fixed_bytes as u64),

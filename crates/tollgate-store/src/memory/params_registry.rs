@@ -1,59 +1,34 @@
-//! Numbers that cells were written under, by ticket.
+//! The params that cells were written under, by id.
 
 use super::shard::pack::always_packs;
 use crate::ParamsId;
-use crate::sync::{Lock, lock};
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use crate::registry::Registry;
 use tollgate_core::LimitParams;
 
-/// Bits of a ticket in a cell's tag.
+/// Bits of a params id in a cell's tag.
 pub(crate) const PARAMS_ID_BITS: u32 = 12;
-const PARAMS_IDS: usize = 1 << PARAMS_ID_BITS;
-const PAGE: usize = 64;
 
-type ParamsPage = [OnceLock<LimitParams>; PAGE];
-
-/// Read without a lock by every decision on state that other numbers wrote; written on enrolment
-/// only.
+/// The params that cells were written under, by id.
 #[derive(Debug)]
-pub(crate) struct ParamsRegistry {
-    pages: Box<[OnceLock<Box<ParamsPage>>]>,
-    ids: Lock<HashMap<LimitParams, u16>>,
-}
+pub(crate) struct ParamsRegistry(Registry<LimitParams>);
 
 impl ParamsRegistry {
     pub(crate) fn new() -> Self {
-        let pages = (0..PARAMS_IDS / PAGE).map(|_| OnceLock::new()).collect();
-        Self { pages, ids: Lock::new(HashMap::new()) }
+        Self(Registry::new(1 << PARAMS_ID_BITS))
     }
 
-    /// The ticket of `numbers`. Once all are given out it is zero, which is valid and merely takes
-    /// more memory. So it is for numbers whose state may outgrow its words: spilled from the start,
-    /// it is paid for when the key is new and can still be turned away.
+    /// The id of `params`; zero when all ids are taken, which is valid and only takes more memory.
+    /// Params whose state may outgrow a cell get zero too: such state is spilled from the start,
+    /// while the key is new and can still be refused a place.
     pub(crate) fn register(&self, params: &LimitParams) -> ParamsId {
         if !always_packs(params) {
             return ParamsId::default();
         }
-        let mut tickets = lock(&self.ids);
-        if let Some(&params_id) = tickets.get(params) {
-            return ParamsId(params_id);
-        }
-        let params_id = tickets.len() + 1;
-        let Some(page) = self.pages.get(params_id / PAGE) else {
-            return ParamsId::default();
-        };
-        let page = page.get_or_init(|| Box::new([const { OnceLock::new() }; PAGE]));
-        // The map holds one entry for each cell that is set, so this one is empty.
-        let _ = page[params_id % PAGE].set(*params);
-        tickets.insert(*params, params_id as u16);
-        ParamsId(params_id as u16)
+        self.0.register(params).unwrap_or_default()
     }
 
-    /// The numbers behind a ticket; `None` for zero and for one never given out.
     #[inline]
     pub(crate) fn get(&self, params_id: ParamsId) -> Option<&LimitParams> {
-        let params_id = usize::from(params_id.0);
-        self.pages.get(params_id / PAGE)?.get()?[params_id % PAGE].get()
+        self.0.get(params_id)
     }
 }

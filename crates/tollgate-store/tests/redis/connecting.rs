@@ -91,7 +91,7 @@ async fn no_cluster_where_one_is_said_to_be() {
     let server = Server::listen(&[]).await;
     let nowhere = free_port();
     for (port, kind, says) in [
-        (server.port, StoreErrorKind::Rejected, "no part of a cluster"),
+        (server.port, StoreErrorKind::Rejected, "not part of a cluster"),
         (nowhere, StoreErrorKind::Unreachable, "refused"),
     ] {
         let endpoint = Endpoint::cluster([("127.0.0.1".into(), port)]);

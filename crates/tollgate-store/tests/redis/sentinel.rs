@@ -268,7 +268,7 @@ async fn why_no_sentinel_answers_is_said() {
     for (endpoint, says) in [
         (all(), "NOAUTH: it wants a password, which is `sentinel.password`"),
         (with("wrong"), "the credentials, which are `sentinel.username` and `sentinel.password`"),
-        (other, "it watches nothing that is called other"),
+        (other, "it does not monitor other"),
     ] {
         let store = RedisStore::open(&endpoint, short_deadline()).unwrap();
         let error = until_failed(&store, b"key").await;

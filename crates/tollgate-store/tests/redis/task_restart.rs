@@ -33,6 +33,6 @@ async fn a_task_that_dies_is_started_again() {
     options.observer = Some(saboteur.clone());
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     until_healed(&store, b"key").await;
-    assert_eq!(*saboteur.told.lock().unwrap(), ["died lane"]);
+    assert_eq!(*saboteur.told.lock().unwrap(), ["died connection"]);
     assert_eq!(store.status().task_restarts, 1);
 }

@@ -1,9 +1,7 @@
-//! Decides batches over one connection, for as long as it lasts, and makes another when it is lost.
+//! The connection task: sends batches over one connection, and connects again when it is lost.
 
 use super::queue::{PendingBatch, Queue};
-use super::reply::DecideReply;
 use super::rows::invalid_reply;
-use super::single_charge;
 use crate::StoreError;
 use crate::redis::client::connection::Link;
 use crate::redis::client::failure::{Failure, FailureAction};
@@ -16,14 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::timeout;
 
-/// How often a batch is sent to another server, or again to one that was replaced.
+/// Redirects of one batch or call, at most.
 pub(crate) const REDIRECTS_MAX: u8 = 5;
 
-/// How many calls are under way over one connection: a request that arrives while one is does not
-/// have to wait for its answer.
+/// Calls in flight on one connection, at most. With two, a request that arrives during a call does
+/// not wait for its reply.
 const CALLS_MOST: usize = 2;
 
-/// Serves the queue.
+/// Serves the queue for ever.
 pub(crate) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
     let options = Arc::clone(&node.shared.options);
     let mut backoff = Backoff::new(options.breaker_probe);
@@ -37,15 +35,16 @@ pub(crate) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
         drop(link);
         node.requeue_elsewhere(&queue);
         options.notify(|observer| observer.disconnected(&node.name, &error));
-        match served {
-            true => backoff.reset(),
-            false => backoff.pause().await,
+        if served {
+            backoff.reset();
+        } else {
+            backoff.pause().await;
         }
     }
 }
 
-/// Connects, sooner or later. While the server is left alone nobody but the probe tries, so that it
-/// is not overrun when it returns.
+/// Connects, with backoff. While the breaker is open only the probe connects, so that a server that
+/// returns is not flooded.
 async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
     loop {
         node.breaker.wait_until(false).await;
@@ -54,7 +53,7 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
             Err(failure) => failure,
         };
         node.shared.options.notify(|observer| observer.attempt_failed(&node.name, &failure.error));
-        // A server that takes no more connections may well decide over those that it has.
+        // A server that accepts no more connections may still answer on existing ones.
         if node.is_disconnected() {
             node.record_failure(&failure.error);
             node.fail_all(&failure.error);
@@ -63,8 +62,8 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
     }
 }
 
-/// Connecting may take longer than a call, so meanwhile every deadline that somebody waited through
-/// in vain counts as a failure.
+/// Dials. Dialling may take longer than a call, so each deadline that passes while requests wait
+/// counts as a failure.
 async fn dial(node: &Node) -> Result<Link, Failure> {
     let mut dialing = pin!(node.dial());
     loop {
@@ -78,18 +77,19 @@ async fn dial(node: &Node) -> Result<Link, Failure> {
     }
 }
 
-/// Decides until the connection is lost. Answers why it was, and whether anything had been decided.
+/// Sends batches until the connection is lost. Returns whether the server answered a batch, and why
+/// the connection ended.
 async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreError) {
     let (mut served, mut ended) = (false, None);
     let mut calls = FuturesUnordered::new();
-    let mut lost = pin!(link.closed());
+    let mut closed = pin!(link.closed());
     loop {
         let takes = ended.is_none() && calls.len() < CALLS_MOST;
         let event = tokio::select! {
             biased;
             Some(decided) = calls.next(), if !calls.is_empty() => ConnectionEvent::Decided(decided),
             work = queue.next(), if takes => ConnectionEvent::Work(work),
-            () = &mut lost, if ended.is_none() => ConnectionEvent::Lost,
+            () = &mut closed, if ended.is_none() => ConnectionEvent::Lost,
             else => break,
         };
         match event {
@@ -97,7 +97,7 @@ async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreErro
                 calls.extend(work.into_iter().map(|pending| decide(node, queue, link, pending)));
             }
             ConnectionEvent::Decided(Ok(answered)) => served |= answered,
-            // What else is under way may have been answered already, and has a deadline.
+            // Other calls in flight may still be answered, and have deadlines.
             ConnectionEvent::Decided(Err(error)) => ended = ended.or(Some(error)),
             ConnectionEvent::Lost if link.has_primary_moved() => {
                 ended = Some(Failure::primary_changed().error)
@@ -108,16 +108,15 @@ async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreErro
     (served, ended.unwrap_or_else(invalid_reply))
 }
 
-/// What a connection waits for.
 enum ConnectionEvent {
     Work(Vec<PendingBatch>),
-    /// Whether the server answered to a batch; or why the connection is of no use any more.
+    /// Whether the server was called; an error if the connection is unusable.
     Decided(Result<bool, StoreError>),
     Lost,
 }
 
-/// Decides one batch, and answers whether the server was asked; with an error if the connection is
-/// of no use any more.
+/// Decides one batch. Returns whether the server was called; an error if the connection is
+/// unusable.
 async fn decide(
     node: &Arc<Node>,
     queue: &Queue,
@@ -130,11 +129,8 @@ async fn decide(
     let call = node.call_for(&pending);
     match link.call(&call).await {
         Ok(value) => {
-            let decided = match call.single {
-                true => single_charge::read(&pending.batch, pending.now_us, value),
-                false => DecideReply::read(value),
-            };
-            match pending.answer(decided) {
+            let reply = pending.read_reply(&call, value);
+            match pending.answer(reply) {
                 Ok(()) => node.record_success(&call),
                 Err(error) => node.record_failure(&error),
             }
@@ -149,45 +145,42 @@ async fn decide(
     }
 }
 
-/// Sends a batch where it belongs, if the server said that it did nothing; otherwise says that it
-/// failed.
+/// Requeues a batch if the server did nothing for it, else fails it. Returns an error if the
+/// connection is unusable.
 fn redirect_or_fail(
     node: &Arc<Node>,
     queue: &Queue,
     mut pending: PendingBatch,
     failure: Failure,
 ) -> Option<StoreError> {
-    let Failure { error, action: then } = failure;
-    let useless =
-        matches!(then, FailureAction::Reconnect | FailureAction::NotPrimary).then(|| error.clone());
-    let elsewhere = !matches!(
-        then,
-        FailureAction::KeepConnection | FailureAction::Reconnect | FailureAction::SendScript
-    );
-    // A slot on its way arrives, and whoever waits has a deadline.
-    let hop = u8::from(then != FailureAction::TryAgain);
-    if elsewhere && pending.redirects + hop <= REDIRECTS_MAX {
-        pending.redirects += hop;
+    use FailureAction::{KeepConnection, NotPrimary, Reconnect, SendScript, TryAgain};
+    let Failure { error, action } = failure;
+    let unusable = matches!(action, Reconnect | NotPrimary).then(|| error.clone());
+    let is_repeatable = !matches!(action, KeepConnection | Reconnect | SendScript);
+    // A migration ends, and callers have deadlines: TryAgain does not count.
+    let redirects = pending.redirects + u8::from(action != TryAgain);
+    if is_repeatable && redirects <= REDIRECTS_MAX {
+        pending.redirects = redirects;
         match node.cluster() {
             Some(cluster) => {
-                cluster.redirect(node, pending, then);
-                return useless;
+                cluster.redirect(node, pending, action);
+                return unusable;
             }
             // The address may lead to another server by now.
-            None if then == FailureAction::NotPrimary => {
+            None if action == NotPrimary => {
                 queue.put_back(pending);
                 node.record_failure(&error);
-                return useless;
+                return unusable;
             }
             None => {}
         }
     }
     node.record_failure(&error);
     pending.fail(&error);
-    useless
+    unusable
 }
 
-/// Counts for as long as it lives.
+/// Adds one to a counter while it lives.
 struct CountGuard<'a>(&'a AtomicUsize);
 
 impl<'a> CountGuard<'a> {

@@ -1,4 +1,4 @@
-//! Requests that wait at the same moment, on their way into one script call.
+//! Batches: waiting requests become one script call, and its reply becomes rows.
 
 pub(super) mod connection_task;
 pub(super) mod queue;
@@ -14,8 +14,8 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 use tollgate_core::{Intent, LimitParams, Penalty, lua};
 
-/// What one call decides. Keys, numbers and penalties stand in it once, however many requests use
-/// them.
+/// The requests that one call decides. Keys, params and penalties that several requests use are
+/// stored once.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) charges: Vec<BatchCharge>,
@@ -23,17 +23,17 @@ pub(super) struct Batch {
     pub(super) tables: ScriptTables,
 }
 
-/// One request, under the names that the states of its charges have.
+/// One request, with the Redis keys of its charges.
 #[derive(Clone, Debug)]
 pub(super) struct DecideRequest {
     pub(super) intent: Intent,
     pub(super) charges: SmallVec<[NamedCharge; 1]>,
 }
 
-/// The requests of one caller: mostly one.
+/// The requests of one caller, mostly one.
 pub(super) type DecideRequests = SmallVec<[DecideRequest; 1]>;
 
-/// One charge, under the name that its state has.
+/// One charge, with the Redis key of its state.
 #[derive(Clone, Debug)]
 pub(super) struct NamedCharge {
     pub(super) name: Vec<u8>,
@@ -51,7 +51,7 @@ impl DecideRequest {
 }
 
 impl NamedCharge {
-    /// `now_us` is the caller's clock: it says which windows of a calendar the script is told of.
+    /// `now_us`, by the caller's clock, says which calendar windows the script gets.
     pub(super) fn new(namer: &KeyNamer, charge: &Charge<'_>, now_us: u64) -> Self {
         let Charge { limit, key, params, cost, mode, penalty, .. } = *charge;
         Self {
@@ -64,7 +64,7 @@ impl NamedCharge {
     }
 }
 
-/// One charge, by its places in the tables.
+/// One charge, with indexes into the tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchCharge {
     pub(super) key: usize,
@@ -75,8 +75,8 @@ pub(super) struct BatchCharge {
 }
 
 impl BatchCharge {
-    /// The mode as `decide.lua` reads it: 0 for shadow, 1 for enforced; what is owed plus 2 where
-    /// it is enforced, and below 0 by one more where not.
+    /// The mode as `decide.lua` reads it: 0 shadow, 1 enforced, `units + 2` an enforced debt,
+    /// `-1 - units` a debt that is not enforced.
     fn mode(&self) -> i64 {
         let units = |units: u64| clamp(units.min(u64::from(u32::MAX)));
         match self.mode {
@@ -88,20 +88,20 @@ impl BatchCharge {
     }
 }
 
-/// One request: its intent, and the end of its lines.
+/// One request: its intent, and the end of its charges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchRequest {
     pub(super) intent: Intent,
     pub(super) end: usize,
-    /// Whether nobody waits for it any more, so that it is not to be decided.
+    /// Whether the caller is gone, so that the request is not decided.
     pub(super) cancelled: bool,
 }
 
-/// What lines refer to.
+/// The keys, params and penalties that charges refer to.
 #[derive(Debug, Default)]
 pub(super) struct ScriptTables {
     pub(super) keys: Vec<Vec<u8>>,
-    /// Where each key stands, found by its hash.
+    /// Indexes into `keys`, by hash.
     key_index: HashTable<usize>,
     hashes: RandomState,
     pub(super) params: Vec<LimitParams>,
@@ -110,14 +110,14 @@ pub(super) struct ScriptTables {
 
 impl ScriptTables {
     pub(super) fn key_index_of(&mut self, name: Vec<u8>) -> usize {
-        let Self { keys, key_index: places, hashes, .. } = self;
+        let Self { keys, key_index, hashes, .. } = self;
         let hash = hashes.hash_one(&name);
-        let found = places.find(hash, |place| keys[*place] == name);
+        let found = key_index.find(hash, |index| keys[*index] == name);
         found.copied().unwrap_or_else(|| {
-            let place = keys.len();
+            let index = keys.len();
             keys.push(name);
-            places.insert_unique(hash, place, |place| hashes.hash_one(&keys[*place]));
-            place
+            key_index.insert_unique(hash, index, |index| hashes.hash_one(&keys[*index]));
+            index
         })
     }
 
@@ -129,7 +129,7 @@ impl ScriptTables {
         penalty.map(|penalty| index_of(&mut self.penalties, penalty))
     }
 
-    /// The numbers and the penalties, as the scripts read them.
+    /// The params and the penalties, as the scripts read them.
     pub(super) fn packed(&self) -> [Vec<u8>; 2] {
         let params: Vec<_> = self.params.iter().flat_map(lua::to_lua_params).map(clamp).collect();
         let penalties = self.penalties.iter().flat_map(Penalty::to_lua_params).map(clamp);
@@ -137,7 +137,7 @@ impl ScriptTables {
     }
 }
 
-/// A few at most, so that looking through them costs less than hashing them.
+/// Lists are short, so a scan costs less than hashing.
 fn index_of<T: Copy + PartialEq>(list: &mut Vec<T>, item: &T) -> usize {
     list.iter().position(|one| one == item).unwrap_or_else(|| {
         list.push(*item);
@@ -146,64 +146,65 @@ fn index_of<T: Copy + PartialEq>(list: &mut Vec<T>, item: &T) -> usize {
 }
 
 impl Batch {
-    /// Adds a request.
-    pub(super) fn push(&mut self, ask: DecideRequest) {
-        for line in ask.charges {
+    pub(super) fn push(&mut self, request: DecideRequest) {
+        for charge in request.charges {
             self.charges.push(BatchCharge {
-                key: self.tables.key_index_of(line.name),
-                params: self.tables.params_index(&line.params),
-                cost: line.cost,
-                mode: line.mode,
-                penalty: self.tables.penalty_index(line.penalty.as_ref()),
+                key: self.tables.key_index_of(charge.name),
+                params: self.tables.params_index(&charge.params),
+                cost: charge.cost,
+                mode: charge.mode,
+                penalty: self.tables.penalty_index(charge.penalty.as_ref()),
             });
         }
         let end = self.charges.len();
-        self.requests.push(BatchRequest { intent: ask.intent, end, cancelled: false });
+        self.requests.push(BatchRequest { intent: request.intent, end, cancelled: false });
     }
 
-    /// The requests that are to be decided, each with its lines.
+    /// The requests that are not cancelled, with their charges.
     pub(super) fn live_requests(&self) -> impl Iterator<Item = (Intent, &[BatchCharge])> {
         let mut start = 0;
-        let all = self.requests.iter().map(move |asked| {
-            let lines = &self.charges[start..asked.end];
-            start = asked.end;
-            (asked, lines)
+        let all = self.requests.iter().map(move |request| {
+            let charges = &self.charges[start..request.end];
+            start = request.end;
+            (request, charges)
         });
-        all.filter(|(asked, _)| !asked.cancelled).map(|(asked, lines)| (asked.intent, lines))
+        let live = all.filter(|(request, _)| !request.cancelled);
+        live.map(|(request, charges)| (request.intent, charges))
     }
 
-    /// Whether something is owed, whoever refuses.
+    /// Whether a charge is a debt.
     pub(super) fn has_debts(&self) -> bool {
-        self.charges.iter().any(|line| line.mode.owed().is_some())
+        self.charges.iter().any(|charge| charge.mode.owed().is_some())
     }
 
-    /// The request at `index` by itself again.
+    /// The request at `index`, taken out of the tables.
     pub(super) fn request_at(&self, index: usize) -> Option<DecideRequest> {
-        let asked = self.requests.get(index)?;
+        let request = self.requests.get(index)?;
         let before = index.checked_sub(1).and_then(|before| self.requests.get(before));
-        let lines = self.charges.get(before.map_or(0, |before| before.end)..asked.end)?;
-        let named = |line: &BatchCharge| NamedCharge {
-            name: self.tables.keys[line.key].clone(),
-            params: self.tables.params[line.params],
-            cost: line.cost,
-            mode: line.mode,
-            penalty: line.penalty.map(|penalty| self.tables.penalties[penalty]),
+        let charges = self.charges.get(before.map_or(0, |before| before.end)..request.end)?;
+        let named = |charge: &BatchCharge| NamedCharge {
+            name: self.tables.keys[charge.key].clone(),
+            params: self.tables.params[charge.params],
+            cost: charge.cost,
+            mode: charge.mode,
+            penalty: charge.penalty.map(|penalty| self.tables.penalties[penalty]),
         };
-        Some(DecideRequest { intent: asked.intent, charges: lines.iter().map(named).collect() })
+        let charges = charges.iter().map(named).collect();
+        Some(DecideRequest { intent: request.intent, charges })
     }
 
     /// The program of `decide.lua`.
     pub(super) fn program(&self) -> Vec<u8> {
         let mut flat = Vec::with_capacity(self.requests.len() * 2 + self.charges.len() * 5);
-        for (intent, lines) in self.live_requests() {
-            flat.extend([i64::from(intent == Intent::Take), lines.len() as i64]);
-            for line in lines {
+        for (intent, charges) in self.live_requests() {
+            flat.extend([i64::from(intent == Intent::Take), charges.len() as i64]);
+            for charge in charges {
                 flat.extend([
-                    line.key as i64 + 1,
-                    line.params as i64 + 1,
-                    clamp(line.cost),
-                    line.mode(),
-                    line.penalty.map_or(0, |penalty| penalty as i64 + 1),
+                    charge.key as i64 + 1,
+                    charge.params as i64 + 1,
+                    clamp(charge.cost),
+                    charge.mode(),
+                    charge.penalty.map_or(0, |penalty| penalty as i64 + 1),
                 ]);
             }
         }

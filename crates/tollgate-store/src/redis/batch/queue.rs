@@ -1,102 +1,101 @@
-//! Requests on their way to a server.
+//! Requests that wait for a connection, grouped into the batches that decide them.
 
 use super::reply::DecideReply;
 use super::rows::replay_rows;
+use super::single_charge;
 use super::{Batch, DecideRequest, DecideRequests};
+use crate::redis::client::connection::ScriptCall;
 use crate::{Answer, StoreError, StoreErrorKind};
 use ahash::RandomState;
+use redis::Value;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// How many requests one call decides at most: more gain nothing, and would hold Redis up for
-/// longer.
+/// Requests in one call, at most: more gain nothing, and block Redis for longer.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
-/// How many charges, since Lua passes only so many keys to one command.
+/// Charges in one call, at most: Lua passes only so many keys to one command.
 const BATCH_CHARGES_MAX: usize = 2_048;
-/// How many calls for different slots go out together.
+/// Batches for different slots that one connection sends together, at most.
 const CALLS_MOST: usize = 16;
 
-/// Requests that wait for a connection, in the batches that they will be decided in.
+/// Batches that wait for a connection.
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: Mutex<WaitingBatches>,
     arrived: Notify,
     limit: Arc<QueueLimit>,
-    /// How many connections serve it at the moment.
+    /// Connections that serve this queue at the moment.
     pub(crate) connected: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct WaitingBatches {
     batches: VecDeque<PendingBatch>,
-    /// How many batches have left at the front.
+    /// Batches popped so far.
     popped: u64,
-    /// By slot, the number of the batch that can still grow.
+    /// By slot, the number of the batch that can still grow: its index plus `popped`.
     open: HashMap<Option<u16>, u64, RandomState>,
 }
 
-/// A batch, with those who wait for it.
+/// A batch, and the callers that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct PendingBatch {
-    /// Of a cluster.
+    /// The slot, in a cluster.
     pub(crate) slot: Option<u16>,
     pub(crate) now_us: Option<u64>,
     pub(crate) batch: Batch,
     waiters: Vec<Waiter>,
-    /// Whether the slot is only on its way to the server that is asked.
+    /// Whether to send `ASKING` first, because the slot migrates to the server.
     pub(crate) asking: bool,
-    /// How often it was sent elsewhere.
     pub(crate) redirects: u8,
 }
 
-/// Whoever asked for the next `requests` of the batch. It may have gone away meanwhile, which
-/// concerns nobody else.
+/// The caller that waits for the next `requests` of a batch.
 #[derive(Debug)]
 struct Waiter {
     requests: usize,
     reply: oneshot::Sender<Result<BatchRows, StoreError>>,
 }
 
-/// Whether a request was admitted, and what each of its limits said.
+/// Whether a request was admitted, and a row for each of its limits.
 pub(crate) type RequestRows = (bool, SmallVec<[Answer; 1]>);
-/// The same of all requests that were asked together.
 pub(crate) type BatchRows = SmallVec<[RequestRows; 1]>;
-/// What whoever asked waits for.
 pub(crate) type ReplyReceiver = oneshot::Receiver<Result<BatchRows, StoreError>>;
 
 impl Queue {
-    pub(crate) fn new(room: &Arc<QueueLimit>) -> Self {
+    pub(crate) fn new(limit: &Arc<QueueLimit>) -> Self {
         Self {
             waiting: Mutex::default(),
             arrived: Notify::new(),
-            limit: Arc::clone(room),
+            limit: Arc::clone(limit),
             connected: AtomicUsize::new(0),
         }
     }
 
-    /// Has `asks` decided together, with whatever else waits.
+    /// Adds requests to a waiting batch; one call decides them together.
     pub(crate) fn push(
         &self,
         slot: Option<u16>,
         now_us: Option<u64>,
-        asks: DecideRequests,
+        requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
-        let (requests, lines) = (asks.len(), asks.iter().map(|ask| ask.charges.len()).sum());
-        self.limit.acquire(requests)?;
+        let count = requests.len();
+        let charges = requests.iter().map(|request| request.charges.len()).sum();
+        self.limit.acquire(count)?;
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.lock();
-        let pending = waiting.batch_with_room(slot, now_us, requests, lines);
-        asks.into_iter().for_each(|ask| pending.batch.push(ask));
-        pending.waiters.push(Waiter { requests, reply });
+        let pending = waiting.batch_with_room(slot, now_us, count, charges);
+        requests.into_iter().for_each(|request| pending.batch.push(request));
+        pending.waiters.push(Waiter { requests: count, reply });
         drop(waiting);
         self.arrived.notify_one();
         Ok(answer)
     }
 
-    /// Queues a batch again, before all others.
+    /// Queues a batch again, ahead of all others.
     pub(crate) fn put_back(&self, pending: PendingBatch) {
         self.limit.acquire_unchecked(pending.batch.requests.len());
         let mut waiting = self.lock();
@@ -106,7 +105,7 @@ impl Queue {
         self.arrived.notify_one();
     }
 
-    /// The next batches, once there are some: several only if they are for different slots.
+    /// Waits for the next batches. Several are returned only if they are for different slots.
     pub(crate) async fn next(&self) -> Vec<PendingBatch> {
         loop {
             let arrived = self.arrived.notified();
@@ -139,13 +138,12 @@ impl Queue {
         popped
     }
 
-    /// Everything that waits.
+    /// Removes all batches.
     pub(crate) fn drain(&self) -> Vec<PendingBatch> {
         let mut waiting = self.lock();
         std::iter::from_fn(|| waiting.pop(&self.limit)).collect()
     }
 
-    /// Whether a connection serves it at the moment.
     pub(crate) fn is_connected(&self) -> bool {
         self.connected.load(Ordering::Relaxed) > 0
     }
@@ -154,7 +152,7 @@ impl Queue {
         self.lock().batches.is_empty()
     }
 
-    /// A panic elsewhere leaves it whole: a request is added in one piece or its caller is gone.
+    /// A panic leaves the queue consistent, so a poisoned lock is used all the same.
     fn lock(&self) -> MutexGuard<'_, WaitingBatches> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,68 +165,80 @@ impl Drop for Queue {
 }
 
 impl WaitingBatches {
-    /// The batch that so much more goes into.
+    /// A batch with room for so many requests and charges.
     fn batch_with_room(
         &mut self,
         slot: Option<u16>,
         now_us: Option<u64>,
         requests: usize,
-        lines: usize,
+        charges: usize,
     ) -> &mut PendingBatch {
         let open = self.open.get(&slot).map(|number| number.wrapping_sub(self.popped) as usize);
         let fits = |pending: &&PendingBatch| {
             pending.batch.requests.len() + requests <= BATCH_REQUESTS_MAX
-                && pending.batch.charges.len() + lines <= BATCH_CHARGES_MAX
+                && pending.batch.charges.len() + charges <= BATCH_CHARGES_MAX
         };
-        let place = open.filter(|place| self.batches.get(*place).filter(fits).is_some());
-        let place = place.unwrap_or_else(|| {
-            let place = self.batches.len();
-            self.open.insert(slot, self.popped.wrapping_add(place as u64));
+        let index = open.filter(|index| self.batches.get(*index).filter(fits).is_some());
+        let index = index.unwrap_or_else(|| {
+            let index = self.batches.len();
+            self.open.insert(slot, self.popped.wrapping_add(index as u64));
             self.batches.push_back(PendingBatch { slot, now_us, ..PendingBatch::default() });
-            place
+            index
         });
-        let pending = &mut self.batches[place];
-        // Those who wait together are decided at one instant, as by a server's clock: when the last
-        // of them asked.
+        let pending = &mut self.batches[index];
+        // A batch is decided at one instant: the latest of its requests'.
         pending.now_us = pending.now_us.max(now_us);
         pending
     }
 
-    fn pop(&mut self, room: &QueueLimit) -> Option<PendingBatch> {
+    fn pop(&mut self, limit: &QueueLimit) -> Option<PendingBatch> {
         let pending = self.batches.pop_front()?;
         if self.open.get(&pending.slot) == Some(&self.popped) {
             self.open.remove(&pending.slot);
         }
         self.popped = self.popped.wrapping_add(1);
-        room.release(pending.batch.requests.len());
+        limit.release(pending.batch.requests.len());
         Some(pending)
     }
 }
 
 impl PendingBatch {
-    /// A batch of one that nobody waits for.
-    pub(crate) fn without_waiters(ask: DecideRequest, now_us: Option<u64>) -> Self {
+    /// A batch of one request, without a caller that waits.
+    pub(crate) fn without_waiters(request: DecideRequest, now_us: Option<u64>) -> Self {
         let mut pending = Self { now_us, ..Self::default() };
-        pending.batch.push(ask);
+        pending.batch.push(request);
         pending
     }
 
-    /// Leaves out what nobody waits for any more, and answers whether anything is left.
+    /// Cancels the requests of callers that are gone. Returns whether a caller is left.
     pub(crate) fn drop_cancelled(&mut self) -> bool {
-        let mut asked = self.batch.requests.iter_mut().filter(|asked| !asked.cancelled);
+        let mut live = self.batch.requests.iter_mut().filter(|request| !request.cancelled);
         self.waiters.retain(|waiter| {
             let gone = waiter.reply.is_closed();
-            asked.by_ref().take(waiter.requests).for_each(|asked| asked.cancelled = gone);
+            live.by_ref().take(waiter.requests).for_each(|request| request.cancelled = gone);
             !gone
         });
         !self.waiters.is_empty()
     }
 
-    /// Answers everybody from what the script said.
-    pub(crate) fn answer(self, decided: Result<DecideReply, StoreError>) -> Result<(), StoreError> {
+    /// Reads the reply to `call`, which decided this batch.
+    pub(crate) fn read_reply(
+        &self,
+        call: &ScriptCall,
+        reply: Value,
+    ) -> Result<DecideReply, StoreError> {
+        if call.single {
+            single_charge::read(&self.batch, self.now_us, reply)
+        } else {
+            DecideReply::read(reply)
+        }
+    }
+
+    /// Sends each caller its rows.
+    pub(crate) fn answer(self, reply: Result<DecideReply, StoreError>) -> Result<(), StoreError> {
         let mut all = Vec::with_capacity(self.batch.requests.len());
-        let replayed = decided.and_then(|decided| {
-            replay_rows(&self.batch, &decided, |admitted, rows| {
+        let replayed = reply.and_then(|reply| {
+            replay_rows(&self.batch, &reply, |admitted, rows| {
                 all.push((admitted, SmallVec::from_slice(rows)))
             })
         });
@@ -238,74 +248,72 @@ impl PendingBatch {
                 Ok(()) => Ok(all.by_ref().take(waiter.requests).collect()),
                 Err(error) => Err(error.clone()),
             };
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = waiter.reply.send(rows);
         }
         replayed
     }
 
-    /// Tells everybody that nothing was decided.
+    /// Sends each caller the error.
     pub(crate) fn fail(self, error: &StoreError) {
         for waiter in self.waiters {
             let _ = waiter.reply.send(Err(error.clone()));
         }
     }
 
-    /// A batch for each who waits.
+    /// One batch for each caller.
     pub(crate) fn split(mut self) -> Vec<Self> {
         self.drop_cancelled();
         let mut left =
             (0..self.batch.requests.len()).filter(|n| !self.batch.requests[*n].cancelled);
         let each = self.waiters.into_iter().map(|waiter| {
             let mut batch = Batch::default();
-            let asks = left.by_ref().take(waiter.requests).filter_map(|n| self.batch.request_at(n));
-            asks.for_each(|ask| batch.push(ask));
-            let (slot, now_us, hops) = (self.slot, self.now_us, self.redirects);
-            Self { slot, now_us, batch, waiters: vec![waiter], asking: false, redirects: hops }
+            let own = left.by_ref().take(waiter.requests).filter_map(|n| self.batch.request_at(n));
+            own.for_each(|request| batch.push(request));
+            let (slot, now_us, redirects) = (self.slot, self.now_us, self.redirects);
+            Self { slot, now_us, batch, waiters: vec![waiter], asking: false, redirects }
         });
         each.collect()
     }
 
-    /// How many wait for it.
     pub(crate) fn waiters(&self) -> usize {
         self.waiters.len()
     }
 }
 
-/// What all queues for one server share: how many requests wait, and how many may.
+/// The limit of waiting requests, shared by all queues of one server.
 #[derive(Debug)]
 pub(crate) struct QueueLimit {
-    taken: AtomicUsize,
+    waiting: AtomicUsize,
     max: usize,
 }
 
 impl QueueLimit {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { taken: AtomicUsize::new(0), max: most })
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { waiting: AtomicUsize::new(0), max })
     }
 
-    /// How many requests wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
+        self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Lets so many more wait, if there is room.
+    /// Counts requests that are about to wait; an error if there are too many.
     pub(crate) fn acquire(&self, requests: usize) -> Result<(), StoreError> {
-        let taken = self.taken.fetch_add(requests, Ordering::Relaxed);
-        if taken + requests <= self.max {
+        let before = self.waiting.fetch_add(requests, Ordering::Relaxed);
+        if before + requests <= self.max {
             return Ok(());
         }
         self.release(requests);
         Err(StoreError::new(StoreErrorKind::Busy, "too many requests wait"))
     }
 
-    /// Lets those wait again who have left.
+    /// Counts requests that wait again.
     pub(crate) fn acquire_unchecked(&self, requests: usize) {
-        self.taken.fetch_add(requests, Ordering::Relaxed);
+        self.waiting.fetch_add(requests, Ordering::Relaxed);
     }
 
     pub(crate) fn release(&self, requests: usize) {
-        self.taken.fetch_sub(requests, Ordering::Relaxed);
+        self.waiting.fetch_sub(requests, Ordering::Relaxed);
     }
 }
 

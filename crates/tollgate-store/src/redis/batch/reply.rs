@@ -1,4 +1,4 @@
-//! What the scripts answer.
+//! Replies of the scripts that decide and adjust.
 
 use super::rows::invalid_reply;
 use crate::StoreError;
@@ -10,9 +10,9 @@ pub(crate) struct DecideReply {
     pub(crate) now_us: u64,
     /// `1` or `0` for each request.
     pub(crate) verdicts: Vec<u8>,
-    /// What was read, by key.
+    /// The values before the decisions, by key.
     pub(crate) values: Vec<Option<Vec<u8>>>,
-    /// What the ledgers said, in the order asked.
+    /// Outcomes of expiry-log limits, in request order.
     pub(crate) outcomes: Vec<Vec<u8>>,
 }
 
@@ -20,23 +20,20 @@ pub(crate) struct DecideReply {
 #[derive(Debug)]
 pub(crate) struct AdjustReply {
     pub(crate) now_us: u64,
-    /// What each value is afterwards.
+    /// The value of each change's key afterwards.
     pub(crate) values: Vec<Option<Vec<u8>>>,
     pub(crate) outcomes: Vec<Vec<u8>>,
-    /// For each change the receipt of what is newly owed.
+    /// For each change, the receipt of a new debt.
     pub(crate) receipts: Vec<Option<Vec<u8>>>,
 }
 
 impl DecideReply {
     pub(crate) fn read(value: Value) -> Result<Self, StoreError> {
-        let [now, verdicts, values, outcomes] = parts(value).ok_or_else(invalid_reply)?;
         let read = || {
-            Some(Self {
-                now_us: instant(now)?,
-                verdicts: bytes(verdicts)??,
-                values: list(values)?,
-                outcomes: list(outcomes)?.into_iter().collect::<Option<_>>()?,
-            })
+            let [now, verdicts, values, outcomes] = parts(value)?;
+            let outcomes = list(outcomes)?.into_iter().collect::<Option<_>>()?;
+            let (verdicts, values) = (bytes(verdicts)??, list(values)?);
+            Some(Self { now_us: instant(now)?, verdicts, values, outcomes })
         };
         read().ok_or_else(invalid_reply)
     }
@@ -44,14 +41,11 @@ impl DecideReply {
 
 impl AdjustReply {
     pub(crate) fn read(value: Value) -> Result<Self, StoreError> {
-        let [now, values, outcomes, receipts] = parts(value).ok_or_else(invalid_reply)?;
         let read = || {
-            Some(Self {
-                now_us: instant(now)?,
-                values: list(values)?,
-                outcomes: list(outcomes)?.into_iter().collect::<Option<_>>()?,
-                receipts: list(receipts)?,
-            })
+            let [now, values, outcomes, receipts] = parts(value)?;
+            let outcomes = list(outcomes)?.into_iter().collect::<Option<_>>()?;
+            let (values, receipts) = (list(values)?, list(receipts)?);
+            Some(Self { now_us: instant(now)?, values, outcomes, receipts })
         };
         read().ok_or_else(invalid_reply)
     }

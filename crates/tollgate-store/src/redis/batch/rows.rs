@@ -1,8 +1,8 @@
-//! From what a script read to what every limit answered.
+//! Rows: each limit's answer, computed from the values that a script read.
 //!
-//! The script says who was admitted and what the values were before. The algorithms here are the
-//! same to the microsecond, so the rows are worked out again on this side, where it is cheap; that
-//! both sides agree on who was admitted is checked each time.
+//! The script returns its verdicts and the values before them. The algorithms here match the Lua
+//! mirrors to the microsecond, so rows are computed on this side, where that is cheap. Each time,
+//! both sides must agree on the verdicts.
 
 use super::reply::DecideReply;
 use super::{Batch, BatchCharge};
@@ -12,7 +12,7 @@ use tollgate_core::{
     Algorithm, Intent, LimitParams, LimitState, Outcome, Penalty, Receipt, lua, penalty,
 };
 
-/// What one key has.
+/// The value of one key.
 #[derive(Debug, Default)]
 pub(crate) struct StoredCell {
     pub(crate) state: LimitState,
@@ -20,11 +20,11 @@ pub(crate) struct StoredCell {
     pub(crate) block_us: u64,
 }
 
-/// What a value that carries a head begins with.
+/// The first byte of a value with a block or a penalty in front of its state.
 const CELL_HEADER: u8 = 127;
 
 impl StoredCell {
-    /// Reads a value; of a ledger only the head.
+    /// Reads a value. Of an expiry log, scripts return only the part in front of the state.
     pub(crate) fn read(params: &LimitParams, value: Option<&[u8]>) -> Option<Self> {
         let (mut cell, mut rest) = (Self::default(), value.unwrap_or_default());
         if let Some((&CELL_HEADER, head)) = rest.split_first() {
@@ -43,7 +43,7 @@ impl StoredCell {
         Some(cell)
     }
 
-    /// How long an enforced limit with this penalty is blocked for.
+    /// How much longer an enforced limit is blocked, by its penalty or an operator.
     pub(crate) fn blocked_for_us(&self, penalty: Option<&Penalty>, now_us: u64) -> Option<u64> {
         let by_penalty = penalty
             .zip(self.penalty.as_ref())
@@ -53,12 +53,12 @@ impl StoredCell {
     }
 }
 
-/// Whether a limit's rows are worked out where its state is.
+/// Whether the script computes the limit's rows, because its state is long.
 pub(crate) const fn is_expiry_log(params: &LimitParams) -> bool {
     matches!(params, LimitParams::SlidingLog(_) | LimitParams::Concurrency(_))
 }
 
-/// A ledger's own outcome, as the script worked it out.
+/// An expiry log's outcome, as the script computed it.
 pub(crate) fn expiry_log_outcome(params: &LimitParams, packed: &[u8]) -> Option<Outcome> {
     let [admitted, remaining, retry_us, reset_us, more_us] = msgpack::numbers(packed)?;
     let mut outcome = Outcome::admitting(params.capacity());
@@ -70,24 +70,24 @@ pub(crate) fn expiry_log_outcome(params: &LimitParams, packed: &[u8]) -> Option<
     Some(outcome)
 }
 
-/// Answers every request of the batch in order.
+/// Computes the rows of every request, in order, and passes them to `answer`.
 pub(crate) fn replay_rows(
     batch: &Batch,
-    decided: &DecideReply,
+    reply: &DecideReply,
     mut answer: impl FnMut(bool, &[Answer]),
 ) -> Result<(), StoreError> {
     let mut replay = RowReplay {
         batch,
-        now_us: decided.now_us,
+        now_us: reply.now_us,
         cells: (0..batch.tables.keys.len()).map(|_| None).collect(),
-        values: &decided.values,
-        outcomes: decided.outcomes.iter(),
+        values: &reply.values,
+        outcomes: reply.outcomes.iter(),
     };
     let mut rows = Vec::new();
-    for (index, (intent, lines)) in batch.live_requests().enumerate() {
+    for (index, (intent, charges)) in batch.live_requests().enumerate() {
         rows.clear();
-        let admitted = replay.request(intent, lines, &mut rows).ok_or_else(invalid_reply)?;
-        if decided.verdicts.get(index) != Some(&if admitted { b'1' } else { b'0' }) {
+        let admitted = replay.request(intent, charges, &mut rows).ok_or_else(invalid_reply)?;
+        if reply.verdicts.get(index) != Some(&if admitted { b'1' } else { b'0' }) {
             return Err(invalid_reply());
         }
         answer(admitted, &rows);
@@ -111,151 +111,126 @@ impl RowReplay<'_> {
     fn request(
         &mut self,
         intent: Intent,
-        lines: &[BatchCharge],
+        charges: &[BatchCharge],
         rows: &mut Vec<Answer>,
     ) -> Option<bool> {
-        for line in lines {
-            let row = self.decide_alone(line, intent)?;
+        let mut admitted = true;
+        for charge in charges {
+            let row = self.decide_alone(charge, intent)?;
+            admitted &= !charge.mode.is_enforced() || row.outcome.admitted;
             rows.push(row);
         }
-        let ledgers = self.fill_expiry_log_rows(lines, rows)?;
-        let admits =
-            |(line, row): (&BatchCharge, &Answer)| !line.mode.is_enforced() || row.outcome.admitted;
-        let admitted = lines.iter().zip(&*rows).all(admits);
-        for (n, (line, row)) in lines.iter().zip(rows).enumerate() {
-            self.finish(line, row, intent, admitted, ledgers[n])?;
+        for (charge, row) in charges.iter().zip(rows) {
+            match charge.mode.owed().filter(|_| intent == Intent::Take) {
+                Some(units) => self.charge_debt(charge, row, units)?,
+                None => self.finish(charge, row, intent, admitted)?,
+            }
         }
         Some(admitted)
     }
 
-    /// What the limit alone says. Changes nothing but what a leaping clock dated too far ahead.
-    fn decide_alone(&mut self, line: &BatchCharge, intent: Intent) -> Option<Answer> {
-        let params = &self.batch.tables.params[line.params];
-        if self.cells[line.key].is_none() {
-            let value = self.values.get(line.key)?.as_deref();
-            self.cells[line.key] = Some(StoredCell::read(params, value)?);
+    /// The answer of one limit alone. For an expiry log, it carries the receipt of what the script
+    /// took. Only state that a leaping clock dated too far ahead changes here.
+    fn decide_alone(&mut self, charge: &BatchCharge, intent: Intent) -> Option<Answer> {
+        let params = &self.batch.tables.params[charge.params];
+        if self.cells[charge.key].is_none() {
+            let value = self.values.get(charge.key)?.as_deref();
+            self.cells[charge.key] = Some(StoredCell::read(params, value)?);
         }
-        let cell = self.cells[line.key].as_mut()?;
+        let cell = self.cells[charge.key].as_mut()?;
         params.redate(&mut cell.state, self.now_us);
-        let blocked = self.blocked(line);
-        let looks = blocked.is_some() || line.mode.owed().is_some();
-        let intent = if looks { Intent::Peek } else { intent };
-        let cell = self.cells[line.key].as_ref()?;
-        let mut answer =
-            Answer::without_receipt(params.decide(&cell.state, self.now_us, line.cost, intent));
-        if let Some(left_us) = blocked {
+        let blocked_us = self.blocked_for_us(charge);
+        let mut answer = if is_expiry_log(params) {
+            let outcome = expiry_log_outcome(params, self.outcomes.next()?)?;
+            let receipt = self.expiry_log_receipt(charge.cost)?;
+            Answer { receipt, ..Answer::without_receipt(outcome) }
+        } else {
+            let peeks = blocked_us.is_some() || charge.mode.owed().is_some();
+            self.peek(charge, if peeks { Intent::Peek } else { intent })?
+        };
+        if let Some(left_us) = blocked_us {
             answer.show_block(left_us);
         }
         Some(answer)
     }
 
-    fn blocked(&self, line: &BatchCharge) -> Option<u64> {
-        let penalty = line.penalty.map(|penalty| &self.batch.tables.penalties[penalty]);
-        let cell = self.cells[line.key].as_ref().filter(|_| line.mode.is_enforced())?;
+    fn peek(&self, charge: &BatchCharge, intent: Intent) -> Option<Answer> {
+        let params = &self.batch.tables.params[charge.params];
+        let state = &self.cells[charge.key].as_ref()?.state;
+        Some(Answer::without_receipt(params.decide(state, self.now_us, charge.cost, intent)))
+    }
+
+    /// The receipt that follows an expiry log's outcome, if the script took something.
+    fn expiry_log_receipt(&mut self, cost: u64) -> Option<Option<Receipt>> {
+        let next = self.outcomes.as_slice().first().and_then(|next| msgpack::numbers(next));
+        let Some([at_us, mark_us]) = next else { return Some(None) };
+        self.outcomes.next();
+        Some(Some(Receipt {
+            cost,
+            at_us: u64::try_from(at_us).ok()?,
+            mark_us: u64::try_from(mark_us + lua::EXPIRY_LOG_EPOCH_US as i64).ok()?,
+            mark_fraction: 0,
+        }))
+    }
+
+    fn blocked_for_us(&self, charge: &BatchCharge) -> Option<u64> {
+        let penalty = charge.penalty.map(|penalty| &self.batch.tables.penalties[penalty]);
+        let cell = self.cells[charge.key].as_ref().filter(|_| charge.mode.is_enforced())?;
         cell.blocked_for_us(penalty, self.now_us)
     }
 
-    /// Puts the ledgers' own outcomes into their rows, and answers with the receipts of what they
-    /// took.
-    fn fill_expiry_log_rows(
-        &mut self,
-        lines: &[BatchCharge],
-        rows: &mut [Answer],
-    ) -> Option<Vec<Option<Receipt>>> {
-        let mut receipts = Vec::with_capacity(lines.len());
-        for (line, row) in lines.iter().zip(rows) {
-            let params = &self.batch.tables.params[line.params];
-            let mut receipt = None;
-            if is_expiry_log(params) {
-                let outcome = expiry_log_outcome(params, self.outcomes.next()?)?;
-                *row = Answer::without_receipt(outcome);
-                if let Some(left_us) = self.blocked(line) {
-                    row.show_block(left_us);
-                }
-                if let Some([at_us, mark_us]) =
-                    self.outcomes.as_slice().first().and_then(|next| msgpack::numbers(next))
-                {
-                    self.outcomes.next();
-                    receipt = Some(Receipt {
-                        cost: line.cost,
-                        at_us: u64::try_from(at_us).ok()?,
-                        mark_us: u64::try_from(mark_us + lua::EXPIRY_LOG_EPOCH_US as i64).ok()?,
-                        mark_fraction: 0,
-                    });
-                }
-            }
-            receipts.push(receipt);
-        }
-        Some(receipts)
+    /// Counts a refusal as a violation. Returns the length of a block that starts.
+    fn count_violation(&mut self, charge: &BatchCharge, row: &Answer) -> Option<u64> {
+        let counts = !row.outcome.admitted && !row.blocked && charge.mode.is_enforced();
+        let penalty = &self.batch.tables.penalties[charge.penalty.filter(|_| counts)?];
+        let state = self.cells[charge.key].as_mut()?.penalty.get_or_insert_default();
+        penalty.count(state, self.now_us).map(|end_us| end_us - self.now_us)
     }
 
-    /// Takes what was admitted, counts what was refused, and lets the row show it.
+    /// Charges an admitted request or counts a refusal, and shows it in the row.
     fn finish(
         &mut self,
-        line: &BatchCharge,
+        charge: &BatchCharge,
         row: &mut Answer,
         intent: Intent,
         admitted: bool,
-        ledger: Option<Receipt>,
     ) -> Option<()> {
-        let params = &self.batch.tables.params[line.params];
-        let own = row.outcome.admitted;
-        if let (Intent::Take, Some(units)) = (intent, line.mode.owed()) {
-            return self.charge_debt(line, row, units);
-        }
-        let cell = self.cells[line.key].as_mut()?;
-        match (intent, admitted && own) {
-            (Intent::Take, true) if line.cost > 0 => {
-                row.receipt = match is_expiry_log(params) {
-                    true => ledger,
-                    false => Some(params.charge(&mut cell.state, self.now_us, line.cost)),
-                };
+        let params = &self.batch.tables.params[charge.params];
+        let (takes, taken) = (intent == Intent::Take, row.receipt.take());
+        if takes && !row.outcome.admitted {
+            if let Some(left_us) = self.count_violation(charge, row) {
+                row.show_block(left_us);
             }
-            (Intent::Take, false) if !own && !row.blocked && line.mode.is_enforced() => {
-                if let Some(penalty) = line.penalty {
-                    let penalty = &self.batch.tables.penalties[penalty];
-                    let counted = cell.penalty.get_or_insert_default();
-                    if let Some(end_us) = penalty.count(counted, self.now_us) {
-                        row.show_block(end_us - self.now_us);
-                    }
-                }
-            }
-            // Nothing was taken after all, so the numbers are those of now.
-            (Intent::Take, false) if own && !is_expiry_log(params) => {
-                row.outcome = params.decide(&cell.state, self.now_us, line.cost, Intent::Peek);
-            }
-            _ => {}
+        } else if takes && admitted && charge.cost > 0 {
+            let state = &mut self.cells[charge.key].as_mut()?.state;
+            row.receipt = if is_expiry_log(params) {
+                taken
+            } else {
+                Some(params.charge(state, self.now_us, charge.cost))
+            };
+        } else if takes && !admitted && !is_expiry_log(params) {
+            // Another limit refused, so nothing was taken.
+            row.outcome = self.peek(charge, Intent::Peek)?.outcome;
         }
         Some(())
     }
-}
 
-impl RowReplay<'_> {
-    /// Takes what is owed, counts a refusal, and lets the row show both.
-    fn charge_debt(&mut self, line: &BatchCharge, row: &mut Answer, units: u64) -> Option<()> {
-        let params = &self.batch.tables.params[line.params];
-        let before = *row;
-        let cell = self.cells[line.key].as_mut()?;
-        if !is_expiry_log(params) && units > 0 {
-            params.charge(&mut cell.state, self.now_us, units);
-        }
-        let counts = !before.outcome.admitted && !before.blocked && line.mode.is_enforced();
-        let started = line.penalty.filter(|_| counts).and_then(|penalty| {
-            let penalty = &self.batch.tables.penalties[penalty];
-            penalty.count(cell.penalty.get_or_insert_default(), self.now_us)
-        });
-        let after = match is_expiry_log(params) {
-            // The script worked it out after taking what was owed.
-            true => before,
-            false => {
-                let outcome = params.decide(&cell.state, self.now_us, line.cost, Intent::Peek);
-                Answer::without_receipt(outcome)
+    /// Charges a debt and counts a refusal, and shows both in the row.
+    fn charge_debt(&mut self, charge: &BatchCharge, row: &mut Answer, units: u64) -> Option<()> {
+        let params = &self.batch.tables.params[charge.params];
+        let before = Answer { receipt: None, ..*row };
+        let mut after = before;
+        // The script computed an expiry log's outcome after it charged the debt.
+        if !is_expiry_log(params) {
+            if units > 0 {
+                params.charge(&mut self.cells[charge.key].as_mut()?.state, self.now_us, units);
             }
-        };
+            after = self.peek(charge, Intent::Peek)?;
+        }
+        let started_us = self.count_violation(charge, &before);
         *row = before.after_debt(after);
-        // One that starts at the end of time is over at once, and shown all the same.
-        let started = started.map(|end_us| end_us - self.now_us);
-        if let Some(left_us) = started.or_else(|| self.blocked(line)) {
+        // A block that starts at the end of time is over at once, but is shown.
+        if let Some(left_us) = started_us.or_else(|| self.blocked_for_us(charge)) {
             row.show_block(left_us);
         }
         Some(())

@@ -1,5 +1,5 @@
-//! Requests with one charge each, by limits that are no more than a TAT: a script of their own
-//! decides them at half the cost.
+//! Batches of requests with one charge each, for limits whose state is one TAT. Their script costs
+//! half of `decide.lua`.
 
 use super::Batch;
 use super::reply::{DecideReply, bytes};
@@ -9,66 +9,67 @@ use crate::{Mode, StoreError};
 use redis::Value;
 use tollgate_core::{Intent, lua};
 
-/// A batch of such requests, by keys: those for different keys do not concern each other.
+/// A batch of such requests, grouped by key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SingleChargeBatch {
-    /// Numbers and costs, as `single.lua` has them.
+    /// Params and cost, as `decide_single.lua` reads them.
     charge_kinds: Vec<[u64; 6]>,
-    /// Which of them each key is charged, counted from one.
+    /// For each key, the index of its kind, from one.
     kind_of_key: Vec<u8>,
-    /// How many requests each key has.
+    /// For each key, its number of requests.
     requests_of_key: Vec<u8>,
 }
 
 impl SingleChargeBatch {
-    /// The batch by keys, if it can be decided that way.
+    /// Groups a batch by key; `None` if it needs `decide.lua`.
     pub(crate) fn of(batch: &Batch) -> Option<Self> {
         let keys = batch.tables.keys.len();
-        let (mut way_of, mut many) = (vec![0; keys], vec![0_u8; keys]);
-        let (mut charges, mut ways) = (Vec::new(), Vec::new());
-        for (intent, lines) in batch.live_requests() {
-            let [line] = lines else { return None };
-            let takes = intent == Intent::Take && line.cost > 0;
-            if !takes || line.mode != Mode::Enforce || line.penalty.is_some() {
+        let (mut kind_of_key, mut requests_of_key) = (vec![0; keys], vec![0_u8; keys]);
+        let (mut seen, mut charge_kinds) = (Vec::new(), Vec::new());
+        for (intent, charges) in batch.live_requests() {
+            let [charge] = charges else { return None };
+            let takes = intent == Intent::Take && charge.cost > 0;
+            if !takes || charge.mode != Mode::Enforce || charge.penalty.is_some() {
                 return None;
             }
-            let charge = (line.params, line.cost);
-            let place = match charges.iter().position(|one| *one == charge) {
-                Some(place) => place,
+            let pair = (charge.params, charge.cost);
+            let index = match seen.iter().position(|one| *one == pair) {
+                Some(index) => index,
                 None => {
-                    charges.push(charge);
-                    ways.push(lua::tat_spans(&batch.tables.params[line.params], line.cost)?);
-                    ways.len() - 1
+                    seen.push(pair);
+                    let params = &batch.tables.params[charge.params];
+                    charge_kinds.push(lua::tat_spans(params, charge.cost)?);
+                    charge_kinds.len() - 1
                 }
             };
-            let way = u8::try_from(place + 1).ok()?;
-            if way_of[line.key] != 0 && way_of[line.key] != way {
+            let kind = u8::try_from(index + 1).ok()?;
+            if kind_of_key[charge.key] != 0 && kind_of_key[charge.key] != kind {
                 return None;
             }
-            way_of[line.key] = way;
-            many[line.key] = many[line.key].checked_add(1)?;
+            kind_of_key[charge.key] = kind;
+            requests_of_key[charge.key] = requests_of_key[charge.key].checked_add(1)?;
         }
-        // A key that nobody waits for any more is charged nothing, in whatever way.
-        way_of.iter_mut().for_each(|way| *way = (*way).max(1));
-        Some(Self { charge_kinds: ways, kind_of_key: way_of, requests_of_key: many })
+        // A key whose requests are all cancelled is charged nothing, but needs a kind.
+        kind_of_key.iter_mut().for_each(|kind| *kind = (*kind).max(1));
+        Some(Self { charge_kinds, kind_of_key, requests_of_key })
     }
 
-    /// What the script gets besides the keys.
+    /// The script's arguments besides the keys.
     pub(crate) fn arguments(&self) -> [Vec<u8>; 3] {
         let seven = |number: &u64| number.to_be_bytes().into_iter().skip(1);
-        let ways = self.charge_kinds.iter().flatten().flat_map(seven).collect();
+        let kinds = self.charge_kinds.iter().flatten().flat_map(seven).collect();
         let unless = |same: bool, list: &Vec<u8>| if same { Vec::new() } else { list.clone() };
         let one_each = self.requests_of_key.iter().all(|many| *many == 1);
         [
-            ways,
+            kinds,
             unless(self.charge_kinds.len() == 1, &self.kind_of_key),
             unless(one_each, &self.requests_of_key),
         ]
     }
 }
 
-/// Reads what the script answered for a batch that was asked at `now_us`, or at the server's own
-/// time.
+/// Reads the script's reply. `now_us` is the batch's instant; without one, the server's time is
+/// read from the reply.
 pub(crate) fn read(
     batch: &Batch,
     now_us: Option<u64>,
@@ -98,8 +99,8 @@ pub(crate) fn read(
     read().ok_or_else(invalid_reply)
 }
 
-/// Of each key's requests the first ones were admitted, in the order asked: all unless the script
-/// said how many.
+/// The verdict of each request. The first requests of a key are admitted: all of them, unless
+/// `refused` says how many.
 fn verdicts(batch: &Batch, refused: &[Value]) -> Option<Vec<u8>> {
     let mut left = vec![u8::MAX; batch.tables.keys.len()];
     for pair in refused.chunks(2) {
@@ -107,13 +108,13 @@ fn verdicts(batch: &Batch, refused: &[Value]) -> Option<Vec<u8>> {
         let place = usize::try_from(*key).ok()?.checked_sub(1)?;
         *left.get_mut(place)? = u8::try_from(*admitted).ok()?;
     }
-    let verdict = |lines: &[super::BatchCharge]| {
-        let left = left.get_mut(lines.first()?.key)?;
+    let verdict = |charges: &[super::BatchCharge]| {
+        let left = left.get_mut(charges.first()?.key)?;
         let admitted = *left > 0;
         *left = left.saturating_sub(1);
         Some(if admitted { b'1' } else { b'0' })
     };
-    batch.live_requests().map(|(_, lines)| lines).map(verdict).collect()
+    batch.live_requests().map(|(_, charges)| charges).map(verdict).collect()
 }
 
 #[cfg(test)]

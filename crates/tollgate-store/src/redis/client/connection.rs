@@ -1,4 +1,4 @@
-//! One connection, and the calls that go over it.
+//! One connection, and the script calls that it sends.
 
 use super::failure::{Failure, FailureAction};
 use crate::redis::batch::ScriptTables;
@@ -12,21 +12,20 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// One connection. It is closed when this is dropped, and never used again once a reply has not
-/// come in time: replies belong to calls by their order alone, and a late one must not meet the
-/// next caller.
+/// One connection, closed when dropped. After a timeout it is never used again: replies match calls
+/// by order alone, so a late reply would reach the next caller.
 pub(crate) struct Link {
     connection: MultiplexedConnection,
     driver: AbortHandle,
-    lost: watch::Receiver<bool>,
-    /// For how long it leads to the right server.
+    closed: watch::Receiver<bool>,
+    /// Says when another server becomes the primary.
     primary_watch: Option<PrimaryWatch>,
     deadline: Duration,
 }
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("lost", &self.is_closed()).finish_non_exhaustive()
+        f.debug_struct("Link").field("closed", &self.is_closed()).finish_non_exhaustive()
     }
 }
 
@@ -36,23 +35,22 @@ impl Drop for Link {
     }
 }
 
-/// What a call has besides keys and what is decided: the name, the digest, how many keys, the
-/// instant, how long a key is spared, and three arguments.
+/// Arguments besides keys: command, digest, number of keys, instant, TTL margin, and three more.
 const FIXED_ARGUMENTS: usize = 8;
-/// At most, of those that are short.
+/// The size of the short arguments, at most.
 const FIXED_BYTES: usize = 128;
 
 /// A script call, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct ScriptCall {
     script: &'static Script,
-    /// By the script's digest.
+    /// Runs the script by its digest.
     command: Cmd,
-    /// The command that sends the script itself.
+    /// The command that sends the script's text: `EVAL` or `EVAL_RO`.
     eval_command: &'static str,
-    /// Whether [`SingleChargeBatch`] are decided.
+    /// Whether this call decides a [`SingleChargeBatch`].
     pub(crate) single: bool,
-    /// Whether the server is asked for keys of a slot that is not its own yet.
+    /// Whether to send `ASKING` first, for a slot that migrates to the server.
     pub(crate) asking: bool,
 }
 
@@ -62,21 +60,19 @@ impl ScriptCall {
         tables: &ScriptTables,
         program: Vec<u8>,
         now_us: Option<u64>,
-        spare: Duration,
+        ttl_margin: Duration,
     ) -> Self {
         let [params, penalties] = tables.packed();
-        Self::with(script, tables, &[params, penalties, program], now_us, spare)
+        Self::with(script, tables, &[params, penalties, program], now_us, ttl_margin)
     }
 
-    /// Decides requests with one charge each.
     pub(crate) fn single(
         singles: &SingleChargeBatch,
         tables: &ScriptTables,
         now_us: Option<u64>,
-        spare: Duration,
+        ttl_margin: Duration,
     ) -> Self {
-        let script = script::single_charge(singles);
-        let call = Self::with(script, tables, &singles.arguments(), now_us, spare);
+        let call = Self::with(&script::SINGLE, tables, &singles.arguments(), now_us, ttl_margin);
         Self { single: true, ..call }
     }
 
@@ -85,7 +81,7 @@ impl ScriptCall {
         tables: &ScriptTables,
         arguments: &[Vec<u8>; 3],
         now_us: Option<u64>,
-        spare: Duration,
+        ttl_margin: Duration,
     ) -> Self {
         let bytes = |parts: &[Vec<u8>]| parts.iter().map(Vec::len).sum::<usize>();
         let (keys, rest) = (tables.keys.len(), bytes(&tables.keys) + bytes(arguments));
@@ -95,23 +91,23 @@ impl ScriptCall {
             None => command.arg(""),
             Some(us) => command.arg(us.min(msgpack::MOST)),
         };
-        command.arg(spare.as_millis() as u64).arg(arguments);
+        command.arg(ttl_margin.as_millis() as u64).arg(arguments);
         Self { script, command, eval_command: "EVAL", single: false, asking: false }
     }
 
-    /// The same as a call that cannot write, for Redis 7 and later, and Valkey.
+    /// This call as one that cannot write, for Redis 7 and later, and Valkey.
     pub(crate) fn read_only(self) -> Self {
         let mut command = redis::cmd("EVALSHA_RO");
         copy_arguments(&self.command, 1, &mut command);
         Self { command, eval_command: "EVAL_RO", ..self }
     }
 
-    /// Which script it is of.
+    /// The digest of the script.
     pub(crate) fn script(&self) -> &'static str {
         &self.script.sha
     }
 
-    /// The same with the script itself.
+    /// The command with the script's text.
     fn with_script_text(&self) -> Cmd {
         let mut command = redis::cmd(self.eval_command);
         command.arg(&*self.script.text);
@@ -124,12 +120,12 @@ impl ScriptCall {
             Err(Failure { action: FailureAction::SendScript, .. }) => {
                 send(&self.with_script_text(), self.asking, over).await
             }
-            made => made,
+            result => result,
         }
     }
 }
 
-/// Adds the arguments of `from`, all but the first few.
+/// Appends the arguments of `from` after the first `skipped`.
 fn copy_arguments(from: &Cmd, skipped: usize, to: &mut Cmd) {
     for argument in from.args_iter().skip(skipped) {
         if let redis::Arg::Simple(bytes) = argument {
@@ -138,7 +134,7 @@ fn copy_arguments(from: &Cmd, skipped: usize, to: &mut Cmd) {
     }
 }
 
-/// Sends a command, for a slot on its way if `asking`.
+/// Sends a command, after `ASKING` if the slot migrates to this server.
 async fn send(
     command: &Cmd,
     asking: bool,
@@ -147,7 +143,7 @@ async fn send(
     if !asking {
         return Ok(command.query_async(over).await?);
     }
-    // In one write, since the word counts for the very next command only.
+    // In one write: `ASKING` covers only the very next command.
     let mut both = redis::pipe();
     both.cmd("ASKING").add_command(command.clone()).ignore_errors();
     let answers: Vec<redis::RedisResult<Value>> = both.query_async(over).await?;
@@ -163,62 +159,59 @@ impl Link {
         driver: impl Future<Output = ()> + Send + 'static,
         deadline: Duration,
     ) -> Self {
-        let (ended, lost) = watch::channel(false);
+        let (ended, closed) = watch::channel(false);
         let driver = tokio::spawn(async move {
             driver.await;
             let _ = ended.send(true);
         });
-        Self { connection, driver: driver.abort_handle(), lost, primary_watch: None, deadline }
+        Self { connection, driver: driver.abort_handle(), closed, primary_watch: None, deadline }
     }
 
-    /// The same with another deadline.
     pub(crate) const fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// The same for as long as the server is the primary.
-    pub(crate) fn while_primary(mut self, stay: PrimaryWatch) -> Self {
-        self.primary_watch = Some(stay);
+    /// Closes the connection when another server becomes the primary.
+    pub(crate) fn while_primary(mut self, watch: PrimaryWatch) -> Self {
+        self.primary_watch = Some(watch);
         self
     }
 
-    /// Whether the other side has closed it, or another server is the primary.
+    /// Whether the server closed the connection, or another server is the primary.
     pub(crate) fn is_closed(&self) -> bool {
-        *self.lost.borrow() || self.has_primary_moved()
+        *self.closed.borrow() || self.has_primary_moved()
     }
 
-    /// Whether another server is the primary.
     pub(crate) fn has_primary_moved(&self) -> bool {
         self.primary_watch.as_ref().is_some_and(PrimaryWatch::has_moved)
     }
 
-    /// Waits until the other side closes it, or another server is the primary.
+    /// Waits until the server closes the connection, or another server is the primary.
     pub(crate) async fn closed(&self) {
-        let mut closed = self.lost.clone();
-        let over = async {
+        let mut closed = self.closed.clone();
+        let moved = async {
             match &self.primary_watch {
-                Some(stay) => stay.moved().await,
+                Some(watch) => watch.moved().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            // An error means that the driver is gone, which is the same.
-            _ = closed.wait_for(|lost| *lost) => {}
-            () = over => {}
+            // An error means that the driver task has ended.
+            _ = closed.wait_for(|closed| *closed) => {}
+            () = moved => {}
         }
     }
 
-    /// Makes a script call. The script itself is sent only when the server says that it does not
-    /// have it, which proves that it did nothing.
+    /// Calls a script by its digest. Sends the text only after NOSCRIPT, which proves that the
+    /// server did nothing.
     pub(crate) async fn call(&self, call: &ScriptCall) -> Result<Value, Failure> {
         let mut connection = self.connection.clone();
-        timeout(self.deadline, call.send(&mut connection))
-            .await
-            .unwrap_or_else(|_| Err(Failure::timeout()))
+        let sent = timeout(self.deadline, call.send(&mut connection)).await;
+        sent.unwrap_or_else(|_| Err(Failure::timeout()))
     }
 
-    /// Makes any other call.
+    /// Runs a command other than a script.
     pub(crate) async fn command(&self, command: &Cmd, asking: bool) -> Result<Value, Failure> {
         let mut connection = self.connection.clone();
         let sent = timeout(self.deadline, send(command, asking, &mut connection)).await;

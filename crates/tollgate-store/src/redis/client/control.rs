@@ -1,59 +1,128 @@
-//! Calls for which no request waits: what is said about leases, and looks at a server.
+//! Calls that decide nothing, over connections of their own, so that they delay no decision.
 //!
-//! They have a connection and a deadline of their own. A server that is too slow for decisions may
-//! be fast enough for them, so that keys with a lease go on where others follow `on_store_failure`;
-//! so the breaker neither stops them nor counts how they end.
+//! Background calls (lease renewals, markers) have a longer deadline. A server too slow for
+//! decisions may still be fast enough for them, so that leased keys keep working. The circuit
+//! breaker neither stops background calls nor counts their failures.
 
 use super::connection::{Link, ScriptCall};
 use super::failure::{Failure, FailureAction};
 use super::node::Node;
-use redis::Value;
+use crate::StoreErrorKind;
+use redis::{Cmd, Value};
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
-/// The connection for them.
+/// A connection that callers share until it fails.
 #[derive(Debug, Default)]
-pub(crate) struct BackgroundConnection(Arc<Mutex<Option<Arc<Link>>>>);
+pub(crate) struct CachedConnection(Arc<Mutex<Option<Arc<Link>>>>);
+
+impl CachedConnection {
+    /// The connection, dialled on `runtime` if there is none: a caller's own deadline may be too
+    /// short to dial in.
+    pub(crate) async fn get(
+        &self,
+        runtime: &Handle,
+        dial: impl Future<Output = Result<Link, Failure>> + Send + 'static,
+    ) -> Result<Arc<Link>, Failure> {
+        let mut cached = Arc::clone(&self.0).lock_owned().await;
+        if let Some(link) = cached.as_ref().filter(|link| !link.is_closed()) {
+            return Ok(Arc::clone(link));
+        }
+        *cached = None;
+        let dialing = runtime.spawn(async move {
+            let link = Arc::new(dial.await?);
+            *cached = Some(Arc::clone(&link));
+            Ok(link)
+        });
+        // An error means that the runtime has ended.
+        dialing.await.unwrap_or_else(|_| Err(Failure::timeout()))
+    }
+
+    /// Drops `link` from the cache if `failure` says that it is unusable.
+    pub(crate) async fn drop_if_broken(&self, link: &Arc<Link>, failure: &Failure) {
+        if matches!(failure.action, FailureAction::Reconnect | FailureAction::NotPrimary) {
+            self.0.lock().await.take_if(|cached| Arc::ptr_eq(cached, link));
+        }
+    }
+}
 
 impl Node {
-    /// Makes a call for which no request waits.
+    /// Calls a script that decides no request.
+    pub(crate) async fn control(self: &Arc<Self>, call: &ScriptCall) -> Result<Value, Failure> {
+        let link = self.control_link().await?;
+        let result = link.call(call).await;
+        self.after_control(&link, result).await
+    }
+
+    /// Runs a command other than a script.
+    pub(crate) async fn command(
+        self: &Arc<Self>,
+        command: &Cmd,
+        asking: bool,
+    ) -> Result<Value, Failure> {
+        let link = self.control_link().await?;
+        let result = link.command(command, asking).await;
+        self.after_control(&link, result).await
+    }
+
+    async fn control_link(self: &Arc<Self>) -> Result<Arc<Link>, Failure> {
+        self.breaker
+            .check()
+            .map_err(|error| Failure { error, action: FailureAction::KeepConnection })?;
+        let node = Arc::clone(self);
+        let dial = async move {
+            let dialed = node.dial().await;
+            if let Err(failure) = &dialed
+                && node.is_disconnected()
+            {
+                node.record_failure(&failure.error);
+            }
+            dialed
+        };
+        self.control.get(&self.shared.runtime, dial).await
+    }
+
+    async fn after_control(
+        &self,
+        link: &Arc<Link>,
+        result: Result<Value, Failure>,
+    ) -> Result<Value, Failure> {
+        let Err(failure) = &result else {
+            self.breaker.succeed();
+            return result;
+        };
+        self.control.drop_if_broken(link, failure).await;
+        // A rejected call says nothing about decisions, which count their own failures.
+        let counts = match failure.action {
+            FailureAction::KeepConnection => failure.error.kind != StoreErrorKind::Rejected,
+            _ => failure.action == FailureAction::Reconnect,
+        };
+        if counts {
+            self.record_failure(&failure.error);
+        }
+        result
+    }
+
+    /// Calls a script while no request waits.
     pub(crate) async fn background_call(
         self: &Arc<Self>,
         call: &ScriptCall,
     ) -> Result<Value, Failure> {
-        let link = self.background_link().await?;
-        let made = link.call(call).await;
-        match &made {
-            Ok(_) => self.note_answer(call),
-            Err(Failure { action: FailureAction::CallRefused, error }) => {
-                self.note_refusal(call, error)
-            }
-            Err(_) => {}
-        }
-        let ends = |failure: &Failure| {
-            matches!(failure.action, FailureAction::Reconnect | FailureAction::NotPrimary)
-        };
-        if made.as_ref().is_err_and(ends) {
-            let mut own = self.background.0.lock().await;
-            own.take_if(|own| Arc::ptr_eq(own, &link));
-        }
-        made
-    }
-
-    /// Made on the store's own runtime, as all connections are that others share.
-    async fn background_link(self: &Arc<Self>) -> Result<Arc<Link>, Failure> {
-        let mut own = Arc::clone(&self.background.0).lock_owned().await;
-        if let Some(link) = own.as_ref().filter(|link| !link.is_closed()) {
-            return Ok(Arc::clone(link));
-        }
-        *own = None;
         let node = Arc::clone(self);
-        let dialing = self.shared.runtime.spawn(async move {
-            let patience = node.shared.options.background_timeout();
-            let link = Arc::new(node.dial().await?.with_deadline(patience));
-            *own = Some(Arc::clone(&link));
-            Ok(link)
-        });
-        dialing.await.unwrap_or_else(|_| Err(Failure::timeout()))
+        let timeout = self.shared.options.background_timeout();
+        let dial = async move { Ok(node.dial().await?.with_deadline(timeout)) };
+        let link = self.background.get(&self.shared.runtime, dial).await?;
+        let result = link.call(call).await;
+        match &result {
+            Ok(_) => self.note_answer(call),
+            Err(failure) => {
+                if failure.action == FailureAction::CallRefused {
+                    self.note_refusal(call, &failure.error);
+                }
+                self.background.drop_if_broken(&link, failure).await;
+            }
+        }
+        result
     }
 }

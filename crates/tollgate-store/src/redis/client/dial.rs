@@ -1,4 +1,4 @@
-//! Connects to one server, within a deadline.
+//! Connects to one server and logs in, within a deadline.
 
 use super::connection::Link;
 use super::endpoint::{Endpoint, ServerAddress, Tls};
@@ -18,7 +18,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// What every connection to the servers has in common.
+/// The settings that all connections share.
 pub(crate) struct Dialer {
     login: Login,
     tls: Option<TlsConnector>,
@@ -37,7 +37,6 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Dialer {
-    /// For the servers themselves.
     pub(crate) fn new(endpoint: &Endpoint, options: &RedisOptions) -> Result<Self, StoreError> {
         Ok(Self {
             login: Login::new(&endpoint.username, &endpoint.password, endpoint.database),
@@ -47,7 +46,7 @@ impl Dialer {
         })
     }
 
-    /// The same for the sentinels, who have users of their own.
+    /// The dialer for sentinels, which have their own credentials.
     pub(crate) fn for_sentinels(&self, endpoint: &Endpoint) -> Self {
         let (username, password) = &endpoint.sentinel_credentials;
         Self {
@@ -59,20 +58,18 @@ impl Dialer {
     }
 
     pub(crate) async fn dial(&self, address: &ServerAddress) -> Result<Link, Failure> {
-        match timeout(self.deadline, self.connect(address)).await {
-            Ok(connected) => connected,
-            Err(_) => Err(Failure::timeout()),
-        }
+        let connected = timeout(self.deadline, self.connect(address)).await;
+        connected.unwrap_or_else(|_| Err(Failure::timeout()))
     }
 
     async fn connect(&self, address: &ServerAddress) -> Result<Link, Failure> {
         let stream = self.stream(address).await.map_err(redis::RedisError::from)?;
-        // Deadlines are kept by whoever makes a call, so that one rule counts for all of them.
+        // `Link` keeps the deadlines.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        // A user with the least of rights may not name itself, and nobody reads the name.
+        // A user with minimal rights may not run CLIENT SETINFO.
         let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
-        let made = MultiplexedConnection::new_with_config(&settings, stream, config).await;
-        let (connection, driver) = made?;
+        let (connection, driver) =
+            MultiplexedConnection::new_with_config(&settings, stream, config).await?;
         let link = Link::new(connection.clone(), driver, self.response_deadline);
         self.login.authenticate(connection).await?;
         Ok(link)
@@ -93,10 +90,8 @@ impl Dialer {
 
 fn connector(tls: &Tls) -> Result<TlsConnector, StoreError> {
     let bad = |what: &str| {
-        StoreError::new(
-            StoreErrorKind::Rejected,
-            format!("{what} cannot be read; it has to be PEM"),
-        )
+        let text = format!("cannot read {what}; it must be PEM");
+        StoreError::new(StoreErrorKind::Rejected, text)
     };
     let mut roots = RootCertStore::empty();
     match &tls.ca {
@@ -109,7 +104,7 @@ fn connector(tls: &Tls) -> Result<TlsConnector, StoreError> {
                 return Err(bad("the authority"));
             }
         }
-        // What the system has that cannot be read is of no use, and the rest is.
+        // Certificates of the system that cannot be parsed are skipped.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
@@ -133,7 +128,7 @@ fn connector(tls: &Tls) -> Result<TlsConnector, StoreError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Who connects, and to which database.
+/// Credentials, and the database to select.
 pub(crate) struct Login {
     /// The arguments of `AUTH`.
     credentials: Vec<String>,
@@ -142,35 +137,34 @@ pub(crate) struct Login {
 
 impl Login {
     pub(crate) fn new(username: &Option<String>, password: &Option<String>, database: u32) -> Self {
-        // Nobody logs in without a password: a user of its own has an empty one then, and is not to
-        // become the default user.
+        // AUTH needs a password. Without this empty one, a named user would log in as the default
+        // user.
         let empty = username.as_ref().map(|_| String::new());
         let password = password.clone().or(empty);
         Self { credentials: username.clone().into_iter().chain(password).collect(), database }
     }
 
-    /// Logs in. Said here and not by the client, which keeps why it was refused to itself.
+    /// Logs in. The client library could do so, but would not say why it was refused.
     pub(crate) async fn authenticate(
         &self,
         mut connection: MultiplexedConnection,
     ) -> Result<(), Failure> {
-        let mut words = redis::pipe();
-        words.ignore_errors();
+        let mut commands = redis::pipe();
+        commands.ignore_errors();
         if !self.credentials.is_empty() {
-            words.cmd("AUTH").arg(&self.credentials);
+            commands.cmd("AUTH").arg(&self.credentials);
         }
         if self.database != 0 {
-            words.cmd("SELECT").arg(self.database);
+            commands.cmd("SELECT").arg(self.database);
         }
-        let says_nothing = words.is_empty();
-        if says_nothing {
-            // A server that is full accepts a connection, and says so only to whoever asks for
-            // something.
-            words.cmd("PING");
+        let only_ping = commands.is_empty();
+        if only_ping {
+            // A server with too many clients accepts a connection and refuses the first command.
+            commands.cmd("PING");
         }
-        let answers: Vec<RedisResult<Value>> = words.query_async(&mut connection).await?;
+        let answers: Vec<RedisResult<Value>> = commands.query_async(&mut connection).await?;
         for failure in answers.into_iter().filter_map(|answer| answer.err().map(Failure::from)) {
-            if !says_nothing || failure.action == FailureAction::Reconnect {
+            if !only_ping || failure.action == FailureAction::Reconnect {
                 return Err(failure);
             }
         }
@@ -178,7 +172,7 @@ impl Login {
     }
 }
 
-/// Where a server is: always at the same address, or where the sentinels say.
+/// The address of a server: fixed, or as the sentinels say.
 #[derive(Debug)]
 pub(crate) enum NodeLocation {
     Fixed(ServerAddress),
@@ -186,7 +180,7 @@ pub(crate) enum NodeLocation {
 }
 
 impl NodeLocation {
-    /// Connects to the server; `cut_off` is whether there is no other connection to it.
+    /// Connects to the server. `cut_off`: there is no other connection to it.
     pub(crate) async fn dial(&self, dialer: &Dialer, cut_off: bool) -> Result<Link, Failure> {
         match self {
             Self::Fixed(address) => dialer.dial(address).await,
@@ -194,7 +188,7 @@ impl NodeLocation {
         }
     }
 
-    /// What it is called in logs.
+    /// The server's name in logs.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Fixed(address) => address.to_string(),

@@ -1,9 +1,9 @@
-//! Where the servers are, and how to get in.
+//! Addresses, credentials and TLS of the servers.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where the servers are, and how to get in. `Debug` shows neither the password nor keys.
+/// Addresses, credentials and TLS of the servers. `Debug` shows neither passwords nor keys.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(crate) topology: Topology,
@@ -14,7 +14,7 @@ pub struct Endpoint {
     pub(crate) tls: Option<Tls>,
 }
 
-/// Which servers there are.
+/// One server, sentinels, or a cluster.
 #[derive(Clone, Debug)]
 pub(crate) enum Topology {
     One(ServerAddress),
@@ -22,20 +22,20 @@ pub(crate) enum Topology {
     Cluster(Vec<ServerAddress>),
 }
 
-/// One server.
+/// The address of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ServerAddress {
     Tcp(String, u16),
     Unix(PathBuf),
 }
 
-/// How a connection is secured. Everything is in PEM.
+/// TLS settings, in PEM.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Tls {
-    /// The authorities to trust, instead of the system's.
+    /// Certificate authorities to trust instead of the system's.
     pub ca: Option<Vec<u8>>,
-    /// The certificates and the key to show to the server.
+    /// The client's certificate chain and key.
     pub client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -45,13 +45,13 @@ impl Endpoint {
         Self::new(Topology::One(ServerAddress::Tcp(host.into(), port)))
     }
 
-    /// One server, by its socket.
+    /// One server, by its Unix socket.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         Self::new(Topology::One(ServerAddress::Unix(path.into())))
     }
 
-    /// The server that most sentinels call `master`. They are asked whenever a connection has to be
-    /// made, and about three times a second besides.
+    /// The server that most sentinels name as the primary of `master`. They are asked for every new
+    /// connection, and about three times a second besides.
     pub fn sentinel(
         master: impl Into<String>,
         nodes: impl IntoIterator<Item = (String, u16)>,
@@ -70,25 +70,25 @@ impl Endpoint {
         Self { topology, username, password, sentinel_credentials, database: 0, tls }
     }
 
-    /// As a user of the server's access control list; with a password alone, as the default user.
+    /// Logs in as an ACL user; with a password alone, as the default user.
     pub fn credentials(mut self, username: Option<String>, password: Option<String>) -> Self {
         (self.username, self.password) = (username, password);
         self
     }
 
-    /// How the sentinels know this client; without it they are asked as nobody.
+    /// Credentials for the sentinels; without them, no AUTH is sent to sentinels.
     pub fn sentinel_credentials(mut self, user: Option<String>, password: Option<String>) -> Self {
         self.sentinel_credentials = (user, password);
         self
     }
 
-    /// In another database than the first. A cluster has only that one.
+    /// Selects a database other than 0. A cluster has only database 0.
     pub const fn database(mut self, number: u32) -> Self {
         self.database = number;
         self
     }
 
-    /// Over TLS, sentinels included.
+    /// Connects over TLS, to sentinels too.
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self

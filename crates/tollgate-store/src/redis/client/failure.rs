@@ -1,4 +1,4 @@
-//! What a failed call means: for whoever asked, for the connection, and for where the call belongs.
+//! Failed calls: the error for the caller, and what to do with the connection and the call.
 
 use crate::{StoreError, StoreErrorKind};
 use redis::RedisError;
@@ -10,25 +10,24 @@ pub(crate) struct Failure {
     pub(crate) action: FailureAction,
 }
 
-/// What is to be done about it. Everything but `KeepConnection`, `CallRefused` and `Reconnect` is
-/// said by a server that did nothing, so the call may be made again; nothing else ever is.
+/// What to do after a failure. After `KeepConnection`, `CallRefused` and `Reconnect` a call is never
+/// repeated. All other actions come from a server that did nothing, so the call may be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FailureAction {
-    /// Nothing.
     KeepConnection,
-    /// Nothing; and it says nothing of other calls, which the server may well answer.
+    /// Keep the connection; the server may well answer other calls.
     CallRefused,
-    /// The connection is of no use any more.
+    /// Close the connection and dial again.
     Reconnect,
-    /// The script has to be sent in full.
+    /// Send the script's text.
     SendScript,
-    /// The server no longer takes writes; another one does.
+    /// Find the primary: this server no longer takes writes.
     NotPrimary,
-    /// The slot is served there.
+    /// Send it, and all other calls for the slot, to this address.
     Moved(String, u16),
-    /// These keys are served there, this once.
+    /// Send only this call to this address, after `ASKING`.
     Ask(String, u16),
-    /// The slot is on its way; each of its keys is here or there.
+    /// Wait: the slot migrates, and its keys are on two servers.
     TryAgain,
 }
 
@@ -38,7 +37,6 @@ impl Failure {
         Self { error, action: FailureAction::Reconnect }
     }
 
-    /// Whether the server says that others serve these keys.
     pub(crate) const fn is_redirection(&self) -> bool {
         matches!(
             self.action,
@@ -47,20 +45,16 @@ impl Failure {
     }
 
     pub(crate) fn closed_by_server() -> Self {
-        Self::new(StoreErrorKind::Unreachable, FailureAction::Reconnect, "it hung up")
+        Self::new(StoreErrorKind::Unreachable, FailureAction::Reconnect, "it closed the connection")
     }
 
-    /// It was given up for another server.
     pub(crate) fn primary_changed() -> Self {
-        Self::new(
-            StoreErrorKind::Unreachable,
-            FailureAction::Reconnect,
-            "another one is the primary",
-        )
+        let detail = "another server is the primary";
+        Self::new(StoreErrorKind::Unreachable, FailureAction::Reconnect, detail)
     }
 
-    fn new(kind: StoreErrorKind, then: FailureAction, detail: &str) -> Self {
-        Self { error: StoreError::new(kind, detail), action: then }
+    pub(crate) fn new(kind: StoreErrorKind, action: FailureAction, detail: &str) -> Self {
+        Self { error: StoreError::new(kind, detail), action }
     }
 }
 
@@ -80,7 +74,7 @@ impl From<RedisError> for Failure {
             redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => {
                 Self::new(Protocol, FailureAction::Reconnect, NOT_REDIS)
             }
-            // What the system says about a connection names no key and no password.
+            // I/O errors contain neither keys nor passwords.
             redis::ErrorKind::Io => {
                 Self::new(Unreachable, FailureAction::Reconnect, &error.to_string())
             }
@@ -89,8 +83,7 @@ impl From<RedisError> for Failure {
     }
 }
 
-/// The code and the text that a server answered with. Redis before 7 reports what failed inside a
-/// script with a code of its own in front.
+/// The code and the text of a server's error. Redis before 7 wraps errors from inside a script.
 fn server_error(error: &RedisError) -> Option<(String, String)> {
     let code = error.code()?;
     let text = error.detail().unwrap_or_default();
@@ -104,71 +97,54 @@ fn server_error(error: &RedisError) -> Option<(String, String)> {
     Some((code.into(), text.into()))
 }
 
-/// The server's own words may repeat arguments, so only its code is passed on.
+/// Only the server's code is passed on: its text may repeat arguments.
 fn by_code(code: &str, text: &str) -> Failure {
-    use StoreErrorKind::{Rejected, Unreachable};
-    let to = |redirect: fn(String, u16) -> FailureAction| {
-        // An address without a host means the server that said so, which the caller knows.
-        let place = text.rsplit(' ').next().and_then(|place| place.rsplit_once(':'));
-        place.and_then(|(host, port)| Some(redirect(host.into(), port.parse().ok()?)))
+    use FailureAction::{
+        Ask, CallRefused, KeepConnection, Moved, NotPrimary, Reconnect, SendScript, TryAgain,
     };
-    match code {
-        "NOSCRIPT" => Failure::new(Unreachable, FailureAction::SendScript, code),
-        "READONLY" => {
-            Failure::new(Unreachable, FailureAction::NotPrimary, "READONLY: it is a replica")
-        }
-        "MOVED" => Failure::new(
-            Rejected,
-            to(FailureAction::Moved).unwrap_or(FailureAction::KeepConnection),
-            CLUSTER,
-        ),
-        "ASK" => Failure::new(
-            Rejected,
-            to(FailureAction::Ask).unwrap_or(FailureAction::KeepConnection),
-            CLUSTER,
-        ),
-        "TRYAGAIN" => Failure::new(Unreachable, FailureAction::TryAgain, code),
+    use StoreErrorKind::{Rejected, Unreachable};
+    let redirect = |to: fn(String, u16) -> FailureAction| {
+        // An empty host means the server that sent the redirect.
+        let address = text.rsplit(' ').next().and_then(|address| address.rsplit_once(':'));
+        let action = address.and_then(|(host, port)| Some(to(host.into(), port.parse().ok()?)));
+        (Rejected, action.unwrap_or(KeepConnection), IN_A_CLUSTER)
+    };
+    let (kind, action, detail) = match code {
+        "NOSCRIPT" => (Unreachable, SendScript, code),
+        "READONLY" => (Unreachable, NotPrimary, "READONLY: it is a replica"),
+        "MOVED" => redirect(Moved),
+        "ASK" => redirect(Ask),
+        "TRYAGAIN" => (Unreachable, TryAgain, code),
         "LOADING" | "BUSY" | "CLUSTERDOWN" | "MASTERDOWN" | "UNKILLABLE" => {
-            Failure::new(Unreachable, FailureAction::KeepConnection, code)
+            (Unreachable, KeepConnection, code)
         }
-        "ERR" if text.contains("user executing the script") => Failure::new(
-            Rejected,
-            FailureAction::CallRefused,
-            "NOPERM: its user lacks rights that scripts need",
-        ),
-        "NOPERM" => Failure::new(Rejected, FailureAction::CallRefused, &missing_right(text)),
-        "ERR" if text.contains("cluster support disabled") => Failure::new(
-            Rejected,
-            FailureAction::KeepConnection,
-            "it is no part of a cluster; give its `url` instead",
-        ),
+        "NOPERM" => return Failure::new(Rejected, CallRefused, &missing_right(text)),
+        "NOAUTH" => (Rejected, Reconnect, "NOAUTH: it wants a password"),
+        "WRONGPASS" => (Rejected, Reconnect, "it does not accept the credentials"),
+        "OOM" => (Rejected, KeepConnection, "OOM: raise its maxmemory"),
+        "MISCONF" | "NOREPLICAS" => (Rejected, KeepConnection, code),
+        "ERR" if text.contains("user executing the script") => {
+            (Rejected, CallRefused, "NOPERM: its user lacks rights that scripts need")
+        }
+        "ERR" if text.contains("cluster support disabled") => {
+            (Rejected, KeepConnection, "it is not part of a cluster; give its `url` instead")
+        }
         "ERR" if text.contains("DB index is out of range") => {
-            Failure::new(Rejected, FailureAction::Reconnect, "it has no database with this number")
+            (Rejected, Reconnect, "it has no database with this number")
         }
-        "NOAUTH" => Failure::new(Rejected, FailureAction::Reconnect, "NOAUTH: it wants a password"),
-        "WRONGPASS" => {
-            Failure::new(Rejected, FailureAction::Reconnect, "it does not accept the credentials")
+        "ERR" if text.contains("AUTH") && text.contains("without any password") => {
+            (Rejected, Reconnect, "it has no password, but was given one")
         }
-        "ERR" if text.contains("AUTH") && text.contains("without any password") => Failure::new(
-            Rejected,
-            FailureAction::Reconnect,
-            "it has no password, and was given one",
-        ),
-        "ERR" if text.contains("unknown command") => {
-            Failure::new(Rejected, FailureAction::KeepConnection, NOT_REDIS)
+        "ERR" if text.contains("unknown command") => (Rejected, KeepConnection, NOT_REDIS),
+        "ERR" if text.contains("max number of clients") => {
+            (Unreachable, Reconnect, "it has as many clients as it accepts")
         }
-        "OOM" => Failure::new(Rejected, FailureAction::KeepConnection, "OOM: raise its maxmemory"),
-        "ERR" if text.contains("max number of clients") => Failure::new(
-            Unreachable,
-            FailureAction::Reconnect,
-            "it has as many clients as it accepts",
-        ),
-        "MISCONF" | "NOREPLICAS" => Failure::new(Rejected, FailureAction::KeepConnection, code),
-        _ => Failure::new(Rejected, FailureAction::CallRefused, code),
-    }
+        _ => (Rejected, CallRefused, code),
+    };
+    Failure::new(kind, action, detail)
 }
 
-/// Which right is missing. Of what the server says only the name of a command is passed on.
+/// The missing right. Of the server's text, only the name of a command is passed on.
 fn missing_right(text: &str) -> String {
     let quoted = text.split('\'').nth(1).filter(|_| text.contains("to run the"));
     let is_name = |name: &&str| {
@@ -182,8 +158,8 @@ fn missing_right(text: &str) -> String {
 }
 
 const NOT_REDIS: &str =
-    "it does not answer as a server does; is it a sentinel? Those are named in `sentinel`";
-const CLUSTER: &str = "it is part of a cluster; name the cluster's nodes instead";
+    "it does not answer like Redis; is it a sentinel? Sentinels are named in `sentinel`";
+const IN_A_CLUSTER: &str = "it is part of a cluster; name the cluster's nodes instead";
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Leaves a server that fails alone, so that its failure costs nobody time.
+//! Health of one server: a circuit breaker for failures, a tracker for refused scripts.
 
 use crate::redis::RedisOptions;
 use crate::{StoreError, StoreErrorKind};
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Closed while all is well; open after so many failures in a row, until a probe succeeds.
+/// A circuit breaker: opens after `breaker_errors` failures in a row, closes when a probe succeeds.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     consecutive_failures: AtomicU32,
-    /// What is answered while it is open.
+    /// The error that calls get while the breaker is open.
     open: watch::Sender<Option<StoreError>>,
     server: Box<str>,
     options: Arc<RedisOptions>,
@@ -30,29 +30,28 @@ impl Breaker {
         self.open.borrow().is_some()
     }
 
-    /// Refuses at once while open.
+    /// Fails at once while the breaker is open.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.open.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Ends a row of failures. Does not close an open breaker: only a probe knows that the failures
-    /// ended, and not just one call.
+    /// Ends a row of failures. It does not close an open breaker: one call may succeed by chance.
     pub(crate) fn succeed(&self) {
         if self.consecutive_failures.load(Ordering::Relaxed) != 0 {
             self.consecutive_failures.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Counts a failure, and answers whether it was the one that opened the breaker.
+    /// Counts a failure. Returns whether it opened the breaker.
     pub(crate) fn fail(&self, error: &StoreError) -> bool {
         let failures = self.consecutive_failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if failures < self.options.breaker_errors.max(1) {
             return false;
         }
         let opened = self.open.send_if_modified(|open| {
-            let left =
-                || StoreError::new(StoreErrorKind::Busy, format!("left alone after {error}"));
-            open.is_none() && open.replace(left()).is_none()
+            let text = || format!("circuit breaker open after {error}");
+            let error = || StoreError::new(StoreErrorKind::Busy, text());
+            open.is_none() && open.replace(error()).is_none()
         });
         if opened {
             self.options.notify(|observer| observer.breaker_opened(&self.server, error));
@@ -60,7 +59,7 @@ impl Breaker {
         opened
     }
 
-    /// A probe succeeded.
+    /// Closes the breaker, because a probe succeeded.
     pub(crate) fn close(&self) {
         self.consecutive_failures.store(0, Ordering::Relaxed);
         if self.open.send_if_modified(|open| open.take().is_some()) {
@@ -68,22 +67,22 @@ impl Breaker {
         }
     }
 
-    /// Waits until it is open, or until it is not.
+    /// Waits until the breaker is open, or until it is closed.
     pub(crate) async fn wait_until(&self, open: bool) {
         // The sender lives as long as this.
         let _ = self.open.subscribe().wait_for(|now| now.is_some() == open).await;
     }
 }
 
-/// So many calls in a row have to be answered until that is over. One bad key among many is refused
-/// again and again, and is one piece of news.
+/// So many answered calls in a row end a refusal. One bad key among many is refused again and
+/// again, and is reported once.
 const ANSWERED_LEAST: u32 = 100;
 
-/// What is refused. Of several sorts the first counts: they have the same cause more often than
-/// not.
+/// The script that a server refuses: a right is missing, or a key holds another type. Only the
+/// first refused script is tracked, since several mostly have one cause.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalTracker {
-    /// Whether there are any, which is all that most calls have to know.
+    /// Whether a script is refused: all that most calls need to know.
     any: AtomicBool,
     refused: Mutex<Option<RefusedScript>>,
 }
@@ -91,12 +90,12 @@ pub(crate) struct RefusalTracker {
 #[derive(Debug)]
 struct RefusedScript {
     script: &'static str,
-    /// Calls that were answered since.
+    /// Answered calls since the last refusal.
     answered: u32,
 }
 
 impl RefusalTracker {
-    /// A call of this script was refused. Answers whether that is news.
+    /// Records a refusal of this script. Returns whether it is the first one.
     pub(crate) fn record_refusal(&self, script: &'static str) -> bool {
         let mut refused = self.lock();
         match refused.as_mut() {
@@ -114,7 +113,7 @@ impl RefusalTracker {
         }
     }
 
-    /// A call of this script was answered. Answers whether that ends the refusals.
+    /// Records an answer to this script. Returns whether it ends the refusals.
     pub(crate) fn record_answer(&self, script: &'static str) -> bool {
         if !self.any.load(Ordering::Relaxed) {
             return false;
@@ -132,7 +131,6 @@ impl RefusalTracker {
         is_over
     }
 
-    /// A panic elsewhere leaves it whole.
     fn lock(&self) -> MutexGuard<'_, Option<RefusedScript>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! The servers of a store, whatever their arrangement.
+//! Servers and connections: dials, logs in, calls, retries, and opens circuit breakers.
 
 pub(crate) mod connection;
 pub(crate) mod control;
@@ -12,9 +12,9 @@ pub(crate) mod supervise;
 pub(crate) mod thread_connections;
 
 use super::batch::connection_task::REDIRECTS_MAX;
-use super::batch::queue::{BatchRows, PendingBatch, ReplyReceiver};
+use super::batch::queue::{BatchRows, PendingBatch};
 use super::batch::{DecideRequest, DecideRequests, ScriptTables};
-use super::cluster::{Cluster, NodeCommand, slot_of};
+use super::cluster::{Cluster, NodeCommand, group_by_slot, slot_of};
 use super::key::KeyNamer;
 use super::script::Script;
 use super::sentinel::Sentinels;
@@ -31,10 +31,10 @@ use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
 use tollgate_core::Intent;
 
-/// How many stores there have been in this process.
+/// The number of stores that this process has opened.
 static STORES: AtomicU64 = AtomicU64::new(0);
 
-/// One server, or a cluster of them.
+/// The servers of a store: one, the primary that sentinels name, or a cluster.
 #[derive(Debug)]
 pub(crate) struct Servers {
     shared: NodeContext,
@@ -53,34 +53,30 @@ impl Servers {
         options: &Arc<RedisOptions>,
         namer: &Arc<KeyNamer>,
     ) -> Result<Self, StoreError> {
-        let dialer = Dialer::new(endpoint, options)?;
-        let home = match &endpoint.topology {
-            Topology::One(address) => Some(NodeLocation::Fixed(address.clone())),
-            Topology::Sentinel { master, nodes } => {
-                let dialer = dialer.for_sentinels(endpoint);
-                Some(NodeLocation::Sentinels(Sentinels::new(master, nodes, dialer, options)))
-            }
-            Topology::Cluster(_) => None,
-        };
         let shared = NodeContext {
-            dialer: Arc::new(dialer),
+            dialer: Arc::new(Dialer::new(endpoint, options)?),
             options: Arc::clone(options),
             namer: Arc::clone(namer),
             task_restarts: Arc::default(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
             runtime: Handle::current(),
         };
-        let kind = match (home, &endpoint.topology) {
-            (None, Topology::Cluster(seeds)) => {
-                Kind::Cluster(Cluster::start(seeds.clone(), shared.clone()))
+        let location = match &endpoint.topology {
+            Topology::Cluster(seeds) => {
+                let kind = Kind::Cluster(Cluster::start(seeds.clone(), shared.clone()));
+                return Ok(Self { shared, kind });
             }
-            (Some(home), _) => Kind::One(Node::start(home, shared.clone(), Weak::new())),
-            (None, _) => return Err(StoreError::new(StoreErrorKind::Rejected, "")),
+            Topology::One(address) => NodeLocation::Fixed(address.clone()),
+            Topology::Sentinel { master, nodes } => {
+                let dialer = shared.dialer.for_sentinels(endpoint);
+                NodeLocation::Sentinels(Sentinels::new(master, nodes, dialer, options))
+            }
         };
+        let kind = Kind::One(Node::start(location, shared.clone(), Weak::new()));
         Ok(Self { shared, kind })
     }
 
-    /// Gives the calling thread connections of its own.
+    /// Gives the calling thread its own connections.
     pub(crate) fn attach_thread(&self, connections: usize) {
         thread_connections::attach_thread(self.shared.number, connections);
         self.nodes().iter().for_each(|node| drop(thread_connections::thread_queue(node)));
@@ -101,13 +97,8 @@ impl Servers {
     }
 
     pub(crate) fn is_breaker_open(&self) -> bool {
-        match &self.kind {
-            Kind::One(node) => node.breaker.is_open(),
-            Kind::Cluster(cluster) => {
-                cluster.is_map_unreadable()
-                    || self.nodes().iter().any(|node| node.breaker.is_open())
-            }
-        }
+        let no_map = matches!(&self.kind, Kind::Cluster(cluster) if cluster.is_map_unreadable());
+        no_map || self.nodes().iter().any(|node| node.breaker.is_open())
     }
 
     pub(crate) const fn is_cluster(&self) -> bool {
@@ -126,75 +117,74 @@ impl Servers {
         }
     }
 
-    /// Decides requests, with whatever else waits.
+    /// Decides requests, in batches with other requests that wait.
     pub(crate) async fn decide(
         &self,
         now_us: Option<u64>,
-        asks: DecideRequests,
+        requests: DecideRequests,
     ) -> Result<BatchRows, StoreError> {
         if self.shared.options.replica_reads
-            && let Some(answered) = self.peek_at_replicas(now_us, &asks).await
+            && let Some(answered) = self.peek_at_replicas(now_us, &requests).await
         {
             return Ok(answered);
         }
         match &self.kind {
-            Kind::One(node) => wait(node.push(None, now_us, asks)?).await,
-            Kind::Cluster(cluster) => cluster.decide(now_us, asks).await,
+            Kind::One(node) => {
+                let reply = node.push(None, now_us, requests)?;
+                reply.await.unwrap_or_else(|_| Err(connection_task_ended()))
+            }
+            Kind::Cluster(cluster) => cluster.decide(now_us, requests).await,
         }
     }
 
-    /// Has replicas answer, where all of it is peeks; none where one of them cannot.
+    /// Answers from replicas if all requests are peeks; `None` if a replica cannot answer.
     async fn peek_at_replicas(
         &self,
         now_us: Option<u64>,
-        asks: &DecideRequests,
+        requests: &DecideRequests,
     ) -> Option<BatchRows> {
-        if asks.iter().any(|ask| ask.intent != Intent::Peek) {
+        if requests.iter().any(|request| request.intent != Intent::Peek) {
             return None;
         }
         let mut answered = BatchRows::new();
-        for ask in asks {
-            let (mut admitted, mut placed) = (true, Vec::with_capacity(ask.charges.len()));
-            // A peek changes nothing, so the limits of several slots may be asked one by one.
-            for (slot, places) in
-                self.group_by_slot(ask.charges.iter().map(|line| line.name.as_slice()))
-            {
-                let lines = places.iter().map(|place| ask.charges[*place].clone()).collect();
-                let pending = PendingBatch::without_waiters(
-                    DecideRequest { intent: ask.intent, charges: lines },
-                    now_us,
-                );
+        for request in requests {
+            let (mut admitted, mut rows) = (true, vec![None; request.charges.len()]);
+            // A peek changes nothing, so each slot may be asked on its own.
+            let names = request.charges.iter().map(|charge| charge.name.as_slice());
+            for (slot, indexes) in self.group_by_slot(names) {
+                let charges = indexes.iter().map(|i| request.charges[*i].clone()).collect();
+                let part = DecideRequest { intent: request.intent, charges };
+                let pending = PendingBatch::without_waiters(part, now_us);
                 let node = self.node_for_slot(slot).await.ok()?;
-                let (all_admit, rows) = node.peek_at_replica(&pending).await?;
+                let (all_admit, part_rows) = node.peek_at_replica(&pending).await?;
                 admitted &= all_admit;
-                placed.extend(places.into_iter().zip(rows));
+                indexes.into_iter().zip(part_rows).for_each(|(i, row)| rows[i] = Some(row));
             }
-            placed.sort_by_key(|(place, _)| *place);
-            answered.push((admitted, placed.into_iter().map(|(_, row)| row).collect()));
+            answered.push((admitted, rows.into_iter().flatten().collect()));
         }
         Some(answered)
     }
 
-    /// The places of names that one call can be for, by slot.
+    /// The indexes of the names that one script call may use together, by slot.
     pub(crate) fn group_by_slot<'a>(
         &self,
         names: impl Iterator<Item = &'a [u8]>,
     ) -> Vec<(u16, Vec<usize>)> {
-        let mut parts: Vec<(u16, Vec<usize>)> = Vec::new();
-        for (place, name) in names.enumerate() {
-            let slot = match &self.kind {
-                Kind::One(_) => 0,
-                Kind::Cluster(_) => slot_of(name),
-            };
-            match parts.iter_mut().find(|part| part.0 == slot) {
-                Some(part) => part.1.push(place),
-                None => parts.push((slot, vec![place])),
-            }
-        }
-        parts
+        group_by_slot(names.map(|name| if self.is_cluster() { slot_of(name) } else { 0 }))
     }
 
-    /// Calls a script that is not a decision, for keys of one slot.
+    /// A call of a script that does not decide requests.
+    pub(crate) fn script_call(
+        &self,
+        script: &'static Script,
+        tables: &ScriptTables,
+        program: Vec<u8>,
+        now_us: Option<u64>,
+    ) -> ScriptCall {
+        ScriptCall::new(script, tables, program, now_us, self.shared.options.ttl_margin)
+    }
+
+    /// Calls a script for keys of one slot while a request waits.
     pub(crate) async fn call(
         &self,
         slot: u16,
@@ -203,77 +193,25 @@ impl Servers {
         program: Vec<u8>,
         now_us: Option<u64>,
     ) -> Result<Value, StoreError> {
-        let call = ScriptCall::new(script, tables, program, now_us, self.shared.options.ttl_margin);
+        let call = self.script_call(script, tables, program, now_us);
         self.run(slot, NodeCommand::Script(call)).await
     }
 
-    /// The same where no request waits for it.
+    /// Calls a script for keys of one slot while no request waits.
     pub(crate) async fn background_call(
         &self,
         slot: u16,
-        script: &'static Script,
-        tables: &ScriptTables,
-        program: Vec<u8>,
+        call: ScriptCall,
     ) -> Result<Value, StoreError> {
-        let call = ScriptCall::new(script, tables, program, None, self.shared.options.ttl_margin);
         self.run(slot, NodeCommand::Background(call)).await
     }
 
-    pub(crate) const fn shared(&self) -> &NodeContext {
-        &self.shared
-    }
-
-    /// The slot of a name, which is worked out only where it makes a difference.
-    pub(crate) fn slot(&self, name: impl FnOnce() -> Vec<u8>) -> u16 {
-        match &self.kind {
-            Kind::One(_) => 0,
-            Kind::Cluster(_) => slot_of(&name()),
-        }
-    }
-
-    /// Who has a slot.
-    pub(crate) async fn node_for_slot(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
-        match &self.kind {
-            Kind::One(node) => Ok(Arc::clone(node)),
-            Kind::Cluster(cluster) => cluster.node_for_slot(slot).await,
-        }
-    }
-
-    /// Whether the node has the slot.
-    pub(crate) fn serves_slot(&self, slot: u16, node: &Arc<Node>) -> bool {
-        match &self.kind {
-            Kind::One(_) => true,
-            Kind::Cluster(cluster) => cluster.serves(node, slot),
-        }
-    }
-
-    /// Those who have slots.
-    pub(crate) fn primaries(&self) -> Vec<Arc<Node>> {
-        match &self.kind {
-            Kind::One(node) => vec![Arc::clone(node)],
-            Kind::Cluster(cluster) => cluster.primaries(),
-        }
-    }
-
-    /// The name of a key by which the node is known again, in one of its own slots.
-    pub(crate) fn marker_key(&self, node: &Arc<Node>) -> Option<Vec<u8>> {
-        let mut names = self.shared.namer.marker_keys();
-        match &self.kind {
-            Kind::One(_) => names.next(),
-            Kind::Cluster(cluster) => names.find(|name| cluster.is_served_by(name, node)),
-        }
-    }
-
-    /// Calls a script at one server, wherever its keys may be by now, where no request waits for
-    /// it.
+    /// Calls a script at one server, whichever slots it has, while no request waits.
     pub(crate) async fn background_call_at(
         &self,
         node: &Arc<Node>,
-        script: &'static Script,
-        tables: &ScriptTables,
-        program: Vec<u8>,
+        call: ScriptCall,
     ) -> Result<Value, StoreError> {
-        let call = ScriptCall::new(script, tables, program, None, self.shared.options.ttl_margin);
         node.background_call(&call).await.map_err(|failure| {
             if failure.action == FailureAction::NotPrimary {
                 node.record_failure(&failure.error);
@@ -282,10 +220,51 @@ impl Servers {
         })
     }
 
+    pub(crate) const fn shared(&self) -> &NodeContext {
+        &self.shared
+    }
+
+    /// The slot of a name. Only a cluster computes the name.
+    pub(crate) fn slot(&self, name: impl FnOnce() -> Vec<u8>) -> u16 {
+        if self.is_cluster() { slot_of(&name()) } else { 0 }
+    }
+
+    /// The server that has a slot.
+    pub(crate) async fn node_for_slot(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
+        match &self.kind {
+            Kind::One(node) => Ok(Arc::clone(node)),
+            Kind::Cluster(cluster) => cluster.node_for_slot(slot).await,
+        }
+    }
+
+    pub(crate) fn serves_slot(&self, slot: u16, node: &Arc<Node>) -> bool {
+        match &self.kind {
+            Kind::One(_) => true,
+            Kind::Cluster(cluster) => cluster.serves(node, slot),
+        }
+    }
+
+    /// The servers that have slots.
+    pub(crate) fn primaries(&self) -> Vec<Arc<Node>> {
+        match &self.kind {
+            Kind::One(node) => vec![Arc::clone(node)],
+            Kind::Cluster(cluster) => cluster.primaries(),
+        }
+    }
+
+    /// The name of the node's marker key, in one of the node's own slots.
+    pub(crate) fn marker_key(&self, node: &Arc<Node>) -> Option<Vec<u8>> {
+        let mut names = self.shared.namer.marker_keys();
+        match &self.kind {
+            Kind::One(_) => names.next(),
+            Kind::Cluster(cluster) => names.find(|name| cluster.serves(node, slot_of(name))),
+        }
+    }
+
     /// Removes keys of one slot.
     pub(crate) async fn unlink(&self, slot: u16, names: Vec<Vec<u8>>) -> Result<(), StoreError> {
-        // Of a slot on its way some keys are here and some there, and no command can be for both.
-        let each = match &self.kind {
+        // While a slot migrates, its keys are on two servers, and no command may use both.
+        let commands: Vec<Vec<_>> = match &self.kind {
             Kind::One(_) => vec![names],
             Kind::Cluster(_) => names.into_iter().map(|name| vec![name]).collect(),
         };
@@ -294,22 +273,22 @@ impl Servers {
             unlink.arg(names);
             self.command(slot, &unlink).await
         };
-        futures_util::future::try_join_all(each.into_iter().map(unlink)).await.map(drop)
+        futures_util::future::try_join_all(commands.into_iter().map(unlink)).await.map(drop)
     }
 
-    /// Runs a command that is no script, for keys of one slot.
+    /// Runs a command other than a script, for keys of one slot.
     pub(crate) async fn command(&self, slot: u16, command: &Cmd) -> Result<Value, StoreError> {
         self.run(slot, NodeCommand::Command(command, false)).await
     }
 
-    async fn run(&self, slot: u16, mut errand: NodeCommand<'_>) -> Result<Value, StoreError> {
+    async fn run(&self, slot: u16, mut command: NodeCommand<'_>) -> Result<Value, StoreError> {
         let node = match &self.kind {
             Kind::One(node) => node,
-            Kind::Cluster(cluster) => return cluster.run(slot, &mut errand).await,
+            Kind::Cluster(cluster) => return cluster.run(slot, &mut command).await,
         };
         for _ in 0..REDIRECTS_MAX {
-            match errand.run_on(node).await {
-                // The next connection may lead to the server that took over.
+            match command.run_on(node).await {
+                // The next connection may lead to the new primary.
                 Err(Failure { action: FailureAction::NotPrimary, error }) => {
                     node.record_failure(&error)
                 }
@@ -320,7 +299,7 @@ impl Servers {
     }
 }
 
-async fn wait(reply: ReplyReceiver) -> Result<BatchRows, StoreError> {
-    // Nobody answers when the connection's task was ended.
-    reply.await.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Unreachable, "")))
+/// The connection task was stopped before it answered.
+pub(crate) fn connection_task_ended() -> StoreError {
+    StoreError::new(StoreErrorKind::Unreachable, "")
 }

@@ -1,31 +1,29 @@
-//! One server: what waits for it, its connections, and whether it is left alone.
+//! One server: its queues, its connections and its circuit breaker.
 
 use super::connection::{Link, ScriptCall};
-use super::control::BackgroundConnection;
+use super::control::CachedConnection;
 use super::dial::{Dialer, NodeLocation};
-use super::failure::{Failure, FailureAction};
+use super::endpoint::ServerAddress;
+use super::failure::Failure;
 use super::health::{Breaker, RefusalTracker};
 use super::replica::ReplicaLink;
 use super::supervise::{self, jitter};
 use super::thread_connections;
 use crate::redis::batch::queue::{PendingBatch, Queue, QueueLimit, ReplyReceiver};
-use crate::redis::batch::reply::DecideReply;
 use crate::redis::batch::single_charge::SingleChargeBatch;
 use crate::redis::batch::{DecideRequest, DecideRequests, NamedCharge, connection_task};
-use crate::redis::cluster::Cluster;
+use crate::redis::cluster::{Cluster, slot_of};
 use crate::redis::key::KeyNamer;
 use crate::redis::{RedisOptions, script};
-use crate::{StoreError, StoreErrorKind};
-use redis::{Cmd, Value};
+use crate::{Mode, StoreError};
 use smallvec::smallvec;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 
-/// How many servers there have been in this process.
+/// The number of nodes that this process has started.
 static NODES: AtomicU64 = AtomicU64::new(0);
 
 /// What all servers of a store share.
@@ -34,11 +32,11 @@ pub(crate) struct NodeContext {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) options: Arc<RedisOptions>,
     pub(crate) namer: Arc<KeyNamer>,
-    /// How many tasks died and were started again.
+    /// Tasks that panicked and were restarted.
     pub(crate) task_restarts: Arc<AtomicUsize>,
-    /// The store's number in this process.
+    /// The store's number in this process, for thread connections.
     pub(crate) number: u64,
-    /// Where its tasks and connections live, whoever asks for them.
+    /// The runtime of the store's tasks and shared connections.
     pub(crate) runtime: Handle,
 }
 
@@ -48,50 +46,49 @@ pub(crate) struct Node {
     pub(crate) name: Box<str>,
     location: NodeLocation,
     pub(crate) shared: NodeContext,
-    /// Its number in this process.
+    /// The node's number in this process, for thread connections.
     pub(crate) number: u64,
-    /// What waits for whichever connection is free.
+    /// Requests for the connections that all threads share.
     pub(crate) queue: Arc<Queue>,
-    /// What waits for the connections of single threads.
+    /// Requests for the connections of single threads.
     thread_queues: std::sync::Mutex<Vec<Arc<Queue>>>,
     pub(crate) queue_limit: Arc<QueueLimit>,
     pub(crate) breaker: Breaker,
     refusals: RefusalTracker,
-    /// A connection for everything that is not a decision, so that it holds none up.
-    control: Arc<Mutex<Option<Arc<Link>>>>,
-    /// Another one for calls for which no request waits.
-    pub(crate) background: BackgroundConnection,
-    /// One to a replica, for peeks.
+    /// For calls that decide nothing.
+    pub(crate) control: CachedConnection,
+    /// For calls that no request waits for.
+    pub(crate) background: CachedConnection,
+    /// For peeks.
     pub(crate) replica: ReplicaLink,
     pub(crate) connected: AtomicUsize,
-    /// Connections that ever came about. Each of them may lead to another server than the one
-    /// before.
+    /// Connections made so far. Each may lead to another server than the one before.
     connects: AtomicU64,
     cluster: Weak<Cluster>,
     tasks: supervise::TaskSupervisor,
 }
 
 impl Node {
-    /// Starts to connect, on the runtime that this is called in.
+    /// Starts the node's tasks, which connect.
     pub(crate) fn start(
-        home: NodeLocation,
+        location: NodeLocation,
         shared: NodeContext,
         cluster: Weak<Cluster>,
     ) -> Arc<Self> {
         let options = Arc::clone(&shared.options);
-        let name = home.name();
-        let room = QueueLimit::new(options.in_flight);
+        let name = location.name();
+        let queue_limit = QueueLimit::new(options.in_flight);
         let node = Arc::new(Self {
             breaker: Breaker::new(&name, &options),
             refusals: RefusalTracker::default(),
             name: name.into(),
-            location: home,
+            location,
             number: NODES.fetch_add(1, Ordering::Relaxed),
-            queue: Arc::new(Queue::new(&room)),
+            queue: Arc::new(Queue::new(&queue_limit)),
             thread_queues: std::sync::Mutex::default(),
-            queue_limit: room,
-            control: Arc::default(),
-            background: BackgroundConnection::default(),
+            queue_limit,
+            control: CachedConnection::default(),
+            background: CachedConnection::default(),
             replica: ReplicaLink::default(),
             connected: AtomicUsize::new(0),
             connects: AtomicU64::new(0),
@@ -116,22 +113,22 @@ impl Node {
         node
     }
 
-    /// Adds a connection that decides what waits in the queue.
+    /// Adds a connection that decides the requests of `queue`.
     fn start_connection_task(self: &Arc<Self>, runtime: &Handle, queue: &Arc<Queue>) {
         let (node, queue) = (Arc::clone(self), Arc::clone(queue));
         let run = move || connection_task::run(Arc::clone(&node), Arc::clone(&queue));
-        self.tasks.supervise("lane", &self.shared, runtime, run);
+        self.tasks.supervise("connection", &self.shared, runtime, run);
     }
 
-    /// Adds a queue with connections of its own, for the requests of one thread.
+    /// Adds a queue and connections for the requests of one thread.
     pub(crate) fn start_thread_queue(
         self: &Arc<Self>,
         runtime: &Handle,
-        lanes: usize,
+        connections: usize,
     ) -> Arc<Queue> {
         let queue = Arc::new(Queue::new(&self.queue_limit));
         self.thread_queues().push(Arc::clone(&queue));
-        (0..lanes).for_each(|_| self.start_connection_task(runtime, &queue));
+        (0..connections).for_each(|_| self.start_connection_task(runtime, &queue));
         queue
     }
 
@@ -139,7 +136,6 @@ impl Node {
         self.thread_queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends its tasks and closes its connections.
     pub(crate) fn stop(&self) {
         self.tasks.stop();
     }
@@ -148,12 +144,11 @@ impl Node {
         self.cluster.upgrade()
     }
 
-    /// Whether the node was started for this address.
-    pub(crate) fn is_at(&self, address: &super::endpoint::ServerAddress) -> bool {
+    pub(crate) fn is_at(&self, address: &ServerAddress) -> bool {
         matches!(&self.location, NodeLocation::Fixed(own) if own == address)
     }
 
-    pub(crate) fn address(&self) -> Option<&super::endpoint::ServerAddress> {
+    pub(crate) fn address(&self) -> Option<&ServerAddress> {
         match &self.location {
             NodeLocation::Fixed(address) => Some(address),
             NodeLocation::Sentinels(_) => None,
@@ -170,31 +165,29 @@ impl Node {
         self.location.dial(&self.shared.dialer, self.is_disconnected()).await
     }
 
-    /// How many connections there have been.
     pub(crate) fn connects(&self) -> u64 {
         self.connects.load(Ordering::Acquire)
     }
 
-    /// Has `asks` decided, with whatever else waits.
+    /// Queues requests; the connection task batches them with others.
     pub(crate) fn push(
         self: &Arc<Self>,
         slot: Option<u16>,
         now_us: Option<u64>,
-        asks: DecideRequests,
+        requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
         self.breaker.check()?;
         match thread_connections::thread_queue(self) {
-            Some(own) => own.push(slot, now_us, asks),
-            None => self.connected_queue(&self.queue).push(slot, now_us, asks),
+            Some(own) => own.push(slot, now_us, requests),
+            None => self.connected_queue(&self.queue).push(slot, now_us, requests),
         }
     }
 
-    /// Whether a request waits, for whichever connection.
     pub(crate) fn has_waiting_requests(&self) -> bool {
         !self.queue.is_empty() || self.thread_queues().iter().any(|queue| !queue.is_empty())
     }
 
-    /// Tells everybody who waits that nothing was decided.
+    /// Fails all waiting requests.
     pub(crate) fn fail_all(&self, error: &StoreError) {
         let own = self.thread_queues().clone();
         for queue in own.iter().chain([&self.queue]) {
@@ -202,30 +195,30 @@ impl Node {
         }
     }
 
-    /// What waited for a connection that was lost waits for any other from now on, unless the
-    /// server is left alone.
+    /// Moves the requests of a lost connection to a queue that is still connected. If the breaker
+    /// is open, they fail.
     pub(crate) fn requeue_elsewhere(&self, queue: &Arc<Queue>) {
-        let shelter = self.connected_queue(queue);
-        if Arc::ptr_eq(queue, &shelter) {
+        let other = self.connected_queue(queue);
+        if Arc::ptr_eq(queue, &other) {
             return;
         }
         for pending in queue.drain().into_iter().rev() {
             match self.breaker.check() {
-                Ok(()) => shelter.put_back(pending),
+                Ok(()) => other.put_back(pending),
                 Err(error) => pending.fail(&error),
             }
         }
     }
 
-    /// The queue itself, if it has a connection; else one that does: the shared one first, which is
-    /// also the one where to wait when none does.
+    /// `queue` if it has a connection, else the shared queue, else any connected one. Without a
+    /// connection, requests wait in the shared queue.
     fn connected_queue(&self, queue: &Arc<Queue>) -> Arc<Queue> {
         let connected = [queue, &self.queue].into_iter().find(|queue| queue.is_connected());
         let other = || self.thread_queues().iter().find(|queue| queue.is_connected()).cloned();
         connected.cloned().or_else(other).unwrap_or_else(|| Arc::clone(&self.queue))
     }
 
-    /// Counts a failure. The one that opens the breaker also answers whoever waits.
+    /// Counts a failure. If it opens the breaker, all waiting requests fail.
     pub(crate) fn record_failure(&self, error: &StoreError) {
         if self.breaker.fail(error) {
             self.fail_all(error);
@@ -235,130 +228,57 @@ impl Node {
         }
     }
 
-    /// The server answered to a call.
     pub(crate) fn record_success(&self, call: &ScriptCall) {
         self.breaker.succeed();
         self.note_answer(call);
     }
 
-    /// The server refused a call for reasons of the call's own, which takes no time and costs other
-    /// calls nothing: so it is not left alone for it.
+    /// Records that the server refused one call. That is no reason to open the breaker: the refusal
+    /// took no time, and other calls may succeed.
     pub(crate) fn record_refusal(&self, call: &ScriptCall, error: &StoreError) {
         self.breaker.succeed();
         self.note_refusal(call, error);
     }
 
-    /// Tells of the end of refusals, where this answer is it.
+    /// Reports that the server accepts calls of this script again.
     pub(crate) fn note_answer(&self, call: &ScriptCall) {
         if self.refusals.record_answer(call.script()) {
             self.shared.options.notify(|observer| observer.accepts_again(&self.name));
         }
     }
 
-    /// Tells of refusals, where this is the first.
+    /// Reports the first refusal of this script.
     pub(crate) fn note_refusal(&self, call: &ScriptCall, error: &StoreError) {
         if self.refusals.record_refusal(call.script()) {
             self.shared.options.notify(|observer| observer.refuses(&self.name, error));
         }
     }
 
-    /// A batch as a call.
+    /// The script call that decides a batch.
     pub(crate) fn call_for(&self, pending: &PendingBatch) -> ScriptCall {
         let batch = &pending.batch;
-        let spare = self.shared.options.ttl_margin;
+        let ttl_margin = self.shared.options.ttl_margin;
         let (tables, now_us) = (&batch.tables, pending.now_us);
         let mut call = match SingleChargeBatch::of(batch) {
-            Some(singles) => ScriptCall::single(&singles, tables, now_us, spare),
+            Some(singles) => ScriptCall::single(&singles, tables, now_us, ttl_margin),
             None => {
                 let script = script::decide(tables, batch.has_debts());
-                ScriptCall::new(script, tables, batch.program(), now_us, spare)
+                ScriptCall::new(script, tables, batch.program(), now_us, ttl_margin)
             }
         };
         call.asking = pending.asking;
         call
     }
 
-    /// Makes a call that is not a decision.
-    pub(crate) async fn control(self: &Arc<Self>, call: &ScriptCall) -> Result<Value, Failure> {
-        let link = self.control_link().await?;
-        let made = link.call(call).await;
-        self.after_control(&link, made).await
-    }
-
-    /// Runs a command that is no script.
-    pub(crate) async fn command(
-        self: &Arc<Self>,
-        command: &Cmd,
-        asking: bool,
-    ) -> Result<Value, Failure> {
-        let link = self.control_link().await?;
-        let made = link.command(command, asking).await;
-        self.after_control(&link, made).await
-    }
-
-    /// A connection is made on the store's own runtime: whoever asked for it waits for a call's
-    /// deadline only, which is over sooner, and would take it along.
-    async fn control_link(self: &Arc<Self>) -> Result<Arc<Link>, Failure> {
-        self.breaker
-            .check()
-            .map_err(|error| Failure { error, action: FailureAction::KeepConnection })?;
-        let mut control = Arc::clone(&self.control).lock_owned().await;
-        if let Some(link) = control.as_ref().filter(|link| !link.is_closed()) {
-            return Ok(Arc::clone(link));
-        }
-        *control = None;
-        let node = Arc::clone(self);
-        let dialing = self.shared.runtime.spawn(async move {
-            let dialed = node.dial().await;
-            if let Err(failure) = &dialed
-                && node.is_disconnected()
-            {
-                node.record_failure(&failure.error);
-            }
-            let link = Arc::new(dialed?);
-            *control = Some(Arc::clone(&link));
-            Ok(link)
-        });
-        // It is not there to answer once the store's runtime has ended.
-        dialing.await.unwrap_or_else(|_| Err(Failure::timeout()))
-    }
-
-    async fn after_control(
-        &self,
-        link: &Arc<Link>,
-        made: Result<Value, Failure>,
-    ) -> Result<Value, Failure> {
-        let Err(failure) = &made else {
-            self.breaker.succeed();
-            return made;
-        };
-        if matches!(failure.action, FailureAction::Reconnect | FailureAction::NotPrimary) {
-            let mut control = self.control.lock().await;
-            if control.as_ref().is_some_and(|own| Arc::ptr_eq(own, link)) {
-                *control = None;
-            }
-        }
-        // What a server refuses to do about one call says nothing of decisions, which count their
-        // own failures.
-        let counts = match failure.action {
-            FailureAction::KeepConnection => failure.error.kind != StoreErrorKind::Rejected,
-            _ => failure.action == FailureAction::Reconnect,
-        };
-        if counts {
-            self.record_failure(&failure.error);
-        }
-        made
-    }
-
-    /// Does on a key of its own what a decision does, so that whatever keeps the server from
-    /// deciding shows.
+    /// Decides a request on a key of its own, so that anything that prevents decisions shows.
     async fn probe(&self) -> Result<(), StoreError> {
-        // Nothing else goes over it, so that it is none of those that may lead to another server.
+        // Not counted in `connects`: no other call uses this connection.
         let link = self.reach().await.map_err(|failure| failure.error)?;
         let Some(pending) = self.probe_batch() else { return Ok(()) };
-        match link.call(&self.call_for(&pending)).await {
-            Ok(value) => DecideReply::read(value).map(drop),
-            // None of the cluster's keys is the server's at the moment, and it can say so.
+        let call = self.call_for(&pending);
+        match link.call(&call).await {
+            Ok(value) => pending.read_reply(&call, value).map(drop),
+            // The server answers, but has no slots at the moment.
             Err(failure) if failure.is_redirection() && self.cluster().is_some() => Ok(()),
             Err(failure) => Err(failure.error),
         }
@@ -370,15 +290,12 @@ impl Node {
         let mut names = (0..1_024_u32)
             .map(|n| self.shared.namer.state_key(u64::MAX, &n.to_be_bytes(), &params));
         let map = cluster.as_ref();
-        let served = names.clone().find(|name| map.is_none_or(|map| map.is_served_by(name, self)));
+        let served =
+            names.clone().find(|name| map.is_none_or(|map| map.serves(self, slot_of(name))));
         let name = served.or_else(|| names.next())?;
-        let (cost, mode, penalty) = (1, crate::Mode::Enforce, None);
-        let lines = smallvec![NamedCharge { name, params, cost, mode, penalty }];
-        let now_us = self.shared.options.script_time(0);
-        Some(PendingBatch::without_waiters(
-            DecideRequest { intent: Intent::Take, charges: lines },
-            now_us,
-        ))
+        let charge = NamedCharge { name, params, cost: 1, mode: Mode::Enforce, penalty: None };
+        let request = DecideRequest { intent: Intent::Take, charges: smallvec![charge] };
+        Some(PendingBatch::without_waiters(request, self.shared.options.script_time(0)))
     }
 
     /// Whether no connection is up.
@@ -387,7 +304,7 @@ impl Node {
     }
 }
 
-/// Probes the server while it is left alone.
+/// Probes the server while the breaker is open.
 async fn probe_while_open(node: Arc<Node>) {
     loop {
         node.breaker.wait_until(true).await;
@@ -405,7 +322,6 @@ async fn probe_while_open(node: Arc<Node>) {
     }
 }
 
-/// Moves to another primary when the sentinels name one.
 async fn follow_sentinels(node: Arc<Node>) {
     if let Some(sentinels) = node.location.sentinels() {
         sentinels.watch_primary(&node.shared.dialer).await;

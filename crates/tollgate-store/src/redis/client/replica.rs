@@ -10,15 +10,12 @@ use super::endpoint::ServerAddress;
 use super::node::Node;
 use crate::ProcessClock;
 use crate::redis::batch::queue::{PendingBatch, RequestRows};
-use crate::redis::batch::reply::DecideReply;
 use crate::redis::batch::rows::replay_rows;
-use crate::redis::batch::single_charge;
 use redis::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::timeout;
 
-/// How often a replica is asked whether it still follows its primary, and how soon after a failure
-/// another one is looked for.
+/// How often a replica is checked, and how soon after a failure another one is searched.
 const LOOK_EVERY_US: u64 = 1_000_000;
 
 /// The replica of one server that answers peeks.
@@ -28,7 +25,7 @@ pub(crate) struct ReplicaLink(Mutex<ReplicaState>);
 #[derive(Debug, Default)]
 struct ReplicaState {
     link: Option<Arc<Link>>,
-    /// When a replica was last looked for, or looked at.
+    /// When a replica was last searched or checked.
     looked_us: u64,
     is_looking: bool,
 }
@@ -38,7 +35,7 @@ impl ReplicaLink {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets a replica that failed; another one is looked for a while later.
+    /// Drops a replica that failed; the next search comes a while later.
     fn forget(&self, link: &Arc<Link>) {
         let mut found = self.lock();
         if found.link.take_if(|own| Arc::ptr_eq(own, link)).is_some() {
@@ -48,20 +45,17 @@ impl ReplicaLink {
 }
 
 impl Node {
-    /// Answers a peek of one request; none where no replica can.
+    /// Answers the peek of one request; `None` if no replica can.
     pub(crate) async fn peek_at_replica(
         self: &Arc<Self>,
         pending: &PendingBatch,
     ) -> Option<RequestRows> {
         let link = self.replica_link()?;
         let call = self.call_for(pending).read_only();
-        // The primary has to have time left to answer instead.
+        // Leaves time for the primary to answer instead.
         let within = self.shared.options.deadline / 2;
         let decided = match timeout(within, link.call(&call)).await {
-            Ok(Ok(value)) if call.single => {
-                single_charge::read(&pending.batch, pending.now_us, value)
-            }
-            Ok(Ok(value)) => DecideReply::read(value),
+            Ok(Ok(value)) => pending.read_reply(&call, value),
             Ok(Err(_)) | Err(_) => {
                 self.replica.forget(&link);
                 return None;
@@ -74,7 +68,7 @@ impl Node {
         answered.ok().and(rows)
     }
 
-    /// The connection to a replica, if there is one. Looks for one, or at it, in the background.
+    /// The connection to a replica, if there is one. Searches or checks it in the background.
     fn replica_link(self: &Arc<Self>) -> Option<Arc<Link>> {
         let mut found = self.replica.lock();
         let is_due = ProcessClock.now_us().saturating_sub(found.looked_us) >= LOOK_EVERY_US;
@@ -85,7 +79,7 @@ impl Node {
         found.link.clone().filter(|link| !link.is_closed())
     }
 
-    /// Those who replicate this server, by its own account.
+    /// The replicas that this server names.
     async fn replicas(self: &Arc<Self>) -> Vec<ServerAddress> {
         match self.command(&redis::cmd("ROLE"), false).await {
             Ok(role) => listed(&role),
@@ -95,7 +89,7 @@ impl Node {
 
     async fn find_replica(self: &Arc<Self>) -> Option<Arc<Link>> {
         let mut addresses = self.replicas().await;
-        // Nodes begin at different ones, so that replicas share the work.
+        // Each process starts at another replica, so that they share the load.
         let first = ProcessClock.now_us() as usize % addresses.len().max(1);
         addresses.rotate_left(first);
         for address in &addresses {
@@ -110,7 +104,7 @@ impl Node {
     }
 }
 
-/// Keeps the replica there is as long as it follows its primary, or finds another one.
+/// Checks the current replica, or finds another one.
 async fn look(node: Arc<Node>) {
     let known = node.replica.lock().link.clone().filter(|link| !link.is_closed());
     let link = match known {
@@ -121,7 +115,7 @@ async fn look(node: Arc<Node>) {
     *node.replica.lock() = ReplicaState { link, looked_us, is_looking: false };
 }
 
-/// Whether the server is a replica that hears from its primary.
+/// Whether the server is a replica that is connected to its primary.
 async fn follows(link: &Link) -> bool {
     let Ok(Value::Array(parts)) = link.command(&redis::cmd("ROLE"), false).await else {
         return false;

@@ -1,5 +1,6 @@
-//! Pauses of unequal length, so that many processes that lost the same server do not return to it
-//! together.
+//! Tasks that restart after a panic, and pauses with jitter.
+//!
+//! Jitter keeps processes that lost the same server from returning to it together.
 
 use super::node::NodeContext;
 use ahash::RandomState;
@@ -9,13 +10,13 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Somewhere between half of `most` and all of it.
+/// A random duration between half of `most` and `most`.
 pub(crate) fn jitter(most: Duration) -> Duration {
     let dice = (RandomState::new().hash_one(0) % 1_024) as u32;
     most / 2 + most / 2 * dice / 1_024
 }
 
-/// Ever longer pauses between attempts.
+/// Pauses between attempts that double up to `most`.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -29,7 +30,6 @@ impl Backoff {
         Self { next: FIRST, most }
     }
 
-    /// After a success the next failure counts as a first one.
     pub(crate) const fn reset(&mut self) {
         self.next = FIRST;
     }
@@ -40,12 +40,12 @@ impl Backoff {
     }
 }
 
-/// The tasks of one owner.
+/// The tasks of one owner, restarted when they panic.
 #[derive(Debug, Default)]
 pub(crate) struct TaskSupervisor(Mutex<Vec<AbortHandle>>);
 
 impl TaskSupervisor {
-    /// Runs a task on the runtime until [`stop`](Self::stop), and again if it panics.
+    /// Runs a task until [`stop`](Self::stop), and again if it panics.
     pub(crate) fn supervise<F: Future<Output = ()> + Send + 'static>(
         &self,
         name: &'static str,

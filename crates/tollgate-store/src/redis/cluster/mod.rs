@@ -1,11 +1,11 @@
-//! A cluster: requests go to the servers that have their slots, and follow when slots move.
+//! Redis Cluster: the slot map, redirects, and requests over several slots.
 
 mod multi_slot;
 mod pipeline;
 mod refresh;
 mod slot_map;
 
-pub(super) use slot_map::slot_of;
+pub(super) use slot_map::{group_by_slot, slot_of};
 
 use super::batch::DecideRequests;
 use super::batch::connection_task::REDIRECTS_MAX;
@@ -23,28 +23,28 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Notify, watch as channel};
 
-/// How long a call waits that met a slot on its way.
+/// How long a call waits while a slot migrates.
 const TRY_AGAIN: Duration = Duration::from_millis(4);
 
-/// A cluster.
+/// A cluster: its slot map and its nodes.
 #[derive(Debug)]
 pub(super) struct Cluster {
     shared: NodeContext,
     seeds: Vec<ServerAddress>,
     map: RwLock<Arc<SlotMap>>,
-    /// How the last attempt to read the map ended; once it was read, it is known.
+    /// How the last attempt to read the map ended. Stays `Ok` once the map has been read.
     map_read: channel::Sender<Option<Result<(), StoreError>>>,
     refresh: Notify,
     tasks: TaskSupervisor,
 }
 
-/// What is sent to the server of a slot besides decisions.
+/// A call to the server of a slot that decides nothing.
 #[derive(Debug)]
 pub(super) enum NodeCommand<'a> {
     Script(ScriptCall),
-    /// One for which no request waits.
+    /// A call that no request waits for.
     Background(ScriptCall),
-    /// The command, and whether it is for a slot that is not the server's own yet.
+    /// A command other than a script, and whether to send `ASKING` first.
     Command(&'a Cmd, bool),
 }
 
@@ -75,56 +75,51 @@ impl Cluster {
         self.map().nodes.clone()
     }
 
-    /// Waits until the slots are known, as they are soon after the start. Where nobody could say
-    /// which they are, there is nothing to wait for.
+    /// Waits for the first attempt to read the map.
     pub(super) async fn until_map_read(&self) -> Result<(), StoreError> {
-        if let Some(known) = &*self.map_read.borrow() {
-            return known.clone();
+        if let Some(read) = &*self.map_read.borrow() {
+            return read.clone();
         }
-        let mut known = self.map_read.subscribe();
-        let known = known.wait_for(Option::is_some).await;
-        // The sender lives as long as this.
-        known.ok().and_then(|known| known.clone()).unwrap_or(Ok(()))
+        let mut read = self.map_read.subscribe();
+        // The sender lives as long as `self`.
+        let read = read.wait_for(Option::is_some).await;
+        read.ok().and_then(|read| read.clone()).unwrap_or(Ok(()))
     }
 
-    /// Whether its servers could not be found, so that nobody is asked.
+    /// Whether the map could not be read, so that no server is called.
     pub(super) fn is_map_unreadable(&self) -> bool {
         matches!(&*self.map_read.borrow(), Some(Err(_)))
     }
 
-    /// Has the slots read again.
+    /// Makes the refresh task read the map again.
     pub(super) fn request_refresh(&self) {
         self.refresh.notify_one();
     }
 
-    pub(super) fn is_served_by(&self, key: &[u8], node: &Node) -> bool {
-        self.map().node(slot_of(key)).is_some_and(|own| std::ptr::eq(&**own, node))
-    }
-
     /// Whether the node has the slot.
-    pub(super) fn serves(&self, node: &Arc<Node>, slot: u16) -> bool {
-        self.map().node(slot).is_some_and(|own| Arc::ptr_eq(own, node))
+    pub(super) fn serves(&self, node: &Node, slot: u16) -> bool {
+        self.map().node(slot).is_some_and(|own| std::ptr::eq(&**own, node))
     }
 
-    /// Who has a slot.
+    /// The node that has a slot.
     pub(super) async fn node_for_slot(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
         self.until_map_read().await?;
         self.node(slot)
     }
 
-    /// Those who have slots.
+    /// The nodes that have slots.
     pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
         self.map().primaries()
     }
 
-    /// Has requests decided by the server of `slot`, in their order.
+    /// Queues requests at the server of `slot`.
     fn push(
         &self,
         slot: u16,
         now_us: Option<u64>,
-        asks: DecideRequests,
+        requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
-        self.node(slot)?.push(Some(slot), now_us, asks)
+        self.node(slot)?.push(Some(slot), now_us, requests)
     }
 
     fn map(&self) -> Arc<SlotMap> {
@@ -138,7 +133,7 @@ impl Cluster {
         })
     }
 
-    /// The node at an address, new if nobody knew it.
+    /// The node at an address, started if it is new.
     fn node_at(self: &Arc<Self>, address: &ServerAddress) -> Arc<Node> {
         if let Some(node) = self.map().node_at(address) {
             return Arc::clone(node);
@@ -155,12 +150,10 @@ impl Cluster {
     }
 
     fn start_node(self: &Arc<Self>, address: &ServerAddress) -> Arc<Node> {
-        let home = NodeLocation::Fixed(address.clone());
-        Node::start(home, self.shared.clone(), Arc::downgrade(self))
+        Node::start(NodeLocation::Fixed(address.clone()), self.shared.clone(), Arc::downgrade(self))
     }
 
-    /// Remembers who serves a slot now, and has the others read again, since slots rarely move
-    /// alone.
+    /// Records that a slot moved, and reads the whole map again: slots rarely move alone.
     fn record_move(self: &Arc<Self>, slot: u16, address: &ServerAddress) -> Arc<Node> {
         let node = self.node_at(address);
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
@@ -172,29 +165,40 @@ impl Cluster {
         node
     }
 
-    /// Sends a batch on, from a server that did nothing for it.
+    /// The node that a redirect names, and whether it needs `ASKING` first.
+    fn redirected(
+        self: &Arc<Self>,
+        slot: u16,
+        from: &Node,
+        action: &FailureAction,
+    ) -> Option<(Arc<Node>, bool)> {
+        let (host, port, asking) = match action {
+            FailureAction::Moved(host, port) => (host, *port, false),
+            FailureAction::Ask(host, port) => (host, *port, true),
+            _ => return None,
+        };
+        let address = resolve(host, port, from.address()?);
+        let node = if asking { self.node_at(&address) } else { self.record_move(slot, &address) };
+        Some((node, asking))
+    }
+
+    /// Requeues a batch after a failure at a server that did nothing for it.
     pub(super) fn redirect(
         self: &Arc<Self>,
         from: &Node,
         mut pending: PendingBatch,
-        then: FailureAction,
+        action: FailureAction,
     ) {
         let Some(slot) = pending.slot else { return };
         pending.asking = false;
-        let own = |host: &str, port| from.address().map(|asked| resolve(host, port, asked));
-        match then {
-            FailureAction::Moved(host, port) => {
-                if let Some(address) = own(&host, port) {
-                    self.record_move(slot, &address).queue.put_back(pending);
+        match action {
+            FailureAction::Moved(..) | FailureAction::Ask(..) => {
+                if let Some((node, asking)) = self.redirected(slot, from, &action) {
+                    pending.asking = asking;
+                    node.queue.put_back(pending);
                 }
             }
-            FailureAction::Ask(host, port) => {
-                if let Some(address) = own(&host, port) {
-                    pending.asking = true;
-                    self.node_at(&address).queue.put_back(pending);
-                }
-            }
-            // Some keys are here and some there: alone, most requests are wholly here or there.
+            // The keys are on two servers. Alone, most requests need only one of them.
             FailureAction::TryAgain if pending.waiters() > 1 => {
                 pending.split().into_iter().for_each(|pending| self.requeue(slot, pending));
             }
@@ -216,59 +220,35 @@ impl Cluster {
         }
     }
 
-    /// Runs an errand at the server of `slot`, following it if it moves.
+    /// Runs a command at the server of `slot`, and follows redirects.
     pub(super) async fn run(
         self: &Arc<Self>,
         slot: u16,
-        errand: &mut NodeCommand<'_>,
+        command: &mut NodeCommand<'_>,
     ) -> Result<Value, StoreError> {
         self.until_map_read().await?;
-        let mut node = self.node(slot)?;
-        let mut hops = 0;
+        let (mut node, mut redirects) = (self.node(slot)?, 0);
         loop {
-            let failure = match errand.run_on(&node).await {
+            let Failure { error, action } = match command.run_on(&node).await {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
-            // A slot on its way arrives; whoever asked has a deadline.
-            hops += u8::from(failure.action != FailureAction::TryAgain);
-            node = self.next_node(slot, errand, &node, failure, hops).await?;
-        }
-    }
-
-    async fn next_node(
-        self: &Arc<Self>,
-        slot: u16,
-        errand: &mut NodeCommand<'_>,
-        node: &Node,
-        failure: Failure,
-        hops: u8,
-    ) -> Result<Arc<Node>, StoreError> {
-        let Failure { error, action: then } = failure;
-        let address = |host: &str, port| node.address().map(|asked| resolve(host, port, asked));
-        errand.set_asking(false);
-        match then {
-            _ if hops > REDIRECTS_MAX => Err(error),
-            FailureAction::Moved(host, port) => match address(&host, port) {
-                Some(address) => Ok(self.record_move(slot, &address)),
-                None => Err(error),
-            },
-            FailureAction::Ask(host, port) => match address(&host, port) {
-                Some(address) => {
-                    errand.set_asking(true);
-                    Ok(self.node_at(&address))
+            // A migration ends, and callers have deadlines: TryAgain does not count.
+            redirects += u8::from(action != FailureAction::TryAgain);
+            command.set_asking(false);
+            node = match action {
+                _ if redirects > REDIRECTS_MAX => return Err(error),
+                FailureAction::TryAgain | FailureAction::NotPrimary => {
+                    self.request_refresh();
+                    tokio::time::sleep(jitter(TRY_AGAIN)).await;
+                    self.node(slot)?
                 }
-                None => Err(error),
-            },
-            FailureAction::TryAgain | FailureAction::NotPrimary => {
-                self.request_refresh();
-                tokio::time::sleep(jitter(TRY_AGAIN)).await;
-                self.node(slot)
-            }
-            FailureAction::KeepConnection
-            | FailureAction::CallRefused
-            | FailureAction::Reconnect
-            | FailureAction::SendScript => Err(error),
+                action => {
+                    let (node, asking) = self.redirected(slot, &node, &action).ok_or(error)?;
+                    command.set_asking(asking);
+                    node
+                }
+            };
         }
     }
 }
@@ -282,11 +262,10 @@ impl NodeCommand<'_> {
         }
     }
 
-    /// Sets whether it is for a slot on its way.
-    const fn set_asking(&mut self, now: bool) {
+    const fn set_asking(&mut self, value: bool) {
         match self {
-            Self::Script(call) | Self::Background(call) => call.asking = now,
-            Self::Command(_, asking) => *asking = now,
+            Self::Script(call) | Self::Background(call) => call.asking = value,
+            Self::Command(_, asking) => *asking = value,
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Reads which server has which slots, at the start, from time to time, and whenever a server
-//! surprised.
+//! Reads the slot map: at the start, every 30 s, and after redirects and failures.
 
 use super::Cluster;
 use super::slot_map::{SlotMap, SlotRange, ranges};
@@ -11,9 +10,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How often the slots are read without cause.
+/// How often the map is read without cause.
 const PERIOD: Duration = Duration::from_secs(30);
-/// How often at most.
+/// The shortest pause between two reads.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(cluster: Arc<Cluster>) {
@@ -26,25 +25,24 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
             Err(error) => {
                 let options = &cluster.shared.options;
                 options.notify(|observer| observer.attempt_failed("cluster", &error));
-                // A map that was read once is still the best there is.
-                let unknown = |known: &mut Option<Result<(), StoreError>>| {
-                    let is_unknown = !matches!(known, Some(Ok(())));
-                    if is_unknown {
-                        *known = Some(Err(error));
+                // An old map is better than none.
+                cluster.map_read.send_if_modified(|read| {
+                    let is_first = !matches!(read, Some(Ok(())));
+                    if is_first {
+                        *read = Some(Err(error));
                     }
-                    is_unknown
-                };
-                cluster.map_read.send_if_modified(unknown);
+                    is_first
+                });
                 cluster.request_refresh();
             }
         }
         sleep(jitter(PAUSE)).await;
-        // An error is the period's end.
+        // An error means that the period is over.
         let _ = timeout(jitter(PERIOD), cluster.refresh.notified()).await;
     }
 }
 
-/// Asks one server after the other, those that work first. The error is what the last of them said.
+/// Asks one server after the other, healthy ones first. Returns the last error.
 async fn read_slots(cluster: &Cluster) -> Result<Vec<SlotRange>, StoreError> {
     let mut nodes = cluster.nodes();
     nodes.sort_by_key(|node| (node.breaker.is_open(), node.is_disconnected()));
@@ -66,14 +64,13 @@ async fn slots(cluster: &Cluster, address: &ServerAddress) -> Result<Vec<SlotRan
     let mut command = redis::cmd("CLUSTER");
     command.arg("SLOTS");
     let answer = link.command(&command, false).await?;
-    ranges(&answer, address).ok_or_else(|| Failure {
-        error: StoreError::new(StoreErrorKind::Unreachable, "no server has any slots"),
-        action: FailureAction::KeepConnection,
+    let text = "no server has any slots";
+    ranges(&answer, address).ok_or_else(|| {
+        Failure::new(StoreErrorKind::Unreachable, FailureAction::KeepConnection, text)
     })
 }
 
-/// Puts what was read in force. Servers that have no slots any more are left once the calls to them
-/// have ended.
+/// Installs a new map. Nodes without slots stop once their calls have ended.
 fn install_map(cluster: &Arc<Cluster>, ranges: &[SlotRange]) {
     let mut map = cluster.map.write().unwrap_or_else(PoisonError::into_inner);
     let mut new = SlotMap::default();
@@ -85,7 +82,7 @@ fn install_map(cluster: &Arc<Cluster>, ranges: &[SlotRange]) {
     let new = Arc::new(new);
     let old = std::mem::replace(&mut *map, Arc::clone(&new));
     drop(map);
-    // Those that are found at the start are no others.
+    // The first map is no change.
     if !old.nodes.is_empty() && !old.serves_same(&new) {
         cluster.shared.options.notify(|observer| observer.topology_changed());
     }

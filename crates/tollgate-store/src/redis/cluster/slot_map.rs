@@ -1,14 +1,14 @@
-//! Which server serves which slot.
+//! The slot map: which server has which slot.
 
 use crate::redis::client::endpoint::ServerAddress;
 use crate::redis::client::node::Node;
 use redis::Value;
 use std::sync::Arc;
 
-/// Which server serves which slot.
+/// The slot map: which server has which slot.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotMap {
-    /// The place of the node, or a place that none has.
+    /// For each slot, the index of its node, or `u16::MAX`.
     slots: Vec<u16>,
     pub(crate) nodes: Vec<Arc<Node>>,
 }
@@ -19,20 +19,20 @@ impl Default for SlotMap {
     }
 }
 
-/// A run of slots, and who serves them.
+/// A run of slots, and the server that has them.
 pub(crate) type SlotRange = (std::ops::RangeInclusive<u16>, ServerAddress);
 
 impl SlotMap {
     pub(crate) fn node(&self, slot: u16) -> Option<&Arc<Node>> {
-        let place = self.slots.get(usize::from(slot))?;
-        self.nodes.get(usize::from(*place))
+        let index = self.slots.get(usize::from(slot))?;
+        self.nodes.get(usize::from(*index))
     }
 
-    /// Those who have slots.
+    /// The nodes that have slots.
     pub(crate) fn primaries(&self) -> Vec<Arc<Node>> {
         let mut has = vec![false; self.nodes.len()];
-        for place in &self.slots {
-            if let Some(has) = has.get_mut(usize::from(*place)) {
+        for index in &self.slots {
+            if let Some(has) = has.get_mut(usize::from(*index)) {
                 *has = true;
             }
         }
@@ -43,21 +43,21 @@ impl SlotMap {
         self.nodes.iter().find(|node| node.is_at(address))
     }
 
-    /// Has `slots` served by `node`.
+    /// Gives `slots` to `node`.
     pub(crate) fn assign(&mut self, slots: std::ops::RangeInclusive<u16>, node: &Arc<Node>) {
         let known = self.nodes.iter().position(|one| Arc::ptr_eq(one, node));
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             self.nodes.push(Arc::clone(node));
             self.nodes.len() - 1
         });
         for slot in slots {
             if let Some(entry) = self.slots.get_mut(usize::from(slot)) {
-                *entry = place as u16;
+                *entry = index as u16;
             }
         }
     }
 
-    /// Whether every slot is served as in `other`.
+    /// Whether every slot has the same node in `other`.
     pub(crate) fn serves_same(&self, other: &Self) -> bool {
         let same = |slot: u16| match (self.node(slot), other.node(slot)) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -67,8 +67,7 @@ impl SlotMap {
     }
 }
 
-/// Reads the answer to `CLUSTER SLOTS` of the server at `asked`, which is also meant where no host
-/// is named.
+/// Reads the reply to `CLUSTER SLOTS`. A row without a host means the server at `asked`.
 pub(crate) fn ranges(value: &Value, asked: &ServerAddress) -> Option<Vec<SlotRange>> {
     let Value::Array(rows) = value else { return None };
     let rows: Option<Vec<_>> = rows.iter().map(|row| range(row, asked)).collect();
@@ -91,7 +90,7 @@ fn range(row: &Value, asked: &ServerAddress) -> Option<SlotRange> {
     Some((u16::try_from(*start).ok()?..=u16::try_from(*end).ok()?, address))
 }
 
-/// The address that a server at `asked` means.
+/// The address in a reply of the server at `asked`.
 pub(crate) fn resolve(host: &str, port: u16, asked: &ServerAddress) -> ServerAddress {
     match (host, asked) {
         ("" | "?", ServerAddress::Tcp(own, _)) => ServerAddress::Tcp(own.clone(), port),
@@ -120,6 +119,18 @@ fn crc16(bytes: &[u8]) -> u16 {
             _ => crc << 1 ^ 0x1021,
         })
     })
+}
+
+/// The indexes of items by their slot, in the order in which slots first occur.
+pub(crate) fn group_by_slot(slots: impl Iterator<Item = u16>) -> Vec<(u16, Vec<usize>)> {
+    let mut groups: Vec<(u16, Vec<usize>)> = Vec::new();
+    for (index, slot) in slots.enumerate() {
+        match groups.iter_mut().find(|group| group.0 == slot) {
+            Some(group) => group.1.push(index),
+            None => groups.push((slot, vec![index])),
+        }
+    }
+    groups
 }
 
 #[cfg(test)]

@@ -1,48 +1,48 @@
-//! What this process has of one limit for one key, with what its protocol does not need to know.
+//! One lease with what the store adds to the protocol: its Redis key, backoff, queueing.
 
 use super::registry::LeasedLimit;
 use crate::lease::{Lease, SpentUnits};
 use crate::{Answer, Charge, Origin, ParamsId};
 use tollgate_core::{Outcome, Receipt};
 
-/// A lease, under the name that its limit's state has.
+/// A lease, with the Redis key of its limit's state.
 #[derive(Debug)]
 pub(super) struct LeaseEntry {
     pub(super) lease: Lease,
     pub(super) params_id: ParamsId,
     pub(super) name: Box<[u8]>,
     pub(super) slot: u16,
-    /// Whether the task knows that there is something to say to the store.
+    /// Whether a renewal command for this lease is queued.
     pub(super) queued: bool,
-    /// The most that a request needed which found too little, since the store was last asked.
+    /// The largest cost that did not fit since the last request for units.
     pub(super) unmet_cost: u64,
-    /// Whether the store may have forgotten it.
+    /// Whether the store may have forgotten this lease.
     pub(super) must_reassert: bool,
-    /// After a failure the store is left alone until then.
+    /// After a failure, no renewal before this instant.
     pub(super) backoff_until_us: u64,
-    /// When its limit had other numbers last.
+    /// When the limit's params last changed.
     pub(super) params_changed_us: u64,
 }
 
-/// What became of a charge in this process.
+/// How a lease decides a charge.
 #[derive(Debug)]
 pub(crate) enum LeaseDecision {
-    /// It was taken from a lease.
+    /// The units were taken from the lease.
     Spent(Answer, SpentUnits),
-    /// The store has said lately that there is nothing left.
+    /// The store said lately that nothing is left.
     Refused(Answer),
-    /// There is no lease, so that the store has to decide.
+    /// There is no lease; the store decides.
     Direct,
-    /// The lease is too small, and more is on its way.
+    /// The lease is too small, and a renewal is in flight.
     Wait,
-    /// The lease is too small, and the store did not answer.
+    /// The lease is too small, and the last renewal failed.
     Failed,
-    /// The store forgot something, and nobody knows yet what is left.
+    /// Quiet time: the store forgot something, and it is not known yet what is left.
     GracePeriod,
 }
 
 impl LeaseEntry {
-    /// Takes a charge from the lease, or says what is known.
+    /// Takes a charge from the lease, or says why not.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -51,14 +51,14 @@ impl LeaseEntry {
         leased: &LeasedLimit,
         counted: bool,
     ) -> LeaseDecision {
-        // What never fits says nothing about what is wanted or left, and the store need not be
-        // asked for it.
+        // A cost that never fits is no demand, and the store need not be asked.
         if charge.cost > leased.cost_max {
             return LeaseDecision::Refused(self.refusal(now_us, charge, leased));
         }
-        let spent = match counted {
-            false => self.lease.spend(now_us, charge.cost),
-            true => self.lease.spend_counted(now_us, charge.cost),
+        let spent = if counted {
+            self.lease.spend_counted(now_us, charge.cost)
+        } else {
+            self.lease.spend(now_us, charge.cost)
         };
         if let Some(spent) = spent {
             return LeaseDecision::Spent(self.answer(now_us, charge, leased, &spent), spent);
@@ -76,14 +76,13 @@ impl LeaseEntry {
         LeaseDecision::Wait
     }
 
-    /// Whether the store is to be asked for more.
+    /// Whether the store should be asked for more units.
     #[inline]
     pub(super) fn should_renew(&self, now_us: u64, need: u64) -> bool {
         !self.queued && now_us >= self.backoff_until_us && self.lease.should_ask(now_us, need)
     }
 
-    /// Units that are known to be there: those that are held, and what the store had left when it
-    /// last answered.
+    /// Units of this lease, plus what the store had left in its last reply.
     fn known_remaining(&self, now_us: u64, leased: &LeasedLimit) -> u64 {
         let left = self.lease.snapshot().left;
         self.lease.spendable(now_us).saturating_add(left).min(leased.capacity)
@@ -101,19 +100,19 @@ impl LeaseEntry {
         outcome.remaining = self.known_remaining(now_us, leased);
         outcome.reset_after_us = reset_after_us;
         outcome.more_after_us = (reset_after_us > 0).then_some(reset_after_us);
-        // It was counted when it was granted.
+        // The units were counted when they were granted.
         let receipt = Receipt { cost: charge.cost, at_us: spent.granted_us, ..Receipt::default() };
         Answer { outcome, blocked: false, receipt: Some(receipt), origin: Origin::Lease }
     }
 
-    /// What the store said, and no sooner than it will be asked again.
+    /// The store's last refusal. Its wait ends no sooner than the store is asked again.
     fn refusal(&self, now_us: u64, charge: &Charge<'_>, leased: &LeasedLimit) -> Answer {
-        let view = self.lease.snapshot();
+        let snapshot = self.lease.snapshot();
         let asks_us = self.lease.ask_not_before_us();
-        let wait_us = view.retry_us.unwrap_or(asks_us).max(asks_us).saturating_sub(now_us);
+        let wait_us = snapshot.retry_us.unwrap_or(asks_us).max(asks_us).saturating_sub(now_us);
         let mut outcome = Outcome::refusing(leased.capacity, wait_us);
         outcome.remaining = self.known_remaining(now_us, leased).min(charge.cost.saturating_sub(1));
-        outcome.reset_after_us = view.reset_us.saturating_sub(now_us).max(wait_us);
+        outcome.reset_after_us = snapshot.reset_us.saturating_sub(now_us).max(wait_us);
         if charge.cost > leased.cost_max {
             outcome.retry_after_us = None;
         }

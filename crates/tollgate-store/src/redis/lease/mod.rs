@@ -1,9 +1,9 @@
-//! Leases on Redis: what this process holds, and the calls by which it comes to hold it.
+//! Leases on Redis: the leases of this process, the task that renews them, monitors of primaries.
 //!
-//! Keys that are asked for often have a lease, from which their requests are decided on the calling
-//! thread: one lock, one clock, one subtraction. A task on the store's own runtime asks for more
-//! before it is needed, returns what was not, and looks at the primaries. All other requests are
-//! decided by the store as those of any limit are, by the numbers that leases leave room for.
+//! A busy key has a lease, from which requests are decided on the calling thread: one lock, one
+//! clock, one subtraction. The renewal task asks for more units before they are needed, returns
+//! units that were not, and monitors the primaries. The store decides all other requests, by the
+//! params that leases leave room for.
 
 mod entry;
 mod primary_monitors;
@@ -37,7 +37,7 @@ use table::LeaseTable;
 use tokio::sync::{Mutex, mpsc};
 use tollgate_core::{Algorithm, LimitParams};
 
-/// What this process holds, and what it knows of whom it is held from.
+/// The leases of this process, and the monitors of the primaries that granted them.
 #[derive(Debug)]
 pub(super) struct Leases {
     registry: LeaseRegistry,
@@ -48,34 +48,34 @@ pub(super) struct Leases {
     commands: mpsc::UnboundedSender<LeaseCommand>,
     inbox: Mutex<mpsc::UnboundedReceiver<LeaseCommand>>,
     started: AtomicBool,
-    /// Whether everything has been returned, and nothing more is to be taken.
+    /// Whether all units go back, and no more are requested: the process ends.
     closed: AtomicBool,
-    /// What was spent, and the charges taken from a lease and refused, as they were shown last.
+    /// `spent`, `local` and `refused` as last shown.
     stats_shown: [AtomicU64; 3],
-    /// Why the last call was not answered, for requests that have nothing else to go by.
+    /// The error of the last call, for requests that wait for one.
     last_error: std::sync::Mutex<Option<StoreError>>,
     tasks: TaskSupervisor,
 }
 
-/// What the task is to do. Each lease is in its inbox once at most.
+/// A command to the renewal task. Each lease is queued at most once.
 #[derive(Clone, Copy, Debug)]
 enum LeaseCommand {
-    /// Say something to the store about a lease.
+    /// Ask, return or re-assert, whatever the lease needs.
     Renew(LeaseAddress),
-    /// Look at the primaries.
+    /// Read the markers of the primaries.
     CheckPrimaries,
 }
 
 impl Leases {
     pub(super) fn new(namer: &Arc<KeyNamer>, clock: BootClock) -> Self {
-        let (orders, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = mpsc::unbounded_channel();
         Self {
             registry: LeaseRegistry::new(),
             table: LeaseTable::new(),
             monitors: PrimaryMonitors::new(),
             clock,
             namer: Arc::clone(namer),
-            commands: orders,
+            commands,
             inbox: Mutex::new(inbox),
             started: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -85,8 +85,7 @@ impl Leases {
         }
     }
 
-    /// The ticket under which a limit with these numbers is leased; `None` where it has to be
-    /// decided directly.
+    /// The id under which a limit is leased; `None` if the store must decide it.
     pub(super) fn register(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
@@ -95,13 +94,9 @@ impl Leases {
     ) -> Option<ParamsId> {
         let LeaseSettings { lifetime_us, min_limit, quiet_us, grace_policy } = *leasing;
         let terms = LeaseTerms::for_limit(params, lifetime_us, min_limit, quiet_us)?;
-        let (capacity, most) = (params.capacity(), terms.store_params.capacity());
-        let params_id = self.registry.register(&LeasedLimit {
-            terms,
-            capacity,
-            grace_policy,
-            cost_max: most,
-        })?;
+        let (capacity, cost_max) = (params.capacity(), terms.store_params.capacity());
+        let leased = LeasedLimit { terms, capacity, grace_policy, cost_max };
+        let params_id = self.registry.register(&leased)?;
         if !self.started.swap(true, Ordering::AcqRel) {
             let (leases, servers) = (Arc::clone(self), Arc::clone(servers));
             let shared = servers.shared().clone();
@@ -116,7 +111,6 @@ impl Leases {
         self.tasks.stop();
     }
 
-    /// The terms of a charge whose limit is leased.
     #[inline]
     pub(super) fn leased_limit(&self, params_id: ParamsId) -> Option<&LeasedLimit> {
         self.registry.get(params_id)
@@ -127,7 +121,7 @@ impl Leases {
         !self.registry.is_empty()
     }
 
-    /// Takes a charge from the lease of its key, if that can be.
+    /// Takes a charge from the lease of its key, or says why not.
     #[inline]
     pub(super) fn take(
         &self,
@@ -135,19 +129,32 @@ impl Leases {
         leased: &LeasedLimit,
     ) -> (LeaseDecision, LeaseAddress) {
         let address = self.table.address(charge.limit, charge.key);
-        let taken = self.table.take(address, || self.clock.now_us(), charge, leased, false);
-        let Some((local, wants)) = taken else {
-            self.count_request(address, charge, leased);
-            return (LeaseDecision::Direct, address);
-        };
-        if wants {
-            self.send_command(LeaseCommand::Renew(address));
-        }
-        (local, address)
+        (self.try_take(address, charge, leased, false), address)
     }
 
-    /// The same for whoever can wait: for as long as more is on its way. `counted` says that the
-    /// charge has been tried before.
+    /// `counted`: the charge was tried before, and counts once as demand.
+    #[inline]
+    fn try_take(
+        &self,
+        address: LeaseAddress,
+        charge: &Charge<'_>,
+        leased: &LeasedLimit,
+        counted: bool,
+    ) -> LeaseDecision {
+        let taken = self.table.take(address, || self.clock.now_us(), charge, leased, counted);
+        let Some((decision, should_renew)) = taken else {
+            if !counted {
+                self.count_request(address, charge, leased);
+            }
+            return LeaseDecision::Direct;
+        };
+        if should_renew {
+            self.send_command(LeaseCommand::Renew(address));
+        }
+        decision
+    }
+
+    /// Takes a charge from the lease of its key; waits while a renewal is in flight.
     pub(super) async fn take_or_wait(
         &self,
         servers: &Servers,
@@ -157,25 +164,14 @@ impl Leases {
     ) -> Result<(LeaseDecision, LeaseAddress), StoreError> {
         let address = self.table.address(charge.limit, charge.key);
         loop {
-            // Before it is tried, so that nothing is said in between.
-            let mut heard = pin!(self.table.renewed(address).notified());
-            heard.as_mut().enable();
-            let taken = self.table.take(address, || self.clock.now_us(), charge, leased, counted);
-            let Some((local, wants)) = taken else {
-                if !counted {
-                    self.count_request(address, charge, leased);
-                }
-                return Ok((LeaseDecision::Direct, address));
-            };
-            counted = true;
-            if wants {
-                self.send_command(LeaseCommand::Renew(address));
-            }
-            match local {
+            // Enabled before the attempt, so that no notification is missed.
+            let mut renewed = pin!(self.table.renewed(address).notified());
+            renewed.as_mut().enable();
+            match self.try_take(address, charge, leased, counted) {
                 LeaseDecision::Wait if self.closed.load(Ordering::Relaxed) => {
                     return Ok((LeaseDecision::Direct, address));
                 }
-                LeaseDecision::Wait => {}
+                LeaseDecision::Wait => counted = true,
                 LeaseDecision::Failed => return Err(self.last_error()),
                 decided => return Ok((decided, address)),
             }
@@ -184,28 +180,26 @@ impl Leases {
             {
                 return Ok((LeaseDecision::GracePeriod, address));
             }
-            heard.await;
+            renewed.await;
         }
     }
 
-    /// Why the last call about leases was not answered.
     fn last_error(&self) -> StoreError {
-        let trouble = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        trouble.unwrap_or_else(|| StoreError::new(StoreErrorKind::Unreachable, ""))
+        let error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        error.unwrap_or_else(|| StoreError::new(StoreErrorKind::Unreachable, ""))
     }
 
-    /// Remembers how a call about leases ended.
-    fn record_result<T>(&self, made: &Result<T, StoreError>) {
-        let now = made.as_ref().err().cloned();
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    fn record_result<T>(&self, result: &Result<T, StoreError>) {
+        let error = result.as_ref().err().cloned();
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
-    /// A request for a key without a lease.
+    /// Counts a request for a key without a lease; a busy key gets one.
     #[cold]
     fn count_request(&self, address: LeaseAddress, charge: &Charge<'_>, leased: &LeasedLimit) {
         let now_us = self.clock.now_us();
-        if !self.table.count_request(address, now_us, leased) || self.closed.load(Ordering::Relaxed)
-        {
+        let is_busy = self.table.count_request(address, now_us, leased);
+        if !is_busy || self.closed.load(Ordering::Relaxed) {
             return;
         }
         let name = self.namer.state_key(charge.limit, charge.key, charge.params);
@@ -215,18 +209,17 @@ impl Leases {
         }
     }
 
-    /// Takes back what was spent for a request that was refused elsewhere.
+    /// Puts back what a request spent that another limit refused.
     pub(super) fn refund(&self, address: LeaseAddress, spent: &SpentUnits) {
         self.table.refund(address, self.clock.now_us(), spent);
     }
 
-    /// A refusal was one of a request that has to be decided again.
+    /// Uncounts a refusal, because the request is decided again.
     pub(super) fn uncount_refusal(&self, address: LeaseAddress) {
         self.table.uncount_refusal(address);
     }
 
-    /// The store itself decided a charge. Until it may have more than it had for one that it
-    /// refused, so does the lease.
+    /// Records the store's refusal, so that the lease stops asking until capacity may return.
     pub(super) fn record_direct_decision(
         &self,
         charge: &Charge<'_>,
@@ -238,7 +231,7 @@ impl Leases {
         let now_us = self.clock.now_us();
         self.table.count(address, |entry, stats| {
             stats.direct += 1;
-            // Where something is left the cost was too much, and others may not be.
+            // If units remain, only this cost was too high.
             let is_empty = !outcome.admitted && outcome.remaining == 0 && !answer.blocked;
             if let Some(entry) = entry.filter(|_| is_empty) {
                 let waits = (outcome.retry_after_us, outcome.reset_after_us);
@@ -247,20 +240,20 @@ impl Leases {
         });
     }
 
-    /// Units that can be spent for a key.
+    /// Units that the key's lease can spend.
     pub(super) fn spendable(&self, charge: &Charge<'_>) -> u64 {
         let address = self.table.address(charge.limit, charge.key);
         let now_us = self.clock.now_us();
         self.table.with(address, |entry, _| entry.lease.spendable(now_us)).unwrap_or(0)
     }
 
-    /// Something changed for a key in the store: refusals no longer hold, and where it lost
-    /// something what is held goes back.
+    /// Forgets a refusal, because the key changed in the store. With `surrender`, all units go
+    /// back.
     pub(super) fn limit_changed(&self, limit: u64, key: &[u8], surrender: bool) {
         self.apply_change(self.table.address(limit, key), surrender);
     }
 
-    /// The same for whoever knows only the name of its state.
+    /// [`limit_changed`](Self::limit_changed) by the Redis key of the state.
     pub(super) fn limit_changed_by_name(&self, name: &[u8]) {
         if let Some(address) = self.table.find_by_name(name) {
             self.apply_change(address, false);
@@ -268,35 +261,30 @@ impl Leases {
     }
 
     fn apply_change(&self, address: LeaseAddress, surrender: bool) {
-        let order = self.table.with(address, |entry, _| {
+        let should_renew = self.table.with(address, |entry, _| {
             entry.lease.clear_refusal();
             if surrender {
                 entry.lease.return_all();
             }
             surrender && !std::mem::replace(&mut entry.queued, true)
         });
-        if order == Some(true) {
+        if should_renew == Some(true) {
             self.send_command(LeaseCommand::Renew(address));
         }
-    }
-
-    /// Whether these bytes name this process.
-    fn is_process(&self, name: &[u8]) -> bool {
-        self.table.is_process(name)
     }
 
     pub(super) fn stats(&self) -> LeaseStats {
         let mut stats = self.table.stats();
         let LeaseStats { spent, local, refused, .. } = &mut stats;
-        // What is put back was counted until then, and a counter does not fall.
+        // A refund lowers these counters, but a metric must not fall.
         for (shown, now) in self.stats_shown.iter().zip([spent, local, refused]) {
             *now = shown.fetch_max(*now, Ordering::Relaxed).max(*now);
         }
         stats
     }
 
-    fn send_command(&self, order: LeaseCommand) {
-        // Nobody listens once the store is dropped.
-        let _ = self.commands.send(order);
+    fn send_command(&self, command: LeaseCommand) {
+        // An error means that the store is being dropped.
+        let _ = self.commands.send(command);
     }
 }

@@ -1,35 +1,26 @@
-//! The terms of every limit that is leased, by ticket.
+//! The leased limits, by id.
 
 use crate::lease::LeaseTerms;
-use crate::sync::{Lock, lock};
+use crate::registry::Registry;
 use crate::{GracePolicy, ParamsId};
-use std::collections::HashMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-const PAGE: usize = 64;
-/// As many tickets as there are numbers for them; whoever comes later is decided directly.
-const PAGES: usize = (u16::MAX as usize + 1) / PAGE;
 
 /// A limit that is leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LeasedLimit {
     pub(crate) terms: LeaseTerms,
-    /// What the limit itself allows at once, as it is shown.
+    /// The limit's own capacity, as answers show it.
     pub(crate) capacity: u64,
     pub(crate) grace_policy: GracePolicy,
-    /// What leases leave of that, so that more can never be taken at once.
+    /// The capacity that leases leave in the store: no request can take more at once.
     pub(crate) cost_max: u64,
 }
 
-type LeasePage = [OnceLock<LeasedLimit>; PAGE];
-
-/// Read without a lock by every decision; written when rules are put in force.
+/// The leased limits, by id. Limits without an id left are decided by the store.
 #[derive(Debug)]
 pub(super) struct LeaseRegistry {
-    pages: Box<[OnceLock<Box<LeasePage>>]>,
-    ids: Lock<HashMap<LeasedLimit, u16>>,
-    /// The shortest of all, which timers follow.
+    limits: Registry<LeasedLimit>,
+    /// The shortest of all limits, which timers follow.
     lifetime_us: AtomicU64,
     quiet_us: AtomicU64,
 }
@@ -37,38 +28,24 @@ pub(super) struct LeaseRegistry {
 impl LeaseRegistry {
     pub(super) fn new() -> Self {
         Self {
-            pages: (0..PAGES).map(|_| OnceLock::new()).collect(),
-            ids: Lock::new(HashMap::new()),
+            limits: Registry::new(1 << u16::BITS),
             lifetime_us: AtomicU64::new(u64::MAX),
             quiet_us: AtomicU64::new(u64::MAX),
         }
     }
 
-    /// The ticket of these terms; `None` once all are given out.
+    /// The id of a leased limit; `None` when all ids are taken.
     pub(super) fn register(&self, leased: &LeasedLimit) -> Option<ParamsId> {
-        let mut tickets = lock(&self.ids);
-        if let Some(&params_id) = tickets.get(leased) {
-            return Some(ParamsId(params_id));
-        }
-        let params_id = tickets.len() + 1;
-        let page = self.pages.get(params_id / PAGE)?;
-        let page = page.get_or_init(|| Box::new([const { OnceLock::new() }; PAGE]));
-        // The map holds one entry for each cell that is set, so this one is empty.
-        let _ = page[params_id % PAGE].set(*leased);
-        tickets.insert(*leased, params_id as u16);
+        let params_id = self.limits.register(leased)?;
         self.lifetime_us.fetch_min(leased.terms.lifetime_us, Ordering::Relaxed);
         self.quiet_us.fetch_min(leased.terms.quiet_us, Ordering::Relaxed);
-        Some(ParamsId(params_id as u16))
+        Some(params_id)
     }
 
-    /// The terms behind a ticket; `None` for that of a limit that is not leased.
+    /// The leased limit of an id; `None` for the id of a limit that is not leased.
     #[inline]
     pub(super) fn get(&self, params_id: ParamsId) -> Option<&LeasedLimit> {
-        let params_id = usize::from(params_id.0);
-        if params_id == 0 {
-            return None;
-        }
-        self.pages.get(params_id / PAGE)?.get()?[params_id % PAGE].get()
+        self.limits.get(params_id)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,5 +1,4 @@
-//! What becomes of leases when nobody needs them any more: the process ends, or an operator resets
-//! a key.
+//! Returns all leases when the process ends, and clears ledgers when an operator resets a key.
 
 use super::{Leases, script};
 use crate::StoreError;
@@ -13,36 +12,36 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Returns under way at once.
+/// Calls in flight, at most.
 const CALLS: usize = 64;
-/// How long to wait for answers that are under way before what they brought is returned too.
+/// Pause before units that late replies brought are returned too.
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl Leases {
-    /// Returns everything, and takes no more. Ends when the store knows of it, so that whoever
-    /// calls sets a limit to that.
+    /// Returns all units and takes no more. Ends when the store has them all; the caller sets a
+    /// timeout.
     pub(crate) async fn release(&self, servers: &Arc<Servers>) {
         self.closed.store(true, Ordering::Relaxed);
         loop {
             let now_us = self.clock.now_us();
-            let mut waits = false;
+            let mut in_flight = false;
             let held = self.table.sweep(|entry, _| {
                 entry.lease.return_all();
-                waits |= entry.lease.has_request_in_flight();
+                in_flight |= entry.lease.has_request_in_flight();
                 Some(entry.lease.should_return(now_us))
             });
-            if held.is_empty() && !waits {
+            if held.is_empty() && !in_flight {
                 return;
             }
-            let speak = |address| self.renew(servers, address);
-            stream::iter(held).map(speak).buffer_unordered(CALLS).collect::<()>().await;
+            let renew = |address| self.renew(servers, address);
+            stream::iter(held).map(renew).buffer_unordered(CALLS).collect::<()>().await;
             tokio::time::sleep(PAUSE).await;
         }
     }
 }
 
 impl RedisStore {
-    /// Removes the states of a key, and has its books say that nothing is held.
+    /// Removes the states of a key, and makes its ledgers say that nobody holds units.
     pub(crate) async fn clear(&self, slot: u16, names: &[Vec<u8>]) -> Result<(), StoreError> {
         let clear = |name: &Vec<u8>| {
             let mut tables = ScriptTables::default();

@@ -1,8 +1,6 @@
-//! The task that speaks with the store about leases.
+//! The renewal task: asks for units, returns them, re-asserts them, and checks primaries.
 
-use super::entry::LeaseEntry;
 use super::primary_monitors::Trust;
-use super::stats::LeaseStats;
 use super::{LeaseAddress, LeaseCommand, Leases, script};
 use crate::StoreError;
 use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, MarkerReading};
@@ -12,6 +10,7 @@ use crate::redis::batch::rows::invalid_reply;
 use crate::redis::client::Servers;
 use crate::redis::client::node::Node;
 use crate::redis::client::supervise::jitter;
+use crate::redis::key::grant_book_key;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -22,23 +21,23 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Calls under way at once.
+/// Calls in flight, at most.
 const CALLS: usize = 256;
-/// How often leases are looked through at most, and at least.
+/// The shortest and the longest pause between two sweeps over all leases.
 const TICK_US: (u64, u64) = (8_000, 1_000_000);
 
-/// What is said to the store about one lease.
+/// One call of the ledger script.
 struct RenewalRequest {
     name: Box<[u8]>,
     slot: u16,
     terms: LeaseTerms,
-    ask: LedgerRequest,
+    request: LedgerRequest,
     number: u64,
 }
 
 type Calls<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
 
-/// Speaks for all leases, until the store is dropped.
+/// Runs until the store is dropped.
 pub(crate) async fn run(leases: Arc<Leases>, servers: Arc<Servers>) {
     let mut inbox = leases.inbox.lock().await;
     leases.recover();
@@ -46,12 +45,12 @@ pub(crate) async fn run(leases: Arc<Leases>, servers: Arc<Servers>) {
     let mut tick = pin!(sleep(Duration::ZERO));
     loop {
         let event = poll_fn(|context| {
-            // What is on its way is looked after first, since it makes room.
+            // Calls in flight come first: their end makes room for others.
             while let Poll::Ready(Some(())) = calls.poll_next_unpin(context) {}
             if calls.len() < CALLS
-                && let Poll::Ready(order) = inbox.poll_recv(context)
+                && let Poll::Ready(command) = inbox.poll_recv(context)
             {
-                return Poll::Ready(LeaseTaskEvent::Command(order));
+                return Poll::Ready(LeaseTaskEvent::Command(command));
             }
             tick.as_mut().poll(context).map(|()| LeaseTaskEvent::Tick)
         });
@@ -78,7 +77,7 @@ enum LeaseTaskEvent {
 }
 
 impl Leases {
-    /// Whatever an earlier task had begun has no answer.
+    /// Restarts what an earlier task left unfinished when it panicked.
     fn recover(&self) {
         self.monitors.forget_checks();
         for address in
@@ -97,8 +96,8 @@ impl Leases {
         jitter(Duration::from_micros(shortest_us.clamp(TICK_US.0, TICK_US.1)))
     }
 
-    /// What a process does now and then: returns what expired, forgets what is idle, asks where a
-    /// key is used.
+    /// Sweeps all leases: drops idle ones, and renews those with something to return, to re-assert
+    /// or to ask for.
     fn tick(&self) {
         let now_us = self.clock.now_us();
         let found = self.table.sweep(|entry, _| {
@@ -106,16 +105,16 @@ impl Leases {
             if !entry.queued && entry.lease.can_be_dropped(&leased.terms, now_us) {
                 return None;
             }
-            let says = entry.must_reassert || entry.lease.should_return(now_us);
-            let says = says && now_us >= entry.backoff_until_us;
-            let speaks = !entry.queued && (says || entry.should_renew(now_us, 0));
-            entry.queued |= speaks;
-            Some(speaks)
+            let reports = (entry.must_reassert || entry.lease.should_return(now_us))
+                && now_us >= entry.backoff_until_us;
+            let renews = !entry.queued && (reports || entry.should_renew(now_us, 0));
+            entry.queued |= renews;
+            Some(renews)
         });
         found.into_iter().for_each(|address| self.send_command(LeaseCommand::Renew(address)));
     }
 
-    /// Says to the store what there is to say about one lease, and takes in its answer.
+    /// Renews one lease, and notifies the requests that wait for it.
     pub(crate) async fn renew(&self, servers: &Arc<Servers>, address: LeaseAddress) {
         self.exchange(servers, address).await;
         self.table.renewed(address).notify_waiters();
@@ -130,59 +129,68 @@ impl Leases {
         if trusted == Trust::Unknown {
             self.send_command(LeaseCommand::CheckPrimaries);
         }
-        let Some(speech) = self.prepare_renewal(address, trusted == Trust::Trusted) else { return };
-        let heard = send_renewal(servers, &speech).await;
-        self.record_result(&heard);
-        let relied_on = match &heard {
-            Ok(reply) => self.is_grant_trusted(servers, address, &speech, reply).await,
+        let trusted = trusted == Trust::Trusted;
+        let Some(renewal) = self.prepare_renewal(address, trusted) else { return };
+        let reply = send_renewal(servers, &renewal).await;
+        self.record_result(&reply);
+        let is_valid = match &reply {
+            Ok(reply) => self.is_grant_trusted(servers, address, &renewal, reply).await,
             Err(_) => false,
         };
-        let (now_us, renewed) = (self.clock.now_us(), self.table.new_holder());
+        let (now_us, new_holder) = (self.clock.now_us(), self.table.new_holder());
         self.table.with(address, |entry, stats| {
-            match heard {
-                Ok(reply) if relied_on => {
-                    return apply_reply(entry, stats, now_us, &speech, &reply, renewed);
+            match reply {
+                Ok(reply) if is_valid => {
+                    let RenewalRequest { terms, number, .. } = &renewal;
+                    let lease = &mut entry.lease;
+                    let result = lease.apply_reply(terms, now_us, *number, &reply, new_holder);
+                    stats.granted += result.granted;
+                    stats.returned += result.returned;
+                    stats.stranded += result.stranded;
+                    stats.rollbacks += u64::from(result.rolled_back);
+                    return;
                 }
                 Ok(_) => {
-                    stats.stranded += entry.lease.discard_reply(speech.number, renewed).stranded
+                    let discarded = entry.lease.discard_reply(renewal.number, new_holder);
+                    stats.stranded += discarded.stranded;
                 }
                 Err(_) => {
-                    entry.lease.request_failed(speech.number);
-                    // What only says what is held is said until somebody hears it.
-                    entry.must_reassert |= speech.ask.want == 0;
+                    entry.lease.request_failed(renewal.number);
+                    // A re-assertion is repeated until the store has it.
+                    entry.must_reassert |= renewal.request.want == 0;
                     stats.failures += 1;
                 }
             }
-            let rest = jitter(Duration::from_micros(speech.terms.lifetime_us / 4));
-            entry.backoff_until_us = now_us + rest.as_micros() as u64;
+            let backoff = jitter(Duration::from_micros(renewal.terms.lifetime_us / 4));
+            entry.backoff_until_us = now_us + backoff.as_micros() as u64;
         });
     }
 
-    /// Whether what the store answered can be taken for what it is.
+    /// Whether a grant in the reply may be spent.
     async fn is_grant_trusted(
         &self,
         servers: &Arc<Servers>,
         address: LeaseAddress,
-        speech: &RenewalRequest,
+        renewal: &RenewalRequest,
         reply: &LedgerReply,
     ) -> bool {
-        let brings = |entry: &mut LeaseEntry, _: &mut LeaseStats| {
-            entry.lease.new_grant_sent_us(speech.number, reply)
-        };
-        let Some(asked_us) = self.table.with(address, brings).flatten() else { return true };
-        let times_us = (asked_us, self.clock.now_us());
-        let ages_us = (reply.age_us, speech.terms.quiet_us);
-        self.verify_grant(servers, speech.slot, times_us, ages_us).await
+        let sent_us = self
+            .table
+            .with(address, |entry, _| entry.lease.new_grant_sent_us(renewal.number, reply));
+        let Some(sent_us) = sent_us.flatten() else { return true };
+        let times_us = (sent_us, self.clock.now_us());
+        let ages_us = (reply.age_us, renewal.terms.quiet_us);
+        self.verify_grant(servers, renewal.slot, times_us, ages_us).await
     }
 
-    /// Where a lease is from, and for how long that would be quiet.
+    /// The slot of a lease, and the quiet time of its limit.
     pub(crate) fn slot_and_grace_us(&self, address: LeaseAddress) -> Option<(u16, u64)> {
         let (slot, params_id) =
             self.table.with(address, |entry, _| (entry.slot, entry.params_id))?;
         Some((slot, self.registry.get(params_id)?.terms.quiet_us))
     }
 
-    /// What to say, if anything. Without trust nothing is asked for.
+    /// The request to send, if any. Without trust in the primary, no units are asked for.
     fn prepare_renewal(&self, address: LeaseAddress, trusted: bool) -> Option<RenewalRequest> {
         let (holder, number, now_us) =
             (self.table.new_holder(), self.table.new_request_number(), self.clock.now_us());
@@ -203,13 +211,13 @@ impl Leases {
                 entry.unmet_cost = 0;
             }
             stats.calls += 1;
-            let ask = entry.lease.start_request(&terms, now_us, (need, !asks), number, holder);
+            let request = entry.lease.start_request(&terms, now_us, (need, !asks), number, holder);
             let (name, slot) = (entry.name.clone(), entry.slot);
-            Some(RenewalRequest { name, slot, terms, ask, number })
+            Some(RenewalRequest { name, slot, terms, request, number })
         })?
     }
 
-    /// Looks at those primaries for which that is due.
+    /// Checks the primaries whose check is due.
     fn check_due_primaries<'a>(
         self: &'a Arc<Self>,
         servers: &'a Arc<Servers>,
@@ -225,11 +233,10 @@ impl Leases {
 
     pub(crate) async fn check_primary(&self, servers: &Arc<Servers>, node: Arc<Node>) {
         let (sent_us, dials) = (self.clock.now_us(), node.connects());
-        let sighted = read_marker(servers, &node).await;
-        self.record_result(&sighted);
-        let sighting = sighted.ok();
-        let now_us = self.clock.now_us();
-        if self.monitors.finish_check(&node, (sent_us, now_us), dials, sighting.as_ref()) {
+        let reading = read_marker(servers, &node).await;
+        self.record_result(&reading);
+        let times_us = (sent_us, self.clock.now_us());
+        if self.monitors.finish_check(&node, times_us, dials, reading.ok().as_ref()) {
             let held = self.table.sweep(|entry, _| {
                 let here = servers.serves_slot(entry.slot, &node);
                 entry.must_reassert |= here;
@@ -242,15 +249,17 @@ impl Leases {
 
 async fn send_renewal(
     servers: &Arc<Servers>,
-    speech: &RenewalRequest,
+    renewal: &RenewalRequest,
 ) -> Result<LedgerReply, StoreError> {
+    let RenewalRequest { name, slot, terms, request, .. } = renewal;
     let mut tables = ScriptTables::default();
-    tables.key_index_of(speech.name.to_vec());
-    tables.key_index_of(crate::redis::key::grant_book_key(&speech.name));
-    tables.params_index(&speech.terms.store_params);
-    let script = script::ledger(&speech.terms.store_params);
-    let program = script::pack_request(&speech.terms, &speech.ask);
-    let value = servers.background_call(speech.slot, script, &tables, program).await?;
+    tables.key_index_of(name.to_vec());
+    tables.key_index_of(grant_book_key(name));
+    tables.params_index(&terms.store_params);
+    let (script, program) =
+        (script::ledger(&terms.store_params), script::pack_request(terms, request));
+    let call = servers.script_call(script, &tables, program, None);
+    let value = servers.background_call(*slot, call).await?;
     let packed = bytes(value).flatten().ok_or_else(invalid_reply)?;
     script::lease_reply(&packed).ok_or_else(invalid_reply)
 }
@@ -261,22 +270,7 @@ async fn read_marker(
 ) -> Result<MarkerReading, StoreError> {
     let mut tables = ScriptTables::default();
     tables.key_index_of(servers.marker_key(node).ok_or_else(invalid_reply)?);
-    let value =
-        servers.background_call_at(node, &script::MARKER, &tables, script::marker_args()).await?;
+    let call = servers.script_call(&script::MARKER, &tables, script::marker_args(), None);
+    let value = servers.background_call_at(node, call).await?;
     script::marker_reading(value).ok_or_else(invalid_reply)
-}
-
-fn apply_reply(
-    entry: &mut LeaseEntry,
-    stats: &mut LeaseStats,
-    now_us: u64,
-    speech: &RenewalRequest,
-    reply: &LedgerReply,
-    renewed: crate::lease::Holder,
-) {
-    let heard = entry.lease.apply_reply(&speech.terms, now_us, speech.number, reply, renewed);
-    stats.granted += heard.granted;
-    stats.returned += heard.returned;
-    stats.stranded += heard.stranded;
-    stats.rollbacks += u64::from(heard.rolled_back);
 }

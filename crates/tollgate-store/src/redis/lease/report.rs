@@ -1,4 +1,4 @@
-//! Who holds what of a key, for an operator.
+//! The holders of a leased key, for operators.
 
 use super::Leases;
 use crate::redis::RedisStore;
@@ -9,7 +9,7 @@ use crate::redis::key::grant_book_key;
 use crate::{Charge, HolderReport, LedgerReport, StoreError};
 use redis::Value;
 
-/// Bytes of a holder's name that are its process; the rest is the number of the holding.
+/// The first bytes of a holder's name are its process; the rest is its number.
 const PROCESS: usize = 16;
 
 impl RedisStore {
@@ -56,14 +56,14 @@ fn report(fields: &Fields, leases: &Leases) -> Option<LedgerReport> {
             b"s" => {}
             name => {
                 let (process, number) = name.split_at_checked(PROCESS)?;
-                let [granted, returned, _, heard_us] = numbers(value)?;
+                let [granted, returned, _, last_seen_us] = numbers(value)?;
                 report.holders.push(HolderReport {
                     process: process.iter().map(|byte| format!("{byte:02x}")).collect(),
                     number: number.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
                     granted,
                     returned,
-                    last_seen_us: heard_us,
-                    is_this_process: leases.is_process(process),
+                    last_seen_us,
+                    is_this_process: leases.table.is_process(process),
                 });
             }
         }

@@ -1,6 +1,6 @@
-//! What leases came to, since the store was opened.
+//! Counters of leases.
 
-/// What leases came to, since the store was opened. Units are those of all leased limits together.
+/// Counters of leases since the store was opened, over all leased limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseStats {
@@ -8,27 +8,25 @@ pub struct LeaseStats {
     pub granted: u64,
     /// Units that requests took from leases.
     pub spent: u64,
-    /// Units that the store knows to be returned.
+    /// Units returned to the store.
     pub returned: u64,
-    /// Units that nobody could spend any more, nor return: their window had ended, or the store had
-    /// forgotten them.
+    /// Units neither spent nor returned: their window had ended, or the store had forgotten them.
     pub stranded: u64,
-    /// How often the store turned out to have forgotten something.
+    /// How often the store had forgotten acknowledged writes.
     pub rollbacks: u64,
-    /// Calls about leases: to get more, to return, to say what is held.
+    /// Calls that asked for units, returned units or re-asserted them.
     pub calls: u64,
-    /// Of them those without an answer.
+    /// Calls that failed.
     pub failures: u64,
     /// Charges taken from a lease, for requests that were admitted.
     pub local: u64,
     /// Charges of leased limits that the store decided.
     pub direct: u64,
-    /// Charges refused because the store had said lately that nothing is left, or because it forgot
-    /// something.
+    /// Charges refused because the store had said lately that nothing is left, or in a quiet time.
     pub refused: u64,
-    /// Leases there are.
+    /// Leases at the moment.
     pub leases: u64,
-    /// Units in them.
+    /// Units in leases at the moment.
     pub held: u64,
 }
 

@@ -1,11 +1,10 @@
-//! The leases of this process: sharded by a keyed hash of limit and key, bounded in number, for
-//! keys that are asked for often.
+//! The table of leases: sharded by a keyed hash of limit and key, bounded, for busy keys.
 
 use super::entry::{LeaseDecision, LeaseEntry};
 use super::registry::LeasedLimit;
 use super::stats::LeaseStats;
 use crate::lease::{Holder, Lease, SpentUnits};
-use crate::sync::{Lock, lock};
+use crate::sync::{CachePadded, Lock, lock};
 use crate::{Charge, ParamsId};
 use ahash::RandomState;
 use std::collections::HashMap;
@@ -15,13 +14,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 const SHARDS: usize = 64;
-/// Leases in a shard, of about half a kibibyte each: 20 MiB for all of them. Keys beyond are
-/// decided by the store.
+/// Leases in a shard, of about half a KiB each: 20 MiB in all. The store decides other keys.
 const SHARD_ENTRIES: usize = 512;
-/// Places in which requests for keys without a lease are counted.
+/// Counters of requests for keys without a lease.
 const HOTNESS_COUNTERS: usize = 1 << 16;
-/// Requests within one lifetime from which on a lease pays: it costs two calls, one of them to
-/// return what is left.
+/// Requests in one lifetime from which a lease pays: it costs two calls, to ask and to return.
 const HOT_REQUESTS: u32 = 4;
 
 /// A shard, and the key's tag in it.
@@ -35,20 +32,16 @@ pub(crate) struct LeaseAddress {
 #[derive(Debug)]
 pub(super) struct LeaseTable {
     hashes: RandomState,
-    shards: Box<[PaddedLeaseShard]>,
-    /// For each place the lifetime that it is counting in, and how many requests there were.
+    /// With each shard, a notification of renewals in it.
+    shards: Box<[CachePadded<(Lock<LeaseShard>, Notify)>]>,
+    /// Each holds the number of its lifetime, and the requests in it.
     hotness: OnceLock<Box<[AtomicU32]>>,
-    /// By hashes of their names, for whoever knows nothing else.
+    /// Addresses by the hash of the state's Redis key.
     by_name: Lock<HashMap<u64, LeaseAddress, RandomState>>,
     process: [u32; 4],
     next_holder: AtomicU64,
     next_request: AtomicU64,
 }
-
-/// Two shards never share a cache line.
-#[derive(Debug)]
-#[repr(align(64))]
-struct PaddedLeaseShard(Lock<LeaseShard>, Notify);
 
 #[derive(Debug, Default)]
 pub(super) struct LeaseShard {
@@ -87,7 +80,7 @@ impl LeaseTable {
         Self {
             hashes: RandomState::new(),
             shards: (0..SHARDS)
-                .map(|_| PaddedLeaseShard(Lock::new(LeaseShard::default()), Notify::new()))
+                .map(|_| CachePadded((Lock::new(LeaseShard::default()), Notify::new())))
                 .collect(),
             hotness: OnceLock::new(),
             by_name: Lock::new(HashMap::with_hasher(RandomState::new())),
@@ -103,7 +96,7 @@ impl LeaseTable {
         hasher.write(key);
         hasher.write_u64(limit);
         let tag = hasher.finish();
-        // A map in a shard goes by the lowest bits and the highest.
+        // The map in a shard uses the lowest and the highest bits.
         LeaseAddress { shard: (tag >> 40) as usize & (SHARDS - 1), tag }
     }
 
@@ -121,8 +114,7 @@ impl LeaseTable {
         self.next_request.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes a charge from the key's lease, at the instant that `clock` shows then. Also answers
-    /// whether the store is to be asked for more.
+    /// Takes a charge from the key's lease. Also returns whether the lease should be renewed.
     #[inline]
     pub(super) fn take(
         &self,
@@ -132,19 +124,17 @@ impl LeaseTable {
         leased: &LeasedLimit,
         counted: bool,
     ) -> Option<(LeaseDecision, bool)> {
-        let mut shard = lock(&self.shards[address.shard].0);
+        let mut shard = lock(&self.shards[address.shard].0.0);
         let LeaseShard { entries, stats } = &mut *shard;
         let entry = entries.get_mut(&address.tag)?;
-        // Read behind the lock: whoever waited for it must not spend what was good before.
+        // Read under the lock: units may expire while a thread waits for it.
         let now_us = clock();
         if entry.params_id != charge.params_id {
-            return Some((
-                LeaseDecision::Direct,
-                entry.change_params(now_us, charge.params_id, leased),
-            ));
+            let should_renew = entry.change_params(now_us, charge.params_id, leased);
+            return Some((LeaseDecision::Direct, should_renew));
         }
-        let local = entry.take(now_us, charge, leased, counted);
-        let (wants, counter) = match &local {
+        let decision = entry.take(now_us, charge, leased, counted);
+        let (should_renew, counter) = match &decision {
             LeaseDecision::Spent(..) => {
                 stats.spent += charge.cost;
                 (entry.should_renew(now_us, 0), &mut stats.local)
@@ -156,29 +146,29 @@ impl LeaseTable {
             }
         };
         *counter += 1;
-        entry.queued |= wants;
-        Some((local, wants))
+        entry.queued |= should_renew;
+        Some((decision, should_renew))
     }
 
-    /// Counts a request for a key without a lease, and answers whether one would pay.
+    /// Counts a request for a key without a lease. Returns whether a lease would pay.
     pub(super) fn count_request(
         &self,
         address: LeaseAddress,
         now_us: u64,
         leased: &LeasedLimit,
     ) -> bool {
-        let warmths =
+        let counters =
             self.hotness.get_or_init(|| (0..HOTNESS_COUNTERS).map(|_| AtomicU32::new(0)).collect());
-        let warmth = &warmths[(address.tag >> 20) as usize & (HOTNESS_COUNTERS - 1)];
+        let counter = &counters[(address.tag >> 20) as usize & (HOTNESS_COUNTERS - 1)];
         let lifetime = (now_us / leased.terms.lifetime_us.max(1)) as u32 & 0xffff;
-        let before = warmth.load(Ordering::Relaxed);
+        let before = counter.load(Ordering::Relaxed);
         let count = if before >> 16 == lifetime { before & 0xffff } else { 0 };
-        // Two threads may count as one, which makes it a little later.
-        warmth.store(lifetime << 16 | (count + 1).min(0xffff), Ordering::Relaxed);
+        // Two threads may count as one, which only delays the lease.
+        counter.store(lifetime << 16 | (count + 1).min(0xffff), Ordering::Relaxed);
         count + 1 >= HOT_REQUESTS
     }
 
-    /// Makes a lease for a key that has none, if there is room. The task is to be told of it.
+    /// Adds a lease for a key, if there is room. Returns whether to send a renewal command.
     pub(super) fn add(
         &self,
         address: LeaseAddress,
@@ -186,20 +176,19 @@ impl LeaseTable {
         params_id: ParamsId,
         (name, slot): (Vec<u8>, u16),
     ) -> bool {
-        let mut shard = lock(&self.shards[address.shard].0);
+        let mut shard = lock(&self.shards[address.shard].0.0);
         let entries = &mut shard.entries;
         if entries.contains_key(&address.tag) {
             return false;
         }
         if entries.len() >= SHARD_ENTRIES {
-            // What is lost is only the memory of what the store may forget, and nothing that is to
-            // go back.
-            let is_over = |one: &mut LeaseEntry| {
+            // Evicts a lease that holds nothing and has nothing to return.
+            let is_idle = |one: &mut LeaseEntry| {
                 !one.queued && one.lease.holds_nothing(now_us) && !one.lease.should_return(now_us)
             };
             let mut all = entries.iter_mut();
-            let spent = all.find_map(|(tag, one)| is_over(one).then_some(*tag));
-            let Some(tag) = spent else { return false };
+            let idle = all.find_map(|(tag, one)| is_idle(one).then_some(*tag));
+            let Some(tag) = idle else { return false };
             if let Some(gone) = entries.remove(&tag) {
                 lock(&self.by_name).remove(&self.hash_name(&gone.name));
             }
@@ -220,12 +209,12 @@ impl LeaseTable {
         true
     }
 
-    /// Told whenever something was said about a lease in the same shard.
+    /// Notified after each renewal in the same shard.
     pub(super) fn renewed(&self, address: LeaseAddress) -> &Notify {
-        &self.shards[address.shard].1
+        &self.shards[address.shard].0.1
     }
 
-    /// Takes back what a request spent that was refused elsewhere.
+    /// Puts back what a request spent that another limit refused.
     pub(super) fn refund(&self, address: LeaseAddress, now_us: u64, spent: &SpentUnits) {
         self.with(address, |entry, stats| {
             stats.spent = stats.spent.saturating_sub(spent.units);
@@ -234,47 +223,45 @@ impl LeaseTable {
         });
     }
 
-    /// A refusal that was counted is not the answer after all.
     pub(super) fn uncount_refusal(&self, address: LeaseAddress) {
         self.count(address, |_, stats| stats.refused = stats.refused.saturating_sub(1));
     }
 
-    /// Does something to the lease at `address`, if it is still there.
+    /// Runs `work` on the lease at `address`, if there is one.
     pub(super) fn with<T>(
         &self,
         address: LeaseAddress,
         work: impl FnOnce(&mut LeaseEntry, &mut LeaseStats) -> T,
     ) -> Option<T> {
-        let mut shard = lock(&self.shards[address.shard].0);
+        let mut shard = lock(&self.shards[address.shard].0.0);
         let LeaseShard { entries, stats } = &mut *shard;
         entries.get_mut(&address.tag).map(|entry| work(entry, stats))
     }
 
-    /// Counts something about a key, and does something to its lease if it has one.
+    /// Runs `work` on the counters of a key's shard, and on its lease if there is one.
     pub(super) fn count(
         &self,
         address: LeaseAddress,
         work: impl FnOnce(Option<&mut LeaseEntry>, &mut LeaseStats),
     ) {
-        let mut shard = lock(&self.shards[address.shard].0);
+        let mut shard = lock(&self.shards[address.shard].0.0);
         let LeaseShard { entries, stats } = &mut *shard;
         work(entries.get_mut(&address.tag).map(|entry| &mut **entry), stats);
     }
 
-    /// Where the lease of a state with this name is.
     pub(super) fn find_by_name(&self, name: &[u8]) -> Option<LeaseAddress> {
         lock(&self.by_name).get(&self.hash_name(name)).copied()
     }
 
-    /// Looks at every lease, a shard at a time, and drops those for which `keep` answers `None`.
-    /// Those for which it answers `true` are returned.
+    /// Visits every lease, shard by shard. Drops those for which `keep` returns `None`, and returns
+    /// those for which it returns `true`.
     pub(super) fn sweep(
         &self,
         mut keep: impl FnMut(&mut LeaseEntry, &mut LeaseStats) -> Option<bool>,
     ) -> Vec<LeaseAddress> {
         let mut found = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
-            let mut shard = lock(&shard.0);
+            let mut shard = lock(&shard.0.0);
             let LeaseShard { entries, stats } = &mut *shard;
             entries.retain(|tag, entry| match keep(entry, stats) {
                 Some(true) => {
@@ -291,11 +278,10 @@ impl LeaseTable {
         found
     }
 
-    /// The figures of now.
     pub(super) fn stats(&self) -> LeaseStats {
         let mut all = LeaseStats::default();
         for shard in &self.shards {
-            let shard = lock(&shard.0);
+            let shard = lock(&shard.0.0);
             all.add(&shard.stats);
             all.leases += shard.entries.len() as u64;
             all.held += shard.entries.values().map(|entry| entry.lease.balance()).sum::<u64>();
@@ -309,9 +295,8 @@ impl LeaseTable {
 }
 
 impl LeaseEntry {
-    /// The limit has other numbers by now: what is held under the old ones goes back. Answers
-    /// whether the task is to be told. A key that goes back and forth between numbers is decided by
-    /// the store meanwhile.
+    /// Switches to other params: units of the old ones go back. Returns whether to send a renewal
+    /// command. A key that alternates between params is decided by the store.
     fn change_params(&mut self, now_us: u64, params_id: ParamsId, leased: &LeasedLimit) -> bool {
         if now_us < self.params_changed_us + leased.terms.lifetime_us {
             return false;

@@ -1,14 +1,14 @@
-//! MessagePack, as far as the scripts need it: flat arrays of whole numbers, and reading them.
+//! MessagePack, as far as the scripts need it: flat arrays of integers.
 
-/// Lua's numbers are exact up to here, and nothing that decides is larger.
+/// Lua's numbers are exact up to here.
 pub(crate) const MOST: u64 = tollgate_core::MAX_US;
 
-/// A flat array of whole numbers.
-pub(crate) fn array(params: &[i64]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(5 + params.len() * 3);
+/// A flat array of integers.
+pub(crate) fn array(numbers: &[i64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(5 + numbers.len() * 3);
     out.push(0xdd);
-    out.extend_from_slice(&(params.len() as u32).to_be_bytes());
-    params.iter().for_each(|number| push(&mut out, *number));
+    out.extend_from_slice(&(numbers.len() as u32).to_be_bytes());
+    numbers.iter().for_each(|number| push(&mut out, *number));
     out
 }
 
@@ -30,22 +30,22 @@ fn push(out: &mut Vec<u8>, number: i64) {
     }
 }
 
-/// Clamped to what Lua holds exactly, which changes no decision.
+/// Clamps to what Lua holds exactly, which changes no decision.
 pub(crate) fn clamp(number: u64) -> i64 {
     number.min(MOST) as i64
 }
 
-/// Reads an array of exactly `N` whole numbers, as a script's `cmsgpack.pack` writes it.
+/// Reads an array of exactly `N` integers, as `cmsgpack.pack` writes it.
 pub(crate) fn numbers<const N: usize>(bytes: &[u8]) -> Option<[i64; N]> {
     let (&head, mut rest) = bytes.split_first()?;
     if head != 0x90 | N as u8 {
         return None;
     }
-    let mut params = [0; N];
-    for number in &mut params {
+    let mut numbers = [0; N];
+    for number in &mut numbers {
         *number = read(&mut rest)?;
     }
-    rest.is_empty().then_some(params)
+    rest.is_empty().then_some(numbers)
 }
 
 fn read(bytes: &mut &[u8]) -> Option<i64> {
