@@ -1,9 +1,8 @@
--- An operator has a limit forget what was used of it. KEYS[1] is its book, KEYS[2] its state. Both
--- in one go: a node that asks in between would write one of them back into the other.
+-- Resets a leased limit. KEYS[1] is its book, KEYS[2] its state. Both change in one call: a node
+-- that asks in between would restore one from the other.
 --
--- What processes hold they can still spend, and what they return has been forgotten already: so
--- everything that was granted counts as returned. The book itself stays, since its absence would
--- mean that the store lost something.
+-- Holders can still spend their units, but must not return them: everything granted counts as
+-- returned. The book stays, since a missing book means that the store lost writes.
 
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do

@@ -1,23 +1,23 @@
-//! How much a process should hold: what it spent lately, for half a lifetime more.
+//! Demand: how many units a process should hold, by what it spent lately.
 
 use super::LeaseTerms;
 use tollgate_core::Algorithm;
 
-/// How fast units were wanted lately.
+/// The recent demand for units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
-    /// Units since the present interval began, which ends with the first request to the store after
-    /// a quarter of a lifetime.
+    /// Units wanted in this interval. It ends with the first request to the store after a quarter of
+    /// a lifetime.
     wanted: u64,
     interval_start_us: u64,
-    /// What came first of all, and so says nothing about what will follow. A key that is asked for
-    /// once must not cost a second call, for returning what it did not need.
+    /// The units of the very first request, which predict nothing. A key that is used once must not
+    /// cost a second call, to return units.
     first_units: Option<u64>,
-    /// Units for half a lifetime, as the interval before had it.
+    /// The target of the previous interval.
     previous_target: u64,
-    /// And as it is now.
+    /// Units for half a lifetime.
     target: u64,
-    /// Whether anything was used since the store was last asked.
+    /// Whether units were wanted since the last request to the store.
     used: bool,
 }
 
@@ -39,29 +39,26 @@ impl Demand {
         self.used = true;
     }
 
-    /// What was counted was not wanted after all.
     pub(super) fn uncount(&mut self, units: u64) {
         self.wanted = self.wanted.saturating_sub(units);
     }
 
-    /// Whether less than half of the target is held, and some of it was used: what nobody wants is
-    /// not asked for.
-    pub(super) fn wants_more(&self, good: u64) -> bool {
-        self.used && good < self.target / 2
+    /// Whether less than half of the target is held, and units are in demand.
+    pub(super) fn wants_more(&self, spendable: u64) -> bool {
+        self.used && spendable < self.target / 2
     }
 
-    /// The store had no more to give than is held now, so that asking for the rest at once is of no
-    /// use.
-    pub(super) fn cap_target(&mut self, good: u64) {
-        self.target = self.target.min(good);
+    /// Lowers the target to what is held: the store had no more to grant.
+    pub(super) fn cap_target(&mut self, spendable: u64) {
+        self.target = self.target.min(spendable);
     }
 
-    /// How much to ask for, beyond what is held.
+    /// The units to ask for, beyond those held.
     pub(super) fn request_size(
         &mut self,
         terms: &LeaseTerms,
         now_us: u64,
-        good: u64,
+        spendable: u64,
         need: u64,
     ) -> u64 {
         let pace = self.pace(terms.lifetime_us.max(16), now_us);
@@ -71,12 +68,12 @@ impl Demand {
             self.previous_target = self.target;
         }
         self.used = false;
-        let short = need.saturating_sub(good);
-        self.target.saturating_sub(good).max(short).max(1)
+        let short = need.saturating_sub(spendable);
+        self.target.saturating_sub(spendable).max(short).max(1)
     }
 
-    /// Units for half a lifetime. A short time says little, and so do few units: demand is never
-    /// taken for more than eight times what was seen, nor for more times than units were seen.
+    /// Units for half a lifetime. A short interval or few units say little: the estimate is at most
+    /// eight times the units seen, and at most their square.
     fn pace(&self, lifetime_us: u64, now_us: u64) -> u64 {
         let during_us = now_us.saturating_sub(self.interval_start_us).max(lifetime_us / 16);
         let seen = u128::from(self.wanted.saturating_sub(self.first_units.unwrap_or(0)));

@@ -1,21 +1,20 @@
 -- The store's side of a lease, for one limit and key: the mirror of ledger.rs. Follows the mirrors
--- and numbers.lua.
+-- and params.lua.
 --
--- KEYS[1] is the limit's state, as the other scripts keep it: what processes hold counts as used.
--- KEYS[2] is the book, a hash: `m` is the latest instant seen, the ledger's name, the end of the
--- quiet time, the last sweep, when the book was begun and until when it is kept; `s` a copy of the
--- state, in case that one alone is lost; every other field is a process, with what it was granted
--- and has returned, cumulative, the oldest grant it may not know of, when it was last heard, and
--- when it can be forgotten.
+-- KEYS[1] is the limit's state, as the other scripts keep it; granted units count as used. KEYS[2]
+-- is the book, a hash. `m` is the latest instant seen, the ledger's id, the end of the quiet time,
+-- the last sweep, when the book began and until when it is kept. `s` is a copy of the state, in
+-- case the state alone is lost. Every other field is a holder: units granted and returned, both
+-- cumulative, the oldest grant it may not know of, when it was last seen, when to reclaim it.
 --
--- ARGV[3] has the central numbers; ARGV[5] is a flat array, in the order of the assignments below.
+-- ARGV[3] has the store's params; ARGV[5] is a flat array, in the order of the assignments below.
 
-local raw, spare = instant(ARGV[1]), tonumber(ARGV[2])
-local params, ask = numbers_of(ARGV[3])[1], cmsgpack.unpack(ARGV[5])
-local name = struct.pack('>I4I4I4I4I6', ask[1], ask[2], ask[3], ask[4], ask[5])
-local ledger, known, want, need = ask[6], ask[7], ask[8], ask[9]
-local returned, return_at = ask[10], ask[11]
-local lifetime, quiet, reclaim = ask[12], ask[13], ask[14]
+local raw, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
+local params, request = limits_of(ARGV[3])[1], cmsgpack.unpack(ARGV[5])
+local name = struct.pack('>I4I4I4I4I6', request[1], request[2], request[3], request[4], request[5])
+local ledger, known, want, need = request[6], request[7], request[8], request[9]
+local returned, return_at = request[10], request[11]
+local lifetime, quiet, reclaim = request[12], request[13], request[14]
 local algorithm, book = params.algorithm, KEYS[2]
 local fixed = algorithm == fixed_window
 local windowed = fixed or algorithm == sliding_window
@@ -25,8 +24,7 @@ local head, value = split(redis.call('GET', KEYS[1]))
 local state = algorithm.decode(value or found[2] or nil)
 algorithm.redate(params, state, raw)
 
--- The latest instant seen counts, unless the clock stepped back by more than a window.
-local function figures(text)
+local function numbers(text)
   local all = {}
   for number in string.gmatch(text, '%d+') do
     all[#all + 1] = tonumber(number)
@@ -42,12 +40,13 @@ local function written(...)
 end
 local last, id, quiet_until, swept, begun, kept_until = 0, 0, 0, 0, 0, 0
 if found[1] then
-  last, id, quiet_until, swept, begun, kept_until = figures(found[1])
+  last, id, quiet_until, swept, begun, kept_until = numbers(found[1])
 end
+-- The latest instant seen counts, unless the clock stepped back by more than a window.
 local now = max(raw, last)
 if windowed then
   if last > raw + params.window then
-    -- Where the state is re-dated to: at the beginning of a window nothing has faded yet.
+    -- To where the state is re-dated: the start of a window, where nothing has faded.
     now = (div_rem(raw, params.window) + 1) * params.window
     quiet_until, swept, begun = min(quiet_until, now + quiet), min(swept, now), min(begun, now)
     kept_until = 0
@@ -55,7 +54,7 @@ if windowed then
   now = max(now, state.index * params.window)
 end
 
--- Which ledger it is: that of the window, or the one begun when the key was last unknown.
+-- Selects the ledger: that of the window, or the one begun when the key was last unknown.
 local rolled = false
 local function restart(named)
   redis.call('UNLINK', book)
@@ -83,21 +82,21 @@ elseif ledger ~= 0 and ledger ~= id then
   exhaust()
 end
 
--- What the process has: it knows best what it was granted, and the store what it may not have heard
--- of.
+-- Merges the request with the holder's entry by maximum. If the entry has less than the holder
+-- knows, the store lost writes: repairs them and starts a quiet time.
 local g, q, since = 0, 0, now
 if found[3] then
-  g, q, since = figures(found[3])
+  g, q, since = numbers(found[3])
 end
 if since > now then
-  -- The clock stepped back, so there is no telling how old they are.
+  -- The clock stepped back, so the age is unknown.
   since = 0
 end
 if ledger ~= id then
   known, returned = 0, 0
 end
 if known > g then
-  -- More than the limit makes no difference, on top of what is given back at once.
+  -- More than the capacity, plus what is given back below, makes no difference.
   local most = (windowed and params.limit or params.capacity) + max(0, returned - q)
   algorithm.charge(params, state, now, fixed and known - g or min(known - g, most))
   g, rolled = known, true
@@ -112,8 +111,8 @@ if rolled then
 end
 
 local block = head and struct.unpack('>I7', head, 2) or 0
--- In a fixed window a living process has to be able to say until its end what it was granted, so
--- that only those are forgotten in whose place the same process holds something else by now.
+-- Sweeps dead holders. In a fixed window a living holder must be able to re-assert until the
+-- window's end, so only entries that a newer holder of the same process replaced are removed.
 if now - swept >= reclaim then
   local all, newest = redis.call('HGETALL', book), {}
   local function parts(holder)
@@ -140,11 +139,12 @@ if now - swept >= reclaim then
   swept = now
 end
 
--- Grants: less of what is left the more share it, and what one request needs if there is so much.
+-- Grants a share of what is left, smaller the more holders share it; but all that one request
+-- needs, if so much is left.
 local left = now < block and 0 or algorithm.decide(params, state, now, 0, false).remaining
 local room, short = known + want - g, max(0, known + need - g)
 if want > 0 and room > 0 and now >= quiet_until then
-  -- `m` and `s` are no processes; this one may not be in the book yet.
+  -- `m` and `s` are no holders; this one may not be in the book yet.
   local sharing = max(1, redis.call('HLEN', book) - (found[3] and 2 or 1))
   if short > left then
     room, short = room - short, 0
@@ -161,10 +161,10 @@ end
 
 local idle = max(algorithm.idle_at_us(params, state), block)
 local ttl = max(idle - now, windowed and 2 * params.window or 0, quiet_until - now) + reclaim
--- Never for less than others were told, who may have longer leases.
+-- Never shorter than other holders were told; they may have longer leases.
 kept_until = max(kept_until, now + ttl)
 ttl = kept_until - now
-local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + spare)
+local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + ttl_margin)
 redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
 local meta = written(now, id, quiet_until, swept, begun, kept_until)
 local field = written(g, q, since, now, now + reclaim)

@@ -1,100 +1,84 @@
-//! What a process and the store say to each other about one limit and key.
+//! The messages between a process and the ledger of one limit and key.
 
-/// Who holds a lease: a process by 128 random bits for each start, and the number of the holding,
-/// so that one which was given up is never taken up again.
+/// The identity of a lease: 128 random bits per start of the process, and a number that is never
+/// used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
-    /// Drawn at random when the process starts.
+    /// Random, drawn when the process starts.
     pub process: [u32; 4],
-    /// Counts the holdings of the process; below 2^48.
+    /// The holder's number in the process; below 2^48.
     pub number: u64,
 }
 
 /// "In this ledger I know of so much granted and have returned so much; I want so much more."
 ///
-/// Everything is cumulative, so that it does not matter whether it arrives late, twice, or after a
-/// later one.
+/// All totals are cumulative, so a late, repeated or reordered request changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerRequest {
-    /// Who asks.
+    /// The lease that asks.
     pub holder: Holder,
-    /// The ledger that the figures are of; zero for a holder that knows none.
+    /// The ledger that the totals belong to; zero for a holder that knows none.
     pub ledger: u64,
     /// Units received in that ledger.
     pub known_granted: u64,
-    /// Units wanted beyond those. Zero only asserts and returns.
+    /// Units wanted beyond those. Zero only re-asserts and returns.
     pub want: u64,
-    /// Of them, what one request needs at once.
+    /// Of these, the units that one request needs at once.
     pub need: u64,
-    /// Units given back in that ledger.
+    /// Units returned in that ledger.
     pub returned: u64,
-    /// When the oldest of the units was granted that the store may not know to be returned, by the
-    /// store's clock.
+    /// When the oldest unit was granted whose return is not acknowledged, by the store's clock.
     pub return_at_us: u64,
 }
 
-/// The ledger's answer, after whatever it did.
+/// The ledger's reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerReply {
-    /// The ledger that the figures are of: the number of the window, or when it was begun.
+    /// The ledger that the totals belong to: the number of the window, or when it began.
     pub ledger: u64,
-    /// Units granted to the holder in it.
+    /// Units granted to the holder in this ledger.
     pub granted: u64,
-    /// Units returned by the holder in it.
+    /// Units returned by the holder in this ledger.
     pub returned: u64,
-    /// When the oldest of the units was granted that the holder did not know of.
+    /// When the oldest unit was granted that the holder did not know of, by the store's clock.
     pub oldest_grant_us: u64,
-    /// For how long they are good.
+    /// For how long these units can be spent.
     pub usable_us: u64,
-    /// For how much longer nothing is granted.
+    /// What is left of the quiet time, in which nothing is granted.
     pub quiet_us: u64,
-    /// What is left for everybody.
+    /// Units left for all holders.
     pub left: u64,
-    /// For how long the ledger is kept at least.
+    /// For how long the ledger is kept, at least.
     pub kept_us: u64,
-    /// How long ago the book was begun: before that the store knew of nobody.
+    /// The age of the book.
     pub age_us: u64,
-    /// Whether the store had forgotten something that it has been told again.
+    /// Whether the store had lost writes that holders re-asserted.
     pub rolled_back: bool,
-    /// When what was needed is there again, with time alone.
+    /// When the needed units are there again, by time alone.
     pub retry_after_us: Option<u64>,
     /// Until the limit is as if never used.
     pub reset_after_us: u64,
 }
 
 impl LedgerRequest {
-    /// As the script reads it.
+    /// The request as the script reads it.
     pub fn to_script_args(&self, terms: &super::LeaseTerms) -> [u64; 14] {
         let [a, b, c, d] = self.holder.process.map(u64::from);
-        let Self { ledger, known_granted: known, want, need, returned, return_at_us, .. } = *self;
-        let (lifetime, quiet, reclaim) = (terms.lifetime_us, terms.quiet_us, terms.reclaim_us());
-        let number = self.holder.number;
-        [
-            a,
-            b,
-            c,
-            d,
-            number,
-            ledger,
-            known,
-            want,
-            need,
-            returned,
-            return_at_us,
-            lifetime,
-            quiet,
-            reclaim,
-        ]
+        let own = [a, b, c, d, self.holder.number, self.ledger, self.known_granted];
+        let asked = [self.want, self.need, self.returned, self.return_at_us];
+        let terms = [terms.lifetime_us, terms.quiet_us, terms.reclaim_us()];
+        let mut args = [0; 14];
+        args.iter_mut().zip(own.into_iter().chain(asked).chain(terms)).for_each(|(to, n)| *to = n);
+        args
     }
 }
 
 impl LedgerReply {
-    /// What the script answered; `None` for what it never does.
-    pub fn from_script_reply(params: [i64; 12]) -> Option<Self> {
-        let retry = params[9];
-        let at = |place: usize| u64::try_from(params[place]).ok();
+    /// Reads the script's reply; `None` if it is malformed.
+    pub fn from_script_reply(numbers: [i64; 12]) -> Option<Self> {
+        let at = |index: usize| u64::try_from(numbers[index]).ok();
         Some(Self {
             ledger: at(0)?,
             granted: at(1)?,
@@ -105,7 +89,7 @@ impl LedgerReply {
             left: at(6)?,
             kept_us: at(7)?,
             rolled_back: at(8)? != 0,
-            retry_after_us: u64::try_from(retry).ok(),
+            retry_after_us: at(9),
             reset_after_us: at(10)?,
             age_us: at(11)?,
         })

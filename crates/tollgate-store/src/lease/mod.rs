@@ -1,15 +1,19 @@
-//! Leases: a process takes a chunk of a limit from the store in advance and spends it by itself,
-//! and the limit holds.
+//! The lease protocol: a process takes units of a limit in advance and spends them by itself.
 //!
-//! This is the protocol alone: no clock, no randomness, no I/O. [`Lease`] is the process's side,
-//! for one limit and key; [`Ledger`] is the store's, which `ledger.lua` mirrors inside Redis;
-//! [`PrimaryMonitor`] notices that a store is not the one it was. The simulator in `tests/lease`
-//! runs this code and nothing else.
+//! This is the protocol alone: no clock, no randomness, no I/O. [`Lease`] is the process's side, for
+//! one limit and key. [`Ledger`] is the store's side, which `ledger.lua` mirrors inside Redis.
+//! [`PrimaryMonitor`] detects that a primary may have lost writes. The simulator in `tests/lease`
+//! runs this code.
 //!
-//! With A spent, G received and Q returned by a process, and g and q what the store has for it,
-//! `A + Q <= G <= g` at all times, and the store grants only what the limit has left. So what all have
-//! spent is never more than the limit, whatever becomes of messages and processes, for as long as
-//! the store keeps what it acknowledged.
+//! A process has spent A, received G and returned Q; the ledger has granted g and got back q. At all
+//! times `A + Q <= G <= g`, and the ledger grants only while the sum of `g - q` stays within the
+//! limit. So the limit holds, whatever happens to messages and processes, as long as the store
+//! keeps the writes that it acknowledged.
+//!
+//! Comments refer to the rules of the protocol: I1 spend (one checked subtraction), I2 debit first
+//! (the ledger charges before it grants), I3 (totals are cumulative and merged by maximum), I4 scope
+//! (grants expire by the process's own clock, from when it sent the request), I5 return (units
+//! leave the balance first), I6 rollback (after a loss, a quiet time without grants).
 
 mod demand;
 mod holder;
@@ -22,15 +26,15 @@ mod terms;
 pub use holder::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
 pub use ledger::{GrantBook, HolderGrant, Ledger};
 pub use message::{Holder, LedgerReply, LedgerRequest};
-pub use primary_monitor::{MarkerReading, PrimaryMonitor};
+pub use primary_monitor::{MarkerReading, PrimaryMonitor, Trust};
 pub use report::{HolderReport, LedgerReport};
 pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};
 
 use terms::shortest_local_us;
 
-/// What answers whether a store is the one it was, as `KEYS[1]` remembers it.
+/// Reads and writes the marker in `KEYS[1]`.
 pub const MARKER_LUA: &str = include_str!("marker.lua");
-/// What makes the book in `KEYS[1]` that of a limit that nobody used.
+/// Makes the ledger in `KEYS[1]` say that nobody holds units, and removes the state in `KEYS[2]`.
 pub const CLEAR_LUA: &str = include_str!("clear.lua");
-/// The ledger's script, without the mirrors in front of it.
+/// The ledger script, without the mirrors in front of it.
 pub const LEDGER_LUA: &str = include_str!("ledger.lua");

@@ -1,38 +1,37 @@
-//! On which terms a limit is leased, if it can be.
+//! The terms of a leased limit: params for the store, lifetime, quiet time.
 
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
 use tollgate_core::{Algorithm, LimitParams, Rate};
 
-/// How much clocks may differ in pace: one part in so many. Quartz is ten times better, and a clock
-/// that is being corrected twice.
+/// The largest difference in pace between two clocks: one part in so many. Quartz is ten times
+/// better; a clock that is being adjusted, twice.
 pub const CLOCK_RATE_ERROR: u64 = 1_000;
 
-/// So long by the store's clock is at least this long by any other.
+/// A duration by the store's clock is at least this long by any other clock.
 pub(super) const fn shortest_local_us(duration_us: u64) -> u64 {
     duration_us.saturating_sub(duration_us / CLOCK_RATE_ERROR + 1)
 }
 
-/// On which terms a limit is leased.
+/// The terms of a leased limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LeaseTerms {
-    /// The numbers that the store enforces on grants, so that what is spent a lifetime later keeps
-    /// the limit's own.
+    /// The params that the ledger enforces on grants, so that units spent a lifetime later keep the
+    /// limit.
     pub store_params: LimitParams,
     /// For how long granted units can be spent.
     pub lifetime_us: u64,
-    /// For how long nothing is granted after the store has forgotten something.
+    /// The quiet time: for how long nothing is granted after the store lost writes.
     pub quiet_us: u64,
 }
 
 impl LeaseTerms {
-    /// Leases for a limit with these numbers; `None` where it has to be decided directly, because
-    /// it is too small for chunks or its algorithm cannot keep its promise with them.
+    /// The terms for a limit; `None` if the store must decide it, because it is too small or its
+    /// algorithm cannot be leased.
     ///
-    /// Units that are spent up to a lifetime T after they were granted add what T returns to any
-    /// interval. So a bucket's burst is smaller by that, rounded up, and a sliding window grants
-    /// `L * W / (W + T)`, which is worth it up to T = W / 40. A fixed window needs no correction,
-    /// since units end with their window.
+    /// Units spent up to a lifetime T after their grant add T's refill to any interval. So a
+    /// bucket's burst shrinks by that refill, rounded up. A sliding window grants `L * W / (W + T)`,
+    /// which pays up to T = W / 40. A fixed window needs no correction: units end with it.
     pub fn for_limit(
         params: &LimitParams,
         lifetime_us: u64,
@@ -42,17 +41,17 @@ impl LeaseTerms {
         if params.capacity() < min_limit.max(2) {
             return None;
         }
-        let central = store_params(params, lifetime_us)?;
-        Some(Self { store_params: central, lifetime_us, quiet_us })
+        Some(Self { store_params: store_params(params, lifetime_us)?, lifetime_us, quiet_us })
     }
 
-    /// After how long the store forgets a process that says nothing: nothing it holds can be spent
-    /// any more, nor is a return under way.
+    /// After how long the ledger reclaims the entry of a silent holder: its units have expired, and
+    /// no return is in flight.
     pub const fn reclaim_us(&self) -> u64 {
         self.lifetime_us.saturating_mul(2) + 1_000_000
     }
 
-    /// After how long without an answer a process gives its holding up, well before the store does.
+    /// After how long without a reply a process changes its holder, well before the ledger reclaims
+    /// it.
     pub const fn holder_timeout_us(&self) -> u64 {
         self.lifetime_us + self.lifetime_us / 2
     }

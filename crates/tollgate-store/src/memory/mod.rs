@@ -1,12 +1,12 @@
-//! The memory store: bounded, sharded, without an allocation for a key it knows.
+//! The memory store: bounded, sharded, without allocation for known keys.
 //!
-//! A limit and a key are 64 bits of hash and nothing else. Twelve bits, of the key alone, choose
-//! one of the shards, each behind its own lock; the others, with a ticket for the numbers the state
-//! was written under, are the tag of a cell of 16 or 24 bytes that holds the state itself. What
-//! does not fit lives in the shard's slab.
+//! A limit and a key become a 64-bit hash. Twelve bits, of the key alone, choose a shard, each with
+//! its own lock. The other bits are the tag of a cell, with the id of the params that its state was
+//! written under. A cell has 16 or 24 bytes and holds the state; larger states live in the shard's
+//! slab.
 //!
-//! Several charges of one request lock their shards in ascending order, decide all and then write
-//! all. Those on one key need one lock.
+//! A request with several charges locks their shards in ascending order, decides all, then writes
+//! all. Charges on one key need one lock.
 
 mod decide;
 mod evict;
@@ -34,7 +34,7 @@ use tollgate_core::LimitParams;
 pub use options::MemoryOptions;
 pub use stats::MemoryStats;
 
-/// State in this process, within a cap on its bytes.
+/// A store in this process, with a cap on its bytes.
 #[derive(Debug)]
 pub struct MemoryStore {
     addresses: CellHasher,
@@ -45,7 +45,7 @@ pub struct MemoryStore {
     next_sweep: AtomicUsize,
 }
 
-/// What all shards use.
+/// The parts that all shards share.
 #[derive(Debug)]
 pub(crate) struct ShardContext {
     registry: ParamsRegistry,
@@ -55,7 +55,7 @@ pub(crate) struct ShardContext {
 }
 
 impl MemoryStore {
-    /// A store with the given options.
+    /// An empty store.
     pub fn new(options: MemoryOptions) -> Self {
         let shards = options.shard_count();
         let fixed_bytes =
@@ -78,15 +78,14 @@ impl MemoryStore {
         self.reservations.note_reset(limit, key);
         let address = self.addresses.address(limit, key);
         let mut shard = lock(&self.shards[address.shard].0);
-        // Which table it is in depends on an algorithm that is not known here.
+        // The algorithm, and so the table, is not known here.
         shard.forget::<1>(&self.shared, address.tag);
         shard.forget::<2>(&self.shared, address.tag);
     }
 
-    /// Forgets what has been idle for ten seconds, or is idle at all when the store is nearly full,
-    /// in the next `shards` shards and returns memory that they no longer need. A timer that calls
-    /// this with a few shards at a time reclaims everything in turn, and holds one shard's lock at
-    /// a time.
+    /// Sweeps the next `shards` shards: drops state that has been idle for ten seconds, or idle at
+    /// all when the store is nearly full, and shrinks tables. A timer that sweeps a few shards at a
+    /// time reclaims everything in turn; one shard is locked at a time.
     pub fn sweep(&self, now_us: u64, shards: usize) {
         self.reservations.sweep(now_us);
         for _ in 0..shards.min(self.shards.len()) {
@@ -95,12 +94,12 @@ impl MemoryStore {
         }
     }
 
-    /// How many shards there are: as many steps of [`sweep`](Self::sweep) make a full turn.
+    /// The number of shards: [`sweep`](Self::sweep) of so many is a full turn.
     pub fn shard_count(&self) -> usize {
         self.shards.len()
     }
 
-    /// The figures of now. Looks at every shard in turn.
+    /// The current figures. Locks every shard in turn.
     pub fn stats(&self) -> MemoryStats {
         let events = &self.shared.events;
         MemoryStats {
@@ -127,7 +126,7 @@ impl Default for MemoryStore {
 impl Store for MemoryStore {
     type Undecided = Infallible;
 
-    // Always, so that a caller who decides has no code for the other calls.
+    // Inlined, so that a caller that only decides contains no code for the other calls.
     #[inline(always)]
     fn begin(&self, now_us: u64, call: StoreCall<'_>, answers: &mut Answers) -> Option<Infallible> {
         answers.clear();

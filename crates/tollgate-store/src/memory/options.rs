@@ -1,12 +1,12 @@
-//! How a memory store is made.
+//! Options of the memory store.
 
 use super::table::address::SHARD_BITS;
 
 const MAX_BYTES: u64 = 256 << 20;
-/// What a shard may use at least: with fewer bytes than this for each there are fewer shards.
+/// The least memory per shard: a small cap means fewer shards.
 const SHARD_BYTES: u64 = 64 << 10;
 
-/// What a [`MemoryStore`](super::MemoryStore) is to be like.
+/// Options of a [`MemoryStore`](super::MemoryStore).
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryOptions {
     pub(crate) max_bytes: u64,
@@ -21,21 +21,20 @@ impl Default for MemoryOptions {
 }
 
 impl MemoryOptions {
-    /// The cap on bytes; 256 MiB unless told otherwise. Memory follows the keys, so a high cap
-    /// costs nothing.
+    /// The cap on bytes; 256 MiB by default. Memory follows the keys, so a high cap costs nothing.
     pub const fn max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// How many shards, rounded up to a power of two; at most 4,096. For tests that need keys to
-    /// meet in one.
+    /// The number of shards, rounded up to a power of two; at most 4,096. For tests that need keys
+    /// in one shard.
     pub const fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
     }
 
-    /// Fixed hash keys instead of random ones. Only for tests: whoever knows the seed can choose
+    /// Fixed hash keys instead of random ones. Only for tests: with the seed, clients could choose
     /// keys that collide.
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -43,8 +42,7 @@ impl MemoryOptions {
     }
 
     pub(crate) fn shard_count(&self) -> usize {
-        let most = 1 << SHARD_BITS;
-        let wanted = self.shards.unwrap_or((self.max_bytes / SHARD_BYTES) as usize);
-        wanted.clamp(1, most).next_power_of_two()
+        let shards = self.shards.unwrap_or((self.max_bytes / SHARD_BYTES) as usize);
+        shards.clamp(1, 1 << SHARD_BITS).next_power_of_two()
     }
 }

@@ -1,4 +1,4 @@
-//! The reservations of one process, and for a while the ended ones: a repeated call gets the same
+//! Reservations in memory. Ended ones are kept for a while, so that a repeated call gets the same
 //! answer.
 
 use super::MemoryStore;
@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque, hash_map};
 use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What all reservations together may hold: a peer can open them, so there is a cap.
+/// The cap on all reservations together: clients can open them.
 const BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Default)]
@@ -24,8 +24,7 @@ pub(crate) struct Reservations {
 struct ReservationTable {
     by_id: HashMap<Box<str>, ReservationRecord>,
     by_expiry: BinaryHeap<Reverse<(u64, Box<str>)>>,
-    /// Those that have ended, the first to end first: they only wait for a call to be repeated, and
-    /// go when others need the room.
+    /// Ended ones, the first to end first: they go when others need the room.
     ended: VecDeque<Box<str>>,
     bytes: usize,
 }
@@ -34,14 +33,13 @@ struct ReservationTable {
 struct ReservationRecord {
     state_keys: Vec<StateKey>,
     note: Vec<u8>,
-    /// How it ended, and what that answered.
+    /// The end, and the rows that it answered.
     ended: Option<(u64, Vec<Answer>)>,
-    /// Places whose state was reset since: what was taken there before cannot be given back any
-    /// more.
+    /// Indexes of keys whose state was reset since: nothing can be given back there.
     reset_keys: Vec<usize>,
-    /// What it counts for.
+    /// Bytes that the record counts for.
     bytes: usize,
-    /// When it is forgotten. The heap may know an earlier instant, from before it ended.
+    /// When the record expires. The heap may have an earlier instant, from before the end.
     until_us: u64,
 }
 
@@ -61,10 +59,10 @@ impl ReservationStore for MemoryStore {
         end: u64,
         plan: impl Fn(&[u8]) -> Option<Vec<Settlement>> + Send + Sync + 'a,
     ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, Infallible> {
-        // Held meanwhile, so that two calls cannot both settle.
-        let mut shelf = self.reservations.lock();
-        shelf.forget_expired(now_us);
-        let ReservationTable { by_id, by_expiry: by_end, ended, .. } = &mut *shelf;
+        // Locked during the settlement, so that two calls cannot both settle.
+        let mut table = self.reservations.lock();
+        table.forget_expired(now_us);
+        let ReservationTable { by_id, by_expiry, ended, .. } = &mut *table;
         let Some(record) = by_id.get_mut(id) else { return StoreReply::Now(Ok(None)) };
         let (end, rows) = match &record.ended {
             Some(first) => first.clone(),
@@ -75,13 +73,13 @@ impl ReservationStore for MemoryStore {
                 };
                 record.ended = Some((end, rows.clone()));
                 record.until_us = record.until_us.max(now_us.saturating_add(END_REPEATABLE_US));
-                by_end.push(Reverse((record.until_us, id.into())));
+                by_expiry.push(Reverse((record.until_us, id.into())));
                 ended.push_back(id.into());
                 (end, rows)
             }
         };
-        let (note, places) = (record.note.clone(), record.state_keys.clone());
-        StoreReply::Now(Ok(Some(EndedReservation { end, note, state_keys: places, rows })))
+        let (note, state_keys) = (record.note.clone(), record.state_keys.clone());
+        StoreReply::Now(Ok(Some(EndedReservation { end, note, state_keys, rows })))
     }
 }
 
@@ -92,80 +90,69 @@ impl MemoryStore {
         record: &ReservationRecord,
         plan: impl Fn(&[u8]) -> Option<Vec<Settlement>>,
     ) -> Result<Vec<Answer>, StoreError> {
-        let senseless = || StoreError::new(StoreErrorKind::Protocol, "a reservation's note");
+        let invalid_note = || StoreError::new(StoreErrorKind::Protocol, "a reservation's note");
         let settlements = plan(&record.note).filter(|all| all.len() == record.state_keys.len());
-        let settlements = settlements.ok_or_else(senseless)?;
-        let adjustments: Vec<_> = record
-            .state_keys
-            .iter()
-            .zip(&settlements)
-            .enumerate()
-            .map(|(at, (place, one))| {
-                let (limit, key) = place.as_bytes().split_first_chunk()?;
-                let charge = Charge {
-                    limit: u64::from_be_bytes(*limit),
-                    key,
-                    params: &one.params,
-                    params_id: ParamsId::default(),
-                    cost: one.cost,
-                    mode: one.mode,
-                    penalty: one.penalty.as_ref(),
-                };
-                let change = match one.change {
-                    Change::GiveBack { receipt, charged_params: under, .. }
-                        if record.reset_keys.contains(&at) =>
-                    {
-                        Change::GiveBack { units: 0, receipt, charged_params: under }
-                    }
-                    change => change,
-                };
-                Some(Adjustment { charge, change })
-            })
-            .collect::<Option<_>>()
-            .ok_or_else(senseless)?;
+        let settlements = settlements.ok_or_else(invalid_note)?;
+        let mut adjustments = Vec::with_capacity(settlements.len());
+        for (index, (state_key, one)) in record.state_keys.iter().zip(&settlements).enumerate() {
+            let split = state_key.as_bytes().split_first_chunk();
+            let (limit, key) = split.ok_or_else(invalid_note)?;
+            let mut change = one.change;
+            if let Change::GiveBack { units, .. } = &mut change
+                && record.reset_keys.contains(&index)
+            {
+                *units = 0;
+            }
+            let charge = Charge {
+                limit: u64::from_be_bytes(*limit),
+                key,
+                params: &one.params,
+                params_id: ParamsId::default(),
+                cost: one.cost,
+                mode: one.mode,
+                penalty: one.penalty.as_ref(),
+            };
+            adjustments.push(Adjustment { charge, change });
+        }
         let mut answers = Answers::default();
         self.adjust_all(now_us, &adjustments, &mut answers);
         Ok(answers.get(0).map_or(&[][..], |(_, rows)| rows).to_vec())
     }
 }
 
-/// The limit, then the key: it never leaves this process.
+/// The limit and the key, in plain: it never leaves this process.
 pub(crate) fn state_key(charge: &Charge<'_>) -> StateKey {
     StateKey::new([&charge.limit.to_be_bytes(), charge.key].concat())
 }
 
 impl Reservations {
-    /// Nothing that was taken of this state before can be given back to it: it starts anew.
+    /// Records a reset: units taken before cannot be given back to the new state.
     pub(crate) fn note_reset(&self, limit: u64, key: &[u8]) {
-        let same = |place: &StateKey| {
-            place.as_bytes().split_first_chunk() == Some((&limit.to_be_bytes(), key))
+        let same = |state_key: &StateKey| {
+            state_key.as_bytes().split_first_chunk() == Some((&limit.to_be_bytes(), key))
         };
         for record in self.lock().by_id.values_mut().filter(|record| record.ended.is_none()) {
-            let ReservationRecord { state_keys: places, reset_keys: void, .. } = record;
-            let found = places.iter().enumerate().filter(|(_, place)| same(place));
-            void.extend(found.map(|(at, _)| at));
+            let keys = record.state_keys.iter().enumerate();
+            record.reset_keys.extend(keys.filter(|(_, key)| same(key)).map(|(index, _)| index));
         }
     }
 
-    /// Forgets what has expired.
     pub(crate) fn sweep(&self, now_us: u64) {
         self.lock().forget_expired(now_us);
     }
 
-    /// A panic elsewhere leaves the shelf whole: every change to it is a single insertion or
-    /// removal.
+    /// A panic leaves the table consistent: every change is a single insertion or removal.
     fn lock(&self) -> MutexGuard<'_, ReservationTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What a reservation holds until it is forgotten, the rows of its end included.
+/// The bytes of a reservation, the rows of its end included.
 fn bytes(opening: &NewReservation<'_>) -> usize {
-    let each =
-        |place: &StateKey| size_of::<StateKey>() + place.as_bytes().len() + size_of::<Answer>();
-    let places = opening.state_keys.iter().map(each).sum::<usize>();
-    let names = 2 * (opening.id.len() + size_of::<Box<str>>());
-    names + size_of::<ReservationRecord>() + places + opening.note.len()
+    let each = |key: &StateKey| size_of::<StateKey>() + key.as_bytes().len() + size_of::<Answer>();
+    let keys = opening.state_keys.iter().map(each).sum::<usize>();
+    let ids = 2 * (opening.id.len() + size_of::<Box<str>>());
+    ids + size_of::<ReservationRecord>() + keys + opening.note.len()
 }
 
 impl ReservationTable {
@@ -175,20 +162,15 @@ impl ReservationTable {
         if !self.make_room(bytes) {
             return OpenOutcome::Full;
         }
-        let NewReservation { id, ttl_us, state_keys: places, note } = opening;
+        let NewReservation { id, ttl_us, state_keys, note } = opening;
         let until_us = now_us.saturating_add(ttl_us);
         match self.by_id.entry(id.into()) {
             hash_map::Entry::Occupied(_) => return OpenOutcome::IdInUse,
             hash_map::Entry::Vacant(vacant) => {
-                let (ended, void) = (None, Vec::new());
-                vacant.insert(ReservationRecord {
-                    state_keys: places,
-                    note,
-                    ended,
-                    reset_keys: void,
-                    bytes,
-                    until_us,
-                });
+                let (ended, reset_keys) = (None, Vec::new());
+                let record =
+                    ReservationRecord { state_keys, note, ended, reset_keys, bytes, until_us };
+                vacant.insert(record);
             }
         }
         self.by_expiry.push(Reverse((until_us, id.into())));
@@ -196,7 +178,7 @@ impl ReservationTable {
         OpenOutcome::Opened
     }
 
-    /// Forgets ended reservations until there is room for `bytes` more. Says whether there is.
+    /// Drops ended reservations until there is room for `bytes` more. Returns whether there is.
     fn make_room(&mut self, bytes: usize) -> bool {
         while self.bytes + bytes > BYTES_MAX
             && let Some(id) = self.ended.pop_front()
@@ -219,7 +201,7 @@ impl ReservationTable {
                 self.forget(&id);
             }
         }
-        // Names of what has expired gather here, since nobody looks for them in the middle.
+        // Ids of expired reservations stay in the queue until they reach its front.
         while let Some(id) = self.ended.front()
             && !self.by_id.contains_key(id)
         {

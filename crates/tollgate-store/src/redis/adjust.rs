@@ -1,4 +1,4 @@
-//! Settlements, cancellations, debts and blocks, on their way into one script call.
+//! Settlements, refunds, debts and blocks: one script call changes several keys.
 
 use super::batch::reply::AdjustReply;
 use super::batch::rows::{StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log};
@@ -7,7 +7,7 @@ use super::script::msgpack::{self, array, clamp};
 use crate::{Answer, Change, StoreError};
 use tollgate_core::{Algorithm, Intent, LimitParams, Receipt, lua};
 
-/// Changes and what they refer to.
+/// Changes of one call, with the tables that they refer to.
 #[derive(Debug, Default)]
 pub(super) struct ChangeBatch {
     pub(super) tables: ScriptTables,
@@ -18,30 +18,30 @@ impl ChangeBatch {
     pub(super) fn new<'a>(
         changes: impl IntoIterator<Item = (&'a NamedCharge, &'a Change)>,
     ) -> Self {
-        let mut all = Self::default();
-        changes.into_iter().for_each(|(line, change)| all.push(line, change));
-        all
+        let mut batch = Self::default();
+        changes.into_iter().for_each(|(charge, change)| batch.push(charge, change));
+        batch
     }
 
-    fn push(&mut self, line: &NamedCharge, change: &Change) {
-        let NamedCharge { name, params, cost, penalty, .. } = line;
+    fn push(&mut self, charge: &NamedCharge, change: &Change) {
+        let NamedCharge { name, params, cost, penalty, .. } = charge;
         let key = self.tables.key_index_of(name.clone());
         let own = self.tables.params_index(params);
-        let (kind, amount, receipt, under) = match *change {
-            Change::GiveBack { units, receipt, charged_params: under } => {
-                (1, units, receipt, under)
+        let (kind, amount, receipt, charged) = match *change {
+            Change::GiveBack { units, receipt, charged_params } => {
+                (1, units, receipt, charged_params)
             }
             Change::Owe { units } => (2, units, Receipt::default(), *params),
             Change::Block { until_us: for_us } => (3, for_us, Receipt::default(), *params),
             Change::Unblock => (4, 0, Receipt::default(), *params),
         };
-        let mark_us = match is_expiry_log(params) {
-            true => receipt.mark_us as i64 - lua::EXPIRY_LOG_EPOCH_US as i64,
-            false => clamp(receipt.mark_us),
+        let mark_us = if is_expiry_log(params) {
+            receipt.mark_us as i64 - lua::EXPIRY_LOG_EPOCH_US as i64
+        } else {
+            clamp(receipt.mark_us)
         };
-        let under = self.tables.params_index(&under);
-        let penalty =
-            self.tables.penalty_index(penalty.as_ref()).map_or(0, |penalty| penalty as i64 + 1);
+        let charged = self.tables.params_index(&charged);
+        let penalty = self.tables.penalty_index(penalty.as_ref());
         self.flat.extend([
             key as i64 + 1,
             own as i64 + 1,
@@ -50,9 +50,9 @@ impl ChangeBatch {
             clamp(receipt.at_us),
             mark_us,
             i64::from(receipt.mark_fraction),
-            under as i64 + 1,
+            charged as i64 + 1,
             clamp(*cost),
-            penalty,
+            penalty.map_or(0, |penalty| penalty as i64 + 1),
         ]);
     }
 
@@ -61,33 +61,34 @@ impl ChangeBatch {
     }
 }
 
-/// A change for a server that has its own clock and no rules of time zones. A block has its
-/// duration in place of its end; a give-back has the windows of its calendar.
+/// A change for a server with its own clock and no time zones: a block's end becomes its duration,
+/// and a give-back gets the windows of its calendar.
 pub(super) fn to_server_time(change: Change, now_us: u64) -> Change {
     match change {
         Change::Block { until_us } => Change::Block { until_us: until_us.saturating_sub(now_us) },
-        Change::GiveBack { units, receipt, charged_params: under } => {
-            Change::GiveBack { units, receipt, charged_params: under.resolve_calendar(now_us) }
+        Change::GiveBack { units, receipt, charged_params } => {
+            let charged_params = charged_params.resolve_calendar(now_us);
+            Change::GiveBack { units, receipt, charged_params }
         }
         other => other,
     }
 }
 
-/// The rows afterwards: what a peek says, with the receipt of what is newly owed.
+/// The rows afterwards: a peek, with the receipt of a new debt.
 pub(super) fn rows<'a>(
     changes: impl IntoIterator<Item = (&'a NamedCharge, &'a Change)>,
-    adjusted: &AdjustReply,
+    reply: &AdjustReply,
 ) -> Result<Vec<Answer>, StoreError> {
-    let mut outcomes = adjusted.outcomes.iter();
-    let mut values = adjusted.values.iter().zip(&adjusted.receipts);
-    let mut rows = Vec::with_capacity(adjusted.values.len());
-    for (line, change) in changes {
+    let mut outcomes = reply.outcomes.iter();
+    let mut values = reply.values.iter().zip(&reply.receipts);
+    let mut rows = Vec::with_capacity(reply.values.len());
+    for (charge, change) in changes {
         let (value, receipt) = values.next().ok_or_else(invalid_reply)?;
         let mut next = || outcomes.next().map(Vec::as_slice);
-        let row = row(line, value.as_deref(), adjusted.now_us, &mut next);
+        let row = row(charge, value.as_deref(), reply.now_us, &mut next);
         let mut row = row.ok_or_else(invalid_reply)?;
         if let (Some(receipt), Change::Owe { units }) = (receipt, change) {
-            let receipt = self::receipt(&line.params, *units, receipt);
+            let receipt = self::receipt(&charge.params, *units, receipt);
             row.receipt = Some(receipt.ok_or_else(invalid_reply)?);
         }
         rows.push(row);
@@ -99,18 +100,19 @@ pub(super) fn rows<'a>(
 }
 
 fn row<'a>(
-    line: &NamedCharge,
+    charge: &NamedCharge,
     value: Option<&[u8]>,
     now_us: u64,
     outcome: &mut impl FnMut() -> Option<&'a [u8]>,
 ) -> Option<Answer> {
-    let cell = StoredCell::read(&line.params, value)?;
-    let mut row = Answer::without_receipt(match is_expiry_log(&line.params) {
-        true => expiry_log_outcome(&line.params, outcome()?)?,
-        false => line.params.decide(&cell.state, now_us, line.cost, Intent::Peek),
+    let cell = StoredCell::read(&charge.params, value)?;
+    let mut row = Answer::without_receipt(if is_expiry_log(&charge.params) {
+        expiry_log_outcome(&charge.params, outcome()?)?
+    } else {
+        charge.params.decide(&cell.state, now_us, charge.cost, Intent::Peek)
     });
-    if line.mode.is_enforced()
-        && let Some(left_us) = cell.blocked_for_us(line.penalty.as_ref(), now_us)
+    if charge.mode.is_enforced()
+        && let Some(left_us) = cell.blocked_for_us(charge.penalty.as_ref(), now_us)
     {
         row.show_block(left_us);
     }

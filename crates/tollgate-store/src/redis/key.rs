@@ -1,14 +1,13 @@
-//! What a limit's state for one key is called in Redis.
+//! Names of keys in Redis: `tg:{tag}:name`.
 //!
-//! `tg:{tag}:name`: the tag, a keyed hash of the key's first value, puts all limits of one client
-//! into one slot of a cluster; the name is a keyed hash of limit and key. So no two tuples of
-//! values collide, nothing that a client sent stands in Redis, and nobody outside can choose a
-//! slot.
+//! The tag, a keyed hash of the key's first value, puts all limits of one client into one cluster
+//! slot. The name is a keyed hash of limit and key. So no two tuples of values collide, Redis
+//! contains nothing that a client sent, and clients cannot choose a slot.
 
 use sha2::{Digest, Sha256};
 use tollgate_core::{LimitParams, lua};
 
-/// Names keys. Every node of a store has to have the same secret.
+/// Names keys. All nodes of a store need the same secret.
 #[derive(Clone)]
 pub(super) struct KeyNamer {
     prefix: Box<[u8]>,
@@ -28,8 +27,7 @@ const TAG_CHARACTERS: usize = 6;
 /// 126 bits.
 const NAME_CHARACTERS: usize = 21;
 
-/// The secret of whoever was given none: nodes that share a server share its password and their
-/// prefix.
+/// The default secret: nodes that share a server share its password and their prefix.
 pub(super) fn secret(password: &str, prefix: &str) -> Vec<u8> {
     let hash = Sha256::new_with_prefix(b"tollgate key secret\0");
     let hash = hash.chain_update((password.len() as u64).to_be_bytes());
@@ -37,34 +35,31 @@ pub(super) fn secret(password: &str, prefix: &str) -> Vec<u8> {
 }
 
 impl KeyNamer {
-    /// Under `prefix`, with a secret that no client knows.
     pub(super) fn new(prefix: &str, secret: &[u8]) -> Self {
-        // A block of its own, so that its hash is worked out once.
+        // Padded to one hash block, so that it is hashed only once.
         let mut block = [0; 64];
         block[..32].copy_from_slice(&Sha256::digest(secret));
         Self { prefix: prefix.as_bytes().into(), keyed: Sha256::new_with_prefix(block) }
     }
 
-    /// The name of what `limit` has for `key` under an algorithm, by its place among those of
-    /// [`LimitParams`]: what another algorithm left there cannot be read, so it has a name of its
-    /// own.
+    /// The key of a limit's state. Each algorithm has its own, since it cannot read the state of
+    /// another.
     pub(super) fn state_key(&self, limit: u64, key: &[u8], params: &LimitParams) -> Vec<u8> {
         self.name_at(limit, key, lua::to_lua_params(params)[0] as u8)
     }
 
-    /// The names under every algorithm.
+    /// The keys of a limit's state under every algorithm.
     pub(super) fn state_keys(&self, limit: u64, key: &[u8]) -> Vec<Vec<u8>> {
-        (1..=lua::MIRRORS.len() as u8).map(|place| self.name_at(limit, key, place)).collect()
+        (1..=lua::MIRRORS.len() as u8).map(|index| self.name_at(limit, key, index)).collect()
     }
 
-    /// The name of a reservation's record, which is that of no limit's state: algorithms are
-    /// counted from one.
+    /// The key of a reservation. Algorithms count from one, so zero collides with no state.
     pub(super) fn reservation_key(&self, id: &str) -> Vec<u8> {
         self.name_at(0, id.as_bytes(), 0)
     }
 
-    /// Names of keys by which servers are known again, in any slot: they hold nothing of anybody's,
-    /// so that their tags need no secret.
+    /// Candidates for marker keys, in all slots. Markers contain no client data, so their tags need
+    /// no secret.
     pub(super) fn marker_keys(&self) -> impl Iterator<Item = Vec<u8>> {
         let name = |n: u32| [&self.prefix, format!(":{{{n}}}:m").as_bytes()].concat();
         (0..1 << 17).map(name)
@@ -84,30 +79,30 @@ impl KeyNamer {
     }
 }
 
-/// The name of what nodes hold of the state with this name: in the same slot, and that of no state.
+/// The key of the ledger beside a state, in the same slot.
 pub(super) fn grant_book_key(name: &[u8]) -> Vec<u8> {
     [name, b":l"].concat()
 }
 
-/// The bytes of the key's first value, or all of it where there is no telling: the policy writes
-/// each value behind its length plus one, in groups of seven bits.
+/// The bytes of a key's first value, or the whole key if malformed. The policy writes each value
+/// after its length plus one, in groups of seven bits.
 fn first_value(key: &[u8]) -> &[u8] {
     let (mut length, mut shift) = (0_usize, 0);
-    for (place, byte) in key.iter().enumerate().take(5) {
+    for (index, byte) in key.iter().enumerate().take(5) {
         length |= usize::from(byte & 0x7f) << shift;
         shift += 7;
         if byte & 0x80 == 0 {
-            let end = (place + 1).saturating_add(length.saturating_sub(1));
+            let end = (index + 1).saturating_add(length.saturating_sub(1));
             return key.get(..end).unwrap_or(key);
         }
     }
     key
 }
 
-/// Six bits of the hash to a character.
+/// Writes six bits of the hash per character.
 fn push_digits(out: &mut Vec<u8>, hash: &[u8], characters: usize) {
-    for place in 0..characters {
-        let (byte, bit) = (place * 6 / 8, place * 6 % 8);
+    for index in 0..characters {
+        let (byte, bit) = (index * 6 / 8, index * 6 % 8);
         let two = u16::from_be_bytes([hash[byte], hash.get(byte + 1).copied().unwrap_or(0)]);
         out.push(DIGITS[usize::from(two >> (10 - bit) & 63)]);
     }

@@ -1,19 +1,19 @@
-//! State in Redis or Valkey, shared by many processes.
+//! The Redis store: state in Redis or Valkey, shared by many processes.
 //!
-//! A request is decided inside Redis by one script, all-or-nothing, at the server's own time.
-//! Requests that wait at the same moment share a call. The script decides with Lua mirrors of the
-//! algorithms, and the rows are worked out on this side from what it read.
+//! One script decides a request inside Redis, all-or-nothing, at the server's own time. Requests
+//! that wait at the same moment share a call. The script decides with Lua mirrors of the
+//! algorithms; the rows are computed on this side, from the values that it read.
 //!
-//! A call that fails is answered with an error, within its deadline, and never made again, because
-//! a server that did not answer may have decided all the same. The exceptions are what a server
-//! says when it did nothing: that it lacks the script, became a replica, or that a slot is
-//! elsewhere.
+//! A call that fails returns an error within its deadline. It is not repeated, because a server
+//! that did not answer may have decided. It is repeated only if the server says that it did nothing:
+//! it lacks the script, became a replica, or does not have the slot.
 
 mod adjust;
 mod batch;
 mod client;
 mod cluster;
 mod decide;
+mod decide_in_store;
 mod key;
 mod lease;
 mod observer;
@@ -22,15 +22,13 @@ mod probe;
 mod reservation;
 mod script;
 mod sentinel;
-mod status;
 
 pub use client::endpoint::{Endpoint, Tls};
 pub use decide::UndecidedRequests;
 pub use lease::{LeaseStats, lease_reply, lease_script};
-pub use observer::Observer;
+pub use observer::{Observer, Status};
 pub use options::{BootClock, RedisOptions};
 pub use probe::ServerReport;
-pub use status::Status;
 
 use crate::{
     Adjustment, Answer, Answers, Change, Charge, EndedReservation, LeaseSettings, LeaseStore,
@@ -40,6 +38,7 @@ use crate::{
 use adjust::ChangeBatch;
 use batch::NamedCharge;
 use batch::reply::AdjustReply;
+use batch::rows::push_rows;
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
@@ -49,7 +48,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tollgate_core::LimitParams;
 
-/// Redis or Valkey as a store: one server, the one that sentinels name, or a cluster.
+/// A store on Redis or Valkey: one server, the primary that sentinels name, or a cluster.
 #[derive(Debug)]
 pub struct RedisStore {
     namer: Arc<KeyNamer>,
@@ -59,9 +58,9 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// A store on the servers of `endpoint`. It connects in the background, on the runtime that
-    /// this is called in, and again whenever a connection is lost; until then every call fails, at
-    /// its deadline at the latest. An error means that certificates cannot be read.
+    /// Opens a store. It connects in the background, on the current runtime, and again whenever a
+    /// connection is lost; meanwhile calls fail, at their deadline at the latest. An error means
+    /// that certificates cannot be read.
     pub fn open(endpoint: &Endpoint, options: RedisOptions) -> Result<Self, StoreError> {
         let password = endpoint.password.as_deref().unwrap_or_default();
         let secret = match options.secret.as_slice() {
@@ -75,66 +74,64 @@ impl RedisStore {
         Ok(Self { namer, servers, leases, options })
     }
 
-    /// Gives the calling thread connections of its own to every server, so that what is asked on it
-    /// need not wake another thread. They live on the runtime that this is called in, which is to
-    /// be of this thread alone; until they are up, and after it has ended, the store decides over
-    /// those that all threads share.
+    /// Gives the calling thread its own connections to every server, so that its requests wake no
+    /// other thread. The current runtime must run on this thread alone. While these connections are
+    /// not up, the thread's requests use the shared ones.
     pub fn attach_thread(&self, connections: usize) {
         self.servers.attach_thread(connections);
     }
 
-    /// How it is with the servers at the moment.
+    /// The state of the servers at the moment.
     pub fn status(&self) -> Status {
         self.servers.status()
     }
 
-    /// Whether it is several servers that share the keys.
+    /// Whether the servers are a cluster.
     pub fn is_cluster(&self) -> bool {
         self.servers.is_cluster()
     }
 
-    /// Whether a server is left alone because it failed.
+    /// Whether the circuit breaker of a server is open.
     pub fn is_breaker_open(&self) -> bool {
         self.servers.is_breaker_open()
     }
 
-    /// What leases came to.
+    /// Counters of leases.
     pub fn lease_stats(&self) -> LeaseStats {
         self.leases.stats()
     }
 
-    /// Returns what leases hold, as far as the store can be told within the time, and takes no
-    /// more: for a process that is about to end. Whatever is not returned is lost until its window
-    /// ends, or until time has returned it.
+    /// Returns the units of all leases within `within`, and takes no more: for a process that is
+    /// about to end. Units that are not returned are lost until their window ends or time refills
+    /// them.
     pub async fn release_leases(&self, within: Duration) {
         let _ = timeout(within, self.leases.release(&self.servers)).await;
     }
 
-    /// Applies changes, those of one slot together, and answers with the rows in their order.
+    /// Applies changes, those of one slot together. Returns the rows in order.
     async fn apply_changes(
         &self,
         now_us: Option<u64>,
-        lines: &[(NamedCharge, Change)],
+        changes: &[(NamedCharge, Change)],
     ) -> Result<Vec<Answer>, StoreError> {
-        let slots = self.servers.group_by_slot(lines.iter().map(|(line, _)| line.name.as_slice()));
-        let one = |(slot, places): &(u16, Vec<usize>)| {
+        let names = changes.iter().map(|(charge, _)| charge.name.as_slice());
+        let slots = self.servers.group_by_slot(names);
+        let apply = |(slot, indexes): &(u16, Vec<usize>)| {
             let slot = *slot;
-            let picked: Vec<_> =
-                places.iter().map(|place| (&lines[*place].0, &lines[*place].1)).collect();
-            let changes = ChangeBatch::new(picked.iter().copied());
+            let own: Vec<_> = indexes.iter().map(|i| (&changes[*i].0, &changes[*i].1)).collect();
+            let batch = ChangeBatch::new(own.iter().copied());
             async move {
-                let program = changes.program();
-                let value =
-                    self.servers.call(slot, &script::ADJUST, &changes.tables, program, now_us);
-                adjust::rows(picked, &AdjustReply::read(value.await?)?)
+                let program = batch.program();
+                let reply =
+                    self.servers.call(slot, &script::ADJUST, &batch.tables, program, now_us);
+                adjust::rows(own, &AdjustReply::read(reply.await?)?)
             }
         };
-        let all = futures_util::future::try_join_all(slots.iter().map(one));
-        let rows = all.await?;
-        let places = slots.iter().flat_map(|(_, places)| places);
-        let mut placed: Vec<_> = places.zip(rows.into_iter().flatten()).collect();
-        placed.sort_by_key(|(place, _)| **place);
-        Ok(placed.into_iter().map(|(_, row)| row).collect())
+        let rows = futures_util::future::try_join_all(slots.iter().map(apply)).await?;
+        let indexes = slots.iter().flat_map(|(_, indexes)| indexes);
+        let mut rows: Vec<_> = indexes.zip(rows.into_iter().flatten()).collect();
+        rows.sort_by_key(|(index, _)| **index);
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
     async fn adjust(
@@ -146,26 +143,26 @@ impl RedisStore {
         let called_us = now_us;
         let now_us = self.options.script_time(now_us);
         let change = |change| adjust::to_server_time(change, called_us);
-        let name =
+        let named =
             |one: &Adjustment<'_>| (self.named_charge(&one.charge, called_us), change(one.change));
-        let lines: Vec<_> = adjustments.iter().map(name).collect();
-        let rows = self.with_deadline(self.apply_changes(now_us, &lines)).await?;
+        let changes: Vec<_> = adjustments.iter().map(named).collect();
+        let rows = self.with_deadline(self.apply_changes(now_us, &changes)).await?;
         for one in adjustments {
             let surrender = matches!(one.change, Change::Block { .. });
             self.leases.limit_changed(one.charge.limit, one.charge.key, surrender);
         }
-        rows.into_iter().for_each(|row| answers.push(row));
-        answers.finish(true);
+        push_rows(answers, true, &rows);
         Ok(())
     }
 
     async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
         let names = self.namer.state_keys(limit, key);
-        // Their tag is the same, and so their slot.
+        // All have the same tag, and so the same slot.
         let slot = names.first().map_or(0, |name| slot_of(name));
-        match self.leases.is_enabled() {
-            true => self.with_deadline(self.clear(slot, &names)).await?,
-            false => self.with_deadline(self.servers.unlink(slot, names)).await?,
+        if self.leases.is_enabled() {
+            self.with_deadline(self.clear(slot, &names)).await?;
+        } else {
+            self.with_deadline(self.servers.unlink(slot, names)).await?;
         }
         self.leases.limit_changed(limit, key, true);
         Ok(())
@@ -178,15 +175,14 @@ impl RedisStore {
         self.with_deadline_after(Duration::ZERO, work).await
     }
 
-    /// The same where a part of the deadline is gone.
+    /// [`with_deadline`](Self::with_deadline) after a part of the deadline was spent.
     async fn with_deadline_after<T>(
         &self,
         spent: Duration,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let late = |_| Err(StoreError::new(StoreErrorKind::Timeout, ""));
-        let left = self.options.deadline.saturating_sub(spent);
-        timeout(left, work).await.unwrap_or_else(late)
+        let result = timeout(self.options.deadline.saturating_sub(spent), work).await;
+        result.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Timeout, "")))
     }
 }
 
@@ -200,7 +196,7 @@ impl Drop for RedisStore {
 impl Store for RedisStore {
     type Undecided = UndecidedRequests;
 
-    /// Leases decide here; all else is left.
+    /// Decides from leases only.
     #[inline]
     fn begin(
         &self,
@@ -259,8 +255,8 @@ impl ReservationStore for RedisStore {
     ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, UndecidedRequests> {
         let ending = async move {
             let ended = self.with_deadline(self.end_record(now_us, id, end, &plan)).await?;
-            let places = ended.iter().flat_map(|ended| &ended.state_keys);
-            places.for_each(|place| self.leases.limit_changed_by_name(place.as_bytes()));
+            let keys = ended.iter().flat_map(|ended| &ended.state_keys);
+            keys.for_each(|key| self.leases.limit_changed_by_name(key.as_bytes()));
             Ok(ended)
         };
         StoreReply::later(UndecidedRequests::default(), ending)
@@ -279,8 +275,10 @@ impl LeaseStore for RedisStore {
     }
 
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
-        // A window that the caller's clock names is not one that a lease can end with.
-        let leasable = !self.options.caller_time;
-        leasable.then(|| self.leases.register(&self.servers, params, leasing)).flatten()
+        // Leases end with windows by the server's clock.
+        if self.options.caller_time {
+            return None;
+        }
+        self.leases.register(&self.servers, params, leasing)
     }
 }

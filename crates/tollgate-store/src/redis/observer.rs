@@ -1,61 +1,81 @@
-//! What changes while the store runs.
+//! The state of the servers, and the changes that the Redis store reports.
 
 use crate::StoreError;
 use std::fmt;
 
-/// Is told of every change of state, once each. Called from the store's own tasks, so it must not
-/// block.
+/// Receives each change of state once. The store's own tasks call it, so it must not block.
 ///
-/// `server` is an address as it was configured or as a cluster or a sentinel named it; it never
-/// holds credentials.
+/// `server` is an address as configured, or as a cluster or sentinel named it; it never contains
+/// credentials.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// From now on the server is left alone; `error` was the last of a row.
+    /// The server's circuit breaker opened; `error` was the last failure.
     fn breaker_opened(&self, server: &str, error: &StoreError) {
         let _ = (server, error);
     }
 
-    /// A probe succeeded, and the server is asked again.
+    /// A probe succeeded, and the server is called again.
     fn breaker_closed(&self, server: &str) {
         let _ = server;
     }
 
-    /// The server refuses calls of one sort, and is asked all the same: it may answer to others.
+    /// The server refuses one script. It is still called, since it may run others.
     fn refuses(&self, server: &str, error: &StoreError) {
         let _ = (server, error);
     }
 
-    /// The server has answered to calls of that sort for a while.
+    /// The server has run that script for a while again.
     fn accepts_again(&self, server: &str) {
         let _ = server;
     }
 
-    /// A connection came about.
+    /// A connection was made.
     fn connected(&self, server: &str) {
         let _ = server;
     }
 
-    /// A connection was lost or given up.
+    /// A connection was lost or closed.
     fn disconnected(&self, server: &str, error: &StoreError) {
         let _ = (server, error);
     }
 
-    /// A cluster's slots are served by other servers than before.
+    /// Slots of a cluster moved to other servers.
     fn topology_changed(&self) {}
 
-    /// The sentinels name another primary for `name` than before, and all connections are given up
-    /// for it.
+    /// The sentinels name another primary for `name`; all connections move to it.
     fn primary_changed(&self, name: &str, server: &str) {
         let _ = (name, server);
     }
 
-    /// An attempt of the store's own failed: to connect, or to find out whether the server decides
-    /// again. What fails for a caller is the caller's to count.
+    /// A connection attempt or a probe failed. Failures of callers are not reported here.
     fn attempt_failed(&self, server: &str, error: &StoreError) {
         let _ = (server, error);
     }
 
-    /// A task of the store died, which is a mistake in the program; it is being started again.
+    /// A task of the store panicked, which is a bug; it is restarted.
     fn task_died(&self, task: &'static str) {
         let _ = task;
+    }
+}
+
+/// The state of the servers at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Servers; none until a cluster's slot map is read.
+    pub servers: usize,
+    /// Servers with an open circuit breaker.
+    pub open_breakers: usize,
+    /// Servers without a connection.
+    pub disconnected: usize,
+    /// Requests that wait.
+    pub waiting: usize,
+    /// Tasks of the store that panicked and were restarted, ever.
+    pub task_restarts: usize,
+}
+
+impl Status {
+    /// Whether every server can be called.
+    pub const fn is_ready(&self) -> bool {
+        self.servers > 0 && self.open_breakers == 0 && self.disconnected == 0
     }
 }

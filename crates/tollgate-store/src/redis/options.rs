@@ -1,4 +1,4 @@
-//! How the store behaves.
+//! Options of the Redis store.
 
 use super::Observer;
 use crate::Clock;
@@ -6,52 +6,51 @@ use crate::raw::clock::boot_us;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a [`RedisStore`](super::RedisStore) behaves. The defaults are those of the file.
+/// Options of a [`RedisStore`](super::RedisStore). The defaults are those of `tollgate.yaml`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RedisOptions {
-    /// What every key starts with.
+    /// The prefix of every key.
     pub prefix: String,
-    /// What keys are hashed with: the same on every node, and known to no client. Where it is empty
-    /// it is worked out of the password and the prefix, so that nodes with the same settings agree
-    /// on it; then another password starts every count afresh.
+    /// The secret that keys are hashed with: the same on every node, unknown to clients. If empty,
+    /// it is derived from the password and the prefix, so that nodes with the same settings agree;
+    /// then a new password starts every count afresh.
     pub secret: Vec<u8>,
-    /// Whether the caller's clock counts instead of the server's.
+    /// Whether to decide by the caller's clock instead of the server's.
     pub caller_time: bool,
-    /// How long one call may take. No caller ever waits longer, whatever the server does.
+    /// The deadline of one call. No caller ever waits longer.
     pub deadline: Duration,
-    /// Connections to each server, each with one call under way.
+    /// Connections to each server.
     pub connections: usize,
-    /// Requests that may wait at once for one server.
+    /// Requests that may wait for one server, at most.
     pub in_flight: usize,
     /// How long a key outlives its use.
     pub ttl_margin: Duration,
-    /// Failures in a row after which a server is left alone: every call is answered with
-    /// [`Busy`](crate::StoreErrorKind::Busy) at once, until a probe succeeds.
+    /// Failures in a row that open a server's circuit breaker. Then every call fails at once with
+    /// [`Busy`](crate::StoreErrorKind::Busy), until a probe succeeds.
     pub breaker_errors: u32,
-    /// How often a server that is left alone is probed: at the latest after this, at the earliest
+    /// How often a server with an open breaker is probed: at the latest after this, at the earliest
     /// after half of it.
     pub breaker_probe: Duration,
-    /// Whether replicas may answer peeks, with what they knew a moment ago.
+    /// Whether replicas may answer peeks, which then may lag behind.
     pub replica_reads: bool,
-    /// Who is told when something changes.
+    /// Receives changes of state.
     pub observer: Option<Arc<dyn Observer>>,
-    /// What leases end by.
+    /// The clock that leases expire by.
     pub boot_clock: BootClock,
 }
 
-/// A clock that counts while the machine is suspended and that nobody sets: the system's, or one
-/// that a test moves. Only differences mean anything.
+/// The boot-time clock, which also counts while the machine is suspended; or a test's clock. Only
+/// differences mean anything.
 #[derive(Clone, Default)]
 pub struct BootClock(Option<Arc<dyn Clock>>);
 
 impl BootClock {
-    /// A clock of the caller's. It must not begin at zero.
+    /// Another clock, for tests. It must not begin at zero.
     pub fn custom(clock: Arc<dyn Clock>) -> Self {
         Self(Some(clock))
     }
 
-    /// The present instant.
     #[inline]
     pub(super) fn now_us(&self) -> u64 {
         match &self.0 {
@@ -87,25 +86,24 @@ impl Default for RedisOptions {
 }
 
 impl RedisOptions {
-    /// The instant to send along, if any.
+    /// The instant to send with a call, if the caller's clock counts.
     pub(super) fn script_time(&self, now_us: u64) -> Option<u64> {
         self.caller_time.then_some(now_us)
     }
 
-    /// How long a connection may take to come about, which is more than one round trip.
-    /// How long a call may take for which no request waits.
+    /// The deadline of a call that no request waits for.
     pub(super) fn background_timeout(&self) -> Duration {
         self.deadline.max(Duration::from_millis(250))
     }
 
+    /// The deadline of a new connection, which takes several round trips.
     pub(super) fn connect_deadline(&self) -> Duration {
         (self.deadline * 10).max(Duration::from_millis(250))
     }
 
-    /// Tells the observer, if there is one.
-    pub(super) fn notify(&self, what: impl FnOnce(&dyn Observer)) {
+    pub(super) fn notify(&self, call: impl FnOnce(&dyn Observer)) {
         if let Some(observer) = &self.observer {
-            what(&**observer);
+            call(&**observer);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an operator wants to know of a server before it matters.
+//! A server's report about itself: version, eviction policy, clock, missing rights.
 
 use super::batch::ScriptTables;
 use super::batch::rows::invalid_reply;
@@ -8,30 +8,30 @@ use super::{RedisStore, script};
 use crate::{ProcessClock, StoreError};
 use redis::Value;
 
-/// What a server says of itself.
+/// A server's report about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerReport {
     /// Its name and version, such as `redis 7.0.15`.
     pub version: Option<Box<str>>,
-    /// `standalone` or `cluster`, whoever found it.
+    /// `standalone` or `cluster`, as the server says.
     pub mode: Option<Box<str>>,
-    /// What it does when its memory is full: anything but `noeviction` forgets counts.
+    /// The `maxmemory-policy`: anything but `noeviction` may lose counts.
     pub eviction: Option<Box<str>>,
-    /// How much memory it may use; 0 is all there is.
+    /// `maxmemory`; 0 is no limit.
     pub memory_bytes_max: Option<u64>,
-    /// How long a call took.
+    /// The duration of one call.
     pub latency_us: u64,
-    /// How far its clock is ahead of this machine's, to within half of that.
+    /// How far the server's clock is ahead of this machine's, give or take half the latency.
     pub clock_ahead_us: i64,
-    /// Commands that it refuses, of those the store uses, with its code behind them where it is not
-    /// for want of rights, as `SET (OOM)`; and keys that it refuses, as `~tg:*`. What only some
-    /// servers of a cluster refuse is followed by who does, as `SET at 10.0.0.7:6379`.
+    /// Commands that the store uses and the server refuses, with its error code unless a right is
+    /// missing, as `SET (OOM)`; and keys that it refuses, as `~tg:*`. If only some servers of a
+    /// cluster refuse it, the server follows, as `SET at 10.0.0.7:6379`.
     pub missing: Vec<Box<str>>,
 }
 
 impl ServerReport {
-    /// Whether counts stay until their time has passed. A server that does not say is trusted.
+    /// Whether the server never evicts counts. A server that does not say is trusted.
     pub fn keeps_counts(&self) -> bool {
         self.eviction.as_deref().is_none_or(|policy| policy == "noeviction")
     }
@@ -42,13 +42,12 @@ impl ServerReport {
 }
 
 impl RedisStore {
-    /// Asks the server about itself, on the way that every call takes; of a cluster every primary,
-    /// since each has its own rights and settings. `leases` says that limits will be leased; where
-    /// some are, it is known.
+    /// Asks the server about itself, over the connection that calls use; in a cluster every primary,
+    /// since each has its own rights and settings. `leases`: limits will be leased.
     ///
     /// # Errors
     ///
-    /// When it cannot be reached, or refuses scripts.
+    /// If the server cannot be reached, or refuses scripts.
     pub async fn probe(&self, leases: bool) -> Result<ServerReport, StoreError> {
         let first = self.probe_with("probe", leases).await?;
         if !self.servers.is_cluster() {
@@ -59,7 +58,7 @@ impl RedisStore {
             let here = |name: &String| {
                 self.servers.serves_slot(slot_of(&self.namer.reservation_key(name)), &node)
             };
-            // Some of so many are in the slots of any server that has a fair part of them.
+            // Among so many names, some are in the slots of any server with a fair share.
             if let Some(name) = (0..1_024).map(|n| format!("probe {n}")).find(here) {
                 reports.push((node.name.clone(), self.probe_with(&name, leases).await?));
             }
@@ -67,7 +66,7 @@ impl RedisStore {
         Ok(merge_reports(reports).unwrap_or(first))
     }
 
-    /// Asks the server that has the record with this name.
+    /// Asks the server that has the reservation `record`.
     async fn probe_with(&self, record: &str, leases: bool) -> Result<ServerReport, StoreError> {
         let leases = i64::from(leases || self.leases.is_enabled());
         let name = self.namer.reservation_key(record);
@@ -79,20 +78,18 @@ impl RedisStore {
         let latency_us = ProcessClock.now_us().saturating_sub(asked_us);
         let mut report = read(reply).ok_or_else(invalid_reply)?;
         let keys: Box<str> = format!("~{}:*", self.options.prefix).into();
-        report
-            .missing
-            .iter_mut()
-            .filter(|name| ***name == *"KEYS")
-            .for_each(|name| *name = keys.clone());
+        for name in report.missing.iter_mut().filter(|name| ***name == *"KEYS") {
+            *name = keys.clone();
+        }
         self.probe_rights(slot, &tables.keys, &mut report.missing).await;
         report.latency_us = latency_us;
-        if !report.missing.iter().any(|name| **name == *"TIME") {
+        if !report.refuses("TIME") {
             report.clock_ahead_us -= i64::try_from(asked_us + latency_us / 2).unwrap_or(i64::MAX);
         }
         Ok(report)
     }
 
-    /// What a script cannot ask about: whether it may be sent in full, and what is run without one.
+    /// Tests commands that a script cannot test: `EVAL` itself, and those that run outside scripts.
     async fn probe_rights(&self, slot: u16, keys: &[Vec<u8>], missing: &mut Vec<Box<str>>) {
         let mut eval = redis::cmd("EVAL");
         eval.arg("return 1").arg(keys.len()).arg(keys);
@@ -108,12 +105,12 @@ impl RedisStore {
         }
     }
 
-    /// The first of these fields that a hash has. The hash is the user's, so its name has no
-    /// prefix. One deadline covers all reads.
+    /// The first of these fields that a hash has. The hash is the user's own, so it has no prefix.
+    /// One deadline covers all reads.
     ///
     /// # Errors
     ///
-    /// When the server could not say in time.
+    /// If the server did not answer in time.
     pub async fn first_field(
         &self,
         hash: &str,
@@ -121,7 +118,7 @@ impl RedisStore {
     ) -> Result<Option<Vec<u8>>, StoreError> {
         self.with_deadline(async {
             for field in fields {
-                // Not in a script: those want to be allowed to write what they name.
+                // Not in a script: that would need the right to write the key.
                 let mut command = redis::cmd("HGET");
                 command.arg(hash).arg(field.as_ref());
                 match self.servers.command(slot_of(hash.as_bytes()), &command).await? {
@@ -136,14 +133,14 @@ impl RedisStore {
     }
 }
 
-/// The worst of what several servers say. What only some of them refuse is followed by who does.
+/// The worst values of several reports. What only some servers refuse is followed by the server.
 fn merge_reports(reports: Vec<(Box<str>, ServerReport)>) -> Option<ServerReport> {
     let count = |name: &str| reports.iter().filter(|(_, one)| one.refuses(name)).count();
     let mut missing: Vec<Box<str>> = Vec::new();
     for (server, report) in &reports {
-        missing.extend(report.missing.iter().map(|name| match count(name) == reports.len() {
-            true => name.clone(),
-            false => format!("{name} at {server}").into(),
+        missing.extend(report.missing.iter().map(|name| {
+            let by_all = count(name) == reports.len();
+            if by_all { name.clone() } else { format!("{name} at {server}").into() }
         }));
     }
     missing.sort();
@@ -152,16 +149,16 @@ fn merge_reports(reports: Vec<(Box<str>, ServerReport)>) -> Option<ServerReport>
     let worst = each.reduce(|worst, next| ServerReport {
         eviction: if worst.keeps_counts() { next.eviction } else { worst.eviction },
         latency_us: worst.latency_us.max(next.latency_us),
-        clock_ahead_us: match worst.clock_ahead_us.abs() < next.clock_ahead_us.abs() {
-            true => next.clock_ahead_us,
-            false => worst.clock_ahead_us,
-        },
+        clock_ahead_us: [next.clock_ahead_us, worst.clock_ahead_us]
+            .into_iter()
+            .max_by_key(|ahead_us| ahead_us.abs())
+            .unwrap_or_default(),
         ..worst
     });
     worst.map(|worst| ServerReport { missing, ..worst })
 }
 
-/// The report, with the server's time for how far it is ahead.
+/// Reads a report, with the server's time in `clock_ahead_us`.
 fn read(reply: Value) -> Option<ServerReport> {
     let Value::Array(parts) = reply else { return None };
     let [seconds, micros, server, memory, missing]: [Value; 5] = parts.try_into().ok()?;

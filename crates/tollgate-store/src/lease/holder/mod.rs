@@ -1,70 +1,57 @@
-//! The process's side of a lease: what it holds of one limit for one key, and when it asks for
-//! more.
+//! The holder's side of a lease: the units that a process holds, and when it asks for more.
 
-mod doubt;
-pub(crate) mod snapshot;
+mod grants;
+mod snapshot;
 
 pub use snapshot::LimitSnapshot;
 
 use super::demand::Demand;
 use super::{Holder, LeaseTerms, LedgerReply, LedgerRequest, shortest_local_us};
+use grants::{GRANTS_MAX, Grant};
 
-/// Grants that are kept apart. More are held only while most of them are nearly spent, and then the
-/// two oldest count as one.
-const GRANTS_MAX: usize = 4;
-
-/// What a process holds of one limit for one key.
+/// The units that a process holds of one limit for one key.
 ///
-/// Instants are those of a clock that only this process reads, that counts while it is suspended
-/// too, and that is never set. The only instants of the store are those that are returned to it.
+/// Instants are those of the process's boot-time clock, unless a field says "by the store's clock".
 #[derive(Clone, Debug)]
 pub struct Lease {
     holder: Holder,
     ledger: u64,
-    /// When the ledger may be gone, and from when on it makes no difference.
+    /// When the store may have dropped the ledger.
     ledger_expires_us: u64,
+    /// From when on the ledger makes no difference.
     ledger_counts_until_us: u64,
     granted: u64,
     spent: u64,
     returned: u64,
-    /// The oldest first.
+    /// The first to expire first.
     grants: [Grant; GRANTS_MAX],
     grant_count: usize,
-    /// What the store is known to know of what was returned, and when the oldest of the rest was
-    /// granted.
+    /// Of `returned`, what the store has acknowledged.
     returned_acknowledged: u64,
+    /// When the oldest unit was granted that is returned and not acknowledged, by the store's clock.
     return_at_us: u64,
     in_flight: Option<InFlightRequest>,
     last_request_us: u64,
-    /// When the last request was sent that was answered.
+    /// When the last answered request was sent.
     last_answered_us: Option<u64>,
-    /// There is no point in asking before.
+    /// The store has nothing to grant before this instant.
     ask_not_before_us: u64,
     demand: Demand,
     snapshot: LimitSnapshot,
-}
-
-/// Units that were granted together.
-#[derive(Clone, Copy, Debug, Default)]
-struct Grant {
-    units: u64,
-    expires_us: u64,
-    /// By the store's clock.
-    granted_us: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct InFlightRequest {
     number: u64,
     sent_us: u64,
-    /// Whether it asked for more.
+    /// Whether it asked for units.
     wants_units: bool,
 }
 
-/// What was spent, in case it turns out that it should not have been.
+/// A receipt for spent units, to refund them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpentUnits {
-    /// Units.
+    /// The number of units.
     pub units: u64,
     /// When the oldest of them was granted, by the store's clock.
     pub granted_us: u64,
@@ -73,22 +60,22 @@ pub struct SpentUnits {
     expires_us: u64,
 }
 
-/// What an answer brought.
+/// The effect of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RenewalResult {
     /// Units received.
     pub granted: u64,
-    /// Units that the store now knows to be returned.
+    /// Returned units that the store acknowledged.
     pub returned: u64,
-    /// Units that nobody can spend any more, nor return.
+    /// Units that can be neither spent nor returned any more.
     pub stranded: u64,
-    /// Whether the store had forgotten something.
+    /// Whether the store had lost writes.
     pub rolled_back: bool,
 }
 
 impl Lease {
-    /// Holds nothing yet. No other lease of any process has this holder.
+    /// An empty lease. No other lease of any process may use this holder.
     pub fn new(holder: Holder, now_us: u64) -> Self {
         Self {
             holder,
@@ -111,13 +98,13 @@ impl Lease {
         }
     }
 
-    /// Spends `units`, if so many are held and still good at `now_us`.
+    /// Spends `units`, if so many are held and have not expired (I1).
     pub fn spend(&mut self, now_us: u64, units: u64) -> Option<SpentUnits> {
         self.demand.count(units);
         self.spend_counted(now_us, units)
     }
 
-    /// The same for a request that has been counted, and waited.
+    /// Spends `units` for a request that counted as demand before it waited.
     pub fn spend_counted(&mut self, now_us: u64, units: u64) -> Option<SpentUnits> {
         self.expire(now_us);
         let left = self.balance().checked_sub(units)?;
@@ -130,169 +117,164 @@ impl Lease {
         Some(SpentUnits { units, granted_us, holder, ledger, expires_us })
     }
 
-    /// Takes back what was spent for a request that another limit refused. Where the grant is gone
-    /// by now it goes back to the store, since it must not live longer with a later one.
+    /// Puts back what a request spent that another limit refused. If its grant is gone, the units go
+    /// back to the store: in a later grant they would live too long.
     pub fn refund(&mut self, now_us: u64, spent: &SpentUnits) {
         if (spent.holder, spent.ledger) != (self.holder, self.ledger) || spent.units == 0 {
             return;
         }
         self.spent -= spent.units;
         self.demand.uncount(spent.units);
-        let parts = &mut self.grants[..self.grant_count];
-        match parts.iter_mut().find(|part| part.expires_us == spent.expires_us) {
-            Some(part) => part.units += spent.units,
+        let grants = &mut self.grants[..self.grant_count];
+        match grants.iter_mut().find(|grant| grant.expires_us == spent.expires_us) {
+            Some(grant) => grant.units += spent.units,
             None => self.queue_return(spent.units, spent.granted_us),
         }
         self.expire(now_us);
     }
 
-    /// Units that are held, good or not.
+    /// Units held, expired ones included.
     pub fn balance(&self) -> u64 {
         self.granted - self.spent - self.returned
     }
 
     /// Units that can be spent at `now_us`.
     pub fn spendable(&self, now_us: u64) -> u64 {
-        let parts = self.grants[..self.grant_count].iter();
-        parts.filter(|part| now_us < part.expires_us).map(|part| part.units).sum()
+        let grants = self.grants[..self.grant_count].iter();
+        grants.filter(|grant| now_us < grant.expires_us).map(|grant| grant.units).sum()
     }
 
-    /// What was granted, spent and returned in the present ledger.
+    /// Units granted, spent and returned in the current ledger.
     pub fn totals(&self) -> (Holder, u64, [u64; 3]) {
         (self.holder, self.ledger, [self.granted, self.spent, self.returned])
     }
 
-    /// Whether an answer is waited for.
+    /// Whether a request waits for its reply.
     pub fn has_request_in_flight(&self) -> bool {
         self.in_flight.is_some()
     }
 
-    /// Whether to ask: when what one request needs is not there, or will soon not be, unless there
-    /// is nothing to be had.
+    /// Whether to ask for units: a request needs more than is held, or demand soon will.
     pub fn should_ask(&self, now_us: u64, need: u64) -> bool {
         if self.in_flight.is_some() || now_us < self.ask_not_before_us {
             return false;
         }
-        let good = self.spendable(now_us);
-        good < need || self.demand.wants_more(good)
+        let spendable = self.spendable(now_us);
+        spendable < need || self.demand.wants_more(spendable)
     }
 
-    /// Whether there is something that the store should get back.
+    /// Whether units are to be returned.
     pub fn should_return(&mut self, now_us: u64) -> bool {
         self.expire(now_us);
         self.in_flight.is_none() && self.returned > self.returned_acknowledged
     }
 
-    /// Whether nothing would be lost by dropping it. A ledger is remembered for as long as it
-    /// counts, since the store may forget it.
+    /// Whether the lease can be dropped. While its ledger counts, the store may forget the ledger,
+    /// and this lease can re-assert it.
     pub fn can_be_dropped(&self, terms: &LeaseTerms, now_us: u64) -> bool {
         let forgotten = self.ledger == 0 || now_us >= self.ledger_counts_until_us;
-        // A request without an answer may have been granted, which the next answer would show.
+        // An unanswered request may have been granted; the next reply would show it.
         let silent = now_us >= self.last_request_us + terms.holder_timeout_us();
         self.in_flight.is_none() && forgotten && silent && self.spendable(now_us) == 0
     }
 
-    /// Whether only the memory of it would be lost by dropping it.
+    /// Whether the lease holds no units and waits for no reply.
     pub fn holds_nothing(&self, now_us: u64) -> bool {
         self.in_flight.is_none() && self.spendable(now_us) == 0
     }
 
-    /// Everything that is held is to go back: the limit has other numbers by now, or the process
-    /// ends.
+    /// Returns all units: the limit's params changed, or the process ends.
     pub fn return_all(&mut self) {
-        for place in 0..self.grant_count {
-            let part = self.grants[place];
-            self.queue_return(part.units, part.granted_us);
+        for index in 0..self.grant_count {
+            let grant = self.grants[index];
+            self.queue_return(grant.units, grant.granted_us);
         }
         self.grant_count = 0;
     }
 
-    /// The request to send at `now_us`, with its number; `renewed` is the holder to become when
-    /// this one has been silent for so long that the store may have forgotten it. With `assert` it
-    /// wants nothing, and only says what is held.
+    /// The request to send at `now_us`. With `assert` it asks for no units, and only re-asserts and
+    /// returns. `new_holder` replaces a holder that the store may have forgotten.
     pub fn start_request(
         &mut self,
         terms: &LeaseTerms,
         now_us: u64,
         (need, assert): (u64, bool),
         number: u64,
-        renewed: Holder,
+        new_holder: Holder,
     ) -> LedgerRequest {
         self.expire(now_us);
         let over = self.ledger != 0 && now_us >= self.ledger_expires_us;
-        // Where nothing is known to be held there is nothing to assert, and what was granted
-        // without an answer may be another's by now.
+        // Without a ledger there is nothing to assert, and units that an unanswered request was
+        // granted may belong to another holder by now.
         if over || assert && self.ledger == 0 {
-            self.reset_as(renewed);
+            self.reset_as(new_holder);
         } else if !is_window(terms)
             && self
                 .last_answered_us
-                .is_some_and(|heard_us| now_us >= heard_us + terms.holder_timeout_us())
+                .is_some_and(|answered_us| now_us >= answered_us + terms.holder_timeout_us())
         {
             // The store may have forgotten the holder, but not the ledger.
             let ledger = self.ledger;
-            self.reset_as(renewed);
+            self.reset_as(new_holder);
             self.ledger = ledger;
         }
         self.in_flight = Some(InFlightRequest { number, sent_us: now_us, wants_units: !assert });
         self.last_request_us = now_us;
-        let good = self.spendable(now_us);
-        let want = match assert {
-            true => 0,
-            false => self.demand.request_size(terms, now_us, good, need),
-        };
+        let spendable = self.spendable(now_us);
+        let want =
+            if assert { 0 } else { self.demand.request_size(terms, now_us, spendable, need) };
         LedgerRequest {
             holder: self.holder,
             ledger: self.ledger,
             known_granted: self.granted,
             want,
-            need: need.saturating_sub(good).min(want),
+            need: need.saturating_sub(spendable).min(want),
             returned: self.returned,
             return_at_us: self.return_at_us.min(tollgate_core::MAX_US),
         }
     }
 
-    /// The request with this number got no answer. Whether it was granted will show.
+    /// The request got no reply. The next reply shows whether it was granted (I3).
     pub fn request_failed(&mut self, number: u64) {
-        self.in_flight.take_if(|flight| flight.number == number);
+        self.in_flight.take_if(|request| request.number == number);
     }
 
-    /// No answer will come, whatever was asked last.
+    /// Forgets the request in flight: its reply will not come.
     pub fn forget_request(&mut self) {
         self.in_flight = None;
     }
 
-    /// Takes in the answer to the request with this number, unless a later one has been sent: what
-    /// it granted comes with the answer to that.
+    /// Applies the reply to the request with this number. A reply to an older request is ignored:
+    /// the next reply includes its grant.
     pub fn apply_reply(
         &mut self,
         terms: &LeaseTerms,
         now_us: u64,
         number: u64,
         reply: &LedgerReply,
-        renewed: Holder,
+        new_holder: Holder,
     ) -> RenewalResult {
-        let Some(flight) = self.in_flight.take_if(|flight| flight.number == number) else {
+        let Some(request) = self.in_flight.take_if(|request| request.number == number) else {
             return RenewalResult::default();
         };
-        let mut heard =
+        let mut result =
             RenewalResult { rolled_back: reply.rolled_back, ..RenewalResult::default() };
-        self.last_answered_us = Some(flight.sent_us);
+        self.last_answered_us = Some(request.sent_us);
         self.expire(now_us);
-        let (own, stranded) = self.switch_ledger(terms, reply, renewed);
-        heard.stranded = stranded;
-        self.ledger_expires_us = flight.sent_us + shortest_local_us(reply.kept_us);
+        let (own, stranded) = self.switch_ledger(terms, reply, new_holder);
+        result.stranded = stranded;
+        self.ledger_expires_us = request.sent_us + shortest_local_us(reply.kept_us);
         self.ledger_counts_until_us = now_us.saturating_add(reply.reset_after_us);
-        self.update_snapshot(terms, (flight.sent_us, now_us), flight.wants_units, reply);
+        self.update_snapshot(terms, (request.sent_us, now_us), request.wants_units, reply);
         if !own {
-            return heard;
+            return result;
         }
         if reply.granted > self.granted {
-            heard.granted = reply.granted - self.granted;
+            result.granted = reply.granted - self.granted;
             self.granted = reply.granted;
-            let expires_us = flight.sent_us + shortest_local_us(reply.usable_us);
+            let expires_us = request.sent_us + shortest_local_us(reply.usable_us);
             self.add_grant(Grant {
-                units: heard.granted,
+                units: result.granted,
                 expires_us,
                 granted_us: reply.oldest_grant_us,
             });
@@ -301,38 +283,37 @@ impl Lease {
             self.demand.cap_target(self.spendable(now_us));
         }
         let known = reply.returned.min(self.returned).max(self.returned_acknowledged);
-        heard.returned = known - self.returned_acknowledged;
+        result.returned = known - self.returned_acknowledged;
         self.returned_acknowledged = known;
         if self.returned_acknowledged >= self.returned {
             self.return_at_us = u64::MAX;
         }
         if reply.rolled_back && !is_window(terms) {
-            // It was charged with what fits, not with all that it held.
-            heard.stranded += self.balance();
-            self.reset_as(renewed);
+            // The store re-charged what fits, not all that was held.
+            result.stranded += self.balance();
+            self.reset_as(new_holder);
         }
-        heard
+        result
     }
 
-    /// Units of another ledger are of no use. Answers whether the figures of the reply are this
-    /// holder's, and what was left behind.
+    /// Moves to the reply's ledger; units of the old one are stranded. Returns whether the reply's
+    /// totals are this holder's, and the stranded units.
     ///
-    /// What was granted in a window that is later than all before belongs to the holder. In any
-    /// other ledger it may have been before, and have spent what it was granted there, so that it
-    /// becomes another one.
+    /// In a later window, this holder is new, so the totals are its own. In any other ledger it may
+    /// have been before, and have spent its units there; so it becomes a new holder.
     fn switch_ledger(
         &mut self,
         terms: &LeaseTerms,
         reply: &LedgerReply,
-        renewed: Holder,
+        new_holder: Holder,
     ) -> (bool, u64) {
         if reply.ledger == self.ledger {
             return (true, 0);
         }
-        // What was to be returned and was not comes too late as well.
+        // Returns that the store has not acknowledged come too late as well.
         let stranded = self.balance() + self.returned - self.returned_acknowledged;
         let own = self.ledger == 0 || is_window(terms) && reply.ledger > self.ledger;
-        self.reset_as(if own { self.holder } else { renewed });
+        self.reset_as(if own { self.holder } else { new_holder });
         self.ledger = reply.ledger;
         (own, stranded)
     }
@@ -343,55 +324,22 @@ impl Lease {
         (self.returned_acknowledged, self.return_at_us, self.grant_count) = (0, u64::MAX, 0);
     }
 
-    /// Units whose time has passed go back.
-    fn expire(&mut self, now_us: u64) {
-        while self.grant_count > 0 && now_us >= self.grants[0].expires_us {
-            let part = self.pop_oldest_grant();
-            self.queue_return(part.units, part.granted_us);
-        }
+    /// When the units were requested that a reply newly grants, if it grants any.
+    pub fn new_grant_sent_us(&self, number: u64, reply: &LedgerReply) -> Option<u64> {
+        let request = self.in_flight.filter(|request| request.number == number)?;
+        let known = if reply.ledger == self.ledger { self.granted } else { 0 };
+        (reply.granted > known).then_some(request.sent_us)
     }
 
-    /// They leave the balance before anybody is told.
-    fn queue_return(&mut self, units: u64, granted_us: u64) {
-        if units > 0 {
-            self.returned += units;
-            self.return_at_us = self.return_at_us.min(granted_us);
+    /// Discards a reply of a store that may have lost writes. Units that it granted stay counted in
+    /// the store, for a holder that never speaks again.
+    pub fn discard_reply(&mut self, number: u64, new_holder: Holder) -> RenewalResult {
+        if self.in_flight.take_if(|request| request.number == number).is_none() {
+            return RenewalResult::default();
         }
-    }
-
-    fn take_oldest_first(&mut self, mut units: u64) {
-        while self.grant_count > 0 {
-            let part = &mut self.grants[0];
-            let taken = units.min(part.units);
-            part.units -= taken;
-            units -= taken;
-            if part.units > 0 {
-                return;
-            }
-            self.pop_oldest_grant();
-        }
-    }
-
-    fn add_grant(&mut self, part: Grant) {
-        if self.grant_count == GRANTS_MAX {
-            let oldest = self.pop_oldest_grant();
-            self.grants[0].units += oldest.units;
-            self.grants[0].expires_us = self.grants[0].expires_us.min(oldest.expires_us);
-            self.grants[0].granted_us = self.grants[0].granted_us.min(oldest.granted_us);
-        }
-        // Kept in the order in which they end.
-        let place = self.grants[..self.grant_count]
-            .partition_point(|one| one.expires_us <= part.expires_us);
-        self.grants[place..=self.grant_count].rotate_right(1);
-        self.grants[place] = part;
-        self.grant_count += 1;
-    }
-
-    fn pop_oldest_grant(&mut self) -> Grant {
-        let part = self.grants[0];
-        self.grants[..self.grant_count].rotate_left(1);
-        self.grant_count -= 1;
-        part
+        let stranded = self.balance() + self.returned - self.returned_acknowledged;
+        self.reset_as(new_holder);
+        RenewalResult { stranded, ..RenewalResult::default() }
     }
 }
 

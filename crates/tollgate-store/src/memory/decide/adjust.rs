@@ -1,4 +1,4 @@
-//! Settlements, cancellations and refunds.
+//! Applies adjustments: settlements, refunds, debts and blocks.
 
 use super::NoRoom;
 use super::multi::{ChargeCell, make_room};
@@ -16,28 +16,25 @@ impl MemoryStore {
         adjustments: &[Adjustment<'_>],
         answers: &mut Answers,
     ) {
-        let mut places: Vec<_> = adjustments
-            .iter()
-            .map(|Adjustment { charge, .. }| {
-                ChargeCell::at(self.addresses.address(charge.limit, charge.key))
-            })
-            .collect();
         let charges: Vec<_> = adjustments.iter().map(|adjustment| adjustment.charge).collect();
+        let address = |charge: &Charge<'_>| self.addresses.address(charge.limit, charge.key);
+        let mut cells: Vec<_> =
+            charges.iter().map(|charge| ChargeCell::at(address(charge))).collect();
         loop {
-            let applied = self
-                .with_locks::<{ ChargeCell::INLINE_MAX }, _>(&mut places, |guards, places| {
-                    apply(&self.shared, guards, places, now_us, adjustments, answers)
-                });
+            const INLINE: usize = ChargeCell::INLINE_MAX;
+            let applied = self.with_locks::<INLINE, _>(&mut cells, |guards, cells| {
+                apply(&self.shared, guards, cells, now_us, adjustments, answers)
+            });
             match applied {
                 Ok(()) => return answers.finish(true),
-                Err(NoRoom) => self.move_to_overflow_cells(&mut places, &charges),
+                Err(NoRoom) => self.move_to_overflow_cells(&mut cells, &charges),
             }
         }
     }
 }
 
 impl Shard {
-    /// An operator's word counts even in a store that is full.
+    /// Blocks a key, even in a full store: an operator asked for it.
     fn block(
         &mut self,
         shared: &ShardContext,
@@ -47,12 +44,8 @@ impl Shard {
         now_us: u64,
         until_us: u64,
     ) {
-        let want = match found {
-            CellPosition::Spilled(_) => RoomNeeded::default(),
-            CellPosition::Inline(_) => RoomNeeded { cells: 0, spilled: 1 },
-            CellPosition::Absent => RoomNeeded { cells: 1, spilled: 1 },
-        };
-        self.reserve(shared, charge.params, now_us, want, &[tag], true);
+        let needed = RoomNeeded::to_spill(found);
+        self.reserve(shared, charge.params, now_us, needed, &[tag], true);
         let found = self.find(charge.params, tag);
         self.set_block(shared, found, tag, charge, Some(until_us));
     }
@@ -61,40 +54,38 @@ impl Shard {
 fn apply(
     shared: &ShardContext,
     guards: &mut [Option<Guard<'_, Shard>>],
-    places: &mut [ChargeCell],
+    cells: &mut [ChargeCell],
     now_us: u64,
     adjustments: &[Adjustment<'_>],
     answers: &mut Answers,
 ) -> Result<(), NoRoom> {
-    make_room(shared, guards, places, now_us, |n| match &adjustments[n] {
+    make_room(shared, guards, cells, now_us, |n| match &adjustments[n] {
         Adjustment { charge, change: Change::Owe { units } } if *units > 0 => {
             Some((charge, *units))
         }
         _ => None,
     })?;
-    for (place, Adjustment { charge, change }) in places.iter().zip(adjustments) {
-        let Some(shard) = &mut guards[place.lock] else { continue };
-        let tag = place.address.tag;
+    for (cell, Adjustment { charge, change }) in cells.iter().zip(adjustments) {
+        let Some(shard) = &mut guards[cell.lock] else { continue };
+        let tag = cell.address.tag;
         let found = shard.find(charge.params, tag);
-        let receipt = match change {
-            Change::GiveBack { units, receipt, charged_params: under } => {
-                shard.give_back(shared, found, tag, charge, now_us, under, *units, receipt);
-                None
+        let mut owed = None;
+        match change {
+            Change::GiveBack { units, receipt, charged_params } => {
+                shard.give_back(shared, found, tag, charge, now_us, charged_params, *units, receipt)
             }
-            Change::Owe { units: 0 } => None,
+            Change::Owe { units: 0 } => {}
+            Change::Owe { units } => {
+                owed = Some(shard.charge(shared, found, tag, charge, now_us, *units));
+            }
             Change::Block { until_us } => {
-                shard.block(shared, found, tag, charge, now_us, *until_us);
-                None
+                shard.block(shared, found, tag, charge, now_us, *until_us)
             }
-            Change::Unblock => {
-                shard.set_block(shared, found, tag, charge, None);
-                None
-            }
-            Change::Owe { units } => Some(shard.charge(shared, found, tag, charge, now_us, *units)),
-        };
+            Change::Unblock => shard.set_block(shared, found, tag, charge, None),
+        }
         let found = shard.find_and_redate(shared, tag, charge, now_us);
         let mut answer = shard.decide(shared, found, charge, now_us, Intent::Peek);
-        answer.receipt = receipt;
+        answer.receipt = owed;
         answers.push(answer);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Batches: several cache misses at once instead of one after the other.
+//! Decides batches: prefetches cells, so that cache misses overlap.
 
 use crate::memory::MemoryStore;
 use crate::memory::shard::is_wide;
@@ -6,7 +6,7 @@ use crate::memory::table::address::CellAddress;
 use crate::raw::prefetch::prefetch_ref;
 use crate::{Answers, Request};
 
-/// How many requests ahead of the one being decided cells and locks are asked for.
+/// How many requests ahead cells and locks are prefetched.
 const AHEAD: usize = 16;
 
 impl MemoryStore {
@@ -26,7 +26,7 @@ impl MemoryStore {
         }
     }
 
-    // Not inlined: a single request would have to clear the stack for a batch.
+    // Not inlined: a single request would have to clear a batch's stack.
     #[inline(never)]
     fn decide_batch_prefetching(
         &self,
@@ -52,8 +52,8 @@ impl MemoryStore {
         }
     }
 
-    /// Starts fetching what a request with one charge will need. One with several asks for all of
-    /// it itself.
+    /// Prefetches the cell and the lock of a request with one charge. A request with several
+    /// charges prefetches its own.
     #[inline(always)]
     fn prefetch_cell(&self, request: &Request<'_>) -> CellAddress {
         let [charge] = request.charges else { return CellAddress { shard: 0, tag: 0 } };

@@ -1,9 +1,8 @@
-//! The usual case, in one go: a known key whose cell is in words, written under the same numbers.
-//! Of several limits some may have theirs in the slab.
+//! The fast path: a known key with an inline cell, written under the same params.
 //!
-//! It does what [`find_and_redate`](Shard::find_dated), [`decide`](Shard::decide) and
-//! [`charge`](Shard::charge) do one after the other, without asking three times where the cell is
-//! and which algorithm it is of. Whatever is unusual is left to them.
+//! It combines [`find_and_redate`](Shard::find_and_redate), [`decide`](Shard::decide) and
+//! [`charge`](Shard::charge), so that the cell and the algorithm are found once. Everything else is
+//! left to these three. Among several limits, some may be in the slab.
 
 use super::multi::ChargeCell;
 use crate::memory::shard::pack::{Inline, SPILLED, by_algorithm};
@@ -15,13 +14,12 @@ use crate::sync::lock;
 use crate::{Answer, Answers, Charge, Origin};
 use tollgate_core::{Algorithm, Intent, LimitParams};
 
-/// What a request with several charges will write once all of its limits have spoken.
+/// What a charge writes once all limits of its request have admitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingWrite {
-    /// The slot, as long as no cell is added or taken away.
+    /// The slot, until a cell is added or removed.
     at: usize,
-    /// Its words afterwards; those that the cell does not have are zero. Or the word of a spilled
-    /// cell, which is charged then.
+    /// The words to write, or the word of a spilled cell to charge.
     words: [u64; 2],
 }
 
@@ -29,7 +27,7 @@ impl PendingWrite {
     pub(crate) const NOTHING: Self = Self { at: usize::MAX, words: [0; 2] };
 }
 
-/// What one charge would do to its cell.
+/// The effect of one charge on its cell.
 struct CellUpdate<const W: usize> {
     at: usize,
     /// The cell's words afterwards.
@@ -39,13 +37,13 @@ struct CellUpdate<const W: usize> {
 }
 
 impl Shard {
-    /// Answers a request with one charge, or says that this is not the usual case; then nothing has
-    /// changed.
+    /// Decides a request with one charge; `None`, with nothing changed, if the fast path does not
+    /// apply.
     #[inline(always)]
     pub(crate) fn decide_fast<A: Inline<W>, const W: usize>(
         &mut self,
         algorithm: &A,
-        (tag, guess): (u64, SlotHint),
+        (tag, hint): (u64, SlotHint),
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
@@ -54,7 +52,7 @@ impl Shard {
     where
         Self: HasTable<W>,
     {
-        let at = self.table().find_with_hint(guess, tag)?;
+        let at = self.table().find_with_hint(hint, tag)?;
         let CellUpdate { at, words, admitted } =
             self.cell_update(algorithm, at, charge, now_us, intent, answers)?;
         self.table_and_slab().0.slot_mut(at).words = words;
@@ -62,12 +60,12 @@ impl Shard {
         Some(())
     }
 
-    /// Adds the row of one charge among several, notes what an admission of all would write, and
-    /// says whether the limit alone admits.
+    /// Adds the row of one charge among several, and plans its write. Returns whether the limit
+    /// alone admits.
     #[inline(always)]
     pub(crate) fn plan_fast(
         &mut self,
-        (tag, guess): (u64, SlotHint),
+        (tag, hint): (u64, SlotHint),
         charge: &Charge<'_>,
         now_us: u64,
         answers: &mut Answers,
@@ -75,7 +73,7 @@ impl Shard {
     ) -> Option<bool> {
         by_algorithm!(
             charge.params,
-            algorithm => self.plan_inline(algorithm, (tag, guess), charge, now_us, answers, pending),
+            algorithm => self.plan_inline(algorithm, (tag, hint), charge, now_us, answers, pending),
             else match self.find(charge.params, tag) {
                 CellPosition::Spilled(at) => self.plan_spilled(at, charge, now_us, answers, pending),
                 _ => None,
@@ -83,7 +81,8 @@ impl Shard {
         )
     }
 
-    /// Does what was pending. What a cell in the slab gave for it is in its row only then.
+    /// Writes what was planned. A spilled cell is charged only now, so its row gets the receipt
+    /// here.
     #[inline]
     pub(crate) fn commit_plan(
         &mut self,
@@ -101,9 +100,10 @@ impl Shard {
             }
             return;
         }
-        match is_wide(charge.params) {
-            true => self.wide.slot_mut(at).words = [first, second],
-            false => self.narrow.slot_mut(at).words = [first],
+        if is_wide(charge.params) {
+            self.wide.slot_mut(at).words = [first, second];
+        } else {
+            self.narrow.slot_mut(at).words = [first];
         }
     }
 
@@ -111,7 +111,7 @@ impl Shard {
     fn plan_inline<A: Inline<W>, const W: usize>(
         &mut self,
         algorithm: &A,
-        (tag, guess): (u64, SlotHint),
+        (tag, hint): (u64, SlotHint),
         charge: &Charge<'_>,
         now_us: u64,
         answers: &mut Answers,
@@ -120,18 +120,18 @@ impl Shard {
     where
         Self: HasTable<W>,
     {
-        let at = self.table().find_with_hint(guess, tag)?;
+        let at = self.table().find_with_hint(hint, tag)?;
         let first = self.table().slot(at).words[0];
         if first & SPILLED != 0 {
             return self.plan_spilled(first as u32, charge, now_us, answers, pending);
         }
-        let asked = self.cell_update(algorithm, at, charge, now_us, Intent::Take, answers)?;
-        pending.at = asked.at;
-        pending.words.iter_mut().zip(asked.words).for_each(|(word, after)| *word = after);
-        Some(asked.admitted)
+        let update = self.cell_update(algorithm, at, charge, now_us, Intent::Take, answers)?;
+        pending.at = update.at;
+        pending.words.iter_mut().zip(update.words).for_each(|(word, after)| *word = after);
+        Some(update.admitted)
     }
 
-    /// The same for a cell in the slab, where the limit admits.
+    /// Plans the charge of a spilled cell; `None` unless its limit admits.
     fn plan_spilled(
         &mut self,
         at: u32,
@@ -153,7 +153,7 @@ impl Shard {
         Some(true)
     }
 
-    /// Adds the row, and says what it would write. Changes nothing else.
+    /// Adds the row of a charge and returns the words to write. Changes no cell.
     #[inline(always)]
     fn cell_update<A: Inline<W>, const W: usize>(
         &self,
@@ -185,20 +185,15 @@ impl Shard {
             return Some(CellUpdate { at, words, admitted });
         };
         let words = algorithm.pack(&state)?;
-        // Here, where its parts are still in registers: handing it up would copy it field by field
-        // three times.
-        answers.push(Answer {
-            outcome,
-            blocked: false,
-            receipt: Some(receipt),
-            origin: Origin::State,
-        });
+        // Pushed here, where its fields are in registers: returning it would copy it three times.
+        let receipt = Some(receipt);
+        answers.push(Answer { outcome, blocked: false, receipt, origin: Origin::State });
         Some(CellUpdate { at, words, admitted: true })
     }
 }
 
-/// Adds the row of a charge that cannot be taken in one go: it is refused, has to wait, or has
-/// unwieldy numbers.
+/// Adds the row of a charge that [`Algorithm::take`] does not take: it is refused, costs nothing, or
+/// has uncommon params.
 #[inline(never)]
 fn decide_without_take<A: Inline<W>, const W: usize>(
     algorithm: &A,
@@ -222,9 +217,8 @@ fn decide_without_take<A: Inline<W>, const W: usize>(
 }
 
 impl MemoryStore {
-    /// Decides a request with a few charges on one key that are all in the [usual
-    /// case](super::fast_path) and all admitted, each found and computed once. Otherwise nothing has
-    /// changed but the rows.
+    /// Decides a request with a few charges on one key, if the fast path applies to all and all
+    /// admit. `None` otherwise; then only rows were added.
     #[inline(never)]
     pub(crate) fn decide_one_key_fast(
         &self,
@@ -239,7 +233,7 @@ impl MemoryStore {
         }
         let hashed = self.addresses.hash(key);
         let shard = &self.shards[self.addresses.shard(&hashed)];
-        // Its second line has the header of the other table.
+        // The shard's second cache line has the header of the wide table.
         let line = std::ptr::from_ref(shard).addr();
         prefetch(line);
         prefetch(line + LINE);
@@ -249,8 +243,8 @@ impl MemoryStore {
                 return None;
             }
             let address = self.addresses.address_hashed(charge.limit, key, &hashed);
-            let guess = self.shared.table_hints.prefetch(address, is_wide(charge.params));
-            *cell = (address.tag, guess);
+            let hint = self.shared.table_hints.prefetch(address, is_wide(charge.params));
+            *cell = (address.tag, hint);
         }
         let mut shard = lock(&shard.0);
         let mut pending = [PendingWrite::NOTHING; ChargeCell::INLINE_FEW];
@@ -258,9 +252,8 @@ impl MemoryStore {
             pending.iter_mut().zip(&cells).zip(charges).enumerate()
         {
             let admitted = shard.plan_fast(cell, charge, now_us, answers, pending)?;
-            // After a refusal nothing is taken, so the rows have to show the numbers of now. And
-            // two limits that share all their bits share a cell: what one of them takes must not
-            // overwrite what the other does.
+            // After a refusal nothing is taken, so rows would show wrong numbers. Two limits with
+            // the same hash share a cell, and one write must not overwrite the other.
             let refused = !admitted && charge.mode.is_enforced();
             if refused || cells[..n].iter().any(|other| other.0 == cell.0) {
                 return None;

@@ -1,4 +1,4 @@
-//! Requests with one charge.
+//! Decides requests: one charge, several charges, batches; and applies adjustments.
 
 mod adjust;
 mod batch;
@@ -36,7 +36,7 @@ impl MemoryStore {
         )
     }
 
-    /// Decides a request with one charge, whose cell is at `address`.
+    /// Decides a request with one charge, whose cell at `address` was prefetched.
     #[inline]
     pub(super) fn decide_prefetched(
         &self,
@@ -53,8 +53,8 @@ impl MemoryStore {
         )
     }
 
-    // One function for each algorithm, from the key to the row: what goes from call to call goes
-    // through memory.
+    // One function per algorithm, from the key to the row: values passed between calls go through
+    // memory.
     #[inline(never)]
     fn decide_single_inline<A: Inline<W>, const W: usize>(
         &self,
@@ -67,8 +67,8 @@ impl MemoryStore {
         Shard: HasTable<W>,
     {
         let address = self.addresses.address(charge.limit, charge.key);
-        let guess = self.shared.table_hints.prefetch(address, W == 2);
-        self.lock_and_decide(algorithm, (address, guess), now_us, charge, intent, answers);
+        let hint = self.shared.table_hints.prefetch(address, W == 2);
+        self.lock_and_decide(algorithm, (address, hint), now_us, charge, intent, answers);
     }
 
     #[inline(never)]
@@ -83,21 +83,15 @@ impl MemoryStore {
     ) where
         Shard: HasTable<W>,
     {
-        self.lock_and_decide(
-            algorithm,
-            (address, SlotHint::default()),
-            now_us,
-            charge,
-            intent,
-            answers,
-        );
+        let cell = (address, SlotHint::default());
+        self.lock_and_decide(algorithm, cell, now_us, charge, intent, answers);
     }
 
     #[inline(always)]
     fn lock_and_decide<A: Inline<W>, const W: usize>(
         &self,
         algorithm: &A,
-        (address, guess): (CellAddress, SlotHint),
+        (address, hint): (CellAddress, SlotHint),
         now_us: u64,
         charge: &Charge<'_>,
         intent: Intent,
@@ -107,7 +101,7 @@ impl MemoryStore {
     {
         let mut shard = lock(&self.shards[address.shard].0);
         let decided =
-            shard.decide_fast(algorithm, (address.tag, guess), charge, now_us, intent, answers);
+            shard.decide_fast(algorithm, (address.tag, hint), charge, now_us, intent, answers);
         if decided.is_none() {
             self.decide_slow(shard, address, charge, now_us, intent, answers);
         }
@@ -125,7 +119,7 @@ impl MemoryStore {
         self.lock_and_decide_spilled(address, now_us, charge, intent, answers);
     }
 
-    /// Decides a request with one charge, whose state never is in words.
+    /// Decides a request with one charge, whose state is always spilled.
     #[inline(never)]
     fn lock_and_decide_spilled(
         &self,
@@ -162,7 +156,7 @@ impl MemoryStore {
         }
     }
 
-    /// Decides a request for whose new key there is no room, in a cell that such keys share.
+    /// Decides a request for a new key without room, in a cell that such keys share.
     #[cold]
     #[inline(never)]
     fn decide_in_overflow_cell(
@@ -179,9 +173,8 @@ impl MemoryStore {
         let decided =
             decide_any_cell(&self.shared, &mut shard, address.tag, charge, now_us, intent, true);
         let mut answer =
-            decided.unwrap_or_else(|NoRoom| unreachable!("overflow cells are made beyond the cap"));
-        // The cell is shared, and by then the key may have one of its own: nothing can be given
-        // back safely.
+            decided.unwrap_or_else(|NoRoom| unreachable!("overflow cells may exceed the cap"));
+        // By the time of a give-back the key may have its own cell, so there is no receipt.
         answer.receipt = None;
         answers.push(answer);
         answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());
@@ -206,53 +199,29 @@ fn decide_any_cell(
     if intent == Intent::Peek {
         return Ok(answer);
     }
-    if let Some(units) = owed {
-        return charge_debt(shared, shard, found, tag, charge, now_us, (units, answer), force);
-    }
-    if !answer.outcome.admitted {
-        count_violation(shared, shard, tag, charge, now_us, &mut answer);
-    } else if charge.cost > 0 {
-        if found == CellPosition::Absent {
-            let spilled = usize::from(Shard::spills(charge, now_us, charge.cost));
-            let want = RoomNeeded { cells: 1, spilled };
-            if !shard.reserve(shared, charge.params, now_us, want, &[tag], force) {
-                return Err(NoRoom);
-            }
-        }
-        answer.receipt = Some(shard.charge(shared, found, tag, charge, now_us, charge.cost));
-    }
-    Ok(answer)
-}
-
-/// Takes what a charge with this answer owes, and answers with what it then is.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "a cell, what is asked of it, and whether it may exceed the cap"
-)]
-fn charge_debt(
-    shared: &ShardContext,
-    shard: &mut Shard,
-    found: CellPosition,
-    tag: u64,
-    charge: &Charge<'_>,
-    now_us: u64,
-    (units, before): (u64, Answer),
-    force: bool,
-) -> Result<Answer, NoRoom> {
+    let units = owed.unwrap_or(if answer.outcome.admitted { charge.cost } else { 0 });
+    let mut receipt = None;
     if units > 0 {
         if found == CellPosition::Absent {
             let spilled = usize::from(Shard::spills(charge, now_us, units));
-            let want = RoomNeeded { cells: 1, spilled };
-            if !shard.reserve(shared, charge.params, now_us, want, &[tag], force) {
+            let needed = RoomNeeded { cells: 1, spilled };
+            if !shard.reserve(shared, charge.params, now_us, needed, &[tag], force) {
                 return Err(NoRoom);
             }
         }
-        shard.charge(shared, found, tag, charge, now_us, units);
+        receipt = Some(shard.charge(shared, found, tag, charge, now_us, units));
     }
-    Ok(answer_after_debt(shared, shard, tag, charge, now_us, before))
+    if owed.is_some() {
+        return Ok(answer_after_debt(shared, shard, tag, charge, now_us, answer));
+    }
+    if !answer.outcome.admitted {
+        count_violation(shared, shard, tag, charge, now_us, &mut answer);
+    }
+    answer.receipt = receipt;
+    Ok(answer)
 }
 
-/// What a charge that said `before` answers now that its units are taken.
+/// The answer of a charge that said `before`, after its debt was charged.
 pub(super) fn answer_after_debt(
     shared: &ShardContext,
     shard: &mut Shard,
@@ -269,7 +238,7 @@ pub(super) fn answer_after_debt(
     answer
 }
 
-/// Counts a refusal against the key, and lets the answer show the block that this starts.
+/// Counts a refusal as a violation, and shows the block that this starts.
 pub(super) fn count_violation(
     shared: &ShardContext,
     shard: &mut Shard,
@@ -283,12 +252,8 @@ pub(super) fn count_violation(
         return;
     };
     let found = shard.find(charge.params, tag);
-    let want = match found {
-        CellPosition::Spilled(_) => RoomNeeded::default(),
-        CellPosition::Inline(_) => RoomNeeded { cells: 0, spilled: 1 },
-        CellPosition::Absent => RoomNeeded { cells: 1, spilled: 1 },
-    };
-    if !shard.reserve(shared, charge.params, now_us, want, &[tag], false) {
+    let needed = RoomNeeded::to_spill(found);
+    if !shard.reserve(shared, charge.params, now_us, needed, &[tag], false) {
         shared.events.uncounted.fetch_add(1, Ordering::Relaxed);
         return;
     }

@@ -1,59 +1,70 @@
-//! Making room. Idle state goes first; then state of which next to nothing was used; never a key
-//! that is limited.
+//! Eviction: idle state goes first, then state that is nearly unused, never a limited key.
 
 mod sweep;
 
 use super::ShardContext;
 use super::shard::pack::{SPILLED, unpack_any};
 use super::shard::slab::{Slab, SpilledCell};
-use super::shard::{HasTable, Shard, is_wide};
+use super::shard::{CellPosition, HasTable, Shard, is_wide};
 use super::table::{CellTable, Slot, same_key};
 use crate::sync::Ordering;
 use sweep::idle_cutoff_us;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
 
-/// Slots looked at for idle state before state that is nearly unused goes.
+/// Slots scanned for idle state before nearly unused state goes.
 const IDLE_SCAN_SLOTS: usize = 16;
-/// Slots looked at before a new key has to share an overflow cell.
+/// Slots scanned before a new key has to share an overflow cell.
 const SCAN_SLOTS_MAX: usize = 128;
 
-/// What is lost when a cell is forgotten.
+/// What the eviction of a cell loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EvictionClass {
-    /// Nothing: its limit is as if never used.
+    /// Nothing: the limit is as if never used.
     Idle,
-    /// At most a tenth of its limit.
+    /// At most a tenth of the limit.
     NearlyUnused,
-    /// It would be a way around the limit.
+    /// Too much: eviction would be a way around the limit.
     Keep,
 }
 
 /// Room that a request needs in one shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoomNeeded {
-    /// Cells.
+    /// New cells.
     pub(crate) cells: usize,
-    /// Spilled ones among them.
+    /// New spilled cells.
     pub(crate) spilled: usize,
 }
 
+impl RoomNeeded {
+    /// The room that a cell needs to move to the slab.
+    pub(crate) const fn to_spill(found: CellPosition) -> Self {
+        match found {
+            CellPosition::Spilled(_) => Self { cells: 0, spilled: 0 },
+            CellPosition::Inline(_) => Self { cells: 0, spilled: 1 },
+            CellPosition::Absent => Self { cells: 1, spilled: 1 },
+        }
+    }
+}
+
 impl Shard {
-    /// Makes room for cells of these numbers, sparing those of `pinned`. With `force` beyond the
-    /// cap if nothing else helps.
+    /// Makes room for cells of these params, without evicting `pinned` tags. With `force`, beyond the
+    /// cap if need be.
     pub(crate) fn reserve(
         &mut self,
         shared: &ShardContext,
         params: &LimitParams,
         now_us: u64,
-        want: RoomNeeded,
+        needed: RoomNeeded,
         pinned: &[u64],
         force: bool,
     ) -> bool {
-        let cells = match is_wide(params) {
-            true => self.reserve_cells::<2>(shared, now_us, want.cells, pinned, force),
-            false => self.reserve_cells::<1>(shared, now_us, want.cells, pinned, force),
+        let cells = if is_wide(params) {
+            self.reserve_cells::<2>(shared, now_us, needed.cells, pinned, force)
+        } else {
+            self.reserve_cells::<1>(shared, now_us, needed.cells, pinned, force)
         };
-        cells && self.reserve_spilled(shared, now_us, want.spilled, pinned, force)
+        cells && self.reserve_spilled(shared, now_us, needed.spilled, pinned, force)
     }
 
     fn reserve_cells<const W: usize>(
@@ -67,8 +78,7 @@ impl Shard {
     where
         Self: HasTable<W>,
     {
-        // Overflow cells may have taken the store beyond its cap. The room that came with them is
-        // not for new keys.
+        // Overflow cells may exceed the cap; the room that came with them is not for new keys.
         let over = shared.budget.is_over();
         let roomy = self.table().room() >= want && (force || !over);
         if roomy || (!over && self.grow::<W>(shared, now_us, want)) {
@@ -84,8 +94,8 @@ impl Shard {
         self.table().room() >= want && (force || evicted == want)
     }
 
-    /// Drops what has been idle for a while, and grows by about an eighth if that is not enough.
-    /// Does nothing when the cap leaves no room to grow.
+    /// Drops idle cells, and grows by about an eighth if that is not enough. Does nothing if the cap
+    /// leaves no room to grow.
     fn grow<const W: usize>(&mut self, shared: &ShardContext, now_us: u64, want: usize) -> bool
     where
         Self: HasTable<W>,
@@ -93,10 +103,12 @@ impl Shard {
         let chunks = self.table().chunks();
         let step = (chunks / 8).max(want.div_ceil(CellTable::<W>::capacity_of(1)));
         let bytes = |chunks: usize| chunks * CellTable::<W>::CHUNK_BYTES;
-        let taken = match shared.budget.try_take(bytes(step)) {
-            true => step,
-            false if step > 1 && shared.budget.try_take(bytes(1)) => 1,
-            false => return false,
+        let taken = if shared.budget.try_take(bytes(step)) {
+            step
+        } else if step > 1 && shared.budget.try_take(bytes(1)) {
+            1
+        } else {
+            return false;
         };
         let cells = self.drain_idle::<W>(shared, idle_cutoff_us(shared, now_us));
         let enough = CellTable::<W>::capacity_of(chunks) * 4 / 5;
@@ -109,7 +121,7 @@ impl Shard {
         self.table().room() >= want
     }
 
-    /// Takes every cell out of the table and forgets those that were idle at that instant.
+    /// Takes every cell out of the table, and drops those idle at `idle_us`.
     pub(super) fn drain_idle<const W: usize>(
         &mut self,
         shared: &ShardContext,
@@ -140,14 +152,14 @@ impl Shard {
     {
         let (table, _) = self.table_and_slab();
         table.resize(chunks);
-        let view = table.location();
+        let location = table.location();
         for slot in cells {
             table.insert(slot);
         }
-        shared.table_hints.publish::<W>(self.number, view);
+        shared.table_hints.publish::<W>(self.number, location);
     }
 
-    /// Forgets one cell that may be forgotten, if the hand finds one.
+    /// Evicts one cell, if the clock hand finds one that may go.
     fn evict_one<const W: usize>(
         &mut self,
         shared: &ShardContext,
@@ -158,38 +170,19 @@ impl Shard {
         Self: HasTable<W>,
     {
         let (table, slab) = self.table_and_slab();
-        let mut candidate = None;
-        for looked in 0..SCAN_SLOTS_MAX.min(table.chunks() * super::table::SLOTS) {
-            if looked >= IDLE_SCAN_SLOTS && candidate.is_some() {
-                break;
-            }
-            let Some((at, slot)) = table.advance_hand() else {
-                continue;
-            };
-            if pinned.iter().any(|&tag| same_key(tag, slot.tag)) {
-                continue;
-            }
-            match eviction_class(shared, slab, &slot, now_us) {
-                EvictionClass::Idle => {
-                    let slot = table.remove(at);
-                    forget_spilled(shared, slab, &slot);
-                    return true;
-                }
-                EvictionClass::NearlyUnused => candidate = candidate.or(Some(slot.tag)),
-                EvictionClass::Keep => {}
-            }
-        }
-        let Some(at) = candidate.and_then(|tag| table.find(tag)) else {
-            return false;
-        };
+        let slots = SCAN_SLOTS_MAX.min(table.chunks() * super::table::SLOTS);
+        let candidate = scan(slots, pinned, || {
+            let (at, slot) = table.advance_hand()?;
+            Some((at, slot.tag, eviction_class(shared, slab, &slot, now_us)))
+        });
+        let Some((at, lost)) = candidate else { return false };
         let slot = table.remove(at);
         forget_spilled(shared, slab, &slot);
-        shared.events.evicted.fetch_add(1, Ordering::Relaxed);
+        shared.events.evicted.fetch_add(lost, Ordering::Relaxed);
         true
     }
 
-    /// Room in the slab: free entries, then memory, then what a spilled cell that may be forgotten
-    /// leaves.
+    /// Makes room in the slab: free entries, then new memory, then evictions.
     pub(crate) fn reserve_spilled(
         &mut self,
         shared: &ShardContext,
@@ -202,7 +195,7 @@ impl Shard {
             let step = (self.slab.capacity() / 4).max(want).max(4);
             if shared.budget.try_take(step * Slab::ENTRY_BYTES) {
                 let grown = self.slab.grow(step);
-                // The allocator may have given more or less than was asked for.
+                // The capacity may grow by more or less than `step`.
                 shared.budget.take(grown * Slab::ENTRY_BYTES);
                 shared.budget.release(step * Slab::ENTRY_BYTES);
             } else if !self.evict_spilled(shared, now_us, pinned) {
@@ -217,40 +210,19 @@ impl Shard {
     }
 
     fn evict_spilled(&mut self, shared: &ShardContext, now_us: u64, pinned: &[u64]) -> bool {
-        let mut candidate = None;
-        for looked in 0..SCAN_SLOTS_MAX {
-            if looked >= IDLE_SCAN_SLOTS && candidate.is_some() {
-                break;
-            }
-            self.slab_hand = self.slab_hand.wrapping_add(1);
-            let Some((_, spilled)) = self.slab.get_wrapping(self.slab_hand) else {
-                continue;
-            };
-            if pinned.iter().any(|&tag| same_key(tag, spilled.tag)) {
-                continue;
-            }
-            match spilled.eviction_class(now_us) {
-                EvictionClass::Idle => {
-                    candidate = Some((spilled.tag, is_wide(&spilled.params), 0));
-                    break;
-                }
-                EvictionClass::NearlyUnused => {
-                    candidate = candidate.or(Some((spilled.tag, is_wide(&spilled.params), 1)));
-                }
-                EvictionClass::Keep => {}
-            }
-        }
-        let Some((tag, wide, lost)) = candidate else {
-            return false;
-        };
+        let (slab, hand) = (&self.slab, &mut self.slab_hand);
+        let candidate = scan(SCAN_SLOTS_MAX, pinned, || {
+            *hand = hand.wrapping_add(1);
+            let (_, spilled) = slab.get_wrapping(*hand)?;
+            let key = (spilled.tag, is_wide(&spilled.params));
+            Some((key, spilled.tag, spilled.eviction_class(now_us)))
+        });
+        let Some(((tag, wide), lost)) = candidate else { return false };
         shared.events.evicted.fetch_add(lost, Ordering::Relaxed);
-        match wide {
-            true => self.forget::<2>(shared, tag),
-            false => self.forget::<1>(shared, tag),
-        }
+        if wide { self.forget::<2>(shared, tag) } else { self.forget::<1>(shared, tag) }
     }
 
-    /// Forgets the key of `tag`. Returns whether it was there.
+    /// Drops the cell of a tag. Returns whether there was one.
     pub(crate) fn forget<const W: usize>(&mut self, shared: &ShardContext, tag: u64) -> bool
     where
         Self: HasTable<W>,
@@ -263,6 +235,32 @@ impl Shard {
         forget_spilled(shared, slab, &slot);
         true
     }
+}
+
+/// Scans up to `slots` slots for a cell to evict, sparing `pinned` tags: an idle one, else the first
+/// that is nearly unused. `next` returns a cell, its tag and its class. Returns the cell, and the
+/// number of evictions that this counts as: an idle cell is no loss.
+fn scan<T>(
+    slots: usize,
+    pinned: &[u64],
+    mut next: impl FnMut() -> Option<(T, u64, EvictionClass)>,
+) -> Option<(T, u64)> {
+    let mut candidate = None;
+    for scanned in 0..slots {
+        if scanned >= IDLE_SCAN_SLOTS && candidate.is_some() {
+            break;
+        }
+        let Some((cell, tag, class)) = next() else { continue };
+        if pinned.iter().any(|&pinned| same_key(pinned, tag)) {
+            continue;
+        }
+        match class {
+            EvictionClass::Idle => return Some((cell, 0)),
+            EvictionClass::NearlyUnused => candidate = candidate.or(Some((cell, 1))),
+            EvictionClass::Keep => {}
+        }
+    }
+    candidate
 }
 
 fn forget_spilled<const W: usize>(shared: &ShardContext, slab: &mut Slab, slot: &Slot<W>) {
@@ -307,20 +305,17 @@ fn eviction_class_of(params: &LimitParams, state: &LimitState, now_us: u64) -> E
         return EvictionClass::Idle;
     }
     let now = params.decide(state, now_us, 0, Intent::Peek);
-    match now.remaining.saturating_mul(10) >= now.limit.saturating_mul(9) {
-        true => EvictionClass::NearlyUnused,
-        false => EvictionClass::Keep,
-    }
+    let nearly_unused = now.remaining.saturating_mul(10) >= now.limit.saturating_mul(9);
+    if nearly_unused { EvictionClass::NearlyUnused } else { EvictionClass::Keep }
 }
 
 impl SpilledCell {
-    /// A key that was refused and may yet be blocked for it is kept, however much of its limit
-    /// remains.
+    /// A key with violations or a block is kept, however much of its limit remains.
     fn eviction_class(&self, now_us: u64) -> EvictionClass {
-        match self.penalty_idle_at_us() <= now_us {
-            true => eviction_class_of(&self.params, &self.state, now_us),
-            false => EvictionClass::Keep,
+        if self.penalty_idle_at_us() > now_us {
+            return EvictionClass::Keep;
         }
+        eviction_class_of(&self.params, &self.state, now_us)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Giving memory back, a shard at a time.
+//! Sweeps a shard: drops idle cells and gives memory back.
 
 use super::idle_at_us;
 use crate::memory::ShardContext;
@@ -7,21 +7,19 @@ use crate::memory::shard::slab::Slab;
 use crate::memory::shard::{HasTable, Shard, is_wide};
 use crate::memory::table::CellTable;
 
-/// How long a cell has been idle before it is forgotten where memory is not short. Most clients
-/// that have asked ask again soon, and putting their cells back would cost more than keeping them.
+/// How long an idle cell is kept while memory is not short. Most clients return soon, and a new cell
+/// costs more than a kept one.
 const IDLE_KEPT_US: u64 = 10_000_000;
 
-/// What was idle at this instant may go.
+/// Cells that were idle at this instant may go.
 pub(crate) fn idle_cutoff_us(shared: &ShardContext, now_us: u64) -> u64 {
-    match shared.budget.is_nearly_full() {
-        true => now_us,
-        false => now_us.saturating_sub(IDLE_KEPT_US),
-    }
+    let kept_us = if shared.budget.is_nearly_full() { 0 } else { IDLE_KEPT_US };
+    now_us.saturating_sub(kept_us)
 }
 
 impl Shard {
-    /// Forgets cells that have been idle for a while, or are idle at all where memory is short, and
-    /// returns memory that is no longer needed.
+    /// Drops cells that have been idle for a while, or idle at all if memory is short, and frees
+    /// memory.
     pub(crate) fn sweep(&mut self, shared: &ShardContext, now_us: u64) {
         let before_us = idle_cutoff_us(shared, now_us);
         self.sweep_table::<1>(shared, before_us);
@@ -31,7 +29,6 @@ impl Shard {
         }
     }
 
-    /// Forgets what was idle at that instant.
     fn sweep_table<const W: usize>(&mut self, shared: &ShardContext, idle_us: u64)
     where
         Self: HasTable<W>,
@@ -39,8 +36,7 @@ impl Shard {
         let (table, slab) = self.table_and_slab();
         let chunks = table.chunks();
         let idle = table.iter().filter(|slot| idle_at_us(shared, slab, slot) <= idle_us).count();
-        // As many chunks as leave a fifth of the room free, so that the next key does not grow the
-        // table again.
+        // A fifth of the room stays free, so that the next key does not grow the table again.
         let kept = table.len() - idle;
         let needed = (0..chunks).find(|&n| CellTable::<W>::capacity_of(n) * 4 / 5 >= kept);
         let needed = needed.unwrap_or(chunks);
@@ -59,9 +55,10 @@ impl Shard {
         for spilled in self.slab.drain() {
             let (tag, wide) = (spilled.tag, is_wide(&spilled.params));
             let word = SPILLED | u64::from(kept.insert(spilled));
-            match wide {
-                true => repoint(&mut self.wide, tag, word),
-                false => repoint(&mut self.narrow, tag, word),
+            if wide {
+                repoint(&mut self.wide, tag, word);
+            } else {
+                repoint(&mut self.narrow, tag, word);
             }
         }
         self.slab = kept;

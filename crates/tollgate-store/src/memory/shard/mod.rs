@@ -1,16 +1,16 @@
-//! One lock's worth of cells, and what can be done to one of them.
+//! Shards: the cells behind one lock, and the operations on one cell.
 
 pub(super) mod pack;
 pub(super) mod slab;
 
 use super::ShardContext;
 use super::table::{CellTable, Slot, with_params_id};
-use crate::{Answer, Charge, Origin, ParamsId};
+use crate::{Answer, Charge, ParamsId};
 use pack::{Inline, SPILLED, by_algorithm};
 use slab::Slab;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
 
-/// The cells of the keys whose hashes chose this shard.
+/// The cells behind one lock.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Shard {
@@ -18,13 +18,13 @@ pub(crate) struct Shard {
     pub(crate) narrow: CellTable<1>,
     pub(crate) wide: CellTable<2>,
     pub(crate) slab: Slab,
-    /// Where the search for a spilled cell to evict goes on.
+    /// Where the next search for a spilled cell to evict starts.
     pub(crate) slab_hand: usize,
-    /// Which of the store's shards this is.
+    /// The shard's index in the store.
     pub(crate) number: usize,
 }
 
-/// Where a key's cell is. Valid until a cell is added to or taken from the shard.
+/// The position of a key's cell, valid until a cell of the shard is added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellPosition {
     Absent,
@@ -32,7 +32,7 @@ pub(crate) enum CellPosition {
     Spilled(u32),
 }
 
-/// The table of cells with `W` words, beside the slab.
+/// Access to the table of cells with `W` words, and to the slab.
 pub(crate) trait HasTable<const W: usize> {
     fn table(&self) -> &CellTable<W>;
     fn table_and_slab(&mut self) -> (&mut CellTable<W>, &mut Slab);
@@ -62,8 +62,8 @@ impl HasTable<2> for Shard {
     }
 }
 
-/// Whether cells of these numbers live among those with two words. A change of rate or tier must
-/// not move a key to another table, so this depends on the algorithm alone.
+/// Whether cells of these params have two words. Only the algorithm decides, since a change of rate
+/// or tier must not move a key to another table.
 pub(crate) const fn is_wide(params: &LimitParams) -> bool {
     matches!(params, LimitParams::TokenBucket(_))
 }
@@ -83,7 +83,7 @@ impl Shard {
         self.narrow.len() + self.wide.len()
     }
 
-    /// Looks the key of `tag` up.
+    /// Finds the cell of a tag.
     #[inline]
     pub(crate) fn find(&self, params: &LimitParams, tag: u64) -> CellPosition {
         fn typed<const W: usize>(table: &CellTable<W>, tag: u64) -> CellPosition {
@@ -98,8 +98,7 @@ impl Shard {
         if is_wide(params) { typed(&self.wide, tag) } else { typed(&self.narrow, tag) }
     }
 
-    /// Looks the key of `tag` up, and brings back state that a leaping clock dated too far ahead of
-    /// `now_us`.
+    /// Finds the cell of a tag, and corrects state that a leaping clock dated too far ahead.
     #[inline]
     pub(crate) fn find_and_redate(
         &mut self,
@@ -132,7 +131,7 @@ impl Shard {
         if redated { self.find(params, tag) } else { found }
     }
 
-    /// What the limit alone says. Changes nothing.
+    /// The answer of the limit alone. Changes nothing.
     #[inline]
     pub(crate) fn decide(
         &self,
@@ -154,11 +153,10 @@ impl Shard {
             },
             else params.decide(&LimitState::New, now_us, cost, intent)
         );
-        Answer { outcome, blocked: false, receipt: None, origin: Origin::State }
+        Answer::without_receipt(outcome)
     }
 
-    /// Takes `units` whether or not they fit. A cell is added if there is none, for which there
-    /// must be room.
+    /// Charges `units`, whether or not they fit. Adds a missing cell, for which there must be room.
     #[inline]
     pub(crate) fn charge(
         &mut self,
@@ -188,7 +186,7 @@ impl Shard {
         )
     }
 
-    /// Returns `units` of an earlier charge. What is not there needs nothing back.
+    /// Gives back `units` of an earlier charge. A missing cell gets nothing.
     #[expect(
         clippy::too_many_arguments,
         reason = "a receipt belongs to a charge, a cell and an instant"
@@ -200,7 +198,7 @@ impl Shard {
         tag: u64,
         charge: &Charge<'_>,
         now_us: u64,
-        under: &LimitParams,
+        charged_params: &LimitParams,
         units: u64,
         receipt: &Receipt,
     ) {
@@ -210,7 +208,7 @@ impl Shard {
             CellPosition::Absent => {}
             CellPosition::Spilled(at) => {
                 if let Some(spilled) = self.slab.get_mut(at) {
-                    under.give_back(&mut spilled.state, now_us, units, receipt);
+                    charged_params.give_back(&mut spilled.state, now_us, units, receipt);
                     spilled.params = *params;
                 }
             }
@@ -218,8 +216,8 @@ impl Shard {
                 params,
                 algorithm => {
                     let mut state = self.state_of(shared, algorithm, found, charge.params_id);
-                    if let Some(under) = params_of_same_algorithm(algorithm, under) {
-                        under.give_back(&mut state, now_us, units, receipt);
+                    if let Some(charged) = params_of_same_algorithm(algorithm, charged_params) {
+                        charged.give_back(&mut state, now_us, units, receipt);
                     }
                     self.write(shared, algorithm, found, tag, charge, state);
                 },
@@ -228,7 +226,7 @@ impl Shard {
         }
     }
 
-    /// Whether the state that `units` leave behind on a new key has to be spilled.
+    /// Whether the state of a new key after a charge of `units` must be spilled.
     pub(crate) fn spills(charge: &Charge<'_>, now_us: u64, units: u64) -> bool {
         fn typed<A: Inline<W>, const W: usize>(algorithm: &A, now_us: u64, units: u64) -> bool {
             let mut state = A::State::default();
@@ -243,7 +241,7 @@ impl Shard {
             )
     }
 
-    /// The state of an absent or inline cell, read with the numbers it was written under.
+    /// The state of an absent or inline cell, read with the params it was written under.
     #[inline]
     pub(super) fn state_of<A: Inline<W>, const W: usize>(
         &self,
@@ -278,7 +276,7 @@ impl Shard {
     ) where
         Self: HasTable<W>,
     {
-        // Without a ticket nobody could read the words later.
+        // Without a params id the words could not be read later.
         let words =
             (charge.params_id != ParamsId::default()).then(|| algorithm.pack(&state)).flatten();
         let (table, _) = self.table_and_slab();
@@ -296,7 +294,7 @@ impl Shard {
     }
 }
 
-/// `numbers`, if they are of the same algorithm.
+/// `params`, if they are of the same algorithm.
 fn params_of_same_algorithm<'a, A: Inline<W>, const W: usize>(
     _: &A,
     params: &'a LimitParams,

@@ -1,9 +1,8 @@
-//! State as words. A state is packed exactly, or not at all: then it is spilled to the shard's
-//! slab.
+//! Packs states into the words of a cell, exactly or not at all; then the state is spilled.
 //!
-//! The top bit of the first word says "spilled", so every packing leaves it clear. What does not
-//! follow from the state alone, such as the denominator of a fraction, follows from the numbers it
-//! was written under, which the cell's ticket names.
+//! The top bit of the first word means "spilled", so packed states leave it clear. The params that a
+//! state was written under, such as the denominator of a fraction, are named by the cell's params
+//! id.
 
 use tollgate_core::algorithm::{
     CalendarWindow, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
@@ -29,16 +28,15 @@ const CALENDAR_COUNT_BITS: u32 = 63 - SECOND_BITS;
 pub(crate) trait Inline<const W: usize>: Algorithm {
     /// The state as words with the spill bit clear, or `None` when it does not fit.
     fn pack(&self, state: &Self::State) -> Option<[u64; W]>;
-    /// The state that these numbers packed.
+    /// The state that these params packed.
     fn unpack(&self, words: [u64; W]) -> Self::State;
-    /// These numbers, if they are this algorithm's.
+    /// The params, if they are this algorithm's.
     fn of(params: &LimitParams) -> Option<&Self>;
-    /// The state as one of any algorithm.
+    /// The state as a [`LimitState`].
     fn widen(state: Self::State) -> LimitState;
 }
 
-/// The same expression for whichever algorithm packs its state, and another for those that never
-/// do.
+/// One expression for all algorithms that pack their state, and another for the rest.
 macro_rules! by_algorithm {
     ($params:expr, $algorithm:ident => $inline:expr, else $spilled:expr) => {
         match $params {
@@ -54,7 +52,7 @@ macro_rules! by_algorithm {
 }
 pub(crate) use by_algorithm;
 
-/// Whether every state that these numbers lead to fits into words, debts aside.
+/// Whether every state under these params fits a cell, debts aside.
 pub(crate) fn always_packs(params: &LimitParams) -> bool {
     match params {
         LimitParams::Gcra(one) => one.bucket().scale() <= 1 << FRACTION_BITS,
@@ -75,12 +73,28 @@ pub(crate) fn always_packs(params: &LimitParams) -> bool {
     }
 }
 
-/// Unpacks whatever it is. Words of another algorithm read as the state of a new key.
+/// Unpacks the words of any algorithm. Words of another algorithm read as a new key's state.
 pub(crate) fn unpack_any(params: &LimitParams, words: &[u64]) -> LimitState {
     fn typed<A: Inline<W>, const W: usize>(algorithm: &A, words: &[u64]) -> LimitState {
         words.try_into().map_or(LimitState::New, |words| A::widen(algorithm.unpack(words)))
     }
     by_algorithm!(params, algorithm => typed(algorithm, words), else LimitState::New)
+}
+
+/// [`Inline::of`] and [`Inline::widen`]: the variants of an algorithm and its state.
+macro_rules! variant {
+    ($algorithm:ident, $variant:ident($state:ty)) => {
+        fn of(params: &LimitParams) -> Option<&Self> {
+            match params {
+                LimitParams::$algorithm(algorithm) => Some(algorithm),
+                _ => None,
+            }
+        }
+
+        fn widen(state: $state) -> LimitState {
+            LimitState::$variant(state)
+        }
+    };
 }
 
 macro_rules! tat_in_one_word {
@@ -98,16 +112,7 @@ macro_rules! tat_in_one_word {
                 tat(word >> FRACTION_BITS, (word & ((1 << FRACTION_BITS) - 1)) as u32, self.bucket().count())
             }
 
-            fn of(params: &LimitParams) -> Option<&Self> {
-                match params {
-                    LimitParams::$algorithm(algorithm) => Some(algorithm),
-                    _ => None,
-                }
-            }
-
-            fn widen(tat: Tat) -> LimitState {
-                LimitState::Tat(tat)
-            }
+            variant!($algorithm, Tat(Tat));
         }
     )*};
 }
@@ -141,16 +146,7 @@ impl Inline<2> for TokenBucket {
         }
     }
 
-    fn of(params: &LimitParams) -> Option<&Self> {
-        match params {
-            LimitParams::TokenBucket(algorithm) => Some(algorithm),
-            _ => None,
-        }
-    }
-
-    fn widen(state: token_bucket::State) -> LimitState {
-        LimitState::TokenBucket(state)
-    }
+    variant!(TokenBucket, TokenBucket(token_bucket::State));
 }
 
 impl Inline<1> for FixedWindow {
@@ -168,16 +164,7 @@ impl Inline<1> for FixedWindow {
         fixed_window::State { index: word >> count_bits, count: word & ((1 << count_bits) - 1) }
     }
 
-    fn of(params: &LimitParams) -> Option<&Self> {
-        match params {
-            LimitParams::FixedWindow(algorithm) => Some(algorithm),
-            _ => None,
-        }
-    }
-
-    fn widen(state: fixed_window::State) -> LimitState {
-        LimitState::FixedWindow(state)
-    }
+    variant!(FixedWindow, FixedWindow(fixed_window::State));
 }
 
 impl Inline<1> for CalendarWindow {
@@ -195,16 +182,7 @@ impl Inline<1> for CalendarWindow {
         }
     }
 
-    fn of(params: &LimitParams) -> Option<&Self> {
-        match params {
-            LimitParams::CalendarWindow(algorithm) => Some(algorithm),
-            _ => None,
-        }
-    }
-
-    fn widen(state: calendar_window::State) -> LimitState {
-        LimitState::CalendarWindow(state)
-    }
+    variant!(CalendarWindow, CalendarWindow(calendar_window::State));
 }
 
 impl Inline<1> for SlidingWindow {
@@ -230,16 +208,7 @@ impl Inline<1> for SlidingWindow {
         }
     }
 
-    fn of(params: &LimitParams) -> Option<&Self> {
-        match params {
-            LimitParams::SlidingWindow(algorithm) => Some(algorithm),
-            _ => None,
-        }
-    }
-
-    fn widen(state: sliding_window::State) -> LimitState {
-        LimitState::SlidingWindow(state)
-    }
+    variant!(SlidingWindow, SlidingWindow(sliding_window::State));
 }
 
 #[inline]
@@ -247,7 +216,7 @@ fn tat(us: u64, fraction: u32, count: u32) -> Tat {
     Tat { us, fraction, count: if fraction == 0 { 0 } else { count } }
 }
 
-/// Bits that hold the number of any window up to [`MAX_US`].
+/// The bits of a window's number, up to [`MAX_US`].
 #[inline]
 fn index_bits(window_us: Option<u64>) -> u32 {
     INSTANT_BITS - window_us.unwrap_or(1).max(1).ilog2()

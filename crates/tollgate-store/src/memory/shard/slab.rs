@@ -1,14 +1,13 @@
-//! What does not fit into words: whole states, each with the numbers it was written under and its
-//! penalties.
+//! The slab: states that do not fit a cell, with their params, penalties and blocks.
 
 use super::pack::{Inline, SPILLED, by_algorithm};
 use super::{CellPosition, Shard, is_wide};
 use crate::memory::ShardContext;
 use crate::memory::table::{CellTable, Slot};
-use crate::{Answer, Charge, Origin, ParamsId};
+use crate::{Answer, Charge, ParamsId};
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Receipt, penalty};
 
-/// A spilled cell.
+/// A state in the slab.
 #[derive(Clone, Debug)]
 pub(crate) struct SpilledCell {
     /// The tag of the slot that points here.
@@ -25,7 +24,7 @@ impl SpilledCell {
         Self { tag, params, state, penalty: None, blocked_until_us: 0 }
     }
 
-    /// The end of the block that an enforced limit with this penalty sees, if there is one.
+    /// The end of the current block, by the penalty or an operator.
     pub(crate) fn block_us(&self, penalty: Option<&Penalty>, now_us: u64) -> Option<u64> {
         let by_penalty = penalty
             .zip(self.penalty.as_ref())
@@ -34,21 +33,21 @@ impl SpilledCell {
         by_penalty.max(by_operator)
     }
 
-    /// Bytes held beyond the entry itself.
+    /// Heap bytes beyond the entry itself.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.state {
-            LimitState::ExpiryLog(ledger) => ledger.heap_bytes(),
+            LimitState::ExpiryLog(log) => log.heap_bytes(),
             _ => 0,
         }
     }
 
-    /// The instant from which neither the state nor the penalties make a difference.
+    /// From when on neither the state nor the penalty matters.
     pub(crate) fn idle_at_us(&self) -> u64 {
         let state_us = self.params.idle_at_us(&self.state);
         state_us.max(self.penalty_idle_at_us())
     }
 
-    /// The instant from which neither a refusal nor a block is remembered.
+    /// From when on neither a violation nor a block matters.
     pub(crate) fn penalty_idle_at_us(&self) -> u64 {
         let penalty_us =
             self.penalty.as_ref().map_or(0, |(penalty, state)| penalty.idle_at_us(state));
@@ -59,11 +58,11 @@ impl SpilledCell {
 #[derive(Clone, Debug)]
 enum SlabEntry {
     Used(SpilledCell),
-    /// And the next free one.
+    /// The next free entry.
     Free(Option<u32>),
 }
 
-/// A growing array of spilled cells with a list of free places.
+/// A growing array of spilled cells with a free list.
 #[derive(Debug, Default)]
 pub(crate) struct Slab {
     entries: Vec<SlabEntry>,
@@ -72,7 +71,7 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    /// Bytes that an entry counts for.
+    /// Bytes that an entry counts against the cap.
     pub(crate) const ENTRY_BYTES: usize = size_of::<SlabEntry>();
 
     pub(crate) const fn new() -> Self {
@@ -87,12 +86,12 @@ impl Slab {
         self.entries.capacity()
     }
 
-    /// How many more fit without growing.
+    /// Entries that fit without growing.
     pub(crate) const fn room(&self) -> usize {
         self.entries.capacity() - self.used as usize
     }
 
-    /// Makes room for `more` entries. Returns by how many the capacity grew.
+    /// Makes room for `more` entries. Returns the growth of the capacity.
     pub(crate) fn grow(&mut self, more: usize) -> usize {
         let before = self.entries.capacity();
         self.entries.reserve_exact(before - self.entries.len() + more);
@@ -113,7 +112,7 @@ impl Slab {
         }
     }
 
-    /// Adds an entry and answers where it is.
+    /// Adds an entry and returns its index.
     pub(crate) fn insert(&mut self, spilled: SpilledCell) -> u32 {
         self.used += 1;
         if let Some(at) = self.free
@@ -129,7 +128,6 @@ impl Slab {
         (self.entries.len() - 1) as u32
     }
 
-    /// Takes the entry at `at` out.
     pub(crate) fn remove(&mut self, at: u32) -> Option<SpilledCell> {
         let entry = self.entries.get_mut(at as usize)?;
         if let SlabEntry::Free(_) = entry {
@@ -143,7 +141,7 @@ impl Slab {
         Some(spilled)
     }
 
-    /// Takes everything out, the memory included.
+    /// Removes all entries and frees the memory.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = SpilledCell> + use<> {
         let entries = std::mem::take(self).entries;
         entries.into_iter().filter_map(|entry| match entry {
@@ -152,8 +150,7 @@ impl Slab {
         })
     }
 
-    /// What the entry at `at`, counted around the end, holds: for those who look for something to
-    /// evict.
+    /// The entry at `at`, modulo the length.
     pub(crate) fn get_wrapping(&self, at: usize) -> Option<(u32, &SpilledCell)> {
         let at = at.checked_rem(self.entries.len())? as u32;
         self.get(at).map(|spilled| (at, spilled))
@@ -161,8 +158,8 @@ impl Slab {
 }
 
 impl Shard {
-    /// Counts a refusal. Returns the end of the block that it starts, if it starts one. Room for
-    /// the spilled cell must be there.
+    /// Counts a violation. Returns the end of a block that it starts. There must be room for a
+    /// spilled cell.
     pub(crate) fn count_refusal(
         &mut self,
         shared: &ShardContext,
@@ -180,7 +177,7 @@ impl Shard {
         end_us
     }
 
-    /// Blocks the key until then, or ends its blocks. Room for the spilled cell must be there.
+    /// Blocks the key, or ends its blocks. There must be room for a spilled cell.
     pub(crate) fn set_block(
         &mut self,
         shared: &ShardContext,
@@ -203,7 +200,7 @@ impl Shard {
         }
     }
 
-    /// Where the key's cell is in the slab, once it is there.
+    /// Spills the key's cell if needed. Returns its index in the slab.
     fn spill_found(
         &mut self,
         shared: &ShardContext,
@@ -225,9 +222,9 @@ impl Shard {
         }
     }
 
-    /// Puts `state` into the slab and lets the key's slot point there. New keys have asked for room
-    /// before. Known ones get here by a debt, a penalty or another tier, and may take memory beyond
-    /// the cap for it, since losing their state would let them start afresh.
+    /// Puts `state` into the slab, and makes the key's slot point there. New keys have reserved room.
+    /// Known keys spill by a debt, a penalty or another tier; they may exceed the cap, since losing
+    /// their state would let them start afresh.
     pub(crate) fn spill(
         &mut self,
         shared: &ShardContext,
@@ -250,9 +247,10 @@ impl Shard {
         let spilled = SpilledCell::new(tag, *charge.params, state);
         shared.budget.take(spilled.heap_bytes());
         let at = self.slab.insert(spilled);
-        match is_wide(charge.params) {
-            true => typed(&mut self.wide, tag, at),
-            false => typed(&mut self.narrow, tag, at),
+        if is_wide(charge.params) {
+            typed(&mut self.wide, tag, at);
+        } else {
+            typed(&mut self.narrow, tag, at);
         }
         at
     }
@@ -267,20 +265,13 @@ impl Shard {
         let Charge { params, cost, mode, penalty, .. } = *charge;
         let Some(spilled) = self.slab.get(at) else {
             let outcome = params.decide(&LimitState::New, now_us, cost, intent);
-            return Answer { outcome, blocked: false, receipt: None, origin: Origin::State };
+            return Answer::without_receipt(outcome);
         };
-        let block = match mode.is_enforced() {
-            true => spilled.block_us(penalty, now_us),
-            false => None,
-        };
-        let intent = if block.is_some() { Intent::Peek } else { intent };
-        let mut answer = Answer {
-            outcome: params.decide(&spilled.state, now_us, cost, intent),
-            blocked: false,
-            receipt: None,
-            origin: Origin::State,
-        };
-        if let Some(end_us) = block {
+        let block_us = if mode.is_enforced() { spilled.block_us(penalty, now_us) } else { None };
+        let intent = if block_us.is_some() { Intent::Peek } else { intent };
+        let outcome = params.decide(&spilled.state, now_us, cost, intent);
+        let mut answer = Answer::without_receipt(outcome);
+        if let Some(end_us) = block_us {
             answer.show_block(end_us - now_us);
         }
         answer
@@ -298,13 +289,15 @@ impl Shard {
             return Receipt::default();
         };
         let before = spilled.heap_bytes();
-        if let LimitState::ExpiryLog(ledger) = &mut spilled.state
-            && ledger.len() * size_of::<(u64, u64)>() >= before
+        if let LimitState::ExpiryLog(log) = &mut spilled.state
+            && log.len() * size_of::<(u64, u64)>() >= before
             && before > 0
         {
-            match shared.budget.try_take(before) {
-                true => shared.budget.release(before),
-                false => ledger.merge_two_earliest(),
+            // The log is about to double its memory.
+            if shared.budget.try_take(before) {
+                shared.budget.release(before);
+            } else {
+                log.merge_two_earliest();
             }
         }
         let receipt = charge.params.charge(&mut spilled.state, now_us, units);

@@ -1,4 +1,4 @@
-//! Where a key's state lies: a keyed hash of limit and key.
+//! The address of a cell: a keyed hash of limit and key.
 
 use ahash::{AHasher, RandomState};
 use std::hash::{BuildHasher, Hasher};
@@ -7,22 +7,21 @@ use std::hash::{BuildHasher, Hasher};
 const OVERFLOW_CELLS: u64 = 1_024;
 /// Bits of the hash that choose a shard; the other 52 are the tag's.
 pub(crate) const SHARD_BITS: u32 = 12;
-// The bits of a hash that name its shard are not kept in the tag; the ticket takes their place.
+// In a tag, the params id takes the place of the bits that choose the shard.
 const _: () = assert!(SHARD_BITS == crate::memory::params_registry::PARAMS_ID_BITS);
 
-/// A shard, and the key's tag in it without a ticket.
+/// A shard, and the key's tag in it, without a params id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CellAddress {
     pub(crate) shard: usize,
     pub(crate) tag: u64,
 }
 
-/// Hashes with keys of this process alone, so that nobody outside can choose keys that collide.
+/// Hashes with random keys of this process, so that clients cannot choose keys that collide.
 ///
-/// Two of n keys share all 64 bits with a chance of about n^2 / 2^65: 2.7e-6 at ten million. They
-/// would then share their state. The limits on one key share its shard and so are told apart by 52
-/// bits, which adds next to nothing: there are few of them. A store with fewer than 4,096 shards,
-/// which is a store with a cap below 256 MiB, uses as many bits fewer.
+/// Two of n keys share all 64 bits, and so their state, with a chance of about n^2 / 2^65: 2.7e-6 at
+/// ten million. The limits on one key share its shard, and are told apart by 52 bits. A store with
+/// fewer than 4,096 shards (a cap below 256 MiB) uses fewer bits.
 #[derive(Debug)]
 pub(crate) struct CellHasher {
     keys: RandomState,
@@ -30,7 +29,7 @@ pub(crate) struct CellHasher {
 }
 
 impl CellHasher {
-    /// For `shards` shards, a power of two of at most 4,096. Without a seed the keys are random.
+    /// `shards` is a power of two of at most 4,096. Without a seed the keys are random.
     pub(crate) fn new(shards: usize, seed: Option<u64>) -> Self {
         let random = std::hash::RandomState::new();
         let key = |n: u64| match seed {
@@ -40,14 +39,14 @@ impl CellHasher {
         Self { keys: RandomState::with_seeds(key(1), key(2), key(3), key(4)), shards }
     }
 
-    /// The limits on one key lie in one shard, so that a request takes one lock for them. Limits
-    /// without a key are busy and have nothing in common, so they do not.
+    /// The limits on one key are in one shard, so that a request takes one lock. Limits without a
+    /// key are busy, so they are spread.
     #[inline(always)]
     pub(crate) fn address(&self, limit: u64, key: &[u8]) -> CellAddress {
         self.address_hashed(limit, key, &self.hash(key))
     }
 
-    /// What the addresses of all limits on `key` have in common.
+    /// The part of the hash that all limits on `key` share.
     #[inline(always)]
     pub(crate) fn hash(&self, key: &[u8]) -> AHasher {
         let mut hasher = self.keys.build_hasher();
@@ -55,13 +54,13 @@ impl CellHasher {
         hasher
     }
 
-    /// The shard of all limits on a key that is not empty, once it has been [hashed](Self::hash).
+    /// The shard of all limits on a [hashed](Self::hash) key that is not empty.
     #[inline(always)]
     pub(crate) fn shard(&self, hashed: &AHasher) -> usize {
         self.shard_of_hash(hashed.finish())
     }
 
-    /// As [`address`](Self::of), for a key that has been [hashed](Self::hash).
+    /// [`address`](Self::address) of a [hashed](Self::hash) key.
     #[inline(always)]
     pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: &AHasher) -> CellAddress {
         let mut hasher = hashed.clone();
@@ -76,13 +75,12 @@ impl CellHasher {
         let mut hasher = self.keys.build_hasher();
         hasher.write_u64(limit);
         hasher.write_u64(cell);
-        // One more write than for a key, so that no key is hashed alike.
+        // One more write than for a key, so that no key has this hash.
         hasher.write_u64(!0);
         let hash = hasher.finish();
         self.split(hash, hash)
     }
 
-    /// The shard that a hash chooses.
     #[inline(always)]
     fn shard_of_hash(&self, hash: u64) -> usize {
         hash as usize & (self.shards - 1)

@@ -1,8 +1,8 @@
-//! How many bytes are in use, of how many.
+//! The memory budget: bytes in use, and the cap.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// One counter for the whole store. It changes when memory is taken or returned, not on decisions.
+/// One counter for the whole store. It changes with allocations, not with decisions.
 #[derive(Debug)]
 pub(crate) struct Budget {
     max_bytes: u64,
@@ -18,25 +18,23 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether more is in use than the cap allows.
     pub(crate) fn is_over(&self) -> bool {
         self.used() > self.max_bytes
     }
 
-    /// Whether more than seven eighths are in use, so that nothing is kept only because it may be
-    /// wanted again.
+    /// Whether more than seven eighths are in use, so that idle state goes at once.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.used() > self.max_bytes / 8 * 7
     }
 
-    /// Takes `bytes` if they are there.
+    /// Takes `bytes` unless they exceed the cap.
     pub(crate) fn try_take(&self, bytes: usize) -> bool {
         let fits =
             |used: u64| used.checked_add(bytes as u64).filter(|used| *used <= self.max_bytes);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
-    /// Takes `bytes` beyond the cap if need be, for state that must not be lost.
+    /// Takes `bytes`, beyond the cap if need be: for state that must not be lost.
     pub(crate) fn take(&self, bytes: usize) {
         self.used.fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -1,10 +1,9 @@
-//! Open addressing over one array of slots, so that a search follows one pointer and misses the
-//! cache once.
+//! Hash tables of cells, the addresses of cells, prefetching, and the memory budget.
 //!
-//! The array is counted in small chunks, which keeps the memory close to the number of keys: a
-//! table grows by an eighth of its chunks, never by doubling. Probing is linear, a new cell
-//! displaces those that are nearer to their homes than it is (Robin Hood), and deletion shifts
-//! back: no key is unlucky for long, and there are no tombstones.
+//! A table is one array with open addressing, so a search follows one pointer and misses the cache
+//! once. It grows by an eighth, in small chunks, so memory stays close to the number of keys.
+//! Probing is linear, insertion is Robin Hood, and deletion shifts back: no key is far from home,
+//! and there are no tombstones.
 
 pub(super) mod address;
 pub(super) mod budget;
@@ -16,15 +15,13 @@ use prefetch_hints::{LINE, SlotHint, TableLocation};
 
 /// Slots in a chunk. Loom needs tables that grow within a few steps.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 4 } else { 64 };
-/// What a chunk of cells costs beside the cells: arrays that grow leave holes in the allocator's
-/// heap, measured at up to 19 % of it.
+/// Overhead of a chunk: growing arrays leave holes in the heap, measured at up to 19 %.
 const CHUNK_OVERHEAD: usize = 192;
-/// Slots that are looked at together: those of a line, where lines hold a whole number of them.
+/// Slots that a search compares together: those of a cache line.
 const SLOTS_PER_LINE: usize = 4;
-const TICKET_MASK: u64 = (1 << PARAMS_ID_BITS) - 1;
+const PARAMS_ID_MASK: u64 = (1 << PARAMS_ID_BITS) - 1;
 
-/// A cell: 52 bits of the key's hash with the ticket of the numbers its words were written under,
-/// then the words.
+/// A cell: 52 bits of the hash with the params id its words were written under, then the words.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Slot<const W: usize> {
@@ -37,10 +34,10 @@ impl<const W: usize> Slot<W> {
 
     #[inline]
     pub(crate) const fn params_id(&self) -> ParamsId {
-        ParamsId((self.tag & TICKET_MASK) as u16)
+        ParamsId((self.tag & PARAMS_ID_MASK) as u16)
     }
 
-    /// Stores words written under the numbers of `ticket`.
+    /// Stores words written under the params of `params_id`.
     #[inline]
     pub(crate) const fn set(&mut self, params_id: ParamsId, words: [u64; W]) {
         self.tag = with_params_id(self.tag, params_id);
@@ -48,10 +45,10 @@ impl<const W: usize> Slot<W> {
     }
 }
 
-/// The same key's tag under another ticket.
+/// A key's tag with another params id.
 #[inline]
 pub(crate) const fn with_params_id(tag: u64, params_id: ParamsId) -> u64 {
-    tag & !TICKET_MASK | params_id.0 as u64
+    tag & !PARAMS_ID_MASK | params_id.0 as u64
 }
 
 /// Whether two tags are of one key.
@@ -65,8 +62,8 @@ const fn in_lines<const W: usize>() -> bool {
     LINE.is_multiple_of(size_of::<Slot<W>>())
 }
 
-/// Where a search for `tag` begins among `len` slots: at the beginning of a line, of which
-/// `aligned` is the first.
+/// Where a search for `tag` begins among `len` slots: at the start of a cache line, the first of
+/// which is at `aligned`.
 #[inline(always)]
 pub(crate) const fn home<const W: usize>(tag: u64, len: usize, aligned: usize) -> usize {
     let at = ((tag >> 32) as usize * len) >> 32;
@@ -78,14 +75,14 @@ pub(crate) const fn home<const W: usize>(tag: u64, len: usize, aligned: usize) -
 pub(crate) struct CellTable<const W: usize> {
     slots: Vec<Slot<W>>,
     len: usize,
-    /// Where the search for something to evict goes on.
+    /// The clock hand of evictions.
     hand: usize,
-    /// The first slot at the beginning of a cache line, where there are such.
+    /// The first slot at the start of a cache line, if slots fill lines.
     aligned: usize,
 }
 
 impl<const W: usize> CellTable<W> {
-    /// Bytes that a chunk counts for.
+    /// Bytes that a chunk counts against the cap.
     pub(crate) const CHUNK_BYTES: usize = size_of::<Slot<W>>() * SLOTS + CHUNK_OVERHEAD;
 
     pub(crate) const fn new() -> Self {
@@ -100,12 +97,12 @@ impl<const W: usize> CellTable<W> {
         self.slots.len() / SLOTS
     }
 
-    /// How many cells `chunks` chunks hold before probing gets slow: 85 %.
+    /// The cells that `chunks` chunks hold before probing gets slow: 85 %.
     pub(crate) const fn capacity_of(chunks: usize) -> usize {
         chunks * SLOTS * 17 / 20
     }
 
-    /// How many more cells fit.
+    /// Cells that still fit.
     pub(crate) const fn room(&self) -> usize {
         Self::capacity_of(self.chunks()).saturating_sub(self.len)
     }
@@ -120,28 +117,28 @@ impl<const W: usize> CellTable<W> {
         &mut self.slots[at]
     }
 
-    /// Where the cell of `tag`'s key is. A tag has a bit set above its ticket, so it never equals
-    /// an empty slot.
+    /// Finds the slot of a tag. A tag has a bit set above its params id, so it never equals an empty
+    /// slot.
     #[inline]
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
         self.find_from(self.home(tag), tag)
     }
 
-    /// As [`find`](Self::find), for whoever has made a guess where it is.
+    /// [`find`](Self::find) with a hint where the search begins.
     #[inline(always)]
-    pub(crate) fn find_with_hint(&self, guess: SlotHint, tag: u64) -> Option<usize> {
-        match guess.len == self.slots.len() {
-            true => self.find_from(guess.home + self.aligned, tag),
-            false => self.find(tag),
+    pub(crate) fn find_with_hint(&self, hint: SlotHint, tag: u64) -> Option<usize> {
+        if hint.len == self.slots.len() {
+            self.find_from(hint.home + self.aligned, tag)
+        } else {
+            self.find(tag)
         }
     }
 
     #[inline(always)]
     fn find_from(&self, home: usize, tag: u64) -> Option<usize> {
         let mut at = home;
-        // A few keys that come often are at home, which can be foreseen. Where in its line another
-        // one is cannot be, so the rest of the line is looked at as a whole: guessing wrong would
-        // cost more.
+        // Busy keys are mostly at home, which the branch predictor learns. The position of others in
+        // the line is unpredictable, so the rest of the line is compared without branches.
         if let Some([a, b, c, d]) = self.slots.get(at..at + SLOTS_PER_LINE) {
             if same_key(a.tag, tag) {
                 return Some(at);
@@ -165,8 +162,8 @@ impl<const W: usize> CellTable<W> {
         }
     }
 
-    /// Adds a cell whose key has none. There must be [`room`](Self::room), or the table will have
-    /// no empty slot to end searches at.
+    /// Adds a cell for a key without one. There must be [`room`](Self::room): a search ends at an
+    /// empty slot.
     pub(crate) fn insert(&mut self, slot: Slot<W>) {
         debug_assert!(self.len + 1 < self.slots.len(), "a table keeps an empty slot");
         let (mut slot, mut at, mut away) = (slot, self.home(slot.tag), 0);
@@ -182,7 +179,7 @@ impl<const W: usize> CellTable<W> {
         self.len += 1;
     }
 
-    /// Takes the cell at `at` out and moves back by one those behind it that are not at home.
+    /// Removes the cell at `at`, and shifts back those behind it that are not at home.
     pub(crate) fn remove(&mut self, at: usize) -> Slot<W> {
         let removed = *self.slot(at);
         let (mut hole, mut next) = (at, self.after(at));
@@ -195,7 +192,7 @@ impl<const W: usize> CellTable<W> {
         removed
     }
 
-    /// Takes every cell out, leaving the chunks.
+    /// Removes all cells, and keeps the chunks.
     pub(crate) fn drain(&mut self) -> Vec<Slot<W>> {
         let mut cells = Vec::with_capacity(self.len);
         for slot in &mut self.slots {
@@ -208,10 +205,10 @@ impl<const W: usize> CellTable<W> {
         cells
     }
 
-    /// Makes it `chunks` long. The table must have been drained.
+    /// Resizes the table to `chunks`. It must be empty.
     pub(crate) fn resize(&mut self, chunks: usize) {
         debug_assert!(self.len == 0, "cells would lose their homes");
-        // The old array goes first: the allocator can put the new one where it was.
+        // The old array is freed first, so that the allocator can reuse its memory.
         self.slots = Vec::new();
         self.slots = vec![Slot::EMPTY; chunks * SLOTS];
         self.hand = 0;
@@ -219,12 +216,11 @@ impl<const W: usize> CellTable<W> {
         self.aligned = if in_lines::<W>() { before / size_of::<Slot<W>>() } else { 0 };
     }
 
-    /// Every cell.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot<W>> {
         self.slots.iter().filter(|slot| slot.tag != 0)
     }
 
-    /// Moves the hand on and answers with the slot it left, if there is a cell in it.
+    /// Advances the clock hand. Returns the slot it left, if it has a cell.
     pub(crate) fn advance_hand(&mut self) -> Option<(usize, Slot<W>)> {
         let at = self.hand;
         let slot = *self.slots.get(at)?;
@@ -232,7 +228,6 @@ impl<const W: usize> CellTable<W> {
         (slot.tag != 0).then_some((at, slot))
     }
 
-    /// Where the slots are.
     pub(crate) fn location(&self) -> TableLocation {
         TableLocation::new(self.slots.as_ptr().addr(), self.slots.len())
     }
@@ -247,7 +242,6 @@ impl<const W: usize> CellTable<W> {
         if at + 1 == self.slots.len() { 0 } else { at + 1 }
     }
 
-    /// How far `to` lies after `from`.
     const fn distance(&self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + self.slots.len() - from }
     }

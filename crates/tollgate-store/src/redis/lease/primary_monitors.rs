@@ -1,7 +1,7 @@
 //! Monitors of the primaries: whether each still has what it acknowledged, or is in a quiet time.
 
 use super::{LeaseCommand, LeasedLimit, Leases};
-use crate::lease::{MarkerReading, PrimaryMonitor};
+use crate::lease::{MarkerReading, PrimaryMonitor, Trust};
 use crate::redis::client::Servers;
 use crate::redis::client::node::Node;
 use crate::sync::{Lock, lock};
@@ -27,17 +27,6 @@ struct MonitoredPrimary {
     is_checking: bool,
 }
 
-/// Whether a primary may be asked for units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// It keeps what it acknowledged.
-    Trusted,
-    /// It may have forgotten what holders have, and they have not had time to re-assert it.
-    GracePeriod,
-    /// It has to be checked first.
-    Unknown,
-}
-
 impl PrimaryMonitors {
     pub(crate) fn new() -> Self {
         Self { primaries: Lock::new(HashMap::new()), checks_done: channel::Sender::new(0) }
@@ -45,19 +34,8 @@ impl PrimaryMonitors {
 
     pub(crate) fn trust(&self, node: &Node, now_us: u64, quiet_us: u64) -> Trust {
         let primaries = lock(&self.primaries);
-        match primaries.get(&node.name) {
-            Some(primary)
-                if primary.dials == node.connects()
-                    && primary.monitor.is_fresh(now_us, quiet_us) =>
-            {
-                if now_us < primary.monitor.quiet_until_us(quiet_us) {
-                    Trust::GracePeriod
-                } else {
-                    Trust::Trusted
-                }
-            }
-            _ => Trust::Unknown,
-        }
+        let primary = primaries.get(&node.name).filter(|primary| primary.dials == node.connects());
+        primary.map_or(Trust::Unknown, |primary| primary.monitor.trust(now_us, quiet_us))
     }
 
     /// Whether units that the primary granted may be spent; `None` if another check is needed.

@@ -1,9 +1,8 @@
 //! The renewal task: asks for units, returns them, re-asserts them, and checks primaries.
 
-use super::primary_monitors::Trust;
 use super::{LeaseAddress, LeaseCommand, Leases, script};
 use crate::StoreError;
-use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, MarkerReading};
+use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, MarkerReading, Trust};
 use crate::redis::batch::ScriptTables;
 use crate::redis::batch::reply::bytes;
 use crate::redis::batch::rows::invalid_reply;

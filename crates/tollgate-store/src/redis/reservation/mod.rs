@@ -1,10 +1,9 @@
-//! Reservations: a record that every node can end.
+//! Reservations: records in Redis that any node can end.
 //!
-//! A record holds the names of keys, which show nothing of whom they are for, and the caller's
-//! note. Where one script may touch all of them, the end and all that it changes are one step. In a
-//! cluster they are in several slots: then what is newly owed is taken first, the record is closed,
-//! and what comes back is given back last. Whatever is lost in between was taken and not returned,
-//! so nobody is admitted who should not be.
+//! A record holds hashed keys and the caller's note. If all keys are in one slot, one script ends
+//! the record and applies its changes. In a cluster they may be in several: then new debts are
+//! charged first, the record is closed, and units are given back last. A failure in between loses
+//! units that were taken, so it never admits too much.
 
 mod rows;
 
@@ -22,7 +21,7 @@ use crate::{
 };
 use redis::Value;
 
-/// A record, as it was found.
+/// A record, as it was read.
 struct StoredReservation {
     name: Vec<u8>,
     body: Vec<u8>,
@@ -50,9 +49,8 @@ impl RedisStore {
         }
     }
 
-    /// Two calls at least: the first says whose state it concerns, which the second has to name.
-    /// Whatever happens in between, only a record that is still open is settled, and otherwise the
-    /// answer is that of the first end.
+    /// Takes two calls at least: the first reads the keys, which the second has to name. Only a
+    /// record that is still open is settled; otherwise the answer is that of the first end.
     pub(super) async fn end_record(
         &self,
         now_us: u64,
@@ -63,18 +61,18 @@ impl RedisStore {
         let called_us = now_us;
         let now_us = self.options.script_time(now_us);
         let Some(found) = self.find_record(now_us, id).await? else { return Ok(None) };
-        let (places, note) = split(&found.body).ok_or_else(invalid_reply)?;
-        let settlements = plan(note).filter(|all| all.len() == places.len());
+        let (state_keys, note) = split(&found.body).ok_or_else(invalid_reply)?;
+        let settlements = plan(note).filter(|all| all.len() == state_keys.len());
         let settlements = settlements.ok_or_else(invalid_reply)?;
-        let pairs = places.iter().zip(&settlements);
-        let lines: Vec<_> = pairs.map(|(place, one)| line(place, one, called_us)).collect();
-        let names = lines.iter().map(|(line, _)| line.name.as_slice()).chain([&*found.name]);
+        let pairs = state_keys.iter().zip(&settlements);
+        let changes: Vec<_> = pairs.map(|(key, one)| named_change(key, one, called_us)).collect();
+        let names = changes.iter().map(|(charge, _)| charge.name.as_slice()).chain([&*found.name]);
         let ended = match self.servers.group_by_slot(names).len() {
-            ..=1 => self.end_in_one_slot(now_us, &found, end, &lines).await?,
-            _ => self.end_across_slots(now_us, &found, end, &lines).await?,
+            ..=1 => self.end_in_one_slot(now_us, &found, end, &changes).await?,
+            _ => self.end_across_slots(now_us, &found, end, &changes).await?,
         };
         let Some((end, rows)) = ended else { return Ok(None) };
-        Ok(Some(EndedReservation { end, note: note.to_vec(), state_keys: places, rows }))
+        Ok(Some(EndedReservation { end, note: note.to_vec(), state_keys, rows }))
     }
 
     async fn find_record(
@@ -97,41 +95,36 @@ impl RedisStore {
         }
     }
 
-    /// The end and its changes in one script.
     async fn end_in_one_slot(
         &self,
         now_us: Option<u64>,
         found: &StoredReservation,
         end: u64,
-        lines: &NamedChanges,
+        changes: &NamedChanges,
     ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
-        let changes = ChangeBatch::new(lines.iter().map(|(line, change)| (line, change)));
-        let Some((end, _, reply)) = self.close(now_us, found, end, changes).await? else {
-            return Ok(None);
-        };
-        let rows = lines.iter().map(|(line, change)| (line, change));
-        Ok(Some((end, adjust::rows(rows, &AdjustReply::read(reply)?)?)))
+        let pairs = || changes.iter().map(|(charge, change)| (charge, change));
+        let closed = self.close(now_us, found, end, ChangeBatch::new(pairs())).await?;
+        let Some((end, _, reply)) = closed else { return Ok(None) };
+        Ok(Some((end, adjust::rows(pairs(), &AdjustReply::read(reply)?)?)))
     }
 
-    /// Debts, the end, give-backs, and what was answered, for those who ask again.
+    /// Charges debts, closes the record, gives units back, and saves the rows for repeated calls.
     async fn end_across_slots(
         &self,
         now_us: Option<u64>,
         found: &StoredReservation,
         end: u64,
-        lines: &NamedChanges,
+        changes: &NamedChanges,
     ) -> Result<Option<(u64, Vec<Answer>)>, StoreError> {
         let (debts, others): (Vec<_>, Vec<_>) =
-            lines.iter().cloned().partition(|(_, change)| matches!(change, Change::Owe { .. }));
-        let owed = match found.has_ended {
-            true => Vec::new(),
-            false => self.apply_changes(now_us, &debts).await?,
-        };
+            changes.iter().cloned().partition(|(_, change)| matches!(change, Change::Owe { .. }));
+        let owed =
+            if found.has_ended { Vec::new() } else { self.apply_changes(now_us, &debts).await? };
         let closed = self.close(now_us, found, end, ChangeBatch::default()).await?;
         if let Some((end, true, _)) = closed {
             let (mut owed, mut others) =
                 (owed.into_iter(), self.apply_changes(now_us, &others).await?.into_iter());
-            let rows = lines.iter().filter_map(|(_, change)| match change {
+            let rows = changes.iter().filter_map(|(_, change)| match change {
                 Change::Owe { .. } => owed.next(),
                 _ => others.next(),
             });
@@ -139,23 +132,20 @@ impl RedisStore {
             self.save(now_us, found, &rows).await?;
             return Ok(Some((end, rows)));
         }
-        // Somebody else was faster, or its time has passed: then this one's debts are not owed.
-        let back = debts.iter().zip(&owed).filter_map(|((line, _), row)| {
-            let (receipt, under) = (row.receipt?, line.params);
-            Some((
-                line.clone(),
-                Change::GiveBack { units: receipt.cost, receipt, charged_params: under },
-            ))
+        // Another call was faster, or the record has expired: the debts are given back.
+        let back = debts.iter().zip(&owed).filter_map(|((charge, _), row)| {
+            let (receipt, charged_params) = (row.receipt?, charge.params);
+            let change = Change::GiveBack { units: receipt.cost, receipt, charged_params };
+            Some((charge.clone(), change))
         });
         self.apply_changes(now_us, &back.collect::<Vec<_>>()).await?;
         let Some((end, _, reply)) = closed else { return Ok(None) };
-        // Whoever ended it may not have come to say what it answered; then these are the rows of
-        // now.
+        // The first call may have failed before it saved its rows; then these are peeks.
         let rows = match rows::read(&reply) {
             Some(rows) => rows,
             None => {
-                let look = |(line, _): &(NamedCharge, _)| (line.clone(), no_change(line));
-                self.apply_changes(now_us, &lines.iter().map(look).collect::<Vec<_>>()).await?
+                let peek = |(charge, _): &(NamedCharge, _)| (charge.clone(), no_change(charge));
+                self.apply_changes(now_us, &changes.iter().map(peek).collect::<Vec<_>>()).await?
             }
         };
         Ok(Some((end, rows)))
@@ -174,8 +164,8 @@ impl RedisStore {
         self.servers.call(slot, &script::SAVE, &tables, program, now_us).await.map(drop)
     }
 
-    /// Closes the record with changes of its own slot. Answers with the end that counts, whether it
-    /// is this one, and its reply.
+    /// Closes the record with changes of its own slot. Returns the end that counts, whether this
+    /// call made it, and the script's reply.
     async fn close(
         &self,
         now_us: Option<u64>,
@@ -202,28 +192,24 @@ impl RedisStore {
     }
 }
 
-fn line(place: &StateKey, one: &Settlement, called_us: u64) -> (NamedCharge, Change) {
-    let named = NamedCharge {
-        name: place.as_bytes().to_vec(),
-        params: one.params.resolve_calendar(called_us),
-        cost: one.cost,
-        mode: one.mode,
-        penalty: one.penalty,
-    };
-    (named, adjust::to_server_time(one.change, called_us))
+fn named_change(key: &StateKey, settlement: &Settlement, called_us: u64) -> (NamedCharge, Change) {
+    let Settlement { params, cost, mode, penalty, change } = *settlement;
+    let (name, params) = (key.as_bytes().to_vec(), params.resolve_calendar(called_us));
+    let charge = NamedCharge { name, params, cost, mode, penalty };
+    (charge, adjust::to_server_time(change, called_us))
 }
 
 /// A change that changes nothing.
-fn no_change(line: &NamedCharge) -> Change {
-    Change::GiveBack { units: 0, receipt: Default::default(), charged_params: line.params }
+fn no_change(charge: &NamedCharge) -> Change {
+    Change::GiveBack { units: 0, receipt: Default::default(), charged_params: charge.params }
 }
 
-/// How many places there are, each behind its length, and the note.
+/// A record's body: the number of keys, each key after its length, and the note.
 fn body(opening: &NewReservation<'_>) -> Vec<u8> {
     let mut out = (opening.state_keys.len() as u16).to_be_bytes().to_vec();
-    for place in &opening.state_keys {
-        out.extend_from_slice(&(place.as_bytes().len() as u16).to_be_bytes());
-        out.extend_from_slice(place.as_bytes());
+    for key in &opening.state_keys {
+        out.extend_from_slice(&(key.as_bytes().len() as u16).to_be_bytes());
+        out.extend_from_slice(key.as_bytes());
     }
     out.extend_from_slice(&opening.note);
     out
@@ -237,14 +223,14 @@ fn split(body: &[u8]) -> Option<(Vec<StateKey>, &[u8])> {
     }
     let mut rest = body;
     let count = number(&mut rest)?;
-    let mut places = Vec::new();
+    let mut keys = Vec::new();
     for _ in 0..count {
         let length = number(&mut rest)?;
-        let (place, after) = rest.split_at_checked(length)?;
-        places.push(StateKey::new(place));
+        let (key, after) = rest.split_at_checked(length)?;
+        keys.push(StateKey::new(key));
         rest = after;
     }
-    Some((places, rest))
+    Some((keys, rest))
 }
 
 /// MessagePack of a list whose items are written already, fifteen at most.

@@ -1,15 +1,15 @@
-//! Rows that a record keeps, so that a repeated call gets the same ones.
+//! Rows saved in a record, so that a repeated call gets the same answer.
 
 use crate::{Answer, Origin};
 use redis::Value;
 use tollgate_core::{Outcome, Receipt};
 
-/// Whole numbers in a row.
-const NUMBERS: usize = 12;
+/// Numbers per row; the last one is unused.
+const ROW_NUMBERS: usize = 12;
 
 pub(crate) fn write(rows: &[Answer]) -> Vec<u8> {
     let optional = |value: Option<u64>| value.map_or(u64::MAX, |value| value.min(u64::MAX - 1));
-    let params = rows.iter().flat_map(|row| {
+    let numbers = rows.iter().flat_map(|row| {
         let Outcome { admitted, limit, remaining, reset_after_us, delay_us, .. } = row.outcome;
         let flags = u64::from(admitted) | u64::from(row.blocked) << 1;
         let flags = flags | u64::from(row.receipt.is_some()) << 2;
@@ -19,16 +19,16 @@ pub(crate) fn write(rows: &[Answer]) -> Vec<u8> {
         let head = [flags, limit, remaining, reset_after_us, delay_us, waits[0], waits[1]];
         head.into_iter().chain(of_receipt).chain([0])
     });
-    params.flat_map(u64::to_be_bytes).collect()
+    numbers.flat_map(u64::to_be_bytes).collect()
 }
 
-/// The rows that were saved; `None` for the reply of a record that has none.
+/// Reads saved rows; `None` if the record has none.
 pub(crate) fn read(reply: &Value) -> Option<Vec<Answer>> {
     let Value::Array(parts) = reply else { return None };
     let [Value::BulkString(bytes)] = parts.as_slice() else { return None };
-    let params: Vec<u64> =
+    let numbers: Vec<u64> =
         bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_be_bytes(*bytes)).collect();
-    let rows = params.as_chunks::<NUMBERS>().0.iter();
+    let rows = numbers.as_chunks::<ROW_NUMBERS>().0.iter();
     rows.map(
         |&[
             flags,

@@ -1,4 +1,4 @@
--- Cells with all that they can have: the state, a block, a penalty. Follows numbers.lua.
+-- Cells: a state with its block and its penalty. Follows params.lua.
 
 local function penalties_of(packed)
   local flat, all = cmsgpack.unpack(packed), {}
@@ -28,12 +28,12 @@ local function head_of(cell)
   return string.char(HEAD) .. struct.pack('>I7', cell.block) .. string.char(#text) .. text
 end
 
--- A ledger is as long as what it holds, so its rows are worked out here and it stays here.
+-- An expiry log may be long, so its rows are computed here and its state is not returned.
 local function is_expiry_log(algorithm)
   return algorithm == sliding_log or algorithm == concurrency
 end
 
--- `own` is whether it was admitted before it took what it owed.
+-- `own`: whether the limit admitted before the debt was charged.
 local function outcome_of(params, cell, now, cost, take, own)
   local outcome = params.algorithm.decide(params, cell.state, now, cost, take)
   return cmsgpack.pack({
@@ -55,15 +55,15 @@ local function blocked_until(cell, params, now)
   return ends
 end
 
--- Keeps a cell for as long as it makes a difference, and a little longer.
-local function keep(key, cell, now, spare)
-  local idle = max(cell.algorithm.idle_at_us(cell.numbers, cell.state), cell.block)
+-- Writes a cell, with a TTL for as long as it matters.
+local function keep(key, cell, now, ttl_margin)
+  local idle = max(cell.algorithm.idle_at_us(cell.params, cell.state), cell.block)
   if cell.penalty and cell.penalty_params then
     idle = max(idle, penalty.idle_at_us(cell.penalty_params, cell.penalty))
   else
-    -- Its limit no longer punishes anyone.
+    -- The limit has no penalty any more.
     cell.penalty = nil
   end
   local value = head_of(cell) .. cell.algorithm.encode(cell.state)
-  redis.call('SET', key, value, 'PX', lasting(idle, now, spare))
+  redis.call('SET', key, value, 'PX', lasting(idle, now, ttl_margin))
 end

@@ -1,17 +1,15 @@
 -- Decides a batch of requests in order. Follows the mirrors and cells.lua.
 --
--- ARGV[5] is a flat array: for each request whether it takes (1) and how many charges it has; for
--- each charge its key, its numbers, its cost, its mode, and its penalty (0 for none). A mode is 0
--- for shadow and 1 for enforced; a charge that owes units whoever refuses has these plus 2 where it
--- is enforced, and minus these minus 1 where it is not.
+-- ARGV[5] is a flat array: for each request whether it takes (1) and its number of charges; for each
+-- charge its key, its limit, its cost, its mode, and its penalty (0 for none). A mode is 0 for
+-- shadow, 1 for enforced, `units + 2` for an enforced debt, `-1 - units` for one that is not.
 --
--- Answers with the instant, a byte for each request ('1' admitted), the values that were read (of
--- ledgers only their heads), and the ledgers' own outcomes in the order asked. Whoever asked has
--- the same algorithms and works the rows out from there: a reply stays small, and Redis computes
--- only what decides.
+-- Returns the instant, a byte for each request ('1' admitted), the values that were read (of expiry
+-- logs only their heads), and the outcomes of expiry logs in order. The caller has the same
+-- algorithms and computes the rows: replies stay small, and Redis computes only what decides.
 
-local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
-local numbers, penalties = numbers_of(ARGV[3]), penalties_of(ARGV[4])
+local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
+local limits, penalties = limits_of(ARGV[3]), penalties_of(ARGV[4])
 local program = cmsgpack.unpack(ARGV[5])
 local values = redis.call('MGET', unpack(KEYS))
 local cells, changed = {}, {}
@@ -30,7 +28,7 @@ local function cell_at(key, params)
 end
 
 local function change(key, cell, params)
-  cell.numbers = params
+  cell.params = params
   changed[key] = cell
 end
 
@@ -40,7 +38,7 @@ while at < last do
   local to = from + program[at + 1] * 5 - 5
   local own = {}
   for i = from, to, 5 do
-    local key, params, cost = program[i], numbers[program[i + 1]], program[i + 2]
+    local key, params, cost = program[i], limits[program[i + 1]], program[i + 2]
     local cell = cell_at(key, params)
     if params.algorithm.redate(params, cell.state, now) then
       change(key, cell, params)
@@ -54,7 +52,7 @@ while at < last do
     end
   end
   for i = from, to, 5 do
-    local key, params, cost = program[i], numbers[program[i + 1]], program[i + 2]
+    local key, params, cost = program[i], limits[program[i + 1]], program[i + 2]
     local cell = cells[key]
     local punished, mode = penalties[program[i + 4]], program[i + 3]
     local owed = takes and (mode > 1 and mode - 2 or mode < 0 and -1 - mode)
@@ -85,6 +83,6 @@ while at < last do
 end
 
 for key, cell in pairs(changed) do
-  keep(KEYS[key], cell, now, spare)
+  keep(KEYS[key], cell, now, ttl_margin)
 end
 return { digits(now), table.concat(verdicts), values, outcomes }

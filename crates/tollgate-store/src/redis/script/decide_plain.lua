@@ -1,10 +1,10 @@
--- Decides a batch as decide.lua does, for limits that are no ledgers and have no penalties: most of
--- them. Follows numbers.lua.
+-- Decides a batch as decide.lua does, without expiry logs and penalties, which most limits have
+-- not. Follows params.lua.
 --
--- Here every table and every string counts: this is what a decision costs Redis.
+-- Every table and every string here adds to the cost of a decision.
 
-local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
-local numbers, program = numbers_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
+local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
+local limits, program = limits_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
 local values = redis.call('MGET', unpack(KEYS))
 local byte, call = string.byte, redis.call
 local states, changed, blocks, own, verdicts = {}, {}, {}, {}, {}
@@ -30,7 +30,7 @@ while at < last do
   local from, n = at + 2, 0
   local to = from + program[at + 1] * 5 - 5
   for i = from, to, 5 do
-    local key, params = program[i], numbers[program[i + 1]]
+    local key, params = program[i], limits[program[i + 1]]
     local enforced = program[i + 3] == 1
     local fits = params.algorithm.admits(params, states[key] or open(key, params), now, program[i + 2])
     if fits and enforced and blocks[key] and now < blocks[key] then
@@ -46,7 +46,7 @@ while at < last do
       local cost = program[i + 2]
       n = n + 1
       if own[n] and cost > 0 then
-        local key, params = program[i], numbers[program[i + 1]]
+        local key, params = program[i], limits[program[i + 1]]
         params.algorithm.charge(params, states[key], now, cost)
         changed[key] = params
       end
@@ -63,6 +63,6 @@ for key, params in pairs(changed) do
   if block then
     value, idle = string.char(HEAD) .. struct.pack('>I7', block) .. '\0' .. value, max(idle, block)
   end
-  call('SET', KEYS[key], value, 'PX', lasting(idle, now, spare))
+  call('SET', KEYS[key], value, 'PX', lasting(idle, now, ttl_margin))
 end
 return { digits(now), table.concat(verdicts), values, {} }

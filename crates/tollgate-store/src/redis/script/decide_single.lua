@@ -1,25 +1,23 @@
--- Decides requests that have one charge each, by a limit whose whole state is a TAT and that
--- punishes nobody: gcra and leaky bucket. Follows step.lua.
+-- Decides requests with one charge each, for limits without penalties whose state is one TAT: gcra
+-- and leaky bucket. Follows step.lua.
 --
--- The same steps as in bucket.lua, with every call and every string spared: this is what most
--- decisions cost Redis. Requests for different keys do not concern each other, so they are decided
--- key by key.
+-- The steps are those of bucket.lua, without calls and strings: this is what most decisions cost
+-- Redis. Keys are independent, so requests are decided key by key.
 --
--- ARGV[3] is a list of ways to charge, of six numbers in seven bytes each: the longest backlog
--- beside which the cost fits, whole microseconds plus one (zero where it never fits) and fraction;
--- what the cost adds, whole and fraction; the scale of fractions; and the count. ARGV[4] has the
--- way of each key in a byte, unless there is but one; ARGV[5] how many requests each key has,
--- unless that is one for all.
+-- ARGV[3] lists kinds of charges, six numbers of seven bytes each: the longest backlog that admits
+-- the cost, in whole microseconds plus one (zero if it never fits) and fraction; the span that the
+-- cost adds, whole and fraction; the scale of fractions; and the count. ARGV[4] has the kind of
+-- each key in a byte, or is empty if there is one kind; ARGV[5] the number of requests of each key,
+-- or is empty if each has one.
 --
--- Answers with a list of the values that were read; the server's time, in seconds and microseconds;
--- and where somebody was refused a list: the key, and how many of its requests were admitted.
+-- Returns the values that were read; the server's time, in seconds and microseconds; and for keys
+-- with refusals a list: the key, and how many of its requests were admitted.
 --
--- There is no function in it, since each would be made anew in every call, with everything that it
--- refers to.
+-- It has no function, since Redis would create each anew in every call.
 
 local MAX_US, HEAD = 9007199254740991, 127
 local keys, call, byte = KEYS, redis.call, string.byte
-local given, spare, packed, ways, many = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local given, ttl_margin, packed, kinds, many = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local now, seconds, micros = nil, '', ''
 if given == '' then
   local time = call('TIME')
@@ -30,12 +28,12 @@ else
 end
 local values = call('MGET', unpack(keys))
 local room, room_part, span, span_part, scale, count
-local way, span_text, step, ends, refused
+local kind, span_text, step, ends, refused
 
 for i = 1, #keys do
-  local own = ways == '' and 1 or byte(ways, i)
-  if own ~= way then
-    way, span_text = own, nil
+  local own = kinds == '' and 1 or byte(kinds, i)
+  if own ~= kind then
+    kind, span_text = own, nil
     room, room_part, span, span_part, scale, count =
       struct.unpack('>I7I7I7I7I7I7', packed, 42 * own - 41)
     room = room - 1
@@ -51,8 +49,8 @@ for i = 1, #keys do
       if first == HEAD then
         local block = struct.unpack('>I7', value, 2)
         blocked, at = now < block, 10 + byte(value, 9)
-        -- A block that is over counts again for a clock that steps back. Whom it punished before,
-        -- this limit punishes no longer.
+        -- A block that is over counts again if the clock steps back. A penalty is dropped: the
+        -- limit has none any more.
         head = block > 0 and string.sub(value, 1, 8) .. '\0' or nil
         first = byte(value, at)
       end
@@ -96,7 +94,7 @@ for i = 1, #keys do
   if admitted == 0 then
     -- Nothing changes.
   elseif plain and part == 0 and given == '' and tat >= own_step then
-    -- Its end stays, and a number is all that changes: half the work of writing the key anew.
+    -- The TTL stays and only the number changes: half the work of SET.
     if new - tat == span then
       span_text = span_text or string.format('%.0f', span)
       call('INCRBY', keys[i], span_text)
@@ -108,7 +106,7 @@ for i = 1, #keys do
     if own_step ~= step then
       step = own_step
       local from = given == '' and 0 or now
-      ends = string.format('%.0f', math.ceil((step - from + STEP_US) / 1000) + spare)
+      ends = string.format('%.0f', math.ceil((step - from + STEP_US) / 1000) + ttl_margin)
     end
     if part > 0 then
       local bytes, above = 1, 256
@@ -117,7 +115,7 @@ for i = 1, #keys do
       end
       text = struct.pack('>I7I' .. bytes .. 'I' .. bytes, new, part, count)
     elseif new >= 1000000 and new < 2147483648000000 then
-      -- Two short numbers take half the time of a long one.
+      -- Formatting two short numbers takes half the time of a long one.
       local us = new % 1000000
       text = string.format('%d%06d', (new - us) / 1000000, us)
     else

@@ -1,22 +1,21 @@
--- Decides a batch as decide.lua does, for limits without penalties whose whole state is a TAT: gcra
--- and leaky bucket. Follows numbers.lua.
+-- Decides a batch as decide.lua does, for limits without penalties whose state is one TAT: gcra and
+-- leaky bucket. Follows params.lua.
 --
--- The same steps as in bucket.lua, without a table or a call for each decision: this is what a
--- decision costs Redis, and half as much as with them. A backlog is `whole` microseconds and
--- `part`, a fraction of the numbers' own scale.
+-- The steps are those of bucket.lua, without a table or a call for each decision, at half the cost.
+-- A backlog is `whole` microseconds and `part`, a fraction of the limit's scale.
 
-local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
-local numbers, program = numbers_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
+local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
+local limits, program = limits_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
 local values = redis.call('MGET', unpack(KEYS))
 local byte, call, format = string.byte, redis.call, string.format
--- By key: the TAT, its fraction, the count that the fraction belongs to, and an operator's block.
--- By charge of the request at hand, so that they stay short: the backlog, and whether it fits.
+-- By key: the TAT, its fraction, the count that the fraction belongs to, an operator's block. By
+-- charge of the current request: the backlog, and whether the charge fits.
 local tats, fractions, counts, blocks = {}, {}, {}, {}
 local wholes, parts, own = {}, {}, {}
 local verdicts, changed, dirty = {}, {}, {}
 
--- Works out for a cost the longest backlog beside which it fits, and what it adds; mostly the cost
--- is the one of before.
+-- Computes the longest backlog that admits a cost, and the span that the cost adds. Mostly the cost
+-- is that of the charge before.
 local function prepare(params, cost)
   params.cost, params.possible = cost, cost <= params.capacity
   if params.possible then
@@ -47,7 +46,7 @@ while at < last do
   local from, n = at + 2, 0
   local to = from + program[at + 1] * 5 - 5
   for i = from, to, 5 do
-    local key, params, cost = program[i], numbers[program[i + 1]], program[i + 2]
+    local key, params, cost = program[i], limits[program[i + 1]], program[i + 2]
     local tat = tats[key]
     if not tat then
       tat = open(key)
@@ -81,7 +80,7 @@ while at < last do
       local cost = program[i + 2]
       n = n + 1
       if own[n] and cost > 0 then
-        local key, params = program[i], numbers[program[i + 1]]
+        local key, params = program[i], limits[program[i + 1]]
         if params.cost ~= cost then
           prepare(params, cost)
         end
@@ -122,6 +121,6 @@ for i = 1, #changed do
   if block then
     value, idle = string.char(HEAD) .. struct.pack('>I7', block) .. '\0' .. value, max(idle, block)
   end
-  call('SET', KEYS[key], value, 'PX', lasting(idle, now, spare))
+  call('SET', KEYS[key], value, 'PX', lasting(idle, now, ttl_margin))
 end
 return { digits(now), table.concat(verdicts), values, {} }

@@ -1,12 +1,12 @@
--- What every script needs: the instant, and the numbers in use. Follows step.lua.
+-- The instant and the params of limits, which most scripts need. Follows step.lua.
 --
--- KEYS are distinct. ARGV[1] is the caller's instant, or empty for the server's; ARGV[2] how long a
--- key outlives its use, in milliseconds; ARGV[3] the numbers in use, ARGV[4] the penalties, both
--- flat arrays in MessagePack.
+-- KEYS are distinct. ARGV[1] is the caller's instant, or empty for the server's; ARGV[2] the TTL
+-- margin in milliseconds; ARGV[3] the params of limits, ARGV[4] the penalties, both flat arrays in
+-- MessagePack.
 --
--- A value is its algorithm's own, unless somebody was refused or blocked: then a head stands in
--- front of it, which begins with byte 127, as no algorithm's value does: the end of an operator's
--- block in seven bytes, the penalty's length and text.
+-- A value is its algorithm's state. With a block or a penalty, a head stands in front of it: byte
+-- 127, which starts no algorithm's state, the end of an operator's block in seven bytes, the
+-- length of the penalty's text, and the text.
 
 local ALGORITHMS = {
   fixed_window, sliding_window, sliding_log, token_bucket, leaky_bucket, gcra, concurrency,
@@ -14,12 +14,12 @@ local ALGORITHMS = {
 }
 local HEAD = 127
 
--- How long a key is kept that makes a difference until `idle`, in milliseconds from `now` on.
-local function lasting(idle, now, spare)
-  return digits(math.ceil(max(0, idle - idle % STEP_US + STEP_US - now) / 1000) + spare)
+-- The TTL, in milliseconds, of a key that matters until `idle`.
+local function lasting(idle, now, ttl_margin)
+  return digits(math.ceil(max(0, idle - idle % STEP_US + STEP_US - now) / 1000) + ttl_margin)
 end
 
--- Server time is read once: within a script it would differ from call to call.
+-- The server's time is read once: TIME differs within one script.
 local function instant(given)
   if given ~= '' then
     return tonumber(given)
@@ -28,10 +28,10 @@ local function instant(given)
   return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
--- Algorithms by number, each with its parameters: for windows and slots a limit and a length of
--- time, for buckets what bucket_params makes, with the fraction already in lowest terms.
--- calendar_window.lua says what these names mean for windows of the calendar.
-local function numbers_of(packed)
+-- The limits: each an algorithm with its params. Windows and slots have a limit and a duration,
+-- buckets what bucket_params makes, with the fraction in lowest terms. calendar_window.lua says
+-- what the names mean for calendar windows.
+local function limits_of(packed)
   local flat, all = cmsgpack.unpack(packed), {}
   for i = 1, #flat, 6 do
     local a, b = flat[i + 1], flat[i + 2]
@@ -50,7 +50,7 @@ local function numbers_of(packed)
   return all
 end
 
--- Splits a value into its head, as it is, and the algorithm's part.
+-- Splits a value into its head and the algorithm's state.
 local function split(value)
   if value and string.byte(value) == HEAD then
     local at = 9 + string.byte(value, 9)

@@ -1,8 +1,8 @@
--- What an operator wants to know of a server, and which of the commands that the other scripts use
--- it refuses. KEYS[1] is nobody's. ARGV[5] says whether there are leases, whose scripts use more.
+-- Reports a server's time and INFO, and which commands of the other scripts it refuses. KEYS[1] is
+-- unused by others. ARGV[5] says whether there are leases, whose scripts use more commands.
 --
--- Answers with the server's time, what it says of itself and of its memory, and the names of the
--- commands that it refuses, with the reason where it is not for want of rights.
+-- Returns the server's time, its INFO server and memory, and the commands that it refuses, with the
+-- reason unless a right is missing.
 
 local COMMANDS = {
   { 'GET', KEYS[1] },
@@ -19,8 +19,7 @@ local OF_LEASES = {
   { 'PEXPIRE', KEYS[1], '1' },
 }
 
--- What is no number is not added, and what is no hash has no fields, so that nothing is left behind
--- without an end.
+-- KEYS[1] holds an empty string, so INCRBY and hash commands fail and leave nothing without a TTL.
 local function refused(reply)
   return type(reply) == 'table' and reply.err ~= nil
     and not string.find(reply.err, 'not an integer', 1, true)
@@ -45,7 +44,7 @@ end
 local function try(command)
   local reply = redis.pcall(unpack(command))
   if refused(reply) then
-    -- Rights are refused with one of these two codes; any other is the reason.
+    -- ERR and NOPERM mean missing rights; any other code is the reason.
     local code = string.match(reply.err, '^%-?(%u+)')
     local reason = code and code ~= 'ERR' and code ~= 'NOPERM' and ' (' .. code .. ')' or ''
     local keys = reply.err:find('access') and reply.err:find('key')
@@ -59,7 +58,7 @@ for _, command in ipairs(COMMANDS) do
 end
 if cmsgpack.unpack(ARGV[5])[1] == 1 then
   for _, command in ipairs(OF_LEASES) do
-    -- Without what is in its place, a hash would be made.
+    -- Without the string in its place, HSET would create a hash.
     if writes or command[1] ~= 'HSET' then
       try(command)
     end

@@ -1,14 +1,13 @@
--- Ends a reservation with all that this changes, or answers as its first end did. Follows
--- cells.lua, changes.lua and record.lua.
+-- Ends a reservation and applies its changes, or repeats the answer of its first end. Follows
+-- cells.lua, changes.lua and reservation_record.lua.
 --
--- The record is the last of KEYS. ARGV[5] is a list: the body that the changes were worked out
--- from, the end and how long it can be repeated in a list of their own, and the changes, as in
--- changes.lua.
+-- The record is the last of KEYS. ARGV[5] is a list: the body that the changes belong to; a list of
+-- the end and for how long it can be repeated; and the changes, as in changes.lua.
 --
--- Answers with the end that counts, whether it is this one (1), and what it answered, or with
--- nothing where there is no such reservation.
+-- Returns the end that counts, whether it is this one (1), and its answer; or nothing, if there is
+-- no such reservation.
 
-local now, spare = instant(ARGV[1]), tonumber(ARGV[2])
+local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local given = cmsgpack.unpack(ARGV[5])
 local name = KEYS[#KEYS]
 local record = live(redis.call('GET', name), now)
@@ -21,10 +20,10 @@ if has_ended(record) then
   return { digits((struct.unpack('>I7', record, 9))), 0, reply }
 end
 local ends = given[2][1]
-local reply = apply(now, spare, numbers_of(ARGV[3]), penalties_of(ARGV[4]), given[3])
+local reply = apply(now, ttl_margin, limits_of(ARGV[3]), penalties_of(ARGV[4]), given[3])
 local packed = cmsgpack.pack(reply)
 local expires = max(struct.unpack('>I7', record, 2), now + given[2][2])
 local head = 'E' .. struct.pack('>I7I7I4', expires, ends, #packed)
-local left = digits(math.ceil((expires - now) / 1000) + spare)
+local left = digits(math.ceil((expires - now) / 1000) + ttl_margin)
 redis.call('SET', name, head .. packed .. given[1], 'PX', left)
 return { digits(ends), 1, reply }

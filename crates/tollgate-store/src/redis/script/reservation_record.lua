@@ -1,8 +1,7 @@
--- A reservation: 'O' for one that is open or 'E' for one that has ended, the instant of its expiry
--- in seven bytes; of an ended one its end in seven bytes, and what ending it answered behind its
--- length in four; then the body, as it was opened with.
+-- A record: 'O' for open or 'E' for ended, and its expiry in seven bytes; if ended, the end in seven
+-- bytes, the length of its answer in four, and the answer; then the body.
 
--- Time may be the caller's, so a record can have expired while its key has not.
+-- With the caller's clock, a record can expire before its key.
 local function live(record, now)
   if record and now < struct.unpack('>I7', record, 2) then
     return record

@@ -1,7 +1,6 @@
--- Keeps what the end of a reservation answered, where it was worked out elsewhere. Follows
--- cells.lua and record.lua.
+-- Saves the answer of a reservation's end. Follows cells.lua and reservation_record.lua.
 --
--- ARGV[5] is a list: the reservation's body, and the answer. A record that is gone keeps nothing.
+-- ARGV[5] is a list: the reservation's body, and the answer. A missing record saves nothing.
 
 local given = cmsgpack.unpack(ARGV[5])
 local record = live(redis.call('GET', KEYS[1]), instant(ARGV[1]))

@@ -1,11 +1,10 @@
-//! The primary that the sentinels name, and the move to another one.
+//! Sentinels: which server is the primary, and when another one takes over.
 //!
-//! All sentinels are asked at once, and no single one is relied on. A server counts as the primary
-//! when most of them name it; where too few answer for that, the newest of their configurations
-//! decides. Whatever they say, a server is used only if it says itself that it is a primary. They
-//! are asked for every connection, and about three times a second besides, because a primary that
-//! was replaced on purpose goes on taking writes for seconds: all connections to it are given up
-//! once they name another.
+//! All sentinels are asked at once, and none is trusted alone. The primary is the server that most
+//! of them name; if too few answer, the newest configuration epoch decides. A server is used only
+//! if its own ROLE says that it is a primary. Sentinels are asked for every connection, and about
+//! three times a second besides: a primary that was replaced on purpose takes writes for seconds.
+//! Once they name another, all connections to the old one are closed.
 
 mod connection;
 mod votes;
@@ -16,7 +15,7 @@ use super::client::dial::Dialer;
 use super::client::endpoint::ServerAddress;
 use super::client::failure::{Failure, FailureAction};
 use super::client::supervise::jitter;
-use crate::{StoreError, StoreErrorKind};
+use crate::StoreErrorKind;
 use connection::SentinelConnection;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -29,29 +28,28 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use votes::{Primary, Votes};
 
-/// How long the others have once one has answered, unless most agree before.
+/// How long to wait for other sentinels after the first answer, unless most agree earlier.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long asking one may take, a new connection to it included.
+/// The deadline of one sentinel, connecting included.
 const ASK_MOST: Duration = Duration::from_secs(1);
-/// How often they are asked whether the primary is still the same: at the latest after this, at the
-/// earliest after half of it.
+/// How often sentinels are polled: at the latest after this, at the earliest after half of it.
 const LOOK: Duration = Duration::from_millis(400);
-/// How often a connection is tried again because the primary changed meanwhile.
+/// Attempts to connect while the primary keeps changing.
 const TRIES_MOST: usize = 3;
 
-/// Those who know where the primary is.
+/// The sentinels of one primary.
 #[derive(Debug)]
 pub(super) struct Sentinels {
     master: Arc<str>,
     connections: Vec<Arc<SentinelConnection>>,
-    /// The primary that is relied on.
+    /// The primary in use.
     primary: watch::Sender<Option<Primary>>,
     options: Arc<RedisOptions>,
-    /// Where connections to them live, whoever asks.
+    /// The runtime of the connections to sentinels.
     runtime: Handle,
 }
 
-/// A connection's stay at a server, which is over once another one is the primary.
+/// Tells a connection when another server becomes the primary.
 #[derive(Debug)]
 pub(super) struct PrimaryWatch {
     primary: watch::Receiver<Option<Primary>>,
@@ -63,19 +61,17 @@ impl PrimaryWatch {
         has_left(&self.primary.borrow(), &self.address)
     }
 
-    /// Waits until it is over.
     pub(super) async fn moved(&self) {
-        // An error means that the store is gone.
-        let _ = self.primary.clone().wait_for(|settled| has_left(settled, &self.address)).await;
+        // An error means that the store is being dropped.
+        let _ = self.primary.clone().wait_for(|primary| has_left(primary, &self.address)).await;
     }
 }
 
-fn has_left(settled: &Option<Primary>, address: &ServerAddress) -> bool {
-    settled.as_ref().is_some_and(|primary| primary.address != *address)
+fn has_left(primary: &Option<Primary>, address: &ServerAddress) -> bool {
+    primary.as_ref().is_some_and(|primary| primary.address != *address)
 }
 
 impl Sentinels {
-    /// On the runtime that this is called in.
     pub(super) fn new(
         master: &str,
         nodes: &[ServerAddress],
@@ -83,12 +79,12 @@ impl Sentinels {
         options: &Arc<RedisOptions>,
     ) -> Self {
         let dialer = Arc::new(dialer);
-        let desk = |node: &ServerAddress| {
-            Arc::new(SentinelConnection::new(node.clone(), Arc::clone(&dialer)))
+        let connection = |address: &ServerAddress| {
+            Arc::new(SentinelConnection::new(address.clone(), Arc::clone(&dialer)))
         };
         Self {
             master: master.into(),
-            connections: nodes.iter().map(desk).collect(),
+            connections: nodes.iter().map(connection).collect(),
             primary: watch::Sender::new(None),
             options: Arc::clone(options),
             runtime: Handle::current(),
@@ -102,51 +98,47 @@ impl Sentinels {
     /// Connects to the primary.
     pub(super) async fn dial(&self, dialer: &Dialer, cut_off: bool) -> Result<Link, Failure> {
         for _ in 0..TRIES_MOST {
-            // Read before anybody is asked, so that an answer from before a change does not undo
-            // it.
+            // Read before the sentinels are asked, so that an old answer does not undo a change.
             let before = self.primary.borrow().clone();
             let votes = self.ask().await;
-            let choices = votes.candidates(before.as_ref(), cut_off);
-            let reached = first(dialer, choices).await;
-            let (link, primary) =
-                reached.map_err(|why| why.unwrap_or_else(|| votes.failure(&self.master)))?;
+            let candidates = votes.candidates(before.as_ref(), cut_off);
+            let (link, primary) = connect_to_first(dialer, candidates)
+                .await
+                .map_err(|failure| failure.unwrap_or_else(|| votes.failure(&self.master)))?;
             let address = primary.address.clone();
             if self.adopt_primary(before.as_ref(), primary) {
-                let settled = self.primary.subscribe();
-                return Ok(link.while_primary(PrimaryWatch { primary: settled, address }));
+                let primary = self.primary.subscribe();
+                return Ok(link.while_primary(PrimaryWatch { primary, address }));
             }
         }
-        Err(primary_keeps_changing())
+        Err(unreachable("the sentinels name one primary after another"))
     }
 
-    /// Looks again and again whether the primary is still the same.
+    /// Polls the sentinels, and moves to another primary when they name one.
     pub(super) async fn watch_primary(&self, dialer: &Dialer) {
         loop {
             sleep(jitter(LOOK)).await;
             let before = self.primary.borrow().clone();
-            let Some(settled) = &before else { continue };
-            let Some(named) = self.ask().await.new_primary(settled) else { continue };
-            let same = named.address == settled.address;
+            let Some(current) = &before else { continue };
+            let Some(named) = self.ask().await.new_primary(current) else { continue };
+            let same = named.address == current.address;
             if same || connect_to_primary(dialer, &named.address).await.is_ok() {
-                self.adopt_primary(Some(settled), named);
+                self.adopt_primary(Some(current), named);
             }
         }
     }
 
-    /// Asks all of them at once, until most agree. One that does not answer holds nobody up.
+    /// Asks all sentinels at once, until most agree.
     async fn ask(&self) -> Votes {
         let mut votes = Votes::new(self.connections.len());
-        let ask = |desk: &Arc<SentinelConnection>| {
-            let (desk, master) = (Arc::clone(desk), Arc::clone(&self.master));
-            // Goes on by itself, so that a connection without answers is found out although nobody
-            // waits for it any more.
-            let asked = async move { timeout(ASK_MOST, desk.ask(&master)).await };
-            self.runtime.spawn(asked)
+        let ask = |(n, connection): (usize, &Arc<SentinelConnection>)| {
+            let (connection, master) = (Arc::clone(connection), Arc::clone(&self.master));
+            // A task of its own detects a dead connection even after the others have agreed.
+            let task =
+                self.runtime.spawn(async move { timeout(ASK_MOST, connection.ask(&master)).await });
+            async move { (n, task.await) }
         };
-        let spawned: Vec<_> = self.connections.iter().map(ask).collect();
-        let numbered = spawned.into_iter().enumerate();
-        let mut asked: FuturesUnordered<_> =
-            numbered.map(|(n, task)| async move { (n, task.await) }).collect();
+        let mut asked: FuturesUnordered<_> = self.connections.iter().enumerate().map(ask).collect();
         let (mut answered, mut over) = (false, pin!(sleep(ASK_MOST * 2)));
         while votes.majority().is_none() {
             let next = tokio::select! {
@@ -170,11 +162,11 @@ impl Sentinels {
         votes
     }
 
-    /// Relies on a server from now on, unless somebody has settled on another one since `before`.
+    /// Uses `named` as the primary, unless another task has changed the primary since `before`.
     fn adopt_primary(&self, before: Option<&Primary>, named: Primary) -> bool {
         let address = named.address.clone();
         let mut agreed = true;
-        let moved = self.primary.send_if_modified(|settled| match settled {
+        let moved = self.primary.send_if_modified(|primary| match primary {
             Some(now) if now.address == named.address => {
                 now.epoch = now.epoch.max(named.epoch);
                 false
@@ -193,10 +185,13 @@ impl Sentinels {
     }
 }
 
-/// Connects to the first of them that is a primary, or says what the first of them had against it.
-async fn first(dialer: &Dialer, choices: Vec<Primary>) -> Result<(Link, Primary), Option<Failure>> {
+/// Connects to the first candidate that is a primary; on failure, returns the first error.
+async fn connect_to_first(
+    dialer: &Dialer,
+    candidates: Vec<Primary>,
+) -> Result<(Link, Primary), Option<Failure>> {
     let mut failed = None;
-    for primary in choices {
+    for primary in candidates {
         match connect_to_primary(dialer, &primary.address).await {
             Ok(link) => return Ok((link, primary)),
             Err(failure) => failed = failed.or(Some(failure)),
@@ -205,11 +200,11 @@ async fn first(dialer: &Dialer, choices: Vec<Primary>) -> Result<(Link, Primary)
     Err(failed)
 }
 
-/// Connects to a server that says itself that it is a primary.
+/// Connects to a server whose ROLE says that it is a primary.
 async fn connect_to_primary(dialer: &Dialer, address: &ServerAddress) -> Result<Link, Failure> {
     let link = dialer.dial(address).await?;
     let role = match link.command(&redis::cmd("ROLE"), false).await {
-        // A user without the right to ask: a replica shows when it refuses to write.
+        // A user without this right finds a replica when it refuses to write.
         Err(failure) if failure.error.detail.starts_with("NOPERM") => return Ok(link),
         role => role?,
     };
@@ -219,15 +214,10 @@ async fn connect_to_primary(dialer: &Dialer, address: &ServerAddress) -> Result<
         }
         _ => false,
     };
-    is_primary.then_some(link).ok_or_else(|| {
-        let text = format!("the sentinels name {address}, which is a replica");
-        let error = StoreError::new(StoreErrorKind::Unreachable, text);
-        Failure { error, action: FailureAction::Reconnect }
-    })
+    let text = || format!("the sentinels name {address}, which is a replica");
+    is_primary.then_some(link).ok_or_else(|| unreachable(&text()))
 }
 
-fn primary_keeps_changing() -> Failure {
-    let text = "the sentinels name one primary after another";
-    let error = StoreError::new(StoreErrorKind::Unreachable, text);
-    Failure { error, action: FailureAction::Reconnect }
+fn unreachable(text: &str) -> Failure {
+    Failure::new(StoreErrorKind::Unreachable, FailureAction::Reconnect, text)
 }

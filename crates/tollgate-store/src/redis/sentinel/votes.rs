@@ -1,4 +1,4 @@
-//! What the sentinels said, and which server follows from it.
+//! The sentinels' answers, and the primary that follows from them.
 
 use crate::redis::client::endpoint::ServerAddress;
 use crate::redis::client::failure::{Failure, FailureAction};
@@ -9,16 +9,16 @@ use std::cmp::Reverse;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Primary {
     pub(super) address: ServerAddress,
-    /// The number of the configuration that made it the primary: it grows with every failover. Zero
-    /// where it is not known.
+    /// The configuration epoch that made it the primary; it grows with every failover. Zero if
+    /// unknown.
     pub(super) epoch: u64,
 }
 
-/// What they said.
+/// The sentinels' answers.
 #[derive(Debug)]
 pub(super) struct Votes {
     asked: usize,
-    /// With how many of them name it, at the newest epoch of those.
+    /// Each with the number of sentinels that name it, and their newest epoch.
     named: Vec<(Primary, usize)>,
     failed: Vec<(ServerAddress, StoreError)>,
 }
@@ -42,30 +42,29 @@ impl Votes {
         self.failed.push((sentinel.clone(), error));
     }
 
-    /// The one that most of all sentinels name, those included that did not answer.
+    /// The server that more than half of all sentinels name, silent ones included.
     pub(super) fn majority(&self) -> Option<&Primary> {
         let most = |(_, count): &&(Primary, usize)| count * 2 > self.asked;
         self.named.iter().find(most).map(|(primary, _)| primary)
     }
 
-    /// The one that connections to a primary that answers are given up for: what most name, or most
-    /// of those who answered, if it is newer. A sentinel that was cut off from the others names an
-    /// older one, and nobody follows a single one against the word of others.
-    pub(super) fn new_primary(&self, settled: &Primary) -> Option<Primary> {
+    /// The primary that replaces `current` even while it answers: the majority's, or a newer one that
+    /// most of the answers name. A sentinel that was cut off names an older one.
+    pub(super) fn new_primary(&self, current: &Primary) -> Option<Primary> {
         let answered: usize = self.named.iter().map(|(_, count)| count).sum();
         let newer = |(primary, count): &&(Primary, usize)| {
-            count * 2 > answered && primary.epoch > settled.epoch
+            count * 2 > answered && primary.epoch > current.epoch
         };
         let newer = || self.named.iter().find(newer).map(|(primary, _)| primary);
         self.majority().or_else(newer).cloned()
     }
 
-    /// Which servers to try, in this order. Where another connection is up, only one that it would
-    /// be given up for, or the same again.
-    pub(super) fn candidates(&self, settled: Option<&Primary>, cut_off: bool) -> Vec<Primary> {
-        let entitled = match settled {
+    /// The servers to try, in order. While another connection is up: only `current` and its
+    /// replacement.
+    pub(super) fn candidates(&self, current: Option<&Primary>, cut_off: bool) -> Vec<Primary> {
+        let chosen = match current {
             None => self.majority().cloned(),
-            Some(settled) => self.new_primary(settled),
+            Some(current) => self.new_primary(current),
         };
         let is = |one: Option<&Primary>, other: &Primary| {
             one.is_some_and(|one| one.address == other.address)
@@ -73,39 +72,36 @@ impl Votes {
         let mut all: Vec<_> = self
             .named
             .iter()
-            .filter(|(one, _)| cut_off || is(entitled.as_ref(), one) || is(settled, one))
+            .filter(|(one, _)| cut_off || is(chosen.as_ref(), one) || is(current, one))
             .collect();
         all.sort_by_key(|(one, count)| {
-            (!is(entitled.as_ref(), one), Reverse(one.epoch), Reverse(*count))
+            (!is(chosen.as_ref(), one), Reverse(one.epoch), Reverse(*count))
         });
         all.into_iter().map(|(one, _)| one.clone()).collect()
     }
 
-    /// Why there is nothing to try.
+    /// The error when there is no candidate.
     pub(super) fn failure(&self, master: &str) -> Failure {
         let mut text = String::from("no sentinel says where the primary is");
         if !self.named.is_empty() {
             text = format!("the sentinels do not agree on where {master} is");
         }
-        let mut told: Vec<String> = Vec::new();
+        let mut reasons: Vec<String> = Vec::new();
         for (address, error) in &self.failed {
-            let why = reason(error);
-            // Most often they all have the same to say.
-            if !told.contains(&why) {
-                text.push_str(&format!("; {address}: {why}"));
-                told.push(why);
+            let reason = reason(error);
+            // Mostly all fail for the same reason.
+            if !reasons.contains(&reason) {
+                text.push_str(&format!("; {address}: {reason}"));
+                reasons.push(reason);
             }
         }
         let rejected = self.failed.iter().any(|(_, one)| one.kind == StoreErrorKind::Rejected);
-        let kind = match rejected {
-            true => StoreErrorKind::Rejected,
-            false => StoreErrorKind::Unreachable,
-        };
-        Failure { error: StoreError::new(kind, text), action: FailureAction::Reconnect }
+        let kind = if rejected { StoreErrorKind::Rejected } else { StoreErrorKind::Unreachable };
+        Failure::new(kind, FailureAction::Reconnect, &text)
     }
 }
 
-/// What one sentinel had to say, with what to do about it.
+/// One sentinel's error, with the setting that fixes it.
 fn reason(error: &StoreError) -> String {
     match &*error.detail {
         "" => error.to_string(),

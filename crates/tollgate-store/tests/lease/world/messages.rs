@@ -1,7 +1,7 @@
 //! What nodes and stores say to each other, and what becomes of it on the way.
 
 use super::{Answer, Call, Event, PATIENCE_US, World};
-use tollgate_store::lease::LedgerReply;
+use tollgate_store::lease::{LedgerReply, Trust};
 
 impl World {
     /// Asks for more where that is due.
@@ -11,7 +11,8 @@ impl World {
         let clock_us = self.nodes[node].clock_us(now_us);
         let waiting = self.nodes[node].waiting.get(&key);
         let need = waiting.and_then(|all| all.first()).map_or(0, |one| one.0);
-        let may_ask = self.nodes[node].watches[home].may_request(clock_us, terms.quiet_us);
+        let may_ask =
+            self.nodes[node].watches[home].trust(clock_us, terms.quiet_us) == Trust::Trusted;
         let lease = self.nodes[node].lease(key, now_us);
         if may_ask && lease.should_ask(clock_us, need) {
             self.send(node, key, (need, false));

@@ -11,7 +11,7 @@ use crate::store::{Excuse, Primary};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tollgate_core::{Algorithm, Receipt};
-use tollgate_store::lease::{LedgerReply, LedgerRequest, MarkerReading, SpentUnits};
+use tollgate_store::lease::{LedgerReply, LedgerRequest, MarkerReading, SpentUnits, Trust};
 
 /// Requests and settlements wait so long for an answer.
 const PATIENCE_US: u64 = 25_000;
@@ -351,7 +351,8 @@ impl World {
                 let share = self.plan.params.capacity() / self.plan.nodes as u64;
                 let need = lease.spendable(clock_us) + share.min(lease.snapshot().left).max(1);
                 let home = self.homes[key].0;
-                if self.nodes[node].watches[home].may_request(clock_us, terms.quiet_us) {
+                if self.nodes[node].watches[home].trust(clock_us, terms.quiet_us) == Trust::Trusted
+                {
                     self.send(node, key, (need, false));
                 }
             } else {
