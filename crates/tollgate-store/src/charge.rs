@@ -1,39 +1,39 @@
-//! What a store is asked.
+//! Charges and adjustments: what a store is asked.
 
 use tollgate_core::{Intent, LimitParams, Penalty, Receipt};
 
 /// One limit applied to one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Charge<'a> {
-    /// Whose state it is: a hash of the limit's name, key attributes, algorithm and period.
+    /// The limit's id: a hash of its name, key attributes, algorithm and period.
     pub limit: u64,
     /// The values of the key's attributes, encoded so that no two tuples collide.
     pub key: &'a [u8],
-    /// The limit's numbers for this request, tier included.
+    /// The limit's params for this request, tier included.
     pub params: &'a LimitParams,
-    /// What [`Store::register_params`](crate::Store::register_params) answered for these numbers.
+    /// The id of the params, from [`Store::register_params`](crate::Store::register_params).
     pub params_id: ParamsId,
     /// Units, the limit's own factor included.
     pub cost: u64,
-    /// Whether a refusal counts.
+    /// Whether a refusal refuses the request.
     pub mode: Mode,
-    /// What repeated refusals lead to.
+    /// The penalty for repeated refusals.
     pub penalty: Option<&'a Penalty>,
 }
 
-/// Whether a limit's refusal refuses the request, and what is taken from it.
+/// Whether a limit's refusal refuses the request, and what the limit is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// It does.
+    /// A refusal refuses the request.
     Enforce,
-    /// It is only reported; the limit is charged when the request is admitted and the limit alone
-    /// would admit.
+    /// A refusal is only reported. The limit is charged if the request is admitted and the limit
+    /// alone admits.
     Shadow,
-    /// A [`Take`](Intent::Take) takes these units whatever this limit or any other says, in place
-    /// of the cost: what was used has been used. The cost still says whether the limit admits. The
-    /// row shows the numbers afterwards and has no receipt.
+    /// A debt: a [`Take`](Intent::Take) charges these units instead of the cost, even if a limit
+    /// refuses. The cost still decides whether the limit admits. The row shows the state afterwards
+    /// and has no receipt.
     Owe {
-        /// How many units, at most 2^32 - 1 as everywhere; none leaves the limit as it is.
+        /// The units, at most 2^32 - 1; zero changes nothing.
         units: u64,
         /// Whether a refusal refuses the request.
         enforced: bool,
@@ -47,7 +47,7 @@ impl Mode {
         matches!(self, Self::Enforce | Self::Owe { enforced: true, .. })
     }
 
-    /// What is taken whatever anyone says.
+    /// The units of a debt.
     #[inline]
     pub const fn owed(self) -> Option<u64> {
         match self {
@@ -57,38 +57,37 @@ impl Mode {
     }
 }
 
-/// A store's own short name for a set of numbers; zero is always valid.
+/// A store's own short id for params; zero is always valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ParamsId(pub(crate) u16);
 
-/// How a limit is leased: a node takes chunks of it in advance and decides by itself.
+/// How a limit is leased: a node takes units of it in advance and spends them by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseSettings {
-    /// How long a chunk can be spent.
+    /// How long units can be spent.
     pub lifetime_us: u64,
-    /// Limits below this are decided by the store.
+    /// The store decides limits below this.
     pub min_limit: u64,
-    /// How long nothing is granted after the store has forgotten something.
+    /// The quiet time: how long nothing is granted after the store lost writes.
     pub quiet_us: u64,
-    /// What the limit says meanwhile.
+    /// The limit's answer in the quiet time.
     pub grace_policy: GracePolicy,
 }
 
-/// What a leased limit says while the store may have forgotten what nodes hold. The request's other
-/// limits are decided as ever.
+/// The answer of a leased limit in the quiet time, while the store may lack what nodes hold. Other
+/// limits of the request are decided as always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GracePolicy {
-    /// The request is not decided at all.
+    /// The request fails.
     #[default]
     Fail,
-    /// It admits, and takes nothing.
+    /// The limit admits, and is not charged.
     Admit,
-    /// It refuses.
+    /// The limit refuses.
     Refuse,
 }
 
-/// The charges of one request, for distinct (limit, key) pairs. They are taken together or not at
-/// all.
+/// The charges of one request, for distinct (limit, key) pairs: all are taken, or none.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// In file order.
@@ -100,37 +99,34 @@ pub struct Request<'a> {
 /// A change to one (limit, key) that is not subject to admission.
 #[derive(Clone, Copy, Debug)]
 pub struct Adjustment<'a> {
-    /// Whose state changes. Its cost is the one for which the row afterwards answers, as a peek
-    /// does.
+    /// The state that changes. The row afterwards is a peek with this cost.
     pub charge: Charge<'a>,
     /// What changes.
     pub change: Change,
 }
 
-/// What an [`Adjustment`] does.
+/// The change of an [`Adjustment`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Returns units of an earlier charge, as far as time has not returned them already.
+    /// Gives back units of an earlier charge, unless time has returned them already.
     GiveBack {
         /// How many, at most the receipt's cost.
         units: u64,
-        /// What the charge left.
+        /// The charge's receipt.
         receipt: Receipt,
-        /// The numbers it was charged under, which may not be those of now: a unit is worth what it
-        /// cost then.
+        /// The params it was charged under: a unit is worth what it cost then.
         charged_params: LimitParams,
     },
-    /// Takes units whether or not they fit; what does not fit is a debt.
+    /// Charges units, whether or not they fit; the excess is a debt.
     Owe {
         /// How many.
         units: u64,
     },
-    /// Refuses the key until then, whatever the limit says; an operator's word, beside those of
-    /// penalties. The later of two counts.
+    /// Blocks the key, as an operator asked. The later of two blocks counts.
     Block {
-        /// The end of it, by the clock of whoever asks.
+        /// The end of the block, by the caller's clock.
         until_us: u64,
     },
-    /// Ends every block of the key, a penalty's included, and forgets the refusals that led to it.
+    /// Ends every block of the key, a penalty's too, and clears its violations.
     Unblock,
 }

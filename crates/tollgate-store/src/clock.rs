@@ -1,4 +1,4 @@
-//! Where `now_us` comes from.
+//! Clocks: the process's, the tokio runtime's, and one that tests move.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ pub use crate::raw::clock::TokioClock;
 
 /// Microseconds since the Unix epoch, never backwards.
 pub trait Clock: Send + Sync {
-    /// The present instant.
+    /// The current instant.
     fn now_us(&self) -> u64;
 }
 
-/// A clock that stands still until told otherwise: for tests and simulations.
+/// A clock that moves only when told, for tests and simulations.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
@@ -29,14 +29,12 @@ impl ManualClock {
         self.0.fetch_max(now_us, Ordering::AcqRel);
     }
 
-    /// Moves on by `by_us`.
+    /// Advances by `by_us`.
     pub fn advance(&self, by_us: u64) {
         self.0.fetch_add(by_us, Ordering::AcqRel);
     }
-}
 
-impl ManualClock {
-    /// Lets `duration` pass, rounded down to whole microseconds.
+    /// Advances by `duration`, rounded down to whole microseconds.
     pub fn elapse(&self, duration: Duration) {
         self.advance(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
     }

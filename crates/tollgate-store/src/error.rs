@@ -1,8 +1,8 @@
-//! Why a store could not decide. Never a refusal.
+//! Errors of stores: a store could not decide, which is never a refusal.
 
 use std::fmt;
 
-/// A store's failure: what kind, and what the store had to say about it.
+/// A store's error: its kind, and the store's own words.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoreError {
@@ -20,9 +20,9 @@ pub enum StoreErrorKind {
     Timeout,
     /// The store cannot be reached.
     Unreachable,
-    /// Too much is in flight, or the breaker is open: the store was not asked.
+    /// Too many requests wait, or the circuit breaker is open: the store was not called.
     Busy,
-    /// The store answered with something that is not an answer.
+    /// The store's reply is malformed.
     Protocol,
     /// The store refuses to serve: credentials, rights or configuration.
     Rejected,
@@ -34,7 +34,7 @@ impl StoreError {
         Self { kind, detail: detail.into() }
     }
 
-    /// Whether asking again later can help without anybody changing anything.
+    /// Whether a retry later may succeed without any change.
     pub const fn is_transient(&self) -> bool {
         match self.kind {
             StoreErrorKind::Timeout | StoreErrorKind::Unreachable | StoreErrorKind::Busy => true,
@@ -44,7 +44,7 @@ impl StoreError {
 }
 
 impl StoreErrorKind {
-    /// Every kind, for whoever counts them.
+    /// Every kind.
     pub const ALL: [Self; 5] =
         [Self::Timeout, Self::Unreachable, Self::Busy, Self::Protocol, Self::Rejected];
 
@@ -67,10 +67,8 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Unreachable => {
                 "the store cannot be reached; check that it runs and its address"
             }
-            StoreErrorKind::Busy => {
-                "the store was not asked, since it failed or too many requests wait"
-            }
-            StoreErrorKind::Protocol => "the store's answer makes no sense",
+            StoreErrorKind::Busy => "the store was not called",
+            StoreErrorKind::Protocol => "the store's reply is malformed",
             StoreErrorKind::Rejected => {
                 "the store refuses to serve; check its credentials, rights and memory"
             }

@@ -1,8 +1,8 @@
-//! Stores decide batches of charges: atomically, all-or-nothing per request.
+//! Stores decide batches of charges, atomically and all-or-nothing per request.
 //!
 //! ```
 //! use tollgate_core::{Intent, LimitParams, Rate, algorithm::Gcra};
-//! use tollgate_store::{Answers, StoreCall, Charge, MemoryStore, Mode, Request, Store};
+//! use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, StoreCall};
 //!
 //! let store = MemoryStore::default();
 //! let params = LimitParams::Gcra(Gcra::try_new(Rate::try_new(2, 1_000_000)?, None)?);

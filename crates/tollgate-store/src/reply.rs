@@ -1,20 +1,20 @@
-//! An answer that is there, or that has to be waited for.
+//! Replies that are ready, or that have to be awaited.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The answer to a call whose first phase is over; `await` gives it. `R` is what a store
-/// [leaves](crate::Store::Undecided) to the second phase: nobody waits for a store that leaves
-/// nothing.
+/// The reply to a call whose first phase is over; `await` gives it. `R` is what a store
+/// [leaves](crate::Store::Undecided) to the second phase: a store that leaves nothing is never
+/// awaited.
 #[must_use = "the second phase runs only while this is awaited"]
 pub enum StoreReply<'a, T, R> {
-    /// The store had it at once.
+    /// The reply is ready.
     Now(T),
-    /// The second phase, and why there is one.
+    /// The second phase, and what the first one left.
     Later(R, BoxedReply<'a, T>),
-    /// Whoever awaited it has it.
+    /// The reply was taken.
     #[doc(hidden)]
     Taken,
 }
@@ -28,7 +28,7 @@ impl<'a, T: 'a, R: Copy + Send + 'a> StoreReply<'a, T, R> {
         Self::Later(rest, Box::pin(future))
     }
 
-    /// Makes something else of the answer.
+    /// Maps the reply.
     #[inline]
     pub fn map<U: 'a>(self, make: impl FnOnce(T) -> U + Send + 'a) -> StoreReply<'a, U, R> {
         match self {
@@ -38,7 +38,7 @@ impl<'a, T: 'a, R: Copy + Send + 'a> StoreReply<'a, T, R> {
         }
     }
 
-    /// Goes on with another call.
+    /// Continues with another call.
     #[inline]
     pub fn then<U: Send + 'a>(
         self,
@@ -55,7 +55,7 @@ impl<'a, T: 'a, R: Copy + Send + 'a> StoreReply<'a, T, R> {
 }
 
 impl<T> StoreReply<'_, T, Infallible> {
-    /// The answer of a store that has all of them at once, such as the memory store.
+    /// The reply of a store whose replies are always ready, such as the memory store.
     #[inline]
     pub fn now(self) -> T {
         match self {
@@ -66,7 +66,7 @@ impl<T> StoreReply<'_, T, Infallible> {
     }
 }
 
-/// Only what is in the box is ever pinned.
+/// Only the boxed future is ever pinned.
 impl<T, R> Unpin for StoreReply<'_, T, R> {}
 
 impl<T, R> Future for StoreReply<'_, T, R> {

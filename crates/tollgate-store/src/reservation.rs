@@ -1,67 +1,67 @@
-//! What is kept of a request until its true cost is known.
+//! Reservations: charges whose true cost is known later.
 
 use crate::{Answer, Change, Mode};
 use tollgate_core::{LimitParams, Penalty};
 
-/// How long a call that ended a reservation can be repeated at least, unless others need the room.
+/// How long the end of a reservation can be repeated, unless others need the room.
 pub const END_REPEATABLE_US: u64 = 600_000_000;
 
-/// A store's own name for what a limit has for a key. Where it is written down it shows nothing of
-/// the key.
+/// A store's own name for the state of a limit and key. In a shared store it does not reveal the
+/// key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StateKey(Box<[u8]>);
 
-/// A reservation to be kept.
+/// A reservation to open.
 #[derive(Clone, Debug)]
 pub struct NewReservation<'a> {
-    /// What it is ended by. Whoever knows it may do so.
+    /// The id, by which any client that knows it can end the reservation.
     pub id: &'a str,
-    /// From now on, after which it is as if it had never been.
+    /// The time to live, after which the reservation is gone.
     pub ttl_us: u64,
-    /// Whose state it concerns.
+    /// The states that it charged.
     pub state_keys: Vec<StateKey>,
-    /// What the caller wants to know again when it ends.
+    /// The caller's note, returned at the end.
     pub note: Vec<u8>,
 }
 
-/// What became of an [`NewReservation`].
+/// The result of opening a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenOutcome {
-    /// It is kept.
+    /// The reservation is open.
     Opened,
-    /// Another one has this name.
+    /// Another reservation has this id.
     IdInUse,
-    /// No more can be kept.
+    /// There is no room.
     Full,
 }
 
-/// What the end of a reservation does at one of its places.
+/// The change of one state at the end of a reservation.
 #[derive(Clone, Copy, Debug)]
 pub struct Settlement {
-    /// The numbers under which the row afterwards answers.
+    /// The params of the row afterwards.
     pub params: LimitParams,
-    /// The cost for which it answers, as a peek does.
+    /// The cost of that row, which is a peek.
     pub cost: u64,
-    /// Whether the row shows blocks.
+    /// The mode of that row.
     pub mode: Mode,
-    /// Of the limit, if it has one.
+    /// The limit's penalty.
     pub penalty: Option<Penalty>,
     /// What changes.
     pub change: Change,
 }
 
-/// A reservation that has ended, now or before.
+/// A reservation that has ended, now or earlier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedReservation {
     /// The end that counts: the first one.
     pub end: u64,
-    /// What the opening noted.
+    /// The note from the opening.
     pub note: Vec<u8>,
-    /// Whose state it concerned.
+    /// The states that it charged.
     pub state_keys: Vec<StateKey>,
-    /// What the first end answered: a row for each place, as
-    /// [`Call::Adjust`](crate::StoreCall::Adjust) answers.
+    /// The rows of the first end: one for each state, as of
+    /// [`StoreCall::Adjust`](crate::StoreCall::Adjust).
     pub rows: Vec<Answer>,
 }
 
@@ -71,7 +71,7 @@ impl StateKey {
         Self(name.into())
     }
 
-    /// As the store wrote it.
+    /// The name's bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

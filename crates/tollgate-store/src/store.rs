@@ -1,4 +1,4 @@
-//! The one interface between the engine and wherever state is kept.
+//! The interface between the engine and the stores.
 
 use crate::{
     Adjustment, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation,
@@ -7,23 +7,21 @@ use crate::{
 use std::future::{Future, ready};
 use tollgate_core::LimitParams;
 
-/// Decides batches of requests: each atomically and all-or-nothing, in the order asked.
+/// Decides batches of requests in order, each atomically and all-or-nothing.
 ///
-/// For one request every charge is answered by its limit alone. The request is admitted iff every
-/// [`Enforce`](crate::Mode::Enforce) charge admits and none of them is in a penalty's block. An
-/// admitted [`Take`](tollgate_core::Intent::Take) charges every enforced limit and every shadow
-/// limit that alone admits; then the rows show the numbers after it. Otherwise nothing is charged
-/// and the rows show the numbers of now. A cost of zero is admitted outside blocks and charges
-/// nothing. What a `Take` [owes](crate::Mode::Owe) is charged whoever refuses, itself included, a
-/// block too.
+/// Each limit answers its charge alone. The request is admitted iff every
+/// [`Enforce`](crate::Mode::Enforce) charge admits and none is blocked. An admitted
+/// [`Take`](tollgate_core::Intent::Take) charges every enforced limit, and every shadow limit that
+/// alone admits; the rows show the state afterwards. Otherwise nothing is charged, and the rows show
+/// the current state. A cost of zero is admitted outside blocks and charges nothing. A
+/// [debt](crate::Mode::Owe) is charged even if a limit refuses or blocks.
 ///
-/// Penalties concern enforced limits only. A refusal of a `Take` by such a limit outside a block
-/// counts one violation, whatever the other limits said; a block that this starts already shows in
-/// that answer. In a block nothing is counted. A peek counts nothing and starts no block.
+/// Only enforced limits have penalties. A `Take` that such a limit refuses outside a block counts
+/// one violation, whatever other limits say; a block that this starts shows in the same answer. In a
+/// block nothing is counted. A peek counts nothing and starts no block.
 ///
-/// A call has two phases. [`recover`](Self::begin) answers what this process can answer by itself
-/// and never waits; [`finish`](Self::finish) does the rest. Callers always begin, and finish only
-/// what is left.
+/// A call has two phases. [`begin`](Self::begin) answers what this process can answer by itself, and
+/// never waits; [`finish`](Self::finish) does the rest.
 ///
 /// `now_us` is the caller's clock. A store that keeps its own time may ignore it.
 /// The conformance suite (feature `conformance`) tests all of this.
@@ -32,7 +30,7 @@ pub trait Store: Send + Sync {
     /// store that answers everything at once.
     type Undecided: Copy + Send;
 
-    /// The first phase. `None`: the call is answered, and `answers` hold what it asked for.
+    /// The first phase. `None`: the call is done, and `answers` has its rows.
     fn begin(
         &self,
         now_us: u64,
@@ -40,8 +38,8 @@ pub trait Store: Send + Sync {
         answers: &mut Answers,
     ) -> Option<Self::Undecided>;
 
-    /// The second phase: does what [`recover`](Self::begin) left of the same call. On an error
-    /// `answers` hold nothing of use.
+    /// The second phase: what [`begin`](Self::begin) left of the same call. On an error `answers` is
+    /// meaningless.
     fn finish<'a>(
         &'a self,
         now_us: u64,
@@ -65,30 +63,29 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// The store's own name for what the charge's limit has for its key.
+    /// The store's own name for the state of the charge's limit and key.
     fn state_key(&self, charge: &Charge<'_>) -> StateKey;
 
-    /// Whether other processes share the state, so that answers name the store as their source.
+    /// Whether other processes share the state; answers then name the store as their source.
     fn is_shared(&self) -> bool {
         true
     }
 
-    /// A short name for numbers that will be used often. A store without use for it answers the
-    /// default.
+    /// An id for params that are used often. A store that needs none returns the default.
     fn register_params(&self, params: &LimitParams) -> ParamsId;
 }
 
-/// What a [`Store`] is asked.
+/// A call to a [`Store`].
 #[derive(Clone, Copy, Debug)]
 pub enum StoreCall<'a> {
-    /// Answers these requests in order.
+    /// Decides these requests in order.
     Decide(&'a [Request<'a>]),
     /// Applies these changes together, for distinct (limit, key) pairs. The answer is one request
-    /// with a row for each: what a peek says afterwards, with the receipt of what was newly owed.
+    /// with a row for each: a peek afterwards, with the receipt of a new debt.
     Adjust(&'a [Adjustment<'a>]),
-    /// Forgets what is kept for one (limit, key), penalties included. Nothing is answered.
+    /// Removes the state of one (limit, key), penalties too. Has no answer.
     Reset {
-        /// Whose state it is.
+        /// The limit's id.
         limit: u64,
         /// The key.
         key: &'a [u8],
@@ -97,19 +94,19 @@ pub enum StoreCall<'a> {
 
 /// A [`Store`] that keeps reservations.
 pub trait ReservationStore: Store {
-    /// Keeps a reservation until its time has passed, whether or not it has ended by then.
+    /// Opens a reservation. It stays until its TTL passes, even after its end.
     fn open_reservation<'a>(
         &'a self,
         now_us: u64,
         opening: NewReservation<'a>,
     ) -> StoreReply<'a, Result<OpenOutcome, StoreError>, Self::Undecided>;
 
-    /// Ends the reservation `id` and applies with it, all at once, what `plan` makes of its note.
-    /// A note that makes no sense has no plan.
+    /// Ends the reservation `id`, and applies the changes that `plan` makes of its note, all at once.
+    /// `plan` returns `None` for an invalid note.
     ///
-    /// Only the first end counts: afterwards nothing changes any more, and the answer is that of
-    /// the first. `None` when there is no such reservation, or its time has passed. After an error
-    /// it may or may not have ended; the same call again settles that. `end` is at most 2^53 - 1.
+    /// Only the first end counts; later ends change nothing and get the same answer. `None` if there
+    /// is no such reservation, or it expired. After an error it may or may not have ended; repeat
+    /// the call. `end` is at most 2^53 - 1.
     fn end_reservation<'a>(
         &'a self,
         now_us: u64,
@@ -119,18 +116,16 @@ pub trait ReservationStore: Store {
     ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, Self::Undecided>;
 }
 
-/// A [`Store`] of which nodes may take chunks in advance. One that leases nothing needs no more
-/// than an empty `impl`.
+/// A [`Store`] that can lease limits to nodes. A store that cannot has an empty `impl`.
 pub trait LeaseStore: Store {
-    /// [`register_params`](Store::register_params) for a limit that nodes may take chunks of in
-    /// advance; `None` where this store decides it exactly. Only charges that are enforced, have no
-    /// penalty and owe nothing may use the ticket.
+    /// [`register_params`](Store::register_params) for a leased limit; `None` if the store must decide
+    /// it. Only enforced charges without penalty and debt may use the id.
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
         let _ = (params, leasing);
         None
     }
 
-    /// Who holds units of a leased limit for the charge's key; `None` where nobody does.
+    /// The holders of units of a leased limit for the charge's key; `None` if there are none.
     fn lease_report<'a>(
         &'a self,
         charge: &'a Charge<'a>,

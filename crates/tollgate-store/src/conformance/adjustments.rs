@@ -11,29 +11,29 @@ pub async fn give_backs<S: Store>(store: &S) {
     for params in all_algorithms(10) {
         let name = algorithm_name(&params);
         let line = ChargeSpec::new(30, name, params);
-        let mut desk = StoreDriver::new(store);
+        let mut driver = StoreDriver::new(store);
         let mut state = LimitState::New;
         for (cost, wait_us, units) in [(6, 0, 6), (5, 1_000, 2), (4, 50_001, 4), (1, 3_000_000, 1)]
         {
-            let (admitted, rows) = desk.take(&[line.cost(cost)]).await;
-            let expected = params.charge(&mut state, desk.now_us, cost);
+            let (admitted, rows) = driver.take(&[line.cost(cost)]).await;
+            let expected = params.charge(&mut state, driver.now_us, cost);
             let Some(receipt) = rows[0].receipt.filter(|_| admitted) else {
                 panic!("{name}: {cost} fit")
             };
             assert_eq!(receipt, expected, "{name}: the receipt is the algorithm's");
-            desk.now_us += wait_us;
-            let rows = desk
+            driver.now_us += wait_us;
+            let rows = driver
                 .adjust(&[(line, Change::GiveBack { units, receipt, charged_params: params })])
                 .await;
-            params.give_back(&mut state, desk.now_us, units, &receipt);
-            let now = params.decide(&state, desk.now_us, 1, tollgate_core::Intent::Peek);
+            params.give_back(&mut state, driver.now_us, units, &receipt);
+            let now = params.decide(&state, driver.now_us, 1, tollgate_core::Intent::Peek);
             assert_eq!(rows[0].outcome, now, "{name}: {units} of {cost} after {wait_us} us");
             assert!(rows[0].receipt.is_none(), "{name}: a give-back takes nothing");
         }
         let nobody = ChargeSpec::new(30, "nobody", params);
         let receipt =
-            tollgate_core::Receipt { cost: 1, at_us: desk.now_us, mark_us: 0, mark_fraction: 0 };
-        let rows = desk
+            tollgate_core::Receipt { cost: 1, at_us: driver.now_us, mark_us: 0, mark_fraction: 0 };
+        let rows = driver
             .adjust(&[(nobody, Change::GiveBack { units: 1, receipt, charged_params: params })])
             .await;
         assert_eq!(rows[0].outcome.remaining, 10, "{name}: an unknown key gains nothing");
@@ -46,23 +46,23 @@ pub async fn debts<S: Store>(store: &S) {
         let name = algorithm_name(&params);
         let line = ChargeSpec::new(31, name, params);
         let other = ChargeSpec::new(32, name, one_a_second(5));
-        let mut desk = StoreDriver::new(store);
+        let mut driver = StoreDriver::new(store);
         let mut state = LimitState::New;
-        assert!(desk.take(&[line.cost(8)]).await.0);
-        params.charge(&mut state, desk.now_us, 8);
+        assert!(driver.take(&[line.cost(8)]).await.0);
+        params.charge(&mut state, driver.now_us, 8);
         let owe = |units| Change::Owe { units };
-        let rows = desk.adjust(&[(line, owe(25)), (other, owe(0))]).await;
-        let receipt = params.charge(&mut state, desk.now_us, 25);
+        let rows = driver.adjust(&[(line, owe(25)), (other, owe(0))]).await;
+        let receipt = params.charge(&mut state, driver.now_us, 25);
         assert_eq!(rows[0].receipt, Some(receipt), "{name}: a debt has a receipt");
         assert_eq!(rows[1].outcome.remaining, 5);
         for _ in 0..40 {
-            let (_, rows) = desk.peek(&[line]).await;
-            let now = params.decide(&state, desk.now_us, 1, tollgate_core::Intent::Peek);
+            let (_, rows) = driver.peek(&[line]).await;
+            let now = params.decide(&state, driver.now_us, 1, tollgate_core::Intent::Peek);
             assert_eq!(rows[0].outcome, now, "{name}: a debt is honest");
-            desk.now_us += 150_001;
+            driver.now_us += 150_001;
         }
         let fresh = ChargeSpec::new(33, name, params);
-        let rows = desk.adjust(&[(fresh, owe(11))]).await;
+        let rows = driver.adjust(&[(fresh, owe(11))]).await;
         assert_eq!(rows[0].outcome.remaining, 0, "{name}: an unknown key can owe, too");
     }
 }
@@ -70,17 +70,17 @@ pub async fn debts<S: Store>(store: &S) {
 /// A reset key is a new key, its penalties forgotten.
 pub async fn resets<S: Store>(store: &S) {
     for params in algorithms(3) {
-        let desk = StoreDriver::new(store);
+        let driver = StoreDriver::new(store);
         let line = ChargeSpec::new(34, params.algorithm(), params);
         let bystander = ChargeSpec::new(34, "bystander", params);
-        desk.reset(&bystander).await;
+        driver.reset(&bystander).await;
         for _ in 0..2 {
-            assert!(desk.take(&[line.cost(3)]).await.0, "{}: fresh", params.algorithm());
-            assert!(!desk.take(&[line]).await.0);
-            desk.take(&[bystander]).await;
-            desk.reset(&line).await;
+            assert!(driver.take(&[line.cost(3)]).await.0, "{}: fresh", params.algorithm());
+            assert!(!driver.take(&[line]).await.0);
+            driver.take(&[bystander]).await;
+            driver.reset(&line).await;
         }
-        assert_eq!(desk.peek(&[bystander]).await.1[0].outcome.remaining, 1, "others keep theirs");
-        desk.reset(&bystander).await;
+        assert_eq!(driver.peek(&[bystander]).await.1[0].outcome.remaining, 1, "others keep theirs");
+        driver.reset(&bystander).await;
     }
 }

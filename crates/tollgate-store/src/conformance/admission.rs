@@ -19,23 +19,23 @@ pub(super) fn one_a_second(count: u64) -> LimitParams {
 /// of now.
 pub async fn all_or_nothing<S: Store>(store: &S) {
     for params in algorithms(10) {
-        let desk = StoreDriver::new(store);
+        let driver = StoreDriver::new(store);
         let name = params.algorithm();
         let wide = ChargeSpec::new(1, name, params);
         let narrow = ChargeSpec::new(2, name, one_a_second(3));
         for left in [9, 8, 7] {
-            let (admitted, rows) = desk.take(&[wide, narrow]).await;
+            let (admitted, rows) = driver.take(&[wide, narrow]).await;
             assert!(admitted, "{name}: both limits have room");
             assert_eq!(rows[0].outcome.remaining, left, "{name}: rows show what is left after");
             assert!(rows.iter().all(|row| row.receipt.is_some_and(|receipt| receipt.cost == 1)));
         }
-        let (admitted, rows) = desk.take(&[wide, narrow]).await;
+        let (admitted, rows) = driver.take(&[wide, narrow]).await;
         assert!(!admitted, "{name}: one limit refuses the request");
         assert!(rows[0].outcome.admitted, "{name}: a row is its limit's own answer");
         assert!(!rows[1].outcome.admitted);
         assert_eq!(rows[0].outcome.remaining, 7, "{name}: nothing was taken, so 7 remain now");
         assert!(rows.iter().all(|row| row.receipt.is_none()), "{name}: nothing taken, no receipt");
-        let (_, rows) = desk.peek(&[wide]).await;
+        let (_, rows) = driver.peek(&[wide]).await;
         assert_eq!(rows[0].outcome.remaining, 7, "{name}: the refusal took nothing");
     }
 }
@@ -43,11 +43,11 @@ pub async fn all_or_nothing<S: Store>(store: &S) {
 /// The requests of a batch are decided in order, each seeing what those before it took.
 pub async fn batches<S: Store>(store: &S) {
     for params in algorithms(5) {
-        let desk = StoreDriver::new(store);
+        let driver = StoreDriver::new(store);
         let name = params.algorithm();
         let (ann, bob) = (ChargeSpec::new(3, "ann", params), ChargeSpec::new(3, "bob", params));
         let asked: Vec<_> = (0..40).map(|n| if n % 4 == 3 { bob } else { ann }).collect();
-        let answers = desk.batch(&asked).await;
+        let answers = driver.batch(&asked).await;
         assert_eq!(answers.len(), asked.len(), "every request is answered");
         let admitted = |key: &[u8]| {
             let of_key = answers.iter().zip(&asked).filter(|(_, line)| line.key == key);
@@ -59,8 +59,8 @@ pub async fn batches<S: Store>(store: &S) {
             assert!(!admitted[5..].iter().any(|&yes| yes), "{name}: no more than five pass");
         }
         // The same names serve the next algorithm.
-        desk.reset(&ann).await;
-        desk.reset(&bob).await;
+        driver.reset(&ann).await;
+        driver.reset(&bob).await;
     }
     let mut answers = crate::Answers::default();
     let empty = crate::Request { charges: &[], intent: tollgate_core::Intent::Take };
@@ -76,25 +76,25 @@ pub async fn batches<S: Store>(store: &S) {
 /// exact.
 pub async fn costs<S: Store>(store: &S) {
     for params in algorithms(10) {
-        let desk = StoreDriver::new(store);
+        let driver = StoreDriver::new(store);
         let name = params.algorithm();
         let line = ChargeSpec::new(4, name, params);
-        let (admitted, rows) = desk.take(&[line.cost(11)]).await;
+        let (admitted, rows) = driver.take(&[line.cost(11)]).await;
         assert!(!admitted && rows[0].outcome.retry_after_us.is_none(), "{name}: no wait can help");
-        assert!(!desk.take(&[line.cost(u64::MAX)]).await.0, "{name}: no cost wraps around");
+        assert!(!driver.take(&[line.cost(u64::MAX)]).await.0, "{name}: no cost wraps around");
         assert_eq!(rows[0].outcome.remaining, 10, "{name}: a refusal takes nothing");
-        assert!(desk.take(&[line.cost(7)]).await.0);
-        assert!(!desk.take(&[line.cost(4)]).await.0);
-        let (admitted, rows) = desk.take(&[line.cost(3)]).await;
+        assert!(driver.take(&[line.cost(7)]).await.0);
+        assert!(!driver.take(&[line.cost(4)]).await.0);
+        let (admitted, rows) = driver.take(&[line.cost(3)]).await;
         assert!(admitted && rows[0].outcome.remaining == 0, "{name}: exactly the capacity fits");
-        let (admitted, rows) = desk.take(&[line.cost(0)]).await;
+        let (admitted, rows) = driver.take(&[line.cost(0)]).await;
         assert!(admitted && rows[0].outcome.admitted, "{name}: cost 0 always passes");
         assert_eq!(rows[0].receipt.map_or(0, |receipt| receipt.cost), 0);
-        let (_, rows) = desk.take(&[line]).await;
+        let (_, rows) = driver.take(&[line]).await;
         let wait_us = rows[0].outcome.retry_after_us;
         let Some(wait_us) = wait_us else { panic!("{name}: waiting helps") };
         let mut later = StoreDriver::new(store);
-        later.now_us = desk.now_us + wait_us - 1;
+        later.now_us = driver.now_us + wait_us - 1;
         assert!(!later.take(&[line]).await.0, "{name}: refused a microsecond earlier");
         later.now_us += 1;
         assert!(later.take(&[line]).await.0, "{name}: admitted when it said");
@@ -112,17 +112,17 @@ pub async fn costs<S: Store>(store: &S) {
 /// A peek says what a take would be told, with the numbers of now, and takes nothing.
 pub async fn peeks<S: Store>(store: &S) {
     for params in algorithms(4) {
-        let desk = StoreDriver::new(store);
+        let driver = StoreDriver::new(store);
         let name = params.algorithm();
         let line = ChargeSpec::new(6, name, params);
         for left in [4, 3, 2, 1, 0] {
             for _ in 0..3 {
-                let (admitted, rows) = desk.peek(&[line]).await;
+                let (admitted, rows) = driver.peek(&[line]).await;
                 assert_eq!(admitted, left > 0, "{name}: a peek answers for its cost");
                 assert_eq!(rows[0].outcome.remaining, left, "{name}: a peek shows now");
                 assert!(rows[0].receipt.is_none(), "{name}: a peek takes nothing");
             }
-            assert_eq!(desk.take(&[line]).await.0, left > 0);
+            assert_eq!(driver.take(&[line]).await.0, left > 0);
         }
     }
 }
@@ -131,26 +131,26 @@ pub async fn peeks<S: Store>(store: &S) {
 /// admit.
 pub async fn shadows<S: Store>(store: &S) {
     for params in algorithms(2) {
-        let desk = StoreDriver::new(store);
+        let driver = StoreDriver::new(store);
         let name = params.algorithm();
         let enforced = ChargeSpec::new(7, name, one_a_second(4));
         let shadow = ChargeSpec::new(8, name, params).shadow();
         for left in [1, 0, 0, 0] {
-            let (admitted, rows) = desk.take(&[enforced, shadow]).await;
+            let (admitted, rows) = driver.take(&[enforced, shadow]).await;
             assert!(admitted, "{name}: a shadow limit refuses nothing");
             assert_eq!(rows[1].outcome.remaining, left, "{name}: the shadow limit fills");
         }
         let alone = ChargeSpec::new(9, name, params).shadow();
-        assert!(desk.take(&[alone.cost(3)]).await.0, "{name}: alone it refuses nothing either");
+        assert!(driver.take(&[alone.cost(3)]).await.0, "{name}: alone it refuses nothing either");
         assert_eq!(
-            desk.peek(&[alone]).await.1[0].outcome.remaining,
+            driver.peek(&[alone]).await.1[0].outcome.remaining,
             2,
             "{name}: would be refused, not charged"
         );
-        let (admitted, rows) = desk.take(&[enforced, alone]).await;
+        let (admitted, rows) = driver.take(&[enforced, alone]).await;
         assert!(!admitted, "{name}: the enforced limit is spent");
         assert_eq!(rows[1].outcome.remaining, 2, "{name}: refused requests charge no shadow limit");
-        assert_eq!(desk.peek(&[alone]).await.1[0].outcome.remaining, 2);
+        assert_eq!(driver.peek(&[alone]).await.1[0].outcome.remaining, 2);
     }
 }
 
@@ -158,37 +158,37 @@ pub async fn shadows<S: Store>(store: &S) {
 /// admits; a peek takes nothing of it.
 pub async fn owed<S: Store>(store: &S) {
     for params in algorithms(5) {
-        let desk = StoreDriver::new(store);
+        let driver = StoreDriver::new(store);
         let name = params.algorithm();
         let counted = |units: u64| ChargeSpec::new(30, name, params).cost(units).owing(units);
-        let (admitted, rows) = desk.take(&[counted(4)]).await;
+        let (admitted, rows) = driver.take(&[counted(4)]).await;
         assert!(admitted && rows[0].outcome.remaining == 1, "{name}: what fits is taken");
         assert!(rows[0].receipt.is_none(), "{name}: what is owed is not given back");
-        let (admitted, rows) = desk.peek(&[counted(2)]).await;
+        let (admitted, rows) = driver.peek(&[counted(2)]).await;
         assert!(!admitted && rows[0].outcome.remaining == 1, "{name}: a peek takes nothing");
-        let (admitted, rows) = desk.take(&[counted(2)]).await;
+        let (admitted, rows) = driver.take(&[counted(2)]).await;
         assert!(!admitted && rows[0].outcome.remaining == 0, "{name}: a refusal counts");
-        assert!(!desk.take(&[ChargeSpec::new(30, name, params)]).await.0, "{name}: and it binds");
+        assert!(!driver.take(&[ChargeSpec::new(30, name, params)]).await.0, "{name}: and it binds");
 
         let late = ChargeSpec::new(31, name, params).owing(9);
-        let (admitted, rows) = desk.take(&[late]).await;
+        let (admitted, rows) = driver.take(&[late]).await;
         assert!(admitted && rows[0].outcome.remaining == 0, "{name}: the cost decides");
-        assert!(!desk.take(&[late]).await.0, "{name}: nothing is left for it");
+        assert!(!driver.take(&[late]).await.0, "{name}: nothing is left for it");
 
         let spent = ChargeSpec::new(32, name, one_a_second(1));
-        assert!(desk.take(&[spent]).await.0);
+        assert!(driver.take(&[spent]).await.0);
         let (free, look) =
             (ChargeSpec::new(33, name, params), ChargeSpec::new(34, name, params).owing(0));
         let (bill, shown) =
             (ChargeSpec::new(35, name, params).owing(2), ChargeSpec::new(36, name, params));
         let shown = shown.shadow().owing(7).cost(7);
-        let (admitted, rows) = desk.take(&[free, look, spent, bill, shown]).await;
+        let (admitted, rows) = driver.take(&[free, look, spent, bill, shown]).await;
         let left: Vec<_> = rows.iter().map(|row| row.outcome.remaining).collect();
         assert!(!admitted, "{name}: one of them refuses");
         assert_eq!(left, [5, 5, 0, 3, 0], "{name}: only what is owed was taken");
-        let (admitted, _) = desk.take(&[free, look, shown]).await;
+        let (admitted, _) = driver.take(&[free, look, shown]).await;
         assert!(admitted, "{name}: a shadow limit in debt refuses nothing");
-        assert!(!desk.take(&[shown]).await.1[0].outcome.admitted, "{name}: but says so");
+        assert!(!driver.take(&[shown]).await.1[0].outcome.admitted, "{name}: but says so");
     }
 }
 
@@ -196,19 +196,19 @@ pub async fn owed<S: Store>(store: &S) {
 pub async fn tier_changes<S: Store>(store: &S) {
     let tiers = [3, 7, 1_000, 11];
     for (nth, _) in algorithms(1).enumerate() {
-        let mut desk = StoreDriver::new(store);
+        let mut driver = StoreDriver::new(store);
         let mut state = tollgate_core::LimitState::New;
         for round in 0..40 {
             let Some(params) = algorithms(tiers[round % tiers.len()]).nth(nth) else { return };
             let line = ChargeSpec::new(10, params.algorithm(), params).cost(1 + round as u64 % 2);
             let expected =
-                params.decide(&state, desk.now_us, line.cost, tollgate_core::Intent::Take);
+                params.decide(&state, driver.now_us, line.cost, tollgate_core::Intent::Take);
             if expected.admitted {
-                params.charge(&mut state, desk.now_us, line.cost);
+                params.charge(&mut state, driver.now_us, line.cost);
             }
-            let (_, rows) = desk.take(&[line]).await;
+            let (_, rows) = driver.take(&[line]).await;
             assert_eq!(rows[0].outcome, expected, "{}: round {round}", params.algorithm());
-            desk.now_us += 70_001 * (round as u64 % 3);
+            driver.now_us += 70_001 * (round as u64 % 3);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Short words for asking a store.
+//! A driver for stores: short methods for the rules.
 
 use crate::{
     Adjustment, Answer, Answers, Change, Charge, EndedReservation, Mode, NewReservation,
@@ -6,63 +6,63 @@ use crate::{
 };
 use tollgate_core::{Intent, LimitParams, Penalty};
 
-/// A store with a clock: what the rules ask and read.
+/// A store with the rule's clock.
 #[derive(Debug)]
 pub struct StoreDriver<'a, S> {
     store: &'a S,
-    /// The time that the store is given.
+    /// The instant passed to the store.
     pub now_us: u64,
 }
 
-/// One limit of a rule, as it is charged.
+/// One charge of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct ChargeSpec<'a> {
-    /// Number of the limit.
+    /// The limit's id.
     pub limit: u64,
-    /// Whose.
+    /// The key.
     pub key: &'a [u8],
-    /// Its numbers.
+    /// The limit's params.
     pub params: LimitParams,
-    /// How much.
+    /// The cost.
     pub cost: u64,
-    /// Whether it counts.
+    /// The mode.
     pub mode: Mode,
-    /// What refusals lead to.
+    /// The penalty.
     pub penalty: Option<Penalty>,
 }
 
 impl<'a> ChargeSpec<'a> {
-    /// An enforced unit.
+    /// An enforced charge of one unit.
     pub const fn new(limit: u64, key: &'a str, params: LimitParams) -> Self {
         let key = key.as_bytes();
         Self { limit, key, params, cost: 1, mode: Mode::Enforce, penalty: None }
     }
 
-    /// The same for another cost.
+    /// With another cost.
     pub const fn cost(mut self, cost: u64) -> Self {
         self.cost = cost;
         self
     }
 
-    /// The same in shadow mode.
+    /// In shadow mode.
     pub const fn shadow(mut self) -> Self {
         self.mode = Mode::Shadow;
         self
     }
 
-    /// The same, taking these units whatever anyone says.
+    /// As a debt of these units.
     pub const fn owing(mut self, units: u64) -> Self {
         self.mode = Mode::Owe { units, enforced: self.mode.is_enforced() };
         self
     }
 
-    /// The same with a penalty.
+    /// With a penalty.
     pub const fn penalty(mut self, penalty: Penalty) -> Self {
         self.penalty = Some(penalty);
         self
     }
 
-    /// As a store is asked.
+    /// The charge for a store.
     pub fn charge(&'a self, store: &impl Store) -> Charge<'a> {
         Charge {
             limit: self.limit,
@@ -77,40 +77,36 @@ impl<'a> ChargeSpec<'a> {
 }
 
 impl<'a, S: Store> StoreDriver<'a, S> {
-    /// Asks `store` from the 14th of November 2023 on.
+    /// Drives `store` from 14 November 2023 on.
     pub const fn new(store: &'a S) -> Self {
         Self { store, now_us: 1_700_000_000_000_000 }
     }
 
-    /// One request that consumes.
+    /// Decides one request that takes.
     pub async fn take(&self, lines: &[ChargeSpec<'_>]) -> (bool, Vec<Answer>) {
         self.ask(lines, Intent::Take).await
     }
 
-    /// One request that only looks.
+    /// Decides one peek.
     pub async fn peek(&self, lines: &[ChargeSpec<'_>]) -> (bool, Vec<Answer>) {
         self.ask(lines, Intent::Peek).await
     }
 
-    /// One request.
+    /// Decides one request.
     pub async fn ask(&self, lines: &[ChargeSpec<'_>], intent: Intent) -> (bool, Vec<Answer>) {
         let charges: Vec<_> = lines.iter().map(|line| line.charge(self.store)).collect();
-        let mut answers = Answers::default();
         let requests = [Request { charges: &charges, intent }];
-        let asked = self.store.call(self.now_us, StoreCall::Decide(&requests), &mut answers).await;
-        asked.unwrap_or_else(|error| panic!("a store that works decides: {error}"));
+        let answers = self.call(StoreCall::Decide(&requests)).await;
         assert_eq!(answers.len(), 1, "one request, one answer");
         read(&answers, 0)
     }
 
-    /// Several requests at once, each with one charge.
+    /// Decides several requests at once, each with one charge.
     pub async fn batch(&self, lines: &[ChargeSpec<'_>]) -> Vec<(bool, Vec<Answer>)> {
         let charges: Vec<_> = lines.iter().map(|line| [line.charge(self.store)]).collect();
         let requests: Vec<_> =
             charges.iter().map(|charges| Request { charges, intent: Intent::Take }).collect();
-        let mut answers = Answers::default();
-        let asked = self.store.call(self.now_us, StoreCall::Decide(&requests), &mut answers).await;
-        asked.unwrap_or_else(|error| panic!("a store that works decides: {error}"));
+        let answers = self.call(StoreCall::Decide(&requests)).await;
         (0..answers.len()).map(|n| read(&answers, n)).collect()
     }
 
@@ -120,25 +116,24 @@ impl<'a, S: Store> StoreDriver<'a, S> {
             .iter()
             .map(|(line, change)| Adjustment { charge: line.charge(self.store), change: *change })
             .collect();
-        let mut answers = Answers::default();
-        let asked =
-            self.store.call(self.now_us, StoreCall::Adjust(&adjustments), &mut answers).await;
-        asked.unwrap_or_else(|error| panic!("a store that works adjusts: {error}"));
-        read(&answers, 0).1
+        read(&self.call(StoreCall::Adjust(&adjustments)).await, 0).1
     }
 
-    /// Forgets one key.
+    /// Resets one key.
     pub async fn reset(&self, line: &ChargeSpec<'_>) {
-        let asked = self
-            .store
-            .call(0, StoreCall::Reset { limit: line.limit, key: line.key }, &mut Answers::default())
-            .await;
-        asked.unwrap_or_else(|error| panic!("a store that works resets: {error}"));
+        self.call(StoreCall::Reset { limit: line.limit, key: line.key }).await;
+    }
+
+    async fn call(&self, call: StoreCall<'_>) -> Answers {
+        let mut answers = Answers::default();
+        let result = self.store.call(self.now_us, call, &mut answers).await;
+        result.unwrap_or_else(|error| panic!("the store failed: {error}"));
+        answers
     }
 }
 
 impl<S: ReservationStore> StoreDriver<'_, S> {
-    /// Keeps a reservation of these lines, with `note`.
+    /// Opens a reservation of these charges, with `note`.
     pub async fn open(
         &self,
         id: &str,
@@ -146,14 +141,14 @@ impl<S: ReservationStore> StoreDriver<'_, S> {
         lines: &[ChargeSpec<'_>],
         note: &[u8],
     ) -> OpenOutcome {
-        let places: Vec<_> =
+        let state_keys =
             lines.iter().map(|line| self.store.state_key(&line.charge(self.store))).collect();
-        let opening = NewReservation { id, ttl_us, state_keys: places, note: note.to_vec() };
+        let opening = NewReservation { id, ttl_us, state_keys, note: note.to_vec() };
         let opened = self.store.open_reservation(self.now_us, opening).await;
-        opened.unwrap_or_else(|error| panic!("a store that works keeps reservations: {error}"))
+        opened.unwrap_or_else(|error| panic!("the store failed: {error}"))
     }
 
-    /// Ends a reservation with `changes`, one for each of its lines.
+    /// Ends a reservation with `changes`, one for each of its charges.
     pub async fn end(
         &self,
         id: &str,
@@ -162,7 +157,7 @@ impl<S: ReservationStore> StoreDriver<'_, S> {
     ) -> Option<EndedReservation> {
         let plan = |_: &[u8]| Some(changes.iter().map(settlement).collect());
         let ended = self.store.end_reservation(self.now_us, id, end, plan).await;
-        ended.unwrap_or_else(|error| panic!("a store that works ends them: {error}"))
+        ended.unwrap_or_else(|error| panic!("the store failed: {error}"))
     }
 }
 

@@ -1,8 +1,7 @@
-//! The suite that every store passes, for third parties too: call [`run`] from a test.
+//! The conformance suite that every store passes, also for third parties: call [`run`].
 //!
-//! It gives the store times of its own choice, around the year 2023, so a store that only ever uses
-//! its own clock cannot pass. Keys are fresh in every rule; limits are numbered, so a shared
-//! backend needs to be empty beforehand.
+//! The suite passes instants in the year 2023, so a store that uses only its own clock cannot pass.
+//! Every rule uses fresh keys and numbered limits, so a shared backend must be empty at the start.
 //!
 //! ```
 //! # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
@@ -35,8 +34,7 @@ pub use trace::{algorithms, calendar_traces, calendars, traces};
 
 use crate::ReservationStore;
 
-/// Runs every rule, each on a store that `fresh` makes. Panics with the rule's words where one is
-/// broken.
+/// Runs every rule, each on a store that `fresh` makes. Panics if a rule is broken.
 pub async fn run<S: ReservationStore>(fresh: impl AsyncFn() -> S) {
     all_or_nothing(&fresh().await).await;
     batches(&fresh().await).await;

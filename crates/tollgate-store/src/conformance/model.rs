@@ -1,11 +1,11 @@
-//! The contract as plainly as it can be written: a map, and the core's functions.
+//! The model: the contract of a store, written as a map and the core's functions.
 
 use super::driver::ChargeSpec;
 use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
 use tollgate_core::{Algorithm, Intent, LimitState, Outcome, penalty};
 
-/// State by limit and key, without any bound. It is what a store is compared with.
+/// State by limit and key, without a bound. Stores are compared with it.
 #[derive(Debug, Default)]
 pub struct Model {
     cells: HashMap<(u64, Vec<u8>), (LimitState, penalty::PenaltyState)>,
@@ -44,17 +44,17 @@ impl Model {
         let receipt = match change {
             Change::Owe { units: 0 } => None,
             Change::Owe { units } => Some(line.params.charge(state, now_us, units)),
-            Change::GiveBack { units, receipt, charged_params: under } => {
-                under.give_back(state, now_us, units, &receipt);
+            Change::GiveBack { units, receipt, charged_params } => {
+                charged_params.give_back(state, now_us, units, &receipt);
                 None
             }
-            // Traces have none: blocks are a rule of their own.
+            // Traces have no blocks: they have rules of their own.
             Change::Block { .. } | Change::Unblock => None,
         };
         Answer { receipt, ..self.alone(now_us, line, Intent::Peek) }
     }
 
-    /// Forgets one key.
+    /// Resets one key.
     pub fn reset(&mut self, line: &ChargeSpec<'_>) {
         self.cells.remove(&(line.limit, line.key.to_vec()));
     }
@@ -69,7 +69,7 @@ impl Model {
         let own = line.params.decide(state, now_us, line.cost, intent);
         let penalty = line.penalty.filter(|_| line.mode.is_enforced());
         match penalty.and_then(|penalty| penalty.blocked_until_us(penalties, now_us)) {
-            None => Answer { outcome: own, blocked: false, receipt: None, origin: Origin::State },
+            None => Answer::without_receipt(own),
             Some(end_us) => {
                 let now = line.params.decide(state, now_us, line.cost, Intent::Peek);
                 blocked(now, end_us - now_us)
@@ -112,8 +112,8 @@ impl Model {
     }
 }
 
-/// In a block the wait, the reset and `t` are one instant: its end, or the limit's own wait where
-/// that ends later.
+/// In a block, wait, reset and `t` are one instant: the block's end, or the end of the limit's own
+/// wait if later.
 fn blocked(own: Outcome, left_us: u64) -> Answer {
     let mut outcome = own;
     outcome.admitted = false;

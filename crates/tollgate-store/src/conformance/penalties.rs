@@ -19,41 +19,41 @@ fn strict() -> Penalty {
 /// The refusal that starts a block shows it; in a block everything is refused and nothing is
 /// counted; the next one is longer.
 pub async fn blocks<S: Store>(store: &S) {
-    let mut desk = StoreDriver::new(store);
+    let mut driver = StoreDriver::new(store);
     let line = ChargeSpec::new(20, "mallory", one_a_second(1)).penalty(strict());
     for block_us in [10 * SECOND_US, 20 * SECOND_US, 30 * SECOND_US, 30 * SECOND_US] {
-        assert!(desk.take(&[line]).await.0, "outside a block the limit decides");
+        assert!(driver.take(&[line]).await.0, "outside a block the limit decides");
         for _ in 0..2 {
-            let (admitted, rows) = desk.take(&[line]).await;
+            let (admitted, rows) = driver.take(&[line]).await;
             assert!(!admitted && !rows[0].blocked, "two refusals are not three");
             assert_eq!(rows[0].outcome.retry_after_us, Some(SECOND_US));
         }
-        let (admitted, rows) = desk.take(&[line]).await;
+        let (admitted, rows) = driver.take(&[line]).await;
         assert!(!admitted && rows[0].blocked, "the third refusal already shows the block");
         assert_eq!(rows[0].outcome.retry_after_us, Some(block_us));
         assert_eq!(rows[0].outcome.remaining, 0);
-        let end_us = desk.now_us + block_us;
-        for now_us in [desk.now_us, end_us - SECOND_US, end_us - 1] {
-            desk.now_us = now_us;
+        let end_us = driver.now_us + block_us;
+        for now_us in [driver.now_us, end_us - SECOND_US, end_us - 1] {
+            driver.now_us = now_us;
             for cost in [0, 1] {
-                let (admitted, rows) = desk.take(&[line.cost(cost)]).await;
+                let (admitted, rows) = driver.take(&[line.cost(cost)]).await;
                 assert!(!admitted && rows[0].blocked, "a block refuses, cost 0 too");
                 assert_eq!(rows[0].outcome.retry_after_us, Some(end_us - now_us));
                 assert_eq!(rows[0].outcome.remaining, 0, "nothing remains in a block");
                 assert!(rows[0].receipt.is_none());
             }
-            let (_, rows) = desk.take(&[line.cost(2)]).await;
+            let (_, rows) = driver.take(&[line.cost(2)]).await;
             assert_eq!(rows[0].outcome.retry_after_us, None, "what never fits never will");
-            let (admitted, rows) = desk.peek(&[line]).await;
+            let (admitted, rows) = driver.peek(&[line]).await;
             assert!(!admitted && rows[0].blocked, "a peek shows the block");
         }
-        desk.now_us = end_us;
+        driver.now_us = end_us;
     }
-    desk.now_us += 30 * SECOND_US;
+    driver.now_us += 30 * SECOND_US;
     for _ in 0..4 {
-        desk.take(&[line]).await;
+        driver.take(&[line]).await;
     }
-    let (_, rows) = desk.peek(&[line]).await;
+    let (_, rows) = driver.peek(&[line]).await;
     assert_eq!(rows[0].outcome.retry_after_us, Some(10 * SECOND_US), "after `max` it starts over");
 }
 
@@ -62,11 +62,11 @@ pub async fn blocks<S: Store>(store: &S) {
 /// so do a peek and a request of cost 0.
 pub async fn block_ends<S: Store>(store: &S) {
     for (n, params) in algorithms(10).enumerate() {
-        let mut desk = StoreDriver::new(store);
+        let mut driver = StoreDriver::new(store);
         let (name, capacity) = (params.algorithm(), params.capacity());
         let line = ChargeSpec::new(200 + n as u64, name, params);
-        assert!(desk.take(&[line.cost(capacity)]).await.0, "{name}: all of it fits");
-        let own = desk.peek(&[line]).await.1[0].outcome;
+        assert!(driver.take(&[line.cost(capacity)]).await.0, "{name}: all of it fits");
+        let own = driver.peek(&[line]).await.1[0].outcome;
         let own_us = own.retry_after_us.unwrap_or(0);
         assert!(own_us > 0 && own.reset_after_us >= own_us, "{name}: nothing is left: {own:?}");
         for block_us in [own_us * 100, own_us / 2 + 1] {
@@ -76,27 +76,27 @@ pub async fn block_ends<S: Store>(store: &S) {
             };
             let key = format!("{name} {block_us}");
             let line = ChargeSpec::new(220 + n as u64, &key, params).penalty(penalty);
-            assert!(desk.take(&[line.cost(capacity)]).await.0);
-            let end_us = desk.now_us + block_us;
-            let started = desk.take(&[line]).await.1[0];
+            assert!(driver.take(&[line.cost(capacity)]).await.0);
+            let end_us = driver.now_us + block_us;
+            let started = driver.take(&[line]).await.1[0];
             shows(name, &started, Some(block_us.max(own_us)), block_us);
-            for now_us in [desk.now_us, end_us - 1] {
-                desk.now_us = now_us;
+            for now_us in [driver.now_us, end_us - 1] {
+                driver.now_us = now_us;
                 let left_us = end_us - now_us;
-                let looked = desk.peek(&[line]).await.1[0];
-                let taken = desk.take(&[line]).await.1[0];
+                let looked = driver.peek(&[line]).await.1[0];
+                let taken = driver.take(&[line]).await.1[0];
                 assert_eq!(looked.outcome, taken.outcome, "{name}");
                 let wait_us = taken.outcome.retry_after_us;
                 assert!(wait_us >= Some(left_us), "{name}: {taken:?}");
                 shows(name, &taken, wait_us, left_us);
-                shows(name, &desk.take(&[line.cost(0)]).await.1[0], Some(left_us), left_us);
-                let never = desk.take(&[line.cost(capacity + 1)]).await.1[0];
+                shows(name, &driver.take(&[line.cost(0)]).await.1[0], Some(left_us), left_us);
+                let never = driver.take(&[line.cost(capacity + 1)]).await.1[0];
                 shows(name, &never, None, left_us);
             }
-            desk.now_us = end_us - block_us;
+            driver.now_us = end_us - block_us;
         }
-        let until_us = desk.now_us + 1_000 * own_us;
-        let rows = desk.adjust(&[(line, Change::Block { until_us })]).await;
+        let until_us = driver.now_us + 1_000 * own_us;
+        let rows = driver.adjust(&[(line, Change::Block { until_us })]).await;
         shows(name, &rows[0], Some(1_000 * own_us), 1_000 * own_us);
     }
 }
@@ -114,23 +114,23 @@ fn shows(name: &str, answer: &Answer, wait_us: Option<u64>, left_us: u64) {
 /// Peeks, shadow limits and refusals by other limits count nothing; a block refuses the whole
 /// request and takes nothing.
 pub async fn uncounted<S: Store>(store: &S) {
-    let mut desk = StoreDriver::new(store);
+    let mut driver = StoreDriver::new(store);
     let line = ChargeSpec::new(21, "trent", one_a_second(1)).penalty(strict());
-    assert!(desk.take(&[line]).await.0);
+    assert!(driver.take(&[line]).await.0);
     for _ in 0..10 {
-        assert!(!desk.peek(&[line]).await.1[0].blocked, "a peek counts nothing");
-        assert!(!desk.take(&[line.shadow()]).await.1[0].blocked, "a shadow limit blocks nobody");
+        assert!(!driver.peek(&[line]).await.1[0].blocked, "a peek counts nothing");
+        assert!(!driver.take(&[line.shadow()]).await.1[0].blocked, "a shadow limit blocks nobody");
     }
     let other = ChargeSpec::new(22, "trent", one_a_second(5)).penalty(strict());
     for _ in 0..3 {
-        let (_, rows) = desk.take(&[other, line]).await;
+        let (_, rows) = driver.take(&[other, line]).await;
         assert!(!rows[0].blocked, "another limit's refusal is not this one's");
     }
-    let (admitted, rows) = desk.take(&[other, line]).await;
+    let (admitted, rows) = driver.take(&[other, line]).await;
     assert!(!admitted && rows[1].blocked && !rows[0].blocked);
     assert_eq!(rows[0].outcome.remaining, 5, "a blocked request takes nothing elsewhere");
-    desk.now_us += SECOND_US;
-    let (admitted, rows) = desk.take(&[line.shadow()]).await;
+    driver.now_us += SECOND_US;
+    let (admitted, rows) = driver.take(&[line.shadow()]).await;
     assert!(admitted && !rows[0].blocked, "in shadow mode the block is not looked at");
     assert_eq!(rows[0].outcome.remaining, 0, "and the limit is charged as usual");
 }
@@ -138,31 +138,31 @@ pub async fn uncounted<S: Store>(store: &S) {
 /// An operator's block refuses like a penalty's, on limits without one too, keeps what is counted,
 /// and ends when told or in time.
 pub async fn operators_blocks<S: Store>(store: &S) {
-    let mut desk = StoreDriver::new(store);
+    let mut driver = StoreDriver::new(store);
     let fresh = ChargeSpec::new(23, "victor", one_a_second(3));
     let known = ChargeSpec::new(24, "victor", one_a_second(3)).penalty(strict());
-    assert!(desk.take(&[known]).await.0);
-    let until_us = desk.now_us + 40 * SECOND_US;
+    assert!(driver.take(&[known]).await.0);
+    let until_us = driver.now_us + 40 * SECOND_US;
     for line in [fresh, known] {
         let sooner = Change::Block { until_us: until_us - SECOND_US };
-        desk.adjust(&[(line, Change::Block { until_us })]).await;
-        let rows = desk.adjust(&[(line, sooner)]).await;
+        driver.adjust(&[(line, Change::Block { until_us })]).await;
+        let rows = driver.adjust(&[(line, sooner)]).await;
         assert!(rows[0].blocked, "the answer already shows it, and the later end counts");
-        let (admitted, rows) = desk.take(&[line.cost(0)]).await;
+        let (admitted, rows) = driver.take(&[line.cost(0)]).await;
         assert!(!admitted && rows[0].blocked);
         assert_eq!(rows[0].outcome.retry_after_us, Some(40 * SECOND_US));
-        assert!(desk.take(&[line.shadow()]).await.0, "in shadow mode nothing is blocked");
+        assert!(driver.take(&[line.shadow()]).await.0, "in shadow mode nothing is blocked");
     }
-    let rows = desk.adjust(&[(known, Change::Unblock)]).await;
+    let rows = driver.adjust(&[(known, Change::Unblock)]).await;
     assert_eq!(rows[0].outcome.remaining, 1, "a block forgets nothing that was counted");
-    assert!(desk.take(&[known]).await.0);
-    desk.now_us = until_us;
-    assert!(desk.take(&[fresh]).await.0, "it ends by itself");
+    assert!(driver.take(&[known]).await.0);
+    driver.now_us = until_us;
+    assert!(driver.take(&[fresh]).await.0, "it ends by itself");
     for _ in 0..6 {
-        desk.take(&[known]).await;
+        driver.take(&[known]).await;
     }
-    assert!(desk.peek(&[known]).await.1[0].blocked);
-    desk.adjust(&[(known, Change::Unblock)]).await;
-    let (_, rows) = desk.take(&[known]).await;
+    assert!(driver.peek(&[known]).await.1[0].blocked);
+    driver.adjust(&[(known, Change::Unblock)]).await;
+    let (_, rows) = driver.take(&[known]).await;
     assert!(!rows[0].blocked, "unblocking ends a penalty's block too, with what led to it");
 }

@@ -1,4 +1,4 @@
-//! Random traces, on which a store must equal the model.
+//! Random traces, on which a store must answer as the model does.
 
 use super::driver::{ChargeSpec, StoreDriver};
 use super::model::Model;
@@ -11,7 +11,7 @@ use tollgate_core::{
     CalendarUnit, Intent, InvalidParams, LimitParams, OffsetChange, Penalty, Rate, Receipt, Zone,
 };
 
-/// Every algorithm with a capacity of `count`, per ten seconds where there is a period.
+/// Every algorithm with a capacity of `count`, per ten seconds if it has a period.
 pub fn algorithms(count: u64) -> impl Iterator<Item = LimitParams> {
     let all = |count: u64| -> Result<[LimitParams; 7], InvalidParams> {
         let rate = Rate::try_new(count, 10_000_000)?;
@@ -40,7 +40,7 @@ static BERLIN: Zone = Zone::new(
     ],
 );
 
-/// Fixed windows of the calendar with a capacity of `count`.
+/// Calendar windows with a capacity of `count`.
 pub fn calendars(count: u32) -> impl Iterator<Item = LimitParams> {
     let all = [
         (CalendarUnit::Day, &BERLIN),
@@ -52,7 +52,7 @@ pub fn calendars(count: u32) -> impl Iterator<Item = LimitParams> {
     all.into_iter().map(params).map(LimitParams::CalendarWindow)
 }
 
-/// All of them: [`algorithms`] algorithms, and the calendar's days.
+/// All [`algorithms`], and calendar days.
 pub(super) fn all_algorithms(count: u32) -> impl Iterator<Item = LimitParams> {
     algorithms(count.into()).chain(calendars(count).take(1))
 }
@@ -65,7 +65,7 @@ pub(super) fn algorithm_name(params: &LimitParams) -> &'static str {
     }
 }
 
-/// The same as [`traces`] for fixed windows of the calendar, over days and weeks.
+/// [`traces`] for calendar windows, over days and weeks.
 pub async fn calendar_traces<S: Store>(store: &S, seed: u64, steps: usize) {
     let kinds = |tier| calendars(tier).collect();
     run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 40_000 }).await;
@@ -78,47 +78,55 @@ pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
     run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 1 }).await;
 }
 
-async fn run_trace<S: Store>(store: &S, seed: u64, steps: usize, mut dice: TraceRng) {
-    dice.state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut desk = StoreDriver::new(store);
+async fn run_trace<S: Store>(store: &S, seed: u64, steps: usize, mut rng: TraceRng) {
+    rng.state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut driver = StoreDriver::new(store);
     let mut model = Model::default();
     let mut receipts: Vec<(ChargeSpec<'_>, Receipt)> = Vec::new();
     for step in 0..steps {
-        let says = format!("seed {seed}, step {step}");
-        desk.now_us = dice.next_instant(desk.now_us);
-        match dice.below(20) {
+        let context = format!("seed {seed}, step {step}");
+        driver.now_us = rng.next_instant(driver.now_us);
+        match rng.below(20) {
             0 if !receipts.is_empty() => {
                 let (line, receipt) =
-                    receipts.swap_remove(dice.below(receipts.len() as u64) as usize);
-                let units = dice.below(receipt.cost + 1);
+                    receipts.swap_remove(rng.below(receipts.len() as u64) as usize);
+                let units = rng.below(receipt.cost + 1);
                 let change = Change::GiveBack { units, receipt, charged_params: line.params };
-                // By now the limit may have other numbers, under which the row is to be.
-                let line = dice.retier(line);
-                let expected = model.adjust(desk.now_us, &line, change);
-                let rows = desk.adjust(&[(line, change)]).await;
-                assert_eq!(format!("{:?}", rows[0]), format!("{expected:?}"), "{says}: {change:?}");
+                // By now the limit may have other params, which the row uses.
+                let line = rng.retier(line);
+                let expected = model.adjust(driver.now_us, &line, change);
+                let rows = driver.adjust(&[(line, change)]).await;
+                assert_eq!(
+                    format!("{:?}", rows[0]),
+                    format!("{expected:?}"),
+                    "{context}: {change:?}"
+                );
             }
             1 => {
-                let line = dice.line();
-                let change = Change::Owe { units: dice.below(30) };
-                let expected = model.adjust(desk.now_us, &line, change);
-                let rows = desk.adjust(&[(line, change)]).await;
-                assert_eq!(format!("{:?}", rows[0]), format!("{expected:?}"), "{says}: {change:?}");
+                let line = rng.line();
+                let change = Change::Owe { units: rng.below(30) };
+                let expected = model.adjust(driver.now_us, &line, change);
+                let rows = driver.adjust(&[(line, change)]).await;
+                assert_eq!(
+                    format!("{:?}", rows[0]),
+                    format!("{expected:?}"),
+                    "{context}: {change:?}"
+                );
             }
             2 => {
-                let line = dice.line();
+                let line = rng.line();
                 model.reset(&line);
-                desk.reset(&line).await;
+                driver.reset(&line).await;
             }
             _ => {
-                let lines = dice.lines();
-                let intent = if dice.below(5) == 0 { Intent::Peek } else { Intent::Take };
-                let expected = model.decide(desk.now_us, &lines, intent);
-                let (admitted, rows) = desk.ask(&lines, intent).await;
+                let lines = rng.lines();
+                let intent = if rng.below(5) == 0 { Intent::Peek } else { Intent::Take };
+                let expected = model.decide(driver.now_us, &lines, intent);
+                let (admitted, rows) = driver.ask(&lines, intent).await;
                 assert_eq!(
                     format!("{:?}", (admitted, &rows)),
                     format!("{expected:?}"),
-                    "{says}: {intent:?} {lines:?}"
+                    "{context}: {intent:?} {lines:?}"
                 );
                 let taken = lines.iter().zip(&rows);
                 receipts.extend(taken.filter_map(|(line, row)| Some((*line, row.receipt?))));
@@ -127,11 +135,11 @@ async fn run_trace<S: Store>(store: &S, seed: u64, steps: usize, mut dice: Trace
     }
 }
 
-/// A small generator, so that third parties need no more than this crate.
+/// A small random generator, so that third parties need no other crate.
 #[derive(Debug)]
 struct TraceRng {
     state: u64,
-    /// The limits to draw from, each with a capacity of so much.
+    /// The limits to draw from, with this capacity.
     kinds: fn(u32) -> Vec<LimitParams>,
     /// How much faster time passes.
     pace: u64,
@@ -157,7 +165,7 @@ impl TraceRng {
         }
     }
 
-    /// The same line in any tier.
+    /// The same charge in any tier.
     fn retier(&mut self, line: ChargeSpec<'static>) -> ChargeSpec<'static> {
         let tier = [3, 7, 10][self.below(3) as usize];
         let params = (self.kinds)(tier).into_iter().nth((line.limit - 100) as usize);
@@ -176,7 +184,7 @@ impl TraceRng {
         lines
     }
 
-    /// A limit of any algorithm in one of three tiers, two of which leave fractions of a
+    /// A charge of any algorithm in one of three tiers, two of which leave fractions of a
     /// microsecond.
     fn line(&mut self) -> ChargeSpec<'static> {
         let limit = self.below((self.kinds)(3).len() as u64);

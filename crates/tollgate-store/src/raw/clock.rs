@@ -1,30 +1,28 @@
-//! The process clock: wall time at start plus monotonic time since. The one file that reads a
-//! clock.
+//! Clocks: the only file that reads one.
 //!
-//! `Instant::now` costs more than all the rest of a decision, so where the processor has an
-//! invariant time stamp counter that the kernel itself trusts, the counter is read instead. It runs
-//! along a straight line that is laid anew about once a second: from where the line is to where
-//! `Instant` will be a second later. So the clock is as right as `Instant`, to within microseconds,
-//! and never steps; it is only a little faster or slower.
+//! `Instant::now` costs more than the rest of a decision. So if the processor has an invariant time
+//! stamp counter that the kernel trusts, the counter is read instead. A straight line maps ticks to
+//! time. About once a second a new line begins where the old one is, towards where `Instant` will
+//! be a second later. So the clock follows `Instant` to within microseconds and never steps; it
+//! only runs a little faster or slower.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Wall time at start plus monotonic time since: never re-read, never backwards.
+/// Wall time at the start plus monotonic time since; never runs backwards.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessClock;
 
 impl ProcessClock {
-    /// The present instant, in microseconds since the Unix epoch.
+    /// The current instant, in microseconds since the Unix epoch.
     #[inline]
     pub fn now_us(self) -> u64 {
         START.get_or_init(Start::now).now_us()
     }
 }
 
-/// Wall time at its start plus the time of the tokio runtime since, which stands still or leaps
-/// while that is paused: so whatever sleeps on the runtime and whatever reads this clock agree, in
-/// tests too.
+/// Wall time at the start plus the tokio runtime's time since, which tests can pause: sleeping tasks
+/// and this clock agree.
 #[cfg(feature = "tokio")]
 #[derive(Clone, Copy, Debug)]
 pub struct TokioClock {
@@ -39,7 +37,7 @@ impl TokioClock {
         Self { start_us: now_us, start: tokio::time::Instant::now() }
     }
 
-    /// The present instant, in microseconds since the Unix epoch.
+    /// The current instant, in microseconds since the Unix epoch.
     pub fn now_us(&self) -> u64 {
         let elapsed_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.start_us.saturating_add(elapsed_us)
@@ -53,27 +51,26 @@ impl Default for TokioClock {
     }
 }
 
-/// Microseconds on the clock that counts while the machine sleeps and that nobody sets. Only
-/// differences mean anything.
+/// Microseconds of the boot-time clock, which counts while the machine is suspended and is never
+/// set. Only differences mean anything.
 #[cfg(all(feature = "redis", target_os = "linux"))]
 #[inline]
 pub(crate) fn boot_us() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes to a local variable only, and this clock is known to every kernel since
-    // 2.6.39.
+    // SAFETY: it writes only to a local variable; kernels have this clock since 2.6.39.
     let failed = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
     debug_assert_eq!(failed, 0, "the boot-time clock can be read");
     time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000
 }
 
-/// Where the system does not name such a clock, the monotonic one has to do.
+/// Without a boot-time clock, the monotonic one has to do.
 #[cfg(all(feature = "redis", not(target_os = "linux")))]
 pub(crate) fn boot_us() -> u64 {
-    // Leases are compared with instants before the first one too, so it does not begin at zero.
-    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    // Not from zero, because leases subtract from the first instants.
+    static START_INSTANT: OnceLock<Instant> = OnceLock::new();
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
-    let begun = *BEGUN.get_or_init(Instant::now);
-    1_000_000 + elapsed_ns(begun) / 1_000
+    let start = *START_INSTANT.get_or_init(Instant::now);
+    1_000_000 + elapsed_ns(start) / 1_000
 }
 
 static START: OnceLock<Start> = OnceLock::new();
@@ -109,7 +106,7 @@ impl Start {
     }
 }
 
-/// 584 years of nanoseconds since `start`.
+/// Nanoseconds since `start`, up to 584 years.
 fn elapsed_ns(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
@@ -124,15 +121,14 @@ mod tsc {
 
     /// Fixed point of the line: microseconds per tick and since the start, times 2^64.
     const POINT: u32 = 64;
-    /// How long the counter is watched before it is believed.
+    /// How long the counter is measured before it is used.
     const WATCH: Duration = Duration::from_millis(2);
     const SECOND_NS: u64 = 1_000_000_000;
-    /// How much faster or slower than the counter's own pace the clock may run to meet `Instant`:
-    /// 1/2,048, or 500 ppm.
+    /// How much faster or slower the clock may run to meet `Instant`: 1/2,048, or 500 ppm.
     const SLEW_SHIFT: u32 = 11;
 
-    /// A line from ticks to nanoseconds, read without a lock: an odd or changed `version` means
-    /// "read again".
+    /// A line from ticks to time, read without a lock: an odd or changed `version` means "read
+    /// again".
     #[derive(Debug)]
     pub(super) struct Counter {
         version: AtomicU64,
@@ -143,7 +139,7 @@ mod tsc {
         part: AtomicU64,
         /// Microseconds per tick, times 2^64.
         slope: AtomicU64,
-        /// Ticks after which the line is laid anew.
+        /// Ticks after which a new line begins.
         stretch: u64,
         start: Instant,
         start_ticks: u64,
@@ -197,7 +193,7 @@ mod tsc {
             }
         }
 
-        /// Begins a new line where the present one is, towards where `Instant` will be in a second.
+        /// Begins a new line where the old one is, towards where `Instant` will be in a second.
         #[cold]
         fn lay(&self) {
             let Ok(_guard) = self.laying.try_lock() else {
@@ -211,19 +207,19 @@ mod tsc {
             if ticks.saturating_sub(from) <= self.stretch {
                 return;
             }
-            // The longer the process has run, the better the pace is known.
+            // The longer the process runs, the better the pace is known.
             let pace = slope(real_ns, ticks.wrapping_sub(self.start_ticks)).unwrap_or(old);
             let most = pace >> SLEW_SHIFT;
             let (new, leap_ns) = match real_ns.checked_sub(shown_ns) {
-                // Being behind by much means that nobody looked for long or that the machine slept:
-                // catch up at once.
+                // Far behind: the clock was not read for long, or the machine slept. Catch up at
+                // once.
                 Some(behind_ns) if behind_ns > SECOND_NS >> SLEW_SHIFT => (pace, behind_ns),
                 Some(behind_ns) => (pace + correction(behind_ns, pace).min(most), 0),
                 None => (pace - correction(shown_ns - real_ns, pace).min(most), 0),
             };
             self.version.fetch_add(1, Ordering::AcqRel);
             fence(Ordering::Release);
-            // Readers who still see the old line read the counter before this.
+            // Threads that still use the old line read the counter before this.
             let begin = read();
             let here = along(line, old, begin.saturating_sub(from)) + at_ns(leap_ns);
             let (us, part) = split(here);
@@ -240,7 +236,7 @@ mod tsc {
         ((u128::from(off_ns) * u128::from(pace)) / u128::from(SECOND_NS)) as u64
     }
 
-    /// Where the line through `line` is so many ticks later. A second's worth fits many times over.
+    /// The point on a line `ticks` after `line`.
     #[inline(always)]
     fn along(line: u128, slope: u64, ticks: u64) -> u128 {
         line + u128::from(ticks) * u128::from(slope)
@@ -261,7 +257,7 @@ mod tsc {
         (u128::from(ns) << POINT) / 1_000
     }
 
-    /// Microseconds per tick; `None` outside 0.1 to 10 GHz, where something is wrong.
+    /// Microseconds per tick; `None` outside 0.1 to 10 GHz.
     fn slope(ns: u64, ticks: u64) -> Option<u64> {
         let slope = at_ns(ns).checked_div(ticks.into())?;
         (slope > at_ns(1) / 10 && slope < at_ns(10)).then_some(slope as u64)
@@ -279,14 +275,13 @@ mod tsc {
         closest.map_or((0, 0), |(_, ns, ticks)| (ns, ticks))
     }
 
-    /// The counter, not before what comes earlier in the program: so that whoever was told a time
-    /// sees no earlier one. A fence before the plain instruction would do the same, and hold up
-    /// what comes later as well.
+    /// Reads the counter, ordered after earlier instructions, so that time never runs backwards
+    /// between threads. A fence and RDTSC would also delay later instructions.
     #[inline(always)]
     fn read() -> u64 {
         let mut core = 0;
-        // SAFETY: whoever has a counter has made sure that the processor knows the instruction, and
-        // it writes to a local variable only.
+        // SAFETY: `Counter::start` checked that the processor has the instruction, which writes only
+        // to a local variable.
         unsafe { __rdtscp(&mut core) }
     }
 
@@ -300,8 +295,7 @@ mod tsc {
         __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
     }
 
-    /// Whether the kernel found the counters of all cores in step: then it keeps time by them
-    /// itself.
+    /// Whether the kernel keeps time by the counter: then those of all cores are in step.
     fn is_trusted() -> bool {
         const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         std::fs::read_to_string(SOURCE).is_ok_and(|source| {

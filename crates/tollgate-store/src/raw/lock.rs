@@ -1,9 +1,9 @@
-//! A lock for a few nanoseconds' work.
+//! A spin lock for a few nanoseconds of work.
 //!
-//! The system's lock is let go by an atomic exchange, since somebody may be asleep on it: as much
-//! again as taking it. What is guarded here is held for less time than falling asleep takes, so
-//! those who wait look again instead, ever less often, and letting go is an ordinary store. One
-//! that finds the lock held for long, because its holder was interrupted, sleeps in between.
+//! A system lock is released by an atomic exchange, because a thread may sleep on it: that doubles
+//! its cost. Here a thread holds the lock for less time than falling asleep takes. So waiting
+//! threads poll, ever less often, and release is a plain store. A thread that waits for long,
+//! because the holder was preempted, sleeps between polls.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{sleep, yield_now};
 use std::time::Duration;
 
-/// Looks between which the processor pauses, twice as long each time: microseconds in all.
+/// Polls with a processor pause between them, twice as long each time: microseconds in all.
 const PAUSES: u32 = 7;
-/// Looks until then, those included between which other threads may run.
+/// Polls before the first sleep: after the pauses, the thread yields between polls.
 const ALL: u32 = PAUSES + 16;
-/// How long to sleep after that.
+/// The sleep between later polls.
 const NAP: Duration = Duration::from_micros(50);
 
-/// One value for one thread at a time. A panic while it is held leaves it as it is then.
+/// A mutual exclusion lock. A panic while it is held does not poison it.
 // The flag comes first, so that it shares a cache line with the beginning of the value.
 #[repr(C)]
 pub(crate) struct Lock<T> {
@@ -32,13 +32,13 @@ pub(crate) struct Lock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a guard alone, of which there is one at a time.
+// SAFETY: only a guard gives access to the value, and there is one guard at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// The right to the value, until it is dropped.
+/// Access to the value, until dropped.
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
-    /// It gives out `&mut T`, so it may not be shared just because the lock may.
+    /// Makes the guard `!Sync`: it gives out `&mut T`.
     not_sync: PhantomData<*mut T>,
 }
 
@@ -47,7 +47,6 @@ impl<T> Lock<T> {
         Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Waits until nobody else holds it.
     #[inline(always)]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
         match self.try_lock() {
@@ -64,15 +63,15 @@ impl<T> Lock<T> {
 
     #[cold]
     fn wait(&self) -> Guard<'_, T> {
-        let mut look = 0_u32;
+        let mut poll = 0_u32;
         loop {
-            match look {
-                0..PAUSES => (0..1 << look).for_each(|_| spin_loop()),
+            match poll {
+                0..PAUSES => (0..1 << poll).for_each(|_| spin_loop()),
                 PAUSES..ALL => yield_now(),
                 _ => sleep(NAP),
             }
-            look = look.saturating_add(1);
-            // Only looking leaves the line with the holder, who is about to write to it.
+            poll = poll.saturating_add(1);
+            // A load leaves the cache line with the holder, which is about to write to it.
             if !self.held.load(Ordering::Relaxed)
                 && let Some(guard) = self.try_lock()
             {
@@ -87,8 +86,7 @@ impl<T> Deref for Guard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard is the only one, and it lends the value only for as long as it is
-        // borrowed itself.
+        // SAFETY: this guard is the only one, and the borrow of the value ends with its own.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -106,8 +104,7 @@ impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         #[cfg(not(loom))]
         self.lock.held.store(false, Ordering::Release);
-        // Loom lets an exchange that read the value before a store take effect after it, which no
-        // exchange can.
+        // Loom reorders an exchange after a store, which hardware cannot; so it gets an exchange.
         #[cfg(loom)]
         self.lock.held.swap(false, Ordering::Release);
     }
@@ -121,7 +118,7 @@ impl<T> fmt::Debug for Lock<T> {
 
 impl<T> fmt::Debug for Guard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoginThrottle").finish_non_exhaustive()
+        f.debug_struct("Guard").finish_non_exhaustive()
     }
 }
 

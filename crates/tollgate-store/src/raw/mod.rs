@@ -1,5 +1,4 @@
-//! The only unsafe code: reading the time stamp counter and the boot-time clock, prefetching a
-//! cache line, a lock, and returning free memory.
+//! The only unsafe code: clocks, a spin lock, prefetching, and freeing memory.
 #![allow(unsafe_code)]
 
 pub(crate) mod clock;
