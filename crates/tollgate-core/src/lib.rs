@@ -1,4 +1,4 @@
-//! The pure heart of Tollgate: rate-limit algorithms, penalties and the `RateLimit` header fields.
+//! Rate-limit algorithms, penalties and `RateLimit` headers: no clock, no I/O, no async.
 //!
 //! Nothing here reads a clock, does I/O or allocates on a decision. Time is an argument, in integer
 //! microseconds since the Unix epoch; every quantity is an integer or an exact fraction, so the

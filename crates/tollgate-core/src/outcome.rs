@@ -1,11 +1,11 @@
-//! What an algorithm answers.
+//! Outcomes of decisions, and receipts of charges.
 
-/// Whether a decision would consume what it admits.
+/// Whether an admission consumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Intent {
-    /// Admission consumes; the numbers are those after it.
+    /// An admission consumes; the outcome shows the state afterwards.
     Take,
-    /// Nothing is consumed; the numbers are those of now.
+    /// Nothing is consumed; the outcome shows the current state.
     Peek,
 }
 
@@ -22,9 +22,9 @@ pub struct Outcome {
     pub remaining: u64,
     /// Zero when admitted; `None` when no wait can help.
     pub retry_after_us: Option<u64>,
-    /// Until the limit is as if never used.
+    /// Until the limit is as good as unused.
     pub reset_after_us: u64,
-    /// How long an admitted request is to be held back; zero unless the limit shapes.
+    /// How long to delay an admitted request; zero unless the limit shapes traffic.
     pub delay_us: u64,
     /// Until more than `remaining` units are available; `None` when full, or when only a release
     /// helps.
@@ -32,8 +32,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// For a limit that could not be asked and lets requests pass meanwhile. Nothing is known but
-    /// its capacity.
+    /// The outcome of a limit that cannot be asked and admits meanwhile. Only its capacity is
+    /// known.
     pub const fn admitting(limit: u64) -> Self {
         Self {
             admitted: true,
@@ -46,8 +46,7 @@ impl Outcome {
         }
     }
 
-    /// For a limit that could not be asked and refuses meanwhile; it may be asked again in
-    /// `retry_after_us`.
+    /// The outcome of a limit that cannot be asked and refuses for `retry_after_us`.
     pub const fn refusing(limit: u64, retry_after_us: u64) -> Self {
         Self {
             admitted: false,
@@ -60,11 +59,11 @@ impl Outcome {
         }
     }
 
-    /// The answer for a key whose block ends in `left_us`, where the algorithm alone gives `self`.
+    /// The outcome `self` for a key whose block ends in `left_us`.
     ///
-    /// The wait, the reset and draft-11 `t` name one instant: the block's end, or the algorithm's
-    /// own wait where that one ends later. Two instants in one answer would tell a client to come
-    /// back while it is still blocked.
+    /// Wait, reset and draft-11 `t` name one instant: the block's end, or the end of the
+    /// algorithm's own wait if later. Two instants would tell a client to return while it is still
+    /// blocked.
     #[must_use]
     pub const fn in_block(self, left_us: u64) -> Self {
         let (retry_after_us, until_us) = match self.retry_after_us {
@@ -84,15 +83,14 @@ impl Outcome {
     }
 }
 
-/// What a later give-back needs to know of a charge.
+/// The receipt of a charge, for a later give-back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// Units charged.
     pub cost: u64,
-    /// The instant at which the charge was counted: the caller's, or the state's own where that is
-    /// later.
+    /// When the charge was counted: the caller's instant, or the state's own if later.
     pub at_us: u64,
-    /// What the charge left behind: a slot's expiry, or the whole microseconds of the bucket's TAT.
+    /// A slot's expiry, or the whole microseconds of the bucket's TAT after the charge.
     pub mark_us: u64,
     /// The fraction of the bucket's TAT, in the limit's own denominator.
     pub mark_fraction: u32,

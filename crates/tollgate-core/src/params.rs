@@ -1,4 +1,4 @@
-//! Any algorithm behind one type: a new algorithm is a folder and a line in each table here.
+//! Params and state of any algorithm: a new algorithm is a folder and a line in each table here.
 
 use crate::algorithm::{
     Algorithm, Bucket, CalendarWindow, Concurrency, ExpiryLog, FixedWindow, Gcra, LeakyBucket,
@@ -7,8 +7,7 @@ use crate::algorithm::{
 };
 use crate::{Intent, InvalidParams, Outcome, Rate, Receipt};
 
-/// The effective numbers of a limit for one request: its algorithm with rate, burst, queue or
-/// slots.
+/// The params of a limit for one request: its algorithm with rate, burst, queue or slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is named as its type, which says it all")]
@@ -23,8 +22,8 @@ pub enum LimitParams {
     CalendarWindow(CalendarWindow),
 }
 
-/// What is kept for one key under [`LimitParams`]. State of another algorithm reads as that of a
-/// new key.
+/// The state of one key under [`LimitParams`]. State of another algorithm reads as that of a new
+/// key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant names the algorithms that use it")]
@@ -39,7 +38,7 @@ pub enum LimitState {
     CalendarWindow(calendar_window::State),
 }
 
-/// The same expression for whichever algorithm it is.
+/// One expression for every algorithm.
 macro_rules! each {
     ($params:expr, $algorithm:ident => $body:expr) => {
         match $params {
@@ -56,7 +55,7 @@ macro_rules! each {
 }
 
 impl LimitParams {
-    /// The name of the algorithm, as the file spells it.
+    /// The name of the algorithm, as in `tollgate.yaml`.
     pub const fn algorithm(&self) -> &'static str {
         match self {
             // To users a calendar window is a fixed window whose windows differ in length.
@@ -70,7 +69,7 @@ impl LimitParams {
         }
     }
 
-    /// The rate's period, which is part of whose state it is; zero where there is none.
+    /// The rate's period, which is part of a state's identity; zero if there is none.
     pub fn period_us(&self) -> u64 {
         match self {
             Self::Concurrency(_) => 0,
@@ -81,7 +80,7 @@ impl LimitParams {
         }
     }
 
-    /// The numbers for a store that has no rules of time zones, at about `now_us`: see
+    /// The params for a store without time zones, at about `now_us`: see
     /// [`CalendarWindow::resolve_windows`].
     #[must_use]
     #[inline]
@@ -92,20 +91,19 @@ impl LimitParams {
         }
     }
 
-    /// Units per period; without one, all that there are.
+    /// Units per period; without a period, the capacity.
     pub fn count(&self) -> u64 {
         self.bucket().map_or_else(|| self.capacity(), |bucket| bucket.count().into())
     }
 
-    /// The burst of gcra, token bucket and leaky bucket, where it is another number than the rate's
-    /// own.
+    /// The burst of gcra, token bucket and leaky bucket, if it differs from the rate's count.
     #[inline]
     pub fn burst(&self) -> Option<u64> {
         let bucket = self.bucket()?;
         Some(bucket.burst()).filter(|burst| *burst != u64::from(bucket.count()))
     }
 
-    /// What gcra, token bucket and leaky bucket are made of.
+    /// The bucket of gcra, token bucket and leaky bucket.
     pub const fn bucket(&self) -> Option<&Bucket> {
         match self {
             Self::TokenBucket(one) => Some(one.bucket()),
@@ -128,39 +126,39 @@ impl Algorithm for LimitParams {
     }
 
     fn redate(&self, state: &mut LimitState, now_us: u64) -> bool {
-        each!(self, algorithm => Part::if_mut(state).is_some_and(|s| algorithm.redate(s, now_us)))
+        each!(self, algorithm => StateVariant::if_mut(state).is_some_and(|s| algorithm.redate(s, now_us)))
     }
 
     fn decide(&self, state: &LimitState, now_us: u64, cost: u64, intent: Intent) -> Outcome {
-        each!(self, algorithm => match Part::of(state) {
+        each!(self, algorithm => match StateVariant::of(state) {
             Some(state) => algorithm.decide(state, now_us, cost, intent),
             None => algorithm.decide(&Default::default(), now_us, cost, intent),
         })
     }
 
     fn charge(&self, state: &mut LimitState, now_us: u64, cost: u64) -> Receipt {
-        each!(self, algorithm => algorithm.charge(Part::of_mut(state), now_us, cost))
+        each!(self, algorithm => algorithm.charge(StateVariant::of_mut(state), now_us, cost))
     }
 
     fn give_back(&self, state: &mut LimitState, now_us: u64, units: u64, receipt: &Receipt) {
-        each!(self, algorithm => algorithm.give_back(Part::of_mut(state), now_us, units, receipt));
+        each!(self, algorithm => algorithm.give_back(StateVariant::of_mut(state), now_us, units, receipt));
     }
 
     fn idle_at_us(&self, state: &LimitState) -> u64 {
-        each!(self, algorithm => Part::of(state).map_or(0, |state| algorithm.idle_at_us(state)))
+        each!(self, algorithm => StateVariant::of(state).map_or(0, |state| algorithm.idle_at_us(state)))
     }
 }
 
-/// One algorithm's part of [`LimitState`].
-trait Part: Default {
+/// An algorithm's own variant of [`LimitState`].
+trait StateVariant: Default {
     fn of(state: &LimitState) -> Option<&Self>;
     fn if_mut(state: &mut LimitState) -> Option<&mut Self>;
     fn of_mut(state: &mut LimitState) -> &mut Self;
 }
 
-macro_rules! part {
+macro_rules! state_variants {
     ($($variant:ident: $part:ty),*) => {$(
-        impl Part for $part {
+        impl StateVariant for $part {
             fn of(state: &LimitState) -> Option<&Self> {
                 match state {
                     LimitState::$variant(part) => Some(part),
@@ -188,7 +186,7 @@ macro_rules! part {
     )*};
 }
 
-part! {
+state_variants! {
     FixedWindow: fixed_window::State,
     SlidingWindow: sliding_window::State,
     TokenBucket: token_bucket::State,
@@ -198,8 +196,8 @@ part! {
 }
 
 impl LimitParams {
-    /// What each of `nodes` may admit so that together they stay within these numbers: every count
-    /// divided and rounded down. A share of nothing refuses everything.
+    /// The share of each of `nodes`, so that together they keep the limit: every count divided and
+    /// rounded down. A share of zero refuses everything.
     pub fn share(&self, nodes: u32) -> Self {
         let nodes = u64::from(nodes.max(1));
         let nothing = Self::FixedWindow(FixedWindow::new(Rate::NOTHING));

@@ -12,16 +12,16 @@ use tollgate_core::LimitParams;
 /// Each limit answers its charge alone. The request is admitted iff every
 /// [`Enforce`](crate::Mode::Enforce) charge admits and none is blocked. An admitted
 /// [`Take`](tollgate_core::Intent::Take) charges every enforced limit, and every shadow limit that
-/// alone admits; the rows show the state afterwards. Otherwise nothing is charged, and the rows show
-/// the current state. A cost of zero is admitted outside blocks and charges nothing. A
+/// alone admits; the rows show the state afterwards. Otherwise nothing is charged, and the rows
+/// show the current state. A cost of zero is admitted outside blocks and charges nothing. A
 /// [debt](crate::Mode::Owe) is charged even if a limit refuses or blocks.
 ///
 /// Only enforced limits have penalties. A `Take` that such a limit refuses outside a block counts
-/// one violation, whatever other limits say; a block that this starts shows in the same answer. In a
-/// block nothing is counted. A peek counts nothing and starts no block.
+/// one violation, whatever other limits say; a block that this starts shows in the same answer. In
+/// a block nothing is counted. A peek counts nothing and starts no block.
 ///
-/// A call has two phases. [`begin`](Self::begin) answers what this process can answer by itself, and
-/// never waits; [`finish`](Self::finish) does the rest.
+/// A call has two phases. [`begin`](Self::begin) answers what this process can answer by itself,
+/// and never waits; [`finish`](Self::finish) does the rest.
 ///
 /// `now_us` is the caller's clock. A store that keeps its own time may ignore it.
 /// The conformance suite (feature `conformance`) tests all of this.
@@ -38,8 +38,8 @@ pub trait Store: Send + Sync {
         answers: &mut Answers,
     ) -> Option<Self::Undecided>;
 
-    /// The second phase: what [`begin`](Self::begin) left of the same call. On an error `answers` is
-    /// meaningless.
+    /// The second phase: what [`begin`](Self::begin) left of the same call. On an error `answers`
+    /// is meaningless.
     fn finish<'a>(
         &'a self,
         now_us: u64,
@@ -101,12 +101,12 @@ pub trait ReservationStore: Store {
         opening: NewReservation<'a>,
     ) -> StoreReply<'a, Result<OpenOutcome, StoreError>, Self::Undecided>;
 
-    /// Ends the reservation `id`, and applies the changes that `plan` makes of its note, all at once.
-    /// `plan` returns `None` for an invalid note.
+    /// Ends the reservation `id`, and applies the changes that `plan` makes of its note, all at
+    /// once. `plan` returns `None` for an invalid note.
     ///
-    /// Only the first end counts; later ends change nothing and get the same answer. `None` if there
-    /// is no such reservation, or it expired. After an error it may or may not have ended; repeat
-    /// the call. `end` is at most 2^53 - 1.
+    /// Only the first end counts; later ends change nothing and get the same answer. `None` if
+    /// there is no such reservation, or it expired. After an error it may or may not have ended;
+    /// repeat the call. `end` is at most 2^53 - 1.
     fn end_reservation<'a>(
         &'a self,
         now_us: u64,
@@ -118,8 +118,8 @@ pub trait ReservationStore: Store {
 
 /// A [`Store`] that can lease limits to nodes. A store that cannot has an empty `impl`.
 pub trait LeaseStore: Store {
-    /// [`register_params`](Store::register_params) for a leased limit; `None` if the store must decide
-    /// it. Only enforced charges without penalty and debt may use the id.
+    /// [`register_params`](Store::register_params) for a leased limit; `None` if the store must
+    /// decide it. Only enforced charges without penalty and debt may use the id.
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
         let _ = (params, leasing);
         None

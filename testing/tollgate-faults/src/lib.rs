@@ -3,8 +3,8 @@
 //! admitted beyond a limit.
 //!
 //! Nothing of Tollgate is linked here: nodes are processes of the program under test. Tests of
-//! every crate share the servers; `cargo xtask faults` runs the whole table ([`scenario::ROWS`]) at full
-//! length, and the tests of `tollgate-cli` a short form of it.
+//! every crate share the servers; `cargo xtask faults` runs the whole table ([`scenario::ROWS`]) at
+//! full length, and the tests of `tollgate-cli` a short form of it.
 
 pub mod clock;
 pub mod cluster;

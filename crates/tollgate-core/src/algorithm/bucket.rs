@@ -1,5 +1,5 @@
-//! What gcra, token bucket and leaky bucket share: a pace that is an exact fraction of a
-//! microsecond, and the theoretical arrival time (TAT) up to which the key has spent.
+//! The bucket of gcra, token bucket and leaky bucket: an exact pace, and the theoretical arrival
+//! time (TAT) up to which the key has spent.
 //!
 //! The emission interval is E = period / count. With `E = interval / scale` in lowest terms, every
 //! backlog is a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is
@@ -32,7 +32,7 @@ pub struct Tat {
 pub struct Bucket {
     /// E in units of `1 / scale` microseconds; zero only when the count is.
     interval: u64,
-    /// What a division by the interval multiplies with instead: 2^64 / interval, rounded down.
+    /// 2^64 / interval, rounded down: to multiply instead of dividing by the interval.
     inverse: u64,
     scale: u64,
     count: u32,
@@ -103,7 +103,7 @@ impl Bucket {
         self.count
     }
 
-    /// The rate's period, which is part of whose state it is.
+    /// The rate's period, which is part of a state's identity.
     pub const fn period_us(&self) -> u64 {
         self.period_us
     }

@@ -1,8 +1,8 @@
 -- The mirror of expiry_log.rs: units that each end at an instant of their own.
 --
--- An end lies up to 732 days after the last instant, beyond 2^53, so an expiry log dates everything from
--- its own epoch, 10^14 microseconds (1,157 days) after Unix's: every difference and comparison is
--- the same, and every end is exact. A receipt's `mark_us` is such a date too; its `at_us` is an
+-- An end lies up to 732 days after the last instant, beyond 2^53, so an expiry log dates everything
+-- from its own epoch, 10^14 microseconds (1,157 days) after Unix's: every difference and comparison
+-- is the same, and every end is exact. A receipt's `mark_us` is such a date too; its `at_us` is an
 -- ordinary instant.
 --
 -- Value: records of 14 bytes, an instant and a number of units, 7 bytes each, big-endian. Record 0

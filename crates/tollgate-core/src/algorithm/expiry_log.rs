@@ -1,26 +1,25 @@
-//! Units that each end at an instant of their own: what sliding log and concurrency share.
+//! The expiry log of sliding log and concurrency: units with the instants at which they expire.
 
 use crate::{Intent, MAX_US, Outcome};
 use alloc::collections::VecDeque;
 
-/// Entries `(end_us, units)` in order of their ends; equal ends are one entry, since they are
-/// interchangeable.
+/// Entries `(end_us, units)` in order of their ends; equal ends are one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpiryLog {
     entries: VecDeque<(u64, u64)>,
     total: u64,
-    /// The latest instant counted, to which a clock that steps back is clamped.
+    /// The latest instant seen; a clock that steps back is clamped to it.
     latest_us: u64,
 }
 
-/// The instants that matter to one decision.
+/// The instants of one decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instants {
-    /// The caller's.
+    /// The caller's instant.
     pub(crate) now_us: u64,
-    /// The one that counts: the caller's, or the latest counted where that is later.
+    /// The instant that counts: the caller's, or the log's latest if later.
     pub(crate) counted_us: u64,
-    /// No entry ends after this one.
+    /// No entry ends after this instant.
     pub(crate) last_end_us: u64,
 }
 
@@ -30,12 +29,12 @@ impl ExpiryLog {
         self.entries.iter().copied()
     }
 
-    /// Bytes held beyond the struct itself.
+    /// Heap bytes beyond the struct itself.
     pub fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<(u64, u64)>()
     }
 
-    /// How many entries there are, ended ones that no charge has removed yet included.
+    /// The number of entries, ended ones included until the next charge.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -50,8 +49,8 @@ impl ExpiryLog {
         self.latest_us
     }
 
-    /// Joins the two earliest entries at the later end, which can only refuse more: a last resort
-    /// for memory.
+    /// Merges the two earliest entries at the later end, which can only refuse more: a last resort
+    /// when memory is short.
     pub fn merge_two_earliest(&mut self) {
         if self.entries.len() >= 2
             && let Some((_, units)) = self.entries.pop_front()
@@ -67,7 +66,7 @@ impl ExpiryLog {
         self.total.saturating_sub(ended.fold(0, |sum: u64, entry| sum.saturating_add(entry.1)))
     }
 
-    /// Answers for `cost` units that would end at `new_end_us`. Durations are from the caller's
+    /// Decides `cost` units that would end at `new_end_us`. Durations are from the caller's
     /// instant.
     pub(crate) fn decide(
         &self,
@@ -100,9 +99,10 @@ impl ExpiryLog {
             admitted,
             limit,
             remaining,
-            retry_after_us: match admitted {
-                true => Some(0),
-                false => (cost <= limit).then(|| ended_after(live.saturating_add(cost) - limit)),
+            retry_after_us: if admitted {
+                Some(0)
+            } else {
+                (cost <= limit).then(|| ended_after(live.saturating_add(cost) - limit))
             },
             reset_after_us: until(if after > 0 { newest_us } else { at.counted_us }),
             delay_us: 0,
@@ -111,7 +111,7 @@ impl ExpiryLog {
         }
     }
 
-    /// Forgets what ended by `counted_us`, then adds `units` that end at `end_us`.
+    /// Drops entries that ended by `counted_us`, then adds `units` that end at `end_us`.
     pub(crate) fn add(&mut self, counted_us: u64, end_us: u64, units: u64) {
         self.latest_us = self.latest_us.max(counted_us);
         while let Some(&(ended_us, units)) = self.entries.front()
@@ -132,8 +132,7 @@ impl ExpiryLog {
         }
     }
 
-    /// Takes `units` from the entry that ends at `end_us`; if it has ended there is nothing to
-    /// take.
+    /// Removes `units` from the entry that ends at `end_us`, unless it has ended.
     pub(crate) fn remove(&mut self, now_us: u64, end_us: u64, units: u64) {
         if end_us <= now_us {
             return;
@@ -151,8 +150,8 @@ impl ExpiryLog {
         }
     }
 
-    /// Brings what lies after `latest_us` and `last_end_us` back to them, counts kept; says whether
-    /// anything did.
+    /// Clamps instants to `latest_us` and `last_end_us`, and keeps the counts. Returns whether
+    /// anything changed.
     pub(crate) fn redate(&mut self, latest_us: u64, last_end_us: u64) -> bool {
         let mut late = 0_u64;
         while let Some(&(end_us, units)) = self.entries.back()

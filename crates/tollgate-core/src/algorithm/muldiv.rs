@@ -23,7 +23,7 @@ pub(crate) fn mul_div_ceil(a: u64, b: u64, m: u64) -> u64 {
 }
 
 /// A scaled quantity: 128 bits hold every one there is, and 64 bits those of nearly every limit in
-/// use, several times faster. Whoever chooses 64 bits knows that nothing overflows.
+/// use, several times faster. Callers choose 64 bits only where nothing overflows.
 pub(crate) trait BacklogInt: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
     /// `a * b`.
     fn product(a: u64, b: u64) -> Self;

@@ -1,4 +1,4 @@
-//! Where an instant lies among windows aligned to the epoch, given what the state has already seen.
+//! The position of an instant among windows aligned to the epoch, given the state's latest instant.
 
 use crate::MAX_US;
 

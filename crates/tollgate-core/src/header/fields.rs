@@ -59,7 +59,7 @@ impl Fields {
         self.push(line::RETRY_AFTER, |out| write::uint(out, retry_after_seconds(retry_after_us)));
     }
 
-    /// Has these rows known, of which the next fields are.
+    /// Selects the rows of the next fields.
     pub(super) fn select_cached(&mut self, rows: &[Row<'_>]) {
         self.known.select(rows);
     }

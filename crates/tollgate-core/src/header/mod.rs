@@ -1,5 +1,4 @@
-//! The rate-limit response fields: written and read in one place, so server and client cannot
-//! differ.
+//! RateLimit response headers: written and read in one place, so server and client agree.
 //!
 //! A [`Row`] is what one limit has to say; [`render`] writes the rows as the fields of a
 //! [`Profile`], [`render_all`] of several; [`parse`] reads such fields back.

@@ -1,5 +1,5 @@
-//! Rows to fields. Those of most answers are written from what is [known](super::render_cache) of their
-//! rows; the older generations have a function each.
+//! Rows to fields. Those of most answers are written from what is [known](super::render_cache) of
+//! their rows; the older generations have a function each.
 
 use super::profile::name::line;
 use super::render_cache::unnamed_policy;

@@ -1,4 +1,4 @@
-//! What answers have in common: of the same rows all but a few figures is the same again.
+//! A cache of rendered bytes: for the same limits, only a few numbers differ between answers.
 
 use super::profile::name::line;
 use super::{Row, Unit, write};
@@ -6,26 +6,26 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// As many answers as are remembered: of a few tiers, or paths, that come in turn.
+/// Sets of rows to remember: for a few tiers or paths that alternate.
 const SETS: usize = 4;
 
-/// What the last rows had in common with the next ones, most often: all but what is left of each.
+/// The bytes that answers with the same limits share: all but the remaining units and the reset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RenderCache {
     sets: Vec<CachedRows>,
-    /// That of the rows last seen.
+    /// The index of the rows last selected.
     at: usize,
 }
 
-/// What is known of some rows.
+/// The shared bytes of one set of rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CachedRows {
-    /// These, then some of earlier ones, here for their memory.
+    /// The rows up to `len`, then rows of earlier sets, kept for their memory.
     rows: Vec<CachedRow>,
     len: usize,
-    /// The line with all policies, and how the next one begins.
+    /// The line with all policies, and the start of the next line.
     pub(crate) lists: CachedBytes,
-    /// Whether a row had a partition, which is a key's, and so seldom the next one's.
+    /// Whether a row had a partition. It differs between keys, so such rows are not reused.
     has_partition: bool,
 }
 
@@ -35,10 +35,9 @@ pub(crate) struct CachedRow {
     limit: u64,
     unit: Unit,
     window_us: Option<u64>,
-    /// How the row's member of the list of what is left begins, after a comma unless it is the
-    /// first.
+    /// The start of the row's member in `RateLimit`, after a comma unless it is the first.
     pub(crate) member: Vec<u8>,
-    /// The line with its limit, and how the next one begins, which says what remains.
+    /// The line with its limit, and the start of the line with the remaining units.
     pub(crate) limit_line: CachedBytes,
     /// The end of a line, and one with its policy.
     pub(crate) policy_line: CachedBytes,
@@ -51,7 +50,7 @@ pub(crate) struct CachedBytes {
     pub(crate) value: Range<usize>,
 }
 
-/// What is remembered makes no difference to what is rendered.
+/// The cache never changes what is rendered.
 impl PartialEq for RenderCache {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -65,14 +64,14 @@ impl RenderCache {
         Self { sets: Vec::new(), at: 0 }
     }
 
-    /// Has these rows known, in memory of earlier ones.
+    /// Selects the cached bytes of these rows, and renders them if they are new.
     pub(crate) fn select(&mut self, rows: &[Row<'_>]) {
         if !self.sets.get(self.at).is_some_and(|set| set.matches_rows(rows)) {
             self.find_or_learn(rows);
         }
     }
 
-    /// What is known of the rows last [seen](Self::see).
+    /// The cached bytes of the rows last [selected](Self::select).
     pub(crate) fn last(&self) -> Option<&CachedRows> {
         self.sets.get(self.at)
     }
@@ -173,7 +172,7 @@ fn name(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
     write::string(out, row.name);
 }
 
-/// `;q=100;w=60`: what a policy says after its name.
+/// `;q=100;w=60`: a policy after its name.
 fn policy(out: &mut Vec<u8>, row: &Row<'_>) {
     write::parameter(out, b";q=", row.limit);
     if row.unit != Unit::Requests {

@@ -1,9 +1,9 @@
-//! What one limit has to say in the fields of one answer.
+//! Rows: one limit's values in the headers of one answer.
 
 use crate::Outcome;
 use core::cmp::Reverse;
 
-/// One limit's numbers for one answer. Limits that are not disclosed, or only shadow, get no row.
+/// One limit's values for one answer. Limits that are not disclosed, or only shadow, get no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row<'a> {
@@ -19,7 +19,7 @@ pub struct Row<'a> {
     pub remaining: u64,
     /// Until more than `remaining` is available, draft-11 `t`; `None` leaves it out.
     pub more_after_us: Option<u64>,
-    /// Until the limit is as if never used: the reset of every older generation.
+    /// Until the limit is as good as unused: the reset of the older header sets.
     pub reset_after_us: u64,
     /// Whether this limit alone refuses.
     pub refused: bool,
@@ -29,7 +29,7 @@ pub struct Row<'a> {
     pub partition: Option<&'a [u8]>,
     /// A stable hash of limit and key, Discord's bucket.
     pub bucket: u64,
-    /// Whose requests share the capacity.
+    /// Which requests share the capacity.
     pub scope: Scope,
 }
 
@@ -46,7 +46,7 @@ pub enum Unit {
     ConcurrentRequests,
 }
 
-/// Whose requests share a limit's capacity, in Discord's words.
+/// Which requests share a limit's capacity, in Discord's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scope {
@@ -78,25 +78,25 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The same row, counting something else.
+    /// With another unit.
     pub const fn unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
-    /// The same row, saying which of the limit's keys it is about.
+    /// With the partition: which of the limit's keys the row is about.
     pub const fn partition(mut self, partition: &'a [u8]) -> Self {
         self.partition = Some(partition);
         self
     }
 
-    /// The same row, with the stable hash of its limit and key.
+    /// With the stable hash of its limit and key.
     pub const fn bucket(mut self, bucket: u64) -> Self {
         self.bucket = bucket;
         self
     }
 
-    /// The same row, for a limit whose capacity is shared in another way.
+    /// With another scope.
     pub const fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self

@@ -1,11 +1,11 @@
-//! The Lua mirrors, for stores that decide inside Redis.
+//! Lua mirrors of the algorithms, for stores that decide inside Redis.
 //!
 //! A mirror is a Lua table named as its file, with the functions of [`Algorithm`](crate::Algorithm)
 //! on plain tables:
 //!
 //! | function | answers |
 //! | --- | --- |
-//! | `params(count, period_us, burst, queue)` | the numbers of most algorithms |
+//! | `params(count, period_us, burst, queue)` | the params of most algorithms |
 //! | `params(slots, ttl_us)` | those of concurrency |
 //! | `params(count, first_s, length_s, length_s, length_s)` | those of three calendar windows |
 //! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
@@ -17,10 +17,9 @@
 //! | `idle_at_us(params, state)` | from when on the key may be dropped |
 //! | `encode(state)` | the value to keep |
 //!
-//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Whoever passes an instant, a
-//! cost or a number of units clamps it to that first, which changes no decision; durations and
-//! instants answered saturate there. Bursts and queues come with their defaults filled in. Nothing
-//! here reads a clock, a key or an argument of the script.
+//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Callers clamp
+//! instants, costs and units to it, which changes no decision; results saturate there. Bursts and
+//! queues come with their defaults filled in. Mirrors read no clock, no key and no script argument.
 //!
 //! [`Outcome`]: crate::Outcome
 
@@ -32,23 +31,22 @@ pub use params::{
     decode_params, decode_penalty, decode_state, encode_params, tat_spans, to_lua_params,
 };
 
-/// Exact products and quotients, which every other part needs.
+/// Exact products and quotients, which every mirror needs.
 pub const MULDIV: &str = include_str!("../algorithm/muldiv.lua");
 /// Windows aligned to the epoch.
 pub const WINDOW: &str = include_str!("../algorithm/window.lua");
-/// What gcra, token bucket and leaky bucket share.
+/// The part that gcra, token bucket and leaky bucket share.
 pub const BUCKET: &str = include_str!("../algorithm/bucket.lua");
-/// What sliding log and concurrency share.
+/// The part that sliding log and concurrency share.
 pub const EXPIRY_LOG: &str = include_str!("../algorithm/expiry_log.lua");
 /// The mirror of [`penalty`](crate::penalty): `params`, `decode`, `blocked_until_us`, `count`,
 /// `idle_at_us`, `encode`.
 pub const PENALTY: &str = include_str!("../penalty/penalty.lua");
 
-/// From the Unix epoch to the one from which an expiry log's `mark_us` in a receipt counts.
+/// The epoch of an expiry log's `mark_us`, in microseconds since the Unix epoch.
 pub const EXPIRY_LOG_EPOCH_US: u64 = 100_000_000_000_000;
 
-/// Each algorithm by the name that the file uses, with the parts of its mirror in the order they
-/// must stand in.
+/// Each algorithm by its name in `tollgate.yaml`, with the parts of its mirror in order.
 pub const MIRRORS: [(&str, &[&str]); 8] = [
     ("fixed-window", &[MULDIV, WINDOW, include_str!("../algorithm/fixed_window/fixed_window.lua")]),
     (
@@ -66,19 +64,19 @@ pub const MIRRORS: [(&str, &[&str]); 8] = [
         "concurrency",
         &[MULDIV, EXPIRY_LOG, include_str!("../algorithm/concurrency/concurrency.lua")],
     ),
-    // The file calls it `fixed-window`, with a calendar.
+    // In `tollgate.yaml` this is `fixed-window` with a calendar.
     (
         "calendar-window",
         &[MULDIV, include_str!("../algorithm/calendar_window/calendar_window.lua")],
     ),
 ];
 
-/// The parts of one algorithm's mirror, or `None` when there is no such algorithm.
+/// The parts of one algorithm's mirror; `None` if there is no such algorithm.
 pub fn parts(algorithm: &str) -> Option<&'static [&'static str]> {
     MIRRORS.iter().find(|mirror| mirror.0 == algorithm).map(|mirror| mirror.1)
 }
 
-/// One script text out of parts, each once, where it first stands.
+/// Joins parts to one script. A repeated part occurs once, at its first position.
 pub fn compose<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut script = String::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! What crosses between the mirrors and Rust: numbers on the way in, values on the way out.
+//! Params to the mirrors, and values from them.
 
 use crate::algorithm::{
     Bucket, CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
@@ -6,18 +6,18 @@ use crate::algorithm::{
 };
 use crate::{Algorithm, CalendarUnit, LimitParams, LimitState, Rate, penalty};
 
-/// No window begins later: the last one begins within two months of the end of time.
-const SECONDS_MOST: u64 = 1 << 34;
+/// No calendar window begins later.
+const START_S_MAX: u64 = 1 << 34;
 
-/// Numbers as six whole ones: the place of the algorithm among those of [`LimitParams`], counted
-/// from one; limit and window, limit and time to live, or interval and scale; and for buckets the
-/// count, the capacity and the burst. A calendar window has its limit, the second with which the
-/// first of [three windows](LimitParams::resolve_calendar) begins, and their lengths in seconds.
+/// Params as six integers: the index of the algorithm in [`MIRRORS`](super::MIRRORS), from one;
+/// limit and window, limit and TTL, or interval and scale; and for buckets the count, the capacity
+/// and the burst. A calendar window has its limit, the start of the first of
+/// [three windows](LimitParams::resolve_calendar) in seconds, and their lengths in seconds.
 pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
     let capacity = params.capacity();
-    let window = |place: u64| [place, capacity, params.period_us(), 0, 0, 0];
-    let bucket = |place: u64, one: &Bucket| {
-        [place, one.interval(), one.scale(), one.count().into(), capacity, one.burst()]
+    let window = |index: u64| [index, capacity, params.period_us(), 0, 0, 0];
+    let bucket = |index: u64, one: &Bucket| {
+        [index, one.interval(), one.scale(), one.count().into(), capacity, one.burst()]
     };
     match params {
         LimitParams::FixedWindow(_) => window(1),
@@ -34,10 +34,9 @@ pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
     }
 }
 
-/// What charging `cost` takes, worked out ahead for limits whose whole state is a TAT: the longest
-/// backlog beside which it fits, in whole microseconds plus one (zero where it never fits) and a
-/// fraction; what it adds, whole and fraction; the scale of fractions; and the count that they
-/// belong to.
+/// The spans of a charge, for limits whose state is one TAT: the longest backlog that admits
+/// `cost`, in whole microseconds plus one (zero if it never fits) and a fraction; the span that it
+/// adds, whole and fraction; the scale of fractions; and the count that they belong to.
 pub fn tat_spans(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
     let bucket = match params {
         LimitParams::Gcra(one) => one.bucket(),
@@ -45,7 +44,7 @@ pub fn tat_spans(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
         _ => return None,
     };
     let (interval, scale, count) = (bucket.interval(), bucket.scale(), bucket.count());
-    // Within the capacity, which takes a hundred years at most, both fit.
+    // The capacity spans a hundred years at most, so both fit.
     let span = |units: u64| {
         let span = u128::from(units) * u128::from(interval);
         let (whole, part) = (span / u128::from(scale), span % u128::from(scale));
@@ -58,18 +57,17 @@ pub fn tat_spans(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
     Some([room + 1, room_part, span, span_part, scale, count.into()])
 }
 
-/// Numbers as seven whole ones, to be kept and [read](decode_params) again: what the mirrors get,
-/// and the period.
+/// Params as seven integers, for [`decode_params`]: those of [`to_lua_params`], and the period.
 pub fn encode_params(params: &LimitParams) -> [u64; 7] {
-    let [place, a, b, count, capacity, burst] = to_lua_params(params);
-    [place, a, b, count, capacity, burst, params.period_us()]
+    let [index, a, b, count, capacity, burst] = to_lua_params(params);
+    [index, a, b, count, capacity, burst, params.period_us()]
 }
 
-/// The numbers that were [written](encode_params); `None` for what is out of their range.
+/// The params that [`encode_params`] wrote; `None` if out of range.
 pub fn decode_params(written: [u64; 7]) -> Option<LimitParams> {
-    let [place, a, b, count, capacity, burst, period_us] = written;
+    let [index, a, b, count, capacity, burst, period_us] = written;
     let rate = |count| Rate::try_new(count, period_us).ok();
-    Some(match place {
+    Some(match index {
         1 => LimitParams::FixedWindow(FixedWindow::new(rate(a)?)),
         2 => LimitParams::SlidingWindow(SlidingWindow::new(rate(a)?)),
         3 => LimitParams::SlidingLog(SlidingLog::new(rate(a)?)),
@@ -91,8 +89,8 @@ pub fn decode_params(written: [u64; 7]) -> Option<LimitParams> {
     })
 }
 
-/// The state that a mirror's `encode` wrote, for the algorithm of `numbers`. `None` for what no
-/// mirror writes, and for ledgers, which are decided where they are kept.
+/// The state that a mirror's `encode` wrote, for the algorithm of `params`. `None` if malformed,
+/// and for expiry logs, which never leave Redis.
 pub fn decode_state(params: &LimitParams, value: &[u8]) -> Option<LimitState> {
     match params {
         LimitParams::FixedWindow(_) => {
@@ -117,14 +115,14 @@ pub fn decode_state(params: &LimitParams, value: &[u8]) -> Option<LimitState> {
         },
         LimitParams::CalendarWindow(_) => {
             let [start_s, count] = decimals(value)?;
-            let start_s = (start_s <= SECONDS_MOST).then_some(start_s)?;
+            let start_s = (start_s <= START_S_MAX).then_some(start_s)?;
             Some(LimitState::CalendarWindow(calendar_window::State { start_s, count }))
         }
         LimitParams::SlidingLog(_) | LimitParams::Concurrency(_) => None,
     }
 }
 
-/// What the penalty's mirror wrote.
+/// The state that the penalty's mirror wrote; `None` if malformed.
 pub fn decode_penalty(value: &[u8]) -> Option<penalty::PenaltyState> {
     let (blocked, value) = match value.strip_prefix(b"!") {
         Some(rest) => (true, rest),
@@ -136,18 +134,18 @@ pub fn decode_penalty(value: &[u8]) -> Option<penalty::PenaltyState> {
     Some(penalty::PenaltyState { violations, blocks, mark_us, blocked })
 }
 
-/// Decimal numbers with colons between them.
+/// Decimal numbers separated by colons.
 fn decimals<const N: usize>(value: &[u8]) -> Option<[u64; N]> {
     let mut parts = core::str::from_utf8(value).ok()?.split(':');
-    let mut params = [0; N];
-    for number in &mut params {
+    let mut numbers = [0; N];
+    for number in &mut numbers {
         *number = parts.next()?.parse().ok()?;
     }
-    parts.next().is_none().then_some(params)
+    parts.next().is_none().then_some(numbers)
 }
 
-/// Seven bytes of whole microseconds; then, unless it is zero, the fraction and the count in
-/// equally many bytes.
+/// Seven bytes of whole microseconds; then, unless zero, the fraction and the count in equally many
+/// bytes.
 fn packed(value: &[u8]) -> Option<Tat> {
     let (us, rest) = value.split_first_chunk::<7>()?;
     let narrow = |bytes: &[u8]| u32::try_from(integer(bytes)).ok();
@@ -161,7 +159,7 @@ fn packed(value: &[u8]) -> Option<Tat> {
     }
 }
 
-/// At most eight bytes, the highest first.
+/// At most eight bytes, big-endian.
 fn integer(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -12,7 +12,7 @@ pub struct Penalty {
     max_us: u64,
 }
 
-/// What is remembered of a key's refusals. The default is that of a key never refused.
+/// A key's violations and block. The default is that of a key never refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PenaltyState {
     /// Refusals counted since the last block.

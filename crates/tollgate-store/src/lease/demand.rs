@@ -6,8 +6,8 @@ use tollgate_core::Algorithm;
 /// The recent demand for units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
-    /// Units wanted in this interval. It ends with the first request to the store after a quarter of
-    /// a lifetime.
+    /// Units wanted in this interval. It ends with the first request to the store after a quarter
+    /// of a lifetime.
     wanted: u64,
     interval_start_us: u64,
     /// The units of the very first request, which predict nothing. A key that is used once must not

@@ -91,8 +91,7 @@ impl Ledger {
 
         let blocked = now_us < self.block_us;
         let mut left = if blocked { 0 } else { call.left() };
-        let current = request.ledger == call.book.ledger;
-        let known = if current { request.known_granted } else { 0 };
+        let known = if request.ledger == call.book.ledger { request.known_granted } else { 0 };
         let units = call.grant_size(&entry, known, left, request);
         if units > 0 {
             if entry.granted == known {
@@ -120,7 +119,6 @@ impl Ledger {
         }
         let shown = params.decide(&call.state, now_us, request.need.max(1), Intent::Peek);
         let blocked_us = blocked.then(|| self.block_us - now_us);
-        let retry_after_us = shown.retry_after_us.max(blocked_us);
         let reply = LedgerReply {
             ledger: call.book.ledger,
             granted: entry.granted,
@@ -132,7 +130,7 @@ impl Ledger {
             kept_us,
             age_us: now_us.saturating_sub(call.book.begun_us),
             rolled_back: call.rolled_back,
-            retry_after_us,
+            retry_after_us: shown.retry_after_us.max(blocked_us),
             reset_after_us: shown.reset_after_us,
         };
         call.book.last_us = now_us;

@@ -37,8 +37,8 @@ pub struct PrimaryMonitor {
 }
 
 impl PrimaryMonitor {
-    /// Records a marker that was requested at `sent_us` and arrived at `now_us`. Returns whether the
-    /// primary changed, so that all its leases must be re-asserted.
+    /// Records a marker that was requested at `sent_us` and arrived at `now_us`. Returns whether
+    /// the primary changed, so that all its leases must be re-asserted.
     pub fn record_marker(&mut self, sent_us: u64, now_us: u64, marker: &MarkerReading) -> bool {
         let changed = self.run != Some(marker.run);
         let first = self.run.is_none();

@@ -30,8 +30,8 @@ impl LeaseTerms {
     /// algorithm cannot be leased.
     ///
     /// Units spent up to a lifetime T after their grant add T's refill to any interval. So a
-    /// bucket's burst shrinks by that refill, rounded up. A sliding window grants `L * W / (W + T)`,
-    /// which pays up to T = W / 40. A fixed window needs no correction: units end with it.
+    /// bucket's burst shrinks by that refill, rounded up. A sliding window grants `L * W / (W +
+    /// T)`, which pays up to T = W / 40. A fixed window needs no correction: units end with it.
     pub fn for_limit(
         params: &LimitParams,
         lifetime_us: u64,

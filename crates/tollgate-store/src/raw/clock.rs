@@ -21,8 +21,8 @@ impl ProcessClock {
     }
 }
 
-/// Wall time at the start plus the tokio runtime's time since, which tests can pause: sleeping tasks
-/// and this clock agree.
+/// Wall time at the start plus the tokio runtime's time since, which tests can pause: sleeping
+/// tasks and this clock agree.
 #[cfg(feature = "tokio")]
 #[derive(Clone, Copy, Debug)]
 pub struct TokioClock {
@@ -280,8 +280,8 @@ mod tsc {
     #[inline(always)]
     fn read() -> u64 {
         let mut core = 0;
-        // SAFETY: `Counter::start` checked that the processor has the instruction, which writes only
-        // to a local variable.
+        // SAFETY: `Counter::start` checked that the processor has the instruction, which writes
+        // only to a local variable.
         unsafe { __rdtscp(&mut core) }
     }
 

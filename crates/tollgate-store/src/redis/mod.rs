@@ -5,8 +5,8 @@
 //! algorithms; the rows are computed on this side, from the values that it read.
 //!
 //! A call that fails returns an error within its deadline. It is not repeated, because a server
-//! that did not answer may have decided. It is repeated only if the server says that it did nothing:
-//! it lacks the script, became a replica, or does not have the slot.
+//! that did not answer may have decided. It is repeated only if the server says that it did
+//! nothing: it lacks the script, became a replica, or does not have the slot.
 
 mod adjust;
 mod batch;

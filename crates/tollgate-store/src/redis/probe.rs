@@ -42,8 +42,8 @@ impl ServerReport {
 }
 
 impl RedisStore {
-    /// Asks the server about itself, over the connection that calls use; in a cluster every primary,
-    /// since each has its own rights and settings. `leases`: limits will be leased.
+    /// Asks the server about itself, over the connection that calls use; in a cluster every
+    /// primary, since each has its own rights and settings. `leases`: limits will be leased.
     ///
     /// # Errors
     ///

@@ -48,7 +48,7 @@ struct CalendarPosition {
     end_us: u64,
     /// The instant at which it is counted: the caller's, unless the clock stepped back.
     at_us: u64,
-    /// What the window already holds.
+    /// The count in the window.
     count: u64,
 }
 

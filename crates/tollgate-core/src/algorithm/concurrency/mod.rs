@@ -1,5 +1,4 @@
-//! Concurrency: at most L slots taken at once. A slot is freed when its work ends, or by its time
-//! to live when whoever took it died.
+//! Concurrency: at most L slots at once, freed by their release or their time to live.
 
 use super::Algorithm;
 use super::expiry_log::{ExpiryLog, Instants};
@@ -27,7 +26,7 @@ impl Concurrency {
         Ok(Self { limit: slots, ttl_us })
     }
 
-    /// The same slots, held for `ttl_us` instead.
+    /// With another time to live.
     pub fn with_ttl(self, ttl_us: u64) -> Result<Self, InvalidParams> {
         Self::try_new(self.limit, ttl_us)
     }

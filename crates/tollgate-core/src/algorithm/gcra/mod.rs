@@ -13,7 +13,7 @@ impl Gcra {
         Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
     }
 
-    /// Its numbers.
+    /// The bucket.
     pub const fn bucket(&self) -> &Bucket {
         &self.0
     }

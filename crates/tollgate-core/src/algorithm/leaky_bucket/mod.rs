@@ -18,7 +18,7 @@ impl LeakyBucket {
         Bucket::try_new(rate, burst.unwrap_or(1), queue.unwrap_or(0)).map(Self)
     }
 
-    /// Its numbers.
+    /// The bucket.
     pub const fn bucket(&self) -> &Bucket {
         &self.0
     }

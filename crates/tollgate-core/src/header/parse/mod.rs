@@ -1,4 +1,4 @@
-//! Fields back to numbers. Everything here comes from a peer: each field is capped, a malformed one
+//! Parses RateLimit headers. The input comes from a peer: each field is capped, a malformed one
 //! is an error to be ignored by the client, and nothing panics.
 
 mod error;

@@ -28,7 +28,8 @@ pub struct Lease {
     grant_count: usize,
     /// Of `returned`, what the store has acknowledged.
     returned_acknowledged: u64,
-    /// When the oldest unit was granted that is returned and not acknowledged, by the store's clock.
+    /// When the oldest unit was granted that is returned and not acknowledged, by the store's
+    /// clock.
     return_at_us: u64,
     in_flight: Option<InFlightRequest>,
     last_request_us: u64,
@@ -117,8 +118,8 @@ impl Lease {
         Some(SpentUnits { units, granted_us, holder, ledger, expires_us })
     }
 
-    /// Puts back what a request spent that another limit refused. If its grant is gone, the units go
-    /// back to the store: in a later grant they would live too long.
+    /// Puts back what a request spent that another limit refused. If its grant is gone, the units
+    /// go back to the store: in a later grant they would live too long.
     pub fn refund(&mut self, now_us: u64, spent: &SpentUnits) {
         if (spent.holder, spent.ledger) != (self.holder, self.ledger) || spent.units == 0 {
             return;

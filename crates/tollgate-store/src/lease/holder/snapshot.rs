@@ -49,11 +49,12 @@ impl Lease {
         self.ask_not_before_us = 0;
     }
 
-    /// After a reply without units, asking again at once is pointless; a reply to a pure return says
-    /// nothing about that. A wait never sleeps through a window's end.
+    /// After a reply without units, asking again at once is pointless; a reply to a pure return
+    /// says nothing about that. A wait never sleeps through a window's end.
     ///
-    /// Waits count from the reply's arrival, so that they are never too short. The reset counts from
-    /// when the request was sent, and never moves back in one window: answers show whole seconds.
+    /// Waits count from the reply's arrival, so that they are never too short. The reset counts
+    /// from when the request was sent, and never moves back in one window: answers show whole
+    /// seconds.
     pub(crate) fn update_snapshot(
         &mut self,
         terms: &LeaseTerms,

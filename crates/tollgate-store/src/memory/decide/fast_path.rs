@@ -192,8 +192,8 @@ impl Shard {
     }
 }
 
-/// Adds the row of a charge that [`Algorithm::take`] does not take: it is refused, costs nothing, or
-/// has uncommon params.
+/// Adds the row of a charge that [`Algorithm::take`] does not take: it is refused, costs nothing,
+/// or has uncommon params.
 #[inline(never)]
 fn decide_without_take<A: Inline<W>, const W: usize>(
     algorithm: &A,

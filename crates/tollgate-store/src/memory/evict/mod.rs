@@ -48,8 +48,8 @@ impl RoomNeeded {
 }
 
 impl Shard {
-    /// Makes room for cells of these params, without evicting `pinned` tags. With `force`, beyond the
-    /// cap if need be.
+    /// Makes room for cells of these params, without evicting `pinned` tags. With `force`, beyond
+    /// the cap if need be.
     pub(crate) fn reserve(
         &mut self,
         shared: &ShardContext,
@@ -94,8 +94,8 @@ impl Shard {
         self.table().room() >= want && (force || evicted == want)
     }
 
-    /// Drops idle cells, and grows by about an eighth if that is not enough. Does nothing if the cap
-    /// leaves no room to grow.
+    /// Drops idle cells, and grows by about an eighth if that is not enough. Does nothing if the
+    /// cap leaves no room to grow.
     fn grow<const W: usize>(&mut self, shared: &ShardContext, now_us: u64, want: usize) -> bool
     where
         Self: HasTable<W>,
@@ -237,9 +237,9 @@ impl Shard {
     }
 }
 
-/// Scans up to `slots` slots for a cell to evict, sparing `pinned` tags: an idle one, else the first
-/// that is nearly unused. `next` returns a cell, its tag and its class. Returns the cell, and the
-/// number of evictions that this counts as: an idle cell is no loss.
+/// Scans up to `slots` slots for a cell to evict, sparing `pinned` tags: an idle one, else the
+/// first that is nearly unused. `next` returns a cell, its tag and its class. Returns the cell, and
+/// the number of evictions that this counts as: an idle cell is no loss.
 fn scan<T>(
     slots: usize,
     pinned: &[u64],

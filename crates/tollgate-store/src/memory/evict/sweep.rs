@@ -7,8 +7,8 @@ use crate::memory::shard::slab::Slab;
 use crate::memory::shard::{HasTable, Shard, is_wide};
 use crate::memory::table::CellTable;
 
-/// How long an idle cell is kept while memory is not short. Most clients return soon, and a new cell
-/// costs more than a kept one.
+/// How long an idle cell is kept while memory is not short. Most clients return soon, and a new
+/// cell costs more than a kept one.
 const IDLE_KEPT_US: u64 = 10_000_000;
 
 /// Cells that were idle at this instant may go.

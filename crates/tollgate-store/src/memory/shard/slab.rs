@@ -222,9 +222,9 @@ impl Shard {
         }
     }
 
-    /// Puts `state` into the slab, and makes the key's slot point there. New keys have reserved room.
-    /// Known keys spill by a debt, a penalty or another tier; they may exceed the cap, since losing
-    /// their state would let them start afresh.
+    /// Puts `state` into the slab, and makes the key's slot point there. New keys have reserved
+    /// room. Known keys spill by a debt, a penalty or another tier; they may exceed the cap, since
+    /// losing their state would let them start afresh.
     pub(crate) fn spill(
         &mut self,
         shared: &ShardContext,

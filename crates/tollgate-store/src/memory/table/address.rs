@@ -19,9 +19,9 @@ pub(crate) struct CellAddress {
 
 /// Hashes with random keys of this process, so that clients cannot choose keys that collide.
 ///
-/// Two of n keys share all 64 bits, and so their state, with a chance of about n^2 / 2^65: 2.7e-6 at
-/// ten million. The limits on one key share its shard, and are told apart by 52 bits. A store with
-/// fewer than 4,096 shards (a cap below 256 MiB) uses fewer bits.
+/// Two of n keys share all 64 bits, and so their state, with a chance of about n^2 / 2^65: 2.7e-6
+/// at ten million. The limits on one key share its shard, and are told apart by 52 bits. A store
+/// with fewer than 4,096 shards (a cap below 256 MiB) uses fewer bits.
 #[derive(Debug)]
 pub(crate) struct CellHasher {
     keys: RandomState,

@@ -117,8 +117,8 @@ impl<const W: usize> CellTable<W> {
         &mut self.slots[at]
     }
 
-    /// Finds the slot of a tag. A tag has a bit set above its params id, so it never equals an empty
-    /// slot.
+    /// Finds the slot of a tag. A tag has a bit set above its params id, so it never equals an
+    /// empty slot.
     #[inline]
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
         self.find_from(self.home(tag), tag)
@@ -137,8 +137,8 @@ impl<const W: usize> CellTable<W> {
     #[inline(always)]
     fn find_from(&self, home: usize, tag: u64) -> Option<usize> {
         let mut at = home;
-        // Busy keys are mostly at home, which the branch predictor learns. The position of others in
-        // the line is unpredictable, so the rest of the line is compared without branches.
+        // Busy keys are mostly at home, which the branch predictor learns. The position of others
+        // in the line is unpredictable, so the rest of the line is compared without branches.
         if let Some([a, b, c, d]) = self.slots.get(at..at + SLOTS_PER_LINE) {
             if same_key(a.tag, tag) {
                 return Some(at);

@@ -10,8 +10,9 @@ pub(crate) struct Failure {
     pub(crate) action: FailureAction,
 }
 
-/// What to do after a failure. After `KeepConnection`, `CallRefused` and `Reconnect` a call is never
-/// repeated. All other actions come from a server that did nothing, so the call may be repeated.
+/// What to do after a failure. After `KeepConnection`, `CallRefused` and `Reconnect` a call is
+/// never repeated. All other actions come from a server that did nothing, so the call may be
+/// repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FailureAction {
     KeepConnection,

@@ -1,4 +1,4 @@
-//! Leases on Redis: the leases of this process, the task that renews them, monitors of primaries.
+//! Leases on Redis: their table, their renewal task, and the monitors of primaries.
 //!
 //! A busy key has a lease, from which requests are decided on the calling thread: one lock, one
 //! clock, one subtraction. The renewal task asks for more units before they are needed, returns

@@ -108,8 +108,8 @@ const RETRY_AFTER_US: u64 = 1_000_000;
 const CHECKS_MAX: usize = 3;
 
 impl Leases {
-    /// Waits until the primary of `slot` is checked. `false` in a quiet time: its state may lack what
-    /// holders have, so it cannot decide.
+    /// Waits until the primary of `slot` is checked. `false` in a quiet time: its state may lack
+    /// what holders have, so it cannot decide.
     pub(crate) async fn confirm_primary(
         &self,
         servers: &Servers,

@@ -33,7 +33,7 @@ pub(crate) struct LeaseAddress {
 pub(super) struct LeaseTable {
     hashes: RandomState,
     /// With each shard, a notification of renewals in it.
-    shards: Box<[CachePadded<(Lock<LeaseShard>, Notify)>]>,
+    shards: Box<[PaddedLeaseShard]>,
     /// Each holds the number of its lifetime, and the requests in it.
     hotness: OnceLock<Box<[AtomicU32]>>,
     /// Addresses by the hash of the state's Redis key.
@@ -42,6 +42,8 @@ pub(super) struct LeaseTable {
     next_holder: AtomicU64,
     next_request: AtomicU64,
 }
+
+type PaddedLeaseShard = CachePadded<(Lock<LeaseShard>, Notify)>;
 
 #[derive(Debug, Default)]
 pub(super) struct LeaseShard {

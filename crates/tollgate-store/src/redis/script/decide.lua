@@ -1,7 +1,7 @@
 -- Decides a batch of requests in order. Follows the mirrors and cells.lua.
 --
--- ARGV[5] is a flat array: for each request whether it takes (1) and its number of charges; for each
--- charge its key, its limit, its cost, its mode, and its penalty (0 for none). A mode is 0 for
+-- ARGV[5] is a flat array: for each request whether it takes (1) and its number of charges; for
+-- each charge its key, its limit, its cost, its mode, and its penalty (0 for none). A mode is 0 for
 -- shadow, 1 for enforced, `units + 2` for an enforced debt, `-1 - units` for one that is not.
 --
 -- Returns the instant, a byte for each request ('1' admitted), the values that were read (of expiry

@@ -1,5 +1,5 @@
--- A record: 'O' for open or 'E' for ended, and its expiry in seven bytes; if ended, the end in seven
--- bytes, the length of its answer in four, and the answer; then the body.
+-- A record: 'O' for open or 'E' for ended, and its expiry in seven bytes; if ended, the end in
+-- seven bytes, the length of its answer in four, and the answer; then the body.
 
 -- With the caller's clock, a record can expire before its key.
 local function live(record, now)

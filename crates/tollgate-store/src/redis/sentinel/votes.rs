@@ -48,8 +48,8 @@ impl Votes {
         self.named.iter().find(most).map(|(primary, _)| primary)
     }
 
-    /// The primary that replaces `current` even while it answers: the majority's, or a newer one that
-    /// most of the answers name. A sentinel that was cut off names an older one.
+    /// The primary that replaces `current` even while it answers: the majority's, or a newer one
+    /// that most of the answers name. A sentinel that was cut off names an older one.
     pub(super) fn new_primary(&self, current: &Primary) -> Option<Primary> {
         let answered: usize = self.named.iter().map(|(_, count)| count).sum();
         let newer = |(primary, count): &&(Primary, usize)| {
