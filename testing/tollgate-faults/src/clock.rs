@@ -15,7 +15,7 @@ pub fn now_us() -> u64 {
     (*wall + start.elapsed()).as_micros() as u64
 }
 
-/// Waits until it holds, and says whether it did within this time.
+/// Waits until the condition holds. Returns whether it did in time.
 pub fn wait_until(within: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let end_us = now_us() + within.as_micros() as u64;
     while !holds() {

@@ -1,4 +1,4 @@
-//! A cluster of six servers, three of them replicas.
+//! A Redis Cluster of six servers, three of them replicas.
 
 use crate::clock::wait_until;
 use crate::redis::Redis;
@@ -13,7 +13,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// One whose servers count as failed after so long.
+    /// Starts a cluster with this node timeout.
     pub fn start(node_timeout: Duration) -> Self {
         let timeout = node_timeout.as_millis().to_string();
         let arguments = [
@@ -41,7 +41,7 @@ impl Cluster {
         cluster
     }
 
-    /// Where a server is.
+    /// The address of a server.
     pub fn address(&self, server: usize) -> String {
         format!("127.0.0.1:{}", self.servers[server].port())
     }
@@ -52,13 +52,13 @@ impl Cluster {
         format!("cluster: ['{}', '{}', '{}']", self.address(0), self.address(1), self.address(5))
     }
 
-    /// What the others call a server.
+    /// The cluster's id of a server.
     pub fn id(&self, server: usize) -> String {
         let said = self.servers[server].run("CLUSTER MYID");
         redis::from_redis_value(said).expect("a server knows its name")
     }
 
-    /// The replica of each server in `primaries`, by place.
+    /// The index of each primary's replica.
     pub fn replica_of(&self, primary: usize) -> usize {
         let port = self.servers[primary].port();
         let follows = |place: &usize| {

@@ -1,22 +1,22 @@
-//! The client's side of the check API: as little of HTTP as an answer takes.
+//! A minimal HTTP client for the check API.
 
 use std::io;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// 200, 429, 503, or something that should not be.
+    /// The status: 200, 429, 503, or unexpected.
     pub status: u16,
     /// `X-Tollgate-Source`.
     pub source: Option<String>,
     /// `Retry-After`.
     pub retry_after: Option<String>,
-    /// The rest.
+    /// The body.
     pub body: String,
-    /// Whether the server ends the connection.
+    /// Whether the server closes the connection.
     pub is_last: bool,
 }
 
@@ -25,19 +25,19 @@ pub struct Answer {
 pub struct Connection(TcpStream);
 
 impl Connection {
-    /// A new one.
+    /// Connects.
     pub async fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self(stream))
     }
 
-    /// Whether the other side has ended it meanwhile.
+    /// Whether the server has closed it.
     pub fn is_over(&self) -> bool {
         !matches!(self.0.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Asks, and reads the answer.
+    /// Sends a request and reads the response.
     pub async fn post(&mut self, path: &str, body: &str) -> io::Result<Answer> {
         let length = body.len();
         let text = format!(
@@ -46,7 +46,7 @@ impl Connection {
         self.exchange(&text).await
     }
 
-    /// Gets.
+    /// Sends a GET request.
     pub async fn get(&mut self, path: &str) -> io::Result<Answer> {
         self.exchange(&format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")).await
     }
@@ -67,7 +67,7 @@ impl Connection {
     }
 }
 
-/// The answer, once all of it is there.
+/// The response, once complete.
 fn parse(bytes: &[u8]) -> Option<Answer> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = str::from_utf8(&bytes[..end]).ok()?;
@@ -89,7 +89,7 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
     })
 }
 
-/// One question by itself, for whoever has no runtime.
+/// One request without a runtime.
 pub fn ask(address: SocketAddr, path: &str, body: Option<&str>) -> io::Result<Answer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -1,6 +1,4 @@
-//! Faults, injected for real: servers that are killed and stopped, a proxy that delays, swallows
-//! and resets, nodes under open-loop load, and an oracle at the client that counts what was
-//! admitted beyond a limit.
+//! Fault injection: servers, a proxy, nodes under open-loop load, and an oracle at the client.
 //!
 //! Nothing of Tollgate is linked here: nodes are processes of the program under test. Tests of
 //! every crate share the servers; `cargo xtask faults` runs the whole table ([`scenario::ROWS`]) at

@@ -18,69 +18,69 @@ use tokio::task::LocalSet;
 /// One request.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest {
-    /// Which node is asked.
+    /// The index of the node.
     pub node: usize,
     /// The path, which chooses the limit.
     pub path: &'static str,
     /// The user, which is the key.
     pub user: u32,
-    /// Units.
+    /// The cost.
     pub cost: u64,
 }
 
-/// Who decided.
+/// The kind of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// The store admitted it.
     Admitted,
     /// The store, or what a node remembers of it, refused it.
     Refused,
-    /// Nobody decided, and the limit lets pass.
+    /// Not decided: the limit's policy is open.
     FailOpen,
-    /// Nobody decided, and the limit refuses.
+    /// Not decided: the limit's policy is closed.
     FailClosed,
     /// This node's share admitted it.
     LocalAdmitted,
     /// This node's share refused it.
     LocalRefused,
-    /// An answer that should not be.
+    /// An unexpected answer.
     Wrong(u16),
-    /// No answer at all.
+    /// No answer.
     Lost,
 }
 
-/// A request that is over.
+/// A request that is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// What was asked.
+    /// The request.
     pub ask: LoadRequest,
     /// When it was due.
     pub due_us: u64,
     /// When it was sent; the decision fell between this and `received_us`.
     pub sent_us: u64,
-    /// When its answer had come.
+    /// When its answer arrived.
     pub received_us: u64,
-    /// What it was.
+    /// The kind of its answer.
     pub outcome: Outcome,
-    /// How often it was sent to another node because the first did not listen.
+    /// How often it was sent to another node, because one did not listen.
     pub resent: u32,
 }
 
-/// How fast requests are asked.
+/// The pace of the load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadSettings {
-    /// So many a second...
+    /// Requests per second.
     pub per_second: u64,
-    /// ...no more than this in all...
+    /// Requests in all, at most.
     pub requests_max: u64,
     /// ...and no more than this under way at once: a machine that is too slow for the load shows
     /// that, and nothing else, without it.
     pub in_flight_max: u64,
-    /// How long an answer may take before the request counts as lost.
+    /// After this time without an answer, a request is lost.
     pub timeout: Duration,
 }
 
-/// Requests under way.
+/// A running load.
 #[derive(Debug)]
 pub struct Load {
     stop: Arc<AtomicBool>,
@@ -89,7 +89,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Requests for the nodes, the `n`th being `pick(n)`.
+    /// Starts a load whose `n`th request is `pick(n)`.
     pub fn start(nodes: Vec<SocketAddr>, pace: LoadSettings, pick: fn(u64) -> LoadRequest) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let samples = Arc::new(Mutex::new(Vec::new()));
@@ -102,7 +102,7 @@ impl Load {
         Self { stop, samples, thread: Some(thread) }
     }
 
-    /// How many requests are over.
+    /// The number of requests that are done.
     pub fn answered(&self) -> usize {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -161,7 +161,7 @@ async fn run(
     most_under_way
 }
 
-/// Asks once. A node that does not listen passes its request on, as whatever balances load does.
+/// Sends one request. If a node does not listen, another gets it, as behind a load balancer.
 async fn send_one(
     nodes: &[SocketAddr],
     pool: &Pool,
@@ -178,7 +178,7 @@ async fn send_one(
                 outcome = judge(&answer);
                 break;
             }
-            // Nothing was sent, so another may be asked.
+            // Nothing was sent, so another node may be asked.
             Ok(Err(ExchangeError::Unsent)) => moved += 1,
             Ok(Err(ExchangeError::Unanswered)) | Err(_) => break,
         }
@@ -189,7 +189,7 @@ async fn send_one(
 enum ExchangeError {
     /// There was no connection.
     Unsent,
-    /// It ended before the answer.
+    /// The connection closed before the answer.
     Unanswered,
 }
 
@@ -229,12 +229,12 @@ fn judge(answer: &Answer) -> Outcome {
 }
 
 impl Outcome {
-    /// Whether the store had no part in it.
+    /// Whether the answer came without the store.
     pub fn is_without_store(self) -> bool {
         !matches!(self, Self::Admitted | Self::Refused)
     }
 
-    /// Whether it is neither a decision nor what a limit's policy says.
+    /// Whether it is neither a decision nor a policy's answer.
     pub fn is_error(self) -> bool {
         matches!(self, Self::Wrong(_) | Self::Lost)
     }

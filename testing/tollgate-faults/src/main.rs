@@ -1,4 +1,4 @@
-//! `cargo xtask faults`: the table of faults at full length.
+//! `cargo xtask faults`: runs the fault scenarios at full length.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,20 +38,18 @@ fn main() -> ExitCode {
             };
             judged.insert(row.name, all);
         }
-        // After each, so that what was measured is kept whatever comes next.
+        // After each scenario, so that a later failure loses nothing.
         let old = std::fs::read_to_string(&options.page).unwrap_or_default();
         if let Err(error) = std::fs::write(&options.page, page(&judged, &old)) {
             eprintln!("error: cannot write {}: {error}", options.page.display());
             return ExitCode::FAILURE;
         }
     }
-    match judged.values().all(ScenarioResult::held) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    let held = judged.values().all(ScenarioResult::held);
+    if held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// One run of one row. Its processes have ended when this returns, whatever happened.
+/// Runs one scenario once. Its processes have ended when this returns.
 fn run_scenario(row: &FaultScenario, run: u32, options: &Options) -> ScenarioResult {
     let (start_us, name) = (now_us(), row.name);
     println!("== {name} ({run} of {}): {}", options.runs, row.injected);
@@ -71,7 +69,7 @@ fn run_scenario(row: &FaultScenario, run: u32, options: &Options) -> ScenarioRes
     ScenarioResult::new(ended.figures, ended.checks)
 }
 
-/// Ends what was started, when somebody ends us.
+/// Kills all children when this process gets a signal.
 fn kill_children_on_signal() {
     std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -1,50 +1,50 @@
-//! What a run showed.
+//! Measurements of a run.
 
 use crate::load::{Outcome, Sample};
 use std::collections::BTreeMap;
 
-/// The figures of a run, or the worst of several. `None` is "not measured here".
+/// The measurements of a run, or the worst of several runs. `None`: not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measurements {
     /// Answered requests.
     pub requests: u64,
     /// Units admitted beyond a limit, over all keys.
     pub over_admission: Option<u64>,
-    /// Requests with an answer that should not be.
+    /// Requests with an unexpected answer.
     pub errors: u64,
     /// Requests without an answer.
     pub lost: u64,
-    /// Requests that were answered by `on_store_failure`.
+    /// Requests that `on_store_failure` answered.
     pub by_policy: u64,
-    /// The time of 99 of 100 requests, without the fault and with it.
+    /// The 99th percentile of latency, before the fault and during it.
     pub p99_us: Option<(u64, u64)>,
-    /// From the end of the fault to the last answer that the store had no part in.
+    /// From the end of the fault to the last answer without the store.
     pub recovery_us: Option<u64>,
-    /// Requests under way at once, at the clients.
+    /// Requests in flight at once, at most.
     pub in_flight_max: u64,
-    /// How much the memory of the node that grew most did.
+    /// Memory growth of the node that grew most.
     pub rss_growth_kib: Option<u64>,
-    /// Requests a second that were due, and nodes that they were for.
+    /// Requests due per second, and the number of nodes.
     pub asked: Option<(u64, u64)>,
-    /// How many processes wanted to run on this machine at once, in tenths.
+    /// Runnable processes on average, in tenths.
     pub load_tenths: u64,
-    /// What only this row has to say.
+    /// Measurements of this row alone.
     pub notes: BTreeMap<&'static str, u64>,
 }
 
-/// Something that has to hold.
+/// An expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What.
+    /// The expectation in words.
     pub what: String,
-    /// Whether it did.
+    /// Whether it held.
     pub held: bool,
-    /// Whether it depends on how fast the machine is, so that only full runs judge it.
+    /// Whether it depends on the machine's speed; only full runs judge it.
     pub is_timed: bool,
 }
 
 impl Measurements {
-    /// The worse of each.
+    /// The worse value of each.
     pub fn worst(self, other: Self) -> Self {
         let mut notes = self.notes;
         for (name, value) in other.notes {
@@ -68,7 +68,7 @@ impl Measurements {
         }
     }
 
-    /// What the fault added to the 99th percentile.
+    /// How much the fault added to the 99th percentile.
     pub fn p99_added_us(&self) -> Option<u64> {
         self.p99_us.map(|(without, with)| with.saturating_sub(without))
     }
@@ -79,7 +79,7 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// How many processes have wanted to run on this machine lately, in tenths.
+/// Runnable processes in the last minute, in tenths.
 pub fn load_tenths() -> u64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut digits = text.split_whitespace().next().unwrap_or_default().split('.');
@@ -87,12 +87,12 @@ pub fn load_tenths() -> u64 {
     number().unwrap_or(0) * 10 + number().unwrap_or(0) / 10
 }
 
-/// The time that 99 of 100 requests took at most, of those that were due in this interval.
+/// The 99th percentile of latency of requests due in this interval.
 pub fn p99_us(samples: &[Sample], from_us: u64, to_us: u64) -> Option<u64> {
     percentile_us(samples, 99, |sample| (from_us..to_us).contains(&sample.due_us))
 }
 
-/// The same for any percentile, of the requests that `counts`.
+/// A percentile of latency, of requests for which `counts` holds.
 pub fn percentile_us(
     samples: &[Sample],
     percent: usize,

@@ -1,4 +1,4 @@
-//! A node: `tollgate serve` as a process.
+//! A node: a `tollgate serve` process.
 
 use crate::clock::wait_until;
 use crate::http;
@@ -21,14 +21,14 @@ pub struct Node {
     process: Process,
     folder: TempDir,
     log: Arc<Mutex<Vec<String>>>,
-    /// Where it answers checks.
+    /// The address of the check API.
     pub http: SocketAddr,
-    /// Where it tells how it is.
+    /// The address of the admin API.
     pub admin: SocketAddr,
 }
 
 impl Node {
-    /// Starts one with this file, on free ports, and waits until it listens.
+    /// Starts a node with this file, on free ports, and waits until it listens.
     pub fn start(program: &Path, file: &str) -> Self {
         let folder = TempDir::new("node");
         folder.put("tollgate.yaml", file);
@@ -41,7 +41,7 @@ impl Node {
         node
     }
 
-    /// Starts it again where it was, with the file that is there now.
+    /// Restarts the node on the same ports, with the current file.
     pub fn restart(&mut self) {
         self.lock().clear();
         self.process = launch(&self.program, &self.folder, self.http, self.admin, &self.log);
@@ -70,23 +70,23 @@ impl Node {
         &self.process
     }
 
-    /// Asks it to end, and waits until it has; answers whether it ended well.
+    /// Sends SIGTERM and waits. Returns whether the exit code was 0.
     pub fn end(&mut self) -> bool {
         self.process.signal("TERM");
         self.process.wait().is_ok_and(|status| status.success())
     }
 
-    /// Ends it as a power cut would.
+    /// Kills it, as a power cut would.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Puts another file in its place.
+    /// Replaces its file.
     pub fn put(&self, file: &str) {
         self.folder.put("tollgate.yaml", file);
     }
 
-    /// Where its file is.
+    /// The path of its file.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -96,7 +96,7 @@ impl Node {
         self.lock().clone()
     }
 
-    /// How many lines of the log have this in them.
+    /// The number of log lines that contain a text.
     pub fn logged(&self, word: &str) -> usize {
         self.lock().iter().filter(|line| line.contains(word)).count()
     }
@@ -105,24 +105,24 @@ impl Node {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One check, on a connection of its own.
+    /// Sends one check, on a new connection.
     pub fn check(&self, user: &str, path: &str) -> std::io::Result<Answer> {
         http::ask(self.http, "/v1/check", Some(&body(user, path, 1)))
     }
 
-    /// Anything of the admin address.
+    /// Gets a path of the admin API.
     pub fn get(&self, path: &str) -> std::io::Result<Answer> {
         http::ask(self.admin, path, None)
     }
 
-    /// A figure of `/metrics`; 0 when there is none.
+    /// A value of `/metrics`; 0 if missing.
     pub fn metric(&self, name: &str) -> u64 {
         let text = self.get("/metrics").map(|answer| answer.body).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// The sum of the figures whose names begin so.
+    /// The sum of the values whose names start with a prefix.
     pub fn metrics(&self, start: &str) -> u64 {
         let text = self.get("/metrics").map(|answer| answer.body).unwrap_or_default();
         let lines = text.lines().filter(|line| line.starts_with(start));

@@ -4,13 +4,13 @@
 #[cfg(test)]
 mod tests;
 
-/// How far the clocks of this process and of the server may be apart.
+/// The largest difference between the clocks of this process and the server.
 const SLACK_US: u64 = 1_000;
 
-/// What a limit promises about one key.
+/// The promise of a limit for one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// So many, ever: periods far longer than a run.
+    /// So many ever: the period is far longer than a run.
     Total(u64),
     /// So many in every window, aligned to the epoch.
     Window {
@@ -26,7 +26,7 @@ pub enum Bound {
         /// The length.
         window_us: u64,
     },
-    /// A burst, and then at this rate.
+    /// A burst, then a rate.
     Bucket {
         /// At once.
         burst: u64,
@@ -40,16 +40,16 @@ pub enum Bound {
 /// An admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// Not before this.
+    /// Not earlier than this.
     pub sent_us: u64,
-    /// Not after this.
+    /// Not later than this.
     pub received_us: u64,
     /// Units.
     pub cost: u64,
 }
 
 impl Bound {
-    /// How many units were surely too many for one key, at the worst moment.
+    /// The units that surely exceeded the limit of one key, at the worst instant.
     pub fn excess(self, admitted: &[Admitted]) -> u64 {
         match self {
             Self::Total(limit) => {
@@ -78,7 +78,7 @@ fn in_windows(admitted: &[Admitted], limit: u64, window_us: u64) -> u64 {
     let mut counts = std::collections::BTreeMap::<u64, u64>::new();
     for one in admitted {
         let first = one.sent_us.saturating_sub(SLACK_US) / window_us;
-        // What may have been in either of two windows proves nothing about one.
+        // An admission that may be in either of two windows proves nothing.
         if first == (one.received_us + SLACK_US) / window_us {
             *counts.entry(first).or_default() += one.cost;
         }

@@ -1,13 +1,13 @@
-//! Processes that end with whoever started them: by their own number, always.
+//! Child processes, killed by pid when their owner is dropped.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// All that were started and not yet ended.
+/// The pids of all running children.
 static LIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// A process of our own.
+/// A child process.
 #[derive(Debug)]
 pub struct Process(Child);
 
@@ -19,12 +19,12 @@ impl Process {
         Ok(Self(child))
     }
 
-    /// Its number.
+    /// The pid.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
 
-    /// What it was started with.
+    /// The command's arguments.
     pub fn child(&mut self) -> &mut Child {
         &mut self.0
     }
@@ -46,13 +46,13 @@ impl Process {
         status
     }
 
-    /// Ends it at once, without a word, as a power cut would.
+    /// Kills it at once, as a power cut would.
     pub fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.wait();
     }
 
-    /// The memory that it has in use, in KiB.
+    /// Resident memory, in KiB.
     pub fn rss_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
         let status = status.unwrap_or_default();
@@ -68,7 +68,7 @@ impl Drop for Process {
     }
 }
 
-/// Ends all that is left, for whoever is told to stop in the middle.
+/// Kills all children that are left.
 pub fn end_all() {
     live().iter().for_each(|id| signal(*id, "KILL"));
 }

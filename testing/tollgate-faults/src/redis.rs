@@ -1,4 +1,4 @@
-//! Servers of Debian's package `redis-server`, each in a folder of its own.
+//! Processes of `redis-server`, each in its own directory.
 
 use crate::clock::wait_until;
 use crate::process::Process;
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long anything may take that has to happen.
+/// The deadline of everything that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A redis-server on a socket, and on a port if it was asked for. It ends when this is dropped.
+/// A redis-server on a socket, and on a port if wanted. It is killed on drop.
 #[derive(Debug)]
 pub struct Redis {
     process: Process,
@@ -53,7 +53,7 @@ impl Redis {
         Self { process, folder, arguments, port }
     }
 
-    /// Where it listens besides its socket.
+    /// Its port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -85,7 +85,7 @@ impl Redis {
         assert!(self.is_up(), "redis-server did not start again");
     }
 
-    /// A connection beside those of the nodes.
+    /// A connection of the test's own.
     pub fn connection(&self) -> redis::RedisResult<redis::Connection> {
         redis::Client::open(format!("redis+unix://{}", self.socket().display()))?.get_connection()
     }
@@ -105,13 +105,13 @@ impl Redis {
         command.query(&mut self.connection()?)
     }
 
-    /// Waits until the answer to a command has this in it.
+    /// Waits until the reply to a command contains a text.
     pub fn until_says(&self, words: &str, what: &str) {
         let says = || self.try_run(words).is_ok_and(|said| format!("{said:?}").contains(what));
         assert!(wait_until(PATIENCE * 2, says), "{words} did not say {what} within a minute");
     }
 
-    /// How many scripts it has run.
+    /// The number of scripts it has run.
     pub fn scripts_run(&self) -> u64 {
         let said = self.try_run("INFO commandstats");
         let text = said.ok().and_then(|said| redis::from_redis_value::<String>(said).ok());
@@ -121,7 +121,7 @@ impl Redis {
         number.unwrap_or(0)
     }
 
-    /// Whether it came up, and did not end because its port was taken.
+    /// Whether it is up; it ends if its port is taken.
     fn is_up(&mut self) -> bool {
         let restricted = self.arguments.iter().any(|one| one == "--user" || one == "--requirepass");
         let up = wait_until(PATIENCE, || {
@@ -155,7 +155,7 @@ fn launch(folder: &TempDir, port: u16, arguments: &[String]) -> Process {
     })
 }
 
-/// A port that nobody had a moment ago, low enough that a cluster's second port fits too.
+/// A free port, low enough for a cluster's second port.
 pub fn free_port() -> u16 {
     loop {
         let listener = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());

@@ -1,4 +1,4 @@
-//! `docs/faults.md`: what full runs showed, the worst of several for each row.
+//! `docs/faults.md`: the results of full runs, the worst of several for each row.
 
 #[cfg(test)]
 mod tests;
@@ -7,24 +7,24 @@ use crate::measurements::{Check, Measurements, cores};
 use crate::scenario::{FaultScenario, ROWS};
 use std::collections::BTreeMap;
 
-/// What all runs of a row showed.
+/// The result of all runs of a scenario.
 #[derive(Clone, Debug)]
 pub struct ScenarioResult {
-    /// The worst of each.
+    /// The worst values.
     pub figures: Measurements,
-    /// Whether each held in every run.
+    /// Each expectation, and whether it held in every run.
     pub checks: Vec<Check>,
-    /// How many.
+    /// The number of runs.
     pub runs: u32,
 }
 
 impl ScenarioResult {
-    /// One run.
+    /// The result of one run.
     pub fn new(figures: Measurements, checks: Vec<Check>) -> Self {
         Self { figures, checks, runs: 1 }
     }
 
-    /// With another run.
+    /// Merges another run.
     pub fn merge_run(self, other: Self) -> Self {
         let mut checks = self.checks;
         for check in other.checks {
@@ -36,7 +36,7 @@ impl ScenarioResult {
         Self { figures: self.figures.worst(other.figures), checks, runs: self.runs + other.runs }
     }
 
-    /// Whether everything held.
+    /// Whether every expectation held.
     pub fn held(&self) -> bool {
         self.checks.iter().all(|check| check.held)
     }
@@ -58,7 +58,7 @@ between sending and receiving. All processes share one machine, and times count 
 * **runs**: how often the row ran; each figure is the worst run. A row with fewer than three waits for the next full run.
 ";
 
-/// The page, with the rows that did not run taken from the page that was there.
+/// The page. Rows that did not run are taken from the old page.
 pub fn page(judged: &BTreeMap<&'static str, ScenarioResult>, old: &str) -> String {
     let kept = |heading: &str, row: &FaultScenario| {
         let section = old.split("\n## ").find(|section| section.starts_with(heading))?;
@@ -91,10 +91,8 @@ pub fn page(judged: &BTreeMap<&'static str, ScenarioResult>, old: &str) -> Strin
 fn expectation(row: &FaultScenario, judged: &ScenarioResult) -> String {
     let broken: Vec<_> =
         judged.checks.iter().filter(|check| !check.held).map(|check| check.what.as_str()).collect();
-    let held = match broken.is_empty() {
-        true => "yes".to_owned(),
-        false => format!("**no**: {}", broken.join("; ")),
-    };
+    let held =
+        if broken.is_empty() { "yes".to_owned() } else { format!("**no**: {}", broken.join("; ")) };
     format!("| `{}` | {} | {} | {held} |", row.name, row.injected, row.expected)
 }
 
@@ -133,7 +131,7 @@ fn numbers(row: &FaultScenario, judged: &ScenarioResult) -> String {
     )
 }
 
-/// Milliseconds with one digit more.
+/// Milliseconds with one decimal.
 fn ms(us: u64) -> String {
     format!("{}.{}", us / 1_000, us % 1_000 / 100)
 }

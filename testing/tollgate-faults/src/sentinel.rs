@@ -1,4 +1,4 @@
-//! A primary with two replicas, and three sentinels that watch them.
+//! A primary with two replicas, and three sentinels.
 
 use crate::redis::Redis;
 
@@ -7,12 +7,12 @@ use crate::redis::Redis;
 pub struct Sentinels {
     /// The first begins as the primary.
     pub servers: Vec<Redis>,
-    /// Those who choose another.
+    /// The sentinels.
     pub sentinels: Vec<Redis>,
 }
 
 impl Sentinels {
-    /// All up, and knowing of one another.
+    /// Starts all, and waits until they know one another.
     pub fn start(down_after_ms: u32) -> Self {
         let primary = Redis::listen(&[]);
         let of_primary = format!("127.0.0.1 {}", primary.port());

@@ -1,15 +1,15 @@
-//! Folders that are gone when whoever made them is.
+//! Temporary directories, removed on drop.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
-/// A folder of its own.
+/// A temporary directory.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// A new one, with this in its name.
+    /// Creates a directory with this in its name.
     pub fn new(name: &str) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -18,12 +18,12 @@ impl TempDir {
         Self(path)
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Puts a file there in one step, as whoever deploys one does.
+    /// Writes a file by rename, as a deployment does.
     pub fn put(&self, name: &str, text: &str) {
         let next = self.0.join(format!("{name}.next"));
         fs::write(&next, text).expect("a file in a folder of one's own");

@@ -1,4 +1,4 @@
-//! An address that a connection can be asked for and never comes about.
+//! An address that never accepts a connection.
 
 use socket2::{Domain, Socket, Type};
 use std::io;
@@ -15,7 +15,7 @@ pub struct HangingListener {
 }
 
 impl HangingListener {
-    /// One on a free port.
+    /// Listens on a free port.
     pub fn start() -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
@@ -33,12 +33,12 @@ impl HangingListener {
         self.port
     }
 
-    /// How many wait in its queue.
+    /// The number of connections in its queue.
     pub fn queued(&self) -> usize {
         self.queued.len()
     }
 
-    /// The socket, for whoever wants to accept after all.
+    /// The socket, to accept connections after all.
     pub fn socket(&self) -> &Socket {
         &self.socket
     }

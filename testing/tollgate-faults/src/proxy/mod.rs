@@ -20,24 +20,24 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 
-/// What is done to connections, those that there are included.
+/// The faults of all connections, existing ones included.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// How late everything is, each way.
+    /// The delay of every piece, in each direction.
     pub latency: Duration,
-    /// How much later it may be, by chance.
+    /// The random part of the delay.
     pub jitter: Duration,
-    /// How many of a thousand pieces are later still, and by how much.
+    /// How many of 1,000 pieces are delayed further, and by how much.
     pub late: (u32, Duration),
-    /// How many bytes are passed on at a time.
+    /// Bytes forwarded at a time.
     pub slice: Option<usize>,
-    /// What is swallowed on its way to the server.
+    /// Whether bytes to the server are dropped.
     pub no_requests: bool,
-    /// What is swallowed on its way back.
+    /// Whether bytes from the server are dropped.
     pub no_replies: bool,
-    /// Nothing moves, and nothing is lost.
+    /// Whether nothing is forwarded; nothing is lost.
     pub paused: bool,
-    /// New connections lead nowhere: accepted, and everything swallowed.
+    /// Whether new connections are accepted and all their bytes dropped.
     pub swallow_new: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// In front of a port of this machine, without a fault as yet.
+    /// Starts a proxy to a local port, without a fault.
     pub fn start(target: u16) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -77,22 +77,22 @@ impl Proxy {
         Ok(Self { port, faults, resets, accepted, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Its port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Does this from now on.
+    /// Sets the faults.
     pub fn set(&self, faults: Faults) {
         self.faults.send_replace(faults);
     }
 
-    /// Resets every connection that there is.
+    /// Resets every connection.
     pub fn reset(&self) {
         self.resets.send_modify(|resets| *resets += 1);
     }
 
-    /// How many connections it has taken.
+    /// The number of accepted connections.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Relaxed)
     }
@@ -125,7 +125,7 @@ async fn accept(
     }
 }
 
-/// Serves one connection until either side ends it, or it is reset.
+/// Serves one connection until it is closed or reset.
 async fn connection(
     client: TcpStream,
     target: SocketAddr,
@@ -149,7 +149,7 @@ async fn connection(
     tokio::select! {
         () = served => {}
         _ = resets.changed() => {
-            // Without lingering, closing is a reset.
+            // With a linger time of zero, closing is a reset.
             let _ = SockRef::from(&client).set_linger(Some(Duration::ZERO));
         }
     }

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// Which direction.
+/// The direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Requests,
@@ -19,7 +19,7 @@ pub(super) enum Direction {
 const PIECES_MOST: usize = 1_024;
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Passes on what comes, in order, until either side ends.
+/// Forwards bytes in order until either side closes.
 pub(super) async fn run(
     from: &TcpStream,
     to: &TcpStream,
@@ -29,11 +29,11 @@ pub(super) async fn run(
     let (pieces, arrived) = mpsc::channel(PIECES_MOST);
     let reading = read(from, faults.clone(), way, pieces);
     let writing = write(to, faults, arrived);
-    // What has been read is still delivered after the end.
+    // Bytes that were read are still delivered.
     let ((), ()) = tokio::join!(reading, writing);
 }
 
-/// Reads what nobody will see.
+/// Reads and drops bytes.
 pub(super) async fn read_and_discard(from: &TcpStream) {
     let mut buffer = vec![0; PIECE_BYTES];
     while from.readable().await.is_ok() {
@@ -88,7 +88,7 @@ async fn write(
             if !write_all(to, part).await {
                 return;
             }
-            // Each part leaves by itself, since the connection does not wait for more.
+            // Each part is sent by itself: TCP_NODELAY is set.
             tokio::task::yield_now().await;
         }
     }
@@ -108,7 +108,7 @@ async fn write_all(to: &TcpStream, mut bytes: &[u8]) -> bool {
     true
 }
 
-/// How late a piece is.
+/// The delay of a piece.
 fn delay(faults: &Faults) -> Duration {
     let (latency, jitter, (per_mille, by)) = (faults.latency, faults.jitter, faults.late);
     let mut delay = latency;

@@ -1,4 +1,4 @@
-//! The table of faults. A row is an entry and a function.
+//! Fault scenarios: each is an entry in `ROWS` and a function.
 
 mod leases;
 mod network;
@@ -8,25 +8,25 @@ pub(crate) mod topology;
 
 use crate::trial::{Context, TrialResult};
 
-/// A fault, and what is expected of nodes that meet it.
+/// A fault, and what is expected of the nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultScenario {
-    /// Short, for `--row`.
+    /// The name, for `--row`.
     pub name: &'static str,
-    /// What is done.
+    /// The fault.
     pub injected: &'static str,
-    /// What must come of it.
+    /// The expectation.
     pub expected: &'static str,
-    /// Does it.
+    /// Runs the scenario.
     pub run: fn(&Context) -> TrialResult,
 }
 
-/// The row of this name.
+/// The scenario with this name.
 pub fn find(name: &str) -> Option<&'static FaultScenario> {
     ROWS.iter().find(|row| row.name == name)
 }
 
-/// Every row.
+/// All scenarios.
 pub const ROWS: &[FaultScenario] = &[
     FaultScenario {
         name: "gone",

@@ -1,4 +1,4 @@
-//! What happens between the nodes and their server.
+//! Faults of the network between the nodes and their server.
 
 use crate::load::LoadRequest;
 use crate::oracle::Bound;
@@ -22,7 +22,7 @@ fn proxied(context: &Context, deadline: Option<&str>) -> (Redis, Proxy, Trial) {
     (redis, proxy, trial)
 }
 
-/// The whole of a row whose fault is one setting of the proxy.
+/// A scenario whose fault is one setting of the proxy.
 fn with(context: &Context, faults: Faults, short_ms: u64, full_ms: u64) -> TrialResult {
     let (_redis, proxy, mut trial) = proxied(context, None);
     trial.mark_fault();
@@ -34,7 +34,7 @@ fn with(context: &Context, faults: Faults, short_ms: u64, full_ms: u64) -> Trial
 }
 
 pub(super) fn slow(context: &Context) -> TrialResult {
-    // Well over the deadline, whichever it is.
+    // Well over any deadline.
     let latency = Duration::from_millis(context.pick(500, 50));
     let mut ended = with(context, Faults { latency, ..Faults::default() }, 3_000, 10_000);
     let by_policy = ended.figures.by_policy;

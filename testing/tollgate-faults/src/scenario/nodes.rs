@@ -1,4 +1,4 @@
-//! What happens to the nodes themselves.
+//! Faults of the nodes themselves.
 
 use crate::load::{LoadRequest, Outcome};
 use crate::oracle::Bound;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn on(redis: &Redis, context: &Context) -> String {
-    // Nothing fails here, so a slow machine must not either.
+    // Nothing fails here, so the deadline must not matter.
     format!("url: 'redis://127.0.0.1:{}/0', deadline: {}", redis.port(), context.pick("10s", "1s"))
 }
 
-/// How much was admitted for each user of a path.
+/// Units admitted for each user of a path.
 fn admitted(ended: &TrialResult, path: &str) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
     for one in ended.samples.iter().filter(|one| one.ask.path == path) {
@@ -47,7 +47,7 @@ pub(super) fn herd(context: &Context) -> TrialResult {
     let total = admitted(&ended, "/hot").values().sum::<u64>();
     ended.check("the limit is admitted, to the request", total == 500);
     ended.note("calls for the first 1,000 requests", calls);
-    // Each node also looks at its store now and then, and greets it.
+    // Each node also probes its store now and then.
     ended.check("no more calls than requests", calls <= 1_000 + 60);
     ended
 }
@@ -123,7 +123,7 @@ pub(super) fn rolling_restart(context: &Context) -> TrialResult {
 const HALVED: &[LimitedPath] =
     &[LimitedPath { path: "/total", bound: Bound::Total(500), policy: FailurePolicy::Closed }];
 
-/// The file with this limit, and something in it that differs each time.
+/// The file with this limit, and a part that differs each time.
 fn halved(store: &str, rate: u32, turn: u32) -> String {
     format!(
         "# {turn}

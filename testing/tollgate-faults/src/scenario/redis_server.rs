@@ -1,4 +1,4 @@
-//! What happens to the one server that all nodes share.
+//! Faults of the one server that all nodes share.
 
 use crate::clock::now_us;
 use crate::load::{LoadRequest, Outcome};
@@ -13,7 +13,7 @@ fn url(redis: &Redis) -> String {
     format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
 }
 
-/// Whether every node has said that it leaves the store alone, and that it does not, in turn.
+/// Whether every node logged that its circuit breaker opened and closed, in turn.
 fn said_once(trial: &Trial) -> bool {
     trial.nodes.iter().all(|node| {
         let log = node.log();
@@ -148,7 +148,7 @@ pub(crate) fn credentials(context: &Context) -> TrialResult {
     rejecting(context, &redis, &store, &breaks, "ACL SETUSER node >first")
 }
 
-/// A server that is there and refuses to decide, for a while.
+/// A server that is up but refuses to decide for a while.
 fn rejecting(
     context: &Context,
     redis: &Redis,
@@ -208,7 +208,7 @@ pub(crate) fn neighbour(context: &Context) -> TrialResult {
     trial.end().check_no_excess().check_budget()
 }
 
-/// Ten thousand keys, each again and again.
+/// Ten thousand keys, each used again and again.
 const MANY: &[LimitedPath] = &[LimitedPath {
     path: "/many",
     bound: Bound::Total(4_000_000_000),

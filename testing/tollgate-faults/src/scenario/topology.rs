@@ -1,4 +1,4 @@
-//! What happens where there are several servers.
+//! Faults of Sentinel and Cluster.
 
 use crate::clock::wait_until;
 use crate::cluster::Cluster;
@@ -61,7 +61,7 @@ pub(crate) fn sentinel_planned(context: &Context) -> TrialResult {
     ended
 }
 
-/// Many keys, so that all shards have some.
+/// Many keys, so that every shard has some.
 const SPREAD: &[LimitedPath] = &[
     LimitedPath { path: "/closed", bound: Bound::Total(30), policy: FailurePolicy::Closed },
     LimitedPath { path: "/open", bound: Bound::Total(4_000_000_000), policy: FailurePolicy::Open },

@@ -1,4 +1,4 @@
-//! One run of one row: nodes on a store, load that goes on throughout, and what it showed.
+//! One run of a scenario: nodes on a store, load throughout, and the result.
 
 mod policy;
 
@@ -14,21 +14,21 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a decision may take, by default and in every full run.
+/// The deadline of a decision, by default and in full runs.
 pub const DEADLINE: Duration = Duration::from_millis(25);
-/// How soon all is well after a fault.
+/// The recovery time after a fault.
 pub const RECOVERY: Duration = Duration::from_secs(1);
-/// What a fault may cost in memory.
+/// The memory budget of a fault.
 pub const GROWTH_KIB: u64 = 32 << 10;
 /// Answers without the store that are further apart than this are not one outage.
 const LULL_US: u64 = 500_000;
-/// How long everything may take that has to happen.
+/// The deadline of everything that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Users whose keys are looked at to see whether all is well; enough to be in all parts of a
 /// cluster.
 const LOOKED_AT: u32 = 24;
 
-/// What a run is for.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The `tollgate` under test.
@@ -38,7 +38,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// By the length of the run.
+    /// The first in full runs, the second in short ones.
     pub fn pick<T>(&self, short: T, full: T) -> T {
         if self.is_full { full } else { short }
     }
@@ -50,24 +50,24 @@ impl Context {
     }
 }
 
-/// What a trial starts with.
+/// The setup of a trial.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    /// How many.
+    /// The number of nodes.
     pub nodes: usize,
     /// `store.redis`.
     pub store: String,
     /// The rest of the file.
     pub limits: &'a str,
-    /// What the limits promise.
+    /// The promises of the limits.
     pub paths: &'a [LimitedPath],
-    /// Requests a second, all nodes together.
+    /// Requests per second over all nodes.
     pub per_second: u64,
-    /// Which they are.
+    /// The requests.
     pub pick: fn(u64) -> LoadRequest,
 }
 
-/// A run under way.
+/// A running trial.
 #[derive(Debug)]
 pub struct Trial {
     /// The nodes.
@@ -83,12 +83,12 @@ pub struct Trial {
     cleared_us: u64,
 }
 
-/// What a run showed, and whether it was as it should be.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct TrialResult {
-    /// In numbers.
+    /// The measurements.
     pub figures: Measurements,
-    /// In words.
+    /// The expectations.
     pub checks: Vec<Check>,
     /// All requests.
     pub samples: Vec<Sample>,
@@ -127,7 +127,7 @@ impl Trial {
         trial
     }
 
-    /// Starts nodes, whether or not their store is there, and no load.
+    /// Starts nodes without load, even if their store is not there.
     pub fn cold(context: &Context, plan: &Plan<'_>) -> Self {
         let file = plan.file();
         let nodes = (0..plan.nodes).map(|_| Node::start(&context.program, &file)).collect();
@@ -152,7 +152,7 @@ impl Trial {
         self.load = Some(Load::start(self.addresses(), self.pace(plan, u64::MAX), plan.pick));
     }
 
-    /// Starts a load that ends by itself, and waits for its end.
+    /// Runs a load of a fixed number of requests to its end.
     pub fn send_requests(&mut self, plan: &Plan<'_>, most: u64) {
         self.start_us = now_us();
         let load = Load::start(self.addresses(), self.pace(plan, most), plan.pick);
@@ -184,7 +184,7 @@ impl Trial {
         self.nodes.iter().map(|node| node.http).collect()
     }
 
-    /// Lets time pass, and watches the memory of the nodes meanwhile.
+    /// Waits, and samples the memory of the nodes.
     pub fn run_for(&mut self, time: Duration) {
         let end_us = now_us() + time.as_micros() as u64;
         while now_us() < end_us {
@@ -196,14 +196,14 @@ impl Trial {
         }
     }
 
-    /// From now on the fault is there.
+    /// Marks the start of the fault.
     pub fn mark_fault(&mut self) {
         self.rss_before = self.nodes.iter().map(|node| node.process().rss_kib()).collect();
         self.fault_us = now_us();
         self.cleared_us = self.fault_us;
     }
 
-    /// From now on it is not.
+    /// Marks the end of the fault.
     pub fn mark_cleared(&mut self) {
         self.cleared_us = now_us();
     }
@@ -219,12 +219,12 @@ impl Trial {
         self.nodes.iter().all(|node| wait_until(PATIENCE, || all(node)))
     }
 
-    /// How many requests of the load are over.
+    /// The number of requests that are done.
     pub fn answered(&self) -> usize {
         self.load.as_ref().map_or(0, Load::answered)
     }
 
-    /// Waits for the healing, lets some more time pass, ends the load, and says what it showed.
+    /// Waits for recovery, runs a little longer, stops the load, and returns the result.
     pub fn end(mut self) -> TrialResult {
         let healed = self.is_healed();
         self.run_for(Duration::from_millis(if self.is_full { 4_000 } else { 500 }));
@@ -268,7 +268,7 @@ impl Trial {
         self.nodes.iter().any(|node| node.logged("panicked") + node.logged("broke off") > 0)
     }
 
-    /// When the last answer without the store came, of those that the fault is to blame for.
+    /// When the last answer without the store came that the fault caused.
     fn recovered_us(&self, samples: &[Sample]) -> u64 {
         let without = samples.iter().filter(|one| one.outcome.is_without_store());
         let mut times: Vec<_> = without.map(|one| one.received_us).collect();
@@ -285,36 +285,36 @@ impl Trial {
 }
 
 impl TrialResult {
-    /// Something that has to hold on any machine.
+    /// Checks an expectation that holds on any machine.
     pub fn check(&mut self, what: impl Into<String>, held: bool) {
         self.checks.push(Check { what: what.into(), held, is_timed: false });
     }
 
-    /// Something that has to hold on a machine with nothing else to do.
+    /// Checks an expectation that holds on an idle machine.
     pub fn check_timing(&mut self, what: impl Into<String>, held: bool) {
         self.checks.push(Check { what: what.into(), held, is_timed: true });
     }
 
-    /// A figure of this row alone.
+    /// Adds a measurement of this row alone.
     pub fn note(&mut self, name: &'static str, value: u64) {
         self.figures.notes.insert(name, value);
     }
 
-    /// Nothing beyond any limit, and an answer to every request.
+    /// Checks that nothing exceeded a limit, and that every request was answered.
     pub fn check_no_excess(mut self) -> Self {
         let over = self.figures.over_admission;
         self.check("over-admission 0", over == Some(0));
         self.check_all_answered()
     }
 
-    /// An answer to every request, as it should be.
+    /// Checks that every request got an expected answer.
     pub fn check_all_answered(mut self) -> Self {
         let (errors, lost) = (self.figures.errors, self.figures.lost);
         self.check("errors 0, lost 0", errors + lost == 0);
         self
     }
 
-    /// Within the budgets of time and memory.
+    /// Checks the budgets of time and memory.
     pub fn check_budget(mut self) -> Self {
         let figures = self.figures.clone();
         let within =
@@ -329,7 +329,7 @@ impl TrialResult {
     }
 }
 
-/// Over all keys, what was admitted by the store beyond its limit.
+/// The units that the store admitted beyond the limit, over all keys.
 fn over_admission(paths: &[LimitedPath], samples: &[Sample]) -> u64 {
     let mut keys = BTreeMap::<_, Vec<Admitted>>::new();
     for sample in samples.iter().filter(|one| one.outcome == Outcome::Admitted) {
@@ -341,7 +341,7 @@ fn over_admission(paths: &[LimitedPath], samples: &[Sample]) -> u64 {
     keys.iter().map(|((path, _), all)| bound(path).map_or(0, |bound| bound.excess(all))).sum()
 }
 
-/// Whether what the store had no part in was answered as its limit says, and no share was exceeded.
+/// Whether answers without the store followed the limit's policy, and no share was exceeded.
 fn keep_policy(paths: &[LimitedPath], samples: &[Sample]) -> bool {
     let mut shares = BTreeMap::<_, u64>::new();
     let policy = |path: &str| paths.iter().find(|one| one.path == path).map(|one| one.policy);

@@ -1,4 +1,4 @@
-//! The limits that most rows run under: several algorithms, several keys, each failure policy.
+//! The limits of most scenarios: several algorithms and keys, each failure policy.
 
 use crate::load::LoadRequest;
 use crate::oracle::Bound;
@@ -8,20 +8,20 @@ use crate::oracle::Bound;
 pub struct LimitedPath {
     /// The path.
     pub path: &'static str,
-    /// What the limit promises.
+    /// The limit's promise.
     pub bound: Bound,
-    /// What it does without the store.
+    /// Its failure policy.
     pub policy: FailurePolicy,
 }
 
 /// `on_store_failure`, with the share of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// Lets pass.
+    /// Admits.
     Open,
     /// Refuses.
     Closed,
-    /// Counts on the node, so many at most.
+    /// Counts on the node, up to this share.
     Local(u64),
 }
 
@@ -38,7 +38,7 @@ pub const MIXED: &str = "limits:
 
 const SECOND_US: u64 = 1_000_000;
 
-/// What it promises.
+/// The promises of its limits.
 pub const MIXED_PATHS: &[LimitedPath] = &[
     LimitedPath { path: "/total", bound: Bound::Total(60), policy: FailurePolicy::Closed },
     LimitedPath {

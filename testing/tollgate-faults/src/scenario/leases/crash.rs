@@ -1,4 +1,4 @@
-//! What happens to nodes that hold something.
+//! Crashes and restarts of nodes that hold leases.
 
 use super::{CHUNK_MOST, LIMIT, USERS, answer, leasing, limits, plan, sum, unused, url, use_up};
 use crate::load::{LoadRequest, Outcome};
@@ -52,7 +52,7 @@ pub(in crate::scenario) fn frozen(context: &Context) -> TrialResult {
     for turn in 0..context.pick(2, 10) {
         let process = trial.nodes[turn % 3].process();
         process.signal("STOP");
-        // Longer than a lease, and into another window.
+        // Longer than a lease, so that it ends in another window.
         std::thread::sleep(Duration::from_millis(1_300));
         process.signal("CONT");
         answer(&mut trial, 300);

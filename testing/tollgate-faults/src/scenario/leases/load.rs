@@ -1,4 +1,4 @@
-//! How much of a limit is admitted, and for how many calls.
+//! How much of a leased limit is admitted, and at how many store calls.
 
 use super::{USERS, admitted, answer, known, leasing, limits, plan, sum, url};
 use crate::load::{LoadRequest, Outcome};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// Nine of ten requests come to the first of five nodes.
+/// Nine of ten requests go to the first of five nodes.
 fn skewed(n: u64) -> LoadRequest {
     let node = if n % 10 < 9 { 0 } else { 1 + n / 10 % 4 };
     LoadRequest { node: node as usize, path: "/hot", user: 0, cost: 1 }
@@ -82,12 +82,12 @@ pub(in crate::scenario) fn herd(context: &Context) -> TrialResult {
     ended.note("decided by the store", direct);
     ended.note("admitted of 500", total);
     ended.check("what was not admitted is still held", total + held >= 500);
-    // Each node also looks at its store now and then.
+    // Each node also probes its store now and then.
     ended.check("no more calls than requests", calls <= 1_000 + 200);
     ended
 }
 
-/// Limits of one to five, leased, which are decided directly.
+/// Leased limits of one to five, which the store decides.
 const TINY: [LimitedPath; 5] = [
     LimitedPath { path: "/1", bound: Bound::Total(1), policy: FailurePolicy::Closed },
     LimitedPath { path: "/2", bound: Bound::Total(2), policy: FailurePolicy::Closed },

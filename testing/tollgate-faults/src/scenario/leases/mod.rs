@@ -1,4 +1,4 @@
-//! Limits of which nodes take chunks in advance: what becomes of the chunks.
+//! Scenarios with leased limits: what happens to the leases.
 
 pub(crate) mod crash;
 pub(crate) mod load;
@@ -17,14 +17,14 @@ use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a user may have of the leased limit, in all.
+/// The leased limit of a user.
 const LIMIT: u64 = 900;
 const USERS: u64 = 2;
 const PATHS: &[LimitedPath] =
     &[LimitedPath { path: "/hot", bound: Bound::Total(LIMIT), policy: FailurePolicy::Closed }];
 /// More than any node took at once in these rows: eight times what it needs for half a lifetime.
 const CHUNK_MOST: u64 = 256;
-/// For how long nobody asks a store that nobody knows.
+/// The quiet time.
 const QUIET: Duration = Duration::from_millis(1_600);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -32,7 +32,7 @@ fn url(redis: &Redis) -> String {
     format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
 }
 
-/// A file with this rate for a leased limit, besides the one that shows whether all is well.
+/// A file with a leased limit of this rate, and a limit that shows whether the store decides.
 fn limits(rate: &str) -> String {
     format!(
         "limits:
@@ -58,7 +58,7 @@ fn plan<'a>(context: &Context, store: &str, limits: &'a str) -> Plan<'a> {
     }
 }
 
-/// Nodes that know their store for long enough to take leases from it, and no load.
+/// Nodes whose quiet time is over, without load.
 fn known(context: &Context, plan: &Plan<'_>) -> Trial {
     let mut trial = Trial::cold(context, plan);
     assert!(trial.is_healed(), "the nodes find their store");
@@ -66,7 +66,7 @@ fn known(context: &Context, plan: &Plan<'_>) -> Trial {
     trial
 }
 
-/// The same under load, each with a lease.
+/// Nodes under load, each with a lease.
 fn leasing(context: &Context, plan: &Plan<'_>) -> Trial {
     let mut trial = known(context, plan);
     trial.start_load(plan);
@@ -79,7 +79,7 @@ fn granted(node: &Node) -> u64 {
     node.metric("tollgate_lease_granted_units_total")
 }
 
-/// All nodes together.
+/// The sum over all nodes.
 fn sum(trial: &Trial, metric: &str) -> u64 {
     trial.nodes.iter().map(|node| node.metric(metric)).sum()
 }
@@ -88,7 +88,7 @@ fn rollbacks(trial: &Trial) -> u64 {
     sum(trial, "tollgate_lease_rollbacks_total")
 }
 
-/// Lets the load go on until so many more requests are over.
+/// Waits until so many more requests are done.
 fn answer(trial: &mut Trial, more: usize) {
     let enough = trial.answered() + more;
     assert!(wait_until(PATIENCE, || trial.answered() >= enough), "the load goes on");
@@ -102,7 +102,7 @@ fn use_up(trial: &mut Trial) {
     answer(trial, rest + 400);
 }
 
-/// How much was admitted for each user of a path.
+/// Units admitted for each user of a path.
 fn admitted(ended: &TrialResult, path: &str) -> BTreeMap<u32, u64> {
     let mut counts = BTreeMap::new();
     for one in ended.samples.iter().filter(|one| one.ask.path == path) {
@@ -112,7 +112,7 @@ fn admitted(ended: &TrialResult, path: &str) -> BTreeMap<u32, u64> {
     counts
 }
 
-/// Units of the limit that nobody got.
+/// Units of the limit that no request got.
 fn unused(ended: &TrialResult, limit: u64) -> u64 {
     admitted(ended, "/hot").values().map(|count| limit.saturating_sub(*count)).sum()
 }

@@ -1,4 +1,4 @@
-//! What happens to the store that leases come from, and on the way to it.
+//! Faults of the store that grants leases, and of the network to it.
 
 use super::{LIMIT, USERS, answer, leasing, limits, plan, rollbacks, sum, unused, url, use_up};
 use crate::clock::wait_until;
