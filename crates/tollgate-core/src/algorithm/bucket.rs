@@ -175,9 +175,10 @@ impl Bucket {
         cost: u64,
         intent: Intent,
     ) -> Outcome {
-        match self.scale <= SCALE_NARROW {
-            true => self.decide_at(backlog as u64, ahead_us, cost, intent).0,
-            false => self.decide_wide(backlog, ahead_us, cost, intent),
+        if self.scale <= SCALE_NARROW {
+            self.decide_at(backlog as u64, ahead_us, cost, intent).0
+        } else {
+            self.decide_wide(backlog, ahead_us, cost, intent)
         }
     }
 
@@ -217,9 +218,10 @@ impl Bucket {
             admitted,
             limit: self.capacity,
             remaining,
-            retry_after_us: match admitted {
-                true => Some(0),
-                false => possible.then(|| wait_us(wanted - full)),
+            retry_after_us: if admitted {
+                Some(0)
+            } else {
+                possible.then(|| wait_us(wanted - full))
             },
             reset_after_us: wait_us(after),
             delay_us: match delayed {

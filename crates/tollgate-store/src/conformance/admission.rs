@@ -6,7 +6,7 @@ use crate::{Store, StoreCall};
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Algorithm, LimitParams, Rate};
 
-/// GCRA with whole numbers: `count` at once, one more each second.
+/// GCRA: `count` at once, one more each second.
 pub(super) fn one_a_second(count: u64) -> LimitParams {
     let rate = Rate::try_new(count, count * 1_000_000);
     match rate.and_then(|rate| Gcra::try_new(rate, None)) {
@@ -15,8 +15,8 @@ pub(super) fn one_a_second(count: u64) -> LimitParams {
     }
 }
 
-/// Several charges are taken together or not at all, and a refused request's rows show the numbers
-/// of now.
+/// Several charges are taken together or not at all. The rows of a refused request show the current
+/// state.
 pub async fn all_or_nothing<S: Store>(store: &S) {
     for params in algorithms(10) {
         let driver = StoreDriver::new(store);
@@ -109,7 +109,7 @@ pub async fn costs<S: Store>(store: &S) {
     assert!(!admitted && rows[0].outcome.retry_after_us.is_none(), "zero is never unlimited");
 }
 
-/// A peek says what a take would be told, with the numbers of now, and takes nothing.
+/// A peek answers as a take would, shows the current state, and takes nothing.
 pub async fn peeks<S: Store>(store: &S) {
     for params in algorithms(4) {
         let driver = StoreDriver::new(store);
@@ -154,8 +154,8 @@ pub async fn shadows<S: Store>(store: &S) {
     }
 }
 
-/// What is owed is taken whoever refuses and shows at once; its cost alone says whether its limit
-/// admits; a peek takes nothing of it.
+/// A debt is charged even if a limit refuses, and shows at once. Its cost alone decides whether its
+/// limit admits. A peek charges nothing.
 pub async fn owed<S: Store>(store: &S) {
     for params in algorithms(5) {
         let driver = StoreDriver::new(store);
@@ -192,7 +192,7 @@ pub async fn owed<S: Store>(store: &S) {
     }
 }
 
-/// State belongs to limit and key: other numbers of the same algorithm and period go on from it.
+/// State belongs to limit and key: other params of the same algorithm and period continue it.
 pub async fn tier_changes<S: Store>(store: &S) {
     let tiers = [3, 7, 1_000, 11];
     for (nth, _) in algorithms(1).enumerate() {

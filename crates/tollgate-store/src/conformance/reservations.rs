@@ -7,8 +7,7 @@ use tollgate_core::{Algorithm, Intent, LimitState, Receipt};
 
 const SECOND: u64 = 1_000_000;
 
-/// What an end changes is what an adjustment would change, several places together, and its rows
-/// say so.
+/// The end of a reservation changes several states at once, as adjustments do, and returns rows.
 pub async fn settled<S: ReservationStore>(store: &S) {
     for params in all_algorithms(10) {
         let name = algorithm_name(&params);
@@ -82,8 +81,8 @@ pub async fn ended_once<S: ReservationStore>(store: &S) {
     assert!(driver.end("of nothing", 3, &[]).await.is_some_and(|ended| ended.end == 3));
 }
 
-/// Nobody knows a reservation that was never opened or whose time has passed, and its name is free
-/// again. A call that ended one can be repeated for longer.
+/// A reservation that was never opened or has expired is unknown, and its id is free again. An end
+/// can be repeated for longer.
 pub async fn expiring<S: ReservationStore>(store: &S) {
     let mut driver = StoreDriver::new(store);
     assert!(driver.end("unknown", 0, &[]).await.is_none());

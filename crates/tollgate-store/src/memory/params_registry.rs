@@ -19,7 +19,7 @@ impl ParamsRegistry {
 
     /// The id of `params`; zero when all ids are taken, which is valid and only takes more memory.
     /// Params whose state may outgrow a cell get zero too: such state is spilled from the start,
-    /// while the key is new and can still be refused a place.
+    /// while the key is new and can still be refused room.
     pub(crate) fn register(&self, params: &LimitParams) -> ParamsId {
         if !always_packs(params) {
             return ParamsId::default();

@@ -56,9 +56,10 @@ impl Algorithm for FixedWindow {
             admitted,
             limit: self.limit,
             remaining: self.limit.saturating_sub(after),
-            retry_after_us: match admitted {
-                true => Some(0),
-                false => (cost <= self.limit).then_some(window_end_us),
+            retry_after_us: if admitted {
+                Some(0)
+            } else {
+                (cost <= self.limit).then_some(window_end_us)
             },
             reset_after_us: window_end_us,
             delay_us: 0,

@@ -72,9 +72,10 @@ impl SlidingWindow {
             admitted,
             limit: self.limit,
             remaining,
-            retry_after_us: match admitted {
-                true => Some(0),
-                false => (cost <= self.limit).then(|| wait_us(cost)),
+            retry_after_us: if admitted {
+                Some(0)
+            } else {
+                (cost <= self.limit).then(|| wait_us(cost))
             },
             reset_after_us: match (current, previous) {
                 (0, 0) => ahead_us,
