@@ -135,8 +135,8 @@ pub async fn uncounted<S: Store>(store: &S) {
     assert_eq!(rows[0].outcome.remaining, 0, "and the limit is charged as usual");
 }
 
-/// An operator's block refuses like a penalty's, also on limits without a penalty, keeps the counts,
-/// and ends by an unblock or in time.
+/// An operator's block refuses like a penalty's, also on limits without a penalty, keeps the
+/// counts, and ends by an unblock or in time.
 pub async fn operators_blocks<S: Store>(store: &S) {
     let mut driver = StoreDriver::new(store);
     let fresh = ChargeSpec::new(23, "victor", one_a_second(3));
