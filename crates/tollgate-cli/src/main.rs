@@ -35,10 +35,10 @@ enum Command {
     Check(command::check::Check),
     Hash(command::hash::Hash),
     Import(command::import::Import),
-    Schema(command::schema::Schema),
+    Schema(command::generate::Schema),
     Simulate(command::simulate::Simulate),
-    Completions(command::completions::Completions),
-    Man(command::man::Man),
+    Completions(command::generate::Completions),
+    Man(command::generate::Man),
 }
 
 fn main() -> ExitCode {

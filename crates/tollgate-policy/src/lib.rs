@@ -1,5 +1,4 @@
-//! The policy: what `tollgate.yaml` says, checked, linted and compiled; and which charges a request
-//! leads to.
+//! The policy: `tollgate.yaml` parsed, checked, linted and compiled; facts to charges.
 //!
 //! ```
 //! let file = b"limits: [{name: per-user, key: [user], rate: 100/min}]";
@@ -11,14 +10,12 @@
 //! assert_eq!(errors[0].message, "unknown field `algoritm`, did you mean `algorithm`?");
 //! ```
 
-pub mod address;
 mod compile;
 pub mod diagnostic;
 pub mod envoy;
 pub mod facts;
-mod glob;
 mod grammar;
-mod hashed;
+mod identity;
 pub mod import;
 pub mod limit;
 mod lint;
@@ -30,19 +27,14 @@ pub mod raw;
 mod schema;
 pub mod settings;
 mod state_id;
-mod suggest;
-mod tier_map;
 mod time_zone;
-mod web;
 mod yaml;
 
 pub use compile::{Compiled, compile};
 pub use diagnostic::{Diagnostic, Severity};
 pub use grammar::{WrittenRate, parse_duration_us, parse_listen, parse_rate};
-pub use hashed::{HASH_PREFIX, hash};
+pub use identity::{HASH_PREFIX, HttpPolicy, TierMap, TierRules, address, hash};
 pub use lint::{LINTS, lint};
 pub use schema::schema;
 pub use state_id::state_id;
-pub use tier_map::{TierMap, TierRules};
 pub use time_zone::time_zone;
-pub use web::HttpPolicy;

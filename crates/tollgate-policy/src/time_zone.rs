@@ -51,7 +51,7 @@ const DAYS_AFTER_S: i64 = 70 * 86_400;
 pub(crate) fn nearest(name: &str) -> Option<String> {
     let names: Vec<String> = DATABASE.available().map(|name| name.as_str().to_owned()).collect();
     let lower: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
-    let near = crate::suggest::nearest(name, lower.iter().map(String::as_str))?;
+    let near = crate::diagnostic::nearest(name, lower.iter().map(String::as_str))?;
     let place = lower.iter().position(|one| one == near)?;
     names.into_iter().nth(place)
 }

@@ -1,4 +1,4 @@
-//! One rate-limit engine for every place where traffic passes.
+//! Rate-limit engine: quotas by key, or a policy file, over a memory or shared store.
 //!
 //! A [`Limiter`] puts quotas in force, with a count for every key. The [`guide`] shows the rest of
 //! it:
@@ -37,7 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod counters;
+mod buffers;
 mod deny_cache;
 mod gate;
 pub mod guide;
@@ -48,27 +48,22 @@ pub mod quota;
 mod readme;
 mod reservation;
 mod rules;
-mod setup;
-mod source;
-mod spares;
 mod verdict;
-#[cfg(feature = "tokio")]
-mod wait;
-mod work;
 
-pub use counters::Counts;
+pub use buffers::{BufferPool, Work};
 pub use deny_cache::DenyCache;
-pub use gate::parts::{ChargeMode, MultiCheck, MultiVerdict};
-pub use gate::{Gate, Inspected, ModeChange, RulesGuard, SingleCheck, SingleVerdict, UnknownLimit};
+pub use gate::{
+    ChargeMode, Gate, Inspected, ModeChange, MultiCheck, MultiVerdict, RulesGuard, SingleCheck,
+    SingleVerdict, UnknownLimit,
+};
+#[cfg(feature = "tokio")]
+pub use limiter::WaitError;
 pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
 pub use quota::Quota;
 pub use reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
 };
-pub use rules::Rules;
-pub use setup::Setup;
-pub use source::Source;
-pub use spares::BufferPool;
+pub use rules::{Counts, Rules, Setup};
 pub use tollgate_policy::{HttpPolicy, limit};
 pub use tollgate_store as store;
 #[cfg(feature = "tokio")]
@@ -77,7 +72,4 @@ pub use tollgate_store::{
     Clock, LeaseStore, ManualClock, MemoryStore, ProcessClock, ReservationStore, Store, StoreError,
     StoreReply,
 };
-pub use verdict::{Row, Verdict};
-#[cfg(feature = "tokio")]
-pub use wait::WaitError;
-pub use work::Work;
+pub use verdict::{Row, Source, Verdict};

@@ -2,11 +2,9 @@
 
 pub(crate) mod admin;
 pub(crate) mod check;
-pub(crate) mod completions;
+pub(crate) mod generate;
 pub(crate) mod hash;
 pub(crate) mod import;
-pub(crate) mod man;
-pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 

@@ -2,12 +2,12 @@
 
 mod admin;
 mod check;
-mod contracts;
 mod faults;
+mod forward_auth;
 mod gateway;
 mod hash;
 mod import;
-mod named;
+mod named_files;
 mod outage;
 mod page;
 mod probe;

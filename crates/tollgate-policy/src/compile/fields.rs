@@ -1,10 +1,9 @@
 //! What fields of one kind have in common.
 
-use crate::diagnostic::{Position, Report, codes};
+use crate::diagnostic::{Position, Report, codes, quoted};
 use crate::grammar::{self, Problem};
 use crate::raw::{At, DurationText, Field, Password, Text};
 use crate::settings::Secret;
-use crate::suggest::quoted;
 
 /// A duration within `(least, most)`, in microseconds; the default where it is absent or wrong.
 pub(super) fn duration_us(
@@ -118,7 +117,7 @@ pub(super) fn exactly_one(given: &[(&str, bool)], at: Position, report: &mut Rep
     if chosen.len() == 1 {
         return true;
     }
-    let all = crate::suggest::listed(given.iter().map(|(name, _)| *name));
+    let all = crate::diagnostic::listed(given.iter().map(|(name, _)| *name));
     let message = match chosen.as_slice() {
         [] => format!("none of {all} is given"),
         chosen => {

@@ -1,13 +1,15 @@
-//! What is wrong with a file, where, and what to do about it.
+//! Diagnostics: errors and warnings with position, code, message and fix.
 
 pub mod codes;
 mod report;
+mod suggest;
 
 use serde::Serialize;
 use std::fmt;
 
 pub use codes::Code;
 pub use report::Report;
+pub(crate) use suggest::{listed, nearest, quoted};
 
 /// One finding. Its text never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,5 +1,4 @@
-//! Files of envoyproxy/ratelimit, unchanged: domains, and in each a tree of descriptors with
-//! limits.
+//! Files of envoyproxy/ratelimit, unchanged: domains with a tree of descriptors.
 //!
 //! ```
 //! use tollgate_policy::envoy::{Configs, ConfigOptions};
@@ -19,12 +18,12 @@
 //! to it. Here every key and value stands by itself, in the tree and in the key that is counted
 //! under.
 
-mod allowed;
-mod find;
+mod allowed_keys;
 mod metadata;
 mod read;
+mod tree;
 mod unit;
-mod values;
+mod yaml_values;
 
 #[cfg(test)]
 mod tests;
@@ -34,8 +33,8 @@ pub use unit::Unit;
 
 use crate::diagnostic::Diagnostic;
 use crate::limit::{Limit, OnStoreFailure};
-use find::DescriptorLevel;
 use rustc_hash::FxHashMap;
+use tree::DescriptorLevel;
 
 /// All files together.
 #[derive(Clone, Debug, Default)]

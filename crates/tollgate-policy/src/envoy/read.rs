@@ -1,11 +1,13 @@
 //! From files to the tree, with every error of the original, and its place.
 
-use super::find::{Descriptor, DescriptorLevel, ValuePattern};
-use super::values::{UNMARSHAL, boolean, count, describe, field, mismatch, report_error, text};
-use super::{ConfigOptions, Configs, DescriptorRule, InvalidConfig, Metadata, Unit, allowed};
+use super::tree::{Descriptor, DescriptorLevel, ValuePattern};
+use super::yaml_values::{
+    UNMARSHAL, boolean, count, describe, field, mismatch, report_error, text,
+};
+use super::{ConfigOptions, Configs, DescriptorRule, InvalidConfig, Metadata, Unit, allowed_keys};
 use crate::diagnostic::Report;
-use crate::glob::Glob;
 use crate::limit::{Counting, Limit, Mode};
+use crate::matcher::glob::Glob;
 use crate::yaml::{self, Node, Value};
 use std::collections::HashSet;
 use std::panic::resume_unwind;
@@ -49,7 +51,7 @@ fn read_here(
                 report.push(error);
             }
             Ok(node) => {
-                allowed::check(&node, &mut report);
+                allowed_keys::check(&node, &mut report);
                 if report.is_empty() {
                     reader.file(&node, &mut report);
                 }

@@ -1,4 +1,4 @@
-//! What is known about one request, whatever protocol it came by: attributes in their one form.
+//! Facts: the attributes of one request, each in its canonical form.
 //!
 //! | attribute | form |
 //! | --- | --- |
@@ -17,21 +17,23 @@ mod names;
 #[cfg(test)]
 mod tests;
 mod unverified;
+mod value;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::Range;
 
-use sha2::{Digest, Sha256};
-
 pub use names::AttributeId;
 pub(crate) use names::{AttributeKind, Names};
 pub use unverified::Unverified;
+use value::push_digest;
+pub(crate) use value::{API_KEY_DIGITS, KeyValue, canonical};
+pub use value::{InvalidAttribute, digest};
 
-use crate::address::{self, InvalidAddress, mask, unmap};
-use crate::hashed;
-use crate::path::{self, AmbiguousPath};
+use crate::identity::address;
+use crate::identity::address::{mask, unmap};
+use crate::path::{self};
 use crate::settings::AmbiguousPaths;
 
 /// The attributes of one request, for one policy: [`Policy::facts`](crate::policy::Policy::facts)
@@ -435,81 +437,9 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Why an attribute cannot have a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum InvalidAttribute {
-    /// `ip` is not an address.
-    Address(InvalidAddress),
-    /// Servers read `path` in more than one way.
-    Path(AmbiguousPath),
-}
-
-impl fmt::Display for InvalidAttribute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(why) => why.fmt(f),
-            Self::Path(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for InvalidAttribute {}
-
-impl From<InvalidAddress> for InvalidAttribute {
-    fn from(why: InvalidAddress) -> Self {
-        Self::Address(why)
-    }
-}
-
-impl From<AmbiguousPath> for InvalidAttribute {
-    fn from(why: AmbiguousPath) -> Self {
-        Self::Path(why)
-    }
-}
-
-/// Names only: values may be secrets.
 impl fmt::Debug for Facts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let present = |(id, name)| self.key_value(id).map(|_| name);
         f.debug_set().entries(self.names.iter().filter_map(present)).finish()
     }
-}
-
-/// A value in the form that keys have.
-pub(crate) enum KeyValue<'f> {
-    Text(&'f str),
-    Address(IpAddr),
-}
-
-/// The value of one attribute in the form that keys have; empty where it counts as absent.
-///
-/// # Errors
-///
-/// When the attribute is `ip` and the value is not an address, or `path` and ambiguous.
-pub(crate) fn canonical(
-    name: &str,
-    value: &str,
-    ipv6_prefix: u8,
-) -> Result<String, InvalidAttribute> {
-    let mut names = Names::default();
-    names.intern(name);
-    let mut facts = Facts::new(&names, ipv6_prefix, FactsBuffer::default());
-    facts.set(name, value)?;
-    Ok(facts.get(name).map(Cow::into_owned).unwrap_or_default())
-}
-
-/// How many hexadecimal digits of the SHA-256 stand for an API key.
-pub(crate) const API_KEY_DIGITS: usize = 32;
-
-/// A secret as it is shown and as keys have it: the first 128 bits of its SHA-256, in hexadecimal.
-pub fn digest(secret: &str) -> String {
-    let mut out = String::with_capacity(API_KEY_DIGITS);
-    push_digest(&mut out, secret);
-    out
-}
-
-fn push_digest(out: &mut String, secret: &str) {
-    let digest = Sha256::digest(secret);
-    hashed::push_hex(out, &digest[..API_KEY_DIGITS / 2]);
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::address::InvalidAddress;
 
 fn names(all: &[&str]) -> Names {
     let mut names = Names::default();

@@ -1,29 +1,25 @@
-//! Values that are written as text: one file per kind, each a function from text to value or
-//! [`Problem`].
+//! Values written as text: rates, durations, sizes, names, networks, URLs, patterns.
 
-mod attribute;
-mod duration;
-mod host;
-mod name;
+mod names;
 mod network;
 mod pattern;
+mod quantity;
 mod rate;
-mod size;
 mod url;
 
 use crate::diagnostic::Code;
 
-pub(crate) use attribute::{attribute, header_name, is_built_in};
-pub use duration::parse_duration_us;
-pub(crate) use duration::{duration_us, format_us};
-pub(crate) use host::host;
-pub(crate) use name::name;
+pub(crate) use names::host;
+pub(crate) use names::name;
+pub(crate) use names::{attribute, header_name, is_built_in};
 pub use network::parse_listen;
 pub(crate) use network::{listen, network};
 pub(crate) use pattern::pattern;
+pub use quantity::parse_duration_us;
+pub(crate) use quantity::size;
+pub(crate) use quantity::{duration_us, format_us};
 pub use rate::{WrittenRate, parse_rate};
 pub(crate) use rate::{factor_milli, rate};
-pub(crate) use size::size;
 pub(crate) use url::{node, redis_url, upstream};
 
 /// Why a text is not a value of its kind.

@@ -1,9 +1,8 @@
 //! Addresses, networks and places to listen.
 
 use super::Problem;
-use crate::diagnostic::codes;
+use crate::diagnostic::{codes, quoted};
 use crate::settings::ListenAddress;
-use crate::suggest::quoted;
 use ipnet::{IpNet, Ipv4Net};
 use std::net::{IpAddr, SocketAddr};
 

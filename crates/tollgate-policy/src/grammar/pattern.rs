@@ -1,10 +1,9 @@
 //! Patterns of `match`: only whether they can match at all; matching is compiled elsewhere.
 
 use super::{Problem, network};
-use crate::diagnostic::codes;
-use crate::glob::TOKENS_MAX;
+use crate::diagnostic::{codes, quoted};
+use crate::matcher::glob::TOKENS_MAX;
 use crate::path::normalise_pattern;
-use crate::suggest::quoted;
 
 const PATTERN_BYTES_MAX: usize = 4_096;
 

@@ -1,9 +1,8 @@
 //! `100/min`, `5 / 10s`, `20`, `unlimited`; and a penalty's factor.
 
-use super::duration::{calendar_unit, unit_help, unit_us};
+use super::quantity::{calendar_unit, unit_help, unit_us};
 use super::{Problem, split_digits};
-use crate::diagnostic::codes;
-use crate::suggest::quoted;
+use crate::diagnostic::{codes, quoted};
 use tollgate_core::CalendarUnit;
 
 /// A rate as written; its numbers are not checked yet.

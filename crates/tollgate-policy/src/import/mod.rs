@@ -1,4 +1,4 @@
-//! Limits of other programs, as a file of ours.
+//! Import of other rate limiters' files: Limitador to `tollgate.yaml`.
 
 mod condition;
 mod limitador;

@@ -3,11 +3,11 @@
 //! Quiet where one listener has `ambiguous_paths: match-all`, where no listener reads paths, and
 //! for limits that are off.
 
-use super::{Findings, view::LintView};
-use crate::diagnostic::Code;
+use super::Findings;
+use super::analysis::view::LintView;
+use crate::diagnostic::{Code, quoted};
 use crate::path::ambiguity;
 use crate::settings::AmbiguousPaths;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG123",

@@ -3,11 +3,11 @@
 //! Quiet up to ten times N, for `0/...` (which refuses everything), for limits that are off, and
 //! for the tiers of a limit that is reported already: they usually inherit the burst.
 
-use super::figures::WrittenParams;
-use super::{Findings, view::LintView};
-use crate::diagnostic::Code;
+use super::Findings;
+use super::analysis::view::LintView;
+use super::analysis::written_params::WrittenParams;
+use crate::diagnostic::{Code, quoted};
 use crate::raw::Algorithm;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG112",

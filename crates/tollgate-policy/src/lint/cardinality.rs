@@ -4,9 +4,9 @@
 //! when `match` lists the values of the attribute without wildcards, since there are no more
 //! buckets than that, and for limits that are off.
 
-use super::{Findings, view::LintView};
-use crate::diagnostic::Code;
-use crate::suggest::quoted;
+use super::Findings;
+use super::analysis::view::LintView;
+use crate::diagnostic::{Code, quoted};
 use std::collections::HashSet;
 
 pub(super) const CODE: &Code = &Code::new(

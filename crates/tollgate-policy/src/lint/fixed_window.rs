@@ -6,11 +6,10 @@
 //! start anew.
 
 use super::Findings;
-use super::figures::WrittenParams;
-use super::view::{CoverSearch, LintView};
-use crate::diagnostic::Code;
+use super::analysis::view::{CoverSearch, LintView};
+use super::analysis::written_params::WrittenParams;
+use crate::diagnostic::{Code, quoted};
 use crate::raw::Algorithm;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG102",

@@ -9,10 +9,10 @@
 //! `trusted_proxies` names anything, and for limits that are off. Also quiet for keys with another
 //! attribute beside `ip`; each key of `first_of` counts by itself.
 
-use super::{Findings, view::LintView};
-use crate::diagnostic::Code;
+use super::Findings;
+use super::analysis::view::LintView;
+use crate::diagnostic::{Code, quoted};
 use crate::settings::Front;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG101",

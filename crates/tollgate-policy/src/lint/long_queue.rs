@@ -5,13 +5,13 @@
 //! (`upstream.timeouts.response`), elsewhere when it is more than an hour. Quiet for `0/...`, for
 //! limits that are off, and for the tiers of a limit that is reported already.
 
-use super::figures::WrittenParams;
-use super::{Findings, view::LintView};
-use crate::diagnostic::Code;
+use super::Findings;
+use super::analysis::view::LintView;
+use super::analysis::written_params::WrittenParams;
+use crate::diagnostic::{Code, quoted};
 use crate::grammar;
 use crate::raw::Algorithm;
 use crate::settings::Front;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG119",

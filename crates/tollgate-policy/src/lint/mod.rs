@@ -1,5 +1,4 @@
-//! What a valid file probably does not mean: `tollgate check` warns, each warning with a code, a
-//! reason and a fix.
+//! Lints: warnings about valid files that probably do not do what their author wants.
 //!
 //! A lint is one file with a `CODE` and a `check`, one line in the table below, a section in
 //! `docs/lints.md`, and two fixtures in `tests/fixtures/lint`: one that fires, one that does not.
@@ -7,35 +6,31 @@
 //! wrong teaches people to ignore the others.
 
 mod ambiguous_path;
+mod analysis;
 mod burst;
-mod candidates;
 mod cardinality;
-mod chosen;
-mod cost;
-mod cover;
-mod figures;
+mod client_chosen;
 mod fixed_window;
 mod ip_key;
 mod login;
 mod long_queue;
 mod never_fits;
-mod plain_servers;
+mod plaintext_upstreams;
 mod shadowed;
-mod skipped;
 #[cfg(test)]
 mod tests;
+mod tier_lookup_empty;
 mod trusts_all;
-mod unfound_tier;
 mod unknown_code;
+mod unlimited_without_attribute;
 mod unsettled;
 mod unsupplied;
 mod unused_cost;
 mod unused_key;
-mod view;
 
 use crate::Compiled;
 use crate::diagnostic::{Code, Diagnostic, Position, Severity};
-use view::LintView;
+use analysis::view::LintView;
 
 macro_rules! lints {
     ($($($lint:ident)::+,)*) => {
@@ -54,11 +49,11 @@ lints! {
     login::fails_open,
     login::disclosed,
     login::mixed,
-    chosen::key,
-    chosen::tier,
-    skipped,
+    client_chosen::key,
+    client_chosen::tier,
+    unlimited_without_attribute,
     unsupplied,
-    cost,
+    client_chosen::cost,
     burst,
     shadowed,
     cardinality,
@@ -67,17 +62,17 @@ lints! {
     trusts_all,
     unsettled,
     long_queue,
-    plain_servers,
+    plaintext_upstreams,
     unused_cost,
     unused_key,
     ambiguous_path,
-    unfound_tier,
+    tier_lookup_empty,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that
 /// its `lint.allow` accepts.
 pub fn lint(compiled: &Compiled) -> Vec<Diagnostic> {
-    let shapes = view::shapes(compiled);
+    let shapes = analysis::view::shapes(compiled);
     let view = LintView::new(compiled, &shapes);
     let mut found = Vec::new();
     for (code, check) in CHECKS {

@@ -4,11 +4,11 @@
 //! does not say. Quiet for `0/...` (which refuses everything and means to), for limits that are
 //! off, and for the tiers of a limit that is reported already.
 
-use super::figures::{WrittenParams, WrittenParamsByTier};
-use super::{Findings, view::LintView};
-use crate::diagnostic::{Code, Position};
+use super::Findings;
+use super::analysis::view::LintView;
+use super::analysis::written_params::{WrittenParams, WrittenParamsByTier};
+use crate::diagnostic::{Code, Position, quoted};
 use crate::raw::{self, Algorithm};
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG116",

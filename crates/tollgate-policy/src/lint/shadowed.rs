@@ -22,12 +22,11 @@
 //! purpose. Of two limits that shadow each other the later one is reported.
 
 use super::Findings;
-use super::figures::{WrittenParams, WrittenParamsByTier};
-use super::view::{CoverSearch, LintView, LintedLimit};
-use crate::diagnostic::Code;
+use super::analysis::view::{CoverSearch, LintView, LintedLimit};
+use super::analysis::written_params::{WrittenParams, WrittenParamsByTier};
+use crate::diagnostic::{Code, quoted};
 use crate::limit::{Consistency, CostRule, Limit, OnInvalid, OnMissing, OnStoreFailure};
 use crate::raw::Algorithm;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG113",

@@ -1,11 +1,12 @@
 //! What `cover` claims holds for every request of a small world.
 
-use super::candidates::{CoverIndex, IndexedBy};
-use super::cover::{ComparableMatch, Pattern};
-use super::view::{self, LintView};
+use super::analysis::cover::{ComparableMatch, Pattern};
+use super::analysis::cover_index::{CoverIndex, IndexedBy};
+use super::analysis::view;
+use super::analysis::view::LintView;
 use super::{CHECKS, Findings};
-use crate::glob::Glob;
 use crate::match_spec::{Condition, MatchSpec};
+use crate::matcher::glob::Glob;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;

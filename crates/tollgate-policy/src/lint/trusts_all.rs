@@ -2,9 +2,9 @@
 //!
 //! Reported at the network that holds every address, once. Quiet for all others, however large.
 
-use super::{Findings, view::LintView};
-use crate::diagnostic::Code;
-use crate::suggest::quoted;
+use super::Findings;
+use super::analysis::view::LintView;
+use crate::diagnostic::{Code, quoted};
 
 pub(super) const CODE: &Code = &Code::new(
     "TG117",

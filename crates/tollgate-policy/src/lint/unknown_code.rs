@@ -3,9 +3,9 @@
 //! Not an error, so that a file written for a newer version still loads. Quiet for every code in
 //! the table.
 
-use super::{Findings, LINTS, view::LintView};
-use crate::diagnostic::Code;
-use crate::suggest::quoted;
+use super::analysis::view::LintView;
+use super::{Findings, LINTS};
+use crate::diagnostic::{Code, quoted};
 
 pub(super) const CODE: &Code = &Code::new(
     "TG115",

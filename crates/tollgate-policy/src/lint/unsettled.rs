@@ -4,11 +4,11 @@
 //! layer, where a gateway listens, for limits that are off, and for costs while `http` listens: its
 //! callers can reserve and settle by themselves.
 
-use super::{Findings, view::LintView};
-use crate::diagnostic::Code;
+use super::Findings;
+use super::analysis::view::LintView;
+use crate::diagnostic::{Code, quoted};
 use crate::raw;
 use crate::settings::Front;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG118",

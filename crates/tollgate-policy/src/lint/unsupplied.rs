@@ -11,12 +11,11 @@
 //! for RESP alone, where `match` is not evaluated), and for limits that are off.
 
 use super::Findings;
-use super::view::{LintView, LintedLimit};
-use crate::diagnostic::{Code, Position};
+use super::analysis::view::{LintView, LintedLimit};
+use crate::diagnostic::{Code, Position, quoted};
 use crate::grammar;
 use crate::raw;
 use crate::settings::Front;
-use crate::suggest::quoted;
 use std::collections::HashSet;
 
 pub(super) const CODE: &Code = &Code::new(

@@ -5,13 +5,12 @@
 //! are off.
 
 use super::Findings;
-use super::candidates::{CoverIndex, IndexedBy};
-use super::cover::ComparableMatch;
-use super::view::LintView;
-use crate::diagnostic::Code;
+use super::analysis::cover::ComparableMatch;
+use super::analysis::cover_index::{CoverIndex, IndexedBy};
+use super::analysis::view::LintView;
+use crate::diagnostic::{Code, quoted};
 use crate::limit::CostRule;
 use crate::raw;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG121",

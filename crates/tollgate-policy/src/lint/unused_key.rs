@@ -4,10 +4,10 @@
 //! fires for a key after one that every request has: `ip`, `method`, `path` and `host`. Quiet for
 //! limits that are off.
 
-use super::{Findings, view::LintView};
-use crate::diagnostic::Code;
+use super::Findings;
+use super::analysis::view::LintView;
+use crate::diagnostic::{Code, quoted};
 use crate::settings::Front;
-use crate::suggest::quoted;
 
 pub(super) const CODE: &Code = &Code::new(
     "TG122",

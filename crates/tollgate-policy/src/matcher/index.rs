@@ -6,8 +6,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::glob::Glob;
 use super::{Matcher, Patterns};
-use crate::glob::Glob;
 
 /// A limit's place in the file, and whether its path condition is still to be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

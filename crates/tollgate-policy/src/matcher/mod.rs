@@ -1,5 +1,6 @@
 //! `match`, compiled: which limits apply to a request.
 
+pub(crate) mod glob;
 mod index;
 mod networks;
 #[cfg(test)]
@@ -10,11 +11,11 @@ use ipnet::IpNet;
 pub(crate) use index::{Candidate, PathIndex};
 use networks::Networks;
 
-use crate::address::{self, unmap_net};
 use crate::facts::{AttributeId, AttributeKind, Facts, Names};
-use crate::glob::{Glob, PatternTooLong};
+use crate::identity::address::{self, unmap_net};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::path;
+use glob::{Glob, PatternTooLong};
 
 /// The conditions of one limit. An absent attribute never matches, inside `not` neither.
 #[derive(Debug)]

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{LimitParams, Rate};
 
+use super::glob::tests::naive;
 use super::*;
-use crate::glob::tests::naive;
 use crate::limit::Limit;
 use crate::policy::{Policy, PolicyOptions, Selection};
 

@@ -1,4 +1,4 @@
-//! One spelling for each path, so that `/login`, `/%6Cogin` and `/x/../login` share one limit.
+//! Path normalisation: `/login`, `/%6Cogin` and `/x/../login` share one limit.
 //!
 //! In this order: drop the query and the fragment. Decode escapes of unreserved characters, and
 //! write all other escapes in upper case. Escape bytes that RFC 3986 does not allow in a path
@@ -13,11 +13,11 @@
 //! path than the first. A path without a leading slash keeps that shape; one of which nothing is
 //! left is `/`. No path at all stays none.
 
-mod reading;
-
+mod readings;
+mod server_model;
 use std::borrow::Cow;
 
-pub use reading::{AmbiguousPath, ambiguity, readings};
+pub use readings::{AmbiguousPath, ambiguity, readings};
 
 #[cfg(test)]
 mod tests;

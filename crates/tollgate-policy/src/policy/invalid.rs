@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::glob::TOKENS_MAX;
 use crate::matcher::InvalidCondition;
+use crate::matcher::glob::TOKENS_MAX;
 
 /// What is wrong, and with which limit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The compiled policy: facts in, charges out.
+//! The compiled policy: selects limits, keys and costs for the facts of a request.
 //!
 //! ```
 //! use tollgate_core::{LimitParams, Rate, algorithm::Gcra};
@@ -26,15 +26,17 @@
 
 mod invalid;
 mod select;
+mod selection;
 #[cfg(test)]
 mod tests;
+mod unverified;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tollgate_core::LimitParams;
 
 pub use invalid::InvalidPolicy;
 pub(crate) use select::push_value;
-pub use select::{EffectiveTier, Selected, Selection};
+pub use selection::{EffectiveTier, Selected, Selection};
 
 use crate::facts::{AttributeId, Facts, FactsBuffer, Names};
 use crate::limit::{CostRule, Limit, Mode, WeightedMatch};

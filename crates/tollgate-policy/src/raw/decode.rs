@@ -1,8 +1,7 @@
 //! From tree to raw types, reporting everything on the way.
 
 use super::At;
-use crate::diagnostic::{Position, Report, codes};
-use crate::suggest::{listed, nearest, quoted};
+use crate::diagnostic::{Position, Report, codes, listed, nearest, quoted};
 use crate::yaml::{Node, ScalarKind, Value, YamlKey};
 
 /// Reads a value, or reports why it cannot be read.

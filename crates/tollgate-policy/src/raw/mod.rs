@@ -1,9 +1,9 @@
-//! The file as it is written: every field optional, every value with its place, nothing interpreted
-//! yet.
+//! The file as written: every field optional, every value with its position.
 //!
 //! These types are also the source of the JSON Schema. A field is added here, in `compile`, with a
 //! fixture, and in `docs/reference.md`.
 
+mod cost;
 mod decode;
 mod forms;
 mod gateway;
@@ -17,6 +17,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 use std::ops::Deref;
 
+pub use cost::{Conditions, Cost, CostEntry, CostForm, CostResponse, Match};
 pub(crate) use decode::{Decode, either, raw, words};
 pub use forms::{
     Decimal, DurationText, Entries, List, MappedTier, OneAttribute, OneOrMany, RateText,
@@ -28,9 +29,8 @@ pub use gateway::{
     UpstreamForm, UpstreamProtocol, UpstreamTimeouts, Upstreams,
 };
 pub use limit::{
-    Algorithm, Conditions, Consistency, ConsistencyForm, ConsistencyWord, Cost, CostEntry,
-    CostForm, CostResponse, FirstOf, KeyChoice, Leased, Limit, LimitTier, Match, Mode, OnInvalid,
-    OnMissing, OnResponse, Penalty, PlainKey, TierForm,
+    Algorithm, Consistency, ConsistencyForm, ConsistencyWord, FirstOf, KeyChoice, Leased, Limit,
+    LimitTier, Mode, OnInvalid, OnMissing, OnResponse, Penalty, PlainKey, TierForm,
 };
 pub use settings::{
     Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, Resp, TierMapFile,

@@ -1,7 +1,6 @@
 //! What the YAML parser says, in this project's words.
 
-use crate::diagnostic::{Diagnostic, Position, Severity, codes};
-use crate::suggest::quoted;
+use crate::diagnostic::{Diagnostic, Position, Severity, codes, quoted};
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 

@@ -1,4 +1,4 @@
-//! YAML as a tree in which every node knows its place.
+//! YAML as a tree in which every node knows its position.
 //!
 //! The tree stands between the text and the raw types so that one wrong field does not hide the
 //! others: serde stops at the first error, a walk over the tree does not.

@@ -1,4 +1,4 @@
-//! The same for services of one's own: a layer around any service of HTTP.
+//! The tower layer: rate limits any HTTP service.
 
 mod body;
 mod service;

@@ -1,6 +1,6 @@
 //! One cookie among all.
 
-use super::names::{CaseSensitivity, is_lookalike, is_unclear_at_ends, trim};
+use super::lookalike::{CaseSensitivity, is_lookalike, is_unclear_at_ends, trim};
 use super::query::{Plus, unescape};
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! From the head of a request to facts.
+//! Request heads to facts: attributes, and what makes a request ambiguous.
 //!
 //! Only what the policy in force mentions is looked for, and a value is copied only where it is
 //! nowhere in one piece: in repeated lines of a field, in the escapes of a query, in a token.
@@ -18,10 +18,10 @@
 //!
 //! Nothing here looks at `Connection`: whoever names a field there cannot have it overlooked.
 
+mod ambiguity;
 mod cookie;
-mod duplicate;
 mod head;
-mod names;
+mod lookalike;
 mod overrides;
 mod query;
 #[cfg(test)]
@@ -37,8 +37,8 @@ use tollgate::Rules;
 use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
 use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
 
-pub use duplicate::Ambiguity;
-use duplicate::Multiplicity;
+pub use ambiguity::Ambiguity;
+use ambiguity::Multiplicity;
 pub use head::Head;
 pub use overrides::Override;
 
@@ -105,7 +105,7 @@ impl Reader {
         let mut facts = rules.facts(buffer);
         facts.set_ambiguous_paths(ambiguous_paths);
         if !plan.has_path {
-            duplicate::set_path(&mut facts, None, head.path())?;
+            ambiguity::set_path(&mut facts, None, head.path())?;
         }
         let claims = if plan.has_claims {
             token::bearer(head).and_then(|token| token.map(claims).transpose())
@@ -123,17 +123,17 @@ impl Reader {
                 }
                 AttributeOrigin::Method => drop(facts.set_id(step.id, head.method())),
                 AttributeOrigin::Path => {
-                    duplicate::set_path(&mut facts, Some(step.id), head.path())?
+                    ambiguity::set_path(&mut facts, Some(step.id), head.path())?
                 }
                 AttributeOrigin::Host => drop(facts.set_id(step.id, host(head)?)),
                 AttributeOrigin::Header(name) => {
-                    duplicate::set_header(&mut facts, target, head, name)?
+                    ambiguity::set_header(&mut facts, target, head, name)?
                 }
                 AttributeOrigin::Cookie(name) => {
-                    duplicate::set_cookie(&mut facts, target, head, name)?
+                    ambiguity::set_cookie(&mut facts, target, head, name)?
                 }
                 AttributeOrigin::Query(name) => {
-                    duplicate::set_query(&mut facts, target, head.query(), name)?
+                    ambiguity::set_query(&mut facts, target, head.query(), name)?
                 }
                 AttributeOrigin::Claim(name) => set_claim(&mut facts, step.id, &claims, name),
             }
@@ -162,12 +162,12 @@ impl Reader {
 
     /// Whether a service behind could take a header of this name for one that is read here.
     pub fn is_alias(&self, rules: &Rules, name: &HeaderName) -> bool {
-        names::is_suspicious(name) && self.plan(rules).is_alias(name)
+        lookalike::is_suspicious(name) && self.plan(rules).is_alias(name)
     }
 
     /// The first such field, for whoever cannot remove it.
     pub fn alias<'h>(&self, rules: &Rules, headers: &'h HeaderMap) -> Option<&'h HeaderName> {
-        if !headers.keys().any(names::is_suspicious) {
+        if !headers.keys().any(lookalike::is_suspicious) {
             return None;
         }
         let plan = self.plan(rules);
@@ -225,9 +225,9 @@ impl ReadPlan {
 
     /// Whether some servers take this field for one that is read.
     fn is_alias(&self, name: &HeaderName) -> bool {
-        names::is_suspicious(name)
+        lookalike::is_suspicious(name)
             && !self.headers.contains(name)
-            && self.headers.iter().any(|field| names::is_alias(field, name))
+            && self.headers.iter().any(|field| lookalike::is_alias(field, name))
     }
 
     fn client(&self, rules: &Rules, head: &impl Head, peer: IpAddr) -> IpAddr {
@@ -287,7 +287,7 @@ fn host(head: &impl Head) -> Result<&str, Ambiguity> {
         }
         _ => false,
     };
-    if differs || !duplicate::is_one(head, &HOST) {
+    if differs || !ambiguity::is_one(head, &HOST) {
         return Err(Ambiguity::Header(HOST));
     }
     Ok(without_dot(head.host().or(field).unwrap_or_default()))

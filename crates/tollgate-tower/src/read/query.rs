@@ -1,6 +1,6 @@
 //! One parameter of a query.
 
-use super::names::{CaseSensitivity, is_lookalike, is_space};
+use super::lookalike::{CaseSensitivity, is_lookalike, is_space};
 use std::borrow::Cow;
 
 /// The raw values of all parameters of that name, in their order; one without `=` has an empty

@@ -1,4 +1,4 @@
-//! Claims of a token, once its signature has been verified.
+//! JWT verification: bearer tokens, the keys that verify them, and their claims.
 //!
 //! A key says by itself which algorithm it is for: an RSA key verifies RS256 and nothing else, a
 //! shared secret HS256. What a token's header says can only select among the keys, so a public key
@@ -7,9 +7,9 @@
 
 mod base64;
 mod bearer;
-mod form;
 mod jwks;
 mod key;
+mod key_file;
 mod pem;
 #[cfg(test)]
 mod tests;
@@ -55,7 +55,7 @@ impl Verifier {
     ///
     /// When the file holds no key for any of the algorithms, or one that must not be used.
     pub fn new(jwt: &Jwt, file: &[u8]) -> Result<Self, InvalidKeys> {
-        let keys = form::read(file, jwt.algorithms.contains(&JwtAlgorithm::Hs256))?;
+        let keys = key_file::read(file, jwt.algorithms.contains(&JwtAlgorithm::Hs256))?;
         let keys: Vec<VerifyingKey> =
             keys.into_iter().filter(|key| jwt.algorithms.contains(&key.algorithm())).collect();
         if keys.is_empty() {

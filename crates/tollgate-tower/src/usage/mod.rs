@@ -1,15 +1,15 @@
-//! What an answer says it cost, read while it passes by.
+//! Costs that a response reports, read from its body as it streams.
 //!
 //! Nothing of the answer is kept: a reader remembers how far along the path it is, a name of
 //! bounded length, and the last figure.
 
-mod events;
 mod json;
+mod sse;
 #[cfg(test)]
 mod tests;
 
-use events::SseReader;
 use json::JsonPathReader;
+use sse::SseReader;
 
 /// The figure that a field is. As in a body, one too large to be counted is the largest there is.
 pub(crate) fn parse_cost(value: &[u8]) -> Option<u64> {

@@ -1,11 +1,10 @@
-//! Refusals remembered for a moment with the rows beside them, so that a flood on a refused key
-//! costs a shared store nothing.
+//! Deny cache: remembers refusals, so that a flood on a refused key does not reach the store.
 
 mod entry;
-mod flight;
-mod recall;
+mod lookup;
+mod single_flight;
 
-pub(crate) use flight::SingleFlight;
+pub(crate) use single_flight::SingleFlight;
 
 use ahash::RandomState;
 use entry::{DenyEntry, EntryRole};

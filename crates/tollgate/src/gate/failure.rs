@@ -1,13 +1,17 @@
 //! What each limit does when the store could not decide.
 
-use super::{DecisionRequest, FromAnswer, RequestedLimit};
-use crate::{Gate, Row, Rules, Source};
+use super::{DecisionRequest, FromAnswer, Gate, RequestedLimit};
+use crate::{Row, Rules, Source};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::{Algorithm, Intent, LimitParams, Outcome};
 use tollgate_policy::limit::{Mode, OnStoreFailure};
 use tollgate_policy::policy::Selected;
 use tollgate_store::memory::MemoryOptions;
-use tollgate_store::{Answer, Answers, Charge, MemoryStore, ParamsId, Request, Store, StoreCall};
+use tollgate_store::{
+    Answer, Answers, Charge, MemoryStore, ParamsId, Request, Store, StoreCall, StoreError,
+    StoreErrorKind,
+};
 
 /// When a client may ask again whom a limit refused because nobody could decide.
 const RETRY_AFTER_US: u64 = 1_000_000;
@@ -103,4 +107,27 @@ fn failure_row<'r>(
     source: Source,
 ) -> Row<'r> {
     rules.row_from(selected, &Answer::without_receipt(outcome), source)
+}
+
+/// Failures by kind. They come from a store that is slower than any counter, so all threads share
+/// these.
+#[derive(Debug, Default)]
+pub(crate) struct StoreErrorCounters([AtomicU64; StoreErrorKind::ALL.len()]);
+
+impl StoreErrorCounters {
+    #[cold]
+    pub(crate) fn count(&self, error: &StoreError) {
+        let kinds = StoreErrorKind::ALL.iter().zip(&self.0);
+        for (_, count) in kinds.filter(|(kind, _)| **kind == error.kind) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// How often the store failed this gate, by kind.
+    pub fn store_errors(&self) -> [(StoreErrorKind, u64); StoreErrorKind::ALL.len()] {
+        let counts = self.errors.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+        std::array::from_fn(|at| (StoreErrorKind::ALL[at], counts[at]))
+    }
 }

@@ -1,28 +1,28 @@
-//! The engine: identify, select, decide, verdict.
+//! The gate: decides requests by a policy, in order deny cache, store, failure policy.
 
 mod batch;
-mod change;
 mod decide;
-mod errors;
 mod failure;
 mod manage;
-pub(crate) mod parts;
+mod multi;
+mod reload;
+mod request;
 
 pub use batch::{SingleCheck, SingleVerdict};
-pub use change::{ModeChange, UnknownLimit};
-pub(crate) use decide::{
+pub use manage::Inspected;
+pub use multi::{ChargeMode, MultiCheck, MultiVerdict};
+pub use reload::{ModeChange, UnknownLimit};
+pub(crate) use request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
 };
-pub use manage::Inspected;
 
-use crate::counters::Counters;
 use crate::deny_cache::DenyCache;
 use crate::reservation::SlotRegistry;
-use crate::rules::INLINE;
+use crate::rules::{Counters, INLINE};
 use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
-use change::RulesBuilder;
-use errors::StoreErrorCounters;
+use failure::StoreErrorCounters;
+use reload::RulesBuilder;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock};
 use tollgate_core::Intent;

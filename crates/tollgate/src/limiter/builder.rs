@@ -1,6 +1,6 @@
 //! What a limiter is made of.
 
-use super::resets::ResetCounters;
+use super::store_calls::ResetCounters;
 use super::{Inner, Limiter, RegisteredQuota};
 use crate::Quota;
 use smallvec::{SmallVec, smallvec};
@@ -121,7 +121,7 @@ impl<S: Store> LimiterBuilder<S> {
             resets: ResetCounters::new(),
             clock: self.clock,
             #[cfg(feature = "tokio")]
-            wait_queues: crate::wait::WaitQueues::new(self.max_waiters),
+            wait_queues: super::wait_queue::WaitQueues::new(self.max_waiters),
             store: self.store,
         };
         Limiter { inner: Arc::new(inner) }

@@ -1,30 +1,31 @@
-//! Quotas in force: who may go ahead, and who has to wait.
+//! The limiter: quotas by key, permits, reservations, and waiting in line.
 
-mod ask;
+mod async_api;
 mod builder;
 mod decision;
 mod detach;
-mod remote;
 mod reservation;
-mod resets;
+mod store_calls;
+#[cfg(feature = "tokio")]
+mod wait;
+#[cfg(feature = "tokio")]
+mod wait_queue;
 
-use self::ask::PermitEnd;
-use self::resets::ResetCounters;
 use crate::Quota;
 use smallvec::SmallVec;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use store_calls::{PermitEnd, ResetCounters};
 use tollgate_core::LimitParams;
 use tollgate_store::{Change, Clock, MemoryStore, ParamsId, StoreError, StoreReply};
 
 pub use builder::{InvalidLimiter, LimiterBuilder};
 pub use decision::{Decision, Permit, Refusal, Standing};
 pub use reservation::Reservation;
-
 #[cfg(feature = "tokio")]
-pub(crate) use detach::{run_to_completion, spawn_detached};
+pub use wait::WaitError;
 
 /// Quotas in force, with a count for every key.
 ///
@@ -105,7 +106,7 @@ pub(crate) struct Inner<S> {
     /// How often keys were reset.
     resets: ResetCounters,
     #[cfg(feature = "tokio")]
-    pub(crate) wait_queues: crate::wait::WaitQueues,
+    pub(crate) wait_queues: wait_queue::WaitQueues,
 }
 
 #[derive(Debug)]

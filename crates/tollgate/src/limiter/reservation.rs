@@ -1,8 +1,8 @@
 //! A charge whose true cost is known later.
 
-use super::ask::PermitEnd;
 use super::decision::{Permit, Standing};
 use super::detach::{run_to_completion, spawn_detached};
+use super::store_calls::PermitEnd;
 use super::{Limiter, infallible};
 use tollgate_store::{MemoryStore, Store, StoreError};
 

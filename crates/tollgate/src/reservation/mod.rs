@@ -1,12 +1,12 @@
-//! Reservations: what a request took and may still give back or add to.
+//! Reservations: charges that end later, by id or with the response, and slot renewal.
 
-mod held;
-mod note;
+mod in_flight;
+mod record;
 mod reserve;
 mod slots;
 
-pub(crate) use held::depends_on_answer;
-pub use held::{AdmissionOptions, InFlightCharges};
+pub(crate) use in_flight::depends_on_answer;
+pub use in_flight::{AdmissionOptions, InFlightCharges};
 pub use reserve::{Settled, TTL_US_MAX};
 pub(crate) use slots::SlotRegistry;
 

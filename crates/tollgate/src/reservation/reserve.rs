@@ -1,6 +1,6 @@
 //! Reserve, settle, cancel: one primitive for late costs and for slots with an end.
 
-use super::note::{self, ReservedCharge};
+use super::record::{self, ReservedCharge};
 use super::{ReservationEnd, ReservationError};
 use crate::gate::DecisionRequest;
 use crate::{Gate, Row, Rules, Source, Verdict, Work};
@@ -181,7 +181,7 @@ impl<S: ReservationStore> Gate<S> {
             entries.push(entry);
         }
         let opening =
-            NewReservation { id, ttl_us, state_keys: places, note: note::encode(&entries) };
+            NewReservation { id, ttl_us, state_keys: places, note: record::encode(&entries) };
         let alone = verdict.rows.iter().any(|row| row.source.is_without_store());
         Some(PendingReservation { opening, undo, is_local: alone })
     }
@@ -234,7 +234,7 @@ impl<S: ReservationStore> Gate<S> {
             return StoreReply::Now(Err(ReservationError::CostTooLarge));
         }
         let plan = move |bytes: &[u8]| {
-            let entries = note::decode(bytes)?;
+            let entries = record::decode(bytes)?;
             Some(entries.iter().map(|entry| entry.settlement(end)).collect())
         };
         let alone = self.fallback.get().map_or(Ok(None), |fallback| {
@@ -263,7 +263,7 @@ impl<S: ReservationStore> Gate<S> {
             return Err(ReservationError::Ended);
         }
         let senseless = ReservationError::Undecided(StoreErrorKind::Protocol);
-        let entries = note::decode(&ended.note).ok_or(senseless)?;
+        let entries = record::decode(&ended.note).ok_or(senseless)?;
         let usual = self.rules().store_source();
         let rows = entries.into_iter().zip(&ended.rows);
         let kept = rows.map(|(entry, answer)| settled_row(entry, answer, usual));

@@ -1,5 +1,5 @@
-use crate::desk::{NOW_US, rows, setup};
-use crate::faulty::Faulty;
+use crate::faulty_store::Faulty;
+use crate::fixture::{NOW_US, rows, setup};
 use crate::now;
 use std::time::Duration;
 use tollgate::{DenyCache, Gate, ReservationEnd, Source, Verdict, Work};

@@ -1,7 +1,7 @@
 //! An answer of the deny cache has the rows that the store would have answered.
 
-use crate::desk::{NOW_US, setup};
-use crate::faulty::Faulty;
+use crate::faulty_store::Faulty;
+use crate::fixture::{NOW_US, setup};
 use crate::now;
 use proptest::prelude::*;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-use crate::desk::{NOW_US, rows, setup};
-use crate::faulty::Faulty;
+use crate::faulty_store::Faulty;
+use crate::fixture::{NOW_US, rows, setup};
 use crate::now;
 use tollgate::{Gate, ReservationEnd, ReservationError, Source, Verdict, Work};
 use tollgate_store::StoreErrorKind;

@@ -1,4 +1,4 @@
-use crate::desk::{NOW_US, check, facts, fixture, gate, rows, setup};
+use crate::fixture::{NOW_US, check, facts, fixture, gate, rows, setup};
 use tollgate::{Source, Work};
 
 #[test]

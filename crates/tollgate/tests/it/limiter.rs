@@ -1,5 +1,6 @@
 //! The limiter's verbs in memory.
 
+mod async_api;
 use crate::quota::RATES;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -7,8 +8,6 @@ use std::time::Duration;
 use tollgate::limiter::InvalidLimiter;
 use tollgate::quota::Algorithm;
 use tollgate::{Decision, Limiter, ManualClock, MemoryStore, Permit, Quota, Reservation};
-
-mod remote;
 
 const SECOND: Duration = Duration::from_secs(1);
 

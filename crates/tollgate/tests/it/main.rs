@@ -1,21 +1,21 @@
 //! The engine, as its users see it.
 
-mod change;
+mod batch;
 mod deny_cache;
 mod deny_cache_rows;
-mod desk;
-mod each;
 mod failure;
-mod faulty;
+mod faulty_store;
+mod fixture;
 mod gate;
-mod held;
+mod in_flight;
 mod limiter;
 mod manage;
-mod parts;
+mod multi;
 mod quota;
+mod reload;
 mod reservations;
 mod slots;
-mod slow;
+mod slow_store;
 mod wait;
 
 use std::pin::pin;

@@ -1,4 +1,4 @@
-use crate::desk::{NOW_US, check, facts, gate};
+use crate::fixture::{NOW_US, check, facts, gate};
 use crate::now;
 use tollgate::Source;
 

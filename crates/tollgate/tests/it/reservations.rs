@@ -1,4 +1,4 @@
-use crate::desk::{GateFixture, NOW_US, check, facts, gate, rows};
+use crate::fixture::{GateFixture, NOW_US, check, facts, gate, rows};
 use tollgate::{ReservationEnd, ReservationError, Settled, Verdict, Work};
 
 const SECOND: u64 = 1_000_000;
@@ -237,7 +237,7 @@ fn what_a_shared_cell_took_is_not_charged_twice() {
     use tollgate_store::memory::MemoryOptions;
     let store = MemoryStore::new(MemoryOptions::default().max_bytes(0).shards(1));
     let limits = "  - {name: l, key: [user], rate: 10/min, algorithm: fixed-window}\n";
-    let gate = Gate::new(crate::desk::setup(limits), store).unwrap();
+    let gate = Gate::new(crate::fixture::setup(limits), store).unwrap();
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();

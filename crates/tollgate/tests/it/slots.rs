@@ -1,7 +1,7 @@
 //! Slots of requests that take longer than a slot lasts.
 
-use crate::desk::{NOW_US, setup};
-use crate::faulty::Faulty;
+use crate::faulty_store::Faulty;
+use crate::fixture::{NOW_US, setup};
 use crate::now;
 use std::future::Future;
 use std::pin::pin;

@@ -1,6 +1,6 @@
 //! Waiting in line, in virtual time: nothing here sleeps for real.
 
-use crate::slow::Slow;
+use crate::slow_store::Slow;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

@@ -1,14 +1,14 @@
 //! `tollgate admin`: what operators do to a running tollgate, over its admin API.
 
 mod client;
-mod key;
+mod key_argument;
 mod table;
 mod text;
 
 use super::{FAILED, UNUSABLE, exit_code_of};
 use clap::{Subcommand, ValueEnum};
 use client::{AdminResponse, Client};
-use key::Key;
+use key_argument::Key;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -158,7 +158,7 @@ impl AdminCommand {
             }
             Self::Reload => post("/v1/reload", json!({})),
             Self::Mode { limit, mode } => {
-                let path = format!("/v1/limits/{}/mode", key::percent_encoded(limit));
+                let path = format!("/v1/limits/{}/mode", key_argument::percent_encoded(limit));
                 match mode.word() {
                     Some(word) => ("PUT", path, Some(json!({"mode": word}))),
                     None => ("DELETE", path, None),

@@ -1,20 +1,19 @@
 //! `tollgate simulate`: a file of requests, decided as the service would decide them, at the
 //! instants it names.
 
-mod answer;
 mod input;
-mod load;
-mod output;
 mod plot;
+mod policy;
 mod progress;
+mod row_writer;
 mod session;
 mod tally;
+mod writer_thread;
 
 use super::{FAILED, FILE, UNUSABLE, has_directory_entry};
-use answer::RowWriter;
 use input::{Lines, NextLine};
-use output::{Output, WriterClosed};
 use progress::Progress;
+use row_writer::RowWriter;
 use session::Session;
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tally::Tally;
 use tollgate_server::front::http::decode::BODY_BYTES_MAX;
+use writer_thread::{Output, WriterClosed};
 
 /// Decide a file of requests, each at the instant it names
 ///
@@ -90,7 +90,7 @@ impl Simulate {
 
     fn simulate(&self) -> Result<(), Stop> {
         let config = self.config()?;
-        let loaded = load::load(config, self.plot.is_some())?;
+        let loaded = policy::load(config, self.plot.is_some())?;
         let input = self.open()?;
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = RowWriter::new(self.headers.then(|| loaded.profiles()));

@@ -1,6 +1,6 @@
 //! Rows in, answers out: decoded and decided as by the check API, at the row's own time.
 
-use super::answer::{RowOutcome, RowResult};
+use super::row_writer::{RowOutcome, RowResult};
 use super::tally::Tally;
 use tollgate::{Gate, ReservationEnd, ReservationError, Rules, Work};
 use tollgate_policy::facts::{Facts, FactsBuffer};

@@ -1,9 +1,9 @@
 //! The gateway as a process of its own, between sockets that behave and sockets that do not.
 
 mod abuse;
+mod docs;
 mod explained;
 mod floods;
-mod guide;
 mod handover;
 mod memory;
 

@@ -4,17 +4,17 @@
 //! figures say little about logins. Quiet for limits in shadow or off, which show nothing.
 
 use super::{is_login_like, matched_paths};
-use crate::diagnostic::Code;
-use crate::lint::{Findings, view::LintView};
-use crate::suggest::quoted;
+use crate::diagnostic::{Code, quoted};
+use crate::lint::Findings;
+use crate::lint::analysis::view::LintView;
 
-pub(in crate::lint) const CODE: &Code = &Code::new(
+pub(crate) const CODE: &Code = &Code::new(
     "TG105",
     "login that discloses its quota",
     "The quota tells an attacker how fast to guess, and how much others use a name or address.",
 );
 
-pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for item in view.first_of_each_entry().filter(|item| item.refuses() && item.limit.disclose) {
         let mut paths = matched_paths(&item.entry.value);
         let Some((path, at)) = paths.find(|(path, _)| is_login_like(path)) else { continue };

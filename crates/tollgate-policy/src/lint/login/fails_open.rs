@@ -5,19 +5,18 @@
 //! again.
 
 use super::{is_login_like, matched_paths, targets};
-use crate::diagnostic::Code;
+use crate::diagnostic::{Code, quoted};
 use crate::limit::OnStoreFailure;
 use crate::lint::Findings;
-use crate::lint::view::{LintView, LintedLimit};
-use crate::suggest::quoted;
+use crate::lint::analysis::view::{LintView, LintedLimit};
 
-pub(in crate::lint) const CODE: &Code = &Code::new(
+pub(crate) const CODE: &Code = &Code::new(
     "TG104",
     "login that fails open",
     "A client that slows down or overloads the store gets unlimited attempts.",
 );
 
-pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for target in targets(view) {
         let is_open = |on: OnStoreFailure| on == OnStoreFailure::Open;
         if target.guards.iter().any(|item| !is_open(item.limit.on_store_failure)) {

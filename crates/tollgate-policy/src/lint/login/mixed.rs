@@ -6,18 +6,18 @@
 //! path with several methods: reading the form is rarer still.
 
 use super::{is_login_like, matched_paths, targets};
-use crate::diagnostic::Code;
-use crate::lint::view::LintedLimit;
-use crate::lint::{Findings, view::LintView};
-use crate::suggest::quoted;
+use crate::diagnostic::{Code, quoted};
+use crate::lint::Findings;
+use crate::lint::analysis::view::LintView;
+use crate::lint::analysis::view::LintedLimit;
 
-pub(in crate::lint) const CODE: &Code = &Code::new(
+pub(crate) const CODE: &Code = &Code::new(
     "TG106",
     "one limit for logins and reads",
     "A rate that suits reads is far too high for password guesses, and ordinary use spends the attempts.",
 );
 
-pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for item in view.first_of_each_entry().filter(|item| item.is_on()) {
         let entry = &item.entry.value;
         let login = matched_paths(entry).find(|(path, _)| is_login_like(path));

@@ -1,4 +1,4 @@
-//! Paths where passwords are guessed: TG103 to TG106.
+//! Lints about login paths, where passwords are guessed: TG103 to TG106.
 //!
 //! Only paths that the file names count, in a `match` or in a `not`: whether an application has a
 //! `/login` that no pattern mentions cannot be known. A path counts as login-like when one of its
@@ -10,8 +10,8 @@ pub(super) mod fails_open;
 pub(super) mod mixed;
 pub(super) mod unlimited;
 
-use super::cover::Pattern;
-use super::view::{LintView, LintedLimit};
+use super::analysis::cover::Pattern;
+use super::analysis::view::{LintView, LintedLimit};
 use crate::diagnostic::Position;
 use crate::raw::{Conditions, Limit};
 use std::collections::HashMap;

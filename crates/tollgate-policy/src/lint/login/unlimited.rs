@@ -6,17 +6,17 @@
 //! method are taken to hold.
 
 use super::targets;
-use crate::diagnostic::Code;
-use crate::lint::{Findings, view::LintView};
-use crate::suggest::quoted;
+use crate::diagnostic::{Code, quoted};
+use crate::lint::Findings;
+use crate::lint::analysis::view::LintView;
 
-pub(in crate::lint) const CODE: &Code = &Code::new(
+pub(crate) const CODE: &Code = &Code::new(
     "TG103",
     "login without a limit",
     "Only a limit on attempts stops clients from guessing passwords, codes and tokens.",
 );
 
-pub(in crate::lint) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     for target in targets(view).iter().filter(|target| target.guards.is_empty()) {
         let path = quoted(target.path);
         let message =

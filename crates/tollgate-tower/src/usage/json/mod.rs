@@ -1,8 +1,7 @@
-//! One member of a JSON value, found byte by byte.
+//! JSON reader: finds the number at one path, byte by byte.
 
-mod name;
-
-use name::MemberName;
+mod member_name;
+use member_name::MemberName;
 
 /// Follows a path of names through objects. What is not on the path is skipped by counting
 /// brackets, so the depth of a value costs nothing. Values that follow each other, as in lines of

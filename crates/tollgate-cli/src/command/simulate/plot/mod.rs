@@ -5,11 +5,11 @@
 //! compared on the same traffic.
 
 mod buckets;
-mod rates;
+mod key_rates;
 mod svg;
 
 use buckets::{Buckets, Count};
-use rates::{KeyRates, Rate};
+use key_rates::{KeyRates, Rate};
 
 /// The most limits to draw; the busiest are.
 const PANELS_MAX: usize = 32;

@@ -2,7 +2,7 @@
 
 use super::Panel;
 use super::buckets::{Buckets, Count};
-use super::rates::KeyRates;
+use super::key_rates::KeyRates;
 use tollgate_picture::{Canvas, axis};
 
 const WIDTH: u64 = 9_600;

@@ -111,12 +111,12 @@ fn the_line_is_the_rate_of_all_keys_as_the_bars_are_of_all_keys() {
 
 #[test]
 fn tiers_add_up() {
-    let mut rates = rates::KeyRates::default();
+    let mut rates = key_rates::KeyRates::default();
     rates.note(1, (10, 1_000_000));
     rates.note(2, (10, 1_000_000));
     rates.note(3, (300, 60_000_000));
     assert_eq!((rates.keys(), rates.total(2_000_000, 1)), (3, Some(50)));
     rates.note(3, (600, 60_000_000));
     assert_eq!(rates.total(2_000_000, 1), Some(60), "the key has another tier now");
-    assert_eq!(rates::KeyRates::default().total(1, 1), None);
+    assert_eq!(key_rates::KeyRates::default().total(1, 1), None);
 }

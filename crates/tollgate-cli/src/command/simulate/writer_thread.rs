@@ -1,0 +1,106 @@
+//! Answers on their way out: a second thread writes them while the next ones are decided, since
+//! that is a third of the work.
+
+use super::Stop;
+use super::row_writer::{RowResult, RowWriter};
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// How much is handed over at once, by [`Answer::weight`], and how often before the writer has to
+/// catch up.
+const BATCH_WEIGHT: usize = 1_024;
+const BATCHES: usize = 2;
+/// How much is written at once.
+const WRITE_BYTES: usize = 256 * 1024;
+
+type Batch<'g> = Vec<RowResult<'g>>;
+
+/// Where answers go.
+pub(super) struct Output<'scope, 'g> {
+    full: SyncSender<Batch<'g>>,
+    spent: Receiver<Batch<'g>>,
+    batch: Batch<'g>,
+    weight: usize,
+    /// Answers that have been written, for their buffers.
+    recycled: Batch<'g>,
+    thread: ScopedJoinHandle<'scope, Result<(), Stop>>,
+}
+
+/// The writer has ended; [`Output::finish`] says why.
+pub(super) struct WriterClosed;
+
+impl<'scope, 'g: 'scope> Output<'scope, 'g> {
+    /// Starts the thread that writes to standard output.
+    pub(super) fn start(scope: &'scope Scope<'scope, '_>, writer: RowWriter) -> Self {
+        let (full, from_full) = sync_channel(BATCHES);
+        let (to_spent, spent) = channel();
+        let thread = scope.spawn(move || write_all(writer, &from_full, &to_spent));
+        Self { full, spent, batch: Vec::new(), weight: 0, recycled: Vec::new(), thread }
+    }
+
+    pub(super) fn push(&mut self, answer: RowResult<'g>) -> Result<(), WriterClosed> {
+        self.weight += answer.weight();
+        self.batch.push(answer);
+        if self.weight >= BATCH_WEIGHT { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands over what is at hand, because the next answer may take a while.
+    pub(super) fn flush(&mut self) -> Result<(), WriterClosed> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        self.weight = 0;
+        let next = Vec::with_capacity(self.batch.len());
+        self.full.send(std::mem::replace(&mut self.batch, next)).map_err(|_| WriterClosed)
+    }
+
+    /// An answer that is no longer needed.
+    pub(super) fn recycled(&mut self) -> Option<RowResult<'g>> {
+        if self.recycled.is_empty() {
+            self.recycled = self.spent.try_recv().unwrap_or_default();
+        }
+        self.recycled.pop()
+    }
+
+    /// Waits until everything is written.
+    pub(super) fn finish(mut self) -> Result<(), Stop> {
+        // Closed or not, the thread knows.
+        let _ = self.flush();
+        drop(self.full);
+        match self.thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+fn write_all<'g>(
+    mut writer: RowWriter,
+    full: &Receiver<Batch<'g>>,
+    spent: &Sender<Batch<'g>>,
+) -> Result<(), Stop> {
+    let mut out = Vec::with_capacity(2 * WRITE_BYTES);
+    for batch in full {
+        for answer in &batch {
+            writer.answer(&mut out, answer);
+            if out.len() >= WRITE_BYTES {
+                write(&mut out)?;
+            }
+        }
+        write(&mut out)?;
+        // Once all rows are decided nobody has a use for it.
+        let _ = spent.send(batch);
+    }
+    Ok(())
+}
+
+fn write(out: &mut Vec<u8>) -> Result<(), Stop> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(out).and_then(|()| stdout.flush());
+    out.clear();
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Stop::Unread,
+        _ => Stop::Unusable(format!("cannot write answers: {error}")),
+    })
+}

@@ -1,0 +1,84 @@
+//! The tree of one domain, and the way of a descriptor through it.
+
+use crate::matcher::glob::Glob;
+use crate::policy::push_value;
+use rustc_hash::FxHashMap;
+
+/// The descriptors below one descriptor, or at the top.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DescriptorLevel {
+    keys: FxHashMap<Box<str>, DescriptorsByValue>,
+}
+
+/// The descriptors of one level with one key.
+#[derive(Clone, Debug, Default)]
+struct DescriptorsByValue {
+    exact: FxHashMap<Box<str>, Descriptor>,
+    /// In file order.
+    wild: Vec<(Glob, Descriptor)>,
+    any: Option<Box<Descriptor>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Descriptor {
+    pub(super) rule: Option<usize>,
+    pub(super) below: DescriptorLevel,
+    /// `share_threshold`: what stands in the key in place of the value.
+    pub(super) shared: Option<Box<str>>,
+}
+
+/// Where a descriptor goes in its level.
+pub(super) enum ValuePattern {
+    Exact(Box<str>),
+    Wild(Glob),
+    Any,
+}
+
+impl DescriptorLevel {
+    pub(super) fn insert(&mut self, key: &str, place: ValuePattern, descriptor: Descriptor) {
+        let values = self.keys.entry(key.into()).or_default();
+        match place {
+            ValuePattern::Exact(value) => {
+                values.exact.insert(value, descriptor);
+            }
+            ValuePattern::Wild(glob) => values.wild.push((glob, descriptor)),
+            ValuePattern::Any => values.any = Some(Box::new(descriptor)),
+        }
+    }
+
+    /// Exact values come first, then patterns in file order, then what has no value.
+    fn next(&self, (key, value): (&str, &str)) -> Option<&Descriptor> {
+        let values = self.keys.get(key)?;
+        let given = || {
+            let wild = || values.wild.iter().find(|(glob, _)| glob.matches(value));
+            values.exact.get(value).or_else(|| Some(&wild()?.1))
+        };
+        // An entry without a value has no more than its key, for patterns too.
+        let given = if value.is_empty() { None } else { given() };
+        given.or(values.any.as_deref())
+    }
+
+    pub(super) fn find(&self, entries: &[(&str, &str)], key: &mut Vec<u8>) -> Option<usize> {
+        let mut level = self;
+        let mut last = None;
+        for entry in entries {
+            let descriptor = level.next(*entry)?;
+            (level, last) = (&descriptor.below, Some(descriptor));
+        }
+        let rule = last?.rule?;
+        key.clear();
+        // The last entry is the one that most often names somebody, and what comes first in a key
+        // spreads the work of a cluster.
+        self.push_key(entries, key);
+        Some(rule)
+    }
+
+    /// Recursion is as deep as the tree.
+    fn push_key(&self, entries: &[(&str, &str)], key: &mut Vec<u8>) {
+        let Some((entry, rest)) = entries.split_first() else { return };
+        let Some(descriptor) = self.next(*entry) else { return };
+        descriptor.below.push_key(rest, key);
+        let value = descriptor.shared.as_deref().unwrap_or(entry.1);
+        push_value(key, value.as_bytes());
+    }
+}

@@ -1,0 +1,85 @@
+//! Names of limits and tiers.
+
+use super::Problem;
+use crate::diagnostic::{codes, quoted};
+
+const NAME_BYTES_MAX: usize = 64;
+
+/// Printable ASCII (space included) without `/`, 1 to 64 bytes.
+pub(crate) fn name(text: &str) -> Result<Box<str>, Problem> {
+    let help = "use 1 to 64 printable ASCII characters without `/`, such as `per-user`";
+    let bad = |message: String| Err(Problem::new(codes::BAD_NAME, message, help));
+    if text.is_empty() {
+        return bad("the name is empty".to_owned());
+    }
+    if text.len() > NAME_BYTES_MAX {
+        let length = text.len();
+        return bad(format!("the name {} has {length} bytes", quoted(text)));
+    }
+    match text.chars().find(|c| *c == '/' || !matches!(c, ' '..='~')) {
+        Some(c) => bad(format!("the name {} contains {}", quoted(text), quoted(&c.to_string()))),
+        None => Ok(text.into()),
+    }
+}
+
+/// A host name in lower case, `*.` and a name for all names below it, or `*` for any name.
+pub(crate) fn host(text: &str) -> Result<Box<str>, Problem> {
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    if text == "*" || (name.len() <= 253 && name.split('.').all(is_label)) {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        return Ok(text.to_ascii_lowercase().into());
+    }
+    let message = format!("{} is not the name of a host", quoted(text));
+    let help = "write a name without scheme and port, such as `tollgate.example.com`, or `*.example.com`; addresses need no entry";
+    Err(Problem::new(codes::BAD_PATTERN, message, help))
+}
+
+const ATTRIBUTE_BYTES_MAX: usize = 128;
+const BUILT_IN: [&str; 5] = ["ip", "method", "path", "host", "domain"];
+const PREFIXES: [&str; 5] = ["header.", "cookie.", "query.", "jwt.", "descriptor."];
+
+/// An attribute's name, with the name of a header field in lower case, as requests supply it.
+pub(crate) fn attribute(text: &str) -> Result<Box<str>, Problem> {
+    let bad = |message: String| {
+        let help = "use 1 to 128 printable ASCII characters, such as `user` or `header.x-plan`";
+        Err(Problem::new(codes::BAD_ATTRIBUTE, message, help))
+    };
+    if text.is_empty() {
+        return bad("the name of the attribute is empty".to_owned());
+    }
+    if text.len() > ATTRIBUTE_BYTES_MAX {
+        return bad(format!("the attribute {} has {} bytes", quoted(text), text.len()));
+    }
+    if let Some(c) = text.chars().find(|c| !matches!(c, ' '..='~')) {
+        let c = quoted(&c.to_string());
+        return bad(format!("the attribute {} contains {c}", quoted(text)));
+    }
+    if PREFIXES.contains(&text) {
+        return bad(format!("the attribute {} ends after its dot", quoted(text)));
+    }
+    if let Some(name) = text.strip_prefix("header.") {
+        return header_name(name).map(|name| format!("header.{name}").into());
+    }
+    Ok(text.into())
+}
+
+/// The name of a header field, in lower case.
+pub(crate) fn header_name(text: &str) -> Result<Box<str>, Problem> {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if text.is_empty() || text.len() > ATTRIBUTE_BYTES_MAX || !text.bytes().all(token) {
+        let message = format!("{} is not the name of a header field", quoted(text));
+        let help = "use letters, digits and `-`, such as `x-user-id`";
+        return Err(Problem::new(codes::BAD_ATTRIBUTE, message, help));
+    }
+    Ok(text.to_ascii_lowercase().into())
+}
+
+/// Whether requests supply the attribute themselves, so that nothing else may.
+pub(crate) fn is_built_in(attribute: &str) -> bool {
+    BUILT_IN.contains(&attribute) || PREFIXES.iter().any(|prefix| attribute.starts_with(prefix))
+}

@@ -1,0 +1,141 @@
+//! Durations and the units they share with rates.
+
+use super::{Problem, split_digits};
+use crate::diagnostic::{codes, quoted};
+use tollgate_core::CalendarUnit;
+
+const UNITS: &[(&[&str], u64)] = &[
+    (&["ms"], 1_000),
+    (&["s", "sec", "secs"], 1_000_000),
+    (&["m", "min", "mins"], 60_000_000),
+    (&["h", "hour", "hours"], 3_600_000_000),
+    (&["d", "day", "days"], 86_400_000_000),
+    (&["w", "week", "weeks"], 604_800_000_000),
+];
+
+/// The word for the unit that people try first, where ours is another.
+const NEARLY: &[(&str, &str)] = &[
+    ("second", "sec"),
+    ("seconds", "secs"),
+    ("minute", "min"),
+    ("minutes", "mins"),
+    ("hr", "h"),
+    ("hrs", "h"),
+    ("msec", "ms"),
+    ("millisecond", "ms"),
+    ("milliseconds", "ms"),
+];
+
+const MONTHS: &str = "months differ in length: write days, such as `30d`";
+
+/// The length of a unit, in microseconds.
+pub(super) fn unit_us(unit: &str) -> Option<u64> {
+    UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, us)| *us)
+}
+
+/// The unit of the calendar that a word is, in a rate.
+pub(super) fn calendar_unit(unit: &str) -> Option<CalendarUnit> {
+    match unit {
+        "d" | "day" | "days" => Some(CalendarUnit::Day),
+        "w" | "week" | "weeks" => Some(CalendarUnit::Week),
+        "month" | "months" => Some(CalendarUnit::Month),
+        _ => None,
+    }
+}
+
+/// What to write instead of an unknown unit.
+pub(super) fn unit_help(unit: &str) -> String {
+    let lower = unit.to_lowercase();
+    let near = NEARLY.iter().find(|(name, _)| *name == lower).map(|(_, ours)| *ours);
+    match near.or_else(|| unit_us(&lower).map(|_| lower.as_str())) {
+        Some(ours) => format!("write `{ours}` for the unit"),
+        None => "the units are ms, s or sec, m or min, h or hour, d or day, w or week".to_owned(),
+    }
+}
+
+/// `k` and a unit, in microseconds.
+pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
+    let (count, unit) = split_digits(text);
+    let bad = |message: String, help: String| Problem::new(codes::BAD_DURATION, message, help);
+    if count.is_empty() {
+        let help = "write a whole number and a unit, such as `30s`, `500ms` or `1h`".to_owned();
+        return Err(bad(format!("{} is not a duration", quoted(text)), help));
+    }
+    if unit.is_empty() {
+        let help = format!(
+            "add a unit, such as `{}s` or `{}ms`",
+            truncated_digits(count),
+            truncated_digits(count)
+        );
+        return Err(bad(format!("{} has no unit", quoted(text)), help));
+    }
+    let Some(unit_us) = unit_us(unit) else {
+        let is_month = calendar_unit(unit) == Some(CalendarUnit::Month);
+        let help = if is_month { MONTHS.to_owned() } else { unit_help(unit) };
+        return Err(bad(format!("{} ends in an unknown unit", quoted(text)), help));
+    };
+    let us = count.parse::<u64>().ok().and_then(|count| count.checked_mul(unit_us));
+    us.filter(|us| *us <= tollgate_core::MAX_US).ok_or_else(|| {
+        let help = "durations end at 285 years".to_owned();
+        Problem::new(codes::OUT_OF_RANGE, format!("{} is too long", quoted(text)), help)
+    })
+}
+
+/// Reads a duration as the file writes it, such as `30s`, into microseconds.
+///
+/// # Errors
+///
+/// When it is none: what is wrong with it, and what to write instead.
+pub fn parse_duration_us(text: &str) -> Result<u64, String> {
+    duration_us(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
+}
+
+/// Digits for a message, cut where nobody would read on.
+fn truncated_digits(digits: &str) -> &str {
+    digits.get(..12).unwrap_or(digits)
+}
+
+/// A duration as the file would write it.
+pub(crate) fn format_us(us: u64) -> String {
+    for (names, unit_us) in UNITS.iter().rev().filter(|(names, _)| names[0] != "w") {
+        if us >= *unit_us && us.is_multiple_of(*unit_us) {
+            return format!("{}{}", us / unit_us, names[0]);
+        }
+    }
+    format!("{}ms", us.div_ceil(1_000))
+}
+
+const SIZE_UNITS: &[(&str, u64)] = &[
+    ("", 1),
+    ("B", 1),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+];
+
+/// `64MiB`, `1GB`, `4096`.
+pub(crate) fn size(text: &str) -> Result<u64, Problem> {
+    let bad =
+        |help: &str| Problem::new(codes::BAD_SIZE, format!("{} is not a size", quoted(text)), help);
+    let (count, unit) = split_digits(text);
+    let Some((_, factor)) = SIZE_UNITS.iter().find(|(name, _)| *name == unit) else {
+        let near = SIZE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+        return Err(match near {
+            Some((name, _)) => bad(&format!("write `{name}` for the unit")),
+            None => bad("the units are B, KB, MB, GB, TB and KiB, MiB, GiB, TiB"),
+        });
+    };
+    if count.is_empty() {
+        return Err(bad("write a whole number and a unit, such as `64MiB`"));
+    }
+    count.parse::<u64>().ok().and_then(|count| count.checked_mul(*factor)).ok_or_else(|| {
+        let message = format!("{} is too large", quoted(text));
+        Problem::new(codes::OUT_OF_RANGE, message, "sizes end at 16 EiB")
+    })
+}

@@ -1,0 +1,187 @@
+//! The client address: as far as trusted proxies vouch for it.
+//!
+//! Only the peer of the connection is beyond doubt. When it is a trusted proxy, the configured
+//! field is read from the right, since each proxy adds what it saw at the end: trusted hops are
+//! passed over and the first other address is the client. Everything to the left of it came from
+//! that client and is never looked at.
+//!
+//! ```
+//! use tollgate_policy::address::{ClientAddressResolver, ClientAddressSource};
+//!
+//! let mut client = ClientAddressResolver::default();
+//! client.trusted = vec!["10.0.0.0/8".parse().unwrap()];
+//! client.source = ClientAddressSource::Header("x-forwarded-for".into());
+//!
+//! // The first item is the client's own claim.
+//! let lines = [&b"198.51.100.9"[..], b"203.0.113.7, 10.0.0.2"];
+//! let proxy = "10.0.0.1".parse().unwrap();
+//! assert_eq!(client.resolve(proxy, lines), "203.0.113.7".parse::<std::net::IpAddr>().unwrap());
+//!
+//! let stranger = "192.0.2.1".parse().unwrap();
+//! assert_eq!(client.resolve(stranger, lines), stranger);
+//! ```
+
+mod canonical;
+mod forwarded;
+mod list;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+pub use canonical::{mask, unmap, unmap_net};
+pub use parse::{InvalidAddress, parse};
+
+/// How the client's address is found. The default trusts nobody: the peer is the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientAddressResolver {
+    /// The proxies that may say for whom they ask.
+    pub trusted: Vec<IpNet>,
+    /// Where they say it.
+    pub source: ClientAddressSource,
+    /// How much of an IPv6 address makes the key: a client usually has the rest to itself.
+    pub ipv6_prefix: u8,
+}
+
+/// The one place a client's address is read from. There is no second one to fall back to: a proxy
+/// that sets one field usually passes the others on as the client sent them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientAddressSource {
+    /// The connection's peer.
+    #[default]
+    Peer,
+    /// A field with a list of addresses such as `x-forwarded-for`, or with one, such as
+    /// `cf-connecting-ip`. The name `forwarded` is read as [`ClientAddressSource::Forwarded`].
+    Header(Box<str>),
+    /// The field `forwarded` of RFC 7239.
+    Forwarded,
+    /// The item of `x-forwarded-for` at this place from the right, the last one being 1.
+    Hops(u32),
+}
+
+const FORWARDED: &str = "forwarded";
+const X_FORWARDED_FOR: &str = "x-forwarded-for";
+
+impl Default for ClientAddressResolver {
+    fn default() -> Self {
+        Self { trusted: Vec::new(), source: ClientAddressSource::Peer, ipv6_prefix: 64 }
+    }
+}
+
+impl ClientAddressResolver {
+    /// The client's address, given the connection's peer and the values of all lines of
+    /// [`header`](Self::header), in the order in which they were sent.
+    ///
+    /// An item that is no address, `unknown` and obfuscated names included, ends the walk at the
+    /// last good hop; without an untrusted address the leftmost trusted one is the client. Empty
+    /// items do not count.
+    pub fn resolve<'h, L>(&self, peer: IpAddr, lines: L) -> IpAddr
+    where
+        L: IntoIterator<Item = &'h [u8]>,
+        L::IntoIter: DoubleEndedIterator,
+    {
+        let peer = unmap(peer);
+        if !self.is_trusted(peer) {
+            return peer;
+        }
+        let lines = lines.into_iter().rev();
+        match &self.source {
+            ClientAddressSource::Peer => peer,
+            ClientAddressSource::Hops(hops) => {
+                nth_from_right(*hops, lines.flat_map(list::from_right)).unwrap_or(peer)
+            }
+            ClientAddressSource::Forwarded => {
+                self.first_untrusted(peer, lines.flat_map(forwarded::from_right))
+            }
+            ClientAddressSource::Header(name) if name.eq_ignore_ascii_case(FORWARDED) => {
+                self.first_untrusted(peer, lines.flat_map(forwarded::from_right))
+            }
+            ClientAddressSource::Header(_) => {
+                self.first_untrusted(peer, lines.flat_map(list::from_right))
+            }
+        }
+    }
+
+    /// The name of the field whose lines [`resolve`](Self::resolve) wants.
+    pub fn header(&self) -> Option<&str> {
+        match &self.source {
+            ClientAddressSource::Peer => None,
+            ClientAddressSource::Header(name) => Some(name),
+            ClientAddressSource::Forwarded => Some(FORWARDED),
+            ClientAddressSource::Hops(_) => Some(X_FORWARDED_FOR),
+        }
+    }
+
+    /// Whether a field's name is the one that is read. Spellings that some servers take for the
+    /// same field, such as `X_Forwarded_For` or `X.Forwarded.For`, are other fields here.
+    pub fn reads(&self, name: &[u8]) -> bool {
+        self.header().is_some_and(|field| field.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a server behind this one could take the field for the one that is read here: a front
+    /// end drops such fields before it passes a request on.
+    pub fn is_alias(&self, name: &[u8]) -> bool {
+        let folded = |name: &[u8]| name.iter().copied().map(fold_name_byte).collect::<Vec<_>>();
+        self.header().is_some_and(|field| folded(field.as_bytes()) == folded(name))
+            && !self.reads(name)
+    }
+
+    /// Whether the address is that of a trusted proxy.
+    pub fn is_trusted(&self, address: IpAddr) -> bool {
+        let address = unmap(address);
+        self.trusted.iter().any(|net| unmap_net(*net).contains(&address))
+    }
+
+    /// The part of an address that makes the key.
+    pub fn key(&self, address: IpAddr) -> IpAddr {
+        mask(address, self.ipv6_prefix)
+    }
+
+    /// Right to left: the first untrusted address, or the last trusted one before the items end or
+    /// go bad.
+    fn first_untrusted(&self, peer: IpAddr, items: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+        let mut client = peer;
+        for address in items {
+            let Some(address) = address else { break };
+            client = address;
+            if !self.is_trusted(address) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+/// The item at this place from the right, if there are so many and it is an address.
+fn nth_from_right(hops: u32, mut items: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
+    let before = usize::try_from(hops.checked_sub(1)?).ok()?;
+    items.nth(before)?
+}
+
+/// One byte of a header's name, as servers see it that tell the fewest names apart. CGI reads
+/// `X_User` and `X-User` as one name; lighttpd takes every byte that is no letter or digit for `_`.
+pub fn fold_name_byte(byte: u8) -> u8 {
+    if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' }
+}
+
+/// Whether some servers take a header's name for another one. Hardly any name is such, and then
+/// nothing has to be compared.
+#[inline]
+pub fn is_odd_name(name: &[u8]) -> bool {
+    // A table, and no early end: every header of every request is looked at.
+    const ODD: [bool; 256] = {
+        let mut odd = [true; 256];
+        let mut byte = 0;
+        while byte < 128 {
+            odd[byte as usize] = !(byte as u8).is_ascii_alphanumeric() && byte as u8 != b'-';
+            byte += 1;
+        }
+        odd
+    };
+    name.iter().fold(false, |is_odd, byte| is_odd | ODD[usize::from(*byte)])
+}

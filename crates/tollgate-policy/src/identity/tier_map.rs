@@ -1,0 +1,264 @@
+//! Who is in which tier: the map under `tiers`, inline or in the file that `tiers.file` names.
+//!
+//! ```
+//! use tollgate_policy::{TierMap, TierRules};
+//!
+//! let policy = b"limits: [{name: all, key: [api_key], rate: 1/s, tiers: {pro: 9/s}}]";
+//! let rules = TierRules::of(&tollgate_policy::compile(policy).unwrap());
+//! let tiers = TierMap::read(b"{by: api_key, map: {key-1: pro}}", &rules).unwrap();
+//! // The map is asked by the value that keys have: an API key is hashed.
+//! assert_eq!((tiers.by(), tiers.len(), tiers.tier("key-1")), ("api_key", 1, None));
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use super::hash;
+use super::hash::HASH_PREFIX;
+use crate::Compiled;
+use crate::diagnostic::{Position, Report, codes, listed, nearest, quoted};
+use crate::facts::{self, API_KEY_DIGITS};
+use crate::grammar::{self, Problem};
+use crate::raw::{At, Decode, Entries, File, MappedTier, TierMapFile};
+use crate::settings::TierSource;
+use crate::yaml::{self, Node, Value};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Tiers by the value of one attribute.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TierMap {
+    by: Box<str>,
+    /// By the value in the form that keys have.
+    tiers: FxHashMap<Box<str>, Box<str>>,
+    /// By the hash of that value. The hashes of API keys are in `tiers`: their form is a hash
+    /// already.
+    hashed: FxHashMap<[u8; 32], Box<str>>,
+}
+
+/// The rules of a policy that a tier map must agree with.
+#[derive(Clone, Debug)]
+pub struct TierRules {
+    /// The attribute, where the policy names it.
+    by: Option<Box<str>>,
+    ipv6_prefix: u8,
+    /// The tiers that limits have; `None` where some limit could not be read.
+    names: Option<BTreeSet<Box<str>>>,
+    default: Option<Box<str>>,
+}
+
+impl TierRules {
+    /// What the policy says.
+    pub fn of(compiled: &Compiled) -> Self {
+        let settings = &compiled.settings;
+        let by = match &settings.tiers.source {
+            Some(TierSource::File { by, .. }) => by.clone(),
+            _ => None,
+        };
+        let ipv6_prefix = settings.client_address.ipv6_prefix;
+        Self::new(&compiled.file, by, ipv6_prefix, settings.tiers.default.clone())
+    }
+
+    pub(crate) fn new(
+        file: &File,
+        by: Option<Box<str>>,
+        ipv6_prefix: u8,
+        default: Option<Box<str>>,
+    ) -> Self {
+        let limits = file.limits.iter().flat_map(|limits| &limits.value);
+        let is_whole = !file.unreadable.contains(&"limits")
+            && limits.clone().all(|limit| !limit.unreadable.contains(&"tiers"));
+        let tiers = limits.flat_map(|limit| &limit.tiers).flat_map(|tiers| &tiers.0);
+        let names = tiers.map(|(name, _)| name.value.as_str().into()).collect();
+        Self { by, ipv6_prefix, names: is_whole.then_some(names), default }
+    }
+
+    /// Whether a map may name the tier; else why not.
+    fn accept(&self, tier: &str) -> Result<(), Problem> {
+        let is_default = tier == "default" || self.default.as_deref() == Some(tier);
+        let Some(names) = self.names.as_ref().filter(|_| !is_default) else { return Ok(()) };
+        if names.contains(tier) {
+            return Ok(());
+        }
+        let known = names.iter().map(|name| &**name);
+        let near = nearest(tier, known.clone());
+        let meant = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
+        let message = format!("no limit has the tier {}{meant}", quoted(tier));
+        let help = if names.is_empty() {
+            "add `tiers: {...}` to a limit, such as `tiers: {pro: 1000/min}`".to_owned()
+        } else {
+            format!("limits have {}; add the tier to a limit, or correct it here", listed(known))
+        };
+        Err(Problem::new(codes::UNKNOWN_TIER, message, help))
+    }
+}
+
+impl TierMap {
+    /// Reads a whole file: the map alone, or {by, map}.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it, in the order of the file.
+    pub fn read(bytes: &[u8], rules: &TierRules) -> Result<Self, Vec<crate::Diagnostic>> {
+        let node = yaml::parse(bytes).map_err(|error| vec![error])?;
+        let mut report = Report::default();
+        let (by, map) = match &rules.by {
+            Some(by) if !is_wrapped(&node) => {
+                (Some(by.clone()), Entries::decode(&node, &mut report))
+            }
+            _ => wrapped(&node, rules, &mut report),
+        };
+        let map = map.unwrap_or_else(|| Entries(Vec::new()));
+        let map = by.map(|by| Self::new(by, &map, rules, &mut report));
+        match map {
+            Some(map) if report.is_empty() => Ok(map),
+            _ => Err(report.finish()),
+        }
+    }
+
+    /// A map as written. Entries with mistakes are reported and left out.
+    pub(crate) fn new(
+        by: Box<str>,
+        map: &Entries<MappedTier>,
+        rules: &TierRules,
+        report: &mut Report,
+    ) -> Self {
+        let mut this = Self { by, tiers: FxHashMap::default(), hashed: FxHashMap::default() };
+        for (value, tier) in &map.0 {
+            report.accept(tier.at, rules.accept(tier));
+            let Some(key) = report.accept(value.at, this.key(value, rules.ipv6_prefix)) else {
+                continue;
+            };
+            this.insert(key, value, tier, report);
+        }
+        this
+    }
+
+    /// The attribute by whose value tiers are looked up.
+    pub fn by(&self) -> &str {
+        &self.by
+    }
+
+    /// How many values are listed.
+    pub fn len(&self) -> usize {
+        self.tiers.len() + self.hashed.len()
+    }
+
+    /// Whether no value is listed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The tier for a value in the form that keys have, if it is listed in clear or by its hash.
+    pub fn tier(&self, value: &str) -> Option<&str> {
+        let by_hash =
+            || if self.hashed.is_empty() { None } else { self.hashed.get(&hash::digest(value)) };
+        self.tiers.get(value).or_else(by_hash).map(|tier| &**tier)
+    }
+
+    fn key(&self, value: &str, ipv6_prefix: u8) -> Result<EntryKey, Problem> {
+        let Some(digits) = value.strip_prefix(HASH_PREFIX) else {
+            let bad = |_| {
+                let message = format!("{} is not an address", quoted(value));
+                let help = "write an address such as 192.0.2.7; a map does not take networks";
+                Problem::new(codes::BAD_NETWORK, message, help)
+            };
+            let value = facts::canonical(&self.by, value, ipv6_prefix).map_err(bad)?;
+            return Ok(EntryKey::Value(value.into()));
+        };
+        let Some(digest) = hash::parse(digits) else {
+            // A key in clear may stand behind the prefix, so it is not repeated.
+            let message = "what follows `sha256:` is not a hash";
+            let help = "write the line that `tollgate hash` prints: 64 hexadecimal digits";
+            return Err(Problem::new(codes::BAD_HASH, message, help));
+        };
+        Ok(match &*self.by {
+            "api_key" => EntryKey::Value(digits[..API_KEY_DIGITS].to_ascii_lowercase().into()),
+            _ => EntryKey::Hash(digest),
+        })
+    }
+
+    fn insert(
+        &mut self,
+        key: EntryKey,
+        value: &At<String>,
+        tier: &At<MappedTier>,
+        report: &mut Report,
+    ) {
+        let name: Box<str> = (&***tier).into();
+        let before = match key {
+            EntryKey::Value(text) => self.tiers.insert(text, name.clone()),
+            EntryKey::Hash(digest) => self.hashed.insert(digest, name.clone()),
+        };
+        if let Some(before) = before.filter(|before| *before != name) {
+            let message = format!(
+                "this value has the tier {} above and {} here",
+                quoted(&before),
+                quoted(&name)
+            );
+            let help = "keep one of the two; a value and its hash are the same entry";
+            report.error(codes::REPEATED, value.at, message, help);
+        }
+    }
+}
+
+/// Where the map has an entry.
+enum EntryKey {
+    Value(Box<str>),
+    Hash([u8; 32]),
+}
+
+/// Whether the file is {by, map}: the tiers of a map alone are no maps themselves. With `by`,
+/// `map` may be misspelt.
+fn is_wrapped(node: &Node) -> bool {
+    let Value::Map(entries) = &node.value else { return false };
+    let has_by = entries.iter().any(|(key, _)| key.text == "by");
+    let is_map = |node: &Node| matches!(node.value, Value::Map(_));
+    entries.iter().any(|(key, node)| is_map(node) && (has_by || key.text == "map"))
+}
+
+/// A file that says by which attribute.
+fn wrapped(
+    node: &Node,
+    rules: &TierRules,
+    report: &mut Report,
+) -> (Option<Box<str>>, Option<Entries<MappedTier>>) {
+    let file = TierMapFile::decode(node, report).unwrap_or_default();
+    let by = match (&file.by, &rules.by) {
+        (Some(by), None) => report.accept(by.at, grammar::attribute(by)),
+        (Some(by), Some(other)) => {
+            let by = report.accept(by.at, grammar::attribute(by)).map(|name| (name, by.at));
+            if let Some((name, at)) = by.filter(|(name, _)| name != other) {
+                let message = format!(
+                    "the policy looks tiers up by {}, this file by {}",
+                    quoted(other),
+                    quoted(&name)
+                );
+                report.error(
+                    codes::REPEATED,
+                    at,
+                    message,
+                    "name the same attribute in both, or in one",
+                );
+            }
+            Some(other.clone())
+        }
+        (None, Some(other)) => Some(other.clone()),
+        (None, None) => {
+            if report.is_empty() {
+                let help = "add `by: user` here, with the map under `map:`; or `by` to `tiers` in the policy";
+                report.error(codes::MISSING_FIELD, Position::START, "`by` is missing", help);
+            }
+            None
+        }
+    };
+    (by, file.map.map(|map| map.value))
+}
+
+/// Values may be secrets.
+impl fmt::Debug for TierMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TierMap").field("by", &self.by).field("len", &self.len()).finish()
+    }
+}

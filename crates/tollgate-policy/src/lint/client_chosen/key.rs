@@ -1,0 +1,71 @@
+//! TG107: a key that a client makes up.
+//!
+//! One finding for each attribute, at its place in `identity`, else at the first key that uses it.
+//! Quiet when neither the gateway nor forward-auth listens; for claims of a token; and for limits
+//! that are off. Also quiet for a key such as `[ip, header.x-device]` when another enforced limit
+//! covers the same requests by `[ip]`: made-up values stay within that limit. Each key of
+//! `first_of` counts by itself: a client that makes up a value for one key never uses the keys
+//! after it.
+
+use super::client_controlled_source;
+use crate::diagnostic::{Code, Position, quoted};
+use crate::lint::Findings;
+use crate::lint::analysis::view::{CoverSearch, LintView, LintedLimit};
+use std::collections::HashSet;
+
+pub(crate) const CODE: &Code = &Code::new(
+    "TG107",
+    "key that a client can choose",
+    "A client with a new value for each request is never limited, and one that sends another's value spends that client's quota.",
+);
+
+pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+    let mut seen = HashSet::new();
+    for item in view.limits.iter().filter(|item| item.is_on()) {
+        let keys = item.keys().zip(item.limit.keys()).enumerate();
+        let keys = keys.flat_map(|(place, (key, names))| key.map(move |part| (place, names, part)));
+        for (place, names, (attribute, at)) in keys {
+            let Some(source) = client_controlled_source(view, attribute) else { continue };
+            if seen.contains(attribute) || is_bounded(view, item, names) {
+                continue;
+            }
+            seen.insert(attribute.to_owned());
+            let name = quoted(&item.limit.name);
+            let mut message = if source == attribute {
+                format!("clients choose {}, the key of {name}", quoted(attribute))
+            } else {
+                format!(
+                    "clients choose {}, and the key {} of {name} comes from it",
+                    quoted(&source),
+                    quoted(attribute)
+                )
+            };
+            if let Some(next) = item.limit.keys().nth(place + 1) {
+                let next = quoted(&next.join("+"));
+                message.push_str(&format!(
+                    "; a client that sends new values is never counted by {next}"
+                ));
+            }
+            let help = "take it from a verified token (`jwt.sub`), or have a proxy overwrite what clients send";
+            findings.warn(identity_at(view, attribute).unwrap_or(at), message, help);
+        }
+    }
+}
+
+/// Whether another limit holds all buckets that a client can make up for this key.
+fn is_bounded<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, names: &[Box<str>]) -> bool {
+    let given = |attribute: &str| client_controlled_source(view, attribute).is_none();
+    let bounds = |other: &LintedLimit<'_>| {
+        let key = &other.limit.key;
+        let is_part = |part: &str| given(part) && names.iter().any(|name| **name == *part);
+        other.limit.fallback_keys.is_empty()
+            && !key.is_empty()
+            && key.iter().all(|part| is_part(part))
+    };
+    !matches!(view.find_covering(item, bounds), CoverSearch::None)
+}
+
+fn identity_at(view: &LintView<'_>, attribute: &str) -> Option<Position> {
+    let entries = &view.compiled.file.identity.as_ref()?.value.0;
+    entries.iter().find(|(name, _)| name.value == attribute).map(|(_, from)| from.at)
+}

@@ -1,0 +1,78 @@
+//! TG109: requests without an attribute are not limited at all.
+//!
+//! Fires for an enforced limit with `on_missing: skip` whose key needs an attribute that a request
+//! may lack, when no other enforced limit covers the same requests; and, where the attribute is
+//! read from the client's own request (header, cookie, query or `identity`), also when every limit
+//! that covers them is skipped for want of the same attribute, once for the widest of them.
+//!
+//! A limit with `first_of` is skipped where none of its keys is complete; the attribute named is
+//! one of the last key.
+//!
+//! Quiet for `ip`, `method`, `path`, `host` and `domain`; when `match` has a condition on the
+//! attribute, since requests without it are not meant then; and for several limits on an attribute
+//! that only the caller of the check API supplies: that is one's own code, which names it in every
+//! request.
+
+use super::Findings;
+use super::analysis::view::{CoverSearch, LintView, LintedLimit};
+use crate::diagnostic::{Code, quoted};
+use crate::limit::OnMissing;
+
+pub(super) const CODE: &Code = &Code::new(
+    "TG109",
+    "only limit can be skipped",
+    "A limit skips requests that lack an attribute of its key, so a client gets around the limit by leaving it out.",
+);
+
+const ALWAYS: [&str; 5] = ["ip", "method", "path", "host", "domain"];
+
+pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
+    for item in view.limits.iter().filter(|item| item.refuses()) {
+        let Some(last) = item.keys().last().filter(|_| can_be_skipped(item)) else { continue };
+        let mut missing = last.filter(|(attribute, _)| may_be_missing(item, attribute));
+        let Some((attribute, at)) = missing.find(|(attribute, _)| is_alone(view, item, attribute))
+        else {
+            continue;
+        };
+        let (name, attribute) = (quoted(&item.limit.name), quoted(attribute));
+        let message = format!(
+            "requests without {attribute} are not limited: {name} skips them, and no other limit covers them"
+        );
+        let help = "add `on_missing: refuse` or `share`, or a limit by `ip` for the same requests";
+        findings.warn(at, message, help);
+    }
+}
+
+/// Whether each key has an attribute that a request may lack.
+fn can_be_skipped(item: &LintedLimit<'_>) -> bool {
+    let lacks = |key: &[Box<str>]| key.iter().any(|attribute| may_be_missing(item, attribute));
+    item.limit.on_missing == OnMissing::Skip && item.limit.keys().all(lacks)
+}
+
+fn may_be_missing(item: &LintedLimit<'_>, attribute: &str) -> bool {
+    !ALWAYS.contains(&attribute) && !item.shape.requires(attribute)
+}
+
+fn is_skipped_without(item: &LintedLimit<'_>, attribute: &str) -> bool {
+    item.limit.on_missing == OnMissing::Skip
+        && item.limit.keys().all(|key| key.iter().any(|part| **part == *attribute))
+        && may_be_missing(item, attribute)
+}
+
+/// Whether no other limit catches requests without the attribute, and none of those that should is
+/// reported instead.
+fn is_alone<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, attribute: &str) -> bool {
+    let is_sent = is_sent(view, attribute);
+    let is_reported_instead =
+        |other: &LintedLimit<'_>| other.index < item.index || !item.shape.covers(other.shape);
+    let catches = |other: &LintedLimit<'_>| {
+        !is_sent || !is_skipped_without(other, attribute) || is_reported_instead(other)
+    };
+    matches!(view.find_covering(item, catches), CoverSearch::None)
+}
+
+fn is_sent(view: &LintView<'_>, attribute: &str) -> bool {
+    let of_request =
+        ["header.", "cookie.", "query."].iter().any(|part| attribute.starts_with(part));
+    view.reads_requests() && (of_request || view.identity(attribute).is_some())
+}

@@ -1,0 +1,341 @@
+//! From facts to charges: which limits apply, with which numbers, at which cost, under which key.
+
+use super::selection::{EffectiveTier, Selected, SelectedEntry, Selection};
+use super::{CompiledLimit, Policy, TierId};
+use crate::facts::{AttributeId, Facts, KeyValue};
+use crate::limit::{CostRule, Limit, Mode, OnMissing, first_complete};
+use std::net::IpAddr;
+
+impl Policy {
+    /// Selects the limits that apply to the facts, in file order; those that are off or unlimited
+    /// do not.
+    ///
+    /// The facts are those that [`Policy::facts`] of this very policy made.
+    pub fn select(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
+        selection.clear();
+        self.select_append(facts, request_cost, selection);
+    }
+
+    /// Selects in addition to what is selected already.
+    pub fn select_append(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
+        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
+        let first = selection.entries.len();
+        self.select_reading(facts, request_cost, selection);
+        if facts.has_other_readings() {
+            self.select_other_readings(facts, request_cost, first, selection);
+        }
+    }
+
+    /// Adds what the other readings of the path select to what its first one did, from `first` on.
+    #[cold]
+    fn select_other_readings(
+        &self,
+        facts: &Facts<'_>,
+        request_cost: u64,
+        first: usize,
+        selection: &mut Selection,
+    ) {
+        for other in facts.other_readings() {
+            let other_first = selection.entries.len();
+            self.select_reading(&other, request_cost, selection);
+            selection.merge(first, other_first);
+        }
+    }
+
+    /// Selects by one reading of the path.
+    fn select_reading(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
+        let path = self.path.and_then(|path| facts.match_text(path));
+        let mut candidates = std::mem::take(&mut selection.candidates);
+        self.index.find(path, &mut candidates);
+        let (tier, first) = (self.tier(facts), selection.entries.len());
+        let has_unverified = facts.unverified().is_some();
+        for candidate in &candidates {
+            let limit = candidate.limit();
+            let is_path_checked = !candidate.must_check_path();
+            if has_unverified && self.is_doubtful(limit, facts, is_path_checked) {
+                self.push_unverified(limit, facts, tier, selection);
+            } else if self.compiled_limits[limit].matcher.matches(facts, is_path_checked) {
+                self.push(limit, facts, tier, request_cost, first, selection);
+            }
+        }
+        selection.candidates = candidates;
+    }
+
+    /// Selects an [addressed](Limit::is_by_descriptor) limit in addition to what is selected
+    /// already, unless it is off.
+    pub fn select_by_index(
+        &self,
+        limit: usize,
+        key: &[u8],
+        request_cost: u64,
+        selection: &mut Selection,
+    ) {
+        let Some(definition) = self.limits.get(limit) else { return };
+        let Some(params) = self.compiled_limits[limit].base else { return };
+        if definition.mode != Mode::Off {
+            let start = selection.keys.len();
+            selection.keys.extend_from_slice(key);
+            let key = start..selection.keys.len();
+            selection.entries.push(SelectedEntry {
+                limit,
+                params,
+                cost: request_cost,
+                key,
+                key_index: 0,
+                missing: false,
+                unverified: false,
+            });
+        }
+    }
+
+    /// Selects one limit, whatever it matches, unless it is off or unlimited, or `limit` is no
+    /// limit's place.
+    pub fn select_one(
+        &self,
+        limit: usize,
+        facts: &Facts<'_>,
+        request_cost: u64,
+        selection: &mut Selection,
+    ) {
+        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
+        selection.clear();
+        let usual = |limit: &Limit| limit.mode != Mode::Off && !limit.is_by_descriptor;
+        if self.limits.get(limit).is_some_and(usual) {
+            self.push(limit, facts, self.tier(facts), request_cost, 0, selection);
+        }
+    }
+
+    /// Selects the enforced limits that apply to some request with these facts, up to `most` of
+    /// them. Attributes in `open` may have any value. Limits are left out whose key names an open
+    /// or a missing attribute.
+    pub fn select_possible(
+        &self,
+        facts: &Facts<'_>,
+        open: &[&str],
+        most: usize,
+        selection: &mut Selection,
+    ) {
+        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
+        selection.clear();
+        let open: Vec<AttributeId> = open.iter().filter_map(|name| self.names.get(name)).collect();
+        let tier = self.tier(facts);
+        for (place, (limit, rule)) in self.limits.iter().zip(&self.compiled_limits).enumerate() {
+            if selection.entries.len() >= most {
+                break;
+            }
+            if limit.mode == Mode::Enforce
+                && !limit.is_by_descriptor
+                && !rule.keys_tried(facts).any(|attribute| open.contains(attribute))
+                && rule.matcher.may_match(facts, &open)
+            {
+                self.push(place, facts, tier, 1, 0, selection);
+                selection.entries.pop_if(|entry| entry.limit == place && entry.missing);
+            }
+        }
+    }
+
+    /// What was selected, in file order.
+    #[inline]
+    pub fn selected<'s>(
+        &'s self,
+        selection: &'s Selection,
+    ) -> impl ExactSizeIterator<Item = Selected<'s>> + Clone {
+        selection.entries.iter().map(|entry| Selected {
+            limit: &self.limits[entry.limit],
+            index: entry.limit,
+            params: &self.tier_params[entry.params].params,
+            id: self.tier_params[entry.params].id,
+            params_index: entry.params,
+            cost: entry.cost,
+            key: &selection.keys[entry.key.clone()],
+            key_index: entry.key_index,
+            missing: entry.missing,
+            unverified: entry.unverified,
+        })
+    }
+
+    /// The request's tier: as set, else from its attribute; if that is absent or unknown, the
+    /// default.
+    fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
+        let known = |name: &str| self.tiers.ids.get(name).copied();
+        let named = match facts.tier() {
+            Some(tier) => known(tier),
+            None => match self.tiers.attribute.and_then(|attribute| facts.key_value(attribute)) {
+                Some(KeyValue::Text(tier)) => known(tier),
+                Some(KeyValue::Address(address)) => known(&address.to_string()),
+                None => None,
+            },
+        };
+        named.or(self.tiers.default)
+    }
+
+    /// The tier that [`select`](Self::select) takes the numbers of, and how it came about.
+    pub fn effective_tier(&self, facts: &Facts<'_>) -> EffectiveTier<'_> {
+        let attribute = self.tiers.attribute.and_then(|attribute| facts.key_value(attribute));
+        let named = match (facts.tier(), attribute) {
+            (Some(tier), _) => Some(tier.to_owned()),
+            (None, Some(KeyValue::Text(tier))) => Some(tier.to_owned()),
+            (None, Some(KeyValue::Address(address))) => Some(address.to_string()),
+            (None, None) => None,
+        };
+        let is_known = named.as_deref().is_some_and(|name| self.tiers.ids.contains_key(name));
+        let id = self.tier(facts);
+        let name = self.tiers.ids.iter().find(|(_, other)| Some(**other) == id);
+        EffectiveTier { name: name.map(|(name, _)| &**name), named, is_known }
+    }
+
+    /// The places of the limits that are unlimited for this caller: not off, and with all parts of
+    /// their key.
+    pub fn unlimited(&self, facts: &Facts<'_>) -> impl Iterator<Item = usize> {
+        let (tier, mut key) = (self.tier(facts), Vec::new());
+        let is_unlimited = move |place: &usize| {
+            let (limit, rule) = (&self.limits[*place], &self.compiled_limits[*place]);
+            key.clear();
+            limit.mode != Mode::Off
+                && !limit.is_by_descriptor
+                && rule.params_index(tier).is_none()
+                && push_key(rule.key(rule.key_index(facts)), facts, limit.on_missing, &mut key)
+        };
+        (0..self.limits.len()).filter(is_unlimited)
+    }
+
+    /// Selects a limit. What was selected from `first` on is by the same facts.
+    fn push(
+        &self,
+        limit: usize,
+        facts: &Facts<'_>,
+        tier: Option<TierId>,
+        request_cost: u64,
+        first: usize,
+        selection: &mut Selection,
+    ) {
+        let (definition, rule) = (&self.limits[limit], &self.compiled_limits[limit]);
+        let Some(params) = rule.params_index(tier) else { return };
+        let Selection { entries, keys, .. } = selection;
+        let has_same_key = |last: &&SelectedEntry| {
+            !last.unverified
+                && self.compiled_limits[last.limit].key == rule.key
+                && self.compiled_limits[last.limit].fallback_keys == rule.fallback_keys
+                && self.limits[last.limit].on_missing == definition.on_missing
+        };
+        let (key, key_place, missing) = match entries[first..].last().filter(has_same_key) {
+            Some(last) => (last.key.clone(), last.key_index, last.missing),
+            None => {
+                let start = keys.len();
+                let place = rule.key_index(facts);
+                let is_complete = push_key(rule.key(place), facts, definition.on_missing, keys);
+                if !is_complete {
+                    keys.truncate(start);
+                }
+                (start..keys.len(), place, !is_complete)
+            }
+        };
+        if missing && definition.on_missing == OnMissing::Skip {
+            return;
+        }
+        let cost = cost(definition, rule, facts).saturating_mul(request_cost);
+        let params = params + key_place;
+        let unverified = false;
+        entries.push(SelectedEntry {
+            limit,
+            params,
+            cost,
+            key,
+            key_index: key_place,
+            missing,
+            unverified,
+        });
+    }
+}
+
+impl CompiledLimit {
+    /// The place of the numbers that hold for a tier; a limit without that tier has its base
+    /// numbers.
+    pub(super) fn params_index(&self, tier: Option<TierId>) -> Option<usize> {
+        let of_tier = |tier| self.tiers.iter().find(|(id, _)| *id == tier);
+        tier.and_then(of_tier).map_or(self.base, |(_, params)| *params)
+    }
+
+    /// Which key a request uses: the first that is complete, or the last where none is.
+    #[inline]
+    fn key_index(&self, facts: &Facts<'_>) -> usize {
+        if self.fallback_keys.is_empty() {
+            return 0;
+        }
+        let keys = (0..self.fallback_keys.len() + 1).map(|place| self.key(place));
+        first_complete(keys, |attribute| facts.key_value(*attribute).is_some())
+    }
+
+    /// The attributes of the key that a request uses, and of those that are tried before it.
+    fn keys_tried(&self, facts: &Facts<'_>) -> impl Iterator<Item = &AttributeId> {
+        (0..=self.key_index(facts)).flat_map(|place| self.key(place))
+    }
+
+    #[inline]
+    pub(super) fn key(&self, place: usize) -> &[AttributeId] {
+        let fallback = place.checked_sub(1).and_then(|place| self.fallback_keys.get(place));
+        fallback.unwrap_or(&self.key)
+    }
+}
+
+fn cost(limit: &Limit, rule: &CompiledLimit, facts: &Facts<'_>) -> u64 {
+    match &limit.cost {
+        CostRule::Fixed(cost) => *cost,
+        CostRule::Estimate { estimate, .. } => *estimate,
+        CostRule::ByMatch(_) => {
+            let first = rule.weights.iter().find(|weight| weight.matcher.matches(facts, false));
+            first.map_or(1, |weight| weight.units)
+        }
+        CostRule::Attribute { default, max, .. } => rule
+            .cost_attribute
+            .and_then(|attribute| facts.key_value(attribute))
+            .and_then(|value| match value {
+                KeyValue::Text(text) => parse_cost(text),
+                KeyValue::Address(_) => None,
+            })
+            .map_or(*default, |cost| cost.min(*max)),
+    }
+}
+
+/// Digits only; a number too large for the type is the largest, since it is above any `max` all the
+/// same.
+fn parse_cost(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Appends the values of the key's attributes. Answers whether all are there, or may be shared as
+/// absent.
+#[inline]
+fn push_key(
+    key: &[AttributeId],
+    facts: &Facts<'_>,
+    on_missing: OnMissing,
+    out: &mut Vec<u8>,
+) -> bool {
+    key.iter().all(|attribute| {
+        match facts.key_value(*attribute) {
+            Some(KeyValue::Text(text)) => push_value(out, text.as_bytes()),
+            Some(KeyValue::Address(IpAddr::V4(v4))) => push_value(out, &v4.octets()),
+            Some(KeyValue::Address(IpAddr::V6(v6))) => push_value(out, &v6.octets()),
+            None if on_missing == OnMissing::Share => out.push(ABSENT),
+            None => return false,
+        }
+        true
+    })
+}
+
+/// Where a value would have its length plus one, which is never zero.
+const ABSENT: u8 = 0;
+
+/// The value behind its length plus one, in groups of seven bits, the lowest first: a prefix code,
+/// so tuples can be told apart whatever their values hold.
+pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8]) {
+    let mut length = value.len() + 1;
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(value);
+}

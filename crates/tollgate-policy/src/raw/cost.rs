@@ -1,0 +1,200 @@
+//! `cost` and `match` of a limit.
+
+use super::decode::{entries, field, wrong_type};
+use super::{At, Decode, Field, List, OneOrMany, Text, raw};
+use crate::diagnostic::{Report, codes, quoted};
+use crate::grammar;
+use crate::yaml::{Node, Value, YamlKey};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+/// `cost`.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged)]
+pub enum Cost {
+    /// The same for every request.
+    Fixed(u64),
+    /// From the request, or from the response.
+    Form(Box<CostForm>),
+    /// By match: the first entry that matches counts, and 1 if none does.
+    ByMatch(List<CostEntry>),
+}
+
+impl Decode for Cost {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        match node.value {
+            Value::Map(ref entries) if entries.iter().any(|(key, _)| is_entry_field(key)) => {
+                let message = "a cost by match is a list";
+                let help = "write a list: `cost: [{match: ..., units: 3}]`";
+                report.error(codes::WRONG_TYPE, node.at, message, help);
+                None
+            }
+            Value::Map(_) => CostForm::decode(node, report).map(|form| Self::Form(Box::new(form))),
+            Value::List(ref items) => {
+                let misplaced = items.iter().filter_map(misplaced_condition);
+                let keys: Vec<&YamlKey> = misplaced.collect();
+                for key in &keys {
+                    let name = quoted(&key.text);
+                    let message =
+                        format!("{name} is not a field of a cost: it belongs into `match`");
+                    let help = format!("write `match: {{{}: ...}}`", key.text);
+                    report.error(codes::UNKNOWN_FIELD, key.at, message, help);
+                }
+                if !keys.is_empty() {
+                    return None;
+                }
+                List::decode(node, report).map(Self::ByMatch)
+            }
+            Value::Scalar { .. } => u64::decode(node, report).map(Self::Fixed),
+            Value::Null => wrong_type(node, "a whole number", report),
+        }
+    }
+}
+
+/// Whether the field belongs to an entry of a cost by match.
+fn is_entry_field(key: &YamlKey) -> bool {
+    matches!(key.text.as_str(), "match" | "units")
+}
+
+/// The first attribute that stands beside `units`, where it belongs into `match`.
+fn misplaced_condition(entry: &Node) -> Option<&YamlKey> {
+    let Value::Map(fields) = &entry.value else { return None };
+    let mut keys = fields.iter().map(|(key, _)| key);
+    keys.find(|key| grammar::is_built_in(&key.text))
+}
+
+raw! {
+    /// The cost of requests that match.
+    CostEntry {
+        /// Which requests, of those that the limit applies to; all of them without it.
+        r#match: Match,
+        /// How many units each of them costs.
+        #[schemars(required, range(min = 0, max = 4294967295_u64))]
+        units: u64,
+    }
+}
+
+raw! {
+    /// A cost that depends on the request: `header` with `default` and `max`, or `estimate` with
+    /// `response`.
+    CostForm {
+        /// The request header field that carries the cost.
+        header: Text,
+        /// The cost without that field.
+        default: u64,
+        /// Larger costs count as this.
+        max: u64,
+        /// Charged up front and settled from the response.
+        estimate: u64,
+        /// Where the response says what it cost.
+        response: CostResponse,
+    }
+}
+
+raw! {
+    /// Where the response says what it cost: one of the two.
+    CostResponse {
+        /// A dotted path in a JSON body, such as usage.total_tokens.
+        json: Text,
+        /// A header field.
+        header: Text,
+    }
+}
+
+/// `match`: conditions by attribute, and exclusions.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Match {
+    /// All of them must hold.
+    pub conditions: Conditions,
+    /// A request to which all conditions of one of these apply is left out.
+    pub not: Field<OneOrMany<Conditions>>,
+}
+
+/// Patterns by attribute; one of an attribute's patterns must match.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions(pub Vec<(At<String>, At<OneOrMany<Text>>)>);
+
+impl Decode for Match {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        let mut this = Self::default();
+        for (key, node) in entries(node, report)? {
+            if key.text == "not" {
+                this.not = field(key, node, report);
+            } else {
+                this.conditions.push(key, node, report);
+            }
+        }
+        Some(this)
+    }
+}
+
+impl Decode for Conditions {
+    fn decode(node: &Node, report: &mut Report) -> Option<Self> {
+        let mut this = Self::default();
+        let mut nested = false;
+        for (key, node) in entries(node, report)? {
+            if key.text == "not" {
+                nested = true;
+                let message = "`not` inside `not`";
+                let help = "list the maps to exclude: `not: [{path: /a}, {path: /b}]`";
+                report.error(codes::NESTED_NOT, key.at, message, help);
+            } else {
+                this.push(key, node, report);
+            }
+        }
+        (!nested).then_some(this)
+    }
+}
+
+impl Conditions {
+    /// A condition without a value is kept as one without patterns, so that it is reported and not
+    /// lost.
+    fn push(&mut self, key: &crate::yaml::YamlKey, node: &Node, report: &mut Report) {
+        let name = At { value: key.text.clone(), at: key.at, name_at: key.at };
+        let none = At { value: OneOrMany(Vec::new()), at: key.at, name_at: key.at };
+        let value = match node.value {
+            Value::Null => Some(none),
+            _ => field(key, node, report),
+        };
+        self.0.extend(value.map(|value| (name, value)));
+    }
+}
+
+impl JsonSchema for Match {
+    fn schema_name() -> Cow<'static, str> {
+        "Match".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let conditions = generator.subschema_for::<Conditions>();
+        let patterns = generator.subschema_for::<OneOrMany<Text>>();
+        json_schema!({
+            "description": "Which requests a limit applies to: patterns by attribute; entries are ANDed, a list is OR.",
+            "type": "object",
+            "properties": {
+                "not": {
+                    "description": "Requests to leave out: those to which one whole map applies.",
+                    "anyOf": [conditions, {"type": "array", "items": conditions}]
+                }
+            },
+            "additionalProperties": patterns
+        })
+    }
+}
+
+impl JsonSchema for Conditions {
+    fn schema_name() -> Cow<'static, str> {
+        "Conditions".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let patterns = generator.subschema_for::<OneOrMany<Text>>();
+        json_schema!({
+            "description": "Patterns by attribute.",
+            "type": "object",
+            "propertyNames": {"not": {"const": "not"}},
+            "additionalProperties": patterns
+        })
+    }
+}

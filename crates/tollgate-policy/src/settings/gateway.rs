@@ -1,0 +1,131 @@
+//! Settings of the gateway and of the HTTP listener.
+
+use super::Tls;
+use std::time::Duration;
+
+/// Where the gateway sends requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// Whether it is https.
+    pub tls: bool,
+    /// A name or an address, without brackets.
+    pub host: Box<str>,
+    /// The port.
+    pub port: u16,
+}
+
+/// How the gateway listens and sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Gateway {
+    /// Where the listener speaks TLS.
+    pub tls: Option<ServerTls>,
+    /// Whether every connection has to begin with a header of the PROXY protocol; none may
+    /// otherwise.
+    pub proxy_protocol: bool,
+    /// Whether clients may ask for their own limits, at `/.well-known/ratelimit`.
+    pub status: bool,
+    /// How an ambiguous path is treated.
+    pub ambiguous_paths: AmbiguousPaths,
+    /// How the gateway treats override headers.
+    pub override_headers: OverrideHeaders,
+    /// Whether servers take turns; otherwise the one with the fewest requests under way is next.
+    pub round_robin: bool,
+    /// How to find out which servers can be used.
+    pub health: Option<HealthCheck>,
+    /// Whether servers are asked for their own host instead of the client's.
+    pub own_host: bool,
+    /// How long connecting may take.
+    pub connect: Duration,
+    /// From the end of a request to the beginning of its answer.
+    pub response: Duration,
+    /// Between two pieces of a body.
+    pub idle: Duration,
+    /// TLS to servers with https://.
+    pub upstream_tls: Tls,
+    /// Idle connections that a worker keeps to each server.
+    pub idle_connections: u32,
+    /// What is spoken with servers.
+    pub protocol: UpstreamProtocol,
+    /// From the first byte of a client's request, or from its connection's start, to the end of the
+    /// head.
+    pub client_head: Duration,
+    /// How long a client may send nothing of a body.
+    pub client_body: Duration,
+    /// From an answer to a client's next request, and how long it may take nothing of an answer.
+    pub client_idle: Duration,
+}
+
+/// A server's certificate, and which clients it takes. All files are PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerTls {
+    /// The certificate and those that vouch for it.
+    pub cert: Box<str>,
+    /// Its key.
+    pub key: Box<str>,
+    /// The authorities: one must have signed the client's certificate.
+    pub client_ca: Option<Box<str>>,
+    /// The client's certificate must be for one of these names; any name if empty.
+    pub client_names: Vec<Box<str>>,
+}
+
+/// How a listener treats a path that servers read in more than one way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AmbiguousPaths {
+    /// Refuses the request.
+    #[default]
+    Refuse,
+    /// Applies the limits of every reading.
+    MatchAll,
+}
+
+/// How a listener treats headers that replace the path, the method or the host of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OverrideHeaders {
+    /// The gateway removes them; forward-auth denies a request whose override differs.
+    #[default]
+    Block,
+    /// They reach the service, and are not counted.
+    Pass,
+}
+
+/// How the check API and forward-auth listen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Http {
+    /// How an ambiguous path is treated.
+    pub ambiguous_paths: AmbiguousPaths,
+    /// How forward-auth treats override headers.
+    pub override_headers: OverrideHeaders,
+}
+
+/// What is spoken with servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UpstreamProtocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, over TLS or not.
+    Http2,
+    /// Over TLS whichever of both the server prefers, HTTP/1.1 otherwise.
+    Auto,
+}
+
+/// How to find out which servers can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HealthCheck {
+    /// What to ask for.
+    pub path: Box<str>,
+    /// How often.
+    pub interval: Duration,
+    /// How long the answer may take.
+    pub timeout: Duration,
+    /// Bad answers in a row after which a server is not used.
+    pub unhealthy_after: u32,
+    /// Good answers in a row after which it is used again.
+    pub healthy_after: u32,
+}

@@ -1,0 +1,177 @@
+//! Verdicts to responses: rate limit headers, and the body of a refusal.
+
+mod merge;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use refusal::build_refusal;
+pub use refusal::{Refusal, problem_of};
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use smallvec::SmallVec;
+use std::ops::Deref;
+use tollgate::{BufferPool, Row, Source, Verdict};
+use tollgate_core::LimitParams;
+use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
+
+/// The fields of an answer: what clients are told about their quota.
+#[derive(Clone, Debug, Default)]
+pub struct RateLimitHeaders {
+    fields: PooledFields,
+    profiles: SmallVec<[Profile; 2]>,
+    /// What is left of the tightest limit; `None` where no limit is shown.
+    remaining: Option<u64>,
+    source: Option<Source>,
+}
+
+/// Rendered fields, in memory that goes to another answer afterwards.
+#[derive(Clone, Debug, Default)]
+struct PooledFields(Option<Box<Fields>>);
+
+thread_local! {
+    static FIELDS: BufferPool<Fields> = const { BufferPool::new() };
+}
+
+static NONE: Fields = Fields::new();
+
+impl Deref for PooledFields {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl Drop for PooledFields {
+    fn drop(&mut self) {
+        if let Some(mut fields) = self.0.take() {
+            fields.clear();
+            // A thread that is ending keeps nothing.
+            FIELDS.try_with(|spares| spares.put(fields)).ok();
+        }
+    }
+}
+
+impl RateLimitHeaders {
+    /// Those of an answer given at `now_us`.
+    pub fn new(verdict: &Verdict<'_>, profiles: &[Profile], now_us: u64) -> Self {
+        let mut fields = FIELDS.with(BufferPool::take);
+        let remaining = render_headers(verdict, profiles, now_us, &mut fields);
+        Self {
+            fields: PooledFields(Some(fields)),
+            profiles: SmallVec::from_slice(profiles),
+            remaining,
+            source: (!verdict.source.is_usual()).then_some(verdict.source),
+        }
+    }
+
+    /// Writes them all, in place of any of the same name.
+    pub fn write(&self, headers: &mut HeaderMap) {
+        for (name, value) in self.values() {
+            headers.insert(name, value);
+        }
+        self.write_source(headers);
+    }
+
+    /// Writes them all as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
+    pub fn write_lines(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.fields.lines());
+        if let Some(source) = self.source {
+            for part in ["x-tollgate-source: ", source.as_str(), "\r\n"] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+
+    fn write_source(&self, headers: &mut HeaderMap) {
+        if let Some(source) = self.source {
+            headers.insert(SOURCE, HeaderValue::from_static(source.as_str()));
+        }
+    }
+
+    /// Names and values, the latter in one allocation.
+    fn values(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let fields = &*self.fields;
+        let lines = Bytes::copy_from_slice(fields.lines());
+        fields.places().filter_map(move |(name, place)| {
+            Some((header_name(name)?, HeaderValue::from_maybe_shared(lines.slice(place)).ok()?))
+        })
+    }
+}
+
+/// Appends the fields of an answer given at `now_us`: those of the profiles, and `Retry-After` on a
+/// refusal that a wait can help. What is left of the tightest limit; `None` where none is shown.
+pub fn render_headers(
+    verdict: &Verdict<'_>,
+    profiles: &[Profile],
+    now_us: u64,
+    fields: &mut Fields,
+) -> Option<u64> {
+    let mut rows: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
+    for row in verdict.rows.iter().filter(|row| is_shown(row)) {
+        rows.push(header_row(row));
+    }
+    let remaining = header::render_all(profiles, &rows, now_us, fields).map(|row| row.remaining);
+    if !verdict.allowed
+        && let Some(retry_after_us) = verdict.retry_after_us
+    {
+        fields.push_retry_after(retry_after_us);
+    }
+    remaining
+}
+
+const SOURCE: HeaderName = HeaderName::from_static("x-tollgate-source");
+
+/// 503 where a limit that cannot be decided refuses, 429 otherwise.
+pub(crate) fn status(verdict: &Verdict<'_>) -> u16 {
+    let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
+    if verdict.rows.iter().any(failed) { 503 } else { 429 }
+}
+
+/// A shadow limit decides nothing, and one that is not disclosed keeps its figures to itself.
+fn is_shown(row: &Row<'_>) -> bool {
+    row.enforced() && row.limit.disclose
+}
+
+fn header_row<'a>(row: &Row<'a>) -> header::Row<'a> {
+    let unit = match row.limit.params {
+        Some(LimitParams::Concurrency(_)) => Unit::ConcurrentRequests,
+        _ => Unit::Requests,
+    };
+    let scope = if row.limit.key.is_empty() { Scope::Shared } else { Scope::User };
+    let row_of = header::Row::new(&row.limit.name, row.window_us, &row.outcome);
+    row_of.unit(unit).scope(scope).bucket(row.bucket)
+}
+
+/// The name of a field that a profile writes. Known ones cost nothing; a new one is read from its
+/// text.
+pub fn header_name(name: &'static str) -> Option<HeaderName> {
+    macro_rules! known {
+        ($($text:literal => $lower:literal,)*) => {
+            Some(match name {
+                $($text => const { HeaderName::from_static($lower) },)*
+                _ => return HeaderName::from_bytes(name.as_bytes()).ok(),
+            })
+        };
+    }
+    known! {
+        "RateLimit-Policy" => "ratelimit-policy",
+        "RateLimit" => "ratelimit",
+        "X-RateLimit-Limit" => "x-ratelimit-limit",
+        "X-RateLimit-Remaining" => "x-ratelimit-remaining",
+        "X-RateLimit-Reset" => "x-ratelimit-reset",
+        "X-RateLimit-Policy" => "x-ratelimit-policy",
+        "Retry-After" => "retry-after",
+        "X-Tollgate-Source" => "x-tollgate-source",
+        "RateLimit-Limit" => "ratelimit-limit",
+        "RateLimit-Remaining" => "ratelimit-remaining",
+        "RateLimit-Reset" => "ratelimit-reset",
+        "X-RateLimit-Reset-After" => "x-ratelimit-reset-after",
+        "X-RateLimit-Used" => "x-ratelimit-used",
+        "X-RateLimit-Resource" => "x-ratelimit-resource",
+        "X-RateLimit-Bucket" => "x-ratelimit-bucket",
+        "X-RateLimit-Scope" => "x-ratelimit-scope",
+    }
+}

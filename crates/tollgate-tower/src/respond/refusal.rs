@@ -1,0 +1,274 @@
+//! The whole answer to a request that is refused.
+
+use super::{RateLimitHeaders, status};
+use crate::Ambiguity;
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use std::fmt::Write;
+use tollgate::{Row, Source, Verdict};
+use tollgate_core::header::{Problem, Quota, refusal_members, retry_after_seconds};
+use tollgate_policy::facts::Unverified;
+use tollgate_policy::settings::Template;
+
+/// A refusal, before it is put into words: what an answer of one's own can be made of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// 429, or 503 where a limit could not be decided.
+    pub status: StatusCode,
+    /// Whole seconds after which to ask again; `None` where no wait helps.
+    pub retry_after_s: Option<u64>,
+    /// Where the decision came from.
+    pub source: Source,
+    /// The limits that refused, without those that are not disclosed.
+    pub limits: Vec<Box<str>>,
+    /// The figures of the tightest of these; `None` where none is disclosed.
+    pub quota: Option<Quota>,
+    /// What clients are told about their quota, `Retry-After` included.
+    pub headers: RateLimitHeaders,
+    /// Why the token did not verify, if that caused the refusal. Then no wait helps; another token
+    /// does.
+    pub unverified: Option<Unverified>,
+    problem: Problem,
+    template: Option<Template>,
+}
+
+/// The problem for a refusal with these rows: its type, and the figures of the tightest disclosed
+/// limit.
+pub fn problem_of(verdict: &Verdict<'_>) -> (Problem, Option<Quota>) {
+    let mut refusing = verdict.rows.iter().filter(|row| row.refuses());
+    let problem = match (status(verdict), refusing.clone().next()) {
+        (503, _) => Problem::TemporaryReducedCapacity,
+        // The first limit that refuses says where the decision came from.
+        (_, Some(first)) if first.blocked => Problem::AbnormalUsageDetected,
+        _ => Problem::QuotaExceeded,
+    };
+    let shown = Row::tightest(refusing.by_ref().filter(|row| row.limit.disclose));
+    let quota = shown.map(|row| Quota::new(row.outcome.limit, row.window_us, row.burst));
+    (problem, quota)
+}
+
+/// What a verdict that refuses comes to.
+pub(crate) fn build_refusal(
+    verdict: &Verdict<'_>,
+    shown: RateLimitHeaders,
+    template: Option<&Template>,
+    unverified: Option<Unverified>,
+) -> Refusal {
+    let for_token = verdict.rows.iter().any(|row| row.refuses() && row.unverified);
+    let named = |row: &&Row<'_>| row.refuses() && row.limit.disclose;
+    let (problem, quota) = problem_of(verdict);
+    Refusal {
+        status: StatusCode::from_u16(status(verdict)).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+        retry_after_s: verdict.retry_after_us.map(retry_after_seconds),
+        source: verdict.source,
+        limits: verdict.rows.iter().filter(named).map(|row| row.limit.name.clone()).collect(),
+        // Where the token is at fault, no figure of a limit explains the refusal.
+        quota: quota.filter(|_| !for_token),
+        headers: shown,
+        unverified: unverified.filter(|_| for_token),
+        problem,
+        template: template.cloned(),
+    }
+}
+
+impl Refusal {
+    /// The answer, in the form that the request with these fields asks for.
+    pub fn into_response(self, request: &HeaderMap) -> Response<Bytes> {
+        let form = RefusalFormat::of(request);
+        let (status, kind, body) = match (form, &self.template) {
+            (RefusalFormat::Grpc, _) => (StatusCode::OK, "application/grpc".into(), String::new()),
+            (_, Some(template)) => {
+                (self.status, template.content_type.to_string(), self.fill(template))
+            }
+            (RefusalFormat::Json, None) => (self.status, "application/json".into(), self.json()),
+            (RefusalFormat::Problem, None) => {
+                (self.status, Problem::MEDIA_TYPE.into(), self.problem())
+            }
+        };
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        if let Ok(kind) = HeaderValue::from_str(&kind) {
+            headers.insert(CONTENT_TYPE, kind);
+        }
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if form == RefusalFormat::Grpc {
+            let (code, text) = match self.status.as_u16() {
+                503 => ("14", "the rate limit could not be decided"),
+                _ if self.unverified.is_some() => ("8", "the bearer token did not verify"),
+                _ => ("8", "rate limit exceeded"),
+            };
+            headers.insert(GRPC_STATUS, HeaderValue::from_static(code));
+            headers.insert(GRPC_MESSAGE, HeaderValue::from_static(text));
+        }
+        self.write_headers(headers);
+        response
+    }
+
+    /// Writes the headers of a refusal: those of [`headers`](Self::headers), and
+    /// `X-Tollgate-Reason` if the token caused it.
+    pub fn write_headers(&self, headers: &mut HeaderMap) {
+        self.headers.write(headers);
+        if let Some(why) = self.unverified {
+            headers.insert(REASON, HeaderValue::from_static(why.as_str()));
+        }
+    }
+
+    /// RFC 9457, of the type that fits.
+    pub fn problem(&self) -> String {
+        let mut out = String::new();
+        let names = self.limits.iter().map(|name| &**name);
+        let (status, wait) = (self.status.as_u16(), self.retry_after_s);
+        self.problem.render_refusal(status, names, wait, self.quota.as_ref(), &mut out);
+        if let Some(why) = self.unverified
+            && out.pop().is_some()
+        {
+            let _ = write!(out, ",\"detail\":\"{why}\",{}}}", token_members(why));
+        }
+        out
+    }
+
+    fn json(&self) -> String {
+        if let Some(why) = self.unverified {
+            return format!("{{{}}}", token_members(why));
+        }
+        let mut out = String::from("{");
+        refusal_members(self.retry_after_s, &mut out);
+        out.push('}');
+        out
+    }
+
+    fn fill(&self, template: &Template) -> String {
+        let mut out = String::with_capacity(template.body.len() + 64);
+        let mut rest = &*template.body;
+        while let Some(at) = rest.find('{') {
+            out.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let place = rest.find('}').map(|end| &rest[..=end]).unwrap_or("{");
+            // Writing to a string cannot fail.
+            let _ = match place {
+                "{status}" => write!(out, "{}", self.status.as_u16()),
+                "{retry_after}" => push_number(&mut out, self.retry_after_s),
+                "{limit}" => push_number(&mut out, self.quota.map(|quota| quota.limit)),
+                "{window}" => push_number(&mut out, self.quota.and_then(|quota| quota.window_s)),
+                "{limits}" => {
+                    escape(&self.limits.join(", "), &template.content_type, &mut out);
+                    Ok(())
+                }
+                _ => {
+                    out.push('{');
+                    rest = &rest[1..];
+                    continue;
+                }
+            };
+            rest = &rest[place.len()..];
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// The members of a body that say what a client with such a token can do.
+fn token_members(why: Unverified) -> String {
+    format!("\"error\":\"rate_limit_exceeded\",\"message\":\"{why}\",\"retry_after\":null")
+}
+
+/// Appends a figure; nothing where there is none.
+fn push_number(out: &mut String, figure: Option<u64>) -> std::fmt::Result {
+    match figure {
+        Some(figure) => write!(out, "{figure}"),
+        None => Ok(()),
+    }
+}
+
+const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+
+/// Names may hold what means something to the format around them.
+fn escape(text: &str, content_type: &str, out: &mut String) {
+    for character in text.chars() {
+        match character {
+            '"' | '\\' if content_type.contains("json") => out.extend(['\\', character]),
+            '<' if content_type.contains("html") || content_type.contains("xml") => {
+                out.push_str("&lt;")
+            }
+            '>' if content_type.contains("html") || content_type.contains("xml") => {
+                out.push_str("&gt;")
+            }
+            '&' if content_type.contains("html") || content_type.contains("xml") => {
+                out.push_str("&amp;")
+            }
+            _ => out.push(character),
+        }
+    }
+}
+
+/// The form of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RefusalFormat {
+    /// RFC 9457.
+    Problem,
+    /// A plain object, for clients that ask for application/json by name.
+    Json,
+    /// A status in trailers, as gRPC has it.
+    Grpc,
+}
+
+impl RefusalFormat {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+        let is_grpc = content_type
+            .get(..16)
+            .is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"));
+        // gRPC-Web and others that only begin alike have another frame for their trailers.
+        if is_grpc && matches!(content_type.get(16), None | Some(b'+' | b';' | b' ')) {
+            return Self::Grpc;
+        }
+        let lines = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let mut json = false;
+        for range in lines.flat_map(|line| line.split(',')) {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default();
+            let is_refused = parts.any(is_zero);
+            if is_refused {
+                continue;
+            }
+            if kind.eq_ignore_ascii_case("application/problem+json") {
+                return Self::Problem;
+            }
+            json |= kind.eq_ignore_ascii_case("application/json");
+        }
+        if json { Self::Json } else { Self::Problem }
+    }
+}
+
+/// Whether a parameter is a weight of zero.
+fn is_zero(parameter: &str) -> bool {
+    let Some((name, weight)) = parameter.split_once('=') else { return false };
+    let weight = weight.trim();
+    name.trim().eq_ignore_ascii_case("q")
+        && weight.starts_with('0')
+        && weight.bytes().all(|byte| matches!(byte, b'0' | b'.'))
+}
+
+impl Ambiguity {
+    /// Answers 400 with a problem that names the ambiguous part.
+    pub fn response(&self) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::from(self.problem()));
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::MEDIA_TYPE));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    /// The problem as JSON.
+    pub fn problem(&self) -> String {
+        format!(
+            "{{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"detail\":\"{self}\"}}"
+        )
+    }
+}

@@ -1,0 +1,85 @@
+//! Buffers that outlive a request, so that deciding the next one allocates nothing.
+
+use crate::gate::{DecisionBuffers, SingleVerdict, recycle_vec};
+use crate::{Row, Verdict};
+use std::cell::RefCell;
+use tollgate_core::LimitParams;
+use tollgate_policy::policy::Selection;
+use tollgate_store::Answers;
+
+/// One per thread, or per connection; made once, passed to every call.
+#[derive(Debug, Default)]
+pub struct Work {
+    pub(crate) selection: Selection,
+    pub(crate) answers: Answers,
+    pub(crate) verdicts: Vec<SingleVerdict>,
+    /// Numbers that only this request has.
+    pub(crate) params: Vec<LimitParams>,
+    /// Always empty; it is here for its memory.
+    pub(crate) rows: Vec<Row<'static>>,
+    pub(crate) decision_buffers: DecisionBuffers,
+}
+
+impl Work {
+    /// The answers to the last [batch](crate::Gate::check_batch), in the order asked.
+    pub fn verdicts(&self) -> &[SingleVerdict] {
+        &self.verdicts
+    }
+
+    /// Takes the buffers of a verdict that has been rendered.
+    pub fn recycle(&mut self, verdict: Verdict<'_>) {
+        self.rows = recycle_vec(verdict.rows);
+    }
+}
+
+/// How many are kept. As many requests as usually wait for a store at once on one thread; what more
+/// of them need is made and freed.
+const KEPT_MAX: usize = 64;
+
+/// What one request needed and the next one can use, of one thread: taken while a request is
+/// decided, so that one that does not have to wait finds the same memory as the one before it.
+///
+/// ```
+/// use tollgate::{BufferPool, Work};
+///
+/// let spares: BufferPool<Work> = BufferPool::new();
+/// let work = spares.take();
+/// spares.put(work);
+/// ```
+#[derive(Debug, Default)]
+pub struct BufferPool<T>(RefCell<Vec<Box<T>>>);
+
+impl<T: Default> BufferPool<T> {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self(RefCell::new(Vec::new()))
+    }
+
+    /// The one that was put here last, or a new one.
+    pub fn take(&self) -> Box<T> {
+        self.0.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Keeps one for whoever is next.
+    pub fn put(&self, spare: Box<T>) {
+        let mut kept = self.0.borrow_mut();
+        if kept.len() < KEPT_MAX {
+            kept.push(spare);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_one_is_the_next_one_and_no_more_are_kept_than_may_be() {
+        let spares: BufferPool<usize> = BufferPool::new();
+        assert_eq!(*spares.take(), 0);
+        (1..=KEPT_MAX + 5).for_each(|n| spares.put(Box::new(n)));
+        assert_eq!(*spares.take(), KEPT_MAX);
+        let left = std::iter::from_fn(|| Some(*spares.take()).filter(|n| *n > 0)).count();
+        assert_eq!(left, KEPT_MAX - 1);
+    }
+}

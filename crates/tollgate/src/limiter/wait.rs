@@ -1,0 +1,268 @@
+//! Waiting in line until admitted.
+
+use super::detach::{run_to_completion, spawn_detached};
+use super::wait_queue::{QueuePlace, WaitQueue};
+use super::{Decision, Limiter, Permit, Refusal};
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use tollgate_store::{Store, StoreError};
+
+/// Why waiting came to no decision.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// As many wait already as [may](crate::limiter::LimiterBuilder::max_waiters). Nothing was
+    /// taken.
+    LineFull,
+    /// The store could not decide.
+    Store(StoreError),
+}
+
+impl<S: Store + 'static> Limiter<S> {
+    /// Waits in line for one unit, but not longer than `within`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Decision, Limiter, Quota};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limiter = Limiter::builder(Quota::per_second(10)?.with_burst(1)?)
+    /// #   .clock(tollgate::TokioClock::default())
+    ///     .build()?;
+    /// for page in 0..3 {
+    ///     match limiter.wait("crawler", Duration::from_secs(5)).await? {
+    ///         Decision::Admitted(_) => println!("page {page}"),
+    ///         Decision::Refused(refusal) => println!("gave up: {refusal}"),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// * Those who wait for one key are admitted in the order in which their futures were first
+    ///   polled. A [`check`](Limiter::check) does not wait, and may be admitted past the line.
+    /// * The line for a key is bounded: one too many is told [`WaitError::LineFull`] at once.
+    /// * Who cannot be admitted in time is refused as soon as that is known: at once where time
+    ///   alone decides, at the deadline where only somebody else's slot would help.
+    /// * Dropping the future leaves the line, wakes the next and takes nothing.
+    /// * The [delay](crate::Permit::delay) of a queue is part of the wait: whoever is admitted may
+    ///   go ahead.
+    ///
+    /// Sleeps on the timer of the tokio runtime, which ticks in milliseconds, and must run inside
+    /// one. In tests, pause tokio's time and give the limiter a [`TokioClock`](crate::TokioClock).
+    /// Waiting needs the feature `tokio`, which is on by default.
+    ///
+    /// # Errors
+    ///
+    /// When the line is full, or the store could not decide. A refusal is not an error.
+    pub async fn wait(
+        &self,
+        key: impl AsRef<[u8]>,
+        within: Duration,
+    ) -> Result<Decision, WaitError> {
+        self.wait_n(key, 1, within).await
+    }
+
+    /// [Waits](Self::wait) for `cost` units together. A small cost does not overtake a large one.
+    ///
+    /// # Errors
+    ///
+    /// When the line is full, or the store could not decide. A refusal is not an error.
+    pub async fn wait_n(
+        &self,
+        key: impl AsRef<[u8]>,
+        cost: u64,
+        within: Duration,
+    ) -> Result<Decision, WaitError> {
+        let place = self.inner.wait_queues.join(key.as_ref()).ok_or(WaitError::LineFull)?;
+        let mut waiter = Waiter {
+            limiter: self,
+            queue_place: &place,
+            cost,
+            deadline_us: self.inner.now_us().saturating_add(micros(within)),
+            left: within,
+        };
+        let line = place.line();
+        // Asked for before anything is awaited, so that the line keeps the order in which its
+        // waiters came.
+        let mut turn = pin!(line.wait_for_front());
+        if let Poll::Ready(_turn) = poll_fn(|cx| Poll::Ready(turn.as_mut().poll(cx))).await {
+            return waiter.until_admitted(line).await;
+        }
+        if let Some(refusal) = waiter.refusal_if_too_late().await? {
+            return Ok(Decision::Refused(refusal));
+        }
+        match timeout(waiter.left(), turn).await {
+            Ok(_turn) => waiter.until_admitted(line).await,
+            Err(_) => Ok(Decision::Refused(waiter.refusal().await?)),
+        }
+    }
+
+    /// How many wait in line now, for any key.
+    pub fn waiting(&self) -> usize {
+        self.inner.wait_queues.waiting()
+    }
+}
+
+struct Waiter<'a, S> {
+    limiter: &'a Limiter<S>,
+    queue_place: &'a QueuePlace<'a>,
+    cost: u64,
+    deadline_us: u64,
+    left: Duration,
+}
+
+impl<S: Store + 'static> Waiter<'_, S> {
+    /// First in line: asks, and sleeps until asking again can help.
+    async fn until_admitted(&mut self, line: &WaitQueue) -> Result<Decision, WaitError> {
+        loop {
+            let refusal = match self.check().await? {
+                Decision::Admitted(held) => return Ok(self.wait_out_delay(held).await),
+                Decision::Refused(refusal) => refusal,
+            };
+            let left = self.left();
+            let (Some(retry), Some(earliest)) = (refusal.retry_after, refusal.earliest) else {
+                return Ok(Decision::Refused(refusal));
+            };
+            if left.is_zero() || earliest > left {
+                return Ok(Decision::Refused(refusal));
+            }
+            line.set_ready(self.limiter.inner.now_us().saturating_add(micros(earliest)));
+            let pause = retry.min(left);
+            // The clock of a limiter may stand still; the deadline comes nearer all the same.
+            if timeout(pause, line.changed.notified()).await.is_err() {
+                self.left = self.left.saturating_sub(pause);
+            }
+        }
+    }
+
+    /// Asks the store. What is admitted after the waiter has left is given back.
+    async fn check(&self) -> Result<Decision<UnclaimedPermit<S>>, WaitError> {
+        let (limiter, cost) = (self.limiter.clone(), self.cost);
+        let key: Box<[u8]> = self.queue_place.key().into();
+        let checking = async move {
+            let decision = limiter.inner.check(&key, cost).await?;
+            Ok(decision.map(|permit| UnclaimedPermit::new(limiter, permit)))
+        };
+        run_to_completion(checking).await.map_err(WaitError::Store)
+    }
+
+    /// Sits out the delay of a queue.
+    async fn wait_out_delay(&mut self, held: UnclaimedPermit<S>) -> Decision {
+        let (delay, left) = (held.delay(), self.left());
+        if delay > left {
+            return Decision::Refused(held.give_up(delay - left));
+        }
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
+        Decision::Admitted(held.into_permit())
+    }
+
+    /// The refusal of a waiter behind others, if it is clear already that its time cannot come
+    /// before the deadline.
+    async fn refusal_if_too_late(&mut self) -> Result<Option<Refusal>, WaitError> {
+        let refusal = self.refusal().await?;
+        Ok(refusal.earliest.is_none_or(|earliest| earliest > self.left()).then_some(refusal))
+    }
+
+    /// What is known of the wait of somebody behind others: at least their own, and at least that
+    /// of the first.
+    async fn refusal(&self) -> Result<Refusal, WaitError> {
+        let inner = &self.limiter.inner;
+        let standing =
+            inner.peek(self.queue_place.key(), self.cost).await.map_err(WaitError::Store)?;
+        let first = self.queue_place.line().ready_after(inner.now_us());
+        let mut refusal = Refusal::from(standing);
+        refusal.retry_after = refusal.retry_after.map(|wait| wait.max(first));
+        refusal.earliest = refusal.earliest.map(|wait| wait.max(first));
+        Ok(refusal)
+    }
+
+    fn left(&mut self) -> Duration {
+        let left_us = self.deadline_us.saturating_sub(self.limiter.inner.now_us());
+        self.left = self.left.min(Duration::from_micros(left_us));
+        self.left
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LineFull => f.write_str("too many wait in line already; try again later"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for WaitError {}
+
+impl From<StoreError> for WaitError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// A permit that is given back unless somebody takes it.
+pub(super) struct UnclaimedPermit<S: Store + 'static> {
+    limiter: Limiter<S>,
+    permit: Option<Permit>,
+}
+
+impl<S: Store> UnclaimedPermit<S> {
+    pub(super) fn new(limiter: Limiter<S>, permit: Permit) -> Self {
+        Self { limiter, permit: Some(permit) }
+    }
+
+    pub(super) fn delay(&self) -> Duration {
+        self.permit.as_ref().map_or(Duration::ZERO, |permit| permit.delay)
+    }
+
+    /// Its turn has come: there is nothing left to wait for.
+    pub(super) fn into_permit(mut self) -> Permit {
+        match self.permit.take() {
+            Some(mut permit) => {
+                permit.delay = Duration::ZERO;
+                permit
+            }
+            None => unreachable!("only this and dropping take the permit"),
+        }
+    }
+
+    /// Gives it back, for a delay that is too long by `excess`.
+    pub(super) fn give_up(self, excess: Duration) -> Refusal {
+        let (limit, remaining, reset_after) = match &self.permit {
+            Some(permit) => (permit.limit, permit.remaining, permit.reset_after),
+            None => unreachable!("only `into_permit` and dropping take the permit"),
+        };
+        Refusal {
+            limit,
+            remaining,
+            retry_after: Some(excess),
+            reset_after,
+            blocked: false,
+            earliest: Some(excess),
+        }
+    }
+}
+
+impl<S: Store + 'static> Drop for UnclaimedPermit<S> {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            let limiter = self.limiter.clone();
+            spawn_detached(async move {
+                // A store that cannot be told keeps the charge, which time returns.
+                let _ = limiter.refund_async(permit).await;
+            });
+        }
+    }
+}

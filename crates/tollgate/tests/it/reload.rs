@@ -1,0 +1,172 @@
+use crate::fixture::{NOW_US, fixture, rows, setup};
+use tollgate::limit::Mode;
+use tollgate::{Gate, MemoryStore, ReservationEnd, Source, UnknownLimit, Verdict, Work};
+use tollgate_policy::{TierMap, TierRules};
+
+const TWO: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n";
+
+fn check<T>(gate: &Gate, user: &str, look: impl FnOnce(&Verdict<'_>) -> T) -> T {
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", user).unwrap();
+    rules.identify(&mut facts);
+    look(&gate.check(&rules, NOW_US, &facts, 1, &mut Work::default()).now())
+}
+
+fn gate(limits: &str) -> Gate {
+    Gate::new(setup(limits), MemoryStore::default()).unwrap()
+}
+
+#[test]
+fn a_reload_keeps_counts_where_the_state_is_the_same() {
+    let gate = gate(TWO);
+    check(&gate, "a", |verdict| assert!(verdict.allowed));
+    gate.replace(setup(&TWO.replace("2/h", "5/h"))).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 3)]));
+    gate.replace(setup(&TWO.replace("2/h", "5/min"))).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 4)], "another period"));
+    assert_eq!(gate.counts()[0].1.admitted, 3, "the counters belong to the name");
+    assert_eq!(gate.rules().generation(), 3);
+}
+
+#[test]
+fn whoever_holds_the_old_rules_is_answered_by_them() {
+    let desk = fixture(setup(TWO));
+    desk.gate.replace(setup("  - {name: other, rate: 0/s}\n")).unwrap();
+    let facts = crate::fixture::facts(&desk, &[("user", "a")]);
+    let old = desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut Work::default()).now();
+    assert_eq!(rows(&old), [("l", true, 1)]);
+    check(&desk.gate, "a", |verdict| assert!(!verdict.allowed));
+}
+
+#[test]
+fn a_mode_is_overridden_at_once_and_until_it_is_cleared() {
+    let gate = gate(TWO);
+    let change = gate.set_mode("l", Some(Mode::Off)).unwrap();
+    assert_eq!((change.before, change.after), (Mode::Enforce, Mode::Off));
+    check(&gate, "a", |verdict| assert_eq!(verdict.source, Source::None));
+    gate.replace(setup(TWO)).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(verdict.source, Source::None, "kept across reloads"));
+    assert_eq!(gate.overrides(), [("l".into(), Mode::Off)]);
+    assert_eq!(gate.set_mode("l", Some(Mode::Shadow)).unwrap().before, Mode::Off);
+    for allowed in [true; 3] {
+        check(&gate, "a", |verdict| assert_eq!(verdict.allowed, allowed));
+    }
+    assert_eq!(gate.counts()[0].1.shadow_refused, 1);
+    let change = gate.set_mode("l", None).unwrap();
+    assert_eq!((change.before, change.after), (Mode::Shadow, Mode::Enforce));
+    check(&gate, "a", |verdict| assert!(!verdict.allowed));
+    assert!(gate.overrides().is_empty());
+}
+
+#[test]
+fn a_limit_that_is_off_can_be_switched_on() {
+    let gate = gate("  - {name: l, key: [user], rate: 0/h, mode: off}\n");
+    check(&gate, "a", |verdict| assert!(verdict.allowed));
+    gate.set_mode("l", Some(Mode::Enforce)).unwrap();
+    check(&gate, "a", |verdict| assert!(!verdict.allowed));
+}
+
+#[test]
+fn only_known_limits_are_overridden_and_lost_ones_can_be_cleared() {
+    let gate = gate(TWO);
+    assert_eq!(gate.set_mode("x", Some(Mode::Off)).unwrap_err(), UnknownLimit("x".into()));
+    gate.set_mode("l", Some(Mode::Off)).unwrap();
+    gate.replace(setup("  - {name: other, rate: 1/s}\n")).unwrap();
+    assert_eq!(gate.set_mode("l", Some(Mode::Off)).unwrap_err(), UnknownLimit("l".into()));
+    gate.set_mode("l", None).unwrap();
+    assert!(gate.overrides().is_empty());
+}
+
+#[test]
+fn tiers_come_from_a_map_that_can_change() {
+    let limits = "  - {name: l, key: [user], rate: 1/h, tiers: {pro: 5/h}}\n";
+    let text = format!("tiers: {{default: free, file: {{path: t.yaml}}}}\nlimits:\n{limits}");
+    let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
+    let rules = TierRules::of(&compiled);
+    let tiers = |tier| {
+        TierMap::read(format!("{{by: user, map: {{a: {tier}}}}}").as_bytes(), &rules).unwrap()
+    };
+    let setup = tollgate::Setup::of(&compiled).with_tiers(tiers("pro"));
+    let gate = Gate::new(setup, MemoryStore::default()).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 4)]));
+    check(&gate, "b", |verdict| assert_eq!(rows(verdict), [("l", true, 0)]));
+    gate.set_tiers(Some(tiers("free"))).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", false, 0)]));
+    gate.set_tiers(None).unwrap();
+    check(&gate, "c", |verdict| assert_eq!(rows(verdict), [("l", true, 0)]));
+}
+
+#[test]
+fn reservations_settle_across_reloads() {
+    let gate = gate(TWO);
+    {
+        let rules = gate.rules();
+        let mut facts = rules.facts(Default::default());
+        facts.set("user", "a").unwrap();
+        gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default()).now().unwrap();
+    }
+    gate.replace(setup(&format!("  - {{name: first, rate: 9/s}}\n{TWO}"))).unwrap();
+    let settled = gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap();
+    let names: Vec<_> = settled.rows().map(|row| row.limit.name.to_string()).collect();
+    assert_eq!(names, ["l"]);
+    gate.replace(setup("")).unwrap();
+    assert_eq!(
+        gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap().rows().len(),
+        1,
+        "the same answer"
+    );
+}
+
+/// The example of the reference: what is left of `1000/day` for a key that has used 9 of `10/day`.
+#[test]
+fn a_change_keeps_what_the_reference_says() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let (_, section) = page.split_once("**What a change keeps.**").unwrap();
+    let table = section.lines().skip_while(|line| !line.starts_with("| --- |")).skip(1);
+    let mut seen = 0;
+    for row in table.take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let left: u64 = cells[2].parse().unwrap();
+        for algorithm in cells[1].split('`').skip(1).step_by(2) {
+            let unit = if algorithm == "concurrency" { "" } else { "/day" };
+            let limits = |count: u32| {
+                format!(
+                    "  - {{name: l, key: [user], rate: {count}{unit}, algorithm: {algorithm}}}\n"
+                )
+            };
+            let gate = gate(&limits(10));
+            (0..9).for_each(|_| check(&gate, "a", |verdict| assert!(verdict.allowed)));
+            gate.replace(setup(&limits(1000))).unwrap();
+            // The request that asks takes one.
+            let expected = [("l", true, left - 1)];
+            check(&gate, "a", |verdict| assert_eq!(rows(verdict), expected, "{algorithm}"));
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 6, "every algorithm with one number");
+}
+
+/// A tier changes the numbers as a file does.
+#[test]
+fn another_tier_keeps_the_same() {
+    for (algorithm, left) in [("fixed-window", 991), ("gcra", 100)] {
+        let text = format!(
+            "tiers: {{from: plan}}\nlimits:\n  - {{name: l, key: [user], rate: 10/day, \
+             algorithm: {algorithm}, tiers: {{pro: 1000/day}}}}\n"
+        );
+        let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
+        let gate = Gate::new(tollgate::Setup::of(&compiled), MemoryStore::default()).unwrap();
+        let rules = gate.rules();
+        let ask = |plan: &str, cost: u64| {
+            let mut facts = rules.facts(Default::default());
+            facts.set("user", "a").unwrap();
+            facts.set("plan", plan).unwrap();
+            let verdict = gate.check(&rules, NOW_US, &facts, cost, &mut Work::default()).now();
+            verdict.rows[0].outcome.remaining
+        };
+        assert_eq!(ask("", 9), 1, "{algorithm}");
+        assert_eq!(ask("pro", 0), left, "{algorithm}");
+    }
+}
