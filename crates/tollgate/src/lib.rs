@@ -3,16 +3,17 @@
 //! A [`Limiter`] puts quotas in force, with a count for every key. The [`guide`] shows the rest of
 //! it:
 //!
-//! ```
-//! use tollgate::{Decision, Limiter, Quota};
-//!
-//! let limiter = Limiter::new(Quota::per_minute(100)?);
-//! match limiter.check("alice") {
-//!     Decision::Admitted(permit) => println!("go ahead, {} left", permit.remaining),
-//!     Decision::Refused(refusal) => println!("not now: {refusal}"),
-//! }
-//! # Ok::<(), tollgate::quota::InvalidQuota>(())
-//! ```
+/// ```
+/// use tollgate::{Decision, Limiter, Quota};
+///
+/// let limiter = Limiter::new(Quota::per_minute(100)?);
+///
+/// match limiter.check("alice") {
+///     Decision::Admitted(permit) => println!("go ahead, {} left", permit.remaining),
+///     Decision::Refused(refusal) => println!("not now: {refusal}"),
+/// }
+/// # Ok::<(), tollgate::quota::InvalidQuota>(())
+/// ```
 //!
 //! A [`Gate`] puts a policy in force: many limits, and a file that says which of them concern a
 //! request. Facts go in, a [`Verdict`] comes out; a refusal is an answer, never an error. Time is
