@@ -1,19 +1,19 @@
-//! What a header is about, as far as it matters on the way through a proxy. The gateway asks this
-//! table for HTTP/1.1 and HTTP/2, for requests, answers and trailers.
+//! Header classes: how a proxy treats each header. The gateway uses this one table for HTTP/1.1 and
+//! HTTP/2, for requests, responses and trailers.
 
 use crate::Override;
 
-/// What a header is about.
+/// The class of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderClass {
-    /// Nothing below: it goes on as it is.
+    /// Any other header, which is forwarded as it is.
     EndToEnd,
     /// `Connection`, which may list others that concern the connection.
     Connection,
-    /// It concerns one connection and goes no farther (RFC 9110, section 7.6.1): `Keep-Alive`,
+    /// A header for one connection, which is not forwarded (RFC 9110, section 7.6.1): `Keep-Alive`,
     /// `Proxy-Connection`, `TE`, `Upgrade`, and by custom the headers of proxy authentication and
-    /// `HTTP2-Settings`. `Trailer` is not among them: trailers go on, and so does their list.
+    /// `HTTP2-Settings`. Not `Trailer`, since trailers are forwarded.
     HopByHop,
     /// `Content-Length` or `Transfer-Encoding`: where the body ends. Each hop writes its own.
     Framing,
@@ -102,19 +102,6 @@ impl HeaderClass {
     #[inline]
     pub fn is_hop_by_hop(self) -> bool {
         matches!(self, Self::Connection | Self::HopByHop | Self::Framing)
-    }
-
-    /// Whether only a trusted proxy may say it.
-    #[inline]
-    pub fn is_claim(self) -> bool {
-        matches!(
-            self,
-            Self::ForwardedFor
-                | Self::ForwardedProto
-                | Self::ForwardedHost
-                | Self::Forwarded
-                | Self::RealIp
-        )
     }
 
     /// Whether `Connection` can have it removed: what concerns more than a connection stays, or a

@@ -7,15 +7,15 @@ use tollgate_core::LimitParams;
 use tollgate_policy::policy::Selection;
 use tollgate_store::Answers;
 
-/// One per thread, or per connection; made once, passed to every call.
+/// Buffers of one thread or connection: made once, passed to every call.
 #[derive(Debug, Default)]
 pub struct Work {
     pub(crate) selection: Selection,
     pub(crate) answers: Answers,
     pub(crate) verdicts: Vec<SingleVerdict>,
-    /// Numbers that only this request has.
+    /// Parameters of this request only.
     pub(crate) params: Vec<LimitParams>,
-    /// Always empty; it is here for its memory.
+    /// Always empty; kept for its allocation.
     pub(crate) rows: Vec<Row<'static>>,
     pub(crate) decision_buffers: DecisionBuffers,
 }
@@ -26,14 +26,13 @@ impl Work {
         &self.verdicts
     }
 
-    /// Takes the buffers of a verdict that has been rendered.
+    /// Takes back the rows of a verdict that has been rendered.
     pub fn recycle(&mut self, verdict: Verdict<'_>) {
         self.rows = recycle_vec(verdict.rows);
     }
 }
 
-/// How many are kept. As many requests as usually wait for a store at once on one thread; what more
-/// of them need is made and freed.
+/// How many values a pool keeps: as many requests as usually wait for a store on one thread.
 const KEPT_MAX: usize = 64;
 
 /// What one request needed and the next one can use, of one thread: taken while a request is
@@ -50,17 +49,17 @@ const KEPT_MAX: usize = 64;
 pub struct BufferPool<T>(RefCell<Vec<Box<T>>>);
 
 impl<T: Default> BufferPool<T> {
-    /// None yet.
+    /// An empty pool.
     pub const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
     }
 
-    /// The one that was put here last, or a new one.
+    /// The value that was put here last, or a new one.
     pub fn take(&self) -> Box<T> {
         self.0.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Keeps one for whoever is next.
+    /// Keeps a value for the next request.
     pub fn put(&self, spare: Box<T>) {
         let mut kept = self.0.borrow_mut();
         if kept.len() < KEPT_MAX {
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_one_is_the_next_one_and_no_more_are_kept_than_may_be() {
+    fn take_returns_the_last_value_and_the_pool_is_bounded() {
         let spares: BufferPool<usize> = BufferPool::new();
         assert_eq!(*spares.take(), 0);
         (1..=KEPT_MAX + 5).for_each(|n| spares.put(Box::new(n)));

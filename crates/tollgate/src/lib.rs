@@ -1,23 +1,21 @@
 //! Rate-limit engine: quotas by key, or a policy file, over a memory or shared store.
 //!
-//! A [`Limiter`] puts quotas in force, with a count for every key. The [`guide`] shows the rest of
-//! it:
+//! A [`Limiter`] enforces quotas, with a count for every key. The [`guide`] shows the rest:
 //!
-/// ```
-/// use tollgate::{Decision, Limiter, Quota};
-///
-/// let limiter = Limiter::new(Quota::per_minute(100)?);
-///
-/// match limiter.check("alice") {
-///     Decision::Admitted(permit) => println!("go ahead, {} left", permit.remaining),
-///     Decision::Refused(refusal) => println!("not now: {refusal}"),
-/// }
-/// # Ok::<(), tollgate::quota::InvalidQuota>(())
-/// ```
+//! ```
+//! use tollgate::{Decision, Limiter, Quota};
 //!
-//! A [`Gate`] puts a policy in force: many limits, and a file that says which of them concern a
-//! request. Facts go in, a [`Verdict`] comes out; a refusal is an answer, never an error. Time is
-//! an argument, so what you test is what runs.
+//! let limiter = Limiter::new(Quota::per_minute(100)?);
+//! match limiter.check("alice") {
+//!     Decision::Admitted(permit) => println!("go ahead, {} left", permit.remaining),
+//!     Decision::Refused(refusal) => println!("not now: {refusal}"),
+//! }
+//! # Ok::<(), tollgate::quota::InvalidQuota>(())
+//! ```
+//!
+//! A [`Gate`] enforces a policy: many limits, and rules that say which of them apply to a request.
+//! It takes facts and returns a [`Verdict`]. A refusal is an answer, not an error. Time is an
+//! argument, so tests need no clock.
 //!
 //! ```
 //! use tollgate::{Gate, MemoryStore, Setup, Work, policy};
@@ -26,7 +24,7 @@
 //! let file = policy::compile(file).unwrap();
 //! let gate = Gate::new(Setup::of(&file), MemoryStore::default())?;
 //!
-//! let rules = gate.rules(); // a reload does not disturb whoever holds them
+//! let rules = gate.rules(); // a reload does not change them
 //! let mut work = Work::default(); // reused, so that deciding allocates nothing
 //! let mut facts = rules.facts(Default::default());
 //! facts.set("user", "42")?;

@@ -13,21 +13,21 @@ use std::time::Duration;
 use tollgate::policy::Facts;
 use tollgate::{Gate, Store};
 
-/// Something to be done after an answer, which nobody waits for.
+/// A task that runs after a response, for which no one waits.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A gate and what it needs around it. A process has one, shared by `Arc`.
+/// A gate with its clock, timer and spawner. A process has one, shared by `Arc`.
 pub trait Engine: Send + Sync + 'static {
-    /// Where the gate keeps its counts.
+    /// The store of the gate.
     type Store: Store + 'static;
 
-    /// Decides.
+    /// The gate.
     fn gate(&self) -> &Gate<Self::Store>;
 
-    /// Says when, in microseconds since the Unix epoch.
+    /// The time, in microseconds since the Unix epoch.
     fn now_us(&self) -> u64;
 
-    /// The tier of whoever the facts name, where neither the facts nor the rules know it.
+    /// The tier of the client, if neither the facts nor the rules know it.
     fn tier(
         &self,
         _facts: &Facts<'_>,
@@ -36,17 +36,17 @@ pub trait Engine: Send + Sync + 'static {
         ready(None)
     }
 
-    /// What verifies tokens, where the file in force has `jwt`.
+    /// The verifier of tokens, if the policy has `jwt`.
     fn verifier(&self) -> Option<Arc<Verifier>> {
         None
     }
 
-    /// Ends after `delay`, for requests that are held back.
+    /// Sleeps for `delay`.
     fn sleep(&self, delay: Duration) -> Task {
         timer::sleep(delay)
     }
 
-    /// Has a task done that could not be done at once. One that is dropped instead costs what a
-    /// crash would: slots are free when their time has passed, and estimates count.
+    /// Runs a task that could not finish at once. If it is dropped, slots are free when their `ttl`
+    /// has passed, and estimates count.
     fn spawn(&self, task: Task);
 }

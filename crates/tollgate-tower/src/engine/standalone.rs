@@ -1,4 +1,4 @@
-//! An engine for a service of one's own.
+//! The ready-made engine for a service.
 
 use super::timer;
 use crate::{Engine, Task, Verifier};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tollgate::{Clock, Gate, MemoryStore, ProcessClock, Store};
 
-/// A gate and a clock, which is all that most services need.
+/// An engine with a gate and a clock, which is all that most services need.
 pub struct Standalone<S = MemoryStore> {
     gate: Gate<S>,
     clock: Arc<dyn Clock>,
@@ -21,43 +21,43 @@ type SpawnFn = dyn Fn(Task) + Send + Sync;
 type SleepFn = dyn Fn(Duration) -> Task + Send + Sync;
 
 impl<S: Store + 'static> Standalone<S> {
-    /// By the process's clock.
+    /// An engine with the process's clock.
     pub fn new(gate: Gate<S>) -> Self {
         let clock = Arc::new(ProcessClock);
         let tokens = ArcSwapOption::empty();
         Self { gate, clock, tokens, spawn: Arc::new(spawn), sleep: Arc::new(timer::sleep) }
     }
 
-    /// By another clock: a [`ManualClock`](tollgate::ManualClock) in tests.
+    /// Sets the clock: a [`ManualClock`](tollgate::ManualClock) in tests.
     pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// On a runtime that is not tokio: `later` runs what is left to do after an answer, which only
-    /// a shared store leaves, and `sleep` holds requests back that wait in a queue.
+    /// Runs on a runtime other than tokio: `spawn` runs tasks after a response, which only a shared
+    /// store needs, and `sleep` delays requests in a queue.
     pub fn with_runtime(
         mut self,
-        later: impl Fn(Task) + Send + Sync + 'static,
+        spawn: impl Fn(Task) + Send + Sync + 'static,
         sleep: impl Fn(Duration) -> Task + Send + Sync + 'static,
     ) -> Self {
-        (self.spawn, self.sleep) = (Arc::new(later), Arc::new(sleep));
+        (self.spawn, self.sleep) = (Arc::new(spawn), Arc::new(sleep));
         self
     }
 
-    /// Verifies tokens with `tokens`, for attributes that come from claims.
+    /// Sets the verifier of tokens, for attributes from claims.
     pub fn with_tokens(self, tokens: Verifier) -> Self {
         self.set_tokens(tokens);
         self
     }
 
-    /// Verifies tokens with other keys from now on.
+    /// Replaces the verifier of tokens.
     pub fn set_tokens(&self, tokens: Verifier) {
         self.tokens.store(Some(Arc::new(tokens)));
     }
 }
 
-/// Where there is no runtime the task is dropped: what it would have ended, expires.
+/// Without a runtime the task is dropped, and what it would have ended expires.
 fn spawn(task: Task) {
     #[cfg(feature = "tokio")]
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {

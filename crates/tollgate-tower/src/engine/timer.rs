@@ -1,4 +1,4 @@
-//! A wait, on whatever there is.
+//! The timer: tokio's, or a thread.
 
 use crate::Task;
 use std::future::poll_fn;
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// On tokio where it runs; else on a thread, since one that waits costs little and a queue is
-/// bounded.
+/// Sleeps on tokio inside a runtime, else on a thread of its own. Queues are bounded, so threads are
+/// few.
 pub(crate) fn sleep(delay: Duration) -> Task {
     #[cfg(feature = "tokio")]
     if tokio::runtime::Handle::try_current().is_ok() {
@@ -23,12 +23,12 @@ struct SleepState {
 }
 
 async fn on_thread(delay: Duration) {
-    let alarm: Arc<Mutex<SleepState>> = Arc::default();
-    let shared = alarm.clone();
-    let lock = |alarm: &Mutex<SleepState>| {
-        let mut alarm = alarm.lock().unwrap_or_else(PoisonError::into_inner);
-        alarm.is_elapsed = true;
-        alarm.waker.take()
+    let state: Arc<Mutex<SleepState>> = Arc::default();
+    let shared = state.clone();
+    let lock = |state: &Mutex<SleepState>| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_elapsed = true;
+        state.waker.take()
     };
     let wait = std::thread::Builder::new().name("tollgate-timer".into()).spawn(move || {
         std::thread::sleep(delay);
@@ -36,16 +36,16 @@ async fn on_thread(delay: Duration) {
             waker.wake();
         }
     });
-    // Without a thread there is nobody to wait for.
+    // Without a thread there is no one to wake us.
     if wait.is_err() {
         return;
     }
     poll_fn(|context| {
-        let mut alarm = alarm.lock().unwrap_or_else(PoisonError::into_inner);
-        if alarm.is_elapsed {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_elapsed {
             return Poll::Ready(());
         }
-        alarm.waker = Some(context.waker().clone());
+        state.waker = Some(context.waker().clone());
         Poll::Pending
     })
     .await;

@@ -1,4 +1,4 @@
-//! An admitted request on its way, and its answer on the way back.
+//! An admitted request: what it holds until its response has been sent.
 
 use crate::usage::{self, UsageReader};
 use crate::{Engine, RateLimitHeaders};
@@ -12,11 +12,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tollgate::limit::{CostRule, Limit, ResponseCost};
-use tollgate::{InFlightCharges, Source};
+use tollgate::{InFlightCharges, Source, Verdict};
 
-/// What an admitted request holds: slots, a place in a queue, estimates. Dropping it before it is
-/// answered, as when a client leaves, frees slots and the place in a queue; what else was counted
-/// stays counted.
+/// The charges of an admitted request: slots, a place in a queue, estimates. Dropping it without a
+/// response, as when a client leaves, frees slots and the place in a queue. Other charges stay.
 #[must_use = "dropping it ends the request"]
 pub struct Admission<E: Engine> {
     guard: AdmissionGuard<E>,
@@ -25,56 +24,50 @@ pub struct Admission<E: Engine> {
     source: Source,
 }
 
-/// What is held until the answer has been sent. Dropping it lets go of all of it;
-/// [`AdmissionGuard::wrap_body`] does so at the end of a body.
+/// The charges that a request holds until its response has been sent. Dropping the guard ends them;
+/// [`AdmissionGuard::wrap_body`] ends them at the end of a body.
 #[must_use = "dropping it ends the request"]
 pub struct AdmissionGuard<E: Engine> {
     engine: Arc<E>,
     in_flight: Option<InFlightCharges>,
-    /// What the body may still say about costs, each for a place in what is held.
+    /// Readers of costs in the body, each with the index of its charge.
     costs: Vec<(usize, UsageReader)>,
 }
 
 impl<E: Engine> Admission<E> {
     pub(crate) fn new(
         engine: Arc<E>,
-        held: Option<InFlightCharges>,
-        shown: RateLimitHeaders,
-        delay_us: u64,
-        source: Source,
+        in_flight: Option<InFlightCharges>,
+        headers: RateLimitHeaders,
+        verdict: &Verdict<'_>,
     ) -> Self {
-        Self {
-            guard: AdmissionGuard { engine, in_flight: held, costs: Vec::new() },
-            headers: shown,
-            delay_us,
-            source,
-        }
+        let guard = AdmissionGuard { engine, in_flight, costs: Vec::new() };
+        Self { guard, headers, delay_us: verdict.delay_us, source: verdict.source }
     }
 
-    /// How long to hold the request back before it goes on; zero unless a limit shapes.
+    /// How long to delay the request; zero unless a limit has a queue.
     pub fn delay(&self) -> Duration {
         Duration::from_micros(self.delay_us)
     }
 
-    /// Where the decision came from.
+    /// The source of the decision.
     pub fn source(&self) -> Source {
         self.source
     }
 
-    /// What clients are told about their quota.
+    /// The rate limit headers of the response.
     pub fn headers(&self) -> &RateLimitHeaders {
         &self.headers
     }
 
-    /// Answers: with the fields, and with a body at whose end all that is held is let go.
+    /// Adds the rate limit headers, and wraps the body so that its end ends the charges.
     pub fn respond<B: Body>(self, response: Response<B>) -> Response<AdmissionBody<B, E>> {
         let (mut head, body) = response.into_parts();
-        let rest = self.respond_head(&mut head);
-        Response::from_parts(head, rest.wrap_body(body))
+        let guard = self.respond_head(&mut head);
+        Response::from_parts(head, guard.wrap_body(body))
     }
 
-    /// Answers with this head, and hands over what is held, for whatever follows it: a body, or a
-    /// tunnel.
+    /// Adds the rate limit headers, and returns the guard for what follows: a body or a tunnel.
     pub fn respond_head(self, head: &mut Parts) -> AdmissionGuard<E> {
         self.headers.merge(&mut head.headers);
         let headers = &head.headers;
@@ -83,48 +76,47 @@ impl<E: Engine> Admission<E> {
         })
     }
 
-    /// Answers with this status and the headers that `header` finds. Showing the quota is the
-    /// caller's business.
+    /// Records this status and the headers that `header` finds. The caller writes the rate limit
+    /// headers.
     pub fn respond_status<'h>(
         self,
         status: u16,
         header: impl Fn(&str) -> Option<&'h [u8]>,
     ) -> AdmissionGuard<E> {
-        let mut rest = self.guard;
-        rest.record_response(status, header);
-        rest
+        let mut guard = self.guard;
+        guard.record_response(status, header);
+        guard
     }
 
-    /// The answer undoes what its request counted for.
+    /// Refunds the request.
     pub fn refund(&mut self) {
-        if let Some(held) = &mut self.guard.in_flight {
-            held.refund();
+        if let Some(in_flight) = &mut self.guard.in_flight {
+            in_flight.refund();
         }
     }
 
-    /// Whether the cost is read from the body, so that it should not come compressed.
+    /// Whether a cost is read from the body, which must not be compressed then.
     pub fn needs_body(&self) -> bool {
         let is_read = |(_, limit): (usize, &Limit)| {
             matches!(&limit.cost, CostRule::Estimate { response: ResponseCost::Json(_), .. })
         };
-        self.guard.in_flight.as_ref().is_some_and(|held| held.limits().any(is_read))
+        self.guard.in_flight.as_ref().is_some_and(|in_flight| in_flight.limits().any(is_read))
     }
 
-    /// Whether the request can go on at once and its answer makes no difference any more, so that
-    /// all there is to do is to show the fields.
+    /// Whether nothing is held and there is no delay, so that only the headers remain to be written.
     pub fn holds_nothing(&self) -> bool {
         self.guard.in_flight.is_none() && self.delay_us == 0
     }
 
-    /// Lets the request go on where nobody here will see its answer: what it took stays taken, and
-    /// slots are free when their time has passed.
+    /// Gives up the charges of a request whose response no one here will see: they stay, and slots
+    /// are free when their `ttl` has passed.
     pub fn detach(mut self) {
         drop(self.guard.in_flight.take());
     }
 }
 
 impl<E: Engine> AdmissionGuard<E> {
-    /// A body at whose end all is let go.
+    /// Wraps a body so that its end ends the charges.
     pub fn wrap_body<B: Body>(mut self, body: B) -> AdmissionBody<B, E> {
         if body.is_end_stream() {
             self.end(true);
@@ -137,49 +129,49 @@ impl<E: Engine> AdmissionGuard<E> {
         self.in_flight.is_none()
     }
 
-    /// Ends the request with a body that came whole.
+    /// Ends the charges after a complete body.
     pub fn finish(mut self, body: &[u8]) {
         self.costs.iter_mut().for_each(|(_, usage)| usage.read(body));
         self.end(true);
     }
 
     fn record_response<'h>(&mut self, status: u16, header: impl Fn(&str) -> Option<&'h [u8]>) {
-        let Some(held) = &mut self.in_flight else { return };
-        held.on_response(status);
-        let mut said = Vec::new();
-        for (place, limit) in held.limits() {
+        let Some(in_flight) = &mut self.in_flight else { return };
+        in_flight.on_response(status);
+        let mut costs = Vec::new();
+        for (index, limit) in in_flight.limits() {
             let CostRule::Estimate { response, .. } = &limit.cost else { continue };
             match response {
                 ResponseCost::Header(name) => {
                     let cost = header(name).and_then(usage::parse_cost);
-                    said.extend(cost.map(|cost| (place, cost)));
+                    costs.extend(cost.map(|cost| (index, cost)));
                 }
                 ResponseCost::Json(path) => {
-                    self.costs.extend(UsageReader::new(path, &header).map(|usage| (place, usage)));
+                    self.costs.extend(UsageReader::new(path, &header).map(|usage| (index, usage)));
                 }
             }
         }
-        said.into_iter().for_each(|(place, cost)| held.settle(place, cost));
+        costs.into_iter().for_each(|(index, cost)| in_flight.settle(index, cost));
     }
 
-    /// Ends what is held, with what the body said. One that broke off may have said too little, and
-    /// then the estimate counts.
+    /// Ends the charges with the costs from the body. If the body was cut off, at least the estimate
+    /// counts.
     fn end(&mut self, is_whole: bool) {
-        let Some(mut held) = self.in_flight.take() else { return };
-        for (place, usage) in self.costs.drain(..) {
+        let Some(mut in_flight) = self.in_flight.take() else { return };
+        for (index, usage) in self.costs.drain(..) {
             let Some(cost) = usage.found() else { continue };
-            let least = match held.limits().nth(place).map(|(_, limit)| &limit.cost) {
+            let least = match in_flight.limits().nth(index).map(|(_, limit)| &limit.cost) {
                 Some(CostRule::Estimate { estimate, .. }) if !is_whole => *estimate,
                 _ => 0,
             };
-            held.settle(place, cost.max(least));
+            in_flight.settle(index, cost.max(least));
         }
         let engine = self.engine.clone();
         let mut task = Box::pin(async move {
             let now_us = engine.now_us();
-            engine.gate().finish(now_us, held).await;
+            engine.gate().finish(now_us, in_flight).await;
         });
-        // Memory has its answer at once, and then nobody has to be bothered.
+        // The memory store finishes at once, without a task.
         if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
             self.engine.spawn(task);
         }
@@ -193,7 +185,7 @@ impl<E: Engine> Drop for AdmissionGuard<E> {
 }
 
 pin_project! {
-    /// A body at whose end, or when it is dropped, what its request held is let go.
+    /// A body whose end, or drop, ends the charges of its request.
     pub struct AdmissionBody<B, E: Engine> {
         #[pin]
         body: B,
@@ -217,7 +209,7 @@ impl<B: Body<Data = Bytes>, E: Engine> Body for AdmissionBody<B, E> {
                     if let Some(data) = frame.data_ref() {
                         this.guard.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
                     }
-                    // Before the last bytes are sent: whoever has them finds what they held free.
+                    // Before the last bytes are sent, so that a client that has them finds its slot free.
                     if this.body.is_end_stream() {
                         this.guard.end(true);
                     }
@@ -247,6 +239,6 @@ impl<E: Engine> std::fmt::Debug for Admission<E> {
 
 impl<E: Engine> std::fmt::Debug for AdmissionGuard<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AdmissionGuard").field("held", &self.in_flight).finish_non_exhaustive()
+        f.debug_struct("AdmissionGuard").field("in_flight", &self.in_flight).finish_non_exhaustive()
     }
 }

@@ -17,46 +17,46 @@ use tollgate::{AdmissionOptions, BufferPool, InFlightCharges, RulesGuard, Verdic
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::AmbiguousPaths;
 
-/// Decides requests over HTTP. Cheap to clone; all clones are one.
+/// Decides HTTP requests. Cheap to clone; clones share their state.
 pub struct HttpGate<E> {
     engine: Arc<E>,
     reader: Arc<Reader>,
     slot_renewer: SlotRenewer,
 }
 
-/// Adds to the facts what only the caller knows about the request with this head.
+/// Adds attributes that only the caller knows to the facts of the request with this head.
 pub type AddAttributesFn<'a> = dyn Fn(&mut Facts<'_>, &Parts) + Sync + 'a;
 
-/// Sees the facts, the verdict, and the instant of the decision.
+/// Gets the facts, the verdict, and the time of the decision.
 pub type ObserveFn<'a> = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
 
-/// What is asked about a request, beyond what its head says.
+/// Options of [`HttpGate::check_with`].
 #[derive(Default)]
 #[non_exhaustive]
 pub struct CheckOptions<'a> {
-    /// How it is decided.
+    /// Cost, limits, and what is held.
     pub admission: AdmissionOptions<'a>,
-    /// How an ambiguous path is treated.
+    /// The treatment of an ambiguous path.
     pub ambiguous_paths: AmbiguousPaths,
-    /// Adds what only the caller knows about the request.
+    /// Adds attributes that only the caller knows.
     pub attributes: Option<&'a AddAttributesFn<'a>>,
-    /// Sees what was decided, and when.
+    /// Gets the decision.
     pub observe: Option<&'a ObserveFn<'a>>,
 }
 
-/// What becomes of a request.
+/// The decision on a request.
 #[derive(Debug)]
 pub enum HttpDecision<E: Engine> {
-    /// It may pass.
+    /// The request may pass.
     Admitted(Admission<E>),
-    /// It may not.
+    /// A limit refuses the request.
     Refused(Box<Refusal>),
-    /// Refused whatever the limits say: the service could read the request in another way than
-    /// Tollgate counts it.
+    /// The service could read the request in another way than Tollgate counts it. No limit was
+    /// asked.
     Ambiguous(Box<Ambiguity>),
 }
 
-/// Memory that outlives a request.
+/// Buffers that outlive a request.
 #[derive(Default)]
 struct RequestBuffers {
     work: Work,
@@ -64,69 +64,66 @@ struct RequestBuffers {
 }
 
 thread_local! {
-    /// Taken while a request is decided.
     static BUFFERS: BufferPool<RequestBuffers> = const { BufferPool::new() };
 }
 
 impl<E: Engine> HttpGate<E> {
-    /// In front of this engine.
+    /// A gate that decides by this engine.
     pub fn new(engine: Arc<E>) -> Self {
         Self { engine, reader: Arc::default(), slot_renewer: SlotRenewer::default() }
     }
 
-    /// What decides.
+    /// The engine.
     pub fn engine(&self) -> &Arc<E> {
         &self.engine
     }
 
-    /// What reads requests.
+    /// The reader of requests.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Decides a request with this head, which came from `peer`. Fields that a service behind could
-    /// take for one that counts here are removed from it.
+    /// Decides a request with this head from `peer`. Removes headers that a service could take for
+    /// one that is counted here.
     pub async fn check(&self, head: &mut Parts, peer: Option<IpAddr>) -> HttpDecision<E> {
         self.check_with(head, peer, &CheckOptions::default()).await
     }
 
-    /// [`check`](Self::check) in another way than the usual.
+    /// [`check`](Self::check) with options.
     pub fn check_with(
         &self,
         head: &mut Parts,
         peer: Option<IpAddr>,
-        question: &CheckOptions<'_>,
+        options: &CheckOptions<'_>,
     ) -> impl Future<Output = HttpDecision<E>> + Send {
         let rules = self.engine.gate().rules();
         self.reader.remove_aliases(&rules, &mut head.headers);
         let head = &*head;
         let add = move |facts: &mut Facts<'_>| {
-            if let Some(attributes) = question.attributes {
+            if let Some(attributes) = options.attributes {
                 attributes(facts, head);
             }
         };
-        self.decide(rules, head, peer, question, add)
+        self.decide(rules, head, peer, options, add)
     }
 
-    /// Decides a request whose head is kept in another way; [`CheckOptions::attributes`] are not
-    /// asked. Fields that a service behind could take for one that counts are the caller's
-    /// business.
+    /// Decides a request with another type of head. [`CheckOptions::attributes`] is not called, and
+    /// lookalike headers stay: see [`Reader::is_alias`].
     pub fn check_head(
         &self,
         head: &(impl Head + Sync),
         peer: Option<IpAddr>,
-        question: &CheckOptions<'_>,
+        options: &CheckOptions<'_>,
     ) -> impl Future<Output = HttpDecision<E>> + Send {
-        self.decide(self.engine.gate().rules(), head, peer, question, |_| {})
+        self.decide(self.engine.gate().rules(), head, peer, options, |_| {})
     }
 
-    /// Shows the figures of the client of a request with this head, for up to `most` limits;
-    /// consumes nothing. Attributes in `open` may have any value: see
-    /// [`Gate::standing`](tollgate::Gate::standing).
+    /// Shows the client's figures for up to `most` limits; charges nothing. Attributes in `open` may
+    /// have any value: see [`Gate::standing`](tollgate::Gate::standing).
     ///
     /// # Errors
     ///
-    /// When servers could read the request in more than one way.
+    /// If servers could read the request in more than one way.
     pub async fn standing<H: Head + Sync, T>(
         &self,
         head: &H,
@@ -136,10 +133,10 @@ impl<E: Engine> HttpGate<E> {
         see: impl FnOnce(&Verdict<'_>) -> T,
     ) -> Result<T, Ambiguity> {
         let rules = &*self.engine.gate().rules();
-        let mut kit = BUFFERS.with(BufferPool::take);
+        let mut buffers = BUFFERS.with(BufferPool::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.verify(token, now_us);
-        let buffer = mem::take(&mut kit.facts);
+        let buffer = mem::take(&mut buffers.facts);
         let mut facts = self.reader.facts(rules, head, peer, ambiguous_paths, claims, buffer)?;
         rules.identify(&mut facts);
         let tier = self.engine.tier(&facts, now_us).await;
@@ -147,11 +144,11 @@ impl<E: Engine> HttpGate<E> {
             facts.set_tier(tier);
         }
         let gate = self.engine.gate();
-        let verdict = gate.standing(rules, now_us, &facts, open, most, &mut kit.work).await;
+        let verdict = gate.standing(rules, now_us, &facts, open, most, &mut buffers.work).await;
         let seen = see(&verdict);
-        kit.work.recycle(verdict);
-        kit.facts = facts.into_buffer();
-        BUFFERS.with(|spares| spares.put(kit));
+        buffers.work.recycle(verdict);
+        buffers.facts = facts.into_buffer();
+        BUFFERS.with(|pool| pool.put(buffers));
         Ok(seen)
     }
 
@@ -165,20 +162,20 @@ impl<E: Engine> HttpGate<E> {
         rules: RulesGuard,
         head: &H,
         peer: Option<IpAddr>,
-        question: &CheckOptions<'_>,
+        options: &CheckOptions<'_>,
         add: impl FnOnce(&mut Facts<'_>) + Send,
     ) -> HttpDecision<E> {
         let rules = &*rules;
         let gate = self.engine.gate();
-        let mut kit = BUFFERS.with(BufferPool::take);
+        let mut buffers = BUFFERS.with(BufferPool::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.verify(token, now_us);
-        let buffer = mem::take(&mut kit.facts);
+        let buffer = mem::take(&mut buffers.facts);
         let mut facts =
-            match self.reader.facts(rules, head, peer, question.ambiguous_paths, claims, buffer) {
+            match self.reader.facts(rules, head, peer, options.ambiguous_paths, claims, buffer) {
                 Ok(facts) => facts,
                 Err(ambiguity) => {
-                    BUFFERS.with(|spares| spares.put(kit));
+                    BUFFERS.with(|pool| pool.put(buffers));
                     return HttpDecision::Ambiguous(ambiguity.into());
                 }
             };
@@ -188,33 +185,27 @@ impl<E: Engine> HttpGate<E> {
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
-        let (verdict, held) =
-            gate.admit(rules, now_us, &facts, &question.admission, &mut kit.work).await;
-        if held.as_ref().is_some_and(InFlightCharges::has_slots) {
+        let (verdict, in_flight) =
+            gate.admit(rules, now_us, &facts, &options.admission, &mut buffers.work).await;
+        if in_flight.as_ref().is_some_and(InFlightCharges::has_slots) {
             self.slot_renewer.ensure_running(&self.engine);
         }
-        if let Some(observe) = question.observe {
+        if let Some(observe) = options.observe {
             observe(&facts, &verdict, now_us);
         }
-        let shown = RateLimitHeaders::new(&verdict, rules.profiles(), now_us);
-        let answer = match verdict.allowed {
-            true => HttpDecision::Admitted(Admission::new(
-                self.engine.clone(),
-                held,
-                shown,
-                verdict.delay_us,
-                verdict.source,
-            )),
-            false => {
-                let template = rules.http_policy().refusal.as_ref();
-                let reason = facts.unverified();
-                HttpDecision::Refused(Box::new(build_refusal(&verdict, shown, template, reason)))
-            }
+        let headers = RateLimitHeaders::new(&verdict, rules.profiles(), now_us);
+        let decision = if verdict.allowed {
+            let engine = self.engine.clone();
+            HttpDecision::Admitted(Admission::new(engine, in_flight, headers, &verdict))
+        } else {
+            let template = rules.http_policy().refusal.as_ref();
+            let refusal = build_refusal(&verdict, headers, template, facts.unverified());
+            HttpDecision::Refused(Box::new(refusal))
         };
-        kit.work.recycle(verdict);
-        kit.facts = facts.into_buffer();
-        BUFFERS.with(|spares| spares.put(kit));
-        answer
+        buffers.work.recycle(verdict);
+        buffers.facts = facts.into_buffer();
+        BUFFERS.with(|pool| pool.put(buffers));
+        decision
     }
 }
 

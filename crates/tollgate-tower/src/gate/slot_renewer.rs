@@ -1,18 +1,18 @@
-//! Keeps the slots of requests that take longer than a slot lasts.
+//! The task that renews the slots of long requests.
 
 use crate::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 
-/// Whether somebody sees to it. One does for all requests, for as long as any of them holds a slot.
+/// Whether the renewal task runs. One task serves all requests while any of them holds a slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotRenewer(Arc<AtomicBool>);
 
 impl SlotRenewer {
-    /// A request holds a slot from now on.
+    /// Starts the task unless it runs.
     pub(crate) fn ensure_running<E: Engine>(&self, engine: &Arc<E>) {
-        if let Some(duty) = self.try_start() {
-            engine.spawn(Box::pin(renew_loop(engine.clone(), duty)));
+        if let Some(guard) = self.try_start() {
+            engine.spawn(Box::pin(renew_loop(engine.clone(), guard)));
         }
     }
 
@@ -21,7 +21,7 @@ impl SlotRenewer {
     }
 }
 
-/// Seeing to it. A task that is dropped, since its runtime ends, leaves it to the next request.
+/// Held by the task. If the task is dropped with its runtime, the next request starts another.
 struct RenewerGuard(SlotRenewer);
 
 impl Drop for RenewerGuard {
@@ -30,19 +30,19 @@ impl Drop for RenewerGuard {
     }
 }
 
-async fn renew_loop<E: Engine>(engine: Arc<E>, mut duty: RenewerGuard) {
+async fn renew_loop<E: Engine>(engine: Arc<E>, mut guard: RenewerGuard) {
     loop {
         while let Some(wait) = engine.gate().renew_slots(engine.now_us()).await {
             engine.sleep(wait).await;
         }
-        let keeper = duty.0.clone();
-        drop(duty);
-        // Whoever came before it was dropped has been told that somebody sees to it.
+        let renewer = guard.0.clone();
+        drop(guard);
+        // A request that came before the drop found the task running, so check once more.
         if engine.gate().renew_slots(engine.now_us()).await.is_none() {
             return;
         }
-        match keeper.try_start() {
-            Some(taken) => duty = taken,
+        match renewer.try_start() {
+            Some(taken) => guard = taken,
             None => return,
         }
     }

@@ -1,4 +1,4 @@
-//! The service's body, or that of a refusal.
+//! The body of a response: the service's, or that of a refusal.
 
 use crate::{AdmissionBody, Engine};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pin_project! {
-    /// What a service behind a gate answers with.
+    /// The response body of a rate-limited service.
     pub struct TollgateBody<B, E: Engine> {
         #[pin]
         kind: Kind<B, E>,
@@ -20,7 +20,7 @@ pin_project! {
     enum Kind<B, E: Engine> {
         Passed { #[pin] body: AdmissionBody<B, E> },
         Skipped { #[pin] body: B },
-        Refused { words: Bytes },
+        Refused { bytes: Bytes },
     }
 }
 
@@ -33,8 +33,8 @@ impl<B, E: Engine> TollgateBody<B, E> {
         Self { kind: Kind::Skipped { body } }
     }
 
-    pub(super) fn refused(words: Bytes) -> Self {
-        Self { kind: Kind::Refused { words } }
+    pub(super) fn refused(bytes: Bytes) -> Self {
+        Self { kind: Kind::Refused { bytes } }
     }
 }
 
@@ -49,9 +49,9 @@ impl<B: Body<Data = Bytes>, E: Engine> Body for TollgateBody<B, E> {
         match self.project().kind.project() {
             KindProjection::Passed { body } => body.poll_frame(context),
             KindProjection::Skipped { body } => body.poll_frame(context),
-            KindProjection::Refused { words } => {
-                let words = std::mem::take(words);
-                Poll::Ready((!words.is_empty()).then(|| Ok(Frame::data(words))))
+            KindProjection::Refused { bytes } => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
         }
     }
@@ -60,7 +60,7 @@ impl<B: Body<Data = Bytes>, E: Engine> Body for TollgateBody<B, E> {
         match &self.kind {
             Kind::Passed { body } => body.is_end_stream(),
             Kind::Skipped { body } => body.is_end_stream(),
-            Kind::Refused { words } => words.is_empty(),
+            Kind::Refused { bytes } => bytes.is_empty(),
         }
     }
 
@@ -68,7 +68,7 @@ impl<B: Body<Data = Bytes>, E: Engine> Body for TollgateBody<B, E> {
         match &self.kind {
             Kind::Passed { body } => body.size_hint(),
             Kind::Skipped { body } => body.size_hint(),
-            Kind::Refused { words } => SizeHint::with_exact(words.len() as u64),
+            Kind::Refused { bytes } => SizeHint::with_exact(bytes.len() as u64),
         }
     }
 }

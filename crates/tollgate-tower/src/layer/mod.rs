@@ -18,8 +18,7 @@ use tollgate::policy::Facts;
 use tollgate::{Gate, Store};
 use tower_layer::Layer;
 
-/// Puts a gate in front of a service. All services that it makes, and all clones of it, share its
-/// counts.
+/// A layer that rate limits a service. Its services and clones share their counts.
 ///
 /// ```
 /// use tollgate::{Gate, MemoryStore, Setup, policy};
@@ -39,7 +38,7 @@ pub struct TollgateLayer<E = Standalone> {
     options: Arc<LayerOptions>,
 }
 
-/// What one service does otherwise than another.
+/// The options of a [`TollgateLayer`].
 #[derive(Clone, Default)]
 pub(crate) struct LayerOptions {
     attributes: Vec<(Box<str>, Arc<ExtractFn>)>,
@@ -59,25 +58,25 @@ type RefundFn = dyn Fn(&response::Parts) -> bool + Send + Sync;
 type RefusalFn = dyn Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync;
 
 impl<S: Store + 'static> TollgateLayer<Standalone<S>> {
-    /// Decides by this gate, on the process's clock.
+    /// A layer that decides by this gate, with the process's clock.
     pub fn new(gate: Gate<S>) -> Self {
         Self::over(Arc::new(Standalone::new(gate)))
     }
 }
 
 impl<E: Engine> TollgateLayer<E> {
-    /// Decides by this engine, which others may use too: to reload the policy, or to look at a key.
+    /// A layer that decides by this engine. Keep a clone to reload the policy or inspect a key.
     pub fn over(engine: Arc<E>) -> Self {
         Self { gate: HttpGate::new(engine), options: Arc::default() }
     }
 
-    /// What decides.
+    /// The engine.
     pub fn engine(&self) -> &Arc<E> {
         self.gate.engine()
     }
 
-    /// Has the value of an attribute found by `extract`, whose word counts, also that there is
-    /// none, whatever the policy says about it. It is asked only where a limit names the attribute.
+    /// Sets where an attribute comes from. `extract` overrides the policy, even when it returns
+    /// `None`. It is called only if a limit names the attribute.
     pub fn attribute(
         mut self,
         name: impl Into<Box<str>>,
@@ -87,21 +86,20 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
-    /// Has the address of whoever sent a request found by `peer`; without it, a [`SocketAddr`] or
-    /// [`IpAddr`] among the request's extensions counts, and where there is none requests have no
-    /// `ip`.
+    /// Sets where the peer's address comes from. By default it is a [`SocketAddr`] or [`IpAddr`] in
+    /// the extensions of the request; without one, requests have no `ip`.
     pub fn peer(mut self, peer: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.options).peer = Some(Arc::new(peer));
         self
     }
 
-    /// How much a request costs; 1 unless told otherwise.
+    /// Sets the cost of a request; 1 by default.
     pub fn cost(mut self, cost: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.options).cost = Some(Arc::new(cost));
         self
     }
 
-    /// Lets requests pass undecided.
+    /// Lets the requests pass for which `skip` returns true.
     pub fn skip(mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.options).skip = Some(Arc::new(skip));
         self
@@ -115,8 +113,7 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
-    /// Undoes what a request counted for when its answer is such, beside what `on_response` of a
-    /// limit says.
+    /// Refunds a request if `refund` returns true for its response, in addition to `on_response`.
     pub fn refund(
         mut self,
         refund: impl Fn(&response::Parts) -> bool + Send + Sync + 'static,
@@ -125,12 +122,12 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
-    /// Refuses in other words. [`Refusal::headers`] has the fields that belong to it.
+    /// Sets the response to a refused request. [`Refusal::headers`] has its headers.
     pub fn refusal(
         mut self,
-        words: impl Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync + 'static,
+        respond: impl Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
-        Arc::make_mut(&mut self.options).refusal = Some(Arc::new(words));
+        Arc::make_mut(&mut self.options).refusal = Some(Arc::new(respond));
         self
     }
 }
@@ -148,7 +145,7 @@ impl LayerOptions {
 
     fn add_attributes(&self, facts: &mut Facts<'_>, head: &Parts) {
         for (name, extract) in &self.attributes {
-            // What is no address is none, and only what a limit names is asked for.
+            // A value for `ip` that is no address leaves `ip` unset.
             let _ = facts.write(name, |out| out.push_str(&extract(head).unwrap_or_default()));
         }
     }

@@ -1,4 +1,4 @@
-//! A service behind a gate.
+//! The service that the layer makes.
 
 use super::{LayerOptions, TollgateBody};
 use crate::{CheckOptions, Engine, HttpDecision, HttpGate};
@@ -16,7 +16,7 @@ use tollgate::AdmissionOptions;
 use tollgate::policy::Facts;
 use tower_service::Service;
 
-/// A service behind a gate; [`TollgateLayer`](crate::TollgateLayer) makes it.
+/// A rate-limited service, made by [`TollgateLayer`](crate::TollgateLayer).
 pub struct Tollgate<S, E> {
     pub(super) inner: S,
     pub(super) gate: HttpGate<E>,
@@ -40,7 +40,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The one that said it is ready is the one to be called.
+        // The clone may not be ready, so call the service that is.
         let next = self.inner.clone();
         let ready = mem::replace(&mut self.inner, next);
         Box::pin(call_with_limits(ready, self.gate.clone(), self.options.clone(), request))
@@ -49,8 +49,8 @@ where
 
 async fn call_with_limits<S, E, B, R>(
     mut inner: S,
-    toll: HttpGate<E>,
-    terms: Arc<LayerOptions>,
+    gate: HttpGate<E>,
+    options: Arc<LayerOptions>,
     request: Request<B>,
 ) -> Result<Response<TollgateBody<R, E>>, S::Error>
 where
@@ -59,42 +59,40 @@ where
     E: Engine,
 {
     let (mut head, body) = request.into_parts();
-    if terms.skip.as_ref().is_some_and(|skip| skip(&head)) {
+    if options.skip.as_ref().is_some_and(|skip| skip(&head)) {
         let response = inner.call(Request::from_parts(head, body)).await?;
         return Ok(response.map(TollgateBody::skipped));
     }
-    let peer = terms.peer_of(&head);
-    let add = |facts: &mut Facts<'_>, head: &Parts| terms.add_attributes(facts, head);
-    let mut passage = AdmissionOptions::default();
-    passage.cost = terms.cost.as_ref().map_or(1, |cost| cost(&head));
-    passage.hold_all = terms.refund.is_some();
-    let ambiguous_paths = terms.ambiguous_paths;
-    let question = CheckOptions {
-        admission: passage,
-        ambiguous_paths,
-        attributes: Some(&add),
-        ..CheckOptions::default()
-    };
-    let mut pass = match toll.check_with(&mut head, peer, &question).await {
-        HttpDecision::Admitted(pass) => pass,
+    let peer = options.peer_of(&head);
+    let add = |facts: &mut Facts<'_>, head: &Parts| options.add_attributes(facts, head);
+    let mut admission = AdmissionOptions::default();
+    admission.cost = options.cost.as_ref().map_or(1, |cost| cost(&head));
+    admission.hold_all = options.refund.is_some();
+    let ambiguous_paths = options.ambiguous_paths;
+    let attributes: Option<&crate::AddAttributesFn<'_>> = Some(&add);
+    let check = CheckOptions { admission, ambiguous_paths, attributes, observe: None };
+    let mut admitted = match gate.check_with(&mut head, peer, &check).await {
+        HttpDecision::Admitted(admitted) => admitted,
         HttpDecision::Refused(refusal) => {
-            let response = match &terms.refusal {
-                Some(words) => words(&refusal, &head),
+            let response = match &options.refusal {
+                Some(render) => render(&refusal, &head),
                 None => refusal.into_response(&head.headers),
             };
             return Ok(response.map(TollgateBody::refused));
         }
-        HttpDecision::Ambiguous(why) => return Ok(why.response().map(TollgateBody::refused)),
+        HttpDecision::Ambiguous(ambiguity) => {
+            return Ok(ambiguity.response().map(TollgateBody::refused));
+        }
     };
-    if !pass.delay().is_zero() {
-        toll.engine().sleep(pass.delay()).await;
+    if !admitted.delay().is_zero() {
+        gate.engine().sleep(admitted.delay()).await;
     }
     let response = inner.call(Request::from_parts(head, body)).await?;
     let (head, body) = response.into_parts();
-    if terms.refund.as_ref().is_some_and(|refund| refund(&head)) {
-        pass.refund();
+    if options.refund.as_ref().is_some_and(|refund| refund(&head)) {
+        admitted.refund();
     }
-    Ok(pass.respond(Response::from_parts(head, body)).map(TollgateBody::passed))
+    Ok(admitted.respond(Response::from_parts(head, body)).map(TollgateBody::passed))
 }
 
 impl<S: Clone, E> Clone for Tollgate<S, E> {

@@ -44,10 +44,8 @@ pub(super) fn lookalikes<'a>(
 
 /// Older versions of PHP decode the names of cookies.
 fn is_like(key: &[u8], name: &str) -> bool {
-    let key = match key.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        true => Cow::Owned(unescape(key, Plus::Space)),
-        false => Cow::Borrowed(key),
-    };
+    let is_escaped = key.iter().any(|byte| matches!(byte, b'%' | b'+'));
+    let key = if is_escaped { Cow::Owned(unescape(key, Plus::Space)) } else { Cow::Borrowed(key) };
     // Two applications may well have `sid` and `SID`.
     is_lookalike(&key, name.as_bytes(), CaseSensitivity::Sensitive)
         || matches!(key, Cow::Owned(_)) && *key == *name.as_bytes()

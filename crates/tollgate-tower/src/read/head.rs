@@ -1,11 +1,9 @@
-//! The head of a request, however it is kept.
+//! The head of a request, of any type.
 
-use http::HeaderMap;
 use http::HeaderName;
 use http::request::Parts;
 
-/// What facts are read from. A value has no space around it that HTTP/1 does not count as part of
-/// it; where one has some, as HTTP/2 allows, it is not counted either.
+/// The head that facts are read from. White space around a header value is ignored, in HTTP/2 too.
 pub trait Head {
     /// The method, as sent.
     fn method(&self) -> &str;
@@ -13,13 +11,13 @@ pub trait Head {
     /// The target's path.
     fn path(&self) -> &str;
 
-    /// What follows the path and a question mark.
+    /// The query, without the question mark.
     fn query(&self) -> Option<&str>;
 
-    /// The host of the target, where it names one.
+    /// The host of the target, if it has one.
     fn host(&self) -> Option<&str>;
 
-    /// The values of all lines of a field, in their order.
+    /// The values of all lines of a header, in order.
     fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]>;
 }
 
@@ -41,13 +39,6 @@ impl Head for Parts {
     }
 
     fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
-        of(&self.headers, name)
+        self.headers.get_all(name).iter().map(|value| value.as_bytes())
     }
-}
-
-fn of<'h>(
-    headers: &'h HeaderMap,
-    name: &HeaderName,
-) -> impl DoubleEndedIterator<Item = &'h [u8]> + use<'h> {
-    headers.get_all(name).iter().map(|value| value.as_bytes())
 }

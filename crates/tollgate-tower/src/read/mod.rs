@@ -1,22 +1,21 @@
 //! Request heads to facts: attributes, and what makes a request ambiguous.
 //!
-//! Only what the policy in force mentions is looked for, and a value is copied only where it is
-//! nowhere in one piece: in repeated lines of a field, in the escapes of a query, in a token.
+//! The reader looks only for attributes that the policy mentions. It copies a value only if the
+//! head does not have it in one piece: repeated headers, escapes in a query, claims.
 //!
 //! | attribute | from |
 //! | --- | --- |
-//! | `ip` | the peer, or whom trusted proxies name |
-//! | `method`, `path` | the request line; the service behind gets its bytes as they are |
+//! | `ip` | the peer, or the address that trusted proxies report |
+//! | `method`, `path` | the request line, which the upstream gets unchanged |
 //! | `host` | the authority, else `Host`; without port and final dot |
-//! | `header.x` | the value of `x`; bytes that are no UTF-8 are replaced, never dropped |
+//! | `header.x` | the value of `x`; invalid UTF-8 is replaced, never dropped |
 //! | `cookie.x`, `query.x` | the value of that name, its escapes decoded |
-//! | `jwt.x` | a claim of the bearer token, once its signature has been verified |
+//! | `jwt.x` | a claim of the verified bearer token |
 //! | others | as `identity` says |
 //!
-//! A request that servers could read in more than one way is an [`Ambiguity`]: [`duplicate`] has
-//! the rules.
+//! A request that servers could read in more than one way is an [`Ambiguity`].
 //!
-//! Nothing here looks at `Connection`: whoever names a field there cannot have it overlooked.
+//! The reader ignores `Connection`, so a client cannot hide a header by listing it there.
 
 mod ambiguity;
 mod cookie;
@@ -42,18 +41,18 @@ use ambiguity::Multiplicity;
 pub use head::Head;
 pub use overrides::Override;
 
-/// Reads requests as the rules in force say.
+/// Reads the facts of a request, as the rules in force say.
 #[derive(Debug)]
 pub struct Reader {
     plan: ArcSwap<ReadPlan>,
 }
 
-/// What to look for, by one generation of rules.
+/// The attributes to read, for one generation of rules.
 #[derive(Debug, Default)]
 struct ReadPlan {
     generation: Option<u64>,
     steps: Box<[ReadStep]>,
-    /// The fields that anything is read from.
+    /// The headers that attributes are read from.
     headers: Box<[HeaderName]>,
     address: Option<HeaderName>,
     has_claims: bool,
@@ -91,7 +90,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// When servers could read the request in more than one way.
+    /// If servers could read the request in more than one way.
     pub fn facts<'a>(
         &self,
         rules: &'a Rules,
@@ -141,31 +140,30 @@ impl Reader {
         Ok(facts)
     }
 
-    /// The client's address, as far as trusted proxies vouch for it.
+    /// The client's address, as far as trusted proxies report it.
     pub fn client(&self, rules: &Rules, head: &impl Head, peer: IpAddr) -> IpAddr {
         self.plan(rules).client(rules, head, peer)
     }
 
-    /// Whether anything is read from this field, so that a `Connection` that names it does not
-    /// remove it on the way.
+    /// Whether an attribute is read from this header. `Connection` must not remove such a header.
     pub fn reads(&self, rules: &Rules, name: &HeaderName) -> bool {
         self.plan(rules).headers.contains(name)
     }
 
-    /// Removes the fields that a service behind could take for one that is read here, such as
-    /// `X_User_Id` for `X-User-Id`.
+    /// Removes headers that a service could take for one that is read here, such as `X_User_Id` for
+    /// `X-User-Id`.
     pub fn remove_aliases(&self, rules: &Rules, headers: &mut HeaderMap) {
         while let Some(name) = self.alias(rules, headers).cloned() {
             headers.remove(name);
         }
     }
 
-    /// Whether a service behind could take a header of this name for one that is read here.
+    /// Whether a service could take a header of this name for one that is read here.
     pub fn is_alias(&self, rules: &Rules, name: &HeaderName) -> bool {
         lookalike::is_suspicious(name) && self.plan(rules).is_alias(name)
     }
 
-    /// The first such field, for whoever cannot remove it.
+    /// The first such header, for callers that cannot remove it.
     pub fn alias<'h>(&self, rules: &Rules, headers: &'h HeaderMap) -> Option<&'h HeaderName> {
         if !headers.keys().any(lookalike::is_suspicious) {
             return None;
@@ -174,8 +172,7 @@ impl Reader {
         headers.keys().find(|name| plan.is_alias(name))
     }
 
-    /// The plan for these rules. Whoever meets new ones first makes it; that two do so at once does
-    /// no harm.
+    /// The plan for these rules. Two threads may build it at once, which does no harm.
     fn plan(&self, rules: &Rules) -> arc_swap::Guard<Arc<ReadPlan>> {
         let plan = self.plan.load();
         if plan.generation == Some(rules.generation()) {
@@ -188,46 +185,45 @@ impl Reader {
 
 impl ReadPlan {
     fn new(rules: &Rules) -> Self {
-        let web = rules.http_policy();
-        let mut steps = Vec::new();
-        let mut fields = Vec::new();
+        let http = rules.http_policy();
+        let (mut steps, mut headers) = (Vec::new(), Vec::new());
         for (id, name) in rules.policy().attributes() {
-            let identity = web.identity.iter().find(|(known, _)| **known == *name);
+            let identity = http.identity.iter().find(|(known, _)| **known == *name);
             let from = match identity {
                 Some((_, source)) => AttributeOrigin::from_source(source),
                 None => AttributeOrigin::from_name(name),
             };
             let Some(from) = from else { continue };
             match &from {
-                AttributeOrigin::Header(name) => fields.push(name.clone()),
-                AttributeOrigin::Cookie(_) => fields.push(COOKIE),
-                AttributeOrigin::Claim(_) => fields.push(AUTHORIZATION),
+                AttributeOrigin::Header(name) => headers.push(name.clone()),
+                AttributeOrigin::Cookie(_) => headers.push(COOKIE),
+                AttributeOrigin::Claim(_) => headers.push(AUTHORIZATION),
                 _ => {}
             }
             let multiplicity =
                 if rules.policy().identifies(id) { Multiplicity::One } else { Multiplicity::Many };
             steps.push(ReadStep { id, multiplicity, from });
         }
-        let address = web.client.header().and_then(|name| name.parse::<HeaderName>().ok());
-        if steps.iter().any(|step| matches!(step.from, AttributeOrigin::Address)) {
-            fields.extend(address.clone());
+        let address = http.client.header().and_then(|name| name.parse::<HeaderName>().ok());
+        let has = |is: fn(&AttributeOrigin) -> bool| steps.iter().any(|step| is(&step.from));
+        if has(|from| matches!(from, AttributeOrigin::Address)) {
+            headers.extend(address.clone());
         }
-        let has_claims = steps.iter().any(|step| matches!(step.from, AttributeOrigin::Claim(_)));
         Self {
-            has_claims,
-            has_path: steps.iter().any(|step| matches!(step.from, AttributeOrigin::Path)),
+            has_claims: has(|from| matches!(from, AttributeOrigin::Claim(_))),
+            has_path: has(|from| matches!(from, AttributeOrigin::Path)),
             generation: Some(rules.generation()),
             steps: steps.into(),
-            headers: fields.into(),
+            headers: headers.into(),
             address,
         }
     }
 
-    /// Whether some servers take this field for one that is read.
+    /// Whether some servers take this header for one that is read.
     fn is_alias(&self, name: &HeaderName) -> bool {
         lookalike::is_suspicious(name)
             && !self.headers.contains(name)
-            && self.headers.iter().any(|field| lookalike::is_alias(field, name))
+            && self.headers.iter().any(|header| lookalike::is_alias(header, name))
     }
 
     fn client(&self, rules: &Rules, head: &impl Head, peer: IpAddr) -> IpAddr {
@@ -269,28 +265,25 @@ pub fn query_parameter(query: &str, name: &str) -> Option<String> {
     query::all(query, name).next().map(query::value)
 }
 
-/// The one form of a host, without its port and the dot at its end. A target and a `Host` that
-/// differ are two hosts: services read one or the other.
+/// The host without its port and its final dot. If the target and `Host` differ, the request is
+/// ambiguous: services read one or the other.
 fn host(head: &impl Head) -> Result<&str, Ambiguity> {
     let without_port = |value: &'_ str| -> usize {
         let port =
             value.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
         port.map_or(value.len(), |(host, _)| host.len())
     };
-    let field =
-        head.header_values(&HOST).next().map(|value| visible(value).unwrap_or_default().trim());
-    let field = field.map(|value| &value[..without_port(value)]);
+    let header = head.header_values(&HOST).next();
+    let header = header.map(|value| visible(value).unwrap_or_default().trim());
+    let header = header.map(|value| &value[..without_port(value)]);
     let without_dot = |host| str::strip_suffix(host, '.').unwrap_or(host);
-    let differs = match (head.host(), field) {
-        (Some(target), Some(field)) => {
-            !without_dot(target).eq_ignore_ascii_case(without_dot(field))
-        }
-        _ => false,
-    };
+    let differs = head.host().zip(header).is_some_and(|(target, header)| {
+        !without_dot(target).eq_ignore_ascii_case(without_dot(header))
+    });
     if differs || !ambiguity::is_one(head, &HOST) {
         return Err(Ambiguity::Header(HOST));
     }
-    Ok(without_dot(head.host().or(field).unwrap_or_default()))
+    Ok(without_dot(head.host().or(header).unwrap_or_default()))
 }
 
 /// A value that is printable ASCII.
@@ -299,7 +292,7 @@ fn visible(value: &[u8]) -> Option<&str> {
     str::from_utf8(value).ok().filter(|_| value.iter().all(is_visible))
 }
 
-/// Bytes that are no text are replaced: a value that made itself absent would escape its limit.
+/// Sets an attribute. Invalid UTF-8 is replaced: an absent value would escape its limit.
 fn set_bytes<'a>(facts: &mut Facts<'a>, id: AttributeId, value: &'a [u8]) {
     // Only `ip` and `path` can be invalid, and neither comes from a header.
     let _ = match str::from_utf8(value) {

@@ -12,7 +12,7 @@ pub(super) fn all<'a>(query: &'a str, name: &str) -> impl Iterator<Item = &'a st
 }
 
 /// The raw values that only some servers read under this name. They also split a query at `;`, or
-/// read `name[]`, `MemberName` or `na.me` as `name` or `na_me`.
+/// read `name[]`, `Name` or `na.me` as `name` or `na_me`.
 pub(super) fn lookalikes<'a>(query: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let has_semicolon = query.contains(';');
     let by_semicolon = pairs(query, |byte| matches!(byte, '&' | ';'))

@@ -16,17 +16,17 @@ use tollgate::{BufferPool, Row, Source, Verdict};
 use tollgate_core::LimitParams;
 use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
 
-/// The fields of an answer: what clients are told about their quota.
+/// The rate limit headers of a response.
 #[derive(Clone, Debug, Default)]
 pub struct RateLimitHeaders {
     fields: PooledFields,
     profiles: SmallVec<[Profile; 2]>,
-    /// What is left of the tightest limit; `None` where no limit is shown.
+    /// What remains of the tightest limit; `None` if no limit is shown.
     remaining: Option<u64>,
     source: Option<Source>,
 }
 
-/// Rendered fields, in memory that goes to another answer afterwards.
+/// Rendered headers, in a buffer that the next response uses again.
 #[derive(Clone, Debug, Default)]
 struct PooledFields(Option<Box<Fields>>);
 
@@ -48,14 +48,14 @@ impl Drop for PooledFields {
     fn drop(&mut self) {
         if let Some(mut fields) = self.0.take() {
             fields.clear();
-            // A thread that is ending keeps nothing.
-            FIELDS.try_with(|spares| spares.put(fields)).ok();
+            // A thread that is ending keeps no buffer.
+            FIELDS.try_with(|pool| pool.put(fields)).ok();
         }
     }
 }
 
 impl RateLimitHeaders {
-    /// Those of an answer given at `now_us`.
+    /// The headers of a response at `now_us`.
     pub fn new(verdict: &Verdict<'_>, profiles: &[Profile], now_us: u64) -> Self {
         let mut fields = FIELDS.with(BufferPool::take);
         let remaining = render_headers(verdict, profiles, now_us, &mut fields);
@@ -67,7 +67,7 @@ impl RateLimitHeaders {
         }
     }
 
-    /// Writes them all, in place of any of the same name.
+    /// Writes all headers, in place of those with the same name.
     pub fn write(&self, headers: &mut HeaderMap) {
         for (name, value) in self.values() {
             headers.insert(name, value);
@@ -75,7 +75,7 @@ impl RateLimitHeaders {
         self.write_source(headers);
     }
 
-    /// Writes them all as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
+    /// Writes all headers as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
     pub fn write_lines(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.fields.lines());
         if let Some(source) = self.source {
@@ -101,8 +101,8 @@ impl RateLimitHeaders {
     }
 }
 
-/// Appends the fields of an answer given at `now_us`: those of the profiles, and `Retry-After` on a
-/// refusal that a wait can help. What is left of the tightest limit; `None` where none is shown.
+/// Appends the headers of a response at `now_us`: those of the profiles, and `Retry-After` if a wait
+/// helps. Returns what remains of the tightest limit; `None` if no limit is shown.
 pub fn render_headers(
     verdict: &Verdict<'_>,
     profiles: &[Profile],
@@ -124,13 +124,13 @@ pub fn render_headers(
 
 const SOURCE: HeaderName = HeaderName::from_static("x-tollgate-source");
 
-/// 503 where a limit that cannot be decided refuses, 429 otherwise.
+/// 503 if a limit refuses because the store failed, else 429.
 pub(crate) fn status(verdict: &Verdict<'_>) -> u16 {
     let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
     if verdict.rows.iter().any(failed) { 503 } else { 429 }
 }
 
-/// A shadow limit decides nothing, and one that is not disclosed keeps its figures to itself.
+/// Whether clients may see the row. Shadow limits and undisclosed limits are hidden.
 fn is_shown(row: &Row<'_>) -> bool {
     row.enforced() && row.limit.disclose
 }
@@ -145,8 +145,7 @@ fn header_row<'a>(row: &Row<'a>) -> header::Row<'a> {
     row_of.unit(unit).scope(scope).bucket(row.bucket)
 }
 
-/// The name of a field that a profile writes. Known ones cost nothing; a new one is read from its
-/// text.
+/// The name of a header that a profile writes. Known names cost nothing; others are parsed.
 pub fn header_name(name: &'static str) -> Option<HeaderName> {
     macro_rules! known {
         ($($text:literal => $lower:literal,)*) => {

@@ -1,4 +1,4 @@
-//! The whole answer to a request that is refused.
+//! The response to a refused request, and to an ambiguous one.
 
 use super::{RateLimitHeaders, status};
 use crate::Ambiguity;
@@ -11,24 +11,23 @@ use tollgate_core::header::{Problem, Quota, refusal_members, retry_after_seconds
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::Template;
 
-/// A refusal, before it is put into words: what an answer of one's own can be made of.
+/// A refusal, as data for a response.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// 429, or 503 where a limit could not be decided.
+    /// 429, or 503 if the store failed.
     pub status: StatusCode,
-    /// Whole seconds after which to ask again; `None` where no wait helps.
+    /// Seconds until a retry can succeed; `None` if no wait helps.
     pub retry_after_s: Option<u64>,
-    /// Where the decision came from.
+    /// The source of the decision.
     pub source: Source,
-    /// The limits that refused, without those that are not disclosed.
+    /// The disclosed limits that refused.
     pub limits: Vec<Box<str>>,
-    /// The figures of the tightest of these; `None` where none is disclosed.
+    /// The figures of the tightest of these limits.
     pub quota: Option<Quota>,
-    /// What clients are told about their quota, `Retry-After` included.
+    /// The rate limit headers, including `Retry-After`.
     pub headers: RateLimitHeaders,
-    /// Why the token did not verify, if that caused the refusal. Then no wait helps; another token
-    /// does.
+    /// The reason why the token did not verify, if that caused the refusal.
     pub unverified: Option<Unverified>,
     problem: Problem,
     template: Option<Template>,
@@ -49,10 +48,10 @@ pub fn problem_of(verdict: &Verdict<'_>) -> (Problem, Option<Quota>) {
     (problem, quota)
 }
 
-/// What a verdict that refuses comes to.
+/// The refusal of a verdict.
 pub(crate) fn build_refusal(
     verdict: &Verdict<'_>,
-    shown: RateLimitHeaders,
+    headers: RateLimitHeaders,
     template: Option<&Template>,
     unverified: Option<Unverified>,
 ) -> Refusal {
@@ -64,9 +63,9 @@ pub(crate) fn build_refusal(
         retry_after_s: verdict.retry_after_us.map(retry_after_seconds),
         source: verdict.source,
         limits: verdict.rows.iter().filter(named).map(|row| row.limit.name.clone()).collect(),
-        // Where the token is at fault, no figure of a limit explains the refusal.
+        // The figures of a limit do not explain a bad token.
         quota: quota.filter(|_| !for_token),
-        headers: shown,
+        headers,
         unverified: unverified.filter(|_| for_token),
         problem,
         template: template.cloned(),
@@ -74,7 +73,7 @@ pub(crate) fn build_refusal(
 }
 
 impl Refusal {
-    /// The answer, in the form that the request with these fields asks for.
+    /// The response, in the format that the request's headers ask for.
     pub fn into_response(self, request: &HeaderMap) -> Response<Bytes> {
         let form = RefusalFormat::of(request);
         let (status, kind, body) = match (form, &self.template) {
@@ -175,7 +174,7 @@ fn token_members(why: Unverified) -> String {
     format!("\"error\":\"rate_limit_exceeded\",\"message\":\"{why}\",\"retry_after\":null")
 }
 
-/// Appends a figure; nothing where there is none.
+/// Appends a number, if there is one.
 fn push_number(out: &mut String, figure: Option<u64>) -> std::fmt::Result {
     match figure {
         Some(figure) => write!(out, "{figure}"),
@@ -187,20 +186,15 @@ const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// Names may hold what means something to the format around them.
+/// Appends names of limits, escaped for the format.
 fn escape(text: &str, content_type: &str, out: &mut String) {
+    let is_markup = content_type.contains("html") || content_type.contains("xml");
     for character in text.chars() {
         match character {
             '"' | '\\' if content_type.contains("json") => out.extend(['\\', character]),
-            '<' if content_type.contains("html") || content_type.contains("xml") => {
-                out.push_str("&lt;")
-            }
-            '>' if content_type.contains("html") || content_type.contains("xml") => {
-                out.push_str("&gt;")
-            }
-            '&' if content_type.contains("html") || content_type.contains("xml") => {
-                out.push_str("&amp;")
-            }
+            '<' if is_markup => out.push_str("&lt;"),
+            '>' if is_markup => out.push_str("&gt;"),
+            '&' if is_markup => out.push_str("&amp;"),
             _ => out.push(character),
         }
     }

@@ -1,12 +1,11 @@
-//! One remembered row: what a (limit, key) answered in a request that was refused.
+//! An entry of the deny cache: the row of a (limit, key) in a refused request.
 
 use crate::Rules;
 use tollgate_core::{Algorithm, LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
 use tollgate_store::Charge;
 
-/// Store calls in [`MISSES_WINDOW_US`] that one refused key may cause for rows that this node does
-/// not know.
+/// Store calls per [`MISSES_WINDOW_US`] that a refused key may cause for rows that are not cached.
 const MISSES_MAX: u32 = 16;
 const MISSES_WINDOW_US: u64 = 1_000_000;
 
@@ -16,50 +15,50 @@ pub(super) struct DenyEntry {
     pub(super) state_hash: u64,
     pub(super) generation: u64,
     pub(super) params_index: usize,
-    /// Whether the charge was enforced. A charge that is not enforced sees no block.
+    /// Whether the charge was enforced. A shadow charge sees no block.
     pub(super) enforced: bool,
     pub(super) cost: u64,
     pub(super) learnt_us: u64,
-    /// From then on the entry only takes room.
+    /// The entry is useless from then on.
     pub(super) expires_us: u64,
     pub(super) outcome: Outcome,
     pub(super) blocked: bool,
     pub(super) role: EntryRole,
-    /// Whether something was taken from the key since.
+    /// Whether units were taken from the key since.
     pub(super) spent: bool,
-    /// When the first request left for the store because the entry is too old.
+    /// When the first request called the store because the entry is too old.
     pub(super) refresh_started_us: Option<u64>,
-    /// Whether a request is on its way to the store.
+    /// Whether a request is calling the store.
     pub(super) is_refreshing: bool,
     pub(super) misses: MissBudget,
-    /// The waits of other costs asked before this one, the latest first.
+    /// The waits of other costs, the latest first.
     pub(super) other_waits: [Option<CostWait>; 3],
 }
 
-/// Until when a cost is refused.
+/// The end of the refusal of one cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CostWait {
     cost: u64,
     learnt_us: u64,
-    /// `None` where no wait helps.
+    /// `None` if no wait helps.
     until_us: Option<u64>,
 }
 
 /// How an entry may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryRole {
-    /// The limit refuses, and its refusals need not reach the store.
+    /// The limit refuses, and the cache may refuse for it.
     Refuses,
-    /// The row is shown beside a refusal by another limit.
+    /// The row is shown with a refusal by another limit.
     Shows,
-    /// The limit refuses and has a penalty that counts this, so the request has to reach the store.
+    /// The limit refuses and its penalty counts that, so the request must reach the store.
     Counts,
 }
 
 /// The cache's answer for one charge.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CachedAnswer {
-    /// Nothing that can be shown.
+    /// No row that can be shown.
     Unknown,
     /// The store counts this refusal.
     Counts,
@@ -67,28 +66,28 @@ pub(super) enum CachedAnswer {
     Row(CachedRow),
 }
 
-/// A remembered row, with durations that count from now.
+/// A cached row, with durations that count from now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CachedRow {
     pub(super) outcome: Outcome,
     pub(super) blocked: bool,
     pub(super) age_us: u64,
-    /// Whether this refuses the request.
+    /// Whether this row refuses the request.
     pub(super) refuses: bool,
-    /// Whether it is what the store would answer, and not only an upper bound of the wait.
+    /// Whether the store would answer the same; otherwise the wait is an upper bound.
     pub(super) exact: bool,
 }
 
 /// The answer to one cost when the entry was learnt.
 enum PastAnswer {
     Admitted,
-    /// A refusal with this wait; `None` where no wait helps.
+    /// A refusal with this wait; `None` if no wait helps.
     RefusedFor(Option<u64>),
-    /// A refusal that lasts at most so long.
+    /// A refusal with at most this wait.
     RefusedAtMost(u64),
 }
 
-/// How often a refused key made requests ask the store for rows of other limits.
+/// Counts how often a refused key made requests call the store for rows of other limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MissBudget {
     since_us: u64,
@@ -96,7 +95,7 @@ pub(super) struct MissBudget {
 }
 
 impl MissBudget {
-    /// Whether one more request may ask the store.
+    /// Whether one more request may call the store.
     pub(super) fn take(&mut self, now_us: u64) -> bool {
         if now_us.saturating_sub(self.since_us) >= MISSES_WINDOW_US {
             *self = Self { since_us: now_us, count: 0 };
@@ -120,7 +119,7 @@ impl CachedAnswer {
 }
 
 impl CachedRow {
-    /// The row of a limit whose key is missing: the same whatever was asked before.
+    /// The row of a limit whose key is missing, which has no state.
     pub(super) fn of_missing(charge: &Charge<'_>, now_us: u64) -> Self {
         let intent = tollgate_core::Intent::Peek;
         let outcome = charge.params.decide(&Default::default(), now_us, charge.cost, intent);
@@ -129,7 +128,7 @@ impl CachedRow {
 }
 
 impl DenyEntry {
-    /// The entry's answer for this charge, if it has one. The caller judges its age.
+    /// The entry's answer for this charge. The caller judges its age.
     pub(super) fn recall(
         &self,
         rules: &Rules,
@@ -140,7 +139,7 @@ impl DenyEntry {
     ) -> CachedAnswer {
         let fits = self.generation == rules.generation()
             && self.params_index == one.params_index
-            // Numbers that come with a request have no place in the policy.
+            // The parameters of an inline limit have no index in the policy.
             && self.outcome.limit == charge.params.capacity()
             && self.enforced == charge.mode.is_enforced();
         let Some(age_us) = now_us.checked_sub(self.learnt_us).filter(|_| fits) else {
@@ -148,7 +147,7 @@ impl DenyEntry {
         };
         let mut outcome = self.outcome;
         outcome.reset_after_us = outcome.reset_after_us.saturating_sub(age_us);
-        // Zero would say that more is available, and the figure beside it says how much is.
+        // Zero would contradict `remaining`.
         outcome.more_after_us = outcome.more_after_us.map(|us| us.saturating_sub(age_us).max(1));
         let oldest_us = now_us.saturating_sub(max_age_us);
         let met = self.past_answer(charge.params, charge.cost, oldest_us);
@@ -161,7 +160,7 @@ impl DenyEntry {
             PastAnswer::RefusedFor(None) => (None, true),
             PastAnswer::Admitted => (Some(0), true),
             _ if is_reset => (Some(0), true),
-            // By now the limit may admit it.
+            // The limit may admit it by now.
             PastAnswer::RefusedFor(Some(us)) | PastAnswer::RefusedAtMost(us) if us <= age_us => {
                 return CachedAnswer::Unknown;
             }
@@ -178,12 +177,12 @@ impl DenyEntry {
         CachedAnswer::Row(CachedRow { outcome, blocked: self.blocked, age_us, refuses, exact })
     }
 
-    /// Whether time alone has brought everything back. A lease may not know when it will be.
+    /// Whether time alone has restored the limit. A lease may not know its reset time.
     fn is_reset(&self, age_us: u64) -> bool {
         (1..=age_us).contains(&self.outcome.reset_after_us)
     }
 
-    /// Takes over from the entry before what it knows of other costs.
+    /// Takes over the waits of other costs from the entry before.
     pub(super) fn inherit(&mut self, old: &Self) {
         self.misses = old.misses;
         let is_like = old.generation == self.generation
@@ -204,8 +203,8 @@ impl DenyEntry {
         self.other_waits = std::array::from_fn(|_| others.next());
     }
 
-    /// The answer to this cost then, or since `oldest_us`. `remaining` is exact, so it tells which
-    /// costs were admitted.
+    /// The answer to this cost when the entry was learnt, or since `oldest_us`. `remaining` is
+    /// exact, so it tells which costs were admitted.
     fn past_answer(&self, params: &LimitParams, cost: u64, oldest_us: u64) -> PastAnswer {
         let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } =
             self.outcome;

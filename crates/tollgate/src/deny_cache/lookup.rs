@@ -1,4 +1,4 @@
-//! Looks up the rows of a request, and learns rows from the store's answer.
+//! Lookup of a request's rows, and learning of rows from the store's answer.
 
 use super::entry::{CachedAnswer, CachedRow, DenyEntry, EntryRole, MissBudget};
 use super::single_flight::FlightRole;
@@ -11,51 +11,49 @@ use tollgate_policy::limit::{Counting, Mode};
 use tollgate_policy::policy::Selected;
 use tollgate_store::{Answer, Charge, Origin, StateKey};
 
-/// Where rows go, which limit each of them is of, and the number of the first limit.
+/// Where rows go, the index of each row's limit, and the index of the first limit.
 pub(crate) type RowSink<'t, R> = (&'t mut Vec<R>, &'t mut SmallVec<[usize; 4]>, usize);
 
 impl DenyCache {
-    /// Adds the rows of a request that is known to be refused. `None` where the store has to be
-    /// asked, in `flight` for others too.
+    /// Adds the rows of a request that a cached refusal refuses. `None`: the request must call the
+    /// store, and `flight` says for which entries it does so on behalf of others.
     ///
-    /// A row is left out only where it is not known and the refused key has made requests ask for
-    /// such rows too often.
+    /// A row is left out only if it is not cached and the refused key has used up its misses.
     pub(crate) fn lookup<'c, 'r, R: FromAnswer<'r>>(
         &'c self,
         &DecisionRequest { rules, now_us, .. }: &DecisionRequest<'_, 'r>,
-        asked: &[RequestedLimit<'_>],
+        limits: &[RequestedLimit<'_>],
         charges: &[Charge<'_>],
-        (rows, order, first): RowSink<'_, R>,
+        (rows, indices, first): RowSink<'_, R>,
         flight: &mut SingleFlight<'c>,
     ) -> Option<()> {
-        let line = |(one, charge): (&RequestedLimit<'_>, &Charge<'_>)| {
-            self.lookup_charge(rules, now_us, &one.selected, charge)
-        };
-        let lines: SmallVec<[CachedAnswer; 4]> = asked.iter().zip(charges).map(line).collect();
-        let refusing = lines.iter().position(CachedAnswer::refuses)?;
-        if lines.iter().any(|line| matches!(line, CachedAnswer::Counts)) {
+        let cached = limits
+            .iter()
+            .zip(charges)
+            .map(|(limit, charge)| self.lookup_charge(rules, now_us, &limit.selected, charge));
+        let cached: SmallVec<[CachedAnswer; 4]> = cached.collect();
+        let refusing = cached.iter().position(CachedAnswer::refuses)?;
+        if cached.iter().any(|answer| matches!(answer, CachedAnswer::Counts)) {
             return None;
         }
-        let is_fresh = |line: &CachedAnswer| {
-            line.row().is_some_and(|row| row.refuses && row.age_us < self.max_age_us)
-        };
-        let oldest_us = if lines.iter().any(is_fresh) {
+        let mut known = cached.iter().filter_map(CachedAnswer::row);
+        let max_age_us = if known.any(|row| row.refuses && row.age_us < self.max_age_us) {
             self.max_age_us
-        } else if self.waits_for_refresh(now_us, charges, &lines, flight) {
-            // While another request asks, all rows stay as they were.
+        } else if self.waits_for_refresh(now_us, charges, &cached, flight) {
+            // While another request calls the store, all rows stay valid.
             u64::MAX
         } else {
             return None;
         };
-        let is_known =
-            |line: &CachedAnswer| line.row().is_some_and(|row| row.exact && row.age_us < oldest_us);
-        if !lines.iter().all(is_known) && self.may_ask(now_us, &charges[refusing]) {
+        let is_exact = |row: &CachedRow| row.exact && row.age_us < max_age_us;
+        let all_exact = cached.iter().all(|answer| answer.row().is_some_and(is_exact));
+        if !all_exact && self.may_miss(now_us, &charges[refusing]) {
             return None;
         }
-        for (place, (one, line)) in asked.iter().zip(&lines).enumerate() {
-            if let Some(row) = line.row().filter(|row| row.refuses || row.age_us < oldest_us) {
-                rows.push(cached_row(rules, &one.selected, row).into());
-                order.push(first + place);
+        for (index, (limit, answer)) in limits.iter().zip(&cached).enumerate() {
+            if let Some(row) = answer.row().filter(|row| row.refuses || row.age_us < max_age_us) {
+                rows.push(cached_row(rules, &limit.selected, row).into());
+                indices.push(first + index);
             }
         }
         Some(())
@@ -78,65 +76,65 @@ impl DenyCache {
         })
     }
 
-    /// Lets one request ask the store when a refusal is too old. Returns whether this request is
-    /// refused meanwhile.
+    /// Lets one request call the store when a refusal is too old. Returns whether this request is
+    /// refused while another one calls.
     fn waits_for_refresh<'c>(
         &'c self,
         now_us: u64,
         charges: &[Charge<'_>],
-        lines: &[CachedAnswer],
+        cached: &[CachedAnswer],
         flight: &mut SingleFlight<'c>,
     ) -> bool {
-        let (mut leaves, mut waits) = (SingleFlight::default(), false);
-        for (charge, _) in charges.iter().zip(lines).filter(|(_, line)| line.refuses()) {
+        let (mut leads, mut follows) = (SingleFlight::default(), false);
+        for (charge, _) in charges.iter().zip(cached).filter(|(_, answer)| answer.refuses()) {
             let (shard, name) = self.locate(charge.limit, charge.key);
-            if flight.is_for(shard, name) || leaves.is_for(shard, name) {
+            if flight.is_for(shard, name) || leads.is_for(shard, name) {
                 continue;
             }
             let mut entries = lock(&self.shards[shard]);
             let Some(entry) = entries.entries.get_mut(&name) else { continue };
-            // It may have been replaced meanwhile.
+            // Another thread may have replaced the entry.
             let is_fresh = now_us.saturating_sub(entry.learnt_us) < self.max_age_us;
             match if is_fresh { FlightRole::Follower } else { entry.flight_role(now_us) } {
-                FlightRole::Leader => leaves.add(self, shard, name),
-                FlightRole::Follower => waits = true,
+                FlightRole::Leader => leads.add(self, shard, name),
+                FlightRole::Follower => follows = true,
                 FlightRole::TimedOut => {}
             }
         }
-        // A refused request does not ask the store, so it gives its turns back.
-        if !waits {
-            flight.merge(leaves);
+        // A follower does not call the store, so it gives up the entries that it leads.
+        if !follows {
+            flight.merge(leads);
         }
-        waits
+        follows
     }
 
-    /// Whether a request that this key refuses may ask the store for rows that are not known.
-    fn may_ask(&self, now_us: u64, charge: &Charge<'_>) -> bool {
+    /// Whether a request that this key refuses may call the store for rows that are not cached.
+    fn may_miss(&self, now_us: u64, charge: &Charge<'_>) -> bool {
         let (shard, name) = self.locate(charge.limit, charge.key);
         let mut shard = lock(&self.shards[shard]);
         shard.entries.get_mut(&name).is_none_or(|entry| entry.misses.take(now_us))
     }
 
-    /// Remembers the rows of a request that an enforced limit refused, unless something was
-    /// forgotten since the `moment` before the store was asked.
+    /// Caches the rows of a request that an enforced limit refused, unless the shard's epoch has
+    /// changed since the store was called.
     pub(crate) fn learn(
         &self,
         &DecisionRequest { rules, now_us, .. }: &DecisionRequest<'_, '_>,
-        asked: &[RequestedLimit<'_>],
+        limits: &[RequestedLimit<'_>],
         charges: &[Charge<'_>],
         answers: &[Answer],
-        place: impl Fn(&Charge<'_>) -> StateKey,
-        moment: &[u64],
+        state_key: impl Fn(&Charge<'_>) -> StateKey,
+        epochs: &[u64],
     ) {
-        let lines = asked.iter().map(|one| one.selected).zip(charges).zip(answers);
+        let rows = limits.iter().map(|limit| limit.selected).zip(charges).zip(answers);
         let role = |((one, charge), answer): ((Selected<'_>, &Charge<'_>), &Answer)| {
             role(rules, &one, charge, answer)
         };
-        // Rows are shown beside a refusal that is remembered, and never alone.
-        if !lines.clone().any(|line| role(line) == EntryRole::Refuses) {
+        // Rows are shown with a cached refusal, never alone.
+        if !rows.clone().any(|row| role(row) == EntryRole::Refuses) {
             return;
         }
-        for (((one, charge), answer), forgets) in lines.zip(moment.iter().copied()) {
+        for (((one, charge), answer), epoch) in rows.zip(epochs.iter().copied()) {
             // In the grace period after a failover the row is not the limit's state.
             if one.missing || answer.origin == Origin::GracePeriod {
                 continue;
@@ -147,7 +145,7 @@ impl DenyCache {
                 outcome => outcome.retry_after_us.unwrap_or(self.max_age_us).min(self.max_age_us),
             };
             let entry = DenyEntry {
-                state_hash: self.state_hash(&place(charge)),
+                state_hash: self.state_hash(&state_key(charge)),
                 generation: rules.generation(),
                 params_index: one.params_index,
                 enforced: charge.mode.is_enforced(),
@@ -163,20 +161,20 @@ impl DenyCache {
                 misses: MissBudget::default(),
                 other_waits: [None; 3],
             };
-            self.insert(charge, entry, forgets);
+            self.insert(charge, entry, epoch);
         }
     }
 }
 
-/// How a row may be used. Slots come back at any moment, and a leased limit's store has its own
-/// memory. Inline limits, and limits that count their refusals, need the store each time.
+/// How a row may be used. Slots come back at any moment, and a lease remembers refusals itself.
+/// Inline limits, and limits that count refusals, need the store each time.
 fn role(rules: &Rules, one: &Selected<'_>, charge: &Charge<'_>, answer: &Answer) -> EntryRole {
     let refuses = charge.mode.is_enforced() && !answer.outcome.admitted;
     let is_slots = matches!(charge.params, LimitParams::Concurrency(_));
-    let is_own = one.index == usize::MAX || one.limit.counting == Counting::Requested;
+    let needs_store = one.index == usize::MAX || one.limit.counting == Counting::Requested;
     if refuses && charge.penalty.is_some() && !answer.blocked {
         EntryRole::Counts
-    } else if refuses && !(is_slots || is_own || one.missing || rules.is_leased(one)) {
+    } else if refuses && !(is_slots || needs_store || one.missing || rules.is_leased(one)) {
         EntryRole::Refuses
     } else {
         EntryRole::Shows

@@ -16,23 +16,22 @@ use tollgate_store::{Charge, StateKey};
 
 use crate::Rules;
 use crate::gate::RequestedLimit;
+use crate::limiter::micros;
 
-/// Locks, each with its own part of the entries.
+/// Each shard has a lock of its own.
 const SHARDS: usize = 16;
 
-/// Remembers for each (limit, key) of a refused request the row that the store answered, for
-/// `max_age` at most.
+/// Caches the store's row for each (limit, key) of a refused request, for `max_age` at most.
 ///
-/// A request is refused without the store if a remembered refusal holds and all its other rows are
-/// known. The answer has the same rows as without the cache. A refusal holds for the rules it was
-/// made under, the same numbers, and costs that are not below.
+/// The cache refuses a request if a cached refusal applies and all other rows are cached. The
+/// verdict has the same rows as without the cache. A refusal applies under the same rules, to the
+/// same parameters, and to costs that are not lower.
 ///
-/// Three kinds of limits never refuse from here: slots, which come back at any moment; leased
-/// limits, whose store has its own memory; and penalties that have not blocked the key yet, since
-/// their refusals count.
+/// The cache never refuses for three kinds of limits: slots, which come back at any moment; leased
+/// limits, which remember refusals themselves; and penalties that have not blocked the key yet,
+/// since their refusals count.
 ///
-/// Once an entry is too old one request asks the store, and others are refused as before until it
-/// has been answered.
+/// When an entry is too old, one request calls the store. Others are refused until it is answered.
 #[derive(Debug)]
 pub struct DenyCache {
     shards: [Mutex<Shard>; SHARDS],
@@ -44,16 +43,16 @@ pub struct DenyCache {
 #[derive(Debug, Default)]
 struct Shard {
     entries: HashMap<u128, DenyEntry, RandomState>,
-    /// The names of entries by hashes of what the store calls them: whoever ends another node's
-    /// reservation knows nothing else.
+    /// The names of entries by the hash of the store's key. The end of another node's reservation
+    /// names nothing else.
     names_by_state: HashMap<u64, u128, RandomState>,
-    /// How often something was forgotten: a refusal from before that must not be learnt after it.
+    /// Grows when an entry is dropped. A refusal from an earlier epoch must not be cached.
     epoch: u64,
-    /// Looking for room again makes no sense until then.
+    /// The shard does not look for room before then.
     full_until_us: u64,
 }
 
-/// What was forgotten before a request was asked, charge by charge.
+/// The epoch of each charge's shard before the store is called.
 pub(crate) type InvalidationEpochs = SmallVec<[u64; 4]>;
 
 impl DenyCache {
@@ -63,57 +62,52 @@ impl DenyCache {
             shards: std::array::from_fn(|_| Mutex::default()),
             hashers: [RandomState::new(), RandomState::new()],
             entries_per_shard: entries.div_ceil(SHARDS),
-            max_age_us: u64::try_from(max_age.as_micros()).unwrap_or(u64::MAX),
+            max_age_us: micros(max_age),
         }
     }
 
-    /// The moment before the store is asked. Nothing is learnt of a request that only leases
-    /// decide.
+    /// The epochs before the store is called. A request that only leases decide is not cached.
     pub(crate) fn epochs(
         &self,
         rules: &Rules,
-        asked: &[RequestedLimit<'_>],
+        limits: &[RequestedLimit<'_>],
         charges: &[Charge<'_>],
     ) -> InvalidationEpochs {
-        if asked.iter().all(|one| rules.is_leased(&one.selected)) {
+        if limits.iter().all(|limit| rules.is_leased(&limit.selected)) {
             return charges.iter().map(|_| 0).collect();
         }
-        let forgets =
-            |charge: &Charge<'_>| lock(&self.shards[self.locate(charge.limit, charge.key).0]).epoch;
-        charges.iter().map(forgets).collect()
+        let shard = |charge: &Charge<'_>| self.locate(charge.limit, charge.key).0;
+        charges.iter().map(|charge| lock(&self.shards[shard(charge)]).epoch).collect()
     }
 
-    fn insert(&self, charge: &Charge<'_>, mut entry: DenyEntry, forgets: u64) {
+    fn insert(&self, charge: &Charge<'_>, mut entry: DenyEntry, learnt_epoch: u64) {
         let (shard, name) = self.locate(charge.limit, charge.key);
         let mut shard = lock(&self.shards[shard]);
-        let Shard { entries, names_by_state: places, epoch: now_forgets, full_until_us } =
-            &mut *shard;
-        if *now_forgets != forgets {
+        let Shard { entries, names_by_state, epoch, full_until_us } = &mut *shard;
+        if *epoch != learnt_epoch {
             return;
         }
         let now_us = entry.learnt_us;
         if let Some(old) = entries.get(&name) {
             entry.inherit(old);
         } else if entries.len() >= self.entries_per_shard {
-            // All of them still hold, so the flood is wide: what is left out is asked of the store,
-            // as without a cache.
-            let is_refusal = entry.role == EntryRole::Refuses;
-            if !is_refusal || now_us < *full_until_us {
+            // A row that does not fit costs a call to the store, as without a cache.
+            if entry.role != EntryRole::Refuses || now_us < *full_until_us {
                 return;
             }
-            // A refusal spares the store a call, and other rows only complete an answer.
+            // A refusal saves a call; other rows only complete an answer.
             entries.retain(|_, old| now_us < old.expires_us && old.role == EntryRole::Refuses);
-            places.retain(|_, name| entries.contains_key(name));
+            names_by_state.retain(|_, name| entries.contains_key(name));
             if entries.len() >= self.entries_per_shard {
                 *full_until_us = now_us.saturating_add(self.max_age_us / 8);
                 return;
             }
         }
         entries.insert(name, entry);
-        places.insert(entry.state_hash, name);
+        names_by_state.insert(entry.state_hash, name);
     }
 
-    /// Forgets the refusals of one key: something was given back to it.
+    /// Drops the rows of a key, since units were given back to it.
     pub(crate) fn forget(&self, limit: u64, key: &[u8]) {
         let (shard, name) = self.locate(limit, key);
         let mut shard = lock(&self.shards[shard]);
@@ -121,8 +115,8 @@ impl DenyCache {
         shard.forget(name);
     }
 
-    /// Notes that units were taken from these keys. A limit with a penalty may refuse next, and
-    /// that refusal must reach the store. So the next request asks for its row again.
+    /// Marks the rows of keys that were charged. A limit with a penalty may refuse next, and that
+    /// refusal must reach the store.
     pub(crate) fn mark_spent(&self, charges: &[Charge<'_>]) {
         for charge in charges.iter().filter(|charge| charge.penalty.is_some()) {
             let (shard, name) = self.locate(charge.limit, charge.key);
@@ -132,24 +126,24 @@ impl DenyCache {
         }
     }
 
-    /// Forgets the rows of a key, given only the store's name for it.
-    pub(crate) fn forget_state(&self, place: &StateKey) {
-        let place = self.state_hash(place);
+    /// Drops the rows of a key that only the store can name.
+    pub(crate) fn forget_state(&self, state_key: &StateKey) {
+        let state_hash = self.state_hash(state_key);
         for shard in &self.shards {
             let mut shard = lock(shard);
-            // Which shard a refusal on its way belongs to is not known here.
+            // The shard of a refusal in flight is unknown, so every epoch grows.
             shard.epoch += 1;
-            if let Some(name) = shard.names_by_state.get(&place).copied() {
+            if let Some(name) = shard.names_by_state.get(&state_hash).copied() {
                 shard.forget(name);
             }
         }
     }
 
-    fn state_hash(&self, place: &StateKey) -> u64 {
-        self.hashers[0].hash_one(place)
+    fn state_hash(&self, state_key: &StateKey) -> u64 {
+        self.hashers[0].hash_one(state_key)
     }
 
-    /// 128 bits of two keyed hashes name a key: nobody can make two collide.
+    /// The shard and the name of a key: two keyed hashes, so that clients cannot make keys collide.
     fn locate(&self, limit: u64, key: &[u8]) -> (usize, u128) {
         let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((limit, key)));
         (low as usize % SHARDS, u128::from(high) << 64 | u128::from(low))
@@ -164,8 +158,7 @@ impl Shard {
     }
 }
 
-/// A panic elsewhere leaves the entries whole, or a place without one: each change is a single
-/// insertion or removal.
+/// Safe after a panic: each change is a single insertion or removal.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

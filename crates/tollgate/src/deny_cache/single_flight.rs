@@ -1,35 +1,32 @@
-//! One request asks the store about a refusal that is too old, and others need not.
+//! Single flight: one request calls the store about a refusal that is too old; others do not.
 //!
-//! What holds: of the requests that meet an entry that is too old, one is on its way to the store
-//! at a time, and the others are refused as before until it has been answered, for [`STALE_US_MAX`]
-//! at most, counted from when the first of them left. Whatever becomes of that one, nobody is
-//! refused for longer by what is old: an answer replaces the entry or ends it, and one that fails
-//! or goes away makes room for the next. An entry whose own time has passed refuses nobody, since
-//! the store would admit then.
+//! The others are refused until that request is answered, but for at most [`STALE_US_MAX`] after
+//! the first call. An answer replaces the entry or removes it. A call that fails or is dropped
+//! lets the next request call. An entry whose wait has passed refuses nobody, since the store
+//! would admit.
 
 use super::entry::DenyEntry;
 use super::{DenyCache, lock};
 use smallvec::SmallVec;
 
-/// How long others are refused by an entry that is too old, at most.
+/// The longest time for which an entry that is too old refuses others.
 const STALE_US_MAX: u64 = 100_000;
 
-/// A request on its way to the store, for entries that were too old. Makes room for another when it
-/// is dropped.
+/// A request that calls the store for entries that are too old. Dropping it lets another one call.
 #[derive(Debug, Default)]
 pub(crate) struct SingleFlight<'c> {
     cache: Option<&'c DenyCache>,
-    /// Shards, and names in them.
+    /// Shard and name of each entry.
     entries: SmallVec<[(usize, u128); 1]>,
 }
 
-/// What a request does about an entry that is too old.
+/// The role of a request that meets an entry that is too old.
 pub(super) enum FlightRole {
-    /// Asks the store, for the others too.
+    /// Calls the store, for the others too.
     Leader,
-    /// Is refused, while another asks.
+    /// Is refused while the leader calls.
     Follower,
-    /// Asks the store like everybody else: nobody was answered for too long.
+    /// Calls the store: the leader has had no answer for too long.
     TimedOut,
 }
 
@@ -39,10 +36,8 @@ impl DenyEntry {
         if now_us.saturating_sub(first_us) >= STALE_US_MAX {
             return FlightRole::TimedOut;
         }
-        match std::mem::replace(&mut self.is_refreshing, true) {
-            true => FlightRole::Follower,
-            false => FlightRole::Leader,
-        }
+        let is_refreshing = std::mem::replace(&mut self.is_refreshing, true);
+        if is_refreshing { FlightRole::Follower } else { FlightRole::Leader }
     }
 }
 
@@ -52,19 +47,18 @@ impl<'c> SingleFlight<'c> {
         self.entries.push((shard, name));
     }
 
-    /// Whether it asks about this entry already.
+    /// Whether this request leads for the entry.
     pub(super) fn is_for(&self, shard: usize, name: u128) -> bool {
         self.entries.contains(&(shard, name))
     }
 
-    /// Takes over those of another.
+    /// Takes over the entries of another.
     pub(super) fn merge(&mut self, mut other: Self) {
         self.cache = self.cache.or(other.cache);
         self.entries.extend(other.entries.drain(..));
     }
 
-    /// The store answered, and what it refused has been learnt: entries that were not replaced hold
-    /// no longer.
+    /// Removes the entries that the store's answer did not replace.
     pub(crate) fn complete(mut self) {
         self.end(|cache, shard, name| {
             let mut shard = lock(&cache.shards[shard]);

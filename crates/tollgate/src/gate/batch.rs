@@ -1,4 +1,4 @@
-//! Several requests at once, each of them by one limit: commands that come in rows on a connection.
+//! Batches of checks by one limit each, such as pipelined Redis commands.
 
 use super::{DecisionRequest, FromAnswer, RequestedLimit};
 use crate::rules::outcome;
@@ -8,33 +8,32 @@ use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{Answer, Charge, ParamsId, Store, StoreReply};
 
-/// Names the state of [`SingleCheck::Inline`]. No file can give a limit its name, so its keys never
-/// meet those of a policy. It is written to Redis, so it never changes.
+/// The state id of [`SingleCheck::Inline`]. No file can give a limit this id, so inline keys never
+/// meet those of a policy. The id is written to Redis, so it never changes.
 const INLINE_STATE_ID: u64 = 1_193_473_131_922_152_854;
 
 /// A request that one limit decides.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum SingleCheck<'a> {
-    /// A limit of the policy, as
-    /// [`Policy::select_one`](tollgate_policy::policy::Policy::select_one) found it. Where it found
-    /// none, nothing applies.
+    /// A limit of the policy.
     Limit {
-        /// What was found.
+        /// The result of [`Policy::select_one`](tollgate_policy::policy::Policy::select_one). If it
+        /// is empty, no limit applies.
         selection: &'a Selection,
         /// Whether admission consumes.
         intent: Intent,
     },
-    /// A limit that comes with the request, for a key that belongs to nobody else. All such
-    /// requests share their keys, whatever the numbers.
+    /// A limit that comes with the request. All inline checks share their keys, regardless of
+    /// their parameters.
     Inline {
         /// Any bytes.
         key: &'a [u8],
-        /// What is allowed.
+        /// The limit.
         params: &'a LimitParams,
-        /// What [`Store::register_params`] answered for these numbers, if they are used often.
+        /// The id from [`Store::register_params`], for parameters that are used often.
         params_id: ParamsId,
-        /// Units to take; zero only looks.
+        /// Units to take; zero is a peek.
         cost: u64,
     },
 }
@@ -43,16 +42,16 @@ pub enum SingleCheck<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SingleVerdict {
-    /// Whether the request may pass. A limit in shadow mode lets pass what it refuses.
+    /// Whether the request may pass. A shadow limit never refuses.
     pub allowed: bool,
-    /// What the limit said.
+    /// The figures of the limit.
     pub outcome: Outcome,
-    /// Where it came from; [`Source::None`] when no limit applied.
+    /// The source of the decision; [`Source::None`] if no limit applied.
     pub source: Source,
 }
 
 impl SingleVerdict {
-    /// Where no limit applies.
+    /// The verdict if no limit applies.
     const NOTHING: Self =
         Self { allowed: true, outcome: Outcome::admitting(0), source: Source::None };
 }
@@ -78,8 +77,8 @@ impl<'r> FromAnswer<'r> for SingleVerdict {
 }
 
 impl<S: Store> Gate<S> {
-    /// Decides each of `checks` by itself, in order, and asks the store once for all of them. The
-    /// answers are [`Work::verdicts`].
+    /// Decides each of `checks` by itself, in order, with one call to the store. The verdicts are
+    /// in [`Work::verdicts`].
     pub fn check_batch<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
@@ -87,26 +86,26 @@ impl<S: Store> Gate<S> {
         checks: impl IntoIterator<Item = SingleCheck<'a>>,
         work: &'a mut Work,
     ) -> StoreReply<'a, (), S::Undecided> {
-        let Work { answers, verdicts: decided, decision_buffers: memory, .. } = work;
-        let mut question = DecisionRequest::new(rules, now_us, memory);
-        question.is_one_request = false;
+        let Work { answers, verdicts, decision_buffers, .. } = work;
+        let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
+        request.is_one_request = false;
         let mut count = 0;
         for check in checks {
-            if let Some((asked, charge)) = check.to_request(rules, count) {
-                question.limits.push(asked);
-                question.charges.push(charge);
+            if let Some((limit, charge)) = check.to_request(rules, count) {
+                request.limits.push(limit);
+                request.charges.push(charge);
             }
             count += 1;
         }
-        let mut rows = std::mem::take(decided);
+        let mut rows = std::mem::take(verdicts);
         rows.clear();
-        self.decide(question, (answers, memory), rows, move |question, told, _| {
-            *decided = if told.rows.len() == count && told.is_in_order() {
-                told.rows
+        self.decide(request, (answers, decision_buffers), rows, move |request, decided, _| {
+            *verdicts = if decided.rows.len() == count && decided.is_in_order() {
+                decided.rows
             } else {
                 let mut all = vec![SingleVerdict::NOTHING; count];
-                for (place, row) in told.rows.iter().enumerate() {
-                    all[question.limits[told.limit_of_row(place)].batch_index] = *row;
+                for (index, row) in decided.rows.iter().enumerate() {
+                    all[request.limits[decided.limit_of_row(index)].batch_index] = *row;
                 }
                 all
             };
@@ -115,34 +114,27 @@ impl<S: Store> Gate<S> {
 }
 
 impl<'a> SingleCheck<'a> {
-    /// What is asked; `None` where no limit applies.
+    /// The limit and its charge; `None` if no limit applies.
     #[inline]
     fn to_request<'r: 'a>(
         &self,
         rules: &'r Rules,
-        place: usize,
+        batch_index: usize,
     ) -> Option<(RequestedLimit<'a>, Charge<'a>)> {
         match *self {
             Self::Limit { selection, intent } => {
                 let selected = rules.policy().selected(selection).next()?;
                 let counts = intent == Intent::Take;
-                Some((
-                    RequestedLimit { selected, intent, counts, batch_index: place },
-                    rules.charge(&selected),
-                ))
+                let charge = rules.charge(&selected);
+                Some((RequestedLimit { selected, intent, counts, batch_index }, charge))
             }
             Self::Inline { key, params, params_id, cost } => {
                 let selected =
                     Selected::inline(rules.throttle(), params, INLINE_STATE_ID, key, cost);
                 let charge = Charge { params_id, ..rules.plain_charge(&selected) };
-                // As everywhere, looking counts nothing.
-                let asked = RequestedLimit {
-                    selected,
-                    intent: Intent::Take,
-                    counts: cost > 0,
-                    batch_index: place,
-                };
-                Some((asked, charge))
+                // A peek is not counted.
+                let (intent, counts) = (Intent::Take, cost > 0);
+                Some((RequestedLimit { selected, intent, counts, batch_index }, charge))
             }
         }
     }
@@ -154,7 +146,7 @@ mod tests {
     use tollgate_policy::state_id;
 
     #[test]
-    fn its_name_is_none_that_a_file_can_give() {
+    fn no_file_can_give_a_limit_this_id() {
         // A name is printable.
         assert_eq!(state_id("\0own", &[], "gcra", 0), INLINE_STATE_ID);
     }

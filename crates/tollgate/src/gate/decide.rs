@@ -1,4 +1,4 @@
-//! The one way from a question to its answer: deny cache, store, failure policy, counters.
+//! The decision: deny cache, store, failure policy, counters, in this order.
 
 use super::request::{DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, recycle_vec};
 use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
@@ -9,15 +9,15 @@ use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::Selected;
 use tollgate_store::{Adjustment, Answers, Charge, Store, StoreCall, StoreError, StoreReply};
 
-/// A question that the store could not answer at once.
+/// A decision that waits for the store.
 struct PendingDecision<'c, R> {
     rest: R,
     lookup: Option<DenyCacheLookup<'c>>,
 }
 
-/// What the deny cache said before the store was asked.
+/// The deny cache's answer before the store is called.
 struct DenyCacheLookup<'c> {
-    /// Which requests it answered; empty where it answered none.
+    /// Which requests the cache answered; empty if none.
     answered: SmallVec<[bool; 8]>,
     epochs: InvalidationEpochs,
     flight: SingleFlight<'c>,
@@ -26,161 +26,156 @@ struct DenyCacheLookup<'c> {
 impl DenyCacheLookup<'_> {
     #[inline]
     fn answered(this: Option<&Self>) -> &[bool] {
-        this.map_or(&[], |recollection| &recollection.answered)
+        this.map_or(&[], |lookup| &lookup.answered)
     }
 }
 
 impl<S: Store> Gate<S> {
     /// Asks the deny cache, then the store, then each limit's failure policy, and counts the rows.
-    /// Every check, peek, batch and reservation comes here; `conclude` makes of the rows what it
-    /// needs.
+    /// Every check, peek, batch and reservation comes here; `conclude` turns the rows into what
+    /// the caller needs.
     ///
-    /// Phase one runs at once. Only what the store leaves waits, in a box: front ends hold no more
-    /// than a pointer to it.
+    /// Phase one runs at once. Phase two is boxed, so that callers hold only a pointer to it.
     #[inline]
     pub(crate) fn decide<'a, 'r: 'a, R: FromAnswer<'r> + Send + 'a, T: 'a>(
         &'a self,
-        mut question: DecisionRequest<'a, 'r>,
-        (answers, memory): (&'a mut Answers, &'a mut DecisionBuffers),
+        mut request: DecisionRequest<'a, 'r>,
+        (answers, buffers): (&'a mut Answers, &'a mut DecisionBuffers),
         rows: Vec<R>,
         conclude: impl FnOnce(&DecisionRequest<'a, 'r>, DecidedRows<R>, &Answers) -> T + Send + 'a,
     ) -> StoreReply<'a, T, S::Undecided> {
-        let mut told = DecidedRows { allowed: true, rows, limit_indices: SmallVec::new() };
-        match self.begin(&mut question, answers, &mut told) {
+        let mut decided = DecidedRows { allowed: true, rows, limit_indices: SmallVec::new() };
+        match self.begin(&mut request, answers, &mut decided) {
             None => {
-                let concluded = conclude(&question, told, answers);
-                memory.recycle(question);
-                StoreReply::Now(concluded)
+                let conclusion = conclude(&request, decided, answers);
+                buffers.recycle(request);
+                StoreReply::Now(conclusion)
             }
             Some(pending) => StoreReply::later(pending.rest, async move {
-                self.finish_decision(&question, pending, answers, &mut told).await;
-                let concluded = conclude(&question, told, answers);
-                memory.recycle(question);
-                concluded
+                self.finish_decision(&request, pending, answers, &mut decided).await;
+                let conclusion = conclude(&request, decided, answers);
+                buffers.recycle(request);
+                conclusion
             }),
         }
     }
 
-    /// Phase one: all that needs no other process.
+    /// Phase one: everything that needs no other process.
     fn begin<'c, 'r, R: FromAnswer<'r>>(
         &'c self,
-        question: &mut DecisionRequest<'_, 'r>,
+        request: &mut DecisionRequest<'_, 'r>,
         answers: &mut Answers,
-        told: &mut DecidedRows<R>,
+        decided: &mut DecidedRows<R>,
     ) -> Option<PendingDecision<'c, S::Undecided>> {
-        let memory = std::mem::take(&mut question.requests);
+        let buffer = std::mem::take(&mut request.requests);
         let deny_cache = self.deny_cache.as_ref();
-        let recollection =
-            deny_cache.map(|deny_cache| self.check_deny_cache(deny_cache, question, told));
-        let known = DenyCacheLookup::answered(recollection.as_ref());
-        let requests = question.requests(known, memory);
+        let lookup = deny_cache.map(|cache| self.check_deny_cache(cache, request, decided));
+        let answered = DenyCacheLookup::answered(lookup.as_ref());
+        let requests = request.requests(answered, buffer);
         if requests.is_empty() {
             return None;
         }
-        let left = self.store.begin(question.now_us, StoreCall::Decide(&requests), answers);
+        let left = self.store.begin(request.now_us, StoreCall::Decide(&requests), answers);
         if requests.spilled() {
-            question.requests = recycle_vec(requests.into_vec());
+            request.requests = recycle_vec(requests.into_vec());
         }
-        match left {
-            Some(rest) => Some(PendingDecision { rest, lookup: recollection }),
-            None => {
-                self.push_rows(question, None, known, answers, told);
-                if let Some(recollection) = recollection {
-                    self.update_deny_cache(question, recollection, answers);
-                }
-                None
-            }
+        if let Some(rest) = left {
+            return Some(PendingDecision { rest, lookup });
         }
+        self.push_rows(request, None, answered, answers, decided);
+        if let Some(lookup) = lookup {
+            self.update_deny_cache(request, lookup, answers);
+        }
+        None
     }
 
     /// Phase two: the store.
     async fn finish_decision<'r, R: FromAnswer<'r>>(
         &self,
-        question: &DecisionRequest<'_, 'r>,
-        PendingDecision { rest, lookup: recollection }: PendingDecision<'_, S::Undecided>,
+        request: &DecisionRequest<'_, 'r>,
+        PendingDecision { rest, lookup }: PendingDecision<'_, S::Undecided>,
         answers: &mut Answers,
-        told: &mut DecidedRows<R>,
+        decided: &mut DecidedRows<R>,
     ) {
-        let known = DenyCacheLookup::answered(recollection.as_ref());
-        let requests = question.requests(known, Vec::new());
+        let answered = DenyCacheLookup::answered(lookup.as_ref());
+        let requests = request.requests(answered, Vec::new());
         let call = StoreCall::Decide(&requests);
-        let decided = self.store.finish(question.now_us, call, rest, answers).await;
-        let is_answered = decided.is_ok();
-        self.push_rows(question, decided.err(), known, answers, told);
-        if let Some(recollection) = recollection.filter(|_| is_answered) {
-            self.update_deny_cache(question, recollection, answers);
+        let error = self.store.finish(request.now_us, call, rest, answers).await.err();
+        let is_answered = error.is_none();
+        self.push_rows(request, error, answered, answers, decided);
+        if let Some(lookup) = lookup.filter(|_| is_answered) {
+            self.update_deny_cache(request, lookup, answers);
         }
     }
 
-    /// Answers as each limit does without the store, which failed.
+    /// Decides by each limit's failure policy alone.
     pub(crate) fn decide_without_store<'r>(
         &self,
-        question: &DecisionRequest<'_, 'r>,
+        request: &DecisionRequest<'_, 'r>,
         error: StoreError,
         answers: &mut Answers,
         rows: Vec<Row<'r>>,
     ) -> DecidedRows<Row<'r>> {
-        let mut told = DecidedRows { allowed: true, rows, limit_indices: SmallVec::new() };
-        self.push_rows(question, Some(error), &[], answers, &mut told);
-        told
+        let mut decided = DecidedRows { allowed: true, rows, limit_indices: SmallVec::new() };
+        self.push_rows(request, Some(error), &[], answers, &mut decided);
+        decided
     }
 
     /// Adds the rows of the requests that the deny cache did not answer.
     fn push_rows<'r, R: FromAnswer<'r>>(
         &self,
-        question: &DecisionRequest<'_, 'r>,
+        request: &DecisionRequest<'_, 'r>,
         error: Option<StoreError>,
-        known: &[bool],
+        answered: &[bool],
         answers: &mut Answers,
-        told: &mut DecidedRows<R>,
+        decided: &mut DecidedRows<R>,
     ) {
         if let Some(error) = &error {
             self.errors.count(error);
         }
-        let rules = question.rules;
-        for (place, limits) in question.unanswered(known).enumerate() {
-            let asked = &question.limits[limits.clone()];
+        for (index, range) in request.unanswered(answered).enumerate() {
+            let limits = &request.limits[range.clone()];
             if error.is_some() {
-                let charges = &question.charges[limits];
-                told.allowed =
-                    self.without_store(question, asked, charges, answers, &mut told.rows);
+                let (charges, rows) = (&request.charges[range], &mut decided.rows);
+                decided.allowed = self.without_store(request, limits, charges, answers, rows);
                 continue;
             }
-            let (allowed, rows) = answers.get(place).unwrap_or((true, &[]));
-            told.allowed = allowed;
-            for (one, answer) in asked.iter().zip(rows) {
-                let row = R::from_answer(rules, &one.selected, answer);
-                if one.counts {
-                    self.count(rules, &one.selected, &row);
+            let (allowed, rows) = answers.get(index).unwrap_or((true, &[]));
+            decided.allowed = allowed;
+            for (limit, answer) in limits.iter().zip(rows) {
+                let row = R::from_answer(request.rules, &limit.selected, answer);
+                if limit.counts {
+                    self.count(request.rules, &limit.selected, &row);
                 }
-                told.rows.push(row);
+                decided.rows.push(row);
             }
         }
     }
 
-    /// Has the deny cache learn what the store said.
+    /// Writes the store's answers to the deny cache.
     // Not inlined: a store in this process has no deny cache.
     #[inline(never)]
     fn update_deny_cache(
         &self,
-        question: &DecisionRequest<'_, '_>,
-        DenyCacheLookup { answered: known, epochs: moment, flight }: DenyCacheLookup<'_>,
+        request: &DecisionRequest<'_, '_>,
+        DenyCacheLookup { answered, epochs, flight }: DenyCacheLookup<'_>,
         answers: &Answers,
     ) {
         let Some(deny_cache) = &self.deny_cache else { return };
-        let state = |charge: &Charge<'_>| self.store.state_key(charge);
-        for (place, limits) in question.unanswered(&known).enumerate() {
-            let (asked, charges) =
-                (&question.limits[limits.clone()], &question.charges[limits.clone()]);
+        let state_key = |charge: &Charge<'_>| self.store.state_key(charge);
+        for (index, range) in request.unanswered(&answered).enumerate() {
+            let (limits, charges) =
+                (&request.limits[range.clone()], &request.charges[range.clone()]);
             // A replica may have answered a peek, and no decision may follow from a replica.
-            if asked[0].intent != Intent::Take {
+            if limits[0].intent != Intent::Take {
                 continue;
             }
-            let (allowed, rows) = answers.get(place).unwrap_or((true, &[]));
-            let forgets = moment.get(limits).unwrap_or_default();
-            match allowed {
-                true => deny_cache.mark_spent(charges),
-                false => deny_cache.learn(question, asked, charges, rows, state, forgets),
+            let (allowed, rows) = answers.get(index).unwrap_or((true, &[]));
+            if allowed {
+                deny_cache.mark_spent(charges);
+            } else {
+                let epochs = epochs.get(range).unwrap_or_default();
+                deny_cache.learn(request, limits, charges, rows, state_key, epochs);
             }
         }
         flight.complete();
@@ -190,47 +185,48 @@ impl<S: Store> Gate<S> {
     fn check_deny_cache<'c, 'r, R: FromAnswer<'r>>(
         &'c self,
         deny_cache: &'c DenyCache,
-        question: &DecisionRequest<'_, 'r>,
-        told: &mut DecidedRows<R>,
+        request: &DecisionRequest<'_, 'r>,
+        decided: &mut DecidedRows<R>,
     ) -> DenyCacheLookup<'c> {
         let mut flight = SingleFlight::default();
         // Debts must reach the store even when a limit refuses.
         let owes = |charge: &Charge<'_>| charge.mode.owed().is_some_and(|units| units > 0);
-        let recall = |n: usize| {
-            let (limits, before) = (question.limit_range(n), told.rows.len());
-            let first = limits.start;
-            let (asked, charges) = (&question.limits[limits.clone()], &question.charges[limits]);
-            if !question.uses_deny_cache || charges.iter().any(owes) {
+        let is_refused = |n: usize| {
+            let (range, before) = (request.limit_range(n), decided.rows.len());
+            let first = range.start;
+            let (limits, charges) = (&request.limits[range.clone()], &request.charges[range]);
+            if !request.uses_deny_cache || charges.iter().any(owes) {
                 return false;
             }
-            let rows = (&mut told.rows, &mut told.limit_indices, first);
-            if deny_cache.lookup(question, asked, charges, rows, &mut flight).is_none() {
+            let rows = (&mut decided.rows, &mut decided.limit_indices, first);
+            if deny_cache.lookup(request, limits, charges, rows, &mut flight).is_none() {
                 return false;
             }
-            told.allowed = false;
-            if asked[0].counts {
-                for (row, limit) in told.rows[before..].iter().zip(&told.limit_indices[before..]) {
-                    let selected = &question.limits[*limit].selected;
-                    // Nothing is known here of what a shadow limit would have said.
+            decided.allowed = false;
+            if limits[0].counts {
+                let indices = &decided.limit_indices[before..];
+                for (row, limit) in decided.rows[before..].iter().zip(indices) {
+                    let selected = &request.limits[*limit].selected;
+                    // The cache does not know what a shadow limit would have answered.
                     if selected.limit.mode == Mode::Enforce {
-                        self.count(question.rules, selected, row);
+                        self.count(request.rules, selected, row);
                     }
                 }
             }
             true
         };
-        let mut known: SmallVec<_> = (0..question.len()).map(recall).collect();
-        if known.contains(&true) {
-            // The rows of the others follow.
-            question.unanswered(&known).for_each(|limits| told.limit_indices.extend(limits));
+        let mut answered: SmallVec<_> = (0..request.len()).map(is_refused).collect();
+        if answered.contains(&true) {
+            // The rows of the other requests follow.
+            request.unanswered(&answered).for_each(|limits| decided.limit_indices.extend(limits));
         } else {
-            known.clear();
+            answered.clear();
         }
-        let moment = deny_cache.epochs(question.rules, &question.limits, &question.charges);
-        DenyCacheLookup { answered: known, epochs: moment, flight }
+        let epochs = deny_cache.epochs(request.rules, &request.limits, &request.charges);
+        DenyCacheLookup { answered, epochs, flight }
     }
 
-    /// Has the store apply changes, and forgets the refusals of the keys that they concern.
+    /// Applies adjustments in the store, and drops the cached refusals of their keys.
     pub(crate) fn adjust<'a>(
         &'a self,
         now_us: u64,
@@ -253,7 +249,7 @@ impl<S: Store> Gate<S> {
         })
     }
 
-    /// Counts a limit's answer, also of a limit that came with the request.
+    /// Counts the answer of a limit, inline or not.
     #[inline]
     pub(super) fn count<'r>(
         &self,

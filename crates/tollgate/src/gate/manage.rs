@@ -1,4 +1,4 @@
-//! What operators do to one key: look at it, forget it, block it.
+//! Operator actions on one key: inspect, reset, block.
 
 use super::{FromAnswer, Gate};
 use crate::{Row, Rules, Work};
@@ -12,29 +12,29 @@ use tollgate_store::{
     StateKey, Store, StoreCall, StoreError,
 };
 
-/// What one limit has for a key.
+/// The state of one limit for a key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspected<'r> {
-    /// As a peek at cost 0 answers: refused only in a block.
+    /// The answer to a peek at cost 0: refused only during a block.
     pub row: Row<'r>,
-    /// What the algorithm itself says, as if there were no block.
+    /// The answer of the algorithm, as if there were no block.
     pub unblocked_outcome: Outcome,
-    /// The numbers of the key's tier.
+    /// The parameters of the key's tier.
     pub params: LimitParams,
-    /// The end of the block the key is in.
+    /// The end of the block, if the key is blocked.
     pub blocked_until_us: Option<u64>,
-    /// Who holds units of a leased limit.
+    /// The nodes that hold units of a leased limit.
     pub ledger: Option<LedgerReport>,
 }
 
 impl<S: LeaseStore> Gate<S> {
-    /// What every limit has for the key that the facts name, whatever it matches; limits whose
-    /// attributes the facts lack have nothing.
+    /// The state of every limit for the key in the facts, whether or not the limit matches. Limits
+    /// whose attributes are missing are left out.
     ///
     /// # Errors
     ///
-    /// When the store could not answer.
+    /// If the store fails.
     pub async fn inspect<'r>(
         &self,
         rules: &'r Rules,
@@ -47,53 +47,38 @@ impl<S: LeaseStore> Gate<S> {
         for index in rules.indices_named(limit) {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
-                // A block shows to enforced limits only, and an operator wants to see it in any
-                // mode.
+                // Only enforced limits show a block, and operators want to see it in any mode.
                 let charges = [Charge { mode: Mode::Enforce, ..rules.plain_charge(&one) }];
                 let request = Request { charges: &charges, intent: Intent::Peek };
                 self.store.call(now_us, StoreCall::Decide(&[request]), &mut work.answers).await?;
                 let Some((_, [answer])) = work.answers.get(0) else { continue };
                 let answer = *answer;
-                let own = match answer.blocked {
-                    true => self.without_block(now_us, charges[0], &mut work.answers).await?,
-                    false => None,
-                };
-                let own = own.unwrap_or(answer.outcome);
-                // At cost 0 nothing but a block makes anyone wait.
-                let left_us = answer.blocked.then_some(answer.outcome.retry_after_us).flatten();
-                let blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
+                let (mut unblocked_outcome, mut blocked_until_us) = (answer.outcome, None);
+                if answer.blocked {
+                    // At cost 0 only a block makes a client wait. A shadow limit ignores the block.
+                    let left_us = answer.outcome.retry_after_us;
+                    blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
+                    let shadow = [Charge { mode: Mode::Shadow, ..charges[0] }];
+                    let request = [Request { charges: &shadow, intent: Intent::Peek }];
+                    self.store.call(now_us, StoreCall::Decide(&request), &mut work.answers).await?;
+                    if let Some((_, [answer])) = work.answers.get(0) {
+                        unblocked_outcome = answer.outcome;
+                    }
+                }
                 let row = Row::from_answer(rules, &one, &answer);
-                let ledger = match rules.is_leased(&one) {
-                    true => self.store.lease_report(&charges[0]).await?,
-                    false => None,
-                };
+                let mut ledger = None;
+                if rules.is_leased(&one) {
+                    ledger = self.store.lease_report(&charges[0]).await?;
+                }
                 let params = *one.params;
-                inspected.push(Inspected {
-                    row,
-                    unblocked_outcome: own,
-                    params,
-                    blocked_until_us,
-                    ledger,
-                });
+                let found = Inspected { row, unblocked_outcome, params, blocked_until_us, ledger };
+                inspected.push(found);
             }
         }
         Ok(inspected)
     }
 
-    /// What the algorithm says of a blocked key: a block does not show to a limit in shadow mode.
-    async fn without_block(
-        &self,
-        now_us: u64,
-        charge: Charge<'_>,
-        answers: &mut Answers,
-    ) -> Result<Option<Outcome>, StoreError> {
-        let charges = [Charge { mode: Mode::Shadow, ..charge }];
-        let request = Request { charges: &charges, intent: Intent::Peek };
-        self.store.call(now_us, StoreCall::Decide(&[request]), answers).await?;
-        Ok(answers.get(0).and_then(|(_, rows)| rows.first()).map(|answer| answer.outcome))
-    }
-
-    /// The limits (or the one named) that are unlimited for this caller, in file order.
+    /// The limits (or the one named) that are unlimited for this client, in file order.
     pub fn unlimited<'r>(
         &self,
         rules: &'r Rules,
@@ -101,16 +86,16 @@ impl<S: LeaseStore> Gate<S> {
         limit: Option<&str>,
     ) -> Vec<&'r Limit> {
         let limits = rules.policy().limits();
-        let unlimited = rules.policy().unlimited(facts).map(|place| &limits[place]);
+        let unlimited = rules.policy().unlimited(facts).map(|index| &limits[index]);
         unlimited.filter(|one| limit.is_none_or(|name| *one.name == *name)).collect()
     }
 
-    /// Forgets what the limits have for the key that the facts name, penalties and blocks included.
-    /// Answers with the limits it was done for.
+    /// Drops the state of the limits for the key in the facts, including penalties and blocks.
+    /// Returns the names of those limits.
     ///
     /// # Errors
     ///
-    /// When the store could not be told; some limits may have been reset then.
+    /// If the store fails. Some limits may have been reset.
     pub async fn reset<'r>(
         &self,
         rules: &'r Rules,
@@ -120,12 +105,12 @@ impl<S: LeaseStore> Gate<S> {
         self.change(rules, 0, facts, limit, None).await
     }
 
-    /// Refuses the key that the facts name until then, or with `None` ends every block of it.
-    /// Answers with the limits it was done for.
+    /// Blocks the key in the facts until `until_us`; `None` ends every block of the key. Returns
+    /// the names of the limits.
     ///
     /// # Errors
     ///
-    /// When the store could not be told; some limits may have been changed then.
+    /// If the store fails. Some limits may have been changed.
     pub async fn block<'r>(
         &self,
         rules: &'r Rules,
@@ -138,7 +123,7 @@ impl<S: LeaseStore> Gate<S> {
         self.change(rules, now_us, facts, limit, Some(change)).await
     }
 
-    /// Changes every state that the limits have for the key, or forgets them without a change.
+    /// Changes every state of the limits for the key; `None` resets it.
     async fn change<'r>(
         &self,
         rules: &'r Rules,
@@ -170,10 +155,10 @@ impl<S: LeaseStore> Gate<S> {
 }
 
 impl<S: Store> Gate<S> {
-    /// Forgets the refusals of a key, given only the store's name for it.
-    pub(crate) fn forget_refusals_of_state(&self, place: &StateKey) {
+    /// Drops the cached refusals of a key that only the store can name.
+    pub(crate) fn forget_refusals_of_state(&self, state_key: &StateKey) {
         if let Some(deny_cache) = &self.deny_cache {
-            deny_cache.forget_state(place);
+            deny_cache.forget_state(state_key);
         }
     }
 
@@ -189,7 +174,7 @@ impl<S: Store> Gate<S> {
 }
 
 impl Rules {
-    /// The places of the limit with this name, or of all.
+    /// The index of the limit with this name, or the indices of all.
     fn indices_named<'a>(&'a self, limit: Option<&'a str>) -> impl Iterator<Item = usize> + 'a {
         let limits = self.policy().limits().iter().enumerate();
         limits.filter(move |(_, one)| limit.is_none_or(|name| *one.name == *name)).map(|(n, _)| n)
@@ -199,8 +184,7 @@ impl Rules {
         &self.policy().limits()[index].name
     }
 
-    /// The limit's states for one key: one for each period of its tiers. Each key of `first_of` has
-    /// its own.
+    /// The limit's states for one key: one per period of its tiers.
     fn states(&self, one: &Selected<'_>) -> impl Iterator<Item = (u64, &LimitParams)> {
         let mut seen = BTreeSet::new();
         let (limit, key) = (one.index, one.key_index);

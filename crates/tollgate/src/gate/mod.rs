@@ -30,25 +30,24 @@ use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_store::{LeaseStore, MemoryStore, Store, StoreReply};
 
-/// A policy over a store. Shared by reference or `Arc`; the policy can be replaced while requests
-/// are decided.
+/// A policy over a store. Share it by reference or `Arc`. A reload replaces the policy while
+/// requests are decided.
 #[derive(Debug)]
 pub struct Gate<S = MemoryStore> {
     rules: ArcSwap<Rules>,
     pub(crate) store: S,
     pub(crate) deny_cache: Option<DenyCache>,
-    /// Where limits that fall back on this node's share are counted while the store cannot be
-    /// asked, and reservations made then are kept.
+    /// Holds this node's shares of limits, and its reservations, while the store fails.
     pub(crate) fallback: OnceLock<MemoryStore>,
     pub(crate) errors: StoreErrorCounters,
-    /// What requests under way hold, to be renewed.
+    /// The slots of requests in flight, to be renewed.
     pub(crate) slots: Arc<SlotRegistry>,
-    /// Counters of inline limits, which no file has and no reload touches.
+    /// The counters of inline limits. A reload keeps them.
     inline: [Counters; INLINE.len()],
     builder: Mutex<RulesBuilder>,
 }
 
-/// The [`Rules`] in force when it was asked for. Whoever holds it is not disturbed by a reload.
+/// The [`Rules`] in force when the guard was made. A reload does not change them.
 #[derive(Debug)]
 pub struct RulesGuard(Guard<Arc<Rules>>);
 
@@ -61,13 +60,13 @@ impl Deref for RulesGuard {
 }
 
 impl<S: LeaseStore> Gate<S> {
-    /// Puts `setup` in force over `store`.
+    /// A gate with this setup over `store`.
     ///
     /// # Errors
     ///
-    /// When the limits do not make a policy.
+    /// If the limits do not compile to a policy.
     pub fn new(setup: Setup, store: S) -> Result<Self, InvalidPolicy> {
-        let (wanted, rules) = RulesBuilder::new(setup, &store)?;
+        let (builder, rules) = RulesBuilder::new(setup, &store)?;
         Ok(Self {
             rules: ArcSwap::from_pointee(rules),
             store,
@@ -76,14 +75,13 @@ impl<S: LeaseStore> Gate<S> {
             errors: StoreErrorCounters::default(),
             slots: Arc::default(),
             inline: Default::default(),
-            builder: Mutex::new(wanted),
+            builder: Mutex::new(builder),
         })
     }
 }
 
 impl<S: Store> Gate<S> {
-    /// Remembers refusals for a while, so that a flood on a refused key does not reach a shared
-    /// store.
+    /// Adds a deny cache, so that a flood on a refused key does not reach a shared store.
     pub fn with_deny_cache(mut self, deny_cache: DenyCache) -> Self {
         self.deny_cache = Some(deny_cache);
         self
@@ -99,15 +97,15 @@ impl<S: Store> Gate<S> {
         &self.store
     }
 
-    /// Forgets what has expired, a part of the fallback's shards at a time. For a timer; nothing
-    /// waits for it.
+    /// Drops expired state of the fallback store, a sixteenth of its shards per call. Call it from
+    /// a timer.
     pub fn sweep(&self, now_us: u64) {
         if let Some(fallback) = self.fallback.get() {
             fallback.sweep(now_us, fallback.shard_count() / 16);
         }
     }
 
-    /// Decides one request and consumes what it admits.
+    /// Decides one request, and charges it if it is admitted.
     pub fn check<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
@@ -120,7 +118,7 @@ impl<S: Store> Gate<S> {
         self.decide_selected(rules, now_us, Intent::Take, true, work)
     }
 
-    /// Answers as [`check`](Self::check) would, and consumes nothing.
+    /// Answers as [`check`](Self::check) would, and charges nothing.
     pub fn peek<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
@@ -133,9 +131,9 @@ impl<S: Store> Gate<S> {
         self.decide_selected(rules, now_us, Intent::Peek, true, work)
     }
 
-    /// Shows the client's figures for every enforced limit, up to `most` of them; consumes nothing.
-    /// Attributes in `open` may have any value: see [`Policy::select_possible`]. The deny cache is
-    /// not asked, since it knows only refusals.
+    /// Shows the client's figures for the enforced limits, up to `most` of them; charges nothing.
+    /// Attributes in `open` may have any value: see [`Policy::select_possible`]. The deny cache
+    /// does not answer, since it knows only refusals.
     ///
     /// [`Policy::select_possible`]: tollgate_policy::policy::Policy::select_possible
     pub fn standing<'a, 'r: 'a>(
@@ -151,20 +149,20 @@ impl<S: Store> Gate<S> {
         self.decide_selected(rules, now_us, Intent::Peek, false, work)
     }
 
-    /// Decides by the limits that were selected.
+    /// Decides by the selected limits.
     fn decide_selected<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
         now_us: u64,
         intent: Intent,
-        recall: bool,
+        uses_deny_cache: bool,
         work: &'a mut Work,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        let Work { selection, answers, rows, decision_buffers: memory, .. } = work;
-        let mut question = DecisionRequest::new(rules, now_us, memory);
-        question.uses_deny_cache = recall;
-        question.push_selected(rules.policy().selected(selection), intent);
-        let buffers = (answers, memory);
-        self.decide(question, buffers, std::mem::take(rows), |_, told, _| told.into())
+        let Work { selection, answers, rows, decision_buffers, .. } = work;
+        let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
+        request.uses_deny_cache = uses_deny_cache;
+        request.push_selected(rules.policy().selected(selection), intent);
+        let rows = std::mem::take(rows);
+        self.decide(request, (answers, decision_buffers), rows, |_, decided, _| decided.into())
     }
 }

@@ -1,4 +1,4 @@
-//! Changing the rules while requests are decided: reloads, tiers, and the kill switch.
+//! Reload: replaces the rules while requests are decided; also tiers and modes.
 
 use super::Gate;
 use crate::rules::{ByName, Counters, Counts, INLINE};
@@ -10,13 +10,13 @@ use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_store::LeaseStore;
 
-/// What the rules are made from.
+/// The inputs of the rules.
 #[derive(Debug)]
 pub(super) struct RulesBuilder {
     setup: Setup,
-    /// Modes that an operator set; they outlive a reload.
+    /// Modes that an operator set. A reload keeps them.
     modes: ByName<Mode>,
-    /// By the limits' names, those of limits that are gone included: a counter never goes back.
+    /// Also the counters of limits that are gone: a counter never goes back.
     counters: ByName<Arc<Counters>>,
     generation: u64,
 }
@@ -25,9 +25,9 @@ pub(super) struct RulesBuilder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModeChange {
-    /// The mode that was in effect.
+    /// The mode before.
     pub before: Mode,
-    /// The mode that is.
+    /// The mode now.
     pub after: Mode,
 }
 
@@ -63,72 +63,71 @@ impl RulesBuilder {
 }
 
 impl<S: LeaseStore> Gate<S> {
-    /// Puts `setup` in force. Requests under way are finished by the old rules, all others are
-    /// decided by the new; counts, overridden modes and open reservations stay.
+    /// Replaces the setup. Requests in flight finish under the old rules. Counts, overridden modes
+    /// and open reservations stay.
     ///
     /// # Errors
     ///
-    /// When the limits do not make a policy; then the old one stays.
+    /// If the limits do not compile to a policy. The old setup stays then.
     pub fn replace(&self, setup: Setup) -> Result<(), InvalidPolicy> {
-        let mut wanted = self.builder();
-        let before = std::mem::replace(&mut wanted.setup, setup);
-        self.rebuild(&mut wanted).inspect_err(|_| wanted.setup = before)
+        let mut builder = self.builder();
+        let before = std::mem::replace(&mut builder.setup, setup);
+        self.rebuild(&mut builder).inspect_err(|_| builder.setup = before)
     }
 
-    /// Looks tiers up in another map, or no longer in any.
+    /// Replaces the tier map, or removes it.
     ///
     /// # Errors
     ///
-    /// When the attribute by which they are looked up is one too many; then the old map stays.
+    /// If the attribute that the map looks up is one too many. The old map stays then.
     pub fn set_tiers(&self, tiers: Option<TierMap>) -> Result<(), InvalidPolicy> {
-        let mut wanted = self.builder();
-        let before = std::mem::replace(&mut wanted.setup.tiers, tiers.map(Arc::new));
-        self.rebuild(&mut wanted).inspect_err(|_| wanted.setup.tiers = before)
+        let mut builder = self.builder();
+        let before = std::mem::replace(&mut builder.setup.tiers, tiers.map(Arc::new));
+        self.rebuild(&mut builder).inspect_err(|_| builder.setup.tiers = before)
     }
 
-    /// Overrides a limit's mode at once and until it is cleared with `None`, whatever a reload
-    /// brings.
+    /// Overrides a limit's mode until it is cleared with `None`. A reload keeps the override.
     ///
     /// # Errors
     ///
-    /// When no limit has this name, in the policy or among the overridden.
+    /// If neither a limit nor an override has this name.
     pub fn set_mode(&self, limit: &str, mode: Option<Mode>) -> Result<ModeChange, UnknownLimit> {
-        let mut wanted = self.builder();
-        let limits = wanted.setup.all_limits();
+        let mut builder = self.builder();
+        let limits = builder.setup.all_limits();
         let named = limits.iter().find(|(one, _)| *one.name == *limit);
-        let configured = match (named, wanted.modes.contains_key(limit)) {
+        let configured = match (named, builder.modes.contains_key(limit)) {
             (Some((one, _)), _) => one.mode,
-            // Its limit is gone, so clearing it is all that can be done.
+            // The limit is gone, so the override can only be cleared.
             (None, true) if mode.is_none() => Mode::default(),
             (None, _) => return Err(UnknownLimit(limit.into())),
         };
         let before = match mode {
-            Some(mode) => wanted.modes.insert(limit.into(), mode),
-            None => wanted.modes.remove(limit),
+            Some(mode) => builder.modes.insert(limit.into(), mode),
+            None => builder.modes.remove(limit),
         };
         let change =
             ModeChange { before: before.unwrap_or(configured), after: mode.unwrap_or(configured) };
-        // The same limits made a policy before, and a mode cannot change that.
-        let _ = self.rebuild(&mut wanted);
+        // The same limits compiled before, and a mode cannot change that.
+        let _ = self.rebuild(&mut builder);
         Ok(change)
     }
 
-    /// The modes that the policy itself gives its limits, in file order, whatever overrides them.
+    /// The modes of the file, in file order, without overrides.
     pub fn configured_modes(&self) -> Vec<Mode> {
         self.builder().setup.all_limits().iter().map(|(limit, _)| limit.mode).collect()
     }
 
-    /// The modes that are overridden, by the limits' names.
+    /// The overridden modes, by the name of their limit.
     pub fn overrides(&self) -> Vec<(Box<str>, Mode)> {
         self.builder().modes.iter().map(|(name, mode)| (name.clone(), *mode)).collect()
     }
 
-    /// How often each limit said what, by its name. A limit keeps its counts when a reload takes it
-    /// away. Inline limits are there once there was one: Envoy's as `override`, those of Redis
+    /// The answers of each limit, by its name. A limit that a reload removes keeps its counts.
+    /// Inline limits appear after their first request: Envoy's as `override`, those of Redis
     /// clients as `CL.THROTTLE`.
     pub fn counts(&self) -> Vec<(Box<str>, Counts)> {
-        let wanted = self.builder();
-        let known = wanted.counters.iter();
+        let builder = self.builder();
+        let known = builder.counters.iter();
         let mut all: Vec<(Box<str>, Counts)> =
             known.map(|(name, counters)| (name.clone(), counters.read())).collect();
         for (name, counters) in INLINE.into_iter().zip(&self.inline) {
@@ -142,13 +141,12 @@ impl<S: LeaseStore> Gate<S> {
         all
     }
 
-    fn rebuild(&self, wanted: &mut RulesBuilder) -> Result<(), InvalidPolicy> {
-        let rules = wanted.build(&self.store)?;
-        self.rules.store(Arc::new(rules));
+    fn rebuild(&self, builder: &mut RulesBuilder) -> Result<(), InvalidPolicy> {
+        self.rules.store(Arc::new(builder.build(&self.store)?));
         Ok(())
     }
 
-    /// A panic elsewhere leaves it whole: every change to it is a single assignment.
+    /// Safe after a panic: every change to the builder is a single assignment.
     fn builder(&self) -> MutexGuard<'_, RulesBuilder> {
         self.builder.lock().unwrap_or_else(PoisonError::into_inner)
     }

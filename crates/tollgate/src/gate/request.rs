@@ -1,4 +1,4 @@
-//! The limits that one decision asks about, and the rows that answer it.
+//! The limits that a decision is about, and the rows that answer them.
 
 use crate::{Row, Rules, Source};
 use smallvec::SmallVec;
@@ -7,22 +7,22 @@ use tollgate_core::Intent;
 use tollgate_policy::policy::Selected;
 use tollgate_store::{Answer, Charge, Request};
 
-/// Limits to be asked, each with its charge.
+/// Limits to decide, each with its charge.
 #[derive(Debug)]
 pub(crate) struct DecisionRequest<'a, 'r> {
     pub(crate) rules: &'r Rules,
     pub(crate) now_us: u64,
-    /// Whether the deny cache may answer. It knows only refusals, so it cannot show all figures.
+    /// Whether the deny cache may answer. It knows only refusals, so it cannot show every row.
     pub(crate) uses_deny_cache: bool,
-    /// One request with all charges. Otherwise every charge is a request of its own.
+    /// Whether all charges are one request; otherwise each charge is a request of its own.
     pub(crate) is_one_request: bool,
     pub(crate) limits: Vec<RequestedLimit<'a>>,
     pub(crate) charges: Vec<Charge<'a>>,
-    /// Always empty; it is here for its memory.
+    /// Always empty; kept for its allocation.
     pub(super) requests: Vec<Request<'static>>,
 }
 
-/// What the last question was written in, for the next one.
+/// The allocations of the last [`DecisionRequest`], for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionBuffers {
     limits: Vec<RequestedLimit<'static>>,
@@ -37,58 +37,46 @@ pub(crate) struct RequestedLimit<'a> {
     pub(crate) intent: Intent,
     /// Whether the limit's counters count its answer.
     pub(crate) counts: bool,
-    /// The place of its request in a batch.
+    /// The index of its request in a batch.
     pub(crate) batch_index: usize,
 }
 
 /// The answer to a [`DecisionRequest`].
 #[derive(Debug)]
 pub(crate) struct DecidedRows<R> {
-    /// Whether the request may pass, of one request.
+    /// Whether the request may pass. Meaningless for a batch.
     pub(crate) allowed: bool,
     pub(crate) rows: Vec<R>,
-    /// Which limit each row is of. Empty: all limits have a row, in their order.
+    /// The index of each row's limit. Empty if every limit has a row, in order.
     pub(super) limit_indices: SmallVec<[usize; 4]>,
 }
 
-/// What is made of one limit's answer: a [`Row`], or less where nobody shows all of it.
+/// The form of one limit's answer: a [`Row`], or less where the caller needs less.
 pub(crate) trait FromAnswer<'r>: From<Row<'r>> {
     fn from_answer(rules: &'r Rules, selected: &Selected<'_>, answer: &Answer) -> Self;
 
-    /// What the counters count: the source, whether the limit admits, and whether it refuses the
-    /// request.
+    /// For the counters: the source, whether the limit admits, and whether it refuses the request.
     fn counted(&self) -> (Source, bool, bool);
 }
 
 impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     #[inline]
-    pub(crate) fn new(rules: &'r Rules, now_us: u64, memory: &mut DecisionBuffers) -> Self {
-        let DecisionBuffers { limits: asked, charges, requests } = std::mem::take(memory);
-        Self {
-            rules,
-            now_us,
-            uses_deny_cache: true,
-            is_one_request: true,
-            limits: asked,
-            charges,
-            requests,
-        }
+    pub(crate) fn new(rules: &'r Rules, now_us: u64, buffers: &mut DecisionBuffers) -> Self {
+        let DecisionBuffers { limits, charges, requests } = std::mem::take(buffers);
+        let (uses_deny_cache, is_one_request) = (true, true);
+        Self { rules, now_us, uses_deny_cache, is_one_request, limits, charges, requests }
     }
 
-    /// Asks about limits of the policy, each with its usual charge.
+    /// Adds limits of the policy, each with its usual charge.
     #[inline]
     pub(crate) fn push_selected(
         &mut self,
         selected: impl ExactSizeIterator<Item = Selected<'a>>,
         intent: Intent,
     ) {
-        let (rules, counts) = (self.rules, intent == Intent::Take);
-        self.limits.extend(selected.map(|selected| RequestedLimit {
-            selected,
-            intent,
-            counts,
-            batch_index: 0,
-        }));
+        let (rules, counts, batch_index) = (self.rules, intent == Intent::Take, 0);
+        let limit = |selected| RequestedLimit { selected, intent, counts, batch_index };
+        self.limits.extend(selected.map(limit));
         self.charges.extend(self.limits.iter().map(|one| rules.charge(&one.selected)));
     }
 
@@ -114,62 +102,62 @@ impl<'a> DecisionRequest<'a, '_> {
 
     /// The limits of each request that the deny cache did not answer.
     #[inline]
-    pub(super) fn unanswered(&self, known: &[bool]) -> impl Iterator<Item = Range<usize>> {
-        let is_unknown = |n: &usize| known.get(*n) != Some(&true);
+    pub(super) fn unanswered(&self, answered: &[bool]) -> impl Iterator<Item = Range<usize>> {
+        let is_unknown = |n: &usize| answered.get(*n) != Some(&true);
         (0..self.len()).filter(is_unknown).map(|n| self.limit_range(n))
     }
 
-    /// What the store is asked.
+    /// The store's requests.
     #[inline]
     pub(super) fn requests<'q>(
         &'q self,
-        known: &[bool],
-        memory: Vec<Request<'static>>,
+        answered: &[bool],
+        buffers: Vec<Request<'static>>,
     ) -> SmallVec<[Request<'q>; 1]> {
         let request = |limits: Range<usize>| Request {
             intent: self.limits[limits.start].intent,
             charges: &self.charges[limits],
         };
-        if self.len() == 1 && known.is_empty() {
+        if self.len() == 1 && answered.is_empty() {
             return SmallVec::from_buf([request(self.limit_range(0))]);
         }
-        let mut requests = SmallVec::from_vec(memory);
-        requests.extend(self.unanswered(known).map(request));
+        let mut requests = SmallVec::from_vec(buffers);
+        requests.extend(self.unanswered(answered).map(request));
         requests
     }
 }
 
 impl DecisionBuffers {
     #[inline]
-    pub(super) fn recycle(&mut self, question: DecisionRequest<'_, '_>) {
-        let DecisionRequest { limits: asked, charges, requests, .. } = question;
-        *self = Self { limits: recycle_vec(asked), charges: recycle_vec(charges), requests };
+    pub(super) fn recycle(&mut self, request: DecisionRequest<'_, '_>) {
+        let DecisionRequest { limits, charges, requests, .. } = request;
+        *self = Self { limits: recycle_vec(limits), charges: recycle_vec(charges), requests };
     }
 }
 
 impl<R> DecidedRows<R> {
-    /// Whether the rows are those of the first limits, in their order.
+    /// Whether the rows are those of the first limits, in order.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
         self.limit_indices.iter().enumerate().all(|(place, limit)| place == *limit)
     }
 
-    /// The limit that the row at `place` is of.
-    pub(crate) fn limit_of_row(&self, place: usize) -> usize {
-        self.limit_indices.get(place).copied().unwrap_or(place)
+    /// The limit of the row at this index.
+    pub(crate) fn limit_of_row(&self, row: usize) -> usize {
+        self.limit_indices.get(row).copied().unwrap_or(row)
     }
 
     /// The row of the limit, unless the deny cache left it out.
     pub(crate) fn row_of_limit(&self, limit: usize) -> Option<usize> {
-        match self.limit_indices.is_empty() {
-            true => (limit < self.rows.len()).then_some(limit),
-            false => self.limit_indices.iter().position(|one| *one == limit),
+        if self.limit_indices.is_empty() {
+            return (limit < self.rows.len()).then_some(limit);
         }
+        self.limit_indices.iter().position(|one| *one == limit)
     }
 }
 
-/// The same memory for elements that live for another time. Collecting an empty vector into one of
-/// the same layout keeps it.
+/// An empty vector with the same allocation, for elements of another lifetime. Collecting an empty
+/// vector into one of the same layout keeps the allocation.
 pub(crate) fn recycle_vec<A, B>(mut used: Vec<A>) -> Vec<B> {
     used.clear();
     used.into_iter().map(|_| unreachable!("it was emptied")).collect()

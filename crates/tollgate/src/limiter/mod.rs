@@ -24,6 +24,7 @@ use tollgate_store::{Change, Clock, MemoryStore, ParamsId, StoreError, StoreRepl
 pub use builder::{InvalidLimiter, LimiterBuilder};
 pub use decision::{Decision, Permit, Refusal, Standing};
 pub use reservation::Reservation;
+pub(crate) use store_calls::micros;
 #[cfg(feature = "tokio")]
 pub use wait::WaitError;
 

@@ -1,5 +1,4 @@
-//! The one road to the store: charges there, decisions back. Every verb, with a future or without,
-//! takes it.
+//! Calls to the store: every method of the limiter, sync or async, goes through here.
 
 use super::decision::{Decision, Permit, PermitRecord, Receipts, Standing};
 use super::{Inner, RegisteredQuota};
@@ -15,19 +14,19 @@ use tollgate_store::{
     StoreReply,
 };
 
-/// What becomes of a charge.
+/// The end of a permit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PermitEnd {
-    /// As if it had never been made.
+    /// The charge is given back.
     Refund,
-    /// It was so much in the end. Slots are freed.
+    /// The real cost is this. Slots are freed.
     Settle(u64),
-    /// Slots are freed, and the rest stays as it is.
+    /// The charge stays. Slots are freed.
     Keep,
 }
 
 thread_local! {
-    /// Room for answers, so that a check does not allocate it.
+    /// A buffer for answers, so that a check does not allocate.
     static ANSWERS: Cell<Option<Answers>> = const { Cell::new(None) };
 }
 
@@ -44,15 +43,13 @@ impl<S: Store> Inner<S> {
         let resets = self.resets.of(key);
         self.decide(key, cost, Intent::Take, move |admitted, rows| {
             let standing = self.standing(admitted, rows);
-            match admitted {
-                true => {
-                    let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
-                    let (limiter, key) = (self.id, SmallVec::from_slice(key));
-                    let taken = PermitRecord { limiter, resets, key, receipts };
-                    Decision::Admitted(Permit::new(&standing, taken))
-                }
-                false => Decision::Refused(standing.into()),
+            if !admitted {
+                return Decision::Refused(standing.into());
             }
+            let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
+            let (limiter, key) = (self.id, SmallVec::from_slice(key));
+            let record = PermitRecord { limiter, resets, key, receipts };
+            Decision::Admitted(Permit::new(&standing, record))
         })
     }
 
@@ -73,7 +70,7 @@ impl<S: Store> Inner<S> {
         let conclude = move |answers: Answers| {
             let (admitted, rows) = answers.get(0).unwrap_or((true, &[]));
             let concluded = conclude(admitted, rows);
-            // A thread that is ending has no room to keep, and needs none.
+            // A thread that is ending keeps no buffer.
             let _ = ANSWERS.try_with(|kept| kept.set(Some(answers)));
             Ok(concluded)
         };
@@ -88,19 +85,17 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// Ends a charge. A permit of another limiter is no concern of this one: what it took is kept
-    /// elsewhere.
+    /// Ends a permit. A permit of another limiter changes nothing here.
     pub(super) fn end<'a>(
         &'a self,
-        taken: &'a PermitRecord,
+        record: &'a PermitRecord,
         end: PermitEnd,
     ) -> LimiterReply<'a, S, Standing> {
-        if taken.limiter != self.id {
-            return self.peek(&taken.key, 1);
+        if record.limiter != self.id {
+            return self.peek(&record.key, 1);
         }
-        // Whoever was reset since has started anew; giving back to them what they took before would
-        // admit too much.
-        let stale = taken.resets != self.resets.of(&taken.key);
+        // After a reset, giving back an earlier charge would admit too much.
+        let is_stale = record.resets != self.resets.of(&record.key);
         let change = |(limit, receipt): (&RegisteredQuota, &Option<Receipt>)| {
             let charged = receipt.map_or(0, |receipt| receipt.cost);
             let cost = match end {
@@ -109,27 +104,27 @@ impl<S: Store> Inner<S> {
                 PermitEnd::Keep => charged,
             };
             match settle(limit.quota.params(), *receipt, charged, cost) {
-                Change::GiveBack { receipt, charged_params: under, .. }
-                    if stale && !is_timestamped(&under) =>
+                Change::GiveBack { receipt, charged_params, .. }
+                    if is_stale && !is_timestamped(&charged_params) =>
                 {
-                    Change::GiveBack { units: 0, receipt, charged_params: under }
+                    Change::GiveBack { units: 0, receipt, charged_params }
                 }
                 change => change,
             }
         };
-        let changes = self.limits.iter().zip(&taken.receipts).map(change);
-        self.adjust(&taken.key, changes)
+        let changes = self.limits.iter().zip(&record.receipts).map(change);
+        self.adjust(&record.key, changes)
     }
 
-    /// Makes one change for each quota.
+    /// Applies one change to each quota.
     fn adjust<'a>(
         &'a self,
         key: &'a [u8],
         changes: impl Iterator<Item = Change>,
     ) -> LimiterReply<'a, S, Standing> {
-        let lines = self.charges(key, 1).into_iter().zip(changes);
+        let charges = self.charges(key, 1).into_iter().zip(changes);
         let adjustments: SmallVec<[Adjustment<'a>; 1]> =
-            lines.map(|(charge, change)| Adjustment { charge, change }).collect();
+            charges.map(|(charge, change)| Adjustment { charge, change }).collect();
         let (mut answers, now_us) = (Answers::default(), self.now_us());
         let conclude = move |answers: &Answers| {
             self.wake_waiters(key);
@@ -146,7 +141,7 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// Makes the same change for every quota.
+    /// Applies the same change to every quota.
     pub(super) fn adjust_all<'a>(
         &'a self,
         key: &'a [u8],
@@ -160,8 +155,7 @@ impl<S: Store> Inner<S> {
         key: &'a [u8],
         duration: Duration,
     ) -> LimiterReply<'a, S, Standing> {
-        let for_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let until_us = self.now_us().saturating_add(for_us).min(MAX_US);
+        let until_us = self.now_us().saturating_add(micros(duration)).min(MAX_US);
         self.adjust_all(key, Change::Block { until_us })
     }
 
@@ -187,7 +181,7 @@ impl<S: Store> Inner<S> {
         done.map(move |done| done.inspect(|()| self.wake_waiters(key)))
     }
 
-    /// Whoever is first in line may be admitted sooner than they knew.
+    /// Wakes the first waiter, which may be admitted sooner now.
     fn wake_waiters(&self, _key: &[u8]) {
         #[cfg(feature = "tokio")]
         self.wait_queues.wake_first(_key);
@@ -206,12 +200,11 @@ impl<S: Store> Inner<S> {
         self.limits.iter().map(charge).collect()
     }
 
-    /// The tightest of the rows: refused for longest, else with the least remaining, the first of
-    /// equals.
+    /// The figures of the tightest row.
     fn standing(&self, admits: bool, rows: &[Answer]) -> Standing {
         let limits = self.limits.iter().zip(rows);
         let refusing = |row: &Answer| !row.outcome.admitted || row.blocked;
-        // A slot may be given up at any time; only a rate is known to take its time.
+        // A slot may be freed at any time; the wait for a rate is certain.
         let firm = limits.clone().filter(|(limit, row)| {
             let slots = matches!(limit.quota.params(), LimitParams::Concurrency(_));
             refusing(row) && (row.blocked || !slots || row.outcome.retry_after_us.is_none())
@@ -222,9 +215,7 @@ impl<S: Store> Inner<S> {
             tightness(refusing(row), row.outcome.retry_after_us, row.outcome.remaining)
         });
         let delay_us = rows.iter().map(|row| row.outcome.delay_us).max().unwrap_or(0);
-        let Some(row) = tightest else {
-            return Standing::open();
-        };
+        let Some(row) = tightest else { return Standing::open() };
         Standing {
             admits,
             limit: row.outcome.limit,
@@ -238,8 +229,8 @@ impl<S: Store> Inner<S> {
     }
 }
 
-/// How often keys were reset. Some keys share a count, so that there is an end to it; then one of
-/// them may get less back than it took.
+/// The number of resets, by key. Keys share 64 counters, so a refund may give back less after the
+/// reset of another key.
 #[derive(Debug)]
 pub(super) struct ResetCounters([AtomicU64; 64]);
 
@@ -264,7 +255,12 @@ impl ResetCounters {
     }
 }
 
-/// Whether what was taken is found again by its own date, and by nothing else.
-pub(super) const fn is_timestamped(params: &LimitParams) -> bool {
+/// Whether a charge is found again by its own time stamp alone.
+const fn is_timestamped(params: &LimitParams) -> bool {
     matches!(params, LimitParams::Concurrency(_) | LimitParams::SlidingLog(_))
+}
+
+/// A duration in microseconds, at most `u64::MAX`.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,7 @@
 //! Waiting in line until admitted.
 
 use super::detach::{run_to_completion, spawn_detached};
+use super::store_calls::micros;
 use super::wait_queue::{QueuePlace, WaitQueue};
 use super::{Decision, Limiter, Permit, Refusal};
 use std::fmt;
@@ -11,14 +12,13 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tollgate_store::{Store, StoreError};
 
-/// Why waiting came to no decision.
+/// The reason why waiting led to no decision.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// As many wait already as [may](crate::limiter::LimiterBuilder::max_waiters). Nothing was
-    /// taken.
+    /// The line is [full](crate::limiter::LimiterBuilder::max_waiters). Nothing was charged.
     LineFull,
-    /// The store could not decide.
+    /// The store failed.
     Store(StoreError),
 }
 
@@ -44,22 +44,21 @@ impl<S: Store + 'static> Limiter<S> {
     /// # }
     /// ```
     ///
-    /// * Those who wait for one key are admitted in the order in which their futures were first
-    ///   polled. A [`check`](Limiter::check) does not wait, and may be admitted past the line.
-    /// * The line for a key is bounded: one too many is told [`WaitError::LineFull`] at once.
-    /// * Who cannot be admitted in time is refused as soon as that is known: at once where time
-    ///   alone decides, at the deadline where only somebody else's slot would help.
-    /// * Dropping the future leaves the line, wakes the next and takes nothing.
-    /// * The [delay](crate::Permit::delay) of a queue is part of the wait: whoever is admitted may
-    ///   go ahead.
+    /// * Waiters for one key are admitted in the order in which their futures were first polled. A
+    ///   [`check`](Limiter::check) does not wait, and may overtake the line.
+    /// * The line for a key is bounded: one waiter too many gets [`WaitError::LineFull`] at once.
+    /// * A waiter that cannot be admitted in time is refused as soon as that is known: at once for
+    ///   a rate, at the deadline if only a freed slot would help.
+    /// * Dropping the future leaves the line, wakes the next waiter and charges nothing.
+    /// * The [delay](crate::Permit::delay) of a queue is part of the wait.
     ///
-    /// Sleeps on the timer of the tokio runtime, which ticks in milliseconds, and must run inside
-    /// one. In tests, pause tokio's time and give the limiter a [`TokioClock`](crate::TokioClock).
-    /// Waiting needs the feature `tokio`, which is on by default.
+    /// Call this inside a tokio runtime; its timer ticks in milliseconds. In tests, pause tokio's
+    /// time and give the limiter a [`TokioClock`](crate::TokioClock). Waiting needs the feature
+    /// `tokio`, which is on by default.
     ///
     /// # Errors
     ///
-    /// When the line is full, or the store could not decide. A refusal is not an error.
+    /// If the line is full, or the store fails. A refusal is not an error.
     pub async fn wait(
         &self,
         key: impl AsRef<[u8]>,
@@ -72,7 +71,7 @@ impl<S: Store + 'static> Limiter<S> {
     ///
     /// # Errors
     ///
-    /// When the line is full, or the store could not decide. A refusal is not an error.
+    /// If the line is full, or the store fails. A refusal is not an error.
     pub async fn wait_n(
         &self,
         key: impl AsRef<[u8]>,
@@ -88,8 +87,7 @@ impl<S: Store + 'static> Limiter<S> {
             left: within,
         };
         let line = place.line();
-        // Asked for before anything is awaited, so that the line keeps the order in which its
-        // waiters came.
+        // Polled before anything is awaited, so that the line keeps the order of arrival.
         let mut turn = pin!(line.wait_for_front());
         if let Poll::Ready(_turn) = poll_fn(|cx| Poll::Ready(turn.as_mut().poll(cx))).await {
             return waiter.until_admitted(line).await;
@@ -103,7 +101,7 @@ impl<S: Store + 'static> Limiter<S> {
         }
     }
 
-    /// How many wait in line now, for any key.
+    /// The number of waiters, for all keys.
     pub fn waiting(&self) -> usize {
         self.inner.wait_queues.waiting()
     }
@@ -118,7 +116,7 @@ struct Waiter<'a, S> {
 }
 
 impl<S: Store + 'static> Waiter<'_, S> {
-    /// First in line: asks, and sleeps until asking again can help.
+    /// First in line: checks, and sleeps until another check can help.
     async fn until_admitted(&mut self, line: &WaitQueue) -> Result<Decision, WaitError> {
         loop {
             let refusal = match self.check().await? {
@@ -134,14 +132,14 @@ impl<S: Store + 'static> Waiter<'_, S> {
             }
             line.set_ready(self.limiter.inner.now_us().saturating_add(micros(earliest)));
             let pause = retry.min(left);
-            // The clock of a limiter may stand still; the deadline comes nearer all the same.
+            // A manual clock may stand still; the deadline must come nearer nevertheless.
             if timeout(pause, line.changed.notified()).await.is_err() {
                 self.left = self.left.saturating_sub(pause);
             }
         }
     }
 
-    /// Asks the store. What is admitted after the waiter has left is given back.
+    /// Checks the limiter. A permit that arrives after the waiter has left is given back.
     async fn check(&self) -> Result<Decision<UnclaimedPermit<S>>, WaitError> {
         let (limiter, cost) = (self.limiter.clone(), self.cost);
         let key: Box<[u8]> = self.queue_place.key().into();
@@ -152,7 +150,7 @@ impl<S: Store + 'static> Waiter<'_, S> {
         run_to_completion(checking).await.map_err(WaitError::Store)
     }
 
-    /// Sits out the delay of a queue.
+    /// Sleeps for the delay of a queue.
     async fn wait_out_delay(&mut self, held: UnclaimedPermit<S>) -> Decision {
         let (delay, left) = (held.delay(), self.left());
         if delay > left {
@@ -164,15 +162,13 @@ impl<S: Store + 'static> Waiter<'_, S> {
         Decision::Admitted(held.into_permit())
     }
 
-    /// The refusal of a waiter behind others, if it is clear already that its time cannot come
-    /// before the deadline.
+    /// The refusal of a waiter behind others, if it cannot be admitted before the deadline.
     async fn refusal_if_too_late(&mut self) -> Result<Option<Refusal>, WaitError> {
         let refusal = self.refusal().await?;
         Ok(refusal.earliest.is_none_or(|earliest| earliest > self.left()).then_some(refusal))
     }
 
-    /// What is known of the wait of somebody behind others: at least their own, and at least that
-    /// of the first.
+    /// The refusal of a waiter behind others. Its wait is at least that of the first.
     async fn refusal(&self) -> Result<Refusal, WaitError> {
         let inner = &self.limiter.inner;
         let standing =
@@ -191,14 +187,10 @@ impl<S: Store + 'static> Waiter<'_, S> {
     }
 }
 
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
 impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LineFull => f.write_str("too many wait in line already; try again later"),
+            Self::LineFull => f.write_str("the line is full; try again later"),
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -212,23 +204,23 @@ impl From<StoreError> for WaitError {
     }
 }
 
-/// A permit that is given back unless somebody takes it.
-pub(super) struct UnclaimedPermit<S: Store + 'static> {
+/// A permit that is given back unless it is claimed.
+struct UnclaimedPermit<S: Store + 'static> {
     limiter: Limiter<S>,
     permit: Option<Permit>,
 }
 
 impl<S: Store> UnclaimedPermit<S> {
-    pub(super) fn new(limiter: Limiter<S>, permit: Permit) -> Self {
+    fn new(limiter: Limiter<S>, permit: Permit) -> Self {
         Self { limiter, permit: Some(permit) }
     }
 
-    pub(super) fn delay(&self) -> Duration {
+    fn delay(&self) -> Duration {
         self.permit.as_ref().map_or(Duration::ZERO, |permit| permit.delay)
     }
 
-    /// Its turn has come: there is nothing left to wait for.
-    pub(super) fn into_permit(mut self) -> Permit {
+    /// Claims the permit after its delay.
+    fn into_permit(mut self) -> Permit {
         match self.permit.take() {
             Some(mut permit) => {
                 permit.delay = Duration::ZERO;
@@ -238,20 +230,13 @@ impl<S: Store> UnclaimedPermit<S> {
         }
     }
 
-    /// Gives it back, for a delay that is too long by `excess`.
-    pub(super) fn give_up(self, excess: Duration) -> Refusal {
-        let (limit, remaining, reset_after) = match &self.permit {
-            Some(permit) => (permit.limit, permit.remaining, permit.reset_after),
-            None => unreachable!("only `into_permit` and dropping take the permit"),
+    /// Gives the permit back, since its delay is too long by `excess`.
+    fn give_up(self, excess: Duration) -> Refusal {
+        let Some(Permit { limit, remaining, reset_after, .. }) = self.permit else {
+            unreachable!("only `into_permit` and dropping take the permit")
         };
-        Refusal {
-            limit,
-            remaining,
-            retry_after: Some(excess),
-            reset_after,
-            blocked: false,
-            earliest: Some(excess),
-        }
+        let (retry_after, earliest) = (Some(excess), Some(excess));
+        Refusal { limit, remaining, retry_after, reset_after, blocked: false, earliest }
     }
 }
 
@@ -260,7 +245,7 @@ impl<S: Store + 'static> Drop for UnclaimedPermit<S> {
         if let Some(permit) = self.permit.take() {
             let limiter = self.limiter.clone();
             spawn_detached(async move {
-                // A store that cannot be told keeps the charge, which time returns.
+                // If the store fails, the charge stays until time restores it.
                 let _ = limiter.refund_async(permit).await;
             });
         }

@@ -1,4 +1,4 @@
-//! Who waits for which key, in which order.
+//! Waiters by key, in the order of arrival.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -6,41 +6,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How many lines' worth of waiters there may be in all.
+/// All lines together hold this many times the waiters of one line.
 const QUEUES_MAX: usize = 64;
 
-/// The line for each key that somebody waits for.
+/// The lines of all keys with waiters.
 #[derive(Debug)]
 pub(crate) struct WaitQueues {
     by_key: Mutex<QueuesByKey>,
-    /// How many wait in all. Changes under the lock; read without it by those who only want to know
-    /// whether anybody does.
+    /// The number of all waiters. It changes under the lock, and is read without it.
     total: AtomicUsize,
     max_per_key: usize,
 }
 
-/// Each line, and how many wait in it.
+/// Each line, and the number of its waiters.
 type QueuesByKey = HashMap<Box<[u8]>, (Arc<WaitQueue>, usize)>;
 
 /// The line for one key.
 #[derive(Debug, Default)]
 pub(super) struct WaitQueue {
-    /// Held by whoever is first. The lock is fair: those behind get it in the order in which they
-    /// asked.
+    /// The first waiter holds this lock. The lock is fair, so the others get it in order.
     front: tokio::sync::Mutex<()>,
-    /// Told when something was given back, so that the first may ask again.
+    /// Notified when units were given back, so that the first waiter checks again.
     pub(super) changed: Notify,
-    /// The first is not admitted before this, if time alone decides.
+    /// The first waiter is not admitted before this, unless units are given back.
     ready_us: AtomicU64,
 }
 
-/// Being first. Whoever comes next does not inherit the wait of one who leaves.
+/// The front of a line. Dropping it clears the wait of the first waiter.
 pub(super) struct QueueFront<'a> {
     line: &'a WaitQueue,
     _lock: tokio::sync::MutexGuard<'a, ()>,
 }
 
-/// A place in a line. Dropping it leaves the line.
+/// A waiter's place in a line. Dropping it leaves the line.
 #[derive(Debug)]
 pub(super) struct QueuePlace<'a> {
     queues: &'a WaitQueues,
@@ -53,7 +51,7 @@ impl WaitQueues {
         Self { by_key: Mutex::default(), total: AtomicUsize::new(0), max_per_key }
     }
 
-    /// A place at the end of the line for `key`; `None` when it is full.
+    /// Joins the line for `key`; `None` if it is full.
     pub(super) fn join(&self, key: &[u8]) -> Option<QueuePlace<'_>> {
         let mut by_key = self.lock();
         if self.waiting() >= self.max_per_key.saturating_mul(QUEUES_MAX) {
@@ -68,8 +66,8 @@ impl WaitQueues {
         Some(QueuePlace { queues: self, key: key.into(), queue: Arc::clone(line) })
     }
 
-    /// Wakes the first in line for `key`, if anybody waits. Who joins too late to be seen here asks
-    /// the store after whatever has changed there.
+    /// Wakes the first waiter for `key`. A waiter that joins too late to be seen here calls the
+    /// store after the change.
     pub(crate) fn wake_first(&self, key: &[u8]) {
         if self.waiting() > 0
             && let Some((line, _)) = self.lock().get(key)
@@ -89,19 +87,19 @@ impl WaitQueues {
         }
     }
 
-    /// How many wait, in all lines.
+    /// The number of waiters in all lines.
     pub(super) fn waiting(&self) -> usize {
         self.total.load(Ordering::Acquire)
     }
 
-    /// Also after a panic elsewhere: nothing here panics half-way through a change.
+    /// Safe after a panic: no code here panics half-way through a change.
     fn lock(&self) -> MutexGuard<'_, QueuesByKey> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WaitQueue {
-    /// Being first, once all who came before are gone.
+    /// Waits until all earlier waiters are gone.
     pub(super) async fn wait_for_front(&self) -> QueueFront<'_> {
         QueueFront { line: self, _lock: self.front.lock().await }
     }

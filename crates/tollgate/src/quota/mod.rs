@@ -4,6 +4,7 @@ mod algorithm;
 mod invalid;
 mod text;
 
+use crate::limiter::micros;
 pub use algorithm::Algorithm;
 pub use invalid::InvalidQuota;
 use std::hash::{Hash, Hasher};
@@ -276,13 +277,9 @@ fn no_burst_no_queue(
     }
 }
 
-/// `None` when the duration is no whole number of microseconds, or more of them than a `u64` holds.
-/// Rounding would make another quota of it.
+/// The whole microseconds of a duration; `None` if there is a fraction.
 fn whole_us(duration: Duration) -> Option<u64> {
-    match duration.subsec_nanos() % 1_000 {
-        0 => Some(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)),
-        _ => None,
-    }
+    duration.subsec_nanos().is_multiple_of(1_000).then(|| micros(duration))
 }
 
 /// Quotas are the same when they decide the same.

@@ -13,7 +13,7 @@ pub(crate) use slots::SlotRegistry;
 use tollgate_core::{LimitParams, Receipt};
 use tollgate_store::{Change, StoreErrorKind};
 
-/// What the end of a charge changes: it took `charged` units, and costs `cost` of them. Slots are
+/// The change at the end of a charge of `charged` units whose real cost is `cost`. Slots are
 /// always given back.
 pub(crate) fn settle(
     params: &LimitParams,
@@ -21,7 +21,7 @@ pub(crate) fn settle(
     charged: u64,
     cost: u64,
 ) -> Change {
-    // What a shared cell took cannot be given back, and has no receipt.
+    // A charge without a receipt cannot be given back.
     let receipt = receipt.unwrap_or_default();
     let cost = if matches!(params, LimitParams::Concurrency(_)) { 0 } else { cost };
     match cost.checked_sub(charged) {
@@ -36,14 +36,14 @@ pub(crate) fn settle(
 /// How a reservation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReservationEnd {
-    /// With what the request really cost.
+    /// The request cost this.
     Settle(u64),
-    /// With nothing: the work was not done.
+    /// The work was not done; the request costs nothing.
     Cancel,
 }
 
 impl ReservationEnd {
-    /// As a store keeps it: the cost, which is below 2^32, or 2^32.
+    /// The form that stores keep: the cost, which is below 2^32, or 2^32.
     const fn code(self) -> u64 {
         match self {
             Self::Settle(cost) => cost,
@@ -51,7 +51,7 @@ impl ReservationEnd {
         }
     }
 
-    /// The request's cost in the end.
+    /// The real cost.
     pub const fn cost(self) -> u64 {
         match self {
             Self::Settle(cost) => cost,
@@ -60,23 +60,23 @@ impl ReservationEnd {
     }
 }
 
-/// Why a reservation could not be made or ended.
+/// The reason why a reservation could not be made or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReservationError {
-    /// Never made, or expired.
+    /// The reservation was never made, or has expired.
     Unknown,
-    /// Ended already, in another way.
+    /// The reservation has already ended in another way.
     Ended,
     /// A settled cost is at most 2^32 - 1.
     CostTooLarge,
     /// A time to live is between 1 ms and an hour.
     TtlOutOfRange,
-    /// The name is already taken.
+    /// The id is in use.
     Taken,
     /// No more reservations can be kept.
     Full,
-    /// The store could not be told; the reservation is as it was.
+    /// The store failed; the reservation is unchanged.
     Undecided(StoreErrorKind),
 }
 

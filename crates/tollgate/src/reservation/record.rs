@@ -1,57 +1,51 @@
-//! What the engine writes down about a reservation, so that any node can end it, whatever its
-//! policy says by then.
+//! The record of a reservation, so that any node can end it, even after a reload.
 //!
-//! It names limits and holds their numbers; whose they are is known to the store alone.
+//! A record has the names and parameters of limits. Only the store knows the keys.
 
 use super::{ReservationEnd, settle};
+use crate::rules::store_mode;
 use std::sync::Arc;
 use tollgate_core::{LimitParams, Penalty, Receipt, lua};
 use tollgate_policy::limit::{Limit, Mode};
 use tollgate_store::Settlement;
 
-/// What it took of one limit.
+/// The charge of one limit, to be settled later.
 #[derive(Clone, Debug)]
 pub(crate) struct ReservedCharge {
-    /// As much of it as a row shows.
+    /// A decoded record has only the fields that a row shows.
     pub(crate) limit: Arc<Limit>,
     pub(crate) params: LimitParams,
-    /// Units for a request of cost one.
+    /// The units of a request with cost one.
     pub(crate) units_per_cost: u64,
-    /// Whether the limit admitted: a shadow limit that would have refused takes nothing.
+    /// Whether the limit admitted. A shadow limit that would have refused took nothing.
     pub(crate) taken: bool,
     /// Units taken.
     pub(crate) charged: u64,
-    /// Absent when nothing was taken, or nothing of it can be given back.
+    /// `None` if nothing can be given back.
     pub(crate) receipt: Option<Receipt>,
 }
 
-/// Nodes of another version may meet it.
+/// Nodes of another version may read the record.
 const VERSION: u64 = 1;
 
 impl ReservedCharge {
-    /// What `end` does to this limit's state.
+    /// The effect of `end` on the limit's state.
     pub(super) fn settlement(&self, end: ReservationEnd) -> Settlement {
         Settlement {
             params: self.params,
             cost: self.units_per_cost,
-            mode: match self.limit.mode {
-                Mode::Shadow => tollgate_store::Mode::Shadow,
-                Mode::Enforce | Mode::Off => tollgate_store::Mode::Enforce,
-            },
+            mode: store_mode(&self.limit),
             penalty: self.limit.penalty,
-            // A shadow limit that would have refused took nothing and owes nothing.
-            change: match self.taken {
-                true => {
-                    let cost = self.units_per_cost.saturating_mul(end.cost());
-                    settle(&self.params, self.receipt, self.charged, cost)
-                }
-                false => settle(&self.params, None, 0, 0),
+            change: if self.taken {
+                let cost = self.units_per_cost.saturating_mul(end.cost());
+                settle(&self.params, self.receipt, self.charged, cost)
+            } else {
+                settle(&self.params, None, 0, 0)
             },
         }
     }
 }
 
-/// The entries as bytes.
 pub(super) fn encode(entries: &[ReservedCharge]) -> Vec<u8> {
     let mut out = Vec::new();
     push_varint(&mut out, VERSION);
@@ -66,22 +60,19 @@ pub(super) fn encode(entries: &[ReservedCharge]) -> Vec<u8> {
         push_varint(&mut out, bits.fold(0, |all, bit| all << 1 | u64::from(bit)));
         push_varint(&mut out, entry.units_per_cost);
         push_varint(&mut out, entry.charged);
-        lua::encode_params(&entry.params)
-            .into_iter()
-            .for_each(|number| push_varint(&mut out, number));
+        let mut push = |number| push_varint(&mut out, number);
+        lua::encode_params(&entry.params).into_iter().for_each(&mut push);
         if let Some(Receipt { cost, at_us, mark_us, mark_fraction }) = entry.receipt {
-            for number in [cost, at_us, mark_us, mark_fraction.into()] {
-                push_varint(&mut out, number);
-            }
+            [cost, at_us, mark_us, mark_fraction.into()].into_iter().for_each(&mut push);
         }
         if let Some(penalty) = &limit.penalty {
-            penalty.to_lua_params().into_iter().for_each(|number| push_varint(&mut out, number));
+            penalty.to_lua_params().into_iter().for_each(&mut push);
         }
     }
     out
 }
 
-/// The entries that were written; `None` for what no version known here writes.
+/// The charges of a record; `None` if this version cannot read it.
 pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<ReservedCharge>> {
     let rest = &mut bytes;
     if take_varint(rest)? != VERSION {
@@ -95,33 +86,24 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<ReservedCharge>> {
         *rest = after;
         let mut limit = Limit::new(str::from_utf8(name).ok()?, &[], None);
         let bits = take_varint(rest)?;
-        let bit = |place: u32| bits >> place & 1 == 1;
+        let bit = |index: u32| bits >> index & 1 == 1;
         limit.mode = if bit(0) { Mode::Shadow } else { Mode::Enforce };
         limit.disclose = bit(1);
-        let [unit, charged] = take_varints(rest)?;
+        let [units_per_cost, charged] = take_varints(rest)?;
         let params = lua::decode_params(take_varints(rest)?)?;
-        let receipt = match bit(3) {
-            true => {
-                let [cost, at_us, mark_us, fraction] = take_varints(rest)?;
-                let mark_fraction = u32::try_from(fraction).ok()?;
-                Some(Receipt { cost, at_us, mark_us, mark_fraction })
-            }
-            false => None,
-        };
+        let mut receipt = None;
+        if bit(3) {
+            let [cost, at_us, mark_us, fraction] = take_varints(rest)?;
+            let mark_fraction = u32::try_from(fraction).ok()?;
+            receipt = Some(Receipt { cost, at_us, mark_us, mark_fraction });
+        }
         if bit(4) {
             let [after, block_us, factor_milli, max_us] = take_varints(rest)?;
             let after = u32::try_from(after).ok()?;
             limit.penalty = Some(Penalty::try_new(after, block_us, factor_milli, max_us).ok()?);
         }
         let (limit, taken) = (Arc::new(limit), bit(2));
-        entries.push(ReservedCharge {
-            limit,
-            params,
-            units_per_cost: unit,
-            taken,
-            charged,
-            receipt,
-        });
+        entries.push(ReservedCharge { limit, params, units_per_cost, taken, charged, receipt });
     }
     rest.is_empty().then_some(entries)
 }

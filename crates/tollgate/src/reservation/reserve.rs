@@ -1,4 +1,4 @@
-//! Reserve, settle, cancel: one primitive for late costs and for slots with an end.
+//! Reservations by id: reserve, settle, cancel.
 
 use super::record::{self, ReservedCharge};
 use super::{ReservationEnd, ReservationError};
@@ -6,11 +6,9 @@ use crate::gate::DecisionRequest;
 use crate::{Gate, Row, Rules, Source, Verdict, Work};
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Outcome};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::{CostRule, Limit};
 use tollgate_policy::policy::Selected;
-use tollgate_policy::{
-    facts::Facts,
-    limit::{CostRule, Limit},
-};
 use tollgate_store::{
     Adjustment, Answer, Answers, Charge, EndedReservation, NewReservation, OpenOutcome, ParamsId,
     ReservationStore, StoreErrorKind, StoreReply,
@@ -18,19 +16,18 @@ use tollgate_store::{
 
 const TTL_US_MIN: u64 = 1_000;
 const TTL_US_DEFAULT: u64 = 30_000_000;
-/// The longest time to live that a reservation may ask for.
+/// The longest time to live of a reservation.
 pub const TTL_US_MAX: u64 = 3_600_000_000;
 
-/// A reservation's end, as answered.
+/// The answer to the end of a reservation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settled {
-    /// The request's cost in the end.
+    /// The real cost of the request.
     pub charged: u64,
     rows: Vec<SettledRow>,
 }
 
-/// A row of the answer that ended it.
 #[derive(Clone, Debug)]
 struct SettledRow {
     limit: Arc<Limit>,
@@ -40,46 +37,41 @@ struct SettledRow {
 }
 
 impl Settled {
-    /// What a request of cost one would meet now, limit by limit.
+    /// The answer of each limit to a request of cost one now.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
-        self.rows
-            .iter()
-            .map(|kept| Row::new(&kept.limit, &kept.params, kept.outcome, kept.source, 0))
+        self.rows.iter().map(|row| Row::new(&row.limit, &row.params, row.outcome, row.source, 0))
     }
 
-    /// The row of the limit that a request would meet first.
+    /// The [tightest](Row::tightest) row.
     pub fn tightest(&self) -> Option<Row<'_>> {
         Row::tightest(&self.rows().collect::<Vec<_>>()).copied()
     }
 }
 
-/// What an admitted reservation keeps, and how to undo it.
+/// An admitted reservation that must be recorded, and the changes that undo it.
 struct PendingReservation<'a> {
-    opening: NewReservation<'a>,
+    new: NewReservation<'a>,
     undo: Vec<Adjustment<'a>>,
-    /// Whether each limit decided without the store, so that this node keeps it alone.
+    /// Whether the limits decided without the store, so that only this node keeps the record.
     is_local: bool,
 }
 
-/// A verdict, and the time to live where there is a reservation.
+/// A verdict, and the time to live of the reservation if there is one.
 type Reserved<'r> = Result<(Verdict<'r>, Option<u64>), ReservationError>;
 
 impl<S: ReservationStore> Gate<S> {
-    /// Decides as [`check`](Self::check) does and, when it admits, keeps what was taken under `id`
-    /// until it is settled, cancelled or expires. The second value is the time to live, when there
-    /// is a reservation.
+    /// Decides as [`check`](Self::check) does. If the request is admitted, its charges are kept
+    /// under `id` until they are settled, cancelled or expire. The second value is the time to
+    /// live, if there is a reservation.
     ///
-    /// `ttl_us` defaults to that of the concurrency limits concerned, else 30 s. Expiry keeps the
-    /// charge and frees slots.
+    /// `ttl_us` defaults to the `ttl` of the concurrency limits that apply, else 30 s. Expiry keeps
+    /// the charge and frees slots.
     ///
     /// # Errors
     ///
-    /// When the time to live is out of range, the name taken, or no more reservations can be kept.
-    /// Nothing is taken then.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a check, and what it is kept under and for how long"
-    )]
+    /// If the time to live is out of range, the id is in use, or the store has no room for another
+    /// reservation. Nothing is charged then.
+    #[expect(clippy::too_many_arguments, reason = "those of `check`, id and time to live")]
     pub fn reserve<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
@@ -90,12 +82,13 @@ impl<S: ReservationStore> Gate<S> {
         ttl_us: Option<u64>,
         work: &'a mut Work,
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
-        // Selected for one unit, so that each entry knows what a settled unit is worth.
+        // Selected at cost one, so that each charge knows its units per cost.
         rules.policy().select(facts, 1, &mut work.selection);
         self.reserve_selected(rules, now_us, id, cost, ttl_us, work)
     }
 
-    /// The same by one limit alone, at its place in the file, whatever it matches.
+    /// [Reserves](Self::reserve) by one limit alone, given by its index in the file, whether or not
+    /// it matches.
     ///
     /// # Errors
     ///
@@ -116,7 +109,7 @@ impl<S: ReservationStore> Gate<S> {
         self.reserve_selected(rules, now_us, id, cost, ttl_us, work)
     }
 
-    /// Takes what was selected, and keeps it.
+    /// Charges the selected limits, and records the reservation.
     fn reserve_selected<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
@@ -129,39 +122,38 @@ impl<S: ReservationStore> Gate<S> {
         if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
             return StoreReply::Now(Err(ReservationError::TtlOutOfRange));
         }
-        let Work { selection, answers, rows, params, decision_buffers: memory, .. } = work;
+        let Work { selection, answers, rows, params, decision_buffers, .. } = work;
         let selected = rules.policy().selected(selection);
         let ttl_us =
             ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone().map(|one| one.params)));
         params.clear();
         params.extend(selected.clone().map(|selected| with_ttl(selected.params, ttl_us)));
-        let mut question = DecisionRequest::new(rules, now_us, memory);
+        let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         for (selected, params) in selected.zip(&*params) {
-            let charge = rules.plain_charge(&selected);
-            let charge = Charge { cost: charge.cost.saturating_mul(cost), ..charge };
-            let charge = match selected.missing || selected.params == params {
-                true => charge,
-                false => Charge { params, params_id: ParamsId::default(), ..charge },
-            };
-            question.push(selected, charge, Intent::Take);
+            let mut charge = rules.plain_charge(&selected);
+            charge.cost = charge.cost.saturating_mul(cost);
+            if !selected.missing && selected.params != params {
+                (charge.params, charge.params_id) = (params, ParamsId::default());
+            }
+            request.push(selected, charge, Intent::Take);
         }
-        let (buffers, rows) = ((answers, memory), std::mem::take(rows));
-        let decided = self.decide(question, buffers, rows, move |question, told, answers| {
-            let verdict = Verdict::from(told);
-            let keeping = self.pending_reservation(question, &verdict, answers, id, ttl_us);
-            (verdict, keeping)
+        let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
+        let decided = self.decide(request, buffers, rows, move |request, decided, answers| {
+            let verdict = Verdict::from(decided);
+            let pending = self.pending_reservation(request, &verdict, answers, id, ttl_us);
+            (verdict, pending)
         });
-        decided.then(move |(verdict, keeping)| match keeping {
+        decided.then(move |(verdict, pending)| match pending {
             None => StoreReply::Now(Ok((verdict, None))),
-            Some(keeping) => self
-                .record_reservation(now_us, keeping)
-                .map(move |kept| kept.map(|()| (verdict, Some(ttl_us)))),
+            Some(pending) => self
+                .record_reservation(now_us, pending)
+                .map(move |recorded| recorded.map(|()| (verdict, Some(ttl_us)))),
         })
     }
 
     fn pending_reservation<'a>(
         &self,
-        question: &DecisionRequest<'a, '_>,
+        request: &DecisionRequest<'a, '_>,
         verdict: &Verdict<'_>,
         answers: &Answers,
         id: &'a str,
@@ -170,34 +162,34 @@ impl<S: ReservationStore> Gate<S> {
         if !verdict.allowed {
             return None;
         }
-        let (mut places, mut entries, mut undo) = (Vec::new(), Vec::new(), Vec::new());
-        for (selected, charge, answer) in settleable_charges(question, verdict, answers) {
-            let mut entry = reserved_charge(question.rules, selected, charge, answer);
-            // A note holds no rules of time zones, and outlives no window of those around now.
-            entry.params = entry.params.resolve_calendar(question.now_us);
-            places.push(self.store.state_key(charge));
+        let (mut state_keys, mut entries, mut undo) = (Vec::new(), Vec::new(), Vec::new());
+        for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
+            let mut entry = reserved_charge(request.rules, selected, charge, answer);
+            // A record has no time zones. It ends before the calendar windows around now do.
+            entry.params = entry.params.resolve_calendar(request.now_us);
+            state_keys.push(self.store.state_key(charge));
             let change = entry.settlement(ReservationEnd::Cancel).change;
             undo.push(Adjustment { charge: *charge, change });
             entries.push(entry);
         }
-        let opening =
-            NewReservation { id, ttl_us, state_keys: places, note: record::encode(&entries) };
-        let alone = verdict.rows.iter().any(|row| row.source.is_without_store());
-        Some(PendingReservation { opening, undo, is_local: alone })
+        let new = NewReservation { id, ttl_us, state_keys, note: record::encode(&entries) };
+        let is_local = verdict.rows.iter().any(|row| row.source.is_without_store());
+        Some(PendingReservation { new, undo, is_local })
     }
 
-    /// Keeps the reservation, or undoes it as far as the store can be told.
+    /// Records the reservation, or undoes its charges as far as the store answers.
     fn record_reservation<'a>(
         &'a self,
         now_us: u64,
-        PendingReservation { opening, undo, is_local: alone }: PendingReservation<'a>,
+        PendingReservation { new, undo, is_local }: PendingReservation<'a>,
     ) -> StoreReply<'a, Result<(), ReservationError>, S::Undecided> {
-        // A reservation that concerns nothing in the store can be kept here as well.
-        let spare = opening.state_keys.is_empty().then(|| opening.clone());
-        let here = move |opening| self.fallback().open_reservation(now_us, opening).now();
-        let opened = match alone {
-            true => StoreReply::Now(here(opening)),
-            false => self.store.open_reservation(now_us, opening),
+        // This node can keep a reservation that charges nothing in the store.
+        let uncharged = new.state_keys.is_empty().then(|| new.clone());
+        let open_here = move |new| self.fallback().open_reservation(now_us, new).now();
+        let opened = if is_local {
+            StoreReply::Now(open_here(new))
+        } else {
+            self.store.open_reservation(now_us, new)
         };
         opened.then(move |opened| {
             let error = match opened {
@@ -206,8 +198,7 @@ impl<S: ReservationStore> Gate<S> {
                 Ok(_) => ReservationError::Full,
                 Err(error) => {
                     self.errors.count(&error);
-                    if spare.is_some_and(|opening| matches!(here(opening), Ok(OpenOutcome::Opened)))
-                    {
+                    if let Some(Ok(OpenOutcome::Opened)) = uncharged.map(open_here) {
                         return StoreReply::Now(Ok(()));
                     }
                     ReservationError::Undecided(error.kind)
@@ -217,13 +208,13 @@ impl<S: ReservationStore> Gate<S> {
         })
     }
 
-    /// Ends the reservation `id` with what the request really cost, or with nothing. The same call
-    /// again has the same answer.
+    /// Ends the reservation `id` with the real cost of the request, or cancels it. The same call
+    /// again returns the same answer.
     ///
     /// # Errors
     ///
-    /// When there is no such reservation, it ended in another way, the cost is too large, or the
-    /// store could not be told.
+    /// If there is no such reservation, it ended in another way, the cost is too large, or the
+    /// store fails.
     pub fn end<'a>(
         &'a self,
         now_us: u64,
@@ -233,15 +224,15 @@ impl<S: ReservationStore> Gate<S> {
         if end.cost() > u64::from(u32::MAX) {
             return StoreReply::Now(Err(ReservationError::CostTooLarge));
         }
-        let plan = move |bytes: &[u8]| {
+        let settlements = move |bytes: &[u8]| {
             let entries = record::decode(bytes)?;
             Some(entries.iter().map(|entry| entry.settlement(end)).collect())
         };
-        let alone = self.fallback.get().map_or(Ok(None), |fallback| {
-            fallback.end_reservation(now_us, id, end.code(), plan).now()
+        let local = self.fallback.get().map_or(Ok(None), |fallback| {
+            fallback.end_reservation(now_us, id, end.code(), settlements).now()
         });
-        let ended = match alone {
-            Ok(None) => self.store.end_reservation(now_us, id, end.code(), plan),
+        let ended = match local {
+            Ok(None) => self.store.end_reservation(now_us, id, end.code(), settlements),
             known => StoreReply::Now(known),
         };
         ended.map(move |ended| {
@@ -258,37 +249,35 @@ impl<S: ReservationStore> Gate<S> {
         ended: EndedReservation,
         end: ReservationEnd,
     ) -> Result<Settled, ReservationError> {
-        ended.state_keys.iter().for_each(|place| self.forget_refusals_of_state(place));
+        ended.state_keys.iter().for_each(|state_key| self.forget_refusals_of_state(state_key));
         if ended.end != end.code() {
             return Err(ReservationError::Ended);
         }
-        let senseless = ReservationError::Undecided(StoreErrorKind::Protocol);
-        let entries = record::decode(&ended.note).ok_or(senseless)?;
+        let unreadable = ReservationError::Undecided(StoreErrorKind::Protocol);
+        let entries = record::decode(&ended.note).ok_or(unreadable)?;
         let usual = self.rules().store_source();
-        let rows = entries.into_iter().zip(&ended.rows);
-        let kept = rows.map(|(entry, answer)| settled_row(entry, answer, usual));
-        Ok(Settled { charged: end.cost(), rows: kept.collect() })
+        let rows = entries.into_iter().zip(&ended.rows).map(|(entry, answer)| {
+            let ReservedCharge { limit, params, .. } = entry;
+            let source = Source::of(&limit, answer, usual);
+            SettledRow { limit, params, outcome: answer.outcome, source }
+        });
+        Ok(Settled { charged: end.cost(), rows: rows.collect() })
     }
 }
 
-/// The limits of which the store took something that can be settled. A shadow limit that misses an
-/// attribute has no key for that.
+/// The charges that the store made and that can be settled. A limit whose key is missing has none.
 pub(super) fn settleable_charges<'q, 'a>(
-    question: &'q DecisionRequest<'a, '_>,
+    request: &'q DecisionRequest<'a, '_>,
     verdict: &'q Verdict<'_>,
     answers: &'q Answers,
 ) -> impl Iterator<Item = (&'q Selected<'a>, &'q Charge<'a>, &'q Answer)> {
     let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
-    let lines = question.limits.iter().zip(&question.charges).zip(verdict.rows.iter().zip(decided));
-    lines.filter_map(|((asked, charge), (row, answer))| {
-        let is_taken = !asked.selected.missing && from_store(row);
-        is_taken.then_some((&asked.selected, charge, answer))
+    let limits = request.limits.iter().zip(&request.charges);
+    limits.zip(verdict.rows.iter().zip(decided)).filter_map(|((limit, charge), (row, answer))| {
+        let by_store = row.source.is_usual() || row.source == Source::Shadow;
+        let is_charged = by_store && !limit.selected.missing;
+        is_charged.then_some((&limit.selected, charge, answer))
     })
-}
-
-/// Whether the store decided it, and so has something to settle.
-fn from_store(row: &Row<'_>) -> bool {
-    row.source.is_usual() || row.source == Source::Shadow
 }
 
 pub(super) fn reserved_charge(
@@ -310,22 +299,18 @@ pub(super) fn reserved_charge(
     }
 }
 
-fn settled_row(entry: ReservedCharge, answer: &Answer, usual: Source) -> SettledRow {
-    let source = Source::of(&entry.limit, answer, usual);
-    SettledRow { limit: entry.limit, params: entry.params, outcome: answer.outcome, source }
-}
-
-/// Slots are held for as long as the reservation: one that outlived it could no longer be freed.
+/// The parameters with slots that last as long as the reservation. A slot that outlived the
+/// reservation could not be freed.
 fn with_ttl(params: &LimitParams, ttl_us: u64) -> LimitParams {
-    match params {
-        LimitParams::Concurrency(slots) => {
-            slots.with_ttl(ttl_us).map_or(*params, LimitParams::Concurrency)
-        }
-        _ => *params,
+    if let LimitParams::Concurrency(slots) = params
+        && let Ok(slots) = slots.with_ttl(ttl_us)
+    {
+        return LimitParams::Concurrency(slots);
     }
+    *params
 }
 
-/// The longest that any of its slots would be held.
+/// The longest `ttl` of the slots.
 fn default_ttl_us<'a>(params: impl Iterator<Item = &'a LimitParams>) -> u64 {
     let ttls = params.filter_map(|params| match params {
         LimitParams::Concurrency(slots) => Some(slots.ttl_us().min(TTL_US_MAX)),

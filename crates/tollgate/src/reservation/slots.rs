@@ -1,20 +1,21 @@
-//! Slots of requests that take longer than a slot lasts.
+//! Slot renewal, for requests that run longer than the `ttl` of their slot.
 //!
-//! A slot is free after its `ttl`, so that one whose process died is not lost for ever. As long as
-//! its request is alive it is renewed: another one is taken, whether or not there is room, and then
-//! the one before is given back. In that order, so that a request holds one at every instant.
+//! A slot is free after its `ttl`, so that the slots of a dead process are not lost. While its
+//! request runs, a slot is renewed: the node takes another slot, even if there is no room, and then
+//! gives back the old one. So the request holds a slot at every instant.
 
+use super::in_flight::KeyedCharge;
 use crate::Gate;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tollgate_core::{LimitParams, Penalty, Receipt};
-use tollgate_store::{Adjustment, Answers, Change, Charge, Mode, ParamsId, Store, StoreCall};
+use tollgate_core::Receipt;
+use tollgate_store::{Adjustment, Change, Store, StoreCall};
 
-/// A slot is renewed after this part of its time, so that a store may be away for a while.
+/// A slot is renewed this often per `ttl`, so that the store may fail for a while.
 const RENEWALS_PER_TTL: u64 = 3;
 
-/// The slots that requests under way hold.
+/// The slots of requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct SlotRegistry {
     table: Mutex<SlotTable>,
@@ -26,24 +27,21 @@ struct SlotTable {
     slots: BTreeMap<u64, HeldSlot>,
 }
 
-/// One of them, with all that a store has to know about it.
+/// A slot in use.
 #[derive(Clone, Debug)]
 pub(super) struct HeldSlot {
-    pub(super) state_id: u64,
-    pub(super) key: Box<[u8]>,
-    pub(super) params: LimitParams,
-    pub(super) mode: Mode,
-    pub(super) penalty: Option<Penalty>,
-    pub(super) receipt: Receipt,
-    /// How long it lasts, and from when on it is to be renewed.
-    pub(super) ttl_us: u64,
-    pub(super) due_us: u64,
-    /// Whether a store is being asked for another one, and whether the request ended meanwhile.
-    pub(super) is_renewing: bool,
-    pub(super) is_ended: bool,
+    charge: KeyedCharge,
+    receipt: Receipt,
+    ttl_us: u64,
+    /// When the slot must be renewed.
+    due_us: u64,
+    /// Whether a renewal is calling the store.
+    is_renewing: bool,
+    /// Whether the request ended during a renewal.
+    is_ended: bool,
 }
 
-/// A request's hold on a slot. When it is dropped the slot is no longer renewed.
+/// A request's hold on a slot. Dropping it ends the renewal.
 #[derive(Debug)]
 pub(super) struct SlotGuard {
     slots: Arc<SlotRegistry>,
@@ -63,7 +61,7 @@ impl SlotRegistry {
         SlotGuard { slots: self.clone(), id }
     }
 
-    /// One that is due, which is away from now on.
+    /// Takes a slot that is due, and marks it as being renewed.
     fn take_due(&self, now_us: u64) -> Option<(RenewalGuard<'_>, HeldSlot)> {
         let mut table = self.lock();
         let mut all = table.slots.iter_mut();
@@ -72,8 +70,8 @@ impl SlotRegistry {
         Some((RenewalGuard { slots: self, id: *id }, slot.clone()))
     }
 
-    /// How long until one is due, or until one could be that comes now and lasts no longer than
-    /// those that are there; `None` without any.
+    /// The time until a slot is due, or could be if one with a `ttl` of today were taken now;
+    /// `None` without slots.
     fn next_due_in_us(&self, now_us: u64) -> Option<u64> {
         let table = self.lock();
         let next_us = |slot: &HeldSlot| {
@@ -83,29 +81,27 @@ impl SlotRegistry {
     }
 }
 
-/// A slot for which another one is being asked. Nobody may be left who waits for that; then it is
-/// as if it had not been asked for.
+/// A renewal under way. Dropping it without `complete` leaves the slot as it was.
 struct RenewalGuard<'a> {
     slots: &'a SlotRegistry,
     id: u64,
 }
 
 impl RenewalGuard<'_> {
-    /// It is back, renewed unless the store could not be told. What is to be given back: the one
-    /// before, or the new one where nobody needs it any more.
+    /// Ends the renewal; `None` says that the store failed. Returns the slot to give back: the old
+    /// one, or the new one if the request has ended.
     fn complete(self, now_us: u64, renewed: Option<Receipt>) -> Option<Receipt> {
         let mut table = self.slots.lock();
-        // None is there where whoever held it let it expire.
+        // The entry is gone if its request was dropped.
         let slot = table.slots.get_mut(&self.id)?;
         let Some(renewed) = renewed else {
-            // Not at once, since what nobody answered may have been done, and then each try takes
-            // one that nobody gives back.
+            // A failed call may have taken a slot that no one gives back, so wait before the next.
             slot.due_us = now_us.saturating_add(slot.ttl_us / RENEWALS_PER_TTL / 2);
             return None;
         };
         slot.due_us = HeldSlot::due_us(now_us, slot.ttl_us);
         let before = std::mem::replace(&mut slot.receipt, renewed);
-        // Of a request that has ended meanwhile, the one before has been given back.
+        // A request that has ended has already given back the old slot.
         Some(if slot.is_ended { renewed } else { before })
     }
 }
@@ -122,27 +118,23 @@ impl Drop for RenewalGuard<'_> {
 }
 
 impl HeldSlot {
-    pub(super) fn due_us(now_us: u64, ttl_us: u64) -> u64 {
+    pub(super) fn new(charge: KeyedCharge, receipt: Receipt, ttl_us: u64, now_us: u64) -> Self {
+        let due_us = Self::due_us(now_us, ttl_us);
+        Self { charge, receipt, ttl_us, due_us, is_renewing: false, is_ended: false }
+    }
+
+    fn due_us(now_us: u64, ttl_us: u64) -> u64 {
         now_us.saturating_add(ttl_us / RENEWALS_PER_TTL)
     }
 
-    fn adjustment(&self, change: Change) -> Adjustment<'_> {
-        let charge = Charge {
-            limit: self.state_id,
-            key: &self.key,
-            params: &self.params,
-            params_id: ParamsId::default(),
-            cost: self.receipt.cost,
-            mode: self.mode,
-            penalty: self.penalty.as_ref(),
-        };
-        Adjustment { charge, change }
+    fn adjustment(&self, change: Change) -> [Adjustment<'_>; 1] {
+        [Adjustment { charge: self.charge.charge(self.receipt.cost), change }]
     }
 }
 
 impl SlotGuard {
-    /// What the request has to give back at its end. One that is being renewed is given back once
-    /// more by whoever does that.
+    /// Ends the slot and returns what the request gives back. A renewal under way gives back its
+    /// own slot.
     pub(super) fn end(&self) -> Option<Receipt> {
         let mut table = self.slots.lock();
         let slot = table.slots.get_mut(&self.id)?;
@@ -165,43 +157,27 @@ impl Drop for SlotGuard {
 }
 
 impl<S: Store> Gate<S> {
-    /// Renews the slots of [`InFlightCharges`](crate::InFlightCharges) that have had a third of
-    /// their time, and says how long to wait before it is to be asked again; `None` when no request
-    /// holds any. Nothing else keeps the slot of a request that takes longer than its `ttl`.
+    /// Renews the slots of [`InFlightCharges`](crate::InFlightCharges) that have used a third of
+    /// their `ttl`. Returns how long to wait before the next call; `None` if no request holds a
+    /// slot. Without renewal, a request loses its slot after the `ttl`.
     ///
-    /// A slot that the store cannot be told of is tried again a little later.
+    /// If the store fails, the slot is renewed a little later.
     pub async fn renew_slots(&self, now_us: u64) -> Option<Duration> {
-        let mut answers = Answers::default();
-        while let Some((away, slot)) = self.slots.take_due(now_us) {
-            let owe = [slot.adjustment(Change::Owe { units: slot.receipt.cost })];
-            let renewed = match self.store.call(now_us, StoreCall::Adjust(&owe), &mut answers).await
-            {
-                Ok(()) => answers.get(0).and_then(|(_, rows)| rows.first()?.receipt),
-                Err(error) => {
-                    self.errors.count(&error);
-                    None
-                }
-            };
-            answers.clear();
-            let Some(receipt) = away.complete(now_us, renewed) else { continue };
-            let change =
-                Change::GiveBack { units: receipt.cost, receipt, charged_params: slot.params };
-            if let Err(error) = self
-                .store
-                .call(now_us, StoreCall::Adjust(&[slot.adjustment(change)]), &mut answers)
-                .await
-            {
-                self.errors.count(&error);
-            }
-            answers.clear();
+        while let Some((renewal, slot)) = self.slots.take_due(now_us) {
+            let taken = slot.adjustment(Change::Owe { units: slot.receipt.cost });
+            let answers = self.call_store(now_us, StoreCall::Adjust(&taken)).await;
+            let renewed = answers.and_then(|answers| answers.get(0)?.1.first()?.receipt);
+            let Some(receipt) = renewal.complete(now_us, renewed) else { continue };
+            let (units, charged_params) = (receipt.cost, slot.charge.reserved.params);
+            let given = slot.adjustment(Change::GiveBack { units, receipt, charged_params });
+            self.call_store(now_us, StoreCall::Adjust(&given)).await;
         }
-        self.slots
-            .next_due_in_us(now_us)
-            .map(|us| Duration::from_micros(us).clamp(WAIT_MIN, WAIT_MAX))
+        let due_us = self.slots.next_due_in_us(now_us)?;
+        Some(Duration::from_micros(due_us).clamp(WAIT_MIN, WAIT_MAX))
     }
 }
 
-/// The least wait, also where a store could not be told.
+/// The shortest wait, also after a failure of the store.
 const WAIT_MIN: Duration = Duration::from_millis(1);
-/// The longest, since a slot that comes meanwhile may last less than the others.
+/// The longest wait, since a new slot may have a shorter `ttl`.
 const WAIT_MAX: Duration = Duration::from_millis(50);

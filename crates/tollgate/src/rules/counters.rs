@@ -1,32 +1,32 @@
-//! What each limit said, counted without two cores writing to one cache line.
+//! Counters of each limit's answers, striped so that no two cores write to one cache line.
 
 use crate::Source;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// More threads than this share.
+/// Further threads share a stripe.
 const STRIPES: usize = 8;
 
-/// How often a limit said what.
+/// The answers of one limit, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// It let the request pass; another limit may have refused it.
+    /// The limit admitted the request; another limit may have refused it.
     pub admitted: u64,
-    /// It refused the request.
+    /// The limit refused the request.
     pub refused: u64,
-    /// It would have refused the request, in shadow mode.
+    /// The limit is in shadow mode and would have refused.
     pub shadow_refused: u64,
-    /// It could not be decided, and let the request pass.
+    /// The store failed, and the limit admitted.
     pub fail_open: u64,
-    /// It could not be decided, and refused the request.
+    /// The store failed, and the limit refused.
     pub fail_closed: u64,
-    /// A recent refusal answered for it, which is among [`refused`](Self::refused) too.
+    /// The deny cache answered; also counted as [`refused`](Self::refused).
     pub deny_cache_hits: u64,
 }
 
 impl Counts {
-    /// A limit of the file may be called as others are that no file has.
+    /// A limit of the file may have the name of an inline limit.
     pub(crate) fn add(&mut self, other: &Self) {
         self.admitted += other.admitted;
         self.refused += other.refused;
@@ -46,7 +46,7 @@ pub(crate) struct Counters([Stripe; STRIPES]);
 struct Stripe([AtomicU64; 6]);
 
 impl Counters {
-    /// Counts one limit's answer to a request that would consume.
+    /// Counts one answer: its source, whether the limit admits, and whether it refuses.
     #[inline]
     pub(crate) fn count(&self, (source, admitted, refuses): (Source, bool, bool)) {
         let stripe = &self.0[stripe()].0;
@@ -65,7 +65,7 @@ impl Counters {
     }
 }
 
-/// The place of an answer among the counters.
+/// The index of the counter for an answer.
 #[inline]
 fn kind(source: Source, admitted: bool, refuses: bool) -> usize {
     match (source, admitted) {
@@ -77,7 +77,7 @@ fn kind(source: Source, admitted: bool, refuses: bool) -> usize {
     }
 }
 
-/// The calling thread's own stripe, as long as there are enough.
+/// The calling thread's stripe.
 fn stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -9,7 +9,6 @@ pub use setup::Setup;
 
 use crate::reservation::depends_on_answer;
 use crate::{Row, Source};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
@@ -17,50 +16,49 @@ use tollgate_core::header::Profile;
 use tollgate_core::{Algorithm, LimitParams, Outcome, Rate};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
-use tollgate_policy::limit::{self, Consistency, Counting, Limit, Mode, OnStoreFailure};
+use tollgate_policy::limit::{Consistency, Counting, Limit, Mode, OnStoreFailure};
 use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierParams};
 use tollgate_policy::{HttpPolicy, TierMap};
 use tollgate_store::{Answer, Charge, GracePolicy, LeaseSettings, LeaseStore, ParamsId};
 
-/// A compiled policy with what the store calls its numbers. It never changes; a reload makes
-/// another one.
+/// A compiled policy, registered with the store. It never changes: a reload builds another one.
 #[derive(Debug)]
 pub struct Rules {
     policy: Policy,
-    /// The limits again, for those who outlive these rules.
+    /// The limits again, for reservations that outlive these rules.
     limits: Box<[Arc<Limit>]>,
     counters: Box<[Arc<Counters>]>,
-    /// The store's short names for the policy's numbers, by [`Selected::numbers_index`].
+    /// The store's ids of the policy's parameters, by [`Selected::params_index`].
     params_ids: Box<[ParamsId]>,
-    /// Whether the store leases the limit with those numbers.
+    /// Whether the store leases the limit with these parameters.
     leased: Box<[bool]>,
-    /// This node's part of the same numbers, where a limit falls back on it.
+    /// This node's share of the same parameters, for limits that fall back on it.
     shares: Box<[Option<LimitParams>]>,
     tiers: Option<Arc<TierMap>>,
-    /// Whether any of the limits depends on what requests are answered with.
+    /// Whether the charge of any limit depends on the response.
     depends_on_answers: bool,
     /// Whether rows name their bucket.
     buckets: bool,
     profiles: Arc<[Profile]>,
     http_policy: Arc<HttpPolicy>,
-    /// What a limit with `on_missing: refuse` is decided by when the attribute is missing.
+    /// Decides a limit with `on_missing: refuse` whose attribute is missing.
     refuse_all: LimitParams,
     store_source: Source,
     generation: u64,
-    /// Limits that come with requests, without their numbers, by their place in [`INLINE`].
+    /// Inline limits without parameters, in the order of [`INLINE`].
     inline: [Limit; INLINE.len()],
     envoy: Option<Arc<Configs>>,
-    /// The places in the policy of the limits of ratelimit files, by those of their rules.
+    /// The index in the policy of each rule of the ratelimit files; `None` is unlimited.
     descriptor_limits: Box<[Option<usize>]>,
 }
 
-/// The names of inline limits in metrics: those of Envoy's overrides, and of `CL.THROTTLE`.
+/// The names of inline limits in metrics: Envoy's overrides, and `CL.THROTTLE`.
 pub(crate) const INLINE: [&str; 2] = ["override", "CL.THROTTLE"];
 
-/// What a limit can be charged at most, whoever refuses: as much as the largest there is.
+/// The most that a limit can owe: as much as the largest limit admits.
 const UNITS_MAX: u64 = u32::MAX as u64;
 
-/// What the limits are called and counted by, whatever becomes of them.
+/// Values by the name of a limit.
 pub(crate) type ByName<T> = BTreeMap<Box<str>, T>;
 
 impl Rules {
@@ -85,17 +83,16 @@ impl Rules {
             OnStoreFailure::Local { nodes } => Some(nodes),
             OnStoreFailure::Open | OnStoreFailure::Closed => None,
         };
-        let enroll = |variant: &TierParams| {
-            let leasing = leasing(&policy.limits()[variant.limit]);
-            let leased = leasing.and_then(|terms| store.register_leased(&variant.params, &terms));
-            match leased {
+        let register = |variant: &TierParams| {
+            let settings = lease_settings(&policy.limits()[variant.limit]);
+            match settings.and_then(|settings| store.register_leased(&variant.params, &settings)) {
                 Some(params_id) => (params_id, true),
                 None => (store.register_params(&variant.params), false),
             }
         };
-        let (tickets, leased): (Vec<_>, Vec<_>) = variants.clone().map(enroll).unzip();
+        let (params_ids, leased): (Vec<_>, Vec<_>) = variants.clone().map(register).unzip();
         Ok(Self {
-            params_ids: tickets.into(),
+            params_ids: params_ids.into(),
             leased: leased.into(),
             shares: variants
                 .map(|variant| share(variant.limit).map(|nodes| variant.params.share(nodes)))
@@ -129,31 +126,30 @@ impl Rules {
         &self.policy
     }
 
-    /// The header profiles that the file with these limits asks for, so that an answer is by one
-    /// file in all its parts.
+    /// The header profiles of the same file.
     pub fn profiles(&self) -> &[Profile] {
         &self.profiles
     }
 
-    /// How the file with these limits has requests over HTTP read and refused.
+    /// How the same file reads and refuses HTTP requests.
     pub fn http_policy(&self) -> &HttpPolicy {
         &self.http_policy
     }
 
-    /// Counts up with every change, so that two answers can be told to be by the same rules.
+    /// Grows with every reload: two verdicts with one generation come from the same rules.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Empty facts for one request, in the memory of earlier ones.
+    /// Empty facts for one request, in a buffer that earlier requests used.
     pub fn facts(&self, buffer: FactsBuffer) -> Facts<'_> {
         self.policy.facts(buffer)
     }
 
-    /// Adds what these rules know about whoever the facts name: the tier, where a file maps it.
+    /// Sets the tier of the client, if the tier map has it.
     pub fn identify<'r>(&'r self, facts: &mut Facts<'r>) {
         if let Some(tiers) = &self.tiers
-            && let Some(tier) = facts.get(tiers.by()).and_then(|who: Cow<'_, str>| tiers.tier(&who))
+            && let Some(tier) = facts.get(tiers.by()).and_then(|client| tiers.tier(&client))
         {
             facts.set_tier(tier);
         }
@@ -185,18 +181,17 @@ impl Rules {
         usize::from(std::ptr::eq(limit, self.throttle()))
     }
 
-    /// Where the policy has the limit of a rule of the ratelimit files; `None` where it is
-    /// unlimited.
+    /// The index in the policy of a rule of the ratelimit files; `None` if it is unlimited.
     pub(crate) fn descriptor_limit(&self, rule: usize) -> Option<usize> {
         *self.descriptor_limits.get(rule)?
     }
 
-    /// Whether any of the limits depends on what requests are answered with.
+    /// Whether the charge of any limit depends on the response.
     pub(crate) fn depends_on_answers(&self) -> bool {
         self.depends_on_answers
     }
 
-    /// Where decisions of the store come from.
+    /// The source of the store's usual decisions.
     pub(crate) fn store_source(&self) -> Source {
         self.store_source
     }
@@ -205,35 +200,34 @@ impl Rules {
         &self.limits[index]
     }
 
-    /// The counters of the limit at this place; an inline limit has none here.
+    /// The counters of the limit at this index; an inline limit has none here.
     pub(crate) fn counters(&self, index: usize) -> Option<&Counters> {
         self.counters.get(index).map(|counters| &**counters)
     }
 
-    pub(crate) fn params_id(&self, numbers_index: usize) -> ParamsId {
-        self.params_ids.get(numbers_index).copied().unwrap_or_default()
+    pub(crate) fn params_id(&self, params_index: usize) -> ParamsId {
+        self.params_ids.get(params_index).copied().unwrap_or_default()
     }
 
-    /// Whether the store leases the limit under these numbers. Then it knows for itself when
-    /// nothing is left.
+    /// Whether the store leases the limit. A lease remembers refusals by itself.
     pub(crate) fn is_leased(&self, selected: &Selected<'_>) -> bool {
         !selected.missing && self.leased.get(selected.params_index).copied().unwrap_or(false)
     }
 
-    /// This node's part of the numbers; all of them for a limit that has no use for it.
+    /// This node's share of the parameters; the parameters themselves unless `local` applies.
     pub(crate) fn share(&self, selected: &Selected<'_>) -> LimitParams {
         match (self.shares.get(selected.params_index), selected.limit.on_store_failure) {
             (Some(Some(share)), _) => *share,
             (None, OnStoreFailure::Local { nodes }) if self.inline_index(selected.limit) == 1 => {
                 with_longer_period(selected.params, nodes)
             }
-            // Numbers that came with a request are not known before.
+            // The parameters of an inline limit are not known before its request.
             (None, OnStoreFailure::Local { nodes }) => selected.params.share(nodes),
             _ => *selected.params,
         }
     }
 
-    /// What the limit is charged, by what it counts.
+    /// The charge of the limit, by what it counts.
     #[inline]
     pub(crate) fn charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let charge = self.plain_charge(selected);
@@ -247,7 +241,7 @@ impl Rules {
         }
     }
 
-    /// What the limit would be charged if it counted only what it admits.
+    /// The charge of the limit if it counted only what it admits.
     #[inline]
     pub(crate) fn plain_charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let limit = selected.limit;
@@ -257,26 +251,18 @@ impl Rules {
             params: selected.params,
             params_id: self.params_id(selected.params_index),
             cost: selected.cost,
-            mode: match limit.mode {
-                limit::Mode::Shadow => tollgate_store::Mode::Shadow,
-                limit::Mode::Enforce | limit::Mode::Off => tollgate_store::Mode::Enforce,
-            },
+            mode: store_mode(limit),
             penalty: limit.penalty.as_ref(),
         };
-        match selected.missing {
-            // A window of nothing refuses without keeping any state, and a penalty would have no
-            // key to fall on.
-            true => Charge {
-                params: &self.refuse_all,
-                params_id: ParamsId::default(),
-                penalty: None,
-                ..charge
-            },
-            false => charge,
+        if !selected.missing {
+            return charge;
         }
+        // A window of zero units keeps no state. A penalty would have no key to block.
+        let (params, params_id) = (&self.refuse_all, ParamsId::default());
+        Charge { params, params_id, penalty: None, ..charge }
     }
 
-    /// Where the store's answer for a limit comes from.
+    /// The source of the store's answer for a limit.
     #[inline]
     pub(crate) fn source(&self, selected: &Selected<'_>, answer: &Answer) -> Source {
         Source::of(selected.limit, answer, self.store_source)
@@ -293,10 +279,7 @@ impl Rules {
             Some(limit) => limit,
             None => &self.inline[self.inline_index(selected.limit)],
         };
-        let bucket = match self.buckets {
-            true => stable_hash(selected.id, selected.key),
-            false => 0,
-        };
+        let bucket = if self.buckets { stable_hash(selected.id, selected.key) } else { 0 };
         let outcome = outcome(selected, answer);
         let mut row = Row::new(limit, selected.params, outcome, source, bucket);
         row.unverified = selected.unverified;
@@ -305,7 +288,7 @@ impl Rules {
     }
 }
 
-/// What is shown of a limit's answer: of one that misses its key, its own capacity.
+/// The outcome to show. A limit whose key is missing shows its own capacity.
 #[inline]
 pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
     let mut outcome = answer.outcome;
@@ -315,9 +298,17 @@ pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
     outcome
 }
 
-/// How the limit is leased, if it can be: refusals that are counted or only reported, and units
-/// that are owed, have to reach the store.
-fn leasing(limit: &Limit) -> Option<LeaseSettings> {
+/// The store's mode for a limit. A limit that is off is selected for operators only.
+pub(crate) fn store_mode(limit: &Limit) -> tollgate_store::Mode {
+    match limit.mode {
+        Mode::Shadow => tollgate_store::Mode::Shadow,
+        Mode::Enforce | Mode::Off => tollgate_store::Mode::Enforce,
+    }
+}
+
+/// The lease settings of a limit that can be leased. Counted refusals, shadow refusals and debts
+/// must reach the store, so such a limit cannot.
+fn lease_settings(limit: &Limit) -> Option<LeaseSettings> {
     let Consistency::Leased { lifetime_us, min_limit, quiet_us } = limit.consistency else {
         return None;
     };
@@ -327,14 +318,14 @@ fn leasing(limit: &Limit) -> Option<LeaseSettings> {
     let grace_policy = match limit.on_store_failure {
         OnStoreFailure::Open => GracePolicy::Admit,
         OnStoreFailure::Closed => GracePolicy::Refuse,
-        // Its share is decided here, with all other limits of the request.
+        // The gate decides the share, together with the other limits of the request.
         OnStoreFailure::Local { .. } => GracePolicy::Fail,
     };
     plain.then_some(LeaseSettings { lifetime_us, min_limit, quiet_us, grace_policy })
 }
 
-/// This node's part of a caller's numbers. A pace is divided by making its period longer, since
-/// callers' counts are small: half of one in a minute is one in two.
+/// This node's share of a caller's parameters. The period grows instead of the count shrinking:
+/// callers' counts are small, and half of one per minute is one per two minutes.
 fn with_longer_period(params: &LimitParams, nodes: u32) -> LimitParams {
     let slower = |gcra: &Gcra| {
         let period_us = gcra.bucket().period_us().saturating_mul(nodes.into());
@@ -348,7 +339,7 @@ fn with_longer_period(params: &LimitParams, nodes: u32) -> LimitParams {
     .unwrap_or_else(|| params.share(nodes))
 }
 
-/// FNV-1a over limit and key: the same on every node and after every restart.
+/// FNV-1a of limit and key: equal on every node and after every restart.
 fn stable_hash(limit: u64, key: &[u8]) -> u64 {
     let bytes = limit.to_le_bytes().into_iter().chain(key.iter().copied());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -1,4 +1,4 @@
-//! What a gate is made of, and reloaded with.
+//! The setup of a gate: limits and the settings that apply to all of them.
 
 use crate::rules::INLINE;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tollgate_policy::policy::PolicyOptions;
 use tollgate_policy::settings::TierSource;
 use tollgate_policy::{Compiled, HttpPolicy, TierMap};
 
-/// Limits and what holds for all of them, as configured.
+/// The configuration of a [`Gate`](crate::Gate): limits, and settings for all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub(crate) limits: Vec<(Limit, MatchSpec)>,
@@ -20,7 +20,7 @@ pub struct Setup {
     pub(crate) profiles: Arc<[Profile]>,
     pub(crate) envoy: Option<Arc<Configs>>,
     pub(crate) on_store_failure: OnStoreFailure,
-    /// Whether limits that requests bring count only what they admit.
+    /// Whether inline limits count only what they admit.
     pub(crate) strict: bool,
     pub(crate) http_policy: Arc<HttpPolicy>,
 }
@@ -31,59 +31,56 @@ impl Setup {
         Self { limits, options, ..Self::default() }
     }
 
-    /// What a file says. Tiers that another file maps come [with it](Self::with_tiers).
+    /// The setup of a file. For a tier map in another file, call [`with_tiers`](Self::with_tiers).
     pub fn of(compiled: &Compiled) -> Self {
         let settings = &compiled.settings;
         let mut options = PolicyOptions::default();
         options.ipv6_prefix = settings.client_address.ipv6_prefix;
         options.default_tier = settings.tiers.default.as_deref().map(String::from);
-        if let Some(TierSource::Attribute(name)) = &settings.tiers.source {
-            options.tier_attribute = Some(name.to_string());
-        }
-        if let Some(TierSource::Redis { by, .. }) = &settings.tiers.source {
-            options.attributes.push(by.to_string());
+        let mut tiers = None;
+        match &settings.tiers.source {
+            Some(TierSource::Attribute(name)) => options.tier_attribute = Some(name.to_string()),
+            Some(TierSource::Redis { by, .. }) => options.attributes.push(by.to_string()),
+            Some(TierSource::Map(map)) => tiers = Some(Arc::new(map.clone())),
+            _ => {}
         }
         let profiles: Arc<[Profile]> =
             settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
         let buckets = profiles.contains(&Profile::Discord);
-        let (limits, web) = (compiled.limits.clone(), Arc::new(HttpPolicy::of(settings)));
         Self {
-            limits,
+            limits: compiled.limits.clone(),
             options,
-            tiers: match &settings.tiers.source {
-                Some(TierSource::Map(map)) => Some(Arc::new(map.clone())),
-                _ => None,
-            },
+            tiers,
             buckets,
             profiles,
-            http_policy: web,
+            http_policy: Arc::new(HttpPolicy::of(settings)),
             envoy: None,
             on_store_failure: settings.on_store_failure,
             strict: settings.envoy.strict,
         }
     }
 
-    /// Serves the limits of ratelimit files too.
+    /// Adds the limits of ratelimit files.
     pub fn with_envoy(mut self, configs: Configs) -> Self {
         self.envoy = Some(Arc::new(configs));
         self
     }
 
-    /// Those of the file, and behind them those of ratelimit files.
+    /// The limits of the policy file, then those of ratelimit files.
     pub(crate) fn all_limits(&self) -> Vec<(Limit, MatchSpec)> {
         let rules = self.envoy.iter().flat_map(|configs| configs.rules());
         let addressed = rules.filter_map(|rule| Some((rule.limit.clone()?, MatchSpec::default())));
         self.limits.iter().cloned().chain(addressed).collect()
     }
 
-    /// Where they are, by the places of their rules.
+    /// The index in [`all_limits`](Self::all_limits) of each rule of the ratelimit files.
     pub(crate) fn descriptor_limits(&self) -> Box<[Option<usize>]> {
         let mut next = self.limits.len()..;
         let rules = self.envoy.iter().flat_map(|configs| configs.rules());
         rules.map(|rule| rule.limit.as_ref().and_then(|_| next.next())).collect()
     }
 
-    /// The limits that come with requests, without their numbers.
+    /// The inline limits, without parameters.
     pub(crate) fn inline_limits(&self) -> [Limit; INLINE.len()] {
         let mut limits = INLINE.map(|name| Limit::new(name, &[], None));
         limits.iter_mut().for_each(|limit| limit.on_store_failure = self.on_store_failure);
@@ -97,21 +94,8 @@ impl Setup {
         self
     }
 
-    /// Reads requests over HTTP as `web` says.
-    pub fn with_http_policy(mut self, web: HttpPolicy) -> Self {
-        self.http_policy = Arc::new(web);
-        self
-    }
-
-    /// Tells clients about their quota in the fields of these profiles.
-    pub fn with_profiles(mut self, profiles: &[Profile]) -> Self {
-        self.buckets |= profiles.contains(&Profile::Discord);
-        self.profiles = profiles.into();
-        self
-    }
-
-    /// Has every row name its [`bucket`](crate::Row::bucket), for the header profiles that show it;
-    /// it costs a hash for each.
+    /// Computes the [`bucket`](crate::Row::bucket) of every row, which costs a hash each. Header
+    /// profiles that show buckets turn this on by themselves.
     pub fn with_buckets(mut self) -> Self {
         self.buckets = true;
         self

@@ -12,42 +12,42 @@ use tollgate_policy::limit::{Limit, Mode};
 use tollgate_policy::policy::Selected;
 use tollgate_store::Answer;
 
-/// The answer for one request. A refusal is an answer, never an error.
+/// The answer to one request. A refusal is an answer, not an error.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Verdict<'g> {
     /// Whether the request may pass.
     pub allowed: bool,
-    /// How long to hold an admitted request back.
+    /// How long to delay an admitted request.
     pub delay_us: u64,
-    /// Zero when admitted; `None` when no wait can help.
+    /// Zero if admitted; `None` if no wait can help.
     pub retry_after_us: Option<u64>,
-    /// Where the decision came from.
+    /// The source of the decision.
     pub source: Source,
     /// The limits that applied, in file order.
     pub rows: Vec<Row<'g>>,
 }
 
-/// One limit's own answer, whatever the others said.
+/// One limit's own answer, regardless of the others.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Row<'g> {
     /// The limit.
     pub limit: &'g Limit,
-    /// Its numbers: admitted, remaining, waits.
+    /// Its figures: admitted, remaining, waits.
     pub outcome: Outcome,
-    /// The window to show beside the capacity.
+    /// The window to show with the capacity.
     pub window_us: Option<u64>,
-    /// The burst, where it is another number than the rate's own.
+    /// The burst, if it differs from the count of the rate.
     pub burst: Option<u64>,
-    /// Where this row came from.
+    /// The source of this row.
     pub source: Source,
-    /// A hash of limit and key that is the same on every node; zero unless the gate was asked for
-    /// it.
+    /// A hash of limit and key, equal on every node; zero unless the
+    /// [setup](crate::Setup::with_buckets) asks for it.
     pub bucket: u64,
     /// Whether the limit refuses because the request's token did not verify.
     pub unverified: bool,
-    /// Whether a block refused it, a penalty's or an operator's, whatever the source.
+    /// Whether a block refused it: a penalty's or an operator's.
     pub blocked: bool,
 }
 
@@ -64,8 +64,8 @@ impl<'g> Row<'g> {
         Self { limit, outcome, window_us, burst, source, bucket, unverified: false, blocked }
     }
 
-    /// The tightest of some rows: refused for longest, else with the least remaining; the first of
-    /// equals.
+    /// The tightest of some rows: refused for the longest time, else with the least remaining. Of
+    /// equal rows the first.
     pub fn tightest<'r>(rows: impl IntoIterator<Item = &'r Self>) -> Option<&'r Self>
     where
         'g: 'r,
@@ -100,36 +100,28 @@ impl<'g> FromAnswer<'g> for Row<'g> {
 }
 
 impl<'g> Verdict<'g> {
-    /// Sums the rows up.
     pub(crate) fn new(allowed: bool, rows: Vec<Row<'g>>) -> Self {
+        if allowed {
+            let enforced = rows.iter().filter(|row| row.enforced());
+            let delay_us = enforced.map(|row| row.outcome.delay_us).max().unwrap_or(0);
+            let source = Source::of_admitted(rows.iter().map(|row| row.source));
+            return Self { allowed, delay_us, retry_after_us: Some(0), source, rows };
+        }
         let refusing = || rows.iter().filter(|row| row.refuses());
-        let retry_after_us = match allowed {
-            true => Some(0),
-            false => refusing()
-                .map(|row| row.outcome.retry_after_us)
-                .reduce(|a, b| Some(a?.max(b?)))
-                .unwrap_or(None),
-        };
-        let source = match allowed {
-            true => Source::of_admitted(rows.iter().map(|row| row.source)),
-            false => refusing().map(|row| row.source).next().unwrap_or(Source::None),
-        };
-        let delay_us = match allowed {
-            true => rows.iter().filter(|row| row.enforced()).map(|row| row.outcome.delay_us).max(),
-            false => None,
-        };
-        let delay_us = delay_us.unwrap_or(0);
-        Self { allowed, delay_us, retry_after_us, source, rows }
+        let waits = refusing().map(|row| row.outcome.retry_after_us);
+        let retry_after_us = waits.reduce(|a, b| Some(a?.max(b?))).flatten();
+        let source = refusing().next().map_or(Source::None, |row| row.source);
+        Self { allowed, delay_us: 0, retry_after_us, source, rows }
     }
 
-    /// The [tightest](Row::tightest) of the enforced limits: the one whose figures stand for all.
+    /// The [tightest](Row::tightest) of the enforced limits.
     pub fn tightest(&self) -> Option<&Row<'g>> {
         Row::tightest(self.rows.iter().filter(|row| row.enforced()))
     }
 }
 
 impl<'g> From<DecidedRows<Row<'g>>> for Verdict<'g> {
-    fn from(told: DecidedRows<Row<'g>>) -> Self {
-        Self::new(told.allowed, told.rows)
+    fn from(decided: DecidedRows<Row<'g>>) -> Self {
+        Self::new(decided.allowed, decided.rows)
     }
 }

@@ -1,9 +1,9 @@
-//! Where a decision came from.
+//! The source of a decision.
 
 use tollgate_policy::limit::{Limit, Mode};
 use tollgate_store::{Answer, Origin};
 
-/// The provenance that every answer carries.
+/// What decided: a store, a lease, the deny cache, or a failure policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
@@ -11,19 +11,19 @@ pub enum Source {
     Store,
     /// The memory store decided.
     Memory,
-    /// A chunk taken in advance was spent.
+    /// A lease decided: units taken from the store in advance.
     Lease,
-    /// A recent refusal was remembered.
+    /// The deny cache remembered a refusal.
     DenyCache,
-    /// The store could not decide and the limit lets requests pass then.
+    /// The store failed, and the limit fails open.
     FailOpen,
-    /// The store could not decide and the limit refuses requests then.
+    /// The store failed, and the limit fails closed.
     FailClosed,
-    /// The store could not decide and this node enforced its share.
+    /// The store failed, and this node enforced its share of the limit.
     LocalFallback,
     /// A shadow limit would have refused.
     Shadow,
-    /// A penalty's block.
+    /// A block refused: a penalty's or an operator's.
     Blocked,
     /// No limit applied.
     None,
@@ -46,7 +46,7 @@ impl Source {
         }
     }
 
-    /// Of one limit's answer by a store whose answers come from `usual`.
+    /// The source of one limit's answer, by a store whose answers usually come from `usual`.
     pub(crate) fn of(limit: &Limit, answer: &Answer, usual: Self) -> Self {
         match (answer.blocked, limit.mode) {
             (true, _) => Self::Blocked,
@@ -61,17 +61,17 @@ impl Source {
         }
     }
 
-    /// Whether a limit's state decided, or no limit applied. Any other source is worth a header.
+    /// Whether a limit's state decided, or no limit applied. Any other source gets a header.
     pub const fn is_usual(self) -> bool {
         matches!(self, Self::Store | Self::Memory | Self::Lease | Self::None)
     }
 
-    /// Whether the store could not be asked.
+    /// Whether the store failed.
     pub(crate) const fn is_without_store(self) -> bool {
         matches!(self, Self::FailOpen | Self::FailClosed | Self::LocalFallback)
     }
 
-    /// Among the sources of an admitted request the most telling one wins.
+    /// The most telling source of an admitted request has the lowest rank.
     const fn rank(self) -> u8 {
         match self {
             Self::FailOpen => 0,

@@ -1,6 +1,7 @@
 //! Checks of several descriptors at once, as Envoy sends them: all are charged, or none.
 
 mod merge;
+
 use super::{DecidedRows, DecisionRequest, Gate};
 use crate::{Row, Rules, Source, Verdict, Work};
 use merge::{MergedCharges, RowsBySubCheck};
@@ -14,33 +15,37 @@ use tollgate_store::{
     Adjustment, Answer, Change, Charge, Store, StoreError, StoreErrorKind, StoreReply,
 };
 
-/// What the parts of one request ask. Reused for the next one.
+/// The sub-checks of one request, such as Envoy's descriptors. Reused for the next request.
 #[derive(Debug, Default)]
 pub struct MultiCheck {
     selection: Selection,
-    /// For each selected limit, then for each brought one.
+    /// The mode of each selected limit.
     selected_modes: Vec<ChargeMode>,
     inline: Vec<InlineLimit>,
     sub_checks: Vec<SubCheck>,
 }
 
-/// What a part does with a limit.
+/// How a sub-check charges a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChargeMode {
-    /// Charges it.
+    /// Charges the limit, which may refuse.
     Enforce,
-    /// Charges it, and is not refused by it.
+    /// Charges the limit, which may not refuse.
     Shadow,
-    /// Takes nothing, and is refused where one unit would be.
+    /// Charges nothing, and is refused where one unit would be.
     Peek,
-    /// Takes nothing, and is not refused by it either.
+    /// Charges nothing, and is never refused.
     ShadowPeek,
 }
 
 impl ChargeMode {
-    /// Whether it only asks what one unit would meet.
     fn is_peek(self) -> bool {
         matches!(self, Self::Peek | Self::ShadowPeek)
+    }
+
+    /// The cost to decide for: a peek asks for one unit.
+    fn cost(self, cost: u64) -> u64 {
+        if self.is_peek() { 1 } else { cost }
     }
 }
 
@@ -60,31 +65,31 @@ struct InlineLimit {
     mode: ChargeMode,
 }
 
-/// The verdict on a request in parts.
+/// The verdict on a [`MultiCheck`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MultiVerdict<'r> {
-    /// On all of it, with a row for each (limit, key).
+    /// The verdict on all sub-checks, with a row for each (limit, key).
     pub verdict: Verdict<'r>,
-    /// For each part the places of its rows, the policy's first.
+    /// The indices of the rows of each sub-check, those of the policy first.
     rows: Vec<SmallVec<[usize; 4]>>,
 }
 
 impl MultiVerdict<'_> {
-    /// The rows of one part, in the order in which its limits were added.
-    pub fn rows(&self, part: usize) -> impl Iterator<Item = &Row<'_>> {
-        let places = self.rows.get(part).map(|places| &places[..]).unwrap_or_default();
-        places.iter().filter_map(|place| self.verdict.rows.get(*place))
+    /// The rows of one sub-check, in the order in which its limits were added.
+    pub fn rows(&self, sub_check: usize) -> impl Iterator<Item = &Row<'_>> {
+        let indices = self.rows.get(sub_check).into_iter().flatten();
+        indices.filter_map(|index| self.verdict.rows.get(*index))
     }
 
-    /// Where the decision came from.
+    /// The source of the decision.
     pub fn source(&self) -> Source {
         self.verdict.source
     }
 }
 
 impl MultiCheck {
-    /// Forgets the last request.
+    /// Removes all sub-checks.
     pub fn clear(&mut self) {
         self.selection.clear();
         self.selected_modes.clear();
@@ -92,180 +97,166 @@ impl MultiCheck {
         self.sub_checks.clear();
     }
 
-    /// How many parts there are.
+    /// The number of sub-checks.
     pub fn len(&self) -> usize {
         self.sub_checks.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no sub-check.
     pub fn is_empty(&self) -> bool {
         self.sub_checks.is_empty()
     }
 
-    /// Begins the next part.
+    /// Begins the next sub-check.
     pub fn begin(&mut self) {
-        let (selected, brought) = (self.selection.len(), self.inline.len());
-        self.sub_checks.push(SubCheck { selected: selected..selected, inline: brought..brought });
+        let (selected, inline) = (self.selection.len(), self.inline.len());
+        self.sub_checks.push(SubCheck { selected: selected..selected, inline: inline..inline });
     }
 
     /// Adds the limits that apply to the facts.
-    pub fn add(&mut self, rules: &Rules, facts: &Facts<'_>, cost: u64, how: ChargeMode) {
-        let cost = if how.is_peek() { 1 } else { cost };
-        rules.policy().select_append(facts, cost, &mut self.selection);
-        self.extend_sub_check(how);
+    pub fn add(&mut self, rules: &Rules, facts: &Facts<'_>, cost: u64, mode: ChargeMode) {
+        rules.policy().select_append(facts, mode.cost(cost), &mut self.selection);
+        self.extend_sub_check(mode);
     }
 
-    /// Adds the limit of a rule of the ratelimit files. Answers whether there is something to
-    /// decide.
+    /// Adds the limit of a rule of the ratelimit files. Returns whether there is one.
     pub fn add_rule(
         &mut self,
         rules: &Rules,
         rule: usize,
         key: &[u8],
         cost: u64,
-        how: ChargeMode,
+        mode: ChargeMode,
     ) -> bool {
         let Some(limit) = rules.descriptor_limit(rule) else { return false };
-        let cost = if how.is_peek() { 1 } else { cost };
-        rules.policy().select_by_index(limit, key, cost, &mut self.selection);
-        self.extend_sub_check(how)
+        rules.policy().select_by_index(limit, key, mode.cost(cost), &mut self.selection);
+        self.extend_sub_check(mode)
     }
 
-    /// Adds a limit that came with the request: so many units in a window of so long, for this key.
-    pub fn add_inline(&mut self, rate: Rate, key: Vec<u8>, cost: u64, how: ChargeMode) {
+    /// Adds an inline limit: a fixed window of this rate, for this key.
+    pub fn add_inline(&mut self, rate: Rate, key: Vec<u8>, cost: u64, mode: ChargeMode) {
         let id = tollgate_policy::state_id("\0override", &[], "fixed-window", rate.period_us());
         let params = LimitParams::FixedWindow(FixedWindow::new(rate));
-        let cost = if how.is_peek() { 1 } else { cost };
-        self.inline.push(InlineLimit { params, id, key, cost, mode: how });
-        if let Some(part) = self.sub_checks.last_mut() {
-            part.inline.end = self.inline.len();
+        self.inline.push(InlineLimit { params, id, key, cost: mode.cost(cost), mode });
+        if let Some(sub_check) = self.sub_checks.last_mut() {
+            sub_check.inline.end = self.inline.len();
         }
     }
 
-    fn extend_sub_check(&mut self, how: ChargeMode) -> bool {
+    fn extend_sub_check(&mut self, mode: ChargeMode) -> bool {
         let (before, now) = (self.selected_modes.len(), self.selection.len());
-        self.selected_modes.resize(now, how);
-        if let Some(part) = self.sub_checks.last_mut() {
-            part.selected.end = now;
+        self.selected_modes.resize(now, mode);
+        if let Some(sub_check) = self.sub_checks.last_mut() {
+            sub_check.selected.end = now;
         }
         now > before
     }
 
-    /// All limits, those for the same key once, and which of them each part has.
     fn merged<'a>(&'a self, rules: &'a Rules) -> MergedCharges<'a> {
         let mut merged = MergedCharges::default();
         let selected: SmallVec<[Selected<'a>; 8]> =
             rules.policy().selected(&self.selection).collect();
-        for part in &self.sub_checks {
-            let mut places = SmallVec::new();
-            for index in part.selected.clone() {
-                let how = self.selected_modes.get(index).copied().unwrap_or(ChargeMode::Enforce);
-                places.push(merged.push(selected[index], how));
+        for sub_check in &self.sub_checks {
+            let mut rows = SmallVec::new();
+            for index in sub_check.selected.clone() {
+                let mode = self.selected_modes.get(index).copied().unwrap_or(ChargeMode::Enforce);
+                rows.push(merged.push(selected[index], mode));
             }
-            for brought in &self.inline[part.inline.clone()] {
-                let InlineLimit { params, id, key, cost, mode: how } = brought;
+            for InlineLimit { params, id, key, cost, mode } in
+                &self.inline[sub_check.inline.clone()]
+            {
                 let one = Selected::inline(rules.envoy_override(), params, *id, key, *cost);
-                places.push(merged.push(one, *how));
+                rows.push(merged.push(one, *mode));
             }
-            merged.rows.push(places);
+            merged.rows.push(rows);
         }
         merged
     }
 }
 
 impl<S: Store> Gate<S> {
-    /// Decides a request in parts: every charge of every part, or none.
+    /// Decides all sub-checks together: every charge is made, or none.
     pub fn check_multi<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
         now_us: u64,
-        parts: &'a MultiCheck,
+        checks: &'a MultiCheck,
         work: &'a mut Work,
     ) -> StoreReply<'a, MultiVerdict<'r>, S::Undecided> {
-        let Work { answers, rows, params, decision_buffers: memory, .. } = work;
-        let question = DecisionRequest::new(rules, now_us, memory);
-        let (question, shown) = parts.merged(rules).into_request(question, params);
-        let rows = std::mem::take(rows);
-        self.decide(question, (answers, memory), rows, move |_, told, _| shown.into_verdict(told))
+        let Work { answers, rows, params, decision_buffers, .. } = work;
+        let request = DecisionRequest::new(rules, now_us, decision_buffers);
+        let (request, by_check) = checks.merged(rules).into_request(request, params);
+        let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
+        self.decide(request, buffers, rows, move |_, decided, _| by_check.into_verdict(decided))
     }
 
-    /// Answers as each limit does without the store, for whoever cannot wait for it any longer.
-    /// That is a failure of the store.
+    /// Decides by each limit's failure policy, for a caller whose deadline has passed. This counts
+    /// as a timeout of the store.
     pub fn check_multi_without_store<'r>(
         &self,
         rules: &'r Rules,
         now_us: u64,
-        parts: &MultiCheck,
+        checks: &MultiCheck,
         work: &mut Work,
     ) -> MultiVerdict<'r> {
-        let Work { answers, rows, params, decision_buffers: memory, .. } = work;
-        let question = DecisionRequest::new(rules, now_us, memory);
-        let (question, shown) = parts.merged(rules).into_request(question, params);
-        let late = StoreError::new(StoreErrorKind::Timeout, "");
-        shown.into_verdict(self.decide_without_store(
-            &question,
-            late,
-            answers,
-            std::mem::take(rows),
-        ))
+        let Work { answers, rows, params, decision_buffers, .. } = work;
+        let request = DecisionRequest::new(rules, now_us, decision_buffers);
+        let (request, by_check) = checks.merged(rules).into_request(request, params);
+        let (error, rows) = (StoreError::new(StoreErrorKind::Timeout, ""), std::mem::take(rows));
+        by_check.into_verdict(self.decide_without_store(&request, error, answers, rows))
     }
 
-    /// Returns what the parts would have been charged, as if it had been charged now: no limit ends
-    /// with more than it has.
+    /// Gives back what the sub-checks would be charged now. No limit ends with more than it has.
     ///
     /// # Errors
     ///
-    /// When the store could not be told.
+    /// If the store fails.
     pub fn refund_multi<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
         now_us: u64,
-        parts: &'a MultiCheck,
+        checks: &'a MultiCheck,
     ) -> StoreReply<'a, Result<MultiVerdict<'r>, StoreError>, S::Undecided> {
-        let MergedCharges { charges: lines, rows, .. } = parts.merged(rules);
-        let adjustment = |(one, how): &(Selected<'a>, ChargeMode)| {
-            let units = if how.is_peek() { 0 } else { one.cost };
+        let MergedCharges { charges, rows, .. } = checks.merged(rules);
+        let adjustment = |(one, mode): &(Selected<'a>, ChargeMode)| {
+            let units = if mode.is_peek() { 0 } else { one.cost };
             let receipt = Receipt { cost: units, at_us: now_us, ..Receipt::default() };
             let change = Change::GiveBack { units, receipt, charged_params: *one.params };
             Adjustment { charge: Charge { cost: 1, ..rules.plain_charge(one) }, change }
         };
-        let told = lines.iter().filter(|(one, _)| !one.missing).map(adjustment);
-        self.adjust(now_us, told.collect()).map(move |answers| {
+        let adjustments = charges.iter().filter(|(one, _)| !one.missing).map(adjustment);
+        self.adjust(now_us, adjustments.collect()).map(move |answers| {
             let answers = answers?;
             let mut decided = answers.get(0).map_or(&[][..], |(_, rows)| rows).iter();
             let row = |(one, _): &(Selected<'a>, ChargeMode)| {
                 let unknown = Answer::without_receipt(Outcome::admitting(one.params.capacity()));
                 let answer = if one.missing { None } else { decided.next().copied() };
                 let mut answer = answer.unwrap_or(unknown);
-                // A refund is never refused, whatever is left afterwards.
+                // A refund is never refused, no matter how little is left.
                 answer.outcome.admitted = true;
                 answer.outcome.retry_after_us = Some(0);
                 rules.row_from(one, &answer, rules.store_source())
             };
-            Ok(MultiVerdict { verdict: Verdict::new(true, lines.iter().map(row).collect()), rows })
+            let verdict = Verdict::new(true, charges.iter().map(row).collect());
+            Ok(MultiVerdict { verdict, rows })
         })
     }
 }
 
 impl RowsBySubCheck {
-    /// The verdict, with the rows of each part.
-    fn into_verdict<'r>(mut self, mut told: DecidedRows<Row<'r>>) -> MultiVerdict<'r> {
-        for place in 0..told.rows.len() {
-            let is_above = self.has_extra_unit[told.limit_of_row(place)];
-            let row = &mut told.rows[place];
-            if is_above && !row.source.is_without_store() {
-                hide_extra_unit(row);
+    fn into_verdict<'r>(mut self, mut decided: DecidedRows<Row<'r>>) -> MultiVerdict<'r> {
+        for index in 0..decided.rows.len() {
+            let has_extra_unit = self.has_extra_unit[decided.limit_of_row(index)];
+            let row = &mut decided.rows[index];
+            // Shows the limit itself, without the extra unit.
+            if has_extra_unit && !row.source.is_without_store() {
+                row.outcome.limit = row.outcome.limit.saturating_sub(1);
+                row.outcome.remaining = row.outcome.remaining.saturating_sub(1);
             }
         }
-        for part in &mut self.rows {
-            *part = part.iter().filter_map(|limit| told.row_of_limit(*limit)).collect();
+        for rows in &mut self.rows {
+            *rows = rows.iter().filter_map(|limit| decided.row_of_limit(*limit)).collect();
         }
-        MultiVerdict { verdict: told.into(), rows: self.rows }
+        MultiVerdict { verdict: decided.into(), rows: self.rows }
     }
-}
-
-/// Shows the limit itself, where a part looked at one with room for one more.
-fn hide_extra_unit(row: &mut Row<'_>) {
-    row.outcome.limit = row.outcome.limit.saturating_sub(1);
-    row.outcome.remaining = row.outcome.remaining.saturating_sub(1);
 }
