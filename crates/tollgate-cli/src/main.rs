@@ -5,7 +5,7 @@ mod command;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Rate limits, decided wherever traffic passes.
+/// A rate limiter: gateway, service and Redis-protocol server.
 ///
 /// Without a command: `tollgate serve`.
 #[derive(Parser)]
@@ -18,15 +18,15 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   tollgate                                     serve ./tollgate.yaml, or a built-in policy
-  tollgate check                               find mistakes before they are in force
+  tollgate check                               find mistakes before they take effect
   tollgate simulate --config tollgate.yaml --requests requests.jsonl
-                                               try a policy on traffic, real or imagined
-  tollgate import limitador limits.yaml        limits of another program as a tollgate.yaml
-  tollgate hash < key.txt                      an API key as a map of tiers may hold it
-  tollgate admin status                        look after a running tollgate
-  tollgate schema                              the file's JSON Schema, for your editor
+                                               try a policy on recorded traffic
+  tollgate import limitador limits.yaml        convert the limits of another rate limiter
+  tollgate hash < key.txt                      hash an API key for a tier map
+  tollgate admin status                        manage a running tollgate
+  tollgate schema                              print the JSON Schema, for your editor
 
-Exit status: 0 done, 1 the file or the input has errors, 2 it could not be done.";
+Exit status: 0 success, 1 the file or the input has errors, 2 any other failure.";
 
 #[derive(Subcommand)]
 enum Command {

@@ -15,6 +15,7 @@ pub mod diagnostic;
 pub mod envoy;
 pub mod facts;
 mod grammar;
+pub mod hex;
 mod identity;
 pub mod import;
 pub mod limit;

@@ -1,9 +1,10 @@
 //! A compiled limit: what a valid entry under `limits:` means.
 
-use tollgate_core::{LimitParams, Penalty};
+pub use crate::raw::{Mode, OnInvalid, OnMissing};
 
 use crate::match_spec::MatchSpec;
 use crate::state_id;
+use tollgate_core::{LimitParams, Penalty};
 
 /// One limit with one key; an entry with `keys` compiles to several.
 #[derive(Clone, Debug)]
@@ -59,28 +60,6 @@ pub enum Counting {
     Debt,
 }
 
-/// `on_missing`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnMissing {
-    /// The limit does not apply.
-    #[default]
-    Skip,
-    /// The request is refused.
-    Refuse,
-    /// Requests without the attribute share one bucket.
-    Share,
-}
-
-/// `on_invalid`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnInvalid {
-    /// The request is refused.
-    #[default]
-    Refuse,
-    /// The claims count as missing.
-    AsMissing,
-}
-
 /// `cost`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CostRule {
@@ -130,18 +109,6 @@ pub enum ResponseCost {
     Json(Box<str>),
     /// A header field.
     Header(Box<str>),
-}
-
-/// `mode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// A refusal refuses the request.
-    #[default]
-    Enforce,
-    /// A refusal is only reported.
-    Shadow,
-    /// The limit is not evaluated.
-    Off,
 }
 
 /// `on_store_failure`.

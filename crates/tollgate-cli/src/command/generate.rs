@@ -1,4 +1,4 @@
-//! `tollgate schema`.
+//! Files made from the program: `tollgate schema`, `man` and `completions`.
 
 use super::{UNUSABLE, exit_code_of};
 use clap::CommandFactory;
@@ -17,13 +17,13 @@ pub(crate) struct Schema {
 
 impl Schema {
     pub(crate) fn run(&self) -> ExitCode {
-        let result = match self.openapi {
-            true => io::stdout().write_all(openapi()),
-            false => serde_json::to_string_pretty(&tollgate_policy::schema())
-                .map_err(io::Error::from)
-                .and_then(|schema| writeln!(io::stdout(), "{schema}")),
-        };
-        exit_code_of(result, ExitCode::SUCCESS)
+        if self.openapi {
+            return exit_code_of(io::stdout().write_all(openapi()), ExitCode::SUCCESS);
+        }
+        let schema = serde_json::to_string_pretty(&tollgate_policy::schema());
+        let written = schema.map_err(io::Error::from);
+        let written = written.and_then(|schema| writeln!(io::stdout(), "{schema}"));
+        exit_code_of(written, ExitCode::SUCCESS)
     }
 }
 
@@ -53,10 +53,8 @@ impl Man {
         }
         let mut page = Vec::new();
         let rendered = clap_mangen::Man::new(command).render(&mut page);
-        exit_code_of(
-            rendered.and_then(|()| io::stdout().lock().write_all(&page)),
-            ExitCode::SUCCESS,
-        )
+        let written = rendered.and_then(|()| io::stdout().lock().write_all(&page));
+        exit_code_of(written, ExitCode::SUCCESS)
     }
 }
 
@@ -76,7 +74,7 @@ Examples:
 
 impl Completions {
     pub(crate) fn run<C: CommandFactory>(&self) -> ExitCode {
-        // It is made in memory, since the maker panics where it cannot write.
+        // Written to memory first, since clap_complete panics if it cannot write.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut C::command(), "tollgate", &mut script);
         exit_code_of(io::stdout().lock().write_all(&script), ExitCode::SUCCESS)

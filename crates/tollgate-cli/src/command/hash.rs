@@ -60,10 +60,10 @@ impl Hash {
             return Err("standard input is empty; give a value".to_owned());
         }
         if let Some(place) = values.iter().position(String::is_empty) {
-            return Err(match self.values.is_empty() {
-                true => format!("line {} of standard input is empty; remove it", place + 1),
-                false => "an empty value has no hash".to_owned(),
-            });
+            if !self.values.is_empty() {
+                return Err("an empty value has no hash".to_owned());
+            }
+            return Err(format!("line {} of standard input is empty; remove it", place + 1));
         }
         Ok(values)
     }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate_policy::import::{Imported, limitador};
 
-/// Turn limits of other programs into a tollgate.yaml
+/// Convert the limits of another rate limiter to a tollgate.yaml
 ///
-/// The file goes to standard output, what has no equal in it to standard error. The status is 1
-/// when a limit was left out, 2 when the file cannot be read.
+/// The file goes to standard output, a note for each limit that cannot be converted to standard
+/// error. The status is 1 if a limit was left out, 2 if the file cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Import {
     #[command(subcommand)]

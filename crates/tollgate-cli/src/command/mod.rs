@@ -1,4 +1,4 @@
-//! One file per command, each a set of arguments with `run`.
+//! The commands: each file has the arguments of one and its `run`.
 
 pub(crate) mod admin;
 pub(crate) mod check;
@@ -12,12 +12,12 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The policy that commands take when none is named.
+/// The default policy file.
 pub(crate) const FILE: &str = "tollgate.yaml";
 
-/// What was asked for was done, and it found errors.
+/// The command ran and found errors.
 pub(crate) const FAILED: u8 = 1;
-/// What was asked for could not be done; bad arguments end with the same status.
+/// The command could not run; bad arguments have the same status.
 pub(crate) const UNUSABLE: u8 = 2;
 
 /// Whether a directory entry has this name. A dangling link or an unreadable file was meant to be
@@ -27,7 +27,7 @@ pub(crate) fn has_directory_entry(path: &Path) -> bool {
     !path.symlink_metadata().is_err_and(|error| missing(&error))
 }
 
-/// The status for output that could not be written. A reader that went away has seen enough.
+/// The status, unless the output could not be written. A closed pipe is no error.
 pub(crate) fn exit_code_of(result: io::Result<()>, status: ExitCode) -> ExitCode {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,11 +1,11 @@
-//! What fields of one kind have in common.
+//! Checks that many fields share: ranges, required fields, secrets.
 
 use crate::diagnostic::{Position, Report, codes, quoted};
 use crate::grammar::{self, Problem};
 use crate::raw::{At, DurationText, Field, Password, Text};
 use crate::settings::Secret;
 
-/// A duration within `(least, most)`, in microseconds; the default where it is absent or wrong.
+/// A duration within `(least, most)`, in microseconds; the default if it is absent or wrong.
 pub(super) fn duration_us(
     field: &Field<DurationText>,
     default_us: u64,
@@ -22,7 +22,7 @@ pub(super) fn duration_us(
     default_us
 }
 
-/// A number within `(least, most)`; the default where it is absent or wrong.
+/// A number within `(least, most)`; the default if it is absent or wrong.
 pub(super) fn number(
     field: &Field<u64>,
     default: u64,
@@ -37,7 +37,7 @@ pub(super) fn number(
     default
 }
 
-/// The same for numbers that are kept in 32 bits.
+/// [`number`] for 32 bits.
 pub(super) fn number_u32(
     field: &Field<u64>,
     default: u32,
@@ -53,7 +53,12 @@ pub(super) fn out_of_range(at: Position, found: &str, range: &str, report: &mut 
     report.error(codes::OUT_OF_RANGE, at, message, format!("the range is {range}"));
 }
 
-/// A text that says something.
+/// A word; the default if it is absent.
+pub(super) fn word<T: Copy + Default>(field: &Field<T>) -> T {
+    field.as_ref().map(|field| field.value).unwrap_or_default()
+}
+
+/// A text that is not empty.
 pub(super) fn text(field: &Field<Text>, report: &mut Report) -> Option<Box<str>> {
     let field = field.as_ref()?;
     report.accept(field.at, not_empty(field))
@@ -66,7 +71,7 @@ pub(super) fn not_empty(text: &str) -> Result<Box<str>, Problem> {
     Ok(text.into())
 }
 
-/// A text without which its entry says nothing.
+/// A required text.
 pub(super) fn required(
     field: &Field<Text>,
     name: &str,
@@ -100,13 +105,8 @@ pub(super) fn map_items<T, U>(
 /// Reports a list without items.
 pub(super) fn require_items<T>(items: &[T], name: &str, at: Position, report: &mut Report) {
     if items.is_empty() {
-        let message = format!("`{name}` is empty");
-        report.error(
-            codes::EMPTY_LIST,
-            at,
-            message,
-            format!("name at least one, or remove `{name}`"),
-        );
+        let help = format!("name at least one, or remove `{name}`");
+        report.error(codes::EMPTY_LIST, at, format!("`{name}` is empty"), help);
     }
 }
 
@@ -150,7 +150,7 @@ pub(super) fn secret(field: &Field<Password>, report: &mut Report) -> Option<Sec
                 || !env.chars().all(valid)
                 || env.starts_with(|c: char| c.is_ascii_digit())
             {
-                // What stands here may well be the secret itself, so it is not repeated.
+                // The text may be the secret itself, so the message does not repeat it.
                 let help = "write {env: NAME}: letters, digits and `_`, such as TOLLGATE_TOKEN";
                 report
                     .problem(env.at, bad("this is not the name of an environment variable", help));

@@ -37,16 +37,10 @@ pub(super) fn check(node: &Node, report: &mut Report) {
             Value::List(items) => items.iter().for_each(|item| match item.value {
                 Value::Map(_) => check(item, report),
                 _ => {
-                    let found = shown(&item.value);
-                    let message = format!(
-                        "config error, yaml file contains list of type other than map: {found}"
-                    );
-                    report.error(
-                        codes::RATELIMIT_FILE,
-                        item.at,
-                        message,
-                        "write each item as `- key: value`",
-                    );
+                    let message = "config error, yaml file contains list of type other than map";
+                    let message = format!("{message}: {}", shown(&item.value));
+                    let help = "write each item as `- key: value`";
+                    report.error(codes::RATELIMIT_FILE, item.at, message, help);
                 }
             }),
             Value::Scalar { kind: ScalarKind::Number, text } => {
@@ -77,15 +71,12 @@ fn check_key(key: &YamlKey, report: &mut Report) -> bool {
     }
     let is_text =
         text.parse::<f64>().is_err() && !matches!(text, "true" | "false" | "null" | "~" | "");
-    let (message, help) = match is_text {
-        true => (
-            format!("config error, unknown key '{text}'"),
-            format!("the keys are {}", KEYS.join(", ")),
-        ),
-        false => {
-            let message = format!("config error, key is not of type string: {text}");
-            (message, "keys are names, such as `key` or `rate_limit`".to_owned())
-        }
+    let (message, help) = if is_text {
+        let help = format!("the keys are {}", KEYS.join(", "));
+        (format!("config error, unknown key '{text}'"), help)
+    } else {
+        let message = format!("config error, key is not of type string: {text}");
+        (message, "keys are names, such as `key` or `rate_limit`".to_owned())
     };
     report.error(codes::RATELIMIT_FILE, key.at, message, help);
     false

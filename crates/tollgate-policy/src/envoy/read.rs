@@ -1,9 +1,7 @@
 //! From files to the tree, with every error of the original, and its place.
 
 use super::tree::{Descriptor, DescriptorLevel, ValuePattern};
-use super::yaml_values::{
-    UNMARSHAL, boolean, count, describe, field, mismatch, report_error, text,
-};
+use super::yaml_values::{UNMARSHAL, boolean, count, describe, mismatch, report_error, text};
 use super::{ConfigOptions, Configs, DescriptorRule, InvalidConfig, Metadata, Unit, allowed_keys};
 use crate::diagnostic::Report;
 use crate::limit::{Counting, Limit, Mode};
@@ -89,7 +87,7 @@ impl ConfigReader {
             );
             return report_error(report, node.at, message, "begin the file with `domain: NAME`");
         }
-        let domain = field(node, "domain");
+        let domain = node.field("domain");
         let name = text(node, "domain", report);
         let at = domain.map_or(node.at, |domain| domain.at);
         if name.is_empty() {
@@ -119,7 +117,7 @@ impl ConfigReader {
     ) -> DescriptorLevel {
         let mut level = DescriptorLevel::default();
         let mut seen = HashSet::new();
-        let list = match field(node, "descriptors").map(|list| (&list.value, list.at)) {
+        let list = match node.field("descriptors").map(|list| (&list.value, list.at)) {
             None | Some((Value::Null, _)) => return level,
             Some((Value::List(list), _)) => list,
             Some((_, at)) => {
@@ -163,7 +161,7 @@ impl ConfigReader {
     ) -> Descriptor {
         let is_shared = boolean(node, "share_threshold", report);
         if is_shared && !value.contains('*') {
-            let at = field(node, "share_threshold").map_or(node.at, |field| field.at);
+            let at = node.field("share_threshold").map_or(node.at, |field| field.at);
             let found = path.parts.iter().rev().take(2).rev().filter(|part| !part.is_empty());
             let found = found.map(|part| &**part).collect::<Vec<_>>().join("_");
             let message = format!(
@@ -171,7 +169,7 @@ impl ConfigReader {
             );
             report_error(report, at, message, "give `value` a `*`, or remove `share_threshold`");
         }
-        let limit = field(node, "rate_limit").filter(|field| !matches!(field.value, Value::Null));
+        let limit = node.field("rate_limit").filter(|field| !matches!(field.value, Value::Null));
         let is_map = |limit: &Node| matches!(limit.value, Value::Map(_));
         if let Some(limit) = limit.filter(|limit| !is_map(limit)) {
             let message = mismatch(node, "rate_limit", "config.YamlRateLimit");
@@ -202,7 +200,7 @@ impl ConfigReader {
     ) -> Option<DescriptorRule> {
         let unlimited = boolean(node, "unlimited", report);
         let written = text(node, "unit", report);
-        let at = field(node, "unit").map_or(node.at, |unit| unit.at);
+        let at = node.field("unit").map_or(node.at, |unit| unit.at);
         let unit = Unit::parse(&written);
         match (unlimited, unit) {
             (true, Some(_)) => {
@@ -235,7 +233,8 @@ impl ConfigReader {
             quota: boolean(descriptor, "quota_mode", report),
             unit: unit.filter(|_| !unlimited),
             requests_per_unit,
-            metadata: field(descriptor, "metadata")
+            metadata: descriptor
+                .field("metadata")
                 .map(Metadata::of)
                 .filter(|metadata| *metadata != Metadata::Null),
         })
@@ -292,7 +291,7 @@ fn value_pattern(value: &str, node: &Node, report: &mut Report) -> Option<ValueP
 }
 
 fn replaces(node: &Node, own: Option<&str>, report: &mut Report) -> Box<[Box<str>]> {
-    let Some(field_) = field(node, "replaces") else { return Box::default() };
+    let Some(field_) = node.field("replaces") else { return Box::default() };
     let Value::List(items) = &field_.value else {
         if !matches!(field_.value, Value::Null) {
             let message = mismatch(node, "replaces", "[]config.yamlReplaces");

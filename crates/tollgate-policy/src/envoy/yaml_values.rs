@@ -12,19 +12,13 @@ pub(super) fn report_error(
     report.error(codes::RATELIMIT_FILE, at, message, help);
 }
 
-/// The value of a field of a map.
-pub(super) fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    let Value::Map(entries) = &node.value else { return None };
-    entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
-}
-
 /// How the original begins where a value has another type than it should.
 pub(super) const UNMARSHAL: &str = "error loading config file: yaml: unmarshal errors:";
 
 /// The words of the original's YAML reader for a field of another type than `into`, one of its own
 /// types.
 pub(super) fn mismatch(node: &Node, name: &str, into: &str) -> String {
-    let found = field(node, name).map(describe).unwrap_or_default();
+    let found = node.field(name).map(describe).unwrap_or_default();
     format!("{UNMARSHAL} `{name}`: cannot unmarshal {found} into {into}")
 }
 
@@ -46,7 +40,7 @@ pub(super) fn describe(node: &Node) -> String {
 
 /// A text; numbers and words are taken as they are written.
 pub(super) fn text(parent: &Node, name: &str, report: &mut Report) -> String {
-    match field(parent, name).map(|field| (&field.value, field.at)) {
+    match parent.field(name).map(|field| (&field.value, field.at)) {
         None | Some((Value::Null, _)) => String::new(),
         Some((Value::Scalar { text, .. }, _)) => text.clone(),
         Some((Value::List(_) | Value::Map(_), at)) => {
@@ -57,7 +51,7 @@ pub(super) fn text(parent: &Node, name: &str, report: &mut Report) -> String {
 }
 
 pub(super) fn boolean(parent: &Node, name: &str, report: &mut Report) -> bool {
-    match field(parent, name).map(|field| (&field.value, field.at)) {
+    match parent.field(name).map(|field| (&field.value, field.at)) {
         None | Some((Value::Null, _)) => false,
         Some((Value::Scalar { kind: ScalarKind::Bool(value), .. }, _)) => *value,
         // The original reads YAML 1.1, which has more words for it.
@@ -76,7 +70,7 @@ fn is_word(text: &str, words: [&str; 3]) -> bool {
 
 /// A whole number of 32 bits; 0 where there is none.
 pub(super) fn count(parent: &Node, name: &str, report: &mut Report) -> u32 {
-    let Some(node) = field(parent, name) else { return 0 };
+    let Some(node) = parent.field(name) else { return 0 };
     let given = match &node.value {
         Value::Null => Some(0),
         Value::Scalar { kind: ScalarKind::Unsigned(value), .. } => u32::try_from(*value).ok(),

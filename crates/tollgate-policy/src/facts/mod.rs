@@ -31,17 +31,17 @@ use value::push_digest;
 pub(crate) use value::{API_KEY_DIGITS, KeyValue, canonical};
 pub use value::{InvalidAttribute, digest};
 
-use crate::identity::address;
-use crate::identity::address::{mask, unmap};
-use crate::path::{self};
+use crate::identity::address::{self, mask, unmap};
+use crate::path;
 use crate::settings::AmbiguousPaths;
 
 /// The attributes of one request, for one policy: [`Policy::facts`](crate::policy::Policy::facts)
 /// makes them.
 ///
-/// Values are borrowed where they are in their one form already; the others are rewritten into
-/// buffers that [`into_buffer`](Self::into_buffer) hands on to the next request, so nothing is
-/// allocated in the long run.
+/// Values in canonical form are borrowed. Others are rewritten into buffers that
+/// [`into_buffer`](Self::into_buffer) hands on to the next request, so nothing is allocated in the
+/// long run.
+#[derive(Clone)]
 pub struct Facts<'a> {
     names: &'a Names,
     ipv6_prefix: u8,
@@ -52,21 +52,21 @@ pub struct Facts<'a> {
     address: Option<IpAddr>,
     raw_api_key: RawApiKey<'a>,
     tier: &'a str,
-    /// Absent in a plain request, which then neither fills it in nor drops it.
+    /// `None` in a plain request, which neither fills nor drops it.
     uncommon: Option<Box<UncommonFacts>>,
 }
 
 /// Facts that few requests have.
 #[derive(Clone, Default)]
 struct UncommonFacts {
-    /// The readings of the path, where it has several.
+    /// The readings of the path, if it has several.
     other_paths: Vec<String>,
     /// More values of attributes that no key, tier or cost has.
     more_values: Vec<(AttributeId, String)>,
     unverified: Option<Unverified>,
 }
 
-/// The memory of past [`Facts`], without what they knew.
+/// The buffers of earlier [`Facts`].
 #[derive(Default)]
 pub struct FactsBuffer {
     values: Vec<FactValue<'static>>,
@@ -86,7 +86,7 @@ enum RawApiKey<'a> {
 enum FactValue<'a> {
     #[default]
     Absent,
-    /// Sent with the request, and not to be believed.
+    /// Sent with the request, but not verified.
     Unverified,
     Given(&'a str),
     /// In `text`.
@@ -157,11 +157,11 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// [`set`](Self::set) for a caller that asked the policy for the attribute's number.
+    /// [`set`](Self::set) by the id of the attribute.
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address or `path` is ambiguous.
+    /// If `ip` is not an address or `path` is ambiguous.
     pub fn set_id(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAttribute> {
         let Some(kind) = self.names.kind(id) else { return Ok(()) };
         let form = match kind {
@@ -190,17 +190,15 @@ impl<'a> Facts<'a> {
             AttributeKind::Path if path::is_plain(value) => FactValue::Given(value),
             AttributeKind::Path => self.set_path(value)?,
         };
-        if let Some(place) = self.values.get_mut(id.index()) {
-            *place = form;
-        }
+        self.set_value(id, form);
         Ok(())
     }
 
-    /// [`set`](Self::set) for a value that is nowhere in one piece: `write` appends it.
+    /// [`set`](Self::set) for a value that `write` appends in pieces.
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address or `path` is ambiguous.
+    /// If `ip` is not an address or `path` is ambiguous.
     pub fn write(
         &mut self,
         name: &str,
@@ -212,11 +210,11 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// [`set_id`](Self::set_id) for a value that is nowhere in one piece: `write` appends it.
+    /// [`set_id`](Self::set_id) for a value that `write` appends in pieces.
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address or `path` is ambiguous.
+    /// If `ip` is not an address or `path` is ambiguous.
     pub fn write_id(
         &mut self,
         id: AttributeId,
@@ -229,11 +227,7 @@ impl<'a> Facts<'a> {
         let form = match kind {
             _ if written.is_empty() => FactValue::Absent,
             AttributeKind::Text => FactValue::Rewritten(written),
-            AttributeKind::Host
-            | AttributeKind::Method
-            | AttributeKind::ApiKey
-            | AttributeKind::Path
-            | AttributeKind::Address => {
+            kind => {
                 let value = self.text[written.clone()].to_owned();
                 match kind {
                     AttributeKind::Address => {
@@ -254,10 +248,14 @@ impl<'a> Facts<'a> {
                 }
             }
         };
-        if let Some(place) = self.values.get_mut(id.index()) {
-            *place = form;
-        }
+        self.set_value(id, form);
         Ok(())
+    }
+
+    fn set_value(&mut self, id: AttributeId, value: FactValue<'a>) {
+        if let Some(slot) = self.values.get_mut(id.index()) {
+            *slot = value;
+        }
     }
 
     /// Adds a further value of an attribute that was sent several times. `match` looks at all
@@ -300,18 +298,7 @@ impl<'a> Facts<'a> {
     /// The same facts for each other reading of the path.
     pub(crate) fn other_readings(&self) -> impl Iterator<Item = Facts<'a>> {
         let of_path = self.uncommon.iter().flat_map(|uncommon| uncommon.other_paths.iter().skip(1));
-        of_path.map(|path| Self {
-            names: self.names,
-            ipv6_prefix: self.ipv6_prefix,
-            values: self.values.clone(),
-            text: self.text.clone(),
-            path: path.clone(),
-            ambiguous_paths: self.ambiguous_paths,
-            address: self.address,
-            raw_api_key: self.raw_api_key.clone(),
-            tier: self.tier,
-            uncommon: self.uncommon.clone(),
-        })
+        of_path.map(|path| Self { path: path.clone(), ..self.clone() })
     }
 
     #[cold]
@@ -321,24 +308,20 @@ impl<'a> Facts<'a> {
 
     /// Sets `ip` where the address is known already, as it is for a connection.
     pub fn set_address(&mut self, address: IpAddr) {
-        if let Some(id) = self.names.get("ip")
-            && let Some(place) = self.values.get_mut(id.index())
-        {
+        if let Some(id) = self.names.get("ip") {
             self.address = Some(unmap(address));
-            *place = FactValue::Address;
+            self.set_value(id, FactValue::Address);
         }
     }
 
     /// Marks an attribute as sent with the request but not verified. Limits that read it refuse,
     /// unless they say `on_invalid: as_missing`; everything else takes it as absent.
     pub fn set_unverified(&mut self, id: AttributeId, why: Unverified) {
-        if let Some(place) = self.values.get_mut(id.index()) {
-            *place = FactValue::Unverified;
-            self.uncommon_mut().unverified.get_or_insert(why);
-        }
+        self.set_value(id, FactValue::Unverified);
+        self.uncommon_mut().unverified.get_or_insert(why);
     }
 
-    /// Why attributes did not verify, where some did not.
+    /// The reason why attributes did not verify, if some did not.
     #[inline]
     pub fn unverified(&self) -> Option<Unverified> {
         self.uncommon.as_ref()?.unverified
@@ -349,8 +332,7 @@ impl<'a> Facts<'a> {
         matches!(self.values.get(id.index()), Some(FactValue::Unverified))
     }
 
-    /// Sets the tier, whatever the tier attribute says; for tiers that come from a file or from
-    /// Redis.
+    /// Sets the tier from a file or from Redis. It overrides the tier attribute.
     pub fn set_tier(&mut self, tier: &'a str) {
         self.tier = tier;
     }
@@ -364,17 +346,16 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Gives the memory back, for the next request.
+    /// Returns the buffers, for the next request.
     pub fn into_buffer(self) -> FactsBuffer {
         let Self { mut values, text, path, .. } = self;
         values.clear();
-        // Collecting an empty vector into one of the same layout keeps its memory; only the
-        // lifetime changes.
+        // Collecting an empty vector into one of the same layout keeps its allocation.
         let values = values.into_iter().map(|_| FactValue::Absent).collect();
         FactsBuffer { values, text, path }
     }
 
-    /// What goes into a key, a tier or a cost.
+    /// The value for a key, a tier or a cost.
     pub(crate) fn key_value(&self, id: AttributeId) -> Option<KeyValue<'_>> {
         match self.values.get(id.index())? {
             FactValue::Address => Some(KeyValue::Address(mask(self.address?, self.ipv6_prefix))),
@@ -391,7 +372,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What a pattern is compared with: an API key is compared before it is hashed.
+    /// The value that patterns are matched with. An API key is matched before it is hashed.
     pub(crate) fn match_text(&self, id: AttributeId) -> Option<&str> {
         let value = self.values.get(id.index())?;
         match (value, self.names.kind(id)?) {
@@ -403,7 +384,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What a network is compared with: the address before it is masked.
+    /// The address that networks are matched with, before it is masked.
     pub(crate) fn match_address(&self, id: AttributeId) -> Option<IpAddr> {
         match self.values.get(id.index())? {
             FactValue::Address => self.address,

@@ -1,8 +1,8 @@
 //! Values of attributes: their canonical form, and why one is invalid.
 
 use super::{Facts, FactsBuffer, Names};
+use crate::hex;
 use crate::identity::address::InvalidAddress;
-use crate::identity::hash;
 use crate::path::AmbiguousPath;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -78,5 +78,5 @@ pub fn digest(secret: &str) -> String {
 
 pub(super) fn push_digest(out: &mut String, secret: &str) {
     let digest = Sha256::digest(secret);
-    hash::push_hex(out, &digest[..API_KEY_DIGITS / 2]);
+    hex::push(out, hex::LOWER, &digest[..API_KEY_DIGITS / 2]);
 }

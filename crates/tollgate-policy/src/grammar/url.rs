@@ -2,6 +2,7 @@
 
 use super::Problem;
 use crate::diagnostic::codes;
+use crate::hex;
 use crate::settings::{RedisUrl, Secret, Upstream};
 
 fn bad(message: &str, help: &str) -> Problem {
@@ -94,10 +95,8 @@ fn percent_decoded(text: &str) -> Option<String> {
             bytes.push(*first);
             continue;
         }
-        let (high, low) = (*rest.first()?, *rest.get(1)?);
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        bytes.push(u8::try_from(digit(high)? * 16 + digit(low)?).ok()?);
-        rest = rest.get(2..)?;
+        bytes.push(hex::decode_byte(rest)?);
+        rest = &rest[2..];
     }
     String::from_utf8(bytes).ok()
 }

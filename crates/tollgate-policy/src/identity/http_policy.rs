@@ -1,33 +1,25 @@
-//! What a file says about HTTP.
+//! The policy for HTTP requests: client address, attributes, and the body of a refusal.
 
-use super::address;
 use super::address::ClientAddressResolver;
-use crate::settings::{AddressSource, AttributeSource, Settings, Template};
+use crate::settings::{AttributeSource, Settings, Template};
 
-/// Who a request over HTTP is from, and what its refusal says. The default trusts nobody and knows
-/// no identity.
+/// How HTTP requests are identified and refused. The default trusts no proxy and has no attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpPolicy {
-    /// Where the client's address is found.
+    /// How the client's address is found.
     pub client: ClientAddressResolver,
-    /// Where attributes come from.
+    /// The source of each attribute.
     pub identity: Vec<(Box<str>, AttributeSource)>,
-    /// What clients read when they are refused, where it is not the usual.
+    /// The body of a refusal, if it is not the default.
     pub refusal: Option<Template>,
 }
 
 impl HttpPolicy {
-    /// By these settings.
+    /// The policy of these settings.
     pub fn of(settings: &Settings) -> Self {
-        let mut client = ClientAddressResolver::default();
-        client.trusted.clone_from(&settings.trusted_proxies);
-        client.ipv6_prefix = settings.client_address.ipv6_prefix;
-        client.source = match &settings.client_address.source {
-            AddressSource::Header(name) => address::ClientAddressSource::Header(name.clone()),
-            AddressSource::Hops(hops) => address::ClientAddressSource::Hops(*hops),
-        };
-        Self { client, identity: settings.identity.clone(), refusal: settings.refusal.clone() }
+        let (identity, refusal) = (settings.identity.clone(), settings.refusal.clone());
+        Self { client: settings.client_address.clone(), identity, refusal }
     }
 
     /// Whether values of this attribute may be secrets, by its name and by where it comes from.

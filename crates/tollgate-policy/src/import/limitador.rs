@@ -97,13 +97,13 @@ impl LimitadorIdentity {
         if fields.iter().any(|(key, _)| !FIELDS.contains(&&*key.text)) {
             return None;
         }
-        let field = |name: &str| field(node, name);
+        let field = |name: &str| node.field(name);
         let texts = |name: &str| -> Option<BTreeSet<String>> {
-            list(field(name)).ok()?.iter().map(|item| text(item).map(str::to_owned)).collect()
+            list(field(name)).ok()?.iter().map(|item| item.text().map(str::to_owned)).collect()
         };
         Some(Self {
-            namespace: field("namespace").and_then(text)?.to_owned(),
-            seconds: field("seconds").and_then(text)?.to_owned(),
+            namespace: field("namespace").and_then(Node::text)?.to_owned(),
+            seconds: field("seconds").and_then(Node::text)?.to_owned(),
             conditions: texts("conditions")?,
             variables: texts("variables")?,
         })
@@ -125,9 +125,9 @@ impl Import {
         if let Some((key, _)) = fields.iter().find(|(key, _)| !FIELDS.contains(&&*key.text)) {
             return Err((key.at, format!("`{}` has no equal", key.text)));
         }
-        let field = |name: &str| field(node, name);
+        let field = |name: &str| node.field(name);
         let namespace = field("namespace")
-            .and_then(text)
+            .and_then(Node::text)
             .ok_or_else(|| (node.at, "it has no namespace".to_owned()))?;
         if namespace.contains('*') || namespace.is_empty() {
             return Err((node.at, "its namespace is a pattern here".to_owned()));
@@ -146,7 +146,7 @@ impl Import {
             if condition.is_equal { equal.push(pair) } else { unequal.push(pair) }
         }
         let key = variables(field("variables"), &mut which)?;
-        let given = field("name").or(field("id")).and_then(text).unwrap_or(namespace);
+        let given = field("name").or(field("id")).and_then(Node::text).unwrap_or(namespace);
         let name = self.name(given);
         self.limits += 1;
         let map = |pairs: &[(String, String)]| -> String {
@@ -155,14 +155,9 @@ impl Import {
             pairs.iter().map(pair).collect::<Vec<_>>().join(", ")
         };
         // An attribute that is missing is not equal, there and here.
-        let not = match unequal.is_empty() {
-            true => String::new(),
-            false => {
-                let each =
-                    unequal.iter().map(|pair| format!("{{{}}}", map(std::slice::from_ref(pair))));
-                format!(", not: [{}]", each.collect::<Vec<_>>().join(", "))
-            }
-        };
+        let each = unequal.iter().map(|pair| format!("{{{}}}", map(std::slice::from_ref(pair))));
+        let each = each.collect::<Vec<_>>().join(", ");
+        let not = if each.is_empty() { each } else { format!(", not: [{each}]") };
         let out = &mut self.text;
         let _ = writeln!(out, "  - name: {}", quote(&name));
         let _ = writeln!(out, "    match: {{{}{not}}}", map(&equal));
@@ -215,7 +210,7 @@ fn all_conditions(
 ) -> Result<Vec<(Position, LimitadorCondition)>, UnsupportedLimit> {
     let mut all = Vec::new();
     for item in list(field)? {
-        let text = text(item).unwrap_or_default();
+        let text = item.text().unwrap_or_default();
         let read = conditions(text)
             .ok_or_else(|| (item.at, format!("the condition `{text}` has no equal")))?;
         all.extend(read.into_iter().map(|condition| (item.at, condition)));
@@ -254,7 +249,7 @@ fn variables(
 ) -> Result<Vec<String>, UnsupportedLimit> {
     let mut all = Vec::new();
     for item in list(field)? {
-        let text = text(item).unwrap_or_default();
+        let text = item.text().unwrap_or_default();
         let entry = variable(text)
             .ok_or_else(|| (item.at, format!("the variable `{text}` has no equal")))?;
         let name = format!("descriptor.{}", which.require_same(item.at, entry)?);
@@ -265,11 +260,6 @@ fn variables(
     Ok(all)
 }
 
-fn field<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    let Value::Map(fields) = &node.value else { return None };
-    fields.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
-}
-
 fn list(field: Option<&Node>) -> Result<&[Node], UnsupportedLimit> {
     match field.map(|node| (&node.value, node.at)) {
         None | Some((Value::Null, _)) => Ok(&[]),
@@ -278,24 +268,14 @@ fn list(field: Option<&Node>) -> Result<&[Node], UnsupportedLimit> {
     }
 }
 
-fn text(node: &Node) -> Option<&str> {
-    match &node.value {
-        Value::Scalar { text, .. } => Some(text),
-        _ => None,
-    }
-}
-
 /// In single quotes, in which only they are special, unless it is a text without them.
 fn quote(text: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    match !text.is_empty()
-        && !is_word
-        && text.chars().all(is_plain)
-        && text.starts_with(|c: char| c.is_ascii_alphabetic())
-    {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "''")),
+    let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if is_name && !is_word && text.chars().all(is_plain) {
+        return text.to_owned();
     }
+    format!("'{}'", text.replace('\'', "''"))
 }

@@ -15,12 +15,13 @@
 
 mod readings;
 mod server_model;
-use std::borrow::Cow;
+#[cfg(test)]
+mod tests;
 
 pub use readings::{AmbiguousPath, ambiguity, readings};
 
-#[cfg(test)]
-mod tests;
+use crate::hex::{self, decode_byte as escaped};
+use std::borrow::Cow;
 
 /// The path in its one spelling; borrowed when it already is.
 ///
@@ -65,12 +66,8 @@ pub(crate) fn normalise_into(path: &str, out: &mut String) {
 pub(crate) fn normalise_pattern(pattern: &str) -> String {
     let mut out = String::new();
     let is_clear_or_wildcard = |byte| byte == b'?' || is_clear(byte);
-    rewrite(
-        pattern.as_bytes(),
-        is_clear_or_wildcard,
-        |byte| byte != b'*' && is_pchar(byte),
-        &mut out,
-    );
+    let is_decoded = |byte| byte != b'*' && is_pchar(byte);
+    rewrite(pattern.as_bytes(), is_clear_or_wildcard, is_decoded, &mut out);
     out
 }
 
@@ -139,22 +136,6 @@ fn end_segment(out: &mut String, segment_start: usize, root: usize) -> bool {
     false
 }
 
-/// The byte that two hexadecimal digits at the start of `digits` stand for.
-fn escaped(digits: &[u8]) -> Option<u8> {
-    let high = hexadecimal(*digits.first()?)?;
-    let low = hexadecimal(*digits.get(1)?)?;
-    Some(high << 4 | low)
-}
-
-fn hexadecimal(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
-}
-
 /// Whether one or two more hexadecimal digits would make an escape of the end of `out`.
 fn ends_in_broken_escape(out: &str) -> bool {
     match out.as_bytes() {
@@ -165,10 +146,8 @@ fn ends_in_broken_escape(out: &str) -> bool {
 }
 
 fn push_escape(out: &mut String, byte: u8) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     out.push('%');
-    out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-    out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    hex::push(out, hex::UPPER, &[byte]);
 }
 
 /// RFC 3986 `unreserved`.

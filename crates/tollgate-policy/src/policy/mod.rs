@@ -161,22 +161,15 @@ impl Policy {
         for (limit, spec) in &limits {
             compiler.limit(limit, spec)?;
         }
-        let Compiler {
-            compiled_limits: rules,
-            index,
-            names,
-            tier_params: params,
-            tiers,
-            identifying,
-        } = compiler;
+        let Compiler { compiled_limits, index, names, tier_params, tiers, identifying } = compiler;
         Ok(Self {
             limits: limits.into_iter().map(|(limit, _)| limit).collect(),
-            compiled_limits: rules.into(),
+            compiled_limits: compiled_limits.into(),
             index,
             path: names.get("path"),
             identifying: (0..names.len()).map(|place| identifying.contains(&place)).collect(),
             names,
-            tier_params: params.into(),
+            tier_params: tier_params.into(),
             tiers,
             ipv6_prefix: options.ipv6_prefix,
         })
@@ -262,9 +255,8 @@ impl Compiler {
         let weight = |entry: &WeightedMatch| {
             let matcher = self.matcher(limit, &entry.match_spec)?;
             // The first entry that matches counts, so of two values the cheaper one would.
-            for condition in
-                entry.match_spec.conditions.iter().chain(entry.match_spec.not.iter().flatten())
-            {
+            let MatchSpec { conditions, not } = &entry.match_spec;
+            for condition in conditions.iter().chain(not.iter().flatten()) {
                 self.attribute(&condition.attribute)?;
             }
             Ok(Weight { matcher, units: entry.units })

@@ -75,16 +75,10 @@ impl Policy {
         if definition.mode != Mode::Off {
             let start = selection.keys.len();
             selection.keys.extend_from_slice(key);
-            let key = start..selection.keys.len();
-            selection.entries.push(SelectedEntry {
-                limit,
-                params,
-                cost: request_cost,
-                key,
-                key_index: 0,
-                missing: false,
-                unverified: false,
-            });
+            let (key, cost, key_index) = (start..selection.keys.len(), request_cost, 0);
+            let (missing, unverified) = (false, false);
+            let entry = SelectedEntry { limit, params, cost, key, key_index, missing, unverified };
+            selection.entries.push(entry);
         }
     }
 
@@ -158,13 +152,11 @@ impl Policy {
     /// default.
     fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
         let known = |name: &str| self.tiers.ids.get(name).copied();
-        let named = match facts.tier() {
-            Some(tier) => known(tier),
-            None => match self.tiers.attribute.and_then(|attribute| facts.key_value(attribute)) {
-                Some(KeyValue::Text(tier)) => known(tier),
-                Some(KeyValue::Address(address)) => known(&address.to_string()),
-                None => None,
-            },
+        let attribute = || self.tiers.attribute.and_then(|attribute| facts.key_value(attribute));
+        let named = match facts.tier().map(KeyValue::Text).or_else(attribute) {
+            Some(KeyValue::Text(tier)) => known(tier),
+            Some(KeyValue::Address(address)) => known(&address.to_string()),
+            None => None,
         };
         named.or(self.tiers.default)
     }
@@ -218,7 +210,7 @@ impl Policy {
                 && self.compiled_limits[last.limit].fallback_keys == rule.fallback_keys
                 && self.limits[last.limit].on_missing == definition.on_missing
         };
-        let (key, key_place, missing) = match entries[first..].last().filter(has_same_key) {
+        let (key, key_index, missing) = match entries[first..].last().filter(has_same_key) {
             Some(last) => (last.key.clone(), last.key_index, last.missing),
             None => {
                 let start = keys.len();
@@ -234,17 +226,8 @@ impl Policy {
             return;
         }
         let cost = cost(definition, rule, facts).saturating_mul(request_cost);
-        let params = params + key_place;
-        let unverified = false;
-        entries.push(SelectedEntry {
-            limit,
-            params,
-            cost,
-            key,
-            key_index: key_place,
-            missing,
-            unverified,
-        });
+        let (params, unverified) = (params + key_index, false);
+        entries.push(SelectedEntry { limit, params, cost, key, key_index, missing, unverified });
     }
 }
 

@@ -76,19 +76,9 @@ impl<'s> Selected<'s> {
         key: &'s [u8],
         cost: u64,
     ) -> Self {
-        let (index, numbers_index) = (usize::MAX, usize::MAX);
-        Self {
-            limit,
-            index,
-            params,
-            params_index: numbers_index,
-            id,
-            cost,
-            key,
-            key_index: 0,
-            missing: false,
-            unverified: false,
-        }
+        let (index, params_index, key_index) = (usize::MAX, usize::MAX, 0);
+        let (missing, unverified) = (false, false);
+        Self { limit, index, params, params_index, id, cost, key, key_index, missing, unverified }
     }
 }
 

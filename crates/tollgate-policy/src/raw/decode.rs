@@ -36,10 +36,7 @@ pub(crate) fn entries<'a>(node: &'a Node, report: &mut Report) -> Option<&'a [(Y
 
 /// The text of a scalar, as written.
 pub(crate) fn text<'a>(node: &'a Node, report: &mut Report) -> Option<&'a str> {
-    match &node.value {
-        Value::Scalar { text, .. } => Some(text),
-        _ => wrong_type(node, "a text", report),
-    }
+    node.text().or_else(|| wrong_type(node, "a text", report))
 }
 
 /// Where one attribute is wanted.
@@ -170,9 +167,16 @@ macro_rules! words {
         impl $name {
             const WORDS: &[&str] = &[$($word),*];
 
-            /// As the file spells it.
+            /// The word in the file.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        /// The first word is the default.
+        impl Default for $name {
+            fn default() -> Self {
+                [$(Self::$variant),*][0]
             }
         }
 

@@ -1,5 +1,9 @@
 //! Settings of the gateway and of the HTTP listener.
 
+pub use crate::raw::{
+    AmbiguousPathsWord as AmbiguousPaths, OverrideHeadersWord as OverrideHeaders, UpstreamProtocol,
+};
+
 use super::Tls;
 use std::time::Duration;
 
@@ -70,28 +74,6 @@ pub struct ServerTls {
     pub client_names: Vec<Box<str>>,
 }
 
-/// How a listener treats a path that servers read in more than one way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AmbiguousPaths {
-    /// Refuses the request.
-    #[default]
-    Refuse,
-    /// Applies the limits of every reading.
-    MatchAll,
-}
-
-/// How a listener treats headers that replace the path, the method or the host of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OverrideHeaders {
-    /// The gateway removes them; forward-auth denies a request whose override differs.
-    #[default]
-    Block,
-    /// They reach the service, and are not counted.
-    Pass,
-}
-
 /// How the check API and forward-auth listen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -100,18 +82,6 @@ pub struct Http {
     pub ambiguous_paths: AmbiguousPaths,
     /// How forward-auth treats override headers.
     pub override_headers: OverrideHeaders,
-}
-
-/// What is spoken with servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum UpstreamProtocol {
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2, over TLS or not.
-    Http2,
-    /// Over TLS whichever of both the server prefers, HTTP/1.1 otherwise.
-    Auto,
 }
 
 /// How to find out which servers can be used.

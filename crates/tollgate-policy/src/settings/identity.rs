@@ -2,24 +2,6 @@
 
 use crate::identity::TierMap;
 
-/// How a client's address is found behind trusted proxies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientAddress {
-    /// What to read.
-    pub source: AddressSource,
-    /// How many bits of an IPv6 address make one client.
-    pub ipv6_prefix: u8,
-}
-
-/// Where a trusted proxy says who the client is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AddressSource {
-    /// This header field, in lower case: the rightmost address that is not trusted.
-    Header(Box<str>),
-    /// X-Forwarded-For: the n-th address from the right.
-    Hops(u32),
-}
-
 /// Where an attribute comes from on HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AttributeSource {

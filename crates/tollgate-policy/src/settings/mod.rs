@@ -11,15 +11,13 @@ pub use gateway::{
     AmbiguousPaths, Gateway, HealthCheck, Http, OverrideHeaders, ServerTls, Upstream,
     UpstreamProtocol,
 };
-pub use identity::{
-    AddressSource, AttributeSource, ClientAddress, Jwt, JwtAlgorithm, Template, TierSource, Tiers,
-};
+pub use identity::{AttributeSource, Jwt, JwtAlgorithm, Template, TierSource, Tiers};
 pub use secret::{Secret, SecretSource};
 pub(crate) use store::RedisUrl;
 pub use store::{Redis, RedisServer, Store, Tls};
 
+use crate::identity::address::ClientAddressResolver;
 use crate::limit::OnStoreFailure;
-use ipnet::IpNet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,10 +40,8 @@ pub struct Settings {
     pub store: Store,
     /// For limits that do not say.
     pub on_store_failure: OnStoreFailure,
-    /// Who may name a client's address.
-    pub trusted_proxies: Vec<IpNet>,
-    /// How a client's address is found.
-    pub client_address: ClientAddress,
+    /// How a client's address is found behind trusted proxies.
+    pub client_address: ClientAddressResolver,
     /// The names of the header profiles, each of which [`Profile::parse`] knows; no two write one
     /// field.
     ///

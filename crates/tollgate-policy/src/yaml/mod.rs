@@ -45,6 +45,22 @@ pub(crate) struct YamlKey {
     pub(crate) text: String,
 }
 
+impl Node {
+    /// The value of a field of a map.
+    pub(crate) fn field(&self, name: &str) -> Option<&Self> {
+        let Value::Map(entries) = &self.value else { return None };
+        entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
+    }
+
+    /// The text of a scalar, as written.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// Reads one document. No document is the same as an empty map.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Diagnostic> {
     parse_deep(bytes, DEPTH_MAX)

@@ -79,7 +79,7 @@ fn finding_the_client_allocates_nothing() {
             &b"198.51.100.1, [2001:db8::1]:80, 10.0.0.2"[..],
         ),
         (
-            ClientAddressSource::Forwarded,
+            ClientAddressSource::Header("forwarded".into()),
             b"for=198.51.100.1, For=\"[2001:db8::\\1]:80\";proto=https",
         ),
         (ClientAddressSource::Hops(1), b"2001:db8::1%eth0"),

@@ -2,6 +2,7 @@
 
 use super::lookalike::{CaseSensitivity, is_lookalike, is_space};
 use std::borrow::Cow;
+use tollgate_policy::hex::decode_byte;
 
 /// The raw values of all parameters of that name, in their order; one without `=` has an empty
 /// value.
@@ -73,19 +74,15 @@ pub(super) fn unescape(text: &[u8], plus: Plus) -> Vec<u8> {
         rest = after;
         bytes.push(match (byte, after) {
             (b'+', _) if plus == Plus::Space => b' ',
-            (b'%', [high, low, ..]) => match (digit(*high), digit(*low)) {
-                (Some(high), Some(low)) => {
+            (b'%', after) => match decode_byte(after) {
+                Some(decoded) => {
                     rest = &after[2..];
-                    high << 4 | low
+                    decoded
                 }
-                _ => byte,
+                None => byte,
             },
             _ => byte,
         });
     }
     bytes
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }

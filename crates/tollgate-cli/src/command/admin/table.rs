@@ -1,6 +1,6 @@
-//! Columns that line up.
+//! Tables for a terminal.
 
-/// A table whose first row is its heading. What could steer a terminal is shown, not sent.
+/// A table whose first row is its heading. Control characters are escaped.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
@@ -20,12 +20,10 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// The text without control characters.
+/// The text with control characters escaped.
 pub(super) fn plain(text: &str) -> String {
-    let shown = |c: char| match c.is_control() {
-        true => c.escape_default().collect(),
-        false => String::from(c),
-    };
+    let shown =
+        |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
     text.chars().map(shown).collect()
 }
 

@@ -1,10 +1,10 @@
-//! Answers for people.
+//! Answers of the admin API as text.
 
 use super::client::AdminResponse;
 use super::table::{plain, table};
 use serde_json::Value;
 
-/// A member as text; empty where there is none.
+/// A value as text; empty if it is null.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -13,13 +13,18 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// A text of several lines, such as an error and its help, as one.
+/// A text of several lines, such as an error and its help, on one line.
 fn one_line(value: &Value) -> String {
     text(value).lines().collect::<Vec<_>>().join("; ")
 }
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], |items| items)
+}
+
+/// Members of an object, as cells of a row.
+fn members(object: &Value, names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| text(&object[*name])).collect()
 }
 
 fn row(cells: &[&str]) -> Vec<String> {
@@ -46,23 +51,16 @@ pub(super) fn policy(answer: &Value) -> String {
     }
     let mut rows = vec![row(&["LIMIT", "MODE", "KEY", "ALGORITHM", "RATE", "CAPACITY", "TIERS"])];
     for limit in list(&answer["limits"]) {
-        let mode = match limit["overridden"] == true {
-            true => format!("{} (file: {})", text(&limit["mode"]), text(&limit["configured"])),
-            false => text(&limit["mode"]),
-        };
-        let key = key_names(&limit["key"]);
         let tiers: Vec<String> = limit["tiers"].as_object().map_or_else(Vec::new, |tiers| {
             tiers.iter().map(|(tier, of)| format!("{tier} {}", text(&of["rate"]))).collect()
         });
-        rows.push(vec![
-            text(&limit["name"]),
-            mode,
-            key,
-            text(&limit["algorithm"]),
-            text(&limit["rate"]),
-            text(&limit["limit"]),
-            tiers.join(", "),
-        ]);
+        let mut cells = members(limit, &["name", "mode", "key", "algorithm", "rate", "limit"]);
+        if limit["overridden"] == true {
+            cells[1].push_str(&format!(" (file: {})", text(&limit["configured"])));
+        }
+        cells[2] = key_names(&limit["key"]);
+        cells.push(tiers.join(", "));
+        rows.push(cells);
     }
     let waiting = list(&answer["waiting"]).iter();
     let waiting = waiting.map(|of| format!("{} {}", text(&of["name"]), text(&of["mode"])));
@@ -92,37 +90,20 @@ pub(super) fn inspected(answer: &Value) -> String {
     if limits.is_empty() {
         return "no limit has a key of these attributes\n".to_owned();
     }
-    let heading = [
-        "LIMIT",
-        "MODE",
-        "KEY",
-        "ALGORITHM",
-        "RATE",
-        "CAPACITY",
-        "USED",
-        "REMAINING",
-        "RESET IN",
-        "KEEPS",
-        "BLOCKED UNTIL",
-    ];
-    let mut rows = vec![row(&heading)];
+    let heading =
+        "LIMIT|MODE|KEY|ALGORITHM|RATE|CAPACITY|USED|REMAINING|RESET IN|KEEPS|BLOCKED UNTIL";
+    let mut rows = vec![row(&heading.split('|').collect::<Vec<_>>())];
     for limit in limits {
         let key: Vec<String> = limit["key"].as_object().map_or_else(Vec::new, |key| {
             key.iter().map(|(name, value)| format!("{name}={}", text(value))).collect()
         });
-        rows.push(vec![
-            text(&limit["name"]),
-            text(&limit["mode"]),
-            key.join(" "),
-            text(&limit["algorithm"]),
-            text(&limit["rate"]),
-            text(&limit["limit"]),
-            text(&limit["used"]),
-            text(&limit["remaining"]),
-            with_unit(&limit["reset_after"], "s"),
-            keeps(&limit["keeps"]),
-            text(&limit["blocked_until"]),
-        ]);
+        let mut cells = members(limit, &["name", "mode"]);
+        cells.push(key.join(" "));
+        cells.extend(members(limit, &["algorithm", "rate", "limit", "used", "remaining"]));
+        cells.push(with_unit(&limit["reset_after"], "s"));
+        cells.push(keeps(&limit["keeps"]));
+        cells.push(text(&limit["blocked_until"]));
+        rows.push(cells);
     }
     let ledgers = limits.iter().filter(|limit| !limit["ledger"].is_null()).map(ledger);
     tier(&answer["tier"]) + &table(&rows) + &ledgers.collect::<String>()
@@ -145,7 +126,7 @@ fn keeps(keeps: &Value) -> String {
     }
 }
 
-/// The key's tier, and where it came from.
+/// The key's tier, and its source.
 fn tier(tier: &Value) -> String {
     if tier.is_null() {
         return String::new();
@@ -158,7 +139,7 @@ fn tier(tier: &Value) -> String {
     plain(&format!("{name}, from: {}{by}{unknown}", text(&tier["source"]))) + "\n\n"
 }
 
-/// Who holds units of a leased limit.
+/// The processes that hold units of a leased limit.
 fn ledger(limit: &Value) -> String {
     let ledger = &limit["ledger"];
     let name = plain(&text(&limit["name"]));
@@ -169,15 +150,9 @@ fn ledger(limit: &Value) -> String {
     let heading = ["PROCESS", "HOLDING", "GRANTED", "RETURNED", "LAST HEARD", ""];
     let mut rows = vec![row(&heading)];
     for one in list(&ledger["holdings"]) {
-        let own = if one["this_node"] == true { "this node" } else { "" };
-        rows.push(vec![
-            text(&one["process"]),
-            text(&one["number"]),
-            text(&one["granted"]),
-            text(&one["returned"]),
-            text(&one["heard"]),
-            own.to_owned(),
-        ]);
+        let mut cells = members(one, &["process", "number", "granted", "returned", "heard"]);
+        cells.push(if one["this_node"] == true { "this node" } else { "" }.to_owned());
+        rows.push(cells);
     }
     format!("{out}\n{}", table(&rows))
 }
@@ -194,26 +169,22 @@ pub(super) fn changed(what: &str, answer: &Value) -> String {
 pub(super) fn mode(answer: &Value) -> String {
     let name = plain(&text(&answer["name"]));
     let (before, after) = (text(&answer["before"]), text(&answer["after"]));
-    match answer["overridden"] == true {
-        true => format!("{name}: {before} -> {after}, until it is cleared\n"),
-        false => format!("{name}: {before} -> {after}, as the file says\n"),
-    }
+    let until =
+        if answer["overridden"] == true { "until it is cleared" } else { "as the file says" };
+    format!("{name}: {before} -> {after}, {until}\n")
 }
 
 pub(super) fn reloaded(answer: &Value) -> String {
     format!("reloaded; generation {} is in force\n", text(&answer["generation"]))
 }
 
-/// What went wrong, and what to do about it.
+/// The error, and its fix.
 pub(super) fn problem(answer: &AdminResponse) -> String {
     let problem = answer.json();
     let field = problem["field"].as_str().filter(|field| !field.is_empty());
-    let detail = match problem["detail"].as_str() {
-        Some(detail) => detail.to_owned(),
-        None => {
-            format!("answered {} without a reason; is this a tollgate's admin API?", answer.status)
-        }
-    };
+    let unknown =
+        || format!("answered {} without a reason; is this a tollgate's admin API?", answer.status);
+    let detail = problem["detail"].as_str().map_or_else(unknown, str::to_owned);
     let detail: Vec<String> = detail.lines().map(plain).collect();
     let mut out = match (answer.status, field) {
         (400 | 404, Some(field)) => format!("tollgate: {}: {}\n", plain(field), detail.join("\n")),

@@ -12,18 +12,18 @@ use std::process::ExitCode;
 use tollgate_policy::{Diagnostic, Severity};
 use tollgate_server::config::{ConfigError, check_named_files, check_ratelimit};
 
-/// Look for mistakes in tollgate.yaml
+/// Find mistakes in tollgate.yaml
 ///
 /// Without a file: ./tollgate.yaml. Findings go to standard output, a summary to standard error.
 /// The status is 1 when there are errors, 0 when there are only warnings, 2 when a file cannot be
 /// read.
 #[derive(clap::Args)]
 pub(crate) struct Check {
-    /// The files to look at; without one ./tollgate.yaml; `-` reads standard input
+    /// The files to check; by default ./tollgate.yaml; `-` reads standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// How findings are written
+    /// The format of findings
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     format: CheckFormat,
 
@@ -81,9 +81,8 @@ impl Check {
                     }
                     if let Ok(compiled) = &compiled {
                         let named = check_named_files(path, compiled).into_iter();
-                        let shown =
-                            |(file, found): (PathBuf, _)| (file.display().to_string(), found);
-                        findings.extend(named.map(shown));
+                        findings
+                            .extend(named.map(|(file, found)| (file.display().to_string(), found)));
                         match check_ratelimit(path, compiled) {
                             Ok(files) => findings.extend(files.into_iter().flat_map(by_file)),
                             Err(ConfigError::NamedFile { diagnostic, .. }) => {
@@ -107,18 +106,12 @@ impl Check {
             }
         }
         let count = |severity| findings.iter().filter(|(_, f)| f.severity == severity).count();
-        let errors =
-            count(Severity::Error) + probed.iter().map(|one| one.errors.len()).sum::<usize>();
-        let warnings =
-            count(Severity::Warning) + probed.iter().map(|one| one.warnings.len()).sum::<usize>();
+        let (mut errors, mut warnings) = (count(Severity::Error), count(Severity::Warning));
+        errors += probed.iter().map(|report| report.errors.len()).sum::<usize>();
+        warnings += probed.iter().map(|report| report.warnings.len()).sum::<usize>();
         let result = self.write(&findings, &probed);
-        let files = self.files.len().saturating_sub(unreadable);
-        eprintln!(
-            "{}, {} in {}",
-            many(errors, "error"),
-            many(warnings, "warning"),
-            many(files, "file")
-        );
+        let files = many(self.files.len().saturating_sub(unreadable), "file");
+        eprintln!("{}, {} in {files}", many(errors, "error"), many(warnings, "warning"));
         let failed = errors > 0 || (self.deny.is_some() && warnings > 0);
         let status = match (unreadable + missing, failed) {
             (1.., _) => UNUSABLE,

@@ -1,4 +1,4 @@
-//! `tollgate check --probe`: what the store of a file says of itself.
+//! `tollgate check --probe`: connects to the store of a file and reports its state.
 
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -7,10 +7,10 @@ use tollgate_policy::Compiled;
 use tollgate_server::storage::{self, ProbeError, ServerReport};
 use tollgate_store::StoreErrorKind;
 
-/// A clock that is further off than this makes waits wrong where the caller's time counts.
+/// A clock that is off by more makes waits wrong.
 const CLOCK_US_MAX: u64 = 1_000_000;
 
-/// What was found out about one file's store.
+/// The report on one file's store.
 pub(super) struct ProbeReport {
     file: String,
     /// `None` for a store in the process itself.
@@ -19,7 +19,7 @@ pub(super) struct ProbeReport {
     pub(super) warnings: Vec<Finding>,
 }
 
-/// What is wrong, and what to do about it.
+/// A problem, and its fix.
 type Finding = (String, &'static str);
 
 impl ProbeReport {
@@ -29,12 +29,8 @@ impl ProbeReport {
         let limits = compiled.limits.iter().map(|(limit, _)| limit);
         let variable = |name: &str| std::env::var_os(name);
         let probed = storage::probe(&compiled.settings, limits, beside, variable);
-        let mut found = Self {
-            file: path.display().to_string(),
-            report: None,
-            errors: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let (file, errors, warnings) = (path.display().to_string(), Vec::new(), Vec::new());
+        let mut found = Self { file, report: None, errors, warnings };
         match probed {
             Ok(report) => {
                 report.iter().for_each(|report| found.judge(report));
@@ -62,9 +58,10 @@ impl ProbeReport {
         let (optional, needed): (Vec<_>, Vec<_>) =
             report.missing.iter().partition(|name| name.split(' ').next() == Some("INFO"));
         for name in needed {
-            let message = match name.starts_with('~') {
-                true => format!("the store's user may not use the keys {name}"),
-                false => format!("the store refuses the command {name}"),
+            let message = if name.starts_with('~') {
+                format!("the store's user may not use the keys {name}")
+            } else {
+                format!("the store refuses the command {name}")
             };
             let help = match name.split_once(" (") {
                 Some((_, "READONLY)")) => REPLICA,
@@ -140,7 +137,7 @@ const NO_HASH: &str =
     "the key of `tiers.redis` holds another type than a hash: `redis-cli TYPE` says which";
 const RIGHTS: &str = "docs/operations.md has the rights that a node needs";
 
-/// What to do about a store that said nothing.
+/// The fix for a store that did not answer.
 fn help(error: &ProbeError) -> &'static str {
     let ProbeError::Store(error) = error else { return "correct `store` in the file" };
     match error.kind {

@@ -15,22 +15,23 @@ use tollgate_server::net::InheritedSockets;
 use tollgate_server::serve::{RunningServer, Server, StartError};
 use tollgate_server::trace;
 
-/// Answer rate-limit questions over the network
+/// Run the server
 ///
-/// Serves what the file says until it is told to stop. When everything listens, standard error has
-/// a line for each front end, such as `listening http 127.0.0.1:8081`; the rest there is the log.
+/// Runs the listeners of the file until a signal stops the process. When all of them listen,
+/// standard error has a line for each, such as `listening http 127.0.0.1:8081`. The log goes to
+/// standard error too.
 ///
 /// The file is watched: a change takes effect at once and loses no request and no count. A bad file
-/// changes nothing and is named in the log, on /readyz and in `tollgate_reload_total`. SIGHUP reads
-/// it again. SIGTERM and SIGINT let requests under way finish, for as long as `drain` in the file
-/// says; a second one ends at once.
+/// changes nothing; the log, /readyz and `tollgate_reload_total` report it. SIGHUP reloads the
+/// file. SIGTERM and SIGINT let requests in flight finish within `drain`; a second signal exits at
+/// once.
 ///
-/// Sockets that systemd, or whoever starts it, hands over (LISTEN_FDS) are used by the front ends
-/// that they are named after (LISTEN_FDNAMES), or that listen at their address.
+/// A socket from systemd (LISTEN_FDS) goes to the listener of its name (LISTEN_FDNAMES) or of its
+/// address.
 ///
-/// Traces go to an OpenTelemetry collector when OTEL_EXPORTER_OTLP_ENDPOINT or
-/// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names one (http/protobuf); OTEL_SERVICE_NAME,
-/// OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG count too.
+/// Traces go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT or
+/// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names one (http/protobuf). OTEL_SERVICE_NAME,
+/// OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG apply too.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
@@ -38,19 +39,19 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Have a front end listen at this address instead of the file's; port 0 picks a free port
+    /// Listen at this address instead of the one in the file; port 0 picks a free port
     #[arg(long, value_name = "FRONT=ADDRESS")]
     listen: Vec<ListenOverride>,
 
-    /// The least that is logged: error, warn, info, debug or trace
+    /// The minimum log level: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", env = "TOLLGATE_LOG", default_value = "info")]
     log: LogLevel,
 
-    /// How the log is written
+    /// The format of the log
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Auto)]
     log_format: LogFormat,
 
-    /// Print the built-in policy and end
+    /// Print the built-in policy and exit
     #[arg(long)]
     print_default_config: bool,
 }
@@ -65,7 +66,6 @@ Examples:
 Exit status: 0 stopped by a signal, 1 the file has errors, 2 it cannot start: the file
 cannot be read, an address is taken, or the arguments are wrong.";
 
-/// How the log is written.
 #[derive(Clone, Copy, ValueEnum)]
 enum LogFormat {
     /// Text on a terminal, else JSON
@@ -76,7 +76,7 @@ enum LogFormat {
     Json,
 }
 
-/// How long the last spans may take to leave.
+/// How long the last spans may take.
 const TRACES_WITHIN: Duration = Duration::from_secs(2);
 
 impl Serve {
@@ -85,7 +85,7 @@ impl Serve {
             let result = io::stdout().lock().write_all(DEFAULT.as_bytes());
             return exit_code_of(result, ExitCode::SUCCESS);
         }
-        // Before there are threads.
+        // Must come before the first thread.
         let inherited = match InheritedSockets::from_env() {
             Ok(inherited) => inherited,
             Err(error) => return cannot_start(&StartError::Inherit(error)),
@@ -95,7 +95,7 @@ impl Serve {
             eprintln!("tollgate: {error}");
             return ExitCode::from(UNUSABLE);
         }
-        // Before anything listens: a signal that comes early ends the process as it should.
+        // Must come before anything listens, so that no signal is lost.
         let signals = match signal::Signals::new() {
             Ok(signals) => signals,
             Err(error) => return cannot_start(&StartError::System(error)),
@@ -142,7 +142,7 @@ fn cannot_start(error: &StartError) -> ExitCode {
     }
 }
 
-/// Says where everything is. A reader that went away is no reason not to serve.
+/// Prints where each front end listens. A closed standard error does not stop the server.
 fn announce(running: &RunningServer, built_in: bool) {
     let mut text = String::new();
     for (front, address) in running.addresses() {

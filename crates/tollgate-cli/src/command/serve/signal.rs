@@ -1,4 +1,4 @@
-//! What the process is told from outside.
+//! Signals: reload and stop.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tollgate_server::serve::RunningServer;
 
-/// The signals that mean something here, caught from when this is made.
+/// The signals of `serve`, caught from when this is made.
 pub(super) struct Signals {
     runtime: Runtime,
     reload: Signal,
@@ -27,18 +27,18 @@ impl Signals {
         Ok(Self { runtime, reload, stop })
     }
 
-    /// Reloads and stops when told so. Returns when requests under way are finished.
+    /// Reloads and stops on signals. Returns when the requests in flight have finished.
     pub(super) fn serve(mut self, running: RunningServer) {
         let Self { runtime, reload, stop } = &mut self;
         runtime.block_on(async {
-            let asked = running.reload();
+            let reloader = running.reload();
             let next = || {
-                let asked = asked.clone();
-                // What comes of it is in the log, the metrics and the health.
-                Box::pin(async move { drop(asked.now().await) })
+                let reloader = reloader.clone();
+                // The log, the metrics and /readyz report the result.
+                Box::pin(async move { drop(reloader.now().await) })
             };
             let mut reloading = None;
-            // A reload can take long, and whoever says stop meanwhile is not to wait for it.
+            // A reload can take long, and a stop must not wait for it.
             poll_fn(|context| {
                 loop {
                     if stopped(stop, context).is_ready() {
@@ -61,7 +61,7 @@ impl Signals {
                 drop(done);
             });
             poll_fn(|context| match stopped(stop, context) {
-                // As a shell reports a process that a signal ended.
+                // The exit status that shells use for signals.
                 Poll::Ready(number) => std::process::exit(128 + number),
                 _ => Pin::new(&mut drained).poll(context).map(drop),
             })
@@ -70,7 +70,7 @@ impl Signals {
     }
 }
 
-/// By which signal the process is told to stop.
+/// The signal that stops the process.
 fn stopped(stop: &mut [(Signal, i32); 2], context: &mut Context<'_>) -> Poll<i32> {
     for (signal, number) in stop {
         if signal.poll_recv(context).is_ready() {

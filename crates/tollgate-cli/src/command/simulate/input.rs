@@ -1,9 +1,9 @@
-//! Lines of a file or a pipe, without a copy of each.
+//! Lines of a file or a pipe, read without a copy of each.
 
 use memchr::memchr;
 use std::io::{self, Read};
 
-/// How much is read at once.
+/// The size of one read.
 const READ_BYTES: usize = 256 * 1024;
 
 /// Numbered lines, lent one at a time.
@@ -17,26 +17,25 @@ pub(super) struct Lines<R> {
     ended: bool,
 }
 
-/// What [`Lines::next`] has to offer.
+/// The result of [`Lines::next`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NextLine<'b> {
     /// A line with its number, without its end.
     Line(u64, &'b [u8]),
-    /// No whole line is at hand: [`Lines::fill`] may have to wait for one.
+    /// No whole line is in the buffer: call [`Lines::fill`], which may wait.
     Empty,
     /// There are no more.
     End,
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of `reader`. What exceeds `line_bytes_max` is cut into several, and a caller that
-    /// cares stops at the first.
+    /// The lines of `reader`. A line longer than `line_bytes_max` is split.
     pub(super) fn new(reader: R, line_bytes_max: usize) -> Self {
         let buffer = vec![0; READ_BYTES.max(line_bytes_max + 1)];
         Self { reader, buffer, start: 0, end: 0, line: 0, ended: false }
     }
 
-    /// The next line that is at hand already.
+    /// The next line in the buffer.
     pub(super) fn next(&mut self) -> NextLine<'_> {
         let rest = &self.buffer[self.start..self.end];
         let length = match memchr(b'\n', rest) {

@@ -1,5 +1,4 @@
-//! `tollgate simulate`: a file of requests, decided as the service would decide them, at the
-//! instants it names.
+//! `tollgate simulate`: decides a file of requests, each at the time it names.
 
 mod input;
 mod plot;
@@ -23,7 +22,7 @@ use tally::Tally;
 use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 use writer_thread::{Output, WriterClosed};
 
-/// Decide a file of requests, each at the instant it names
+/// Decide a file of requests, each at the time it names
 ///
 /// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1},
 /// optionally with "op" (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is
@@ -31,7 +30,7 @@ use writer_thread::{Output, WriterClosed};
 /// error. The status is 1 when a line cannot be read, 2 when a file cannot.
 #[derive(clap::Args)]
 pub(crate) struct Simulate {
-    /// The policy; without it ./tollgate.yaml. State is kept in memory, whatever store it names
+    /// The policy; by default ./tollgate.yaml. State is kept in memory, whatever store it names
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -39,7 +38,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "FILE.jsonl")]
     requests: PathBuf,
 
-    /// Add each answer's HTTP status and header fields
+    /// Add each answer's HTTP status and headers
     #[arg(long)]
     headers: bool,
 
@@ -47,18 +46,18 @@ pub(crate) struct Simulate {
     #[arg(long)]
     quiet: bool,
 
-    /// Draw what was asked, admitted and refused over time, by limit
+    /// Draw admitted and refused requests over time, by limit
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
 
-/// Why a run ended early.
+/// The reason why a run ended early.
 enum Stop {
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     Unusable(String),
-    /// A file or a line with mistakes in it.
+    /// A file or a line has mistakes.
     Failed(String),
-    /// Nobody reads the answers any more, so nobody misses the rest.
+    /// The reader of the answers is gone.
     Unread,
 }
 
@@ -102,7 +101,7 @@ impl Simulate {
             let mut output = Output::start(scope, writer);
             let mut lines = Lines::new(input, BODY_BYTES_MAX + 1);
             let answered = self.answer(&mut lines, &mut session, &mut output, &mut progress);
-            // Whatever ended it, the answers so far are written before anything is said about it.
+            // The answers so far are written before an error is printed.
             let written = output.finish();
             answered.and(written)
         })
@@ -115,7 +114,7 @@ impl Simulate {
         Ok(())
     }
 
-    /// Answers every line, as long as anybody takes the answers.
+    /// Answers every line until the reader is gone.
     fn answer<'s, 'g: 's>(
         &self,
         lines: &mut Lines<impl Read>,
@@ -141,7 +140,7 @@ impl Simulate {
                 }
                 NextLine::End => return Ok(()),
             };
-            // Why the writer has ended is for it to say.
+            // `Output::finish` returns the reason.
             if let Err(WriterClosed) = sent {
                 return Ok(());
             }

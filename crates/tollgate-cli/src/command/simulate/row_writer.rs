@@ -1,29 +1,27 @@
-//! One row of output: the check API's answer, with the row's instant and, when asked for, status
-//! and fields.
+//! One row of output: the check API's answer with its time and, with `--headers`, status and headers.
 
 use tollgate::{ReservationError, Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
 use tollgate_server::front::http::encode::{self, fields};
 
-/// What came of a row.
+/// The result of a row.
 pub(super) struct RowResult<'g> {
     pub(super) time_us: u64,
     pub(super) outcome: RowOutcome<'g>,
 }
 
-/// By operation, and by how it went.
+/// The outcome of a row, by operation.
 pub(super) enum RowOutcome<'g> {
-    /// Of a check, a peek or a reserve; the last adds the reservation and its time to live when it
-    /// was admitted.
+    /// A check, a peek or a reserve. An admitted reserve has its id and time to live.
     Decided(Verdict<'g>, Option<(Box<str>, u64)>),
-    /// Of a settle or a cancel, and of which reservation.
+    /// A settle or a cancel of this reservation.
     Ended(Settled, Box<str>),
-    /// Of any of the three whose reservation is not to be had.
+    /// A reserve, settle or cancel that failed.
     Problem(ReservationError),
 }
 
 impl RowResult<'_> {
-    /// How many lines of a policy it is about: what it takes to keep and to write.
+    /// The number of limits, which decides the work to keep and write it.
     pub(super) fn weight(&self) -> usize {
         1 + match &self.outcome {
             RowOutcome::Decided(verdict, _) => verdict.rows.len(),
@@ -36,7 +34,7 @@ impl RowResult<'_> {
 /// Writes answers, one a line.
 #[derive(Debug)]
 pub(super) struct RowWriter {
-    /// The profiles to show, if any are asked for.
+    /// The profiles to show, with `--headers`.
     profiles: Option<Vec<Profile>>,
     fields: Fields,
 }
@@ -99,7 +97,7 @@ impl RowWriter {
         out.push(b']');
     }
 
-    /// For answers that are about no request, and so have no quota to tell of.
+    /// For answers that have no verdict, and so no rate limit headers.
     fn no_fields(&self, out: &mut Vec<u8>, code: Option<u16>) {
         if self.profiles.is_some() {
             code.into_iter().for_each(|code| status(out, code));

@@ -1,10 +1,10 @@
-//! What happened, in numbers: for the summary and for the picture.
+//! Counts of a run, for the summary and the picture.
 
 use super::plot::{LimitAnswer, Plot};
 use std::fmt;
 use tollgate::{Verdict, limit::Limit};
 
-/// Counts of a run.
+/// The counts of a run.
 pub(super) struct Tally<'g> {
     limits: &'g [Limit],
     /// Admitted and refused by each limit alone.
@@ -18,22 +18,16 @@ pub(super) struct Tally<'g> {
 
 impl<'g> Tally<'g> {
     pub(super) fn new(limits: &'g [Limit], plot: Option<Plot>) -> Self {
-        Self {
-            limits,
-            by_limit: vec![[0; 2]; limits.len()],
-            rows: 0,
-            admitted: 0,
-            refused: 0,
-            plot,
-        }
+        let by_limit = vec![[0; 2]; limits.len()];
+        Self { limits, by_limit, rows: 0, admitted: 0, refused: 0, plot }
     }
 
-    /// Counts a request that consumes what it is admitted for; a peek is none.
+    /// Counts a request that is charged; a peek is not.
     pub(super) fn count(&mut self, time_us: u64, verdict: &Verdict<'g>) {
         *(if verdict.allowed { &mut self.admitted } else { &mut self.refused }) += 1;
         let limits = self.limits;
         let answers = verdict.rows.iter().filter_map(|row| {
-            // The row's limit is one of these, so its place tells its number.
+            // The row's limit is an element of this slice, so its offset is its index.
             limits.element_offset(row.limit).map(|limit| LimitAnswer {
                 limit,
                 admitted: row.outcome.admitted,
@@ -49,7 +43,7 @@ impl<'g> Tally<'g> {
         }
     }
 
-    /// The picture, if one is wanted.
+    /// The picture, if `--plot` asks for one.
     pub(super) fn plot(&self) -> Option<&Plot> {
         self.plot.as_ref()
     }

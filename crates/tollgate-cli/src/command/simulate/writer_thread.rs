@@ -1,5 +1,4 @@
-//! Answers on their way out: a second thread writes them while the next ones are decided, since
-//! that is a third of the work.
+//! The thread that writes answers while the next ones are decided: a third of the work.
 
 use super::Stop;
 use super::row_writer::{RowResult, RowWriter};
@@ -7,16 +6,15 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// How much is handed over at once, by [`Answer::weight`], and how often before the writer has to
-/// catch up.
+/// The size of a batch, by [`RowResult::weight`], and how many batches may wait for the writer.
 const BATCH_WEIGHT: usize = 1_024;
 const BATCHES: usize = 2;
-/// How much is written at once.
+/// The size of one write.
 const WRITE_BYTES: usize = 256 * 1024;
 
 type Batch<'g> = Vec<RowResult<'g>>;
 
-/// Where answers go.
+/// The sender of answers to the thread.
 pub(super) struct Output<'scope, 'g> {
     full: SyncSender<Batch<'g>>,
     spent: Receiver<Batch<'g>>,
@@ -27,7 +25,7 @@ pub(super) struct Output<'scope, 'g> {
     thread: ScopedJoinHandle<'scope, Result<(), Stop>>,
 }
 
-/// The writer has ended; [`Output::finish`] says why.
+/// The thread has ended; [`Output::finish`] returns the reason.
 pub(super) struct WriterClosed;
 
 impl<'scope, 'g: 'scope> Output<'scope, 'g> {
@@ -45,7 +43,7 @@ impl<'scope, 'g: 'scope> Output<'scope, 'g> {
         if self.weight >= BATCH_WEIGHT { self.flush() } else { Ok(()) }
     }
 
-    /// Hands over what is at hand, because the next answer may take a while.
+    /// Sends the batch, because the next answer may take a while.
     pub(super) fn flush(&mut self) -> Result<(), WriterClosed> {
         if self.batch.is_empty() {
             return Ok(());
@@ -65,7 +63,7 @@ impl<'scope, 'g: 'scope> Output<'scope, 'g> {
 
     /// Waits until everything is written.
     pub(super) fn finish(mut self) -> Result<(), Stop> {
-        // Closed or not, the thread knows.
+        // If the thread has ended, `join` returns the reason.
         let _ = self.flush();
         drop(self.full);
         match self.thread.join() {
@@ -89,7 +87,7 @@ fn write_all<'g>(
             }
         }
         write(&mut out)?;
-        // Once all rows are decided nobody has a use for it.
+        // The receiver is gone once all rows are decided.
         let _ = spent.send(batch);
     }
     Ok(())

@@ -10,7 +10,7 @@ pub(super) use outcome::on_store_failure;
 use super::fields;
 use crate::diagnostic::{Position, Report, codes, quoted};
 use crate::grammar;
-use crate::limit::{Consistency, Counting, Limit, Mode, OnInvalid, OnMissing};
+use crate::limit::{Consistency, Counting, Limit};
 use crate::match_spec::MatchSpec;
 use crate::raw::{self, At, File, KeyChoice, OneOrMany, Text};
 use crate::settings::Settings;
@@ -20,7 +20,7 @@ use tollgate_core::LimitParams;
 
 type KeyAttributes = Box<[Box<str>]>;
 
-/// The keys that the requests of one limit may use, in the order in which they are tried.
+/// The keys of one limit, in the order in which they are tried.
 #[derive(Default)]
 struct KeyOrder {
     key: KeyAttributes,
@@ -33,7 +33,7 @@ impl From<KeyAttributes> for KeyOrder {
     }
 }
 
-/// The limits, and for each the number of its entry.
+/// The limits, and the index of the entry of each.
 pub(super) fn limits(
     file: &File,
     settings: &Settings,
@@ -50,7 +50,7 @@ pub(super) fn limits(
     (limits, entries)
 }
 
-/// One entry. Everything is looked at before anything is given up, so that all errors show at once.
+/// Compiles one entry. Every field is checked before the entry is given up, so that all errors show.
 fn limit(
     entry: &At<raw::Limit>,
     settings: &Settings,
@@ -86,11 +86,11 @@ fn limit(
         }
         let limit = Limit {
             params: params.base.params,
-            tiers: tiers(&params),
-            on_missing: on_missing(entry),
-            on_invalid: on_invalid(entry),
+            tiers: params.tiers.iter().map(|(name, tier)| (name.clone(), tier.params)).collect(),
+            on_missing: fields::word(&entry.on_missing),
+            on_invalid: fields::word(&entry.on_invalid),
             cost: cost.clone(),
-            mode: mode(entry),
+            mode: fields::word(&entry.mode),
             on_store_failure,
             disclose: entry.disclose.as_ref().is_none_or(|disclose| disclose.value),
             penalty,
@@ -105,10 +105,6 @@ fn limit(
         limits.push((limit, match_spec.clone()));
     }
     limits
-}
-
-fn tiers(params: &ParamsByTier) -> Box<[(Box<str>, Option<LimitParams>)]> {
-    params.tiers.iter().map(|(name, tier)| (name.clone(), tier.params)).collect()
 }
 
 fn unique(
@@ -127,7 +123,7 @@ fn unique(
     true
 }
 
-/// The keys of an entry: that of `key`, or all of `keys`, or the empty one.
+/// The keys of an entry: `key`, or all of `keys`, or the empty key.
 fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
     if let (Some(_), Some(keys)) = (&entry.key, &entry.keys) {
         let message = "`keys` is given together with `key`";
@@ -152,7 +148,7 @@ fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
         return vec![KeyOrder::default()];
     };
     fields::require_items(list, "first_of", list.at, report);
-    // In another order the attributes are the same: the second key would never be used.
+    // The order of attributes does not matter: the second key would never be used.
     let sorted = |key: &KeyAttributes| {
         let mut key = key.clone();
         key.sort_unstable();
@@ -164,7 +160,7 @@ fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
     vec![KeyOrder { key, fallback_keys: keys.collect() }]
 }
 
-/// Each of several keys, none of them empty, and none there twice by `identity`.
+/// A list of keys: none is empty, and no two are equal by `identity`.
 fn key_list<'a>(
     items: impl Iterator<Item = (&'a OneOrMany<Text>, Position)>,
     identity: impl Fn(&KeyAttributes) -> KeyAttributes,
@@ -203,7 +199,7 @@ fn key(attributes: &[At<Text>], report: &mut Report) -> KeyAttributes {
     key.into()
 }
 
-/// Slots come back when work ends, and a chunk that was taken in advance cannot be overdrawn.
+/// `debt`. Slots come back when work ends, and a lease cannot be overdrawn.
 fn counting(
     entry: &raw::Limit,
     params: Option<&ParamsByTier>,
@@ -225,27 +221,4 @@ fn counting(
         report.error(codes::LEASED_UNAVAILABLE, debt.name_at, message, "remove one of the two");
     }
     Counting::Debt
-}
-
-fn on_missing(entry: &raw::Limit) -> OnMissing {
-    match entry.on_missing.as_ref().map(|field| field.value) {
-        None | Some(raw::OnMissing::Skip) => OnMissing::Skip,
-        Some(raw::OnMissing::Refuse) => OnMissing::Refuse,
-        Some(raw::OnMissing::Share) => OnMissing::Share,
-    }
-}
-
-fn on_invalid(entry: &raw::Limit) -> OnInvalid {
-    match entry.on_invalid.as_ref().map(|field| field.value) {
-        None | Some(raw::OnInvalid::Refuse) => OnInvalid::Refuse,
-        Some(raw::OnInvalid::AsMissing) => OnInvalid::AsMissing,
-    }
-}
-
-fn mode(entry: &raw::Limit) -> Mode {
-    match entry.mode.as_ref().map(|field| field.value) {
-        None | Some(raw::Mode::Enforce) => Mode::Enforce,
-        Some(raw::Mode::Shadow) => Mode::Shadow,
-        Some(raw::Mode::Off) => Mode::Off,
-    }
 }

@@ -2,18 +2,15 @@
 
 use super::store::tls;
 use crate::compile::fields::{
-    duration_us, map_items, missing, not_empty, number_u32, require_items, required, text,
+    duration_us, map_items, missing, not_empty, number_u32, require_items, required, text, word,
 };
 use crate::diagnostic::{Report, codes};
 use crate::grammar::{self, Problem};
 use crate::raw::{
-    self, AmbiguousPathsWord, At, Balance, Field, File, GatewayListen, GrpcListen, HostPolicy,
-    HttpListen, OneOrMany, OverrideHeadersWord, ProxyProtocol, Text, UpstreamForm, Upstreams,
+    self, At, Balance, Field, File, GatewayListen, GrpcListen, HostPolicy, HttpListen, OneOrMany,
+    ProxyProtocol, Text, UpstreamForm, Upstreams,
 };
-use crate::settings::{
-    AmbiguousPaths, Front, Gateway, HealthCheck, Http, Listener, OverrideHeaders, ServerTls,
-    Upstream, UpstreamProtocol,
-};
+use crate::settings::{Front, Gateway, HealthCheck, Http, Listener, ServerTls, Upstream};
 use std::time::Duration;
 
 const SECOND_US: u64 = 1_000_000;
@@ -49,20 +46,18 @@ pub(crate) fn upstream(file: &File, listeners: &[Listener], report: &mut Report)
 
 pub(crate) fn gateway(file: &File, report: &mut Report) -> Gateway {
     let listen = file.listen.as_ref().and_then(|listen| listen.gateway.as_ref());
-    let mut certificate = None;
+    let (mut certificate, mut client) = (None, None);
     let (mut proxy_protocol, mut status) = (false, false);
-    let mut client = None;
     let (mut ambiguous, mut overrides) = Default::default();
     if let Some(At { value: GatewayListen::Form(form), at, .. }) = listen {
         if form.address.is_none() {
             missing("address", (*at, &form.unreadable), report);
         }
         certificate = form.tls.as_ref().and_then(|tls| server_tls(tls, report));
-        proxy_protocol =
-            form.proxy_protocol.as_ref().is_some_and(|word| word.value == ProxyProtocol::Required);
+        proxy_protocol = word(&form.proxy_protocol) == ProxyProtocol::Required;
         status = form.status.as_ref().is_some_and(|status| status.value);
-        ambiguous = ambiguous_paths(&form.ambiguous_paths);
-        overrides = override_headers(&form.override_headers);
+        ambiguous = word(&form.ambiguous_paths);
+        overrides = word(&form.override_headers);
         client = form.timeouts.as_ref().map(|timeouts| &timeouts.value);
     }
     let none = UpstreamForm::default();
@@ -82,19 +77,15 @@ pub(crate) fn gateway(file: &File, report: &mut Report) -> Gateway {
         status,
         ambiguous_paths: ambiguous,
         override_headers: overrides,
-        round_robin: form.balance.as_ref().is_some_and(|word| word.value == Balance::RoundRobin),
+        round_robin: word(&form.balance) == Balance::RoundRobin,
         health: health(form, report),
-        own_host: form.host.as_ref().is_some_and(|word| word.value == HostPolicy::Upstream),
+        own_host: word(&form.host) == HostPolicy::Upstream,
         connect: time(times.map(|times| &times.connect), 5, report),
         response: time(times.map(|times| &times.response), 60, report),
         idle: time(times.map(|times| &times.idle), 60, report),
         upstream_tls: form.tls.as_ref().map(|field| tls(field, report)).unwrap_or_default(),
         idle_connections: number_u32(&form.idle_connections, 128, (0, 65_536), report),
-        protocol: match form.protocol.as_ref().map(|word| word.value) {
-            Some(raw::UpstreamProtocol::Http2) => UpstreamProtocol::Http2,
-            Some(raw::UpstreamProtocol::Auto) => UpstreamProtocol::Auto,
-            _ => UpstreamProtocol::Http1,
-        },
+        protocol: word(&form.protocol),
         client_head: time(client.map(|times| &times.head), 10, report),
         client_body: time(client.map(|times| &times.body), 10, report),
         client_idle: time(client.map(|times| &times.idle), 60, report),
@@ -139,22 +130,8 @@ pub(crate) fn http(file: &File, report: &mut Report) -> Http {
         missing("address", (*at, &form.unreadable), report);
     }
     Http {
-        ambiguous_paths: ambiguous_paths(&form.ambiguous_paths),
-        override_headers: override_headers(&form.override_headers),
-    }
-}
-
-fn ambiguous_paths(word: &Field<AmbiguousPathsWord>) -> AmbiguousPaths {
-    match word.as_ref().map(|word| word.value) {
-        Some(AmbiguousPathsWord::MatchAll) => AmbiguousPaths::MatchAll,
-        Some(AmbiguousPathsWord::Refuse) | None => AmbiguousPaths::Refuse,
-    }
-}
-
-fn override_headers(word: &Field<OverrideHeadersWord>) -> OverrideHeaders {
-    match word.as_ref().map(|word| word.value) {
-        Some(OverrideHeadersWord::Pass) => OverrideHeaders::Pass,
-        Some(OverrideHeadersWord::Block) | None => OverrideHeaders::Block,
+        ambiguous_paths: word(&form.ambiguous_paths),
+        override_headers: word(&form.override_headers),
     }
 }
 

@@ -1,13 +1,13 @@
-//! `listen`, `trusted_proxies`, `client_address`, `admin.audit`, `admin.hosts`, `lint` and `envoy`.
+//! Listeners and the smaller sections: `listen`, `trusted_proxies`, `client_address`, `admin.audit`, `admin.hosts`, `lint` and `envoy`.
 
 use crate::compile::fields::{
     exactly_one, map_items, not_empty, number, number_u32, require_items, required,
 };
 use crate::diagnostic::{Position, Report, codes, quoted};
 use crate::grammar::{self, Problem};
+use crate::identity::address::{ClientAddressResolver, ClientAddressSource};
 use crate::raw::{EnvoyCompat, File, Text};
-use crate::settings::{AddressSource, ClientAddress, Envoy, Front, ListenAddress, Listener};
-use ipnet::IpNet;
+use crate::settings::{Envoy, Front, ListenAddress, Listener};
 use std::net::{IpAddr, Ipv4Addr};
 
 const FRONTS: [Front; 5] = [Front::Gateway, Front::Http, Front::Grpc, Front::Resp, Front::Admin];
@@ -51,31 +51,28 @@ fn overlap(a: &ListenAddress, b: &ListenAddress) -> bool {
     a.port() != 0 && a.port() == b.port() && same_ip
 }
 
-pub(crate) fn trusted_proxies(file: &File, report: &mut Report) -> Vec<IpNet> {
-    let Some(proxies) = &file.trusted_proxies else { return Vec::new() };
-    map_items(proxies, report, |text| grammar::network(text))
-}
-
-/// By default X-Forwarded-For from trusted proxies, and /64 for IPv6.
-pub(crate) fn client_address(file: &File, report: &mut Report) -> ClientAddress {
-    let default = || AddressSource::Header("x-forwarded-for".into());
-    let Some(field) = &file.client_address else {
-        return ClientAddress { source: default(), ipv6_prefix: 64 };
-    };
+/// `trusted_proxies` and `client_address`. The default is X-Forwarded-For, and /64 for IPv6.
+pub(crate) fn client_address(file: &File, report: &mut Report) -> ClientAddressResolver {
+    let default = || ClientAddressSource::Header("x-forwarded-for".into());
+    let mut client = ClientAddressResolver { source: default(), ..Default::default() };
+    if let Some(proxies) = &file.trusted_proxies {
+        client.trusted = map_items(proxies, report, |text| grammar::network(text));
+    }
+    let Some(field) = &file.client_address else { return client };
     let bits = number(&field.ipv6_prefix, 64, (1, 128), report);
-    let ipv6_prefix = u8::try_from(bits).unwrap_or(64);
-    let source = match (&field.header, &field.hops) {
+    client.ipv6_prefix = u8::try_from(bits).unwrap_or(64);
+    client.source = match (&field.header, &field.hops) {
         (Some(_), Some(hops)) => {
             exactly_one(&[("header", true), ("hops", true)], hops.name_at, report);
             default()
         }
         (Some(header), None) => report
             .accept(header.at, grammar::header_name(header))
-            .map_or_else(default, AddressSource::Header),
-        (None, Some(_)) => AddressSource::Hops(number_u32(&field.hops, 1, (1, 64), report)),
+            .map_or_else(default, ClientAddressSource::Header),
+        (None, Some(_)) => ClientAddressSource::Hops(number_u32(&field.hops, 1, (1, 64), report)),
         (None, None) => default(),
     };
-    ClientAddress { source, ipv6_prefix }
+    client
 }
 
 pub(crate) fn admin_audit(file: &File, report: &mut Report) -> Option<Box<str>> {

@@ -28,7 +28,6 @@ pub(crate) fn settings(file: &File, report: &mut Report) -> Settings {
         http: gateway::http(file, report),
         on_store_failure: super::limit::on_store_failure(&file.on_store_failure, report)
             .unwrap_or_default(),
-        trusted_proxies: listeners::trusted_proxies(file, report),
         client_address,
         headers: responses::headers(file, report),
         identity: identity::identity(file, report),

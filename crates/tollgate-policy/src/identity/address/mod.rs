@@ -1,9 +1,8 @@
 //! The client address: as far as trusted proxies vouch for it.
 //!
-//! Only the peer of the connection is beyond doubt. When it is a trusted proxy, the configured
-//! field is read from the right, since each proxy adds what it saw at the end: trusted hops are
-//! passed over and the first other address is the client. Everything to the left of it came from
-//! that client and is never looked at.
+//! Only the peer of the connection is certain. If it is a trusted proxy, the configured header is
+//! read from the right, since each proxy appends what it saw. Trusted hops are skipped, and the
+//! first other address is the client. Everything to its left came from that client and is ignored.
 //!
 //! ```
 //! use tollgate_policy::address::{ClientAddressResolver, ClientAddressSource};
@@ -35,32 +34,30 @@ use ipnet::IpNet;
 pub use canonical::{mask, unmap, unmap_net};
 pub use parse::{InvalidAddress, parse};
 
-/// How the client's address is found. The default trusts nobody: the peer is the client.
+/// Finds the client's address. The default trusts no proxy: the peer is the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientAddressResolver {
-    /// The proxies that may say for whom they ask.
+    /// The proxies that may report a client's address.
     pub trusted: Vec<IpNet>,
-    /// Where they say it.
+    /// Where they report it.
     pub source: ClientAddressSource,
-    /// How much of an IPv6 address makes the key: a client usually has the rest to itself.
+    /// The bits of an IPv6 address that make one client.
     pub ipv6_prefix: u8,
 }
 
-/// The one place a client's address is read from. There is no second one to fall back to: a proxy
-/// that sets one field usually passes the others on as the client sent them.
+/// The one source of a client's address. There is no fallback: a proxy that sets one header usually
+/// forwards the others as the client sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientAddressSource {
-    /// The connection's peer.
+    /// The peer of the connection.
     #[default]
     Peer,
-    /// A field with a list of addresses such as `x-forwarded-for`, or with one, such as
-    /// `cf-connecting-ip`. The name `forwarded` is read as [`ClientAddressSource::Forwarded`].
+    /// A header with one address, such as `cf-connecting-ip`, or with a list, such as
+    /// `x-forwarded-for`. The name `forwarded` is read as RFC 7239 says.
     Header(Box<str>),
-    /// The field `forwarded` of RFC 7239.
-    Forwarded,
-    /// The item of `x-forwarded-for` at this place from the right, the last one being 1.
+    /// The n-th item of `x-forwarded-for` from the right; the last item is 1.
     Hops(u32),
 }
 
@@ -77,9 +74,8 @@ impl ClientAddressResolver {
     /// The client's address, given the connection's peer and the values of all lines of
     /// [`header`](Self::header), in the order in which they were sent.
     ///
-    /// An item that is no address, `unknown` and obfuscated names included, ends the walk at the
-    /// last good hop; without an untrusted address the leftmost trusted one is the client. Empty
-    /// items do not count.
+    /// An item that is no address, such as `unknown`, ends the walk at the last good hop. Without an
+    /// untrusted address the leftmost trusted one is the client. Empty items do not count.
     pub fn resolve<'h, L>(&self, peer: IpAddr, lines: L) -> IpAddr
     where
         L: IntoIterator<Item = &'h [u8]>,
@@ -95,9 +91,6 @@ impl ClientAddressResolver {
             ClientAddressSource::Hops(hops) => {
                 nth_from_right(*hops, lines.flat_map(list::from_right)).unwrap_or(peer)
             }
-            ClientAddressSource::Forwarded => {
-                self.first_untrusted(peer, lines.flat_map(forwarded::from_right))
-            }
             ClientAddressSource::Header(name) if name.eq_ignore_ascii_case(FORWARDED) => {
                 self.first_untrusted(peer, lines.flat_map(forwarded::from_right))
             }
@@ -107,24 +100,23 @@ impl ClientAddressResolver {
         }
     }
 
-    /// The name of the field whose lines [`resolve`](Self::resolve) wants.
+    /// The name of the header that [`resolve`](Self::resolve) reads.
     pub fn header(&self) -> Option<&str> {
         match &self.source {
             ClientAddressSource::Peer => None,
             ClientAddressSource::Header(name) => Some(name),
-            ClientAddressSource::Forwarded => Some(FORWARDED),
             ClientAddressSource::Hops(_) => Some(X_FORWARDED_FOR),
         }
     }
 
-    /// Whether a field's name is the one that is read. Spellings that some servers take for the
-    /// same field, such as `X_Forwarded_For` or `X.Forwarded.For`, are other fields here.
+    /// Whether this header is read. Spellings that some servers take for the same header, such as
+    /// `X_Forwarded_For`, are other headers here.
     pub fn reads(&self, name: &[u8]) -> bool {
         self.header().is_some_and(|field| field.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// Whether a server behind this one could take the field for the one that is read here: a front
-    /// end drops such fields before it passes a request on.
+    /// Whether an upstream could take this header for the one that is read here. A front end drops
+    /// such headers.
     pub fn is_alias(&self, name: &[u8]) -> bool {
         let folded = |name: &[u8]| name.iter().copied().map(fold_name_byte).collect::<Vec<_>>();
         self.header().is_some_and(|field| folded(field.as_bytes()) == folded(name))
@@ -142,8 +134,7 @@ impl ClientAddressResolver {
         mask(address, self.ipv6_prefix)
     }
 
-    /// Right to left: the first untrusted address, or the last trusted one before the items end or
-    /// go bad.
+    /// The first untrusted address from the right, or the last trusted one before a bad item.
     fn first_untrusted(&self, peer: IpAddr, items: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
         let mut client = peer;
         for address in items {
@@ -157,23 +148,22 @@ impl ClientAddressResolver {
     }
 }
 
-/// The item at this place from the right, if there are so many and it is an address.
+/// The n-th item from the right, if it is an address.
 fn nth_from_right(hops: u32, mut items: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
     let before = usize::try_from(hops.checked_sub(1)?).ok()?;
     items.nth(before)?
 }
 
-/// One byte of a header's name, as servers see it that tell the fewest names apart. CGI reads
-/// `X_User` and `X-User` as one name; lighttpd takes every byte that is no letter or digit for `_`.
+/// One byte of a header's name, as the least strict servers read it. CGI reads `X_User` and `X-User`
+/// as one name; lighttpd reads every byte that is no letter or digit as `_`.
 pub fn fold_name_byte(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' }
 }
 
-/// Whether some servers take a header's name for another one. Hardly any name is such, and then
-/// nothing has to be compared.
+/// Whether some servers may take a header's name for another one. Few names are like that.
 #[inline]
 pub fn is_odd_name(name: &[u8]) -> bool {
-    // A table, and no early end: every header of every request is looked at.
+    // A table and no early exit, since every header of every request comes here.
     const ODD: [bool; 256] = {
         let mut odd = [true; 256];
         let mut byte = 0;

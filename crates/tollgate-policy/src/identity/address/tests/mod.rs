@@ -23,7 +23,7 @@ fn x_forwarded_for() -> ClientAddressResolver {
 }
 
 fn forwarded() -> ClientAddressResolver {
-    behind(&["10.0.0.0/8"], ClientAddressSource::Forwarded)
+    behind(&["10.0.0.0/8"], ClientAddressSource::Header("forwarded".into()))
 }
 
 fn resolve(client: &ClientAddressResolver, peer: &str, lines: &[&str]) -> String {
@@ -184,7 +184,7 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
 fn any_source() -> impl Strategy<Value = ClientAddressSource> {
     prop_oneof![
         Just(ClientAddressSource::Peer),
-        Just(ClientAddressSource::Forwarded),
+        Just(ClientAddressSource::Header("forwarded".into())),
         Just(ClientAddressSource::Header("x-forwarded-for".into())),
         (0_u32..5).prop_map(ClientAddressSource::Hops),
     ]
