@@ -58,14 +58,8 @@ impl Diagnostic {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> Self {
-        Self {
-            code: code.code,
-            severity,
-            line: at.line,
-            column: at.column,
-            message: message.into(),
-            help: help.into(),
-        }
+        let (Position { line, column }, code) = (at, code.code);
+        Self { code, severity, line, column, message: message.into(), help: help.into() }
     }
 
     /// Where it is.

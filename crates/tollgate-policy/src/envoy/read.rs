@@ -1,4 +1,4 @@
-//! From files to the tree, with every error of the original, and its place.
+//! Reads ratelimit files into the tree, with the errors of the original.
 
 use super::tree::{Descriptor, DescriptorLevel, ValuePattern};
 use super::yaml_values::{UNMARSHAL, boolean, count, describe, mismatch, report_error, text};
@@ -12,13 +12,12 @@ use std::panic::resume_unwind;
 use std::thread;
 use tollgate_core::{LimitParams, Rate, algorithm::FixedWindow};
 
-/// A list and a map for each of 64 entries, more than which no request may have, and what a limit
-/// has below them.
+/// A list and a map for each of 64 entries, the most of a request, and the levels of a limit.
 const DEPTH_MAX: usize = 2 * 64 + 32;
-/// Several times what so many levels take where nothing is optimised.
+/// Several times what so many levels take in a debug build.
 const STACK_BYTES: usize = 16 << 20;
 
-/// Reads on a thread of its own, since whoever asks may have less of a stack than deep files take.
+/// Reads on a thread of its own, since the caller's stack may be too small for deep files.
 pub(super) fn read(
     files: &[(&str, &[u8])],
     options: ConfigOptions,
@@ -28,7 +27,7 @@ pub(super) fn read(
         let builder = thread::Builder::new().name("ratelimit-files".into());
         match builder.stack_size(STACK_BYTES).spawn_scoped(scope, deep) {
             Ok(reading) => reading.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // Without threads, as deep as other files are.
+            // Without a thread, files may be only as deep as policies.
             Err(_) => read_here(files, options, yaml::DEPTH_MAX),
         }
     })
@@ -65,14 +64,14 @@ fn read_here(
 struct ConfigReader {
     configs: Configs,
     options: ConfigOptions,
-    /// Of the limits so far, as the engine calls them.
+    /// The names of the limits so far.
     names: HashSet<Box<str>>,
 }
 
-/// The way to a descriptor.
+/// The path to a descriptor.
 #[derive(Clone)]
 struct DescriptorPath {
-    /// As the original writes it.
+    /// In the notation of the original.
     shown: String,
     /// Keys and values apart.
     parts: Vec<Box<str>>,
@@ -81,10 +80,8 @@ struct DescriptorPath {
 impl ConfigReader {
     fn file(&mut self, node: &Node, report: &mut Report) {
         if !matches!(node.value, Value::Map(_) | Value::Null) {
-            let found = describe(node);
-            let message = format!(
-                "{UNMARSHAL} cannot unmarshal {found} into map[interface {{}}]interface {{}}"
-            );
+            let into = "map[interface {}]interface {}";
+            let message = format!("{UNMARSHAL} cannot unmarshal {} into {into}", describe(node));
             return report_error(report, node.at, message, "begin the file with `domain: NAME`");
         }
         let domain = node.field("domain");
@@ -96,12 +93,8 @@ impl ConfigReader {
         }
         if self.configs.has_domain(&name) {
             let message = format!("duplicate domain '{name}' in config file");
-            return report_error(
-                report,
-                at,
-                message,
-                "put the descriptors of a domain into one file",
-            );
+            let help = "put the descriptors of a domain into one file";
+            return report_error(report, at, message, help);
         }
         let path = DescriptorPath { shown: format!("{name}."), parts: vec![name.as_str().into()] };
         let level = self.level(node, &path, report);
@@ -173,12 +166,8 @@ impl ConfigReader {
         let is_map = |limit: &Node| matches!(limit.value, Value::Map(_));
         if let Some(limit) = limit.filter(|limit| !is_map(limit)) {
             let message = mismatch(node, "rate_limit", "config.YamlRateLimit");
-            report_error(
-                report,
-                limit.at,
-                message,
-                "write `unit` and `requests_per_unit` below it",
-            );
+            let help = "write `unit` and `requests_per_unit` below it";
+            report_error(report, limit.at, message, help);
         }
         let limit = limit.filter(|limit| is_map(limit));
         let rule = limit.and_then(|limit| self.rule(node, limit, &path, report));
@@ -218,14 +207,10 @@ impl ConfigReader {
         let name = Some(text(node, "name", report)).filter(|name| !name.is_empty());
         let replaces = replaces(node, name.as_deref(), report);
         let limit = unit.filter(|_| !unlimited).and_then(|unit| {
-            self.limit(
-                descriptor,
-                node,
-                path,
-                Rate::try_new(requests_per_unit.into(), unit.period_us()).ok()?,
-                report,
-            )
+            let rate = Rate::try_new(requests_per_unit.into(), unit.period_us()).ok()?;
+            self.limit(descriptor, node, path, rate, report)
         });
+        let metadata = descriptor.field("metadata").map(Metadata::of);
         Some(DescriptorRule {
             limit,
             name: name.map(Into::into),
@@ -233,10 +218,7 @@ impl ConfigReader {
             quota: boolean(descriptor, "quota_mode", report),
             unit: unit.filter(|_| !unlimited),
             requests_per_unit,
-            metadata: descriptor
-                .field("metadata")
-                .map(Metadata::of)
-                .filter(|metadata| *metadata != Metadata::Null),
+            metadata: metadata.filter(|metadata| *metadata != Metadata::Null),
         })
     }
 
@@ -281,21 +263,19 @@ fn value_pattern(value: &str, node: &Node, report: &mut Report) -> Option<ValueP
     if !value.contains('*') {
         return Some(ValuePattern::Exact(value.into()));
     }
-    match Glob::text(value) {
-        Ok(glob) => Some(ValuePattern::Wild(glob)),
-        Err(_) => {
-            report_error(report, node.at, "the wildcard value is too long", "shorten `value`");
-            None
-        }
+    let glob = Glob::text(value).ok();
+    if glob.is_none() {
+        report_error(report, node.at, "the wildcard value is too long", "shorten `value`");
     }
+    glob.map(ValuePattern::Wild)
 }
 
 fn replaces(node: &Node, own: Option<&str>, report: &mut Report) -> Box<[Box<str>]> {
-    let Some(field_) = node.field("replaces") else { return Box::default() };
-    let Value::List(items) = &field_.value else {
-        if !matches!(field_.value, Value::Null) {
+    let Some(field) = node.field("replaces") else { return Box::default() };
+    let Value::List(items) = &field.value else {
+        if !matches!(field.value, Value::Null) {
             let message = mismatch(node, "replaces", "[]config.yamlReplaces");
-            report_error(report, field_.at, message, "write each as `- name: NAME`");
+            report_error(report, field.at, message, "write each as `- name: NAME`");
         }
         return Box::default();
     };
@@ -307,12 +287,8 @@ fn replaces(node: &Node, own: Option<&str>, report: &mut Report) -> Box<[Box<str
             report_error(report, item.at, "should not have an empty replaces entry", help);
         } else if own == Some(name.as_str()) {
             let message = "replaces should not contain name of same descriptor";
-            report_error(
-                report,
-                item.at,
-                message,
-                "a limit cannot replace itself; remove this entry",
-            );
+            let help = "a limit cannot replace itself; remove this entry";
+            report_error(report, item.at, message, help);
         } else {
             names.push(name.into());
         }

@@ -192,11 +192,8 @@ impl TierMap {
             EntryKey::Hash(digest) => self.hashed.insert(digest, name.clone()),
         };
         if let Some(before) = before.filter(|before| *before != name) {
-            let message = format!(
-                "this value has the tier {} above and {} here",
-                quoted(&before),
-                quoted(&name)
-            );
+            let (before, name) = (quoted(&before), quoted(&name));
+            let message = format!("this value has the tier {before} above and {name} here");
             let help = "keep one of the two; a value and its hash are the same entry";
             report.error(codes::REPEATED, value.at, message, help);
         }
@@ -230,17 +227,10 @@ fn wrapped(
         (Some(by), Some(other)) => {
             let by = report.accept(by.at, grammar::attribute(by)).map(|name| (name, by.at));
             if let Some((name, at)) = by.filter(|(name, _)| name != other) {
-                let message = format!(
-                    "the policy looks tiers up by {}, this file by {}",
-                    quoted(other),
-                    quoted(&name)
-                );
-                report.error(
-                    codes::REPEATED,
-                    at,
-                    message,
-                    "name the same attribute in both, or in one",
-                );
+                let (other, name) = (quoted(other), quoted(&name));
+                let message = format!("the policy looks tiers up by {other}, this file by {name}");
+                let help = "name the same attribute in both, or in one";
+                report.error(codes::REPEATED, at, message, help);
             }
             Some(other.clone())
         }

@@ -4,7 +4,6 @@ use super::condition::{self, LimitadorCondition, conditions, variable};
 use super::{ImportNote, Imported};
 use crate::diagnostic::{Diagnostic, Position, Severity, codes};
 use crate::yaml::{self, Node, ScalarKind, Value};
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
@@ -80,13 +79,9 @@ struct FirstPositions(HashMap<LimitadorIdentity, Position>);
 impl FirstPositions {
     /// The earlier place of this identity, if it has one.
     fn insert(&mut self, identity: LimitadorIdentity, at: Position) -> Option<Position> {
-        match self.0.entry(identity) {
-            Entry::Occupied(first) => Some(*first.get()),
-            Entry::Vacant(place) => {
-                place.insert(at);
-                None
-            }
-        }
+        let first = self.0.get(&identity).copied();
+        self.0.entry(identity).or_insert(at);
+        first
     }
 }
 

@@ -1,25 +1,21 @@
 //! TG113: a limit that never decides anything.
 //!
-//! Only what can be proved is claimed. A limit is shadowed by another when, both being enforced,
+//! Limit B shadows limit A if both are enforced and all of this holds:
 //!
-//! * the other covers every request it applies to, has the same key attributes in any order, and
-//!   charges each of these requests at least as much, so that it has always counted as much or
-//!   more;
-//! * for every tier the other is as tight or tighter: of the same algorithm (gcra and token-bucket
-//!   are one), and
-//!   - fixed-window, sliding-window: no larger N, and a period that is a multiple of its own,
-//!     since windows are aligned;
-//!   - sliding-log: no larger N, and no shorter a period;
-//!   - token-bucket, gcra: no larger a burst and no faster a rate;
-//!   - leaky-bucket: the same rate, no larger a burst, no larger burst and queue together;
-//!   - concurrency: no more slots, held no shorter;
-//! * the other keeps one count for all tiers, so that a change of tier does not start it afresh;
-//! * and the other is as strict when an attribute is missing or the store fails, and is decided
-//!   exactly, not leased.
+//! * B covers every request of A, has the same key attributes in any order, and charges at least as
+//!   much.
+//! * B is at least as tight for every tier, with the same algorithm (gcra equals token-bucket):
+//!   - fixed-window, sliding-window: N is no larger, and B's period is a multiple of A's;
+//!   - sliding-log: N is no larger, and the period is no shorter;
+//!   - token-bucket, gcra: the burst is no larger, and the rate is no faster;
+//!   - leaky-bucket: the rate is equal; burst, and burst plus queue, are no larger;
+//!   - concurrency: B has no more slots, and holds them no shorter.
+//! * B keeps one count for all tiers, so a change of tier does not reset it.
+//! * B is as strict if an attribute is missing or the store fails, and is not leased.
 //!
-//! Quiet for a limit with a penalty (its refusals have effects of their own), for limits in shadow
-//! or off, and for keys that are not the same: `keys: [[ip, user], [ip]]` gives both one rate on
-//! purpose. Of two limits that shadow each other the later one is reported.
+//! Quiet for a limit with a penalty, for limits in shadow or off, and for different keys:
+//! `keys: [[ip, user], [ip]]` gives both one rate on purpose. Of two limits that shadow each other,
+//! the later one is reported.
 
 use super::Findings;
 use super::analysis::view::{CoverSearch, LintView, LintedLimit};
@@ -31,7 +27,7 @@ use crate::raw::Algorithm;
 pub(super) const CODE: &Code = &Code::new(
     "TG113",
     "limit that another shadows",
-    "The other limit already refuses all that this one would, so this one only costs time. One of the two is a mistake.",
+    "Whatever this limit would refuse the other refuses already, so it only costs time; one of the two is a mistake.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -43,10 +39,10 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let CoverSearch::Found(other) = by else { continue };
         let (name, by) = (quoted(&item.limit.name), quoted(&other.limit.name));
         let message = format!(
-            "{name} never refuses what {by} in line {} admits: {by} covers the same requests and is as strict",
+            "{name} never refuses what {by} in line {} admits: that one covers the same requests and is as tight",
             other.at().line
         );
-        findings.warn(item.at(), message, format!("remove {name}, or make it stricter than {by}"));
+        findings.warn(item.at(), message, format!("remove {name}, or make it tighter than {by}"));
     }
 }
 

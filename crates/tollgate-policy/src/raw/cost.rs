@@ -75,8 +75,7 @@ raw! {
 }
 
 raw! {
-    /// A cost that depends on the request: `header` with `default` and `max`, or `estimate` with
-    /// `response`.
+    /// A cost that depends on the request: `header`, or `estimate` with `response`.
     CostForm {
         /// The request header field that carries the cost.
         header: Text,

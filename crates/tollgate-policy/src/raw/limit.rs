@@ -202,8 +202,7 @@ impl JsonSchema for PlainKey {
 }
 
 raw! {
-    /// After `after` refusals the key is blocked for `block`, then `factor` times as long each
-    /// time, up to `max`.
+    /// After `after` refusals the key is blocked for `block`, then `factor` times longer, up to `max`.
     Penalty {
         /// How many refusals lead to a block.
         after: u64,

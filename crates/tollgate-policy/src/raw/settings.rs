@@ -172,8 +172,7 @@ impl Tiers {
 }
 
 raw! {
-    /// What clients of the gateway and of a tower layer read when they are refused, in place of
-    /// problem+json.
+    /// The body of a refusal by the gateway or a tower layer, in place of problem+json.
     Refusal {
         /// The text, in which {status}, {retry_after} and {limits} are replaced.
         #[schemars(required)]

@@ -1,4 +1,4 @@
-//! What the YAML parser says, in this project's words.
+//! Errors of the YAML parser, as diagnostics.
 
 use crate::diagnostic::{Diagnostic, Position, Severity, codes, quoted};
 use serde_saphyr::Error;
@@ -9,14 +9,9 @@ pub(super) fn diagnostic(error: &Error, depth_max: usize) -> Diagnostic {
     let error = error.without_snippet();
     let at = error.location().map_or(Position::START, Position::from);
     let too_deep = || {
-        let message = "lists and maps are nested too deeply".to_owned();
-        Diagnostic::new(
-            codes::TOO_BIG,
-            Severity::Error,
-            at,
-            message,
-            format!("a file has at most {depth_max} levels"),
-        )
+        let help = format!("a file has at most {depth_max} levels");
+        let message = "lists and maps are nested too deeply";
+        Diagnostic::new(codes::TOO_BIG, Severity::Error, at, message, help)
     };
     let (code, message, help) = match innermost(error) {
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => return too_deep(),
@@ -61,10 +56,7 @@ fn first_line(error: &Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
-    let line = match line.rfind(" at line ") {
-        Some(place) => &line[..place],
-        None => line,
-    };
+    let line = line.rfind(" at line ").map_or(line, |end| &line[..end]);
     match line.strip_prefix("line ").and_then(|rest| rest.split_once(": ")) {
         Some((place, message)) if place.starts_with(|c: char| c.is_ascii_digit()) => {
             message.to_owned()

@@ -1,18 +1,17 @@
-//! The verbs with a future, for every store.
+//! The async methods, for every store.
 
 use super::store_calls::PermitEnd;
 use super::{Decision, Limiter, Permit, Reservation, Standing};
 use std::time::Duration;
 use tollgate_store::{Change, Store, StoreError};
 
-/// The verbs on any store. They differ from those in memory by their future, and by the error of a
-/// store that could not decide.
+/// The methods for any store: async, and with an error if the store fails.
 impl<S: Store + 'static> Limiter<S> {
-    /// [`check_n`](Limiter::check_n), whatever the store.
+    /// [`check_n`](Limiter::check_n) for any store.
     ///
     /// # Errors
     ///
-    /// When the store could not decide. Whether anything was taken is then unknown.
+    /// If the store fails. Whether anything was charged is unknown then.
     pub async fn check_async(
         &self,
         key: impl AsRef<[u8]>,
@@ -21,11 +20,11 @@ impl<S: Store + 'static> Limiter<S> {
         self.inner.check(key.as_ref(), cost).await
     }
 
-    /// [`peek_n`](Limiter::peek_n), whatever the store.
+    /// [`peek_n`](Limiter::peek_n) for any store.
     ///
     /// # Errors
     ///
-    /// When the store could not answer.
+    /// If the store fails.
     pub async fn peek_async(
         &self,
         key: impl AsRef<[u8]>,
@@ -34,29 +33,29 @@ impl<S: Store + 'static> Limiter<S> {
         self.inner.peek(key.as_ref(), cost).await
     }
 
-    /// [`refund`](Limiter::refund), whatever the store.
+    /// [`refund`](Limiter::refund) for any store.
     ///
     /// # Errors
     ///
-    /// When the store did not say that it has done so.
+    /// If the store fails.
     pub async fn refund_async(&self, permit: Permit) -> Result<Standing, StoreError> {
         self.inner.end(&permit.record, PermitEnd::Refund).await
     }
 
-    /// [`reset`](Limiter::reset), whatever the store.
+    /// [`reset`](Limiter::reset) for any store.
     ///
     /// # Errors
     ///
-    /// When the store did not say that it has done so.
+    /// If the store fails.
     pub async fn reset_async(&self, key: impl AsRef<[u8]>) -> Result<(), StoreError> {
         self.inner.reset(key.as_ref()).await
     }
 
-    /// [`block`](Limiter::block), whatever the store.
+    /// [`block`](Limiter::block) for any store.
     ///
     /// # Errors
     ///
-    /// When the store did not say that it has done so.
+    /// If the store fails.
     pub async fn block_async(
         &self,
         key: impl AsRef<[u8]>,
@@ -65,20 +64,20 @@ impl<S: Store + 'static> Limiter<S> {
         self.inner.block(key.as_ref(), duration).await
     }
 
-    /// [`unblock`](Limiter::unblock), whatever the store.
+    /// [`unblock`](Limiter::unblock) for any store.
     ///
     /// # Errors
     ///
-    /// When the store did not say that it has done so.
+    /// If the store fails.
     pub async fn unblock_async(&self, key: impl AsRef<[u8]>) -> Result<Standing, StoreError> {
         self.inner.adjust_all(key.as_ref(), Change::Unblock).await
     }
 
-    /// [`reserve`](Limiter::reserve), whatever the store.
+    /// [`reserve`](Limiter::reserve) for any store.
     ///
     /// # Errors
     ///
-    /// When the store could not decide. Whether anything was taken is then unknown.
+    /// If the store fails. Whether anything was charged is unknown then.
     pub async fn reserve_async(
         &self,
         key: impl AsRef<[u8]>,
@@ -88,8 +87,8 @@ impl<S: Store + 'static> Limiter<S> {
         Ok(decision.map(|permit| self.hold(permit)))
     }
 
-    /// Makes a reservation of a permit, such as one that was [waited](Limiter::wait) for: its cost
-    /// can then be settled, and its slots are freed when the reservation ends.
+    /// Turns a permit into a reservation, such as one from [`wait`](Limiter::wait): its cost can be
+    /// settled, and its slots are freed when the reservation ends.
     pub fn hold(&self, permit: Permit) -> Reservation<S> {
         Reservation::new(self.clone(), permit)
     }

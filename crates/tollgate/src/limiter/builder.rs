@@ -1,4 +1,4 @@
-//! What a limiter is made of.
+//! The builder of a limiter.
 
 use super::store_calls::ResetCounters;
 use super::{Inner, Limiter, RegisteredQuota};
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_policy::state_id;
 use tollgate_store::{Clock, MemoryStore, ProcessClock, Store};
 
-/// More than this for one key is a mistake, and each is asked on every check.
+/// The most quotas of a limiter, since every check decides all of them.
 const QUOTAS_MAX: usize = 16;
 
-/// What a [`Limiter`] is made of. Begin with [`Limiter::builder`].
+/// Builds a [`Limiter`]. Start with [`Limiter::builder`].
 #[must_use = "nothing is limited until `build`"]
 pub struct LimiterBuilder<S = MemoryStore> {
     quotas: SmallVec<[Quota; 1]>,
@@ -23,15 +23,15 @@ pub struct LimiterBuilder<S = MemoryStore> {
     max_waiters: usize,
 }
 
-/// Why these parts make no limiter.
+/// The reason why a limiter cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidLimiter {
-    /// The same quota twice would charge everybody double.
+    /// The same quota is given twice.
     Twice(Box<Quota>),
     /// More than 16 quotas.
     TooManyQuotas,
-    /// A line that nobody may join.
+    /// The line has no room.
     NoWaiters,
 }
 
@@ -48,47 +48,46 @@ impl LimiterBuilder {
 }
 
 impl<S: Store> LimiterBuilder<S> {
-    /// Limits by this quota too. A key must pass all of them, and what one refuses is charged on
-    /// none. A cost counts on each of them.
+    /// Adds a quota. A request must pass all quotas and is charged on each; if one refuses, none is
+    /// charged.
     pub fn and(mut self, quota: Quota) -> Self {
         self.quotas.push(quota);
         self
     }
 
-    /// Keeps the counts in `store` instead of one of its own in memory.
+    /// Keeps the counts in `store` instead of a memory store of its own.
     ///
-    /// Limiters that share a store need [names](Self::name); two with one name and quotas of one
-    /// algorithm and period share their counts, in this process or wherever the store reaches.
+    /// Limiters that share a store need [names](Self::name). Limiters with the same name share the
+    /// counts of quotas with the same algorithm and period.
     pub fn store<T: Store>(self, store: Arc<T>) -> LimiterBuilder<T> {
         let Self { quotas, clock, name, max_waiters, .. } = self;
         LimiterBuilder { quotas, store, clock, name, max_waiters }
     }
 
-    /// Whose counts these are in a store that others use too. Unnamed limiters are all called `""`.
+    /// Sets the name of the counts in a shared store; `""` by default.
     pub fn name(mut self, name: impl Into<Box<str>>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Tells time by `clock` instead of the process's own: a [`ManualClock`](crate::ManualClock) in
-    /// tests.
+    /// Sets the clock: a [`ManualClock`](crate::ManualClock) in tests.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// How many may [wait](Limiter::wait) in line for one key; 1,024 unless told otherwise. All
-    /// lines together hold at most 64 times as many.
+    /// Sets how many may [wait](Limiter::wait) in line for one key; 1,024 by default. All lines
+    /// together hold at most 64 times as many.
     pub fn max_waiters(mut self, waiters: usize) -> Self {
         self.max_waiters = waiters;
         self
     }
 
-    /// Puts the quotas in force.
+    /// Builds the limiter.
     ///
     /// # Errors
     ///
-    /// When a quota is given twice, when there are more than 16, or for a line of no waiters.
+    /// If a quota is given twice, there are more than 16, or the line has no room.
     pub fn build(self) -> Result<Limiter<S>, InvalidLimiter> {
         if self.max_waiters == 0 {
             return Err(InvalidLimiter::NoWaiters);
@@ -104,13 +103,12 @@ impl<S: Store> LimiterBuilder<S> {
         }
     }
 
-    /// Without asking whether the parts fit; a single quota always does.
+    /// Builds without checks; a single quota is always valid.
     pub(super) fn assemble(self) -> Limiter<S> {
         static LIMITERS: AtomicU64 = AtomicU64::new(0);
         let limits = self.quotas.iter().enumerate().map(|(at, quota)| {
             let params = quota.params();
-            // The place among the quotas is part of the name, since two of one kind may differ in
-            // their burst alone.
+            // The index is part of the id, since two quotas may differ only in their burst.
             let place = at.to_string().into_boxed_str();
             let id = state_id(&self.name, &[place], params.algorithm(), params.period_us());
             RegisteredQuota { quota: *quota, id, params_id: self.store.register_params(params) }

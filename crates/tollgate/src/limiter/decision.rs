@@ -1,12 +1,12 @@
-//! What a limiter answers.
+//! Answers of a limiter.
 
 use smallvec::SmallVec;
 use std::fmt;
 use std::time::Duration;
 use tollgate_core::Receipt;
 
-/// Admitted or refused. Both are answers; a store that could answer neither is an error, which a
-/// limiter in memory never has.
+/// Admitted or refused. A failure of the store is neither: it is an error, which a limiter in memory
+/// never returns.
 ///
 /// ```
 /// use tollgate::{Decision, Limiter, Quota};
@@ -23,9 +23,9 @@ use tollgate_core::Receipt;
 #[derive(Debug)]
 #[must_use = "a decision that nobody heeds limits nothing"]
 pub enum Decision<T = Permit> {
-    /// Go ahead. What was taken stays taken when this is dropped.
+    /// Go ahead. Dropping this keeps the charge.
     Admitted(T),
-    /// Not now. Nothing was taken.
+    /// Not now. Nothing was charged.
     Refused(Refusal),
 }
 
@@ -35,7 +35,7 @@ impl<T> Decision<T> {
         matches!(self, Self::Admitted(_))
     }
 
-    /// What was admitted, for whoever needs no reason for a refusal.
+    /// The permit; `None` if refused.
     pub fn admitted(self) -> Option<T> {
         match self {
             Self::Admitted(admitted) => Some(admitted),
@@ -43,7 +43,7 @@ impl<T> Decision<T> {
         }
     }
 
-    /// Why not, if it was refused.
+    /// The refusal; `None` if admitted.
     pub const fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Admitted(_) => None,
@@ -51,7 +51,7 @@ impl<T> Decision<T> {
         }
     }
 
-    /// The same decision about something made of what was admitted.
+    /// Maps the permit.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Decision<U> {
         match self {
             Self::Admitted(admitted) => Decision::Admitted(make(admitted)),
@@ -60,57 +60,56 @@ impl<T> Decision<T> {
     }
 }
 
-/// What was admitted. The numbers are those after it, of the quota with the least left.
+/// An admission. Its figures are those of the tightest quota, after the charge.
 ///
 /// Dropping a permit keeps the charge; [`Limiter::refund`](crate::Limiter::refund) returns it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Permit {
-    /// How many units the quota admits at once.
+    /// The units that the quota admits at once.
     pub limit: u64,
-    /// How many more units would pass at this instant.
+    /// The units that would pass now.
     pub remaining: u64,
-    /// Until the quota is as if never used.
+    /// The time until the quota is full again.
     pub reset_after: Duration,
-    /// How long to hold back before going ahead; zero unless the quota has a
+    /// How long to wait before going ahead; zero unless the quota has a
     /// [queue](crate::Quota::with_queue).
     pub delay: Duration,
     pub(super) record: PermitRecord,
 }
 
-/// Why not, and for how long. With several quotas the numbers are those of the refusing one that
-/// takes longest.
+/// A refusal. Its figures are those of the quota that refuses for the longest time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// How many units the quota admits at once.
+    /// The units that the quota admits at once.
     pub limit: u64,
-    /// How many units would pass at this instant: fewer than were asked for.
+    /// The units that would pass now: fewer than requested.
     pub remaining: u64,
-    /// With time alone the same is refused until then, and admitted then. `None`: it asks for more
-    /// than the quota ever admits at once, and no wait can help.
+    /// The time after which the same cost is admitted. `None`: the cost exceeds what the quota ever
+    /// admits at once.
     pub retry_after: Option<Duration>,
-    /// Until the quota is as if never used.
+    /// The time until the quota is full again.
     pub reset_after: Duration,
     /// Whether the key is [blocked](crate::Limiter::block).
     pub blocked: bool,
-    /// No sooner than this, whoever gives up a slot; `None` as above.
+    /// The earliest time, even if slots are freed; `None` as above.
     pub(crate) earliest: Option<Duration>,
 }
 
-/// Where a key stands: what a check would be told, with nothing taken.
+/// The state of a key: the answer that a check would get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Standing {
-    /// Whether the cost asked about would be admitted.
+    /// Whether the cost would be admitted.
     pub admits: bool,
-    /// How many units the quota admits at once.
+    /// The units that the quota admits at once.
     pub limit: u64,
-    /// How many units would pass at this instant.
+    /// The units that would pass now.
     pub remaining: u64,
     /// Zero when admitted; otherwise as [`Refusal::retry_after`].
     pub retry_after: Option<Duration>,
-    /// Until the quota is as if never used.
+    /// The time until the quota is full again.
     pub reset_after: Duration,
     /// Whether the key is [blocked](crate::Limiter::block).
     pub blocked: bool,
@@ -118,13 +117,13 @@ pub struct Standing {
     pub(super) delay: Duration,
 }
 
-/// What a permit took, and from whom: enough to give it back, and nowhere else.
+/// The charge of a permit, so that it can be given back.
 #[derive(Debug)]
 pub(super) struct PermitRecord {
     pub(super) limiter: u64,
-    /// How often the limiter had been reset.
+    /// The number of resets before the charge.
     pub(super) resets: u64,
-    /// Short keys are kept in place, so that a check allocates nothing for them.
+    /// Short keys are stored inline, so that a check does not allocate.
     pub(super) key: SmallVec<[u8; 32]>,
     pub(super) receipts: Receipts,
 }
@@ -145,7 +144,7 @@ impl Permit {
 }
 
 impl Standing {
-    /// Of somebody whom no quota concerns.
+    /// The state of a key without quotas.
     pub(super) const fn open() -> Self {
         Self {
             admits: true,
@@ -173,7 +172,7 @@ impl From<Standing> for Refusal {
     }
 }
 
-/// As one would put it in a log or an answer.
+/// For a log or a response.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} left; ", self.remaining, self.limit)?;

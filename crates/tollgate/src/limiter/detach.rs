@@ -1,10 +1,9 @@
-//! Futures whose owner does not wait.
+//! Futures that finish after their owner is gone.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// Runs a future whose owner cannot wait: here if it is ready, else as a task if there is a runtime
-/// to run it.
+/// Runs a future whose owner cannot wait: polls it once, then spawns it if there is a runtime.
 pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
     let mut future = Box::pin(future);
     if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
@@ -16,7 +15,7 @@ pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) 
     }
 }
 
-/// A future that is finished even when it is dropped: what it asked of a store cannot be unasked.
+/// A future that finishes even if it is dropped, since a call to a store cannot be undone.
 pub(crate) fn run_to_completion<T: 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> impl Future<Output = T> + Send {

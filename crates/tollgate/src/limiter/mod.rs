@@ -28,7 +28,7 @@ pub(crate) use store_calls::micros;
 #[cfg(feature = "tokio")]
 pub use wait::WaitError;
 
-/// Quotas in force, with a count for every key.
+/// Enforces quotas, with a count for every key.
 ///
 /// ```
 /// use tollgate::{Decision, Limiter, Quota};
@@ -42,30 +42,29 @@ pub use wait::WaitError;
 /// # Ok::<(), tollgate::quota::InvalidQuota>(())
 /// ```
 ///
-/// A limiter is a handle: clones share one state, and any number of threads may use them.
+/// A limiter is a handle: clones share their state, and any number of threads may use them.
 ///
-/// # Verbs
+/// # Methods
 ///
 /// | | |
 /// | --- | --- |
-/// | [`check`](Self::check) | one unit now, or a refusal that says for how long |
-/// | [`reserve`](Self::reserve) | an estimate now, its true cost later; a guard for slots |
-/// | [`wait`](Self::wait) | in line until admitted, but not past a deadline |
-/// | [`peek`](Self::peek) | where a key stands, with nothing taken |
-/// | [`refund`](Self::refund) | what a check took |
-/// | [`reset`](Self::reset) | a key starts anew |
+/// | [`check`](Self::check) | takes one unit now, or refuses with the wait |
+/// | [`reserve`](Self::reserve) | takes an estimate now, settles the real cost later; a guard for slots |
+/// | [`wait`](Self::wait) | waits in line until admitted, but not past a deadline |
+/// | [`peek`](Self::peek) | shows the state of a key, takes nothing |
+/// | [`refund`](Self::refund) | gives back what a check took |
+/// | [`reset`](Self::reset) | drops the state of a key |
 /// | [`block`](Self::block), [`unblock`](Self::unblock) | refuses a key despite its quota |
 ///
-/// In memory they answer at once, and cannot fail. On any other store use their twins that end in
-/// `_async`, which may also answer that the store [could not decide](crate::StoreError).
+/// In memory they answer at once and cannot fail. On any other store use the methods that end in
+/// `_async`, which return an error if the [store fails](crate::StoreError).
 ///
 /// # Keys
 ///
-/// A key is whatever is counted apart: a user, an address, a tenant and an endpoint. It is bytes,
-/// or anything that lends them: `"alice"`, a `String`, `user_id.to_be_bytes()`, `ip.octets()`; `""`
-/// where all share one count. The store keeps a keyed hash, not the key. To count by two things,
-/// join them in such a way that different pairs give different bytes: with a separator that cannot
-/// occur in the first, or with its length in front.
+/// Each key has a count of its own: a user, an address, a tenant and an endpoint. A key is bytes:
+/// `"alice"`, a `String`, `user_id.to_be_bytes()`, `ip.octets()`; use `""` for one shared count. The
+/// store keeps a keyed hash, not the key. To count by two values, join them so that different pairs
+/// give different bytes: with a separator that the first cannot contain, or with its length first.
 ///
 /// # Several quotas
 ///
@@ -77,9 +76,9 @@ pub use wait::WaitError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Whoever passes has passed all of them, and what one refuses is charged on none.
+/// A request must pass all quotas. If one refuses, none is charged.
 ///
-/// # Time in your own tests
+/// # Time in tests
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
@@ -102,9 +101,8 @@ pub(crate) struct Inner<S> {
     pub(crate) store: Arc<S>,
     pub(crate) clock: Arc<dyn Clock>,
     limits: SmallVec<[RegisteredQuota; 1]>,
-    /// Different for each limiter of the process, so that a permit knows where it belongs.
+    /// Differs for each limiter of the process, so that a permit knows its limiter.
     id: u64,
-    /// How often keys were reset.
     resets: ResetCounters,
     #[cfg(feature = "tokio")]
     pub(crate) wait_queues: wait_queue::WaitQueues,
@@ -113,24 +111,24 @@ pub(crate) struct Inner<S> {
 #[derive(Debug)]
 struct RegisteredQuota {
     quota: Quota,
-    /// Whose state it is.
+    /// The id of the quota's state.
     id: u64,
-    /// The store's short name for the quota's numbers.
+    /// The store's id of the quota's parameters.
     params_id: ParamsId,
 }
 
 impl Limiter {
-    /// A limiter in memory by the process's own clock.
+    /// A limiter in memory, with the process's clock.
     pub fn new(quota: Quota) -> Self {
         LimiterBuilder::new(quota).assemble()
     }
 
-    /// For several quotas, another store or clock, or a shorter line.
+    /// A builder, for several quotas, another store or clock, or a shorter line.
     pub fn builder(quota: Quota) -> LimiterBuilder {
         LimiterBuilder::new(quota)
     }
 
-    /// Takes one unit for `key`, if it is there.
+    /// Takes one unit for `key`, if one is left.
     pub fn check(&self, key: impl AsRef<[u8]>) -> Decision {
         self.check_n(key, 1)
     }
@@ -152,7 +150,7 @@ impl Limiter {
         infallible(self.inner.check(key.as_ref(), cost))
     }
 
-    /// Where `key` stands, with nothing taken.
+    /// The state of `key`. Takes nothing.
     ///
     /// ```
     /// use tollgate::{Limiter, Quota};
@@ -167,16 +165,15 @@ impl Limiter {
         self.peek_n(key, 1)
     }
 
-    /// What [`check_n`](Self::check_n) would answer, with nothing taken.
+    /// The answer that [`check_n`](Self::check_n) would give. Takes nothing.
     pub fn peek_n(&self, key: impl AsRef<[u8]>, cost: u64) -> Standing {
         infallible(self.inner.peek(key.as_ref(), cost))
     }
 
-    /// Gives back what a check took, as far as time has not given it back already, and answers
-    /// where its key stands then. So a refund may return less than was taken, and never admits more
-    /// than the quota promises.
+    /// Gives back what a check took, except what time has already given back. Returns the state of
+    /// the key. A refund never admits more than the quota promises.
     ///
-    /// A permit knows its limiter: that of another gives nothing back here.
+    /// A permit of another limiter gives nothing back here.
     ///
     /// ```
     /// use tollgate::{Limiter, Quota};
@@ -191,13 +188,12 @@ impl Limiter {
         infallible(self.inner.end(&permit.record, PermitEnd::Refund))
     }
 
-    /// Forgets what was counted for `key`, and any block: it starts anew.
+    /// Drops the count and any block of `key`.
     pub fn reset(&self, key: impl AsRef<[u8]>) {
         infallible(self.inner.reset(key.as_ref()));
     }
 
-    /// Refuses `key` for as long as `duration`, whatever is left of its quota: a cost of zero too.
-    /// A longer block that is in force already stays.
+    /// Refuses `key` for `duration`, even at a cost of zero. A longer block stays.
     ///
     /// ```
     /// use std::time::Duration;
@@ -214,19 +210,19 @@ impl Limiter {
         infallible(self.inner.block(key.as_ref(), duration))
     }
 
-    /// Ends the block of `key`. What was counted for it stays.
+    /// Ends the block of `key`. Its count stays.
     pub fn unblock(&self, key: impl AsRef<[u8]>) -> Standing {
         infallible(self.inner.adjust_all(key.as_ref(), Change::Unblock))
     }
 
-    /// Takes `estimate` units for `key`, to be settled when the true cost is known; with slots, for
+    /// Takes `estimate` units for `key`, to be settled when the real cost is known. Slots are held
     /// as long as the [`Reservation`] lives.
     pub fn reserve(&self, key: impl AsRef<[u8]>, estimate: u64) -> Decision<Reservation> {
         self.check_n(key, estimate).map(|permit| self.hold(permit))
     }
 }
 
-/// The answer of the memory store, which has it at once.
+/// The answer of the memory store, which is always ready.
 #[inline]
 fn infallible<T>(reply: StoreReply<'_, Result<T, StoreError>, Infallible>) -> T {
     match reply.now() {
@@ -248,7 +244,7 @@ impl<S> Limiter<S> {
 }
 
 impl<S> Inner<S> {
-    /// Whether anything is to be freed when a reservation ends.
+    /// Whether the end of a reservation frees slots.
     fn has_slots(&self) -> bool {
         self.limits.iter().any(|limit| matches!(limit.quota.params(), LimitParams::Concurrency(_)))
     }

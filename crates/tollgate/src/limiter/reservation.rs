@@ -1,4 +1,4 @@
-//! A charge whose true cost is known later.
+//! Reservations: charges whose real cost is known later.
 
 use super::decision::{Permit, Standing};
 use super::detach::{run_to_completion, spawn_detached};
@@ -6,14 +6,12 @@ use super::store_calls::PermitEnd;
 use super::{Limiter, infallible};
 use tollgate_store::{MemoryStore, Store, StoreError};
 
-/// What was admitted for an estimate, until its true cost is known.
+/// A charge of an estimate, until its real cost is known.
 ///
-/// * [`settle`](Self::settle) says what it was in the end. Less than the estimate: the rest is
-///   given back. More: the difference is charged, whether it fits or not, and the key starts from
-///   that debt.
-/// * [`cancel`](Self::cancel) says that nothing was done, and gives all of it back.
-/// * Dropping it keeps the estimate as the cost: work that was abandoned half-way has cost
-///   something.
+/// * [`settle`](Self::settle) sets the real cost. If it is lower, the rest is given back. If it is
+///   higher, the difference is charged even if it does not fit, and the key is in debt.
+/// * [`cancel`](Self::cancel) gives everything back.
+/// * Dropping it keeps the estimate as the cost.
 ///
 /// All three free the slots of a [concurrency](crate::Quota::concurrency) quota at once.
 ///
@@ -28,7 +26,7 @@ use tollgate_store::{MemoryStore, Store, StoreError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With slots it is a guard: the slot is taken for as long as it lives.
+/// With slots it is a guard: the slot is held as long as it lives.
 ///
 /// ```
 /// use tollgate::{Limiter, Quota};
@@ -42,8 +40,8 @@ use tollgate_store::{MemoryStore, Store, StoreError};
 /// # Ok::<(), tollgate::quota::InvalidQuota>(())
 /// ```
 ///
-/// Dropping cannot wait for a store elsewhere: there the slots are freed by a task of the current
-/// tokio runtime, and without one when their time to live ends.
+/// Dropping cannot wait for a remote store: a task of the current tokio runtime frees the slots.
+/// Without a runtime they are free when their `ttl` has passed.
 #[derive(Debug)]
 #[must_use = "dropped at once, its slots are free again"]
 pub struct Reservation<S: Store + 'static = MemoryStore> {
@@ -57,7 +55,7 @@ impl<S: Store> Reservation<S> {
         Self { limiter, permit: Some(permit) }
     }
 
-    /// The numbers of the admission.
+    /// The permit.
     pub fn permit(&self) -> &Permit {
         match &self.permit {
             Some(permit) => permit,
@@ -65,26 +63,26 @@ impl<S: Store> Reservation<S> {
         }
     }
 
-    /// [`settle`](Reservation::settle), whatever the store.
+    /// [`settle`](Reservation::settle) for any store.
     ///
     /// # Errors
     ///
-    /// When the store did not say that it has done so. If it has not, the estimate stands.
+    /// If the store fails. The estimate may stand then.
     pub async fn settle_async(self, actual: u64) -> Result<Standing, StoreError> {
         self.end(PermitEnd::Settle(actual)).await
     }
 
-    /// [`cancel`](Reservation::cancel), whatever the store.
+    /// [`cancel`](Reservation::cancel) for any store.
     ///
     /// # Errors
     ///
-    /// When the store did not say that it has done so. If it has not, the estimate stands.
+    /// If the store fails. The estimate may stand then.
     pub async fn cancel_async(self) -> Result<Standing, StoreError> {
         self.end(PermitEnd::Refund).await
     }
 
-    /// Once begun, this is finished even if nobody waits for it: told twice, a store could free
-    /// another's slot.
+    /// Runs to completion even if the caller drops the future: a second call could free the slot of
+    /// another.
     async fn end(mut self, end: PermitEnd) -> Result<Standing, StoreError> {
         let (limiter, permit) = (self.limiter.clone(), self.take());
         run_to_completion(async move { limiter.inner.end(&permit.record, end).await }).await
@@ -99,13 +97,13 @@ impl<S: Store> Reservation<S> {
 }
 
 impl Reservation {
-    /// Ends it with what it really cost, and answers where the key stands then.
+    /// Ends it with the real cost. Returns the state of the key.
     pub fn settle(mut self, actual: u64) -> Standing {
         let permit = self.take();
         infallible(self.limiter.inner.end(&permit.record, PermitEnd::Settle(actual)))
     }
 
-    /// Ends it as if nothing had been done, and answers where the key stands then.
+    /// Gives everything back. Returns the state of the key.
     pub fn cancel(mut self) -> Standing {
         let permit = self.take();
         infallible(self.limiter.inner.end(&permit.record, PermitEnd::Refund))
@@ -119,7 +117,7 @@ impl<S: Store + 'static> Drop for Reservation<S> {
         {
             let limiter = self.limiter.clone();
             spawn_detached(async move {
-                // A store that cannot be told frees the slots when their time to live ends.
+                // If the store fails, the slots are free when their `ttl` has passed.
                 let _ = limiter.inner.end(&permit.record, PermitEnd::Keep).await;
             });
         }

@@ -11,12 +11,12 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 use tollgate_core::{Algorithm as _, LimitParams, Rate, algorithm as core};
 
-/// How long a slot is held at most, unless [`Quota::with_ttl`] says otherwise.
+/// The default of [`Quota::with_ttl`].
 const TTL: Duration = Duration::from_secs(30);
 
 /// How much may be admitted, how often, and by which algorithm.
 ///
-/// A quota reads as it is spoken, and one that exists is valid:
+/// A quota that exists is valid:
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,11 +58,11 @@ const TTL: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy)]
 pub struct Quota {
     amount: Amount,
-    /// As chosen; until then `burst` may still choose.
+    /// `None` until one is chosen; then `burst` decides.
     algorithm: Option<Algorithm>,
     burst: Option<u64>,
     queue: Option<u64>,
-    /// What all of it comes to.
+    /// The resulting parameters.
     params: LimitParams,
 }
 
@@ -72,7 +72,7 @@ enum Amount {
     Slots { count: u64, ttl_us: u64 },
 }
 
-/// The first half of a sentence that begins with [`Quota::of`].
+/// The units of a quota, from [`Quota::of`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "say how often, with `every`"]
 pub struct Units(u64);
@@ -107,15 +107,14 @@ impl Quota {
         Self::of(units).every(Duration::from_secs(86_400))
     }
 
-    /// Begins a sentence: `Quota::of(5).every(Duration::from_millis(250))`.
+    /// Starts a quota with its units: `Quota::of(5).every(Duration::from_millis(250))`.
     pub const fn of(units: u64) -> Units {
         Units(units)
     }
 
-    /// At most `slots` at once, however often. A slot is freed when its
-    /// [`Reservation`](crate::Reservation) ends, or after 30 seconds when whoever took it never
-    /// said so; [`with_ttl`](Self::with_ttl) changes that. A plain check says nothing when its work
-    /// ends, so [reserve](crate::Limiter::reserve) slots instead.
+    /// At most `slots` at once. A slot is freed when its [`Reservation`](crate::Reservation) ends, or
+    /// after 30 seconds; [`with_ttl`](Self::with_ttl) changes that. A plain check never frees its
+    /// slot early, so [reserve](crate::Limiter::reserve) slots instead.
     pub fn concurrency(slots: u64) -> Result<Self, InvalidQuota> {
         let ttl_us = whole_us(TTL).ok_or(InvalidQuota::FractionOfMicrosecond)?;
         Self::try_new(Amount::Slots { count: slots, ttl_us }, None, None, None)
@@ -125,24 +124,23 @@ impl Quota {
     ///
     /// # Errors
     ///
-    /// When what was said before has no meaning for it, such as a burst for a window.
+    /// If an earlier setting does not fit it, such as a burst for a window.
     pub fn with_algorithm(self, algorithm: Algorithm) -> Result<Self, InvalidQuota> {
         Self::try_new(self.amount, Some(algorithm), self.burst, self.queue)
     }
 
-    /// Lets `burst` units pass at once; they come back at the quota's pace. Where no algorithm was
-    /// chosen this chooses [`Gcra`](Algorithm::Gcra), since a window knows no burst.
+    /// Lets `burst` units pass at once; they come back at the quota's rate. If no algorithm was
+    /// chosen, this chooses [`Gcra`](Algorithm::Gcra), since a window has no burst.
     ///
     /// # Errors
     ///
-    /// For a burst of zero, or an algorithm that knows none.
+    /// If the burst is zero, or the algorithm has none.
     pub fn with_burst(self, burst: u64) -> Result<Self, InvalidQuota> {
         Self::try_new(self.amount, self.algorithm, Some(burst), self.queue)
     }
 
-    /// Lets up to `queue` more units in than the pace allows, each with a
-    /// [`delay`](crate::Permit::delay) after which its turn has come. Only for
-    /// [`LeakyBucket`](Algorithm::LeakyBucket).
+    /// Admits up to `queue` units ahead of the rate, each with a [`delay`](crate::Permit::delay).
+    /// Only for [`LeakyBucket`](Algorithm::LeakyBucket).
     ///
     /// ```
     /// use tollgate::quota::{Algorithm, Quota};
@@ -155,9 +153,8 @@ impl Quota {
         Self::try_new(self.amount, self.algorithm, self.burst, Some(queue))
     }
 
-    /// Frees a slot after `ttl` if nobody else did. Only for
-    /// [`Concurrency`](Algorithm::Concurrency); choose it longer than the longest work, since a
-    /// slot freed under someone at work is given to another.
+    /// Frees a slot after `ttl` unless its reservation ends earlier. Only for
+    /// [`Concurrency`](Algorithm::Concurrency). Choose it longer than the longest work.
     pub fn with_ttl(self, ttl: Duration) -> Result<Self, InvalidQuota> {
         let Amount::Slots { count, .. } = self.amount else {
             return Err(InvalidQuota::NoTtl(self.algorithm()));
@@ -166,13 +163,13 @@ impl Quota {
         Self::try_new(Amount::Slots { count, ttl_us }, self.algorithm, self.burst, self.queue)
     }
 
-    /// What decides.
+    /// The algorithm.
     pub const fn algorithm(&self) -> Algorithm {
         Algorithm::of(&self.params)
     }
 
-    /// The most that can ever be admitted at one instant, and so the largest cost that is not
-    /// refused for good: the units of a window, the burst with the queue, or the slots.
+    /// The most that can be admitted at once, and so the largest possible cost: the units of a
+    /// window, the burst with the queue, or the slots.
     pub fn capacity(&self) -> u64 {
         self.params.capacity()
     }

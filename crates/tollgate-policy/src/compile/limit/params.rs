@@ -1,4 +1,4 @@
-//! `algorithm`, `rate`, `time_zone`, `burst`, `queue`, `ttl` and `tiers` of a limit: its numbers.
+//! Parameters of a limit: `algorithm`, `rate`, `time_zone`, `burst`, `queue`, `ttl`, `tiers`.
 
 use crate::compile::fields::{duration_us, missing};
 use crate::diagnostic::{Position, Report, codes, quoted};
@@ -14,14 +14,14 @@ use tollgate_core::{CalendarUnit, InvalidParams, LimitParams, Rate, Zone};
 const TTL_US: u64 = 30_000_000;
 const TTL_RANGE_US: (u64, u64) = (1_000, 366 * 86_400_000_000);
 
-/// The numbers of a limit and of its tiers.
+/// The parameters of a limit and of its tiers.
 pub(super) struct ParamsByTier {
     pub(super) algorithm: Algorithm,
     pub(super) base: EffectiveParams,
     pub(super) tiers: Vec<(Box<str>, EffectiveParams)>,
 }
 
-/// One set of numbers; `None` is unlimited.
+/// One set of parameters; `None` is unlimited.
 #[derive(Clone, Copy)]
 pub(super) struct EffectiveParams {
     pub(super) params: Option<LimitParams>,
@@ -47,27 +47,23 @@ struct RateContext {
 
 pub(super) fn params_by_tier(limit: &At<Limit>, report: &mut Report) -> Option<ParamsByTier> {
     let algorithm = limit.algorithm();
-    let terms = RateContext { algorithm, zone: zone(limit, algorithm, report) };
+    let context = RateContext { algorithm, zone: zone(limit, algorithm, report) };
     let ttl_us = ttl_us(limit, algorithm, report);
     capacity(algorithm, &limit.burst, &limit.queue, report);
     if limit.rate.is_none() {
         missing("rate", (limit.at, &limit.unreadable), report);
     }
-    let pace = limit.rate.as_ref().and_then(|rate| parse_rate(rate, terms, report));
-    let given = ParamsInput {
-        context: terms,
-        rate: pace,
-        burst: limit.burst.as_ref().map(|burst| burst.value),
-        queue: limit.queue.as_ref().map(|queue| queue.value),
-        ttl_us,
-    };
+    let rate = limit.rate.as_ref().and_then(|rate| parse_rate(rate, context, report));
+    let burst = limit.burst.as_ref().map(|burst| burst.value);
+    let queue = limit.queue.as_ref().map(|queue| queue.value);
+    let input = ParamsInput { context, rate, burst, queue, ttl_us };
     let at = limit.burst.as_ref().map(|burst| burst.at);
-    let base = given.build(at.or(limit.rate.as_ref().map(|rate| rate.at)), report);
-    let tiers = tiers(limit, &given, report);
+    let base = input.build(at.or(limit.rate.as_ref().map(|rate| rate.at)), report);
+    let tiers = tiers(limit, &input, report);
     Some(ParamsByTier { algorithm, base: base?, tiers })
 }
 
-/// What a limit or a tier asks for.
+/// The fields of a limit or a tier.
 struct ParamsInput {
     context: RateContext,
     rate: Option<ParsedRate>,
@@ -102,28 +98,24 @@ impl ParamsInput {
             Algorithm::LeakyBucket => {
                 LeakyBucket::try_new(rate, burst, queue).map(LimitParams::LeakyBucket)
             }
-            // A rate with a period does not pass `pace` for slots.
+            // `parse_rate` refuses a rate with a period for slots.
             Algorithm::Concurrency => return None,
         };
         Some(effective(Some(self.accept(params, at, report)?)))
     }
 
-    /// Only what `pace` and `capacity` cannot see alone is reported here: the combination.
+    /// Reports what `parse_rate` and `capacity` cannot see alone: the combination.
     fn accept(
         &self,
         params: Result<LimitParams, InvalidParams>,
         at: Option<Position>,
         report: &mut Report,
     ) -> Option<LimitParams> {
-        match params {
-            Ok(params) => Some(params),
-            Err(InvalidParams::HorizonTooFar) => {
-                report
-                    .problem(at.unwrap_or(Position::START), invalid(InvalidParams::HorizonTooFar));
-                None
-            }
-            Err(_) => None,
+        if let Err(InvalidParams::HorizonTooFar) = params {
+            let at = at.unwrap_or(Position::START);
+            report.problem(at, invalid(InvalidParams::HorizonTooFar));
         }
+        params.ok()
     }
 }
 
@@ -136,36 +128,40 @@ fn tiers(
     for (name, tier) in limit.tiers.iter().flat_map(|tiers| &tiers.0) {
         let empty = crate::compile::fields::not_empty(name);
         let Some(name) = report.accept(name.at, empty) else { continue };
-        let mut given = ParamsInput { rate: base.rate, ..*base };
+        let mut input = ParamsInput { rate: base.rate, ..*base };
         let mut at = tier.at;
         match &tier.value {
             LimitTier::Rate(rate) => {
                 let rate = At { value: rate.clone(), at: tier.at, name_at: tier.name_at };
-                given.rate = parse_rate(&rate, base.context, report);
+                input.rate = parse_rate(&rate, base.context, report);
             }
             LimitTier::Form(form) => {
                 capacity(base.context.algorithm, &form.burst, &form.queue, report);
                 if let Some(rate) = &form.rate {
-                    given.rate = parse_rate(rate, base.context, report);
+                    input.rate = parse_rate(rate, base.context, report);
                     at = rate.at;
                 }
                 if let Some(burst) = &form.burst {
-                    given.burst = Some(burst.value);
+                    input.burst = Some(burst.value);
                     at = burst.at;
                 }
-                given.queue = form.queue.as_ref().map(|queue| queue.value).or(given.queue);
+                input.queue = form.queue.as_ref().map(|queue| queue.value).or(input.queue);
             }
         }
-        list.extend(given.build(Some(at), report).map(|effective| (name, effective)));
+        list.extend(input.build(Some(at), report).map(|effective| (name, effective)));
     }
     list
 }
 
 /// A rate whose shape and range fit the algorithm.
-fn parse_rate(rate: &At<RateText>, terms: RateContext, report: &mut Report) -> Option<ParsedRate> {
+fn parse_rate(
+    rate: &At<RateText>,
+    context: RateContext,
+    report: &mut Report,
+) -> Option<ParsedRate> {
     let written = report.accept(rate.at, grammar::rate(rate))?;
     let shape = |message: String, help: String| Problem::new(codes::RATE_SHAPE, message, help);
-    let concurrency = terms.algorithm == Algorithm::Concurrency;
+    let concurrency = context.algorithm == Algorithm::Concurrency;
     let result = match written {
         WrittenRate::Unlimited => Ok(ParsedRate::Unlimited),
         WrittenRate::Slots(slots) if concurrency => {
@@ -182,7 +178,7 @@ fn parse_rate(rate: &At<RateText>, terms: RateContext, report: &mut Report) -> O
             format!("write `{count}`, or choose another algorithm"),
         )),
         WrittenRate::Per { count, period_us, unit } => match Rate::try_new(count, period_us) {
-            Ok(per) => windows(per, unit, terms)
+            Ok(per) => windows(per, unit, context)
                 .map_err(|(what, help)| shape(format!("{} {what}", quoted(rate)), help.to_owned())),
             Err(error) => Err(invalid(error)),
         },
@@ -194,11 +190,11 @@ fn parse_rate(rate: &At<RateText>, terms: RateContext, report: &mut Report) -> O
 fn windows(
     rate: Rate,
     unit: Option<CalendarUnit>,
-    terms: RateContext,
+    context: RateContext,
 ) -> Result<ParsedRate, (&'static str, &'static str)> {
-    let is_fixed = terms.algorithm == Algorithm::FixedWindow;
+    let is_fixed = context.algorithm == Algorithm::FixedWindow;
     let calendar = |unit, zone| ParsedRate::Calendar(CalendarWindow::new(rate.count(), unit, zone));
-    match (unit, terms.zone) {
+    match (unit, context.zone) {
         (Some(CalendarUnit::Month), _) if !is_fixed => Err((
             "is by the month, and months are for `fixed-window`",
             "write `algorithm: fixed-window`, or a number of days such as `30d`",

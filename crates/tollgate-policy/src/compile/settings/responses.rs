@@ -66,12 +66,8 @@ pub(crate) fn refusal(file: &File, report: &mut Report) -> Option<Template> {
         Some(written) if is_media_type(written) => Some(written.0.as_str().into()),
         Some(written) => {
             let message = format!("{} is not a media type", quoted(written));
-            report.error(
-                codes::BAD_TEMPLATE,
-                written.at,
-                message,
-                "write one such as `text/html; charset=utf-8`",
-            );
+            let help = "write one such as `text/html; charset=utf-8`";
+            report.error(codes::BAD_TEMPLATE, written.at, message, help);
             None
         }
     };

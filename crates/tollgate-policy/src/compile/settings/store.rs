@@ -1,7 +1,7 @@
-//! `store`.
+//! `store`, and the TLS of clients.
 
 use crate::compile::fields::{
-    duration_us, exactly_one, map_items, number_u32, require_items, required, secret, text,
+    duration_us, exactly_one, map_items, number_u32, require_items, required, secret, text, word,
 };
 use crate::diagnostic::{Report, codes};
 use crate::grammar;
@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 256 << 20;
 const MAX_BYTES_LEAST: u64 = 64 << 10;
 const MS: u64 = 1_000;
 
-/// What a lease needs to know of the store even where there is none.
+/// Defaults that leases need even without Redis.
 pub(crate) const DEADLINE_US: u64 = 25 * MS;
 pub(crate) const PROBE_US: u64 = 500 * MS;
 
@@ -74,24 +74,17 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
     let deadline = duration(&field.deadline, 25, (1, 60_000));
     let breaker_probe = duration(&probe, 500, (1, 3_600_000));
     let deny_cache_max_age = duration(&max_age, 1_000, (1, 3_600_000));
+    let (username, password) = (text(&field.username, report), secret(&field.password, report));
+    let username = credential(found.username, username, (field, "user name"), report);
+    let password = credential(found.password, password, (field, "password"), report);
     Redis {
         server: found.server,
-        username: credential(
-            found.username,
-            text(&field.username, report),
-            (field, "user name"),
-            report,
-        ),
-        password: credential(
-            found.password,
-            secret(&field.password, report),
-            (field, "password"),
-            report,
-        ),
+        username,
+        password,
         secret: secret(&field.secret, report),
         tls: tls.or(server_tls),
         prefix: prefix(field, report),
-        caller_time: field.time.as_ref().is_some_and(|time| time.value == TimeSource::Caller),
+        caller_time: word(&field.time) == TimeSource::Caller,
         deadline,
         connections: number_u32(&field.connections, 2, (1, 1_024), report),
         in_flight: number_u32(&field.in_flight, 10_000, (1, 10_000_000), report),
@@ -103,7 +96,7 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
     }
 }
 
-/// What a URL says.
+/// The content of a Redis URL.
 struct RedisEndpoint {
     server: RedisServer,
     tls: bool,
@@ -123,12 +116,8 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> RedisEndpoint {
         }
         return match parsed {
             Some(RedisUrl::Tcp { tls, host, port, database, username, password }) => {
-                RedisEndpoint {
-                    server: RedisServer::Tcp { host, port, database },
-                    tls,
-                    username,
-                    password,
-                }
+                let server = RedisServer::Tcp { host, port, database };
+                RedisEndpoint { server, tls, username, password }
             }
             Some(RedisUrl::Unix { path, database }) => found(RedisServer::Unix { path, database }),
             None => found(RedisServer::Unix { path: "".into(), database: 0 }),
