@@ -5,8 +5,7 @@ use crate::matcher::Candidate;
 use std::ops::Range;
 use tollgate_core::LimitParams;
 
-/// What was selected for one request; reused for the next, so that nothing is allocated in the long
-/// run.
+/// The limits selected for one request. Reuse it for the next, so that nothing is allocated.
 #[derive(Debug, Default)]
 pub struct Selection {
     pub(super) candidates: Vec<Candidate>,
@@ -32,26 +31,23 @@ pub(super) struct SelectedEntry {
 pub struct Selected<'s> {
     /// The limit.
     pub limit: &'s Limit,
-    /// Its place in the file.
+    /// The limit's index in the file.
     pub index: usize,
-    /// The numbers of the request's tier.
+    /// The parameters of the request's tier.
     pub params: &'s LimitParams,
-    /// Their place in [`Policy::tier_params`].
+    /// Their index in [`Policy::tier_params`](super::Policy::tier_params).
     pub params_index: usize,
-    /// Whose state it is: the limit's, apart for each period that its tiers have.
+    /// The id of the state: one per limit, key and period.
     pub id: u64,
     /// The limit's cost times the request's.
     pub cost: u64,
-    /// The key's values; no two tuples of values have the same bytes. Which attributes they are of
-    /// is part of the limit's identity.
+    /// The key's values, encoded so that different tuples have different bytes.
     pub key: &'s [u8],
-    /// Which of the limit's [keys](Limit::keys) it is; 0 without `first_of`.
+    /// The index of the key in [`Limit::keys`]; 0 without `first_of`.
     pub key_index: usize,
-    /// A key attribute is missing and the limit says `on_missing: refuse`: no wait can help, and
-    /// `key` is empty.
+    /// A key attribute is missing and the limit says `on_missing: refuse`. `key` is empty then.
     pub missing: bool,
-    /// A token that the limit reads did not verify, and the limit says `on_invalid: refuse`. Then
-    /// `missing` is set too.
+    /// The token did not verify and the limit says `on_invalid: refuse`. `missing` is set too.
     pub unverified: bool,
 }
 
@@ -68,7 +64,7 @@ pub struct EffectiveTier<'p> {
 }
 
 impl<'s> Selected<'s> {
-    /// A limit that is in no file: it came with the request.
+    /// An inline limit, which came with the request.
     pub const fn inline(
         limit: &'s Limit,
         params: &'s LimitParams,
@@ -83,17 +79,17 @@ impl<'s> Selected<'s> {
 }
 
 impl Selection {
-    /// How many limits apply.
+    /// The number of limits.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none applies.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Leaves out the limits for whose place in the file `keep` answers `false`.
+    /// Keeps the limits for whose index in the file `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
         self.entries.retain(|entry| keep(entry.limit));
     }
@@ -117,7 +113,7 @@ impl Selection {
         self.entries[first..].sort_by_key(|entry| entry.limit);
     }
 
-    /// Forgets what was selected.
+    /// Removes all limits.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.keys.clear();

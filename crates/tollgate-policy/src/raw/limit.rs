@@ -202,7 +202,7 @@ impl JsonSchema for PlainKey {
 }
 
 raw! {
-    /// After `after` refusals the key is blocked for `block`, then `factor` times longer, up to `max`.
+    /// After `after` refusals the key is blocked for `block`, then longer by `factor`, up to `max`.
     Penalty {
         /// How many refusals lead to a block.
         after: u64,

@@ -59,7 +59,7 @@ pub type Field<T> = Option<At<T>>;
 raw! {
     /// The file `tollgate.yaml`. Everything has a default; an empty file is valid.
     File {
-        /// Which front ends listen, and where; by default http on 127.0.0.1:8081, admin on 127.0.0.1:8090.
+        /// Which front ends listen, and where; by default http and admin, on this machine only.
         listen: Listen,
         /// Where the gateway sends requests: a URL, a list of them, or {servers: ...}.
         upstream: Upstreams,

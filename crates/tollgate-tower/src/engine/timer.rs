@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// Sleeps on tokio inside a runtime, else on a thread of its own. Queues are bounded, so threads are
-/// few.
+/// Sleeps on tokio inside a runtime, else on a thread of its own. Queues are bounded, so threads
+/// are few.
 pub(crate) fn sleep(delay: Duration) -> Task {
     #[cfg(feature = "tokio")]
     if tokio::runtime::Handle::try_current().is_ok() {

@@ -103,7 +103,8 @@ impl<E: Engine> Admission<E> {
         self.guard.in_flight.as_ref().is_some_and(|in_flight| in_flight.limits().any(is_read))
     }
 
-    /// Whether nothing is held and there is no delay, so that only the headers remain to be written.
+    /// Whether nothing is held and there is no delay, so that only the headers remain to be
+    /// written.
     pub fn holds_nothing(&self) -> bool {
         self.guard.in_flight.is_none() && self.delay_us == 0
     }
@@ -154,8 +155,8 @@ impl<E: Engine> AdmissionGuard<E> {
         costs.into_iter().for_each(|(index, cost)| in_flight.settle(index, cost));
     }
 
-    /// Ends the charges with the costs from the body. If the body was cut off, at least the estimate
-    /// counts.
+    /// Ends the charges with the costs from the body. If the body was cut off, at least the
+    /// estimate counts.
     fn end(&mut self, is_whole: bool) {
         let Some(mut in_flight) = self.in_flight.take() else { return };
         for (index, usage) in self.costs.drain(..) {
@@ -209,7 +210,8 @@ impl<B: Body<Data = Bytes>, E: Engine> Body for AdmissionBody<B, E> {
                     if let Some(data) = frame.data_ref() {
                         this.guard.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
                     }
-                    // Before the last bytes are sent, so that a client that has them finds its slot free.
+                    // Before the last bytes are sent, so that a client that has them finds its slot
+                    // free.
                     if this.body.is_end_stream() {
                         this.guard.end(true);
                     }

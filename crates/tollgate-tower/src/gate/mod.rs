@@ -118,8 +118,8 @@ impl<E: Engine> HttpGate<E> {
         self.decide(self.engine.gate().rules(), head, peer, options, |_| {})
     }
 
-    /// Shows the client's figures for up to `most` limits; charges nothing. Attributes in `open` may
-    /// have any value: see [`Gate::standing`](tollgate::Gate::standing).
+    /// Shows the client's figures for up to `most` limits; charges nothing. Attributes in `open`
+    /// may have any value: see [`Gate::standing`](tollgate::Gate::standing).
     ///
     /// # Errors
     ///

@@ -101,8 +101,8 @@ impl RateLimitHeaders {
     }
 }
 
-/// Appends the headers of a response at `now_us`: those of the profiles, and `Retry-After` if a wait
-/// helps. Returns what remains of the tightest limit; `None` if no limit is shown.
+/// Appends the headers of a response at `now_us`: those of the profiles, and `Retry-After` if a
+/// wait helps. Returns what remains of the tightest limit; `None` if no limit is shown.
 pub fn render_headers(
     verdict: &Verdict<'_>,
     profiles: &[Profile],

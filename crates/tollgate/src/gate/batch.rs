@@ -117,11 +117,11 @@ impl<'a> SingleCheck<'a> {
     /// The limit and its charge; `None` if no limit applies.
     #[inline]
     fn to_request<'r: 'a>(
-        &self,
+        self,
         rules: &'r Rules,
         batch_index: usize,
     ) -> Option<(RequestedLimit<'a>, Charge<'a>)> {
-        match *self {
+        match self {
             Self::Limit { selection, intent } => {
                 let selected = rules.policy().selected(selection).next()?;
                 let counts = intent == Intent::Take;

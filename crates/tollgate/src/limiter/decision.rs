@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 use tollgate_core::Receipt;
 
-/// Admitted or refused. A failure of the store is neither: it is an error, which a limiter in memory
-/// never returns.
+/// Admitted or refused. A failure of the store is neither: it is an error, which a limiter in
+/// memory never returns.
 ///
 /// ```
 /// use tollgate::{Decision, Limiter, Quota};

@@ -62,9 +62,10 @@ pub use wait::WaitError;
 /// # Keys
 ///
 /// Each key has a count of its own: a user, an address, a tenant and an endpoint. A key is bytes:
-/// `"alice"`, a `String`, `user_id.to_be_bytes()`, `ip.octets()`; use `""` for one shared count. The
-/// store keeps a keyed hash, not the key. To count by two values, join them so that different pairs
-/// give different bytes: with a separator that the first cannot contain, or with its length first.
+/// `"alice"`, a `String`, `user_id.to_be_bytes()`, `ip.octets()`; use `""` for one shared count.
+/// The store keeps a keyed hash, not the key. To count by two values, join them so that different
+/// pairs give different bytes: with a separator that the first cannot contain, or with its length
+/// first.
 ///
 /// # Several quotas
 ///

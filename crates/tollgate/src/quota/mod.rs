@@ -112,9 +112,9 @@ impl Quota {
         Units(units)
     }
 
-    /// At most `slots` at once. A slot is freed when its [`Reservation`](crate::Reservation) ends, or
-    /// after 30 seconds; [`with_ttl`](Self::with_ttl) changes that. A plain check never frees its
-    /// slot early, so [reserve](crate::Limiter::reserve) slots instead.
+    /// At most `slots` at once. A slot is freed when its [`Reservation`](crate::Reservation) ends,
+    /// or after 30 seconds; [`with_ttl`](Self::with_ttl) changes that. A plain check never frees
+    /// its slot early, so [reserve](crate::Limiter::reserve) slots instead.
     pub fn concurrency(slots: u64) -> Result<Self, InvalidQuota> {
         let ttl_us = whole_us(TTL).ok_or(InvalidQuota::FractionOfMicrosecond)?;
         Self::try_new(Amount::Slots { count: slots, ttl_us }, None, None, None)

@@ -1,4 +1,4 @@
-//! One row of output: the check API's answer with its time and, with `--headers`, status and headers.
+//! One row of output: the check API's answer with its time, and status and headers on demand.
 
 use tollgate::{ReservationError, Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};

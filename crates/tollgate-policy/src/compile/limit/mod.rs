@@ -50,7 +50,7 @@ pub(super) fn limits(
     (limits, entries)
 }
 
-/// Compiles one entry. Every field is checked before the entry is given up, so that all errors show.
+/// Compiles one entry. Every field is checked first, so that all errors show.
 fn limit(
     entry: &At<raw::Limit>,
     settings: &Settings,

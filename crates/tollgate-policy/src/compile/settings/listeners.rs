@@ -1,4 +1,4 @@
-//! Listeners and the smaller sections: `listen`, `trusted_proxies`, `client_address`, `admin.audit`, `admin.hosts`, `lint` and `envoy`.
+//! `listen`, `trusted_proxies`, `client_address`, `admin.audit`, `admin.hosts`, `lint`, `envoy`.
 
 use crate::compile::fields::{
     exactly_one, map_items, not_empty, number, number_u32, require_items, required,

@@ -74,8 +74,8 @@ impl ClientAddressResolver {
     /// The client's address, given the connection's peer and the values of all lines of
     /// [`header`](Self::header), in the order in which they were sent.
     ///
-    /// An item that is no address, such as `unknown`, ends the walk at the last good hop. Without an
-    /// untrusted address the leftmost trusted one is the client. Empty items do not count.
+    /// An item that is no address, such as `unknown`, ends the walk at the last good hop. If all
+    /// are trusted, the leftmost one is the client. Empty items do not count.
     pub fn resolve<'h, L>(&self, peer: IpAddr, lines: L) -> IpAddr
     where
         L: IntoIterator<Item = &'h [u8]>,
@@ -154,8 +154,8 @@ fn nth_from_right(hops: u32, mut items: impl Iterator<Item = Option<IpAddr>>) ->
     items.nth(before)?
 }
 
-/// One byte of a header's name, as the least strict servers read it. CGI reads `X_User` and `X-User`
-/// as one name; lighttpd reads every byte that is no letter or digit as `_`.
+/// One byte of a header's name, as the least strict servers read it. CGI reads `X_User` as
+/// `X-User`; lighttpd reads every byte that is no letter or digit as `_`.
 pub fn fold_name_byte(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' }
 }
