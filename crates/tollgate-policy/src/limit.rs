@@ -1,4 +1,4 @@
-//! A compiled limit: what a valid entry under `limits:` means.
+//! A compiled limit, from an entry under `limits`.
 
 pub use crate::raw::{Mode, OnInvalid, OnMissing};
 
@@ -10,53 +10,53 @@ use tollgate_core::{LimitParams, Penalty};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limit {
-    /// As shown: the entry's name, followed by `/` and the key's attributes joined with `+` for an
-    /// entry with `keys`.
+    /// The entry's name; for an entry with `keys` followed by `/` and the key's attributes, joined
+    /// with `+`.
     pub name: Box<str>,
-    /// The attributes whose values make the key; none for one shared bucket.
+    /// The attributes of the key; none for one shared count.
     pub key: Box<[Box<str>]>,
     /// The keys of `first_of` after the first, which is `key`. A request uses the first key whose
     /// attributes it has.
     pub fallback_keys: Box<[Box<[Box<str>]>]>,
-    /// What a missing key attribute does.
+    /// How the limit treats a missing key attribute.
     pub on_missing: OnMissing,
     /// How the limit treats a token that does not verify, if it reads claims.
     pub on_invalid: OnInvalid,
-    /// The base numbers; `None` is unlimited.
+    /// The base parameters; `None` is unlimited.
     pub params: Option<LimitParams>,
-    /// Numbers by tier, where they differ; `None` is unlimited.
+    /// Parameters by tier, where they differ; `None` is unlimited.
     pub tiers: Box<[(Box<str>, Option<LimitParams>)]>,
-    /// How many units a request costs.
+    /// The units that a request costs.
     pub cost: CostRule,
-    /// Whether a refusal counts.
+    /// Whether the limit is enforced.
     pub mode: Mode,
-    /// What happens when the store cannot decide.
+    /// The failure policy.
     pub on_store_failure: OnStoreFailure,
-    /// Whether the quota's figures may be shown.
+    /// Whether clients may see the limit's figures.
     pub disclose: bool,
-    /// What repeated refusals lead to.
+    /// The penalty for repeated refusals.
     pub penalty: Option<Penalty>,
-    /// Decided by the store each time, or from chunks taken in advance.
+    /// Whether the store decides each request, or a lease.
     pub consistency: Consistency,
-    /// What is counted against it.
+    /// What the limit counts.
     pub counting: Counting,
-    /// Whether it is found by its place alone, with a key that comes with it, as limits of
-    /// ratelimit files are. Then `key` only tells its state apart from that of others.
+    /// Whether the limit comes from a ratelimit file and is selected by its index, with a key from
+    /// the descriptor. `key` is then only part of the state's id.
     pub is_by_descriptor: bool,
-    /// What the answer to a request changes afterwards.
+    /// How the response changes the charge.
     pub on_response: OnResponse,
 }
 
-/// What is counted against a limit.
+/// What a limit counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
-    /// What was admitted.
+    /// Admitted units.
     #[default]
     Admitted,
-    /// What was asked for, refused or not: `compat: envoy`.
+    /// Requested units, refused or not: `compat: envoy`.
     Requested,
-    /// What was used, in full, even where less was left and whoever refuses; a request passes as
-    /// long as anything is left: `debt: true`.
+    /// All used units, even beyond the limit. A request passes while anything is left: `debt:
+    /// true`.
     Debt,
 }
 
@@ -74,7 +74,7 @@ pub enum CostRule {
         /// Larger values count as this.
         max: u64,
     },
-    /// By what the request matches: the first that matches counts, and 1 where none does.
+    /// By match: the first entry that matches counts; 1 if none does.
     ByMatch(Box<[WeightedMatch]>),
     /// An estimate, settled from the response.
     Estimate {
@@ -132,28 +132,28 @@ pub enum Consistency {
     /// The store decides every request.
     #[default]
     Exact,
-    /// Decided from chunks taken in advance.
+    /// Leases decide: units taken from the store in advance.
     Leased {
-        /// How long a chunk may be spent.
+        /// The lifetime of a lease.
         lifetime_us: u64,
-        /// Limits below this are decided by the store.
+        /// The store decides limits below this.
         min_limit: u64,
-        /// How long nothing is granted after the store lost writes.
+        /// The grace period after the store lost writes, in which nothing is granted.
         quiet_us: u64,
     },
 }
 
-/// `on_response`: statuses of answers that change what their requests counted for.
+/// `on_response`: statuses that change the charge of their request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OnResponse {
-    /// Requests that are answered so count for nothing.
+    /// Statuses that refund the request.
     pub refund: Box<[Statuses]>,
-    /// Requests that are answered so count as refusals do under `penalty`.
+    /// Statuses that count as a violation under `penalty`.
     pub penalty: Box<[Statuses]>,
 }
 
-/// One status, or all that begin with one digit.
+/// One status, or a class such as 4xx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statuses {
     first: u16,
@@ -189,14 +189,14 @@ impl Statuses {
 }
 
 impl OnResponse {
-    /// Whether nothing depends on the answer.
+    /// Whether no status changes anything.
     pub fn is_empty(&self) -> bool {
         self.refund.is_empty() && self.penalty.is_empty()
     }
 }
 
 impl Limit {
-    /// A limit with defaults for all else; its fields can be changed afterwards.
+    /// A limit with defaults for all other fields.
     pub fn new(name: &str, key: &[&str], params: Option<LimitParams>) -> Self {
         Self {
             name: name.into(),
@@ -218,15 +218,14 @@ impl Limit {
         }
     }
 
-    /// The state's identity under `numbers`, which belong to the limit or to one of its tiers.
-    /// Tiers share state as long as their period is the same. Windows of the calendar belong to
-    /// their time zone too.
+    /// The id of the state under `params`, of the limit or of one of its tiers. Tiers with the same
+    /// period share their state. Calendar windows belong to their time zone too.
     pub fn state_id(&self, params: &LimitParams) -> u64 {
         self.state_id_by(&self.key, params)
     }
 
-    /// The state's identity for requests that use `key`, one of [`keys`](Self::keys). It does not
-    /// depend on the order of the keys, so each keeps its counts when they change places.
+    /// The id of the state for `key`, one of [`keys`](Self::keys). It does not depend on the order
+    /// of the keys, so reordering keeps the counts.
     pub(crate) fn state_id_by(&self, key: &[Box<str>], params: &LimitParams) -> u64 {
         let zone = match params {
             LimitParams::CalendarWindow(window) => window.zone(),

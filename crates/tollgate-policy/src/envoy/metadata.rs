@@ -1,4 +1,4 @@
-//! `metadata`: whatever its author likes, handed on as it is.
+//! `metadata`: any value, passed on unchanged.
 
 use crate::yaml::{Node, ScalarKind, Value};
 

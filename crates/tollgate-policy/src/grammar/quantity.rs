@@ -90,7 +90,7 @@ pub fn parse_duration_us(text: &str) -> Result<u64, String> {
     duration_us(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
 }
 
-/// Digits for a message, cut where nobody would read on.
+/// Digits for a message, at most 12.
 fn truncated_digits(digits: &str) -> &str {
     digits.get(..12).unwrap_or(digits)
 }

@@ -23,7 +23,7 @@ pub struct Imported {
     pub notes: Vec<ImportNote>,
 }
 
-/// Something that somebody has to look at.
+/// A note for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportNote {

@@ -1,6 +1,6 @@
 //! TG101: counting by address without knowing which proxies to believe.
 //!
-//! Without `trusted_proxies` the address is that of whoever connects: behind a load balancer that
+//! Without `trusted_proxies` the address is that of the peer: behind a load balancer that
 //! is the load balancer for everyone, so all clients share one bucket; and forward-auth refuses
 //! every request. One finding for the file, at the first such key, since one field mends all of
 //! them.

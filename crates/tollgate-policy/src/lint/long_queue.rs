@@ -1,4 +1,4 @@
-//! TG119: a queue in which nobody waits to the end.
+//! TG119: a queue that is longer than clients wait.
 //!
 //! The last in a full queue waits for `queue` times the period divided by N. Behind a gateway that
 //! is too long when it is more than the gateway waits for an answer itself

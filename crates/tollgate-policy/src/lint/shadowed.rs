@@ -27,7 +27,7 @@ use crate::raw::Algorithm;
 pub(super) const CODE: &Code = &Code::new(
     "TG113",
     "limit that another shadows",
-    "Whatever this limit would refuse the other refuses already, so it only costs time; one of the two is a mistake.",
+    "The other limit already refuses all that this one would, so this one only costs time. One of the two is a mistake.",
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
@@ -39,10 +39,10 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let CoverSearch::Found(other) = by else { continue };
         let (name, by) = (quoted(&item.limit.name), quoted(&other.limit.name));
         let message = format!(
-            "{name} never refuses what {by} in line {} admits: that one covers the same requests and is as tight",
+            "{name} never refuses what {by} in line {} admits: {by} covers the same requests and is as strict",
             other.at().line
         );
-        findings.warn(item.at(), message, format!("remove {name}, or make it tighter than {by}"));
+        findings.warn(item.at(), message, format!("remove {name}, or make it stricter than {by}"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! TG124: a lookup of tiers that finds nobody.
+//! TG124: a tier lookup that finds no client.
 //!
 //! Fires where `by` names an attribute that is nowhere else in the file and is spelt almost like
 //! one that is, or like `api_key`. Fires too for 64 hexadecimal digits in a map by API key: they

@@ -1,4 +1,4 @@
-//! TG118: a limit that waits for answers which nobody sees.
+//! TG118: a limit that waits for responses that no front end sees.
 //!
 //! Only the gateway, and the tower layer, see answers. Quiet without `listen`, as in a file for the
 //! layer, where a gateway listens, for limits that are off, and for costs while `http` listens: its

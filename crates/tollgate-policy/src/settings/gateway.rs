@@ -7,7 +7,7 @@ pub use crate::raw::{
 use super::Tls;
 use std::time::Duration;
 
-/// Where the gateway sends requests.
+/// An upstream of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// Whether it is https.
@@ -18,14 +18,13 @@ pub struct Upstream {
     pub port: u16,
 }
 
-/// How the gateway listens and sends.
+/// The settings of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gateway {
-    /// Where the listener speaks TLS.
+    /// The certificate, if the listener speaks TLS.
     pub tls: Option<ServerTls>,
-    /// Whether every connection has to begin with a header of the PROXY protocol; none may
-    /// otherwise.
+    /// Whether every connection must begin with a PROXY protocol header; otherwise none may.
     pub proxy_protocol: bool,
     /// Whether clients may ask for their own limits, at `/.well-known/ratelimit`.
     pub status: bool,
@@ -33,11 +32,11 @@ pub struct Gateway {
     pub ambiguous_paths: AmbiguousPaths,
     /// How the gateway treats override headers.
     pub override_headers: OverrideHeaders,
-    /// Whether servers take turns; otherwise the one with the fewest requests under way is next.
+    /// Whether upstreams take turns; otherwise the one with the fewest requests in flight is next.
     pub round_robin: bool,
-    /// How to find out which servers can be used.
+    /// The health check of upstreams.
     pub health: Option<HealthCheck>,
-    /// Whether servers are asked for their own host instead of the client's.
+    /// Whether `Host` is the upstream's instead of the client's.
     pub own_host: bool,
     /// How long connecting may take.
     pub connect: Duration,
@@ -45,11 +44,11 @@ pub struct Gateway {
     pub response: Duration,
     /// Between two pieces of a body.
     pub idle: Duration,
-    /// TLS to servers with https://.
+    /// TLS to upstreams with https://.
     pub upstream_tls: Tls,
-    /// Idle connections that a worker keeps to each server.
+    /// Idle connections that a worker keeps to each upstream.
     pub idle_connections: u32,
-    /// What is spoken with servers.
+    /// The protocol to upstreams.
     pub protocol: UpstreamProtocol,
     /// From the first byte of a client's request, or from its connection's start, to the end of the
     /// head.
@@ -84,18 +83,18 @@ pub struct Http {
     pub override_headers: OverrideHeaders,
 }
 
-/// How to find out which servers can be used.
+/// The health check of upstreams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HealthCheck {
-    /// What to ask for.
+    /// The path to request.
     pub path: Box<str>,
     /// How often.
     pub interval: Duration,
     /// How long the answer may take.
     pub timeout: Duration,
-    /// Bad answers in a row after which a server is not used.
+    /// Failures in a row after which an upstream is not used.
     pub unhealthy_after: u32,
-    /// Good answers in a row after which it is used again.
+    /// Successes in a row after which it is used again.
     pub healthy_after: u32,
 }

@@ -41,7 +41,7 @@ pub enum JwtAlgorithm {
     EdDsa,
 }
 
-/// A refusal's body in the words of whoever runs the service.
+/// A template for the body of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Template {

@@ -28,7 +28,7 @@ use std::time::Duration;
 pub struct Settings {
     /// Which front ends listen where, at most one address each.
     pub listeners: Vec<Listener>,
-    /// Where the gateway sends requests.
+    /// The upstreams of the gateway.
     pub upstream: Vec<Upstream>,
     /// How the gateway listens and sends.
     pub gateway: Gateway,
@@ -36,9 +36,9 @@ pub struct Settings {
     pub grpc_tls: Option<ServerTls>,
     /// How the check API and forward-auth listen.
     pub http: Http,
-    /// Where counts are kept.
+    /// The store.
     pub store: Store,
-    /// For limits that do not say.
+    /// The failure policy of limits without one.
     pub on_store_failure: OnStoreFailure,
     /// How a client's address is found behind trusted proxies.
     pub client_address: ClientAddressResolver,
@@ -53,15 +53,15 @@ pub struct Settings {
     pub jwt: Option<Jwt>,
     /// Which tier a request belongs to.
     pub tiers: Tiers,
-    /// What clients read when they are refused, where it is not the usual.
+    /// The body of a refusal, if it is not the default.
     pub refusal: Option<Template>,
-    /// Who knows it may use the admin API.
+    /// The token of the admin API.
     pub admin_token: Option<Secret>,
-    /// The file to record changes in; the log without it.
+    /// The audit file; without it changes go to the log.
     pub admin_audit: Option<Box<str>>,
     /// More host names of the admin listener, in lower case: `name`, `*.name` or `*`.
     pub admin_hosts: Vec<Box<str>>,
-    /// What a Redis client has to say before anything else.
+    /// The password of the RESP listener.
     pub resp_password: Option<Secret>,
     /// Codes of lints that are accepted.
     pub lint_allow: Vec<Box<str>>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A secret, or where it is found. Shown to nobody.
+/// A secret, or where it is found. Debug output hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(SecretSource);
 

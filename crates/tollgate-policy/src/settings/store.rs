@@ -3,13 +3,13 @@
 use super::Secret;
 use std::time::Duration;
 
-/// Where counts are kept.
+/// The store of counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Store {
     /// In this process.
     Memory {
-        /// The most it may use.
+        /// The most memory.
         max_bytes: u64,
     },
     /// In Redis or Valkey.
@@ -20,7 +20,7 @@ pub enum Store {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Redis {
-    /// Where it is.
+    /// The server.
     pub server: RedisServer,
     /// The user to log in as.
     pub username: Option<Box<str>>,
@@ -28,27 +28,27 @@ pub struct Redis {
     pub password: Option<Secret>,
     /// What keys are hashed with; without it, the password.
     pub secret: Option<Secret>,
-    /// TLS, where it is used.
+    /// TLS, if it is used.
     pub tls: Option<Tls>,
-    /// What every key starts with.
+    /// The prefix of every key.
     pub prefix: Box<str>,
-    /// Whether the caller's clock counts instead of the server's.
+    /// Whether the node's clock counts instead of the server's.
     pub caller_time: bool,
-    /// How long one call may take.
+    /// The deadline of one call.
     pub deadline: Duration,
     /// Connections to each node.
     pub connections: u32,
-    /// Requests under way at once.
+    /// The most requests in flight.
     pub in_flight: u32,
     /// Whether replicas may answer peeks and inspections.
     pub replica_reads: bool,
-    /// Failures in a row that open the breaker.
+    /// Failures in a row that open the circuit breaker.
     pub breaker_errors: u32,
-    /// How often an open breaker tries again.
+    /// The interval of probes while the circuit breaker is open.
     pub breaker_probe: Duration,
-    /// Refusals remembered on this node; 0 is none.
+    /// Entries of the deny cache; 0 turns it off.
     pub deny_cache_entries: u32,
-    /// How long a refusal is remembered at most.
+    /// The longest time for which a refusal is cached.
     pub deny_cache_max_age: Duration,
 }
 

@@ -105,7 +105,7 @@ fn options(depth_max: usize) -> serde_saphyr::Options {
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: 100_000,
         },
-        // `off` is a mode here, and `yes` is nobody's idea of a number of slots.
+        // `off` is a mode here, and `yes` is not a number of slots.
         strict_booleans: true,
         non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::AsString,
         with_snippet: false,

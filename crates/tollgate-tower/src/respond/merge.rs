@@ -75,7 +75,7 @@ impl RateLimitHeaders {
         // A list with an empty line is malformed; `append` leaves the line out, so it is left out
         // here too.
         let lines = lines.filter(|(_, value)| !value.trim_ascii().is_empty());
-        // What nobody can read is worth nothing, to a client neither.
+        // Headers that cannot be parsed are of no use to a client either.
         let Ok(theirs) = parse(profile, lines) else { return OURS };
         let list = policy_header(profile);
         let joins = list.as_ref().is_some_and(|list| can_append(profile, headers, list));
@@ -99,7 +99,7 @@ impl RateLimitHeaders {
             Some(_) if has_policies && joins && is_draft(profile) => MergeChoice::Both,
             Some(_) => params,
             None if has_policies && joins => MergeChoice::Both,
-            // Of another generation: members of both in one list nobody could read.
+            // Another draft: one list with members of both would be unreadable.
             None if has_policies => MergeChoice::Theirs,
             None => MergeChoice::Ours,
         };
@@ -189,7 +189,7 @@ fn can_append(profile: Profile, headers: &HeaderMap, list: &HeaderName) -> bool 
 /// In one line, since not every client looks for a second.
 fn append(name: HeaderName, ours: &HeaderValue, headers: &mut HeaderMap) {
     let mut all = Vec::new();
-    // An empty line has no member, and one that nobody wrote would spoil the list.
+    // An empty line has no member.
     let lines = headers.get_all(&name).iter().map(|line| line.as_bytes().trim_ascii());
     for line in lines.filter(|line| !line.is_empty()) {
         all.extend_from_slice(line);

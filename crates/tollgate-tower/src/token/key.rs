@@ -36,7 +36,7 @@ impl VerifyingKey {
         Ok(Self { name, material: KeyMaterial::Secret(secret) })
     }
 
-    /// A key whose signatures could never count is refused here, where somebody sees it.
+    /// Refuses a key whose signatures could never verify, so that its file is reported.
     pub(super) fn rsa(n: &[u8], e: &[u8], name: Option<Box<str>>) -> Result<Self, InvalidKeys> {
         // Some write a zero first, which the format of numbers in certificates needs and ours does
         // not take.
@@ -81,7 +81,7 @@ impl VerifyingKey {
         Ok(Self { name, material: KeyMaterial::Ed25519(bytes) })
     }
 
-    /// The one algorithm it is for, whatever a token says.
+    /// The only algorithm of the key, regardless of what a token says.
     pub(super) fn algorithm(&self) -> JwtAlgorithm {
         match self.material {
             KeyMaterial::Secret(_) => JwtAlgorithm::Hs256,
@@ -127,7 +127,7 @@ fn is_on_p256(point: &[u8]) -> bool {
     agreement::agree_ephemeral(ours, &theirs, |_| ()).is_ok()
 }
 
-/// Whether this Ed25519 key is one of the few for which anybody can sign, such as 32 zeros.
+/// Whether signatures for this Ed25519 key can be forged, such as for 32 zeros.
 ///
 /// Such a key has an order of at most 8, so a signature of the neutral point and zero fits about
 /// one message in eight. It fits no message under any other key.

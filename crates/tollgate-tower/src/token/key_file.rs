@@ -44,8 +44,8 @@ fn is_json(file: &[u8]) -> bool {
         || serde_json::from_slice::<serde_json::Value>(file).is_ok()
 }
 
-/// Editors and `openssl rand -base64` end a text with a line ending that nobody means; in bytes
-/// that are no text the last one is as random as the others.
+/// Editors and `openssl rand -base64` end a text with a line ending that is not part of it; in
+/// bytes that are no text the last one is as random as the others.
 fn without_line_ending(file: &[u8]) -> &[u8] {
     let Some(line) = file.strip_suffix(b"\n") else { return file };
     let line = line.strip_suffix(b"\r").unwrap_or(line);

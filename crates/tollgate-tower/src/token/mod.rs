@@ -40,7 +40,7 @@ pub struct InvalidKeys(pub(crate) String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims(Map<String, Value>);
 
-/// More is no token that anybody meant to send with each request.
+/// The longest token.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// The most keys of one algorithm tried for one token. Larger sets need a `kid` for each key: every
 /// key tried costs a verification, also for made-up tokens.
@@ -213,7 +213,7 @@ fn seconds(value: &Value) -> Option<u64> {
     number.as_u64().or_else(|| number.to_string().split_once('.')?.0.parse().ok())
 }
 
-/// Keys are shown to nobody.
+/// Does not show the keys.
 impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verifier").field("keys", &self.keys.len()).finish_non_exhaustive()

@@ -2,7 +2,7 @@
 //!
 //! The others are refused until that request is answered, but for at most [`STALE_US_MAX`] after
 //! the first call. An answer replaces the entry or removes it. A call that fails or is dropped
-//! lets the next request call. An entry whose wait has passed refuses nobody, since the store
+//! lets the next request call. An entry whose wait has passed refuses no request, since the store
 //! would admit.
 
 use super::entry::DenyEntry;

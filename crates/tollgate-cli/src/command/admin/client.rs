@@ -31,7 +31,7 @@ pub(super) struct Client {
     token: Option<HeaderValue>,
 }
 
-/// An answer, whatever it says.
+/// A response, successful or not.
 pub(super) struct AdminResponse {
     pub(super) status: u16,
     pub(super) body: String,

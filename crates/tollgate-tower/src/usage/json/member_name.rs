@@ -57,7 +57,7 @@ impl MemberName {
                         digits => self.escape = Escape::Unit { digits: digits + 1, unit },
                     }
                 }
-                // No escape after all, and no name that anybody looks for.
+                // Not an escape, so the name is on no path.
                 None => {
                     self.push(b"\\u");
                     return self.read(byte);
@@ -80,7 +80,7 @@ impl MemberName {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        // Half a character and no second half is a name that nobody looks for.
+        // An unpaired surrogate: 0xFF keeps the name from matching.
         if self.high.take().is_some() {
             self.bytes.push(0xFF);
         }

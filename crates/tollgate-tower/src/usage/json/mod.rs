@@ -150,7 +150,7 @@ impl JsonPathReader {
             }
             b'.' if !number.in_fraction => number.in_fraction = true,
             b'e' | b'E' | b'+' | b'-' | b'.' => {
-                // Nobody counts like that.
+                // Exponents and signs are not counts.
                 self.number = None;
                 self.state = JsonState::Between;
             }
