@@ -49,7 +49,7 @@ pub use wait::WaitError;
 /// | | |
 /// | --- | --- |
 /// | [`check`](Self::check) | takes one unit now, or refuses with the wait |
-/// | [`reserve`](Self::reserve) | takes an estimate, settles the real cost later; a guard for slots |
+/// | [`reserve`](Self::reserve) | takes an estimate, settled later; a guard for slots |
 /// | [`wait`](Self::wait) | waits in line until admitted, but not past a deadline |
 /// | [`peek`](Self::peek) | shows the state of a key, takes nothing |
 /// | [`refund`](Self::refund) | gives back what a check took |
