@@ -17,7 +17,7 @@ fuzz_target!(|input: &[u8]| {
     client.trusted = vec![PROXY.into()];
     for (source, added) in [
         (ClientAddressSource::Header("x-forwarded-for".into()), &b", 203.0.113.7"[..]),
-        (ClientAddressSource::Forwarded, b", for=203.0.113.7"),
+        (ClientAddressSource::Header("forwarded".into()), b", for=203.0.113.7"),
         (ClientAddressSource::Hops(1), b", 203.0.113.7"),
     ] {
         client.source = source;

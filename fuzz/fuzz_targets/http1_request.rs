@@ -70,7 +70,7 @@ fn read(bytes: &[u8]) -> Result<Option<(Meaning, Vec<u8>)>, net::http1::ParseErr
         len: parsed.len,
         framing: parsed.framing,
         persists: parsed.persists,
-        expects_continue: parsed.expects_continue,
+        expects_continue: parsed.known.expects_continue,
         head: said,
     };
     Ok(Some((meaning, written(&head))))
