@@ -2,9 +2,11 @@
 
 use super::{
     Handler, Limits, Listener, ListenerOptions, Protocol, Stats,
-    accept::{Accept, Frontend, Stop, accept_all},
-    worker::{
-        ConnectionService, HttpService, ProtocolService, WorkerFrontend, WorkerInit, Workers,
+    accept::{
+        Frontend, accept_on,
+        worker::{
+            ConnectionService, HttpService, ProtocolService, WorkerFrontend, WorkerInit, Workers,
+        },
     },
 };
 use crate::{
@@ -12,13 +14,12 @@ use crate::{
     supervise::{Attempt, Supervisor},
 };
 use std::{
-    io, net::TcpListener, num::NonZero, panic::resume_unwind, rc::Rc, sync::Arc,
-    thread::JoinHandle, time::Duration,
+    io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::JoinHandle, time::Duration,
 };
 use tokio::{
     runtime,
     sync::{Notify, watch},
-    task::{JoinSet, LocalSet},
+    task::LocalSet,
 };
 use tollgate_policy::settings::Front;
 
@@ -166,29 +167,6 @@ impl ServerBuilder {
         threads.push(std::thread::Builder::new().name("accept".into()).spawn(accept)?);
         Ok(FrontendServer { threads, drain: DrainHandle { stop: Arc::new(stop) }, stats })
     }
-}
-
-/// Accepts from every source until `stop`. Where one of the loops panics, this does.
-pub(super) async fn accept_on<S: Accept + 'static>(
-    sources: &[(Arc<S>, Arc<Frontend>)],
-    workers: &Arc<Workers>,
-    stop: &Stop,
-    supervisor: &Supervisor,
-) {
-    let mut loops = JoinSet::new();
-    for (source, door) in sources {
-        let (source, door, workers, stop) =
-            (source.clone(), door.clone(), workers.clone(), stop.clone());
-        loops.spawn_local(async move { accept_all(&*source, door, &workers, stop).await });
-    }
-    supervisor.mark_running();
-    while let Some(ended) = loops.join_next().await {
-        if let Err(Ok(panic)) = ended.map_err(tokio::task::JoinError::try_into_panic) {
-            resume_unwind(panic);
-        }
-    }
-    // A server without sockets waits here.
-    stop.clone().wait_for(Option::is_some).await.ok();
 }
 
 /// Front ends being served. Dropping it closes every connection at once; [`drain`](Self::drain)

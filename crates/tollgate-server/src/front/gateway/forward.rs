@@ -5,10 +5,7 @@
 //! it vouches for. So a client can neither have our headers removed by naming them in `Connection`
 //! nor get others through under a name that a service takes for ours.
 
-use super::{
-    upgrade,
-    validate::{ValidHead, is_spoofed_name},
-};
+use super::validate::{ValidHead, is_spoofed_name};
 use crate::net::{Answer, Headers, push_header, push_line, push_status};
 use hyper::{
     HeaderMap, StatusCode, Version,
@@ -217,7 +214,7 @@ pub(super) fn write_response(
     }
     if status == StatusCode::SWITCHING_PROTOCOLS {
         let offered = || headers.all("upgrade");
-        if upgrade::any_carries_http(offered()) {
+        if any_carries_http(offered()) {
             return false;
         }
         answer.lines.extend_from_slice(b"connection: upgrade\r\n");
@@ -322,6 +319,31 @@ pub(super) fn has_token<'a>(mut lines: impl Iterator<Item = &'a [u8]>, token: &[
             item.trim_ascii().eq_ignore_ascii_case(token)
         })
     })
+}
+
+/// The protocols among those asked for that may be agreed on; `None` where there are none.
+pub(super) fn allowed_protocols<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
+    let wanted: Vec<&[u8]> = protocols(lines).filter(|protocol| !carries_http(protocol)).collect();
+    (!wanted.is_empty()).then(|| wanted.join(&b", "[..]))
+}
+
+/// Whether requests come by any of these protocols, so that none of them was offered.
+pub(super) fn any_carries_http<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    protocols(lines).any(carries_http)
+}
+
+fn protocols<'a>(lines: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+    lines
+        .flat_map(|line| line.split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|protocol| !protocol.is_empty())
+}
+
+/// Whether requests of HTTP come by a protocol, whatever its version.
+fn carries_http(protocol: &[u8]) -> bool {
+    let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default();
+    let known = [&b"h2c"[..], b"h2", b"h3", b"http", b"https", b"tls", b"ssl", b"spdy"];
+    known.iter().any(|known| name.trim_ascii().eq_ignore_ascii_case(known))
 }
 
 #[cfg(test)]

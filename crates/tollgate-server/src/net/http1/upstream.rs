@@ -1,7 +1,7 @@
 //! A connection to an upstream: its bytes, and those that were read too far.
 
 use super::body::PushbackRead;
-use crate::net::transport::Transport;
+use crate::net::Transport;
 use socket2::SockRef;
 use std::{
     io,

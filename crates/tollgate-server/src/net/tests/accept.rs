@@ -1,8 +1,8 @@
 //! The accept loop: what fails is tried again, and what is full makes room.
 
 use super::super::{
+    accept::worker::{ConnectionService, HttpService, WorkerFrontend, Workers},
     accept::{Accept, Frontend, accept_all},
-    worker::{ConnectionService, HttpService, WorkerFrontend, Workers},
 };
 use super::*;
 use crate::log::{LogFormat, tests::logged};

@@ -3,31 +3,28 @@
 mod accept;
 mod deadlines;
 mod drain;
-mod early_head;
+mod eviction;
 mod http2;
-mod room;
 mod supervised;
-mod together;
-mod tunnel;
+mod upgrade;
 
 use super::{
     Answer, ClientConnection, Handler, Limits, Request, Stats,
-    connection::serve_http,
-    life::{ConnectionState, FrontendContext},
-    registry::{Registration, Registry},
-    transport::Transport,
-    worker::run_ticks,
+    accept::worker::run_ticks,
+    connection::{ConnectionState, FrontendContext, Registration, Registry, Transport, serve_http},
 };
 use std::{
     cell::Cell,
+    io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    pin::Pin,
     rc::Rc,
     sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
-pub(crate) use together::CountedPipe;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf},
     sync::Notify,
     task::LocalSet,
     time::Instant,
@@ -136,6 +133,55 @@ impl Rig {
         let passed = now() - self.start;
         assert!(passed >= expected, "early: {passed:?}");
         assert!(passed <= expected + LATE, "late: {passed:?}");
+    }
+}
+
+/// A pipe that counts writes. Like a socket it takes several pieces in one write.
+#[derive(Debug)]
+pub(crate) struct CountedPipe {
+    io: DuplexStream,
+    writes: Rc<Cell<usize>>,
+}
+
+impl AsyncRead for CountedPipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for CountedPipe {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.writes.set(self.writes.get() + 1);
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.writes.set(self.writes.get() + 1);
+        Pin::new(&mut self.io).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
     }
 }
 

@@ -1,6 +1,9 @@
 //! A thread that panics is missing for a moment, and nothing with it.
 
-use super::super::{FrontendServer, Listener, accept::Accept, server::accept_on, worker::Workers};
+use super::super::{
+    FrontendServer, Listener,
+    accept::{Accept, accept_on, worker::Workers},
+};
 use super::*;
 use crate::{
     Node,

@@ -2,12 +2,12 @@
 
 use super::{
     super::{
-        body::{Download, Http2RequestBody, UploadProgress},
         forward,
-        pool::Http2Stream,
-        upstream::{SelectedUpstream, UpstreamServer},
+        upstream::{Http2Stream, SelectedUpstream, UpstreamServer},
     },
-    AttemptError, Exchange, ExchangeError, TOO_LARGE, with_deadline,
+    AttemptError, Exchange, ExchangeError, TOO_LARGE,
+    body::{Download, Http2RequestBody, UploadProgress},
+    with_deadline,
 };
 use crate::{
     Node,

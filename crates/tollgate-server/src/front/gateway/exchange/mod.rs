@@ -1,19 +1,21 @@
-//! One request to an upstream, and its answer.
+//! One request to an upstream and its response, with retries.
 //!
-//! A request is sent a second time only where the first cannot have done anything: it never left,
-//! or its upstream says that it did not look at it, or it was one without a body that may be
-//! repeated, on a connection that had been idle and ended before a byte of an answer came.
+//! A request is sent again only where the first attempt cannot have had an effect: no byte of it
+//! left, or the upstream says that it did not process the request. A request without a body and
+//! with an idempotent method is also sent again when a reused connection closed before the first
+//! byte of a response.
 
+mod body;
 mod http1;
+mod http1_response;
 mod http2;
+
+pub(super) use body::Http2RequestBody;
 
 use super::{
     Gateway,
-    connect::connect,
     forward::{self, HopOptions, RequestFraming, RequestOrigin},
-    pool::UpstreamConnection,
-    upgrade,
-    upstream::{SelectedUpstream, UpstreamServer, Upstreams},
+    upstream::{SelectedUpstream, UpstreamConnection, UpstreamServer, Upstreams, connect},
     validate::ValidHead,
 };
 use crate::{
@@ -141,7 +143,7 @@ impl<'a> Exchange<'a> {
             && head.version == Version::HTTP_11
             && forward::has_token(head.headers.all("connection"), b"upgrade");
         if may_upgrade {
-            self.upgrade = upgrade::allowed_protocols(head.headers.all("upgrade"));
+            self.upgrade = forward::allowed_protocols(head.headers.all("upgrade"));
         }
         self.accepts_trailers = forward::has_token(head.headers.all("te"), b"trailers");
     }
