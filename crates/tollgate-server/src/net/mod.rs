@@ -44,7 +44,7 @@ pub(crate) mod tests;
 
 pub use accept::{BindError, InheritError, InheritedSockets, Listener};
 pub use body::{BodyError, RequestBody, Upload};
-pub(crate) use connection::Transport;
+pub(crate) use connection::{Activity, ActivityStream, Transport};
 pub use connection::{CoarseTimer, InFlightRequest, Protocol, ProtocolConnection};
 pub use handler::{Answer, BodyStream, ClientConnection, Handler, Request};
 pub(crate) use head::HeaderSpan;
@@ -55,12 +55,16 @@ pub(crate) use http1::{
 };
 pub use http2::ResponseBody;
 pub(crate) use http2::{
-    LocalExecutor, append_lines_to_map, handle as handle_http2, headers_to_lines,
+    LocalExecutor, append_lines_to_map, causes, handle as handle_http2, headers_to_lines,
 };
 pub use limits::{Limits, ListenerOptions};
 pub use server::{DrainHandle, FrontendServer, ServerBuilder};
 pub use stats::Stats;
 pub use upgrade::Tunnel;
 
-/// Whatever ends a body.
+/// The error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a body's `poll_frame` returns.
+pub(crate) type PolledFrame<E> =
+    std::task::Poll<Option<Result<hyper::body::Frame<bytes::Bytes>, E>>>;

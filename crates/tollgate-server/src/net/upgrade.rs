@@ -1,36 +1,24 @@
-//! Two connections joined after an upgrade: what comes by one goes by the other, whatever it is.
+//! Upgrades: the connections of a client and of an upstream, joined until one side ends.
 
-use super::{
-    CoarseTimer,
-    connection::{ConnectionState, ConnectionStream},
-};
+use super::connection::{ConnectionState, ConnectionStream};
+use super::{Activity, ActivityStream, CoarseTimer};
 use bytes::Bytes;
-use std::{
-    any::Any,
-    cell::Cell,
-    fmt,
-    future::poll_fn,
-    io,
-    pin::{Pin, pin},
-    rc::Rc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
+use std::{any::Any, fmt, future::poll_fn, pin::pin, rc::Rc, task::Poll, time::Duration};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 
-/// The other end.
+/// The upstream's end of an upgraded connection.
 pub struct Tunnel {
-    /// Its stream.
+    /// The stream to the upstream.
     pub stream: Box<dyn Duplex>,
-    /// What has come by it already.
+    /// Bytes that were read from the stream already.
     pub buffered: Bytes,
-    /// How long nothing may pass in either direction.
+    /// How long both directions may be silent.
     pub idle: Duration,
     /// Dropped when the tunnel ends.
     pub guard: Option<Box<dyn Any>>,
 }
 
-/// What can be read and written.
+/// A stream in both directions.
 pub trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
@@ -41,81 +29,37 @@ impl fmt::Debug for Tunnel {
     }
 }
 
-/// Passes bytes on until both sides have ended, one breaks off, or nothing passes for too long.
-pub(crate) async fn run(
+/// Copies bytes both ways until both sides have ended, one fails, or both are silent for too long.
+/// `unparsed`: what the client sent behind its request.
+pub(super) async fn run(
     client: ConnectionStream,
-    left: Vec<u8>,
+    unparsed: Vec<u8>,
     tunnel: Tunnel,
-    mut alarm: CoarseTimer,
-    life: &ConnectionState,
+    mut timer: CoarseTimer,
+    state: &ConnectionState,
 ) {
-    let _keep = tunnel.guard;
-    let activity = Rc::new(Cell::new(0));
-    let mut near = ActivityStream { inner: client, activity: activity.clone() };
-    let mut far = ActivityStream { inner: tunnel.stream, activity: activity.clone() };
-    let passing = async {
-        far.write_all(&left).await?;
-        near.write_all(&tunnel.buffered).await?;
-        far.flush().await?;
-        near.flush().await?;
-        copy_bidirectional(&mut near, &mut far).await
-    };
-    let mut passing = pin!(passing);
+    let _guard = tunnel.guard;
+    let activity: Rc<Activity> = Rc::default();
+    let mut client = ActivityStream { inner: client, activity: activity.clone() };
+    let mut upstream = ActivityStream { inner: tunnel.stream, activity: activity.clone() };
+    let mut copying = pin!(async {
+        upstream.write_all(&unparsed).await?;
+        client.write_all(&tunnel.buffered).await?;
+        upstream.flush().await?;
+        client.flush().await?;
+        copy_bidirectional(&mut client, &mut upstream).await
+    });
     let mut seen = 0;
-    let watched = poll_fn(|context| {
-        if passing.as_mut().poll(context).is_ready() {
+    let mut copying_or_idle = pin!(poll_fn(|context| {
+        if copying.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
-        if activity.get() != seen {
-            seen = activity.get();
-            alarm.restart(tunnel.idle);
+        let moved = activity.reads.get() + activity.writes.get();
+        if moved != seen {
+            seen = moved;
+            timer.restart(tunnel.idle);
         }
-        alarm.poll(context, tunnel.idle)
-    });
-    let mut watched = pin!(watched);
-    life.until_closed(|context| watched.as_mut().poll(context)).await;
-}
-
-/// A stream that counts what comes and goes by it.
-struct ActivityStream<T> {
-    inner: T,
-    activity: Rc<Cell<u64>>,
-}
-
-impl<T> ActivityStream<T> {
-    fn record_activity(&self) {
-        self.activity.set(self.activity.get().wrapping_add(1));
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for ActivityStream<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        self.record_activity();
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for ActivityStream<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
-        self.record_activity();
-        Poll::Ready(Ok(written))
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
+        timer.poll(context, tunnel.idle)
+    }));
+    state.until_closed(|context| copying_or_idle.as_mut().poll(context)).await;
 }

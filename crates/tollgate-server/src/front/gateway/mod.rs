@@ -23,48 +23,35 @@ mod validate;
 pub(crate) use state::GatewayState;
 pub(crate) use upstream::check;
 
-use crate::{
-    Node,
-    front::ambiguous_path::LoggedReasons,
-    metrics::{Front, Outcome},
-    net::{Answer, ClientConnection, Handler, Request},
-    tls::Certificate,
-    trace,
-};
+use crate::metrics::{Front, Outcome};
+use crate::net::{Answer, ClientConnection, Handler, Request};
+use crate::{Node, front::ambiguous_path::LoggedReasons, tls::Certificate, trace};
 use exchange::{Exchange, ExchangeError};
-use hyper::header::HeaderName;
 use respond::{OutcomeRecorder, observe, refuse, status};
 use state::MaintenanceTask;
 use std::{rc::Rc, sync::Arc};
-use tollgate_tower::{self as toll, Admission, CheckOptions, HttpGate};
+use tollgate_tower::{Admission, CheckOptions, HttpDecision};
 use upstream::Pool;
 use validate::validate;
 
-/// The reasons for which the gateway refused a path and said so.
+/// The reasons of ambiguous paths that were logged.
 static AMBIGUOUS: LoggedReasons = LoggedReasons::new();
 
 /// The gateway on one worker.
 pub(crate) struct Gateway {
     shared: Arc<GatewayState>,
-    toll: HttpGate<Node>,
     pool: Rc<Pool>,
 }
 
 impl Gateway {
-    /// For a worker's thread.
     pub(crate) fn new(shared: Arc<GatewayState>) -> Self {
-        if let Some(watch) = MaintenanceTask::claim(&shared) {
-            tokio::task::spawn_local(watch.run());
+        if let Some(maintenance) = MaintenanceTask::claim(&shared) {
+            tokio::task::spawn_local(maintenance.run());
         }
-        Self { toll: shared.toll.clone(), shared, pool: Rc::default() }
+        Self { shared, pool: Rc::default() }
     }
 
-    /// Whether anything is read from a header of this name.
-    fn reads(&self, name: &HeaderName) -> bool {
-        self.toll.reader().reads(&self.shared.node.gate.rules(), name)
-    }
-
-    /// Decides, waits where a limit shapes, and passes the request on.
+    /// Decides, waits where a limit shapes, and forwards the request.
     ///
     /// All in one function: each `await` boundary would copy the large future of a decision.
     async fn serve(
@@ -73,13 +60,11 @@ impl Gateway {
         caller: &Rc<ClientConnection>,
         answer: &mut Answer,
     ) {
-        let node = &self.shared.node;
-        let count = OutcomeRecorder::new(&node.metrics);
-        let upstreams = self.shared.upstreams.load_full();
-        let outcome = 'answered: {
-            let is_alias =
-                |name: &HeaderName| self.toll.reader().is_alias(&node.gate.rules(), name);
-            let valid = match validate(head, is_alias) {
+        let GatewayState { node, gate, upstreams, .. } = &*self.shared;
+        let mut recorder = OutcomeRecorder { metrics: &node.metrics, outcome: None };
+        let upstreams = upstreams.load_full();
+        recorder.outcome = Some('answered: {
+            let valid = match validate(head, |name| self.shared.is_alias(name)) {
                 Ok(valid) => valid,
                 Err(invalid) => break 'answered respond::invalid(invalid, answer),
             };
@@ -89,56 +74,57 @@ impl Gateway {
             }
             let parent = trace::enabled().then(|| head.headers.text("traceparent")).flatten();
             let observe = observe(node, parent);
-            let mut question = CheckOptions::default();
-            question.observe = Some(&observe);
-            question.ambiguous_paths = upstreams.settings.ambiguous_paths;
+            let mut options = CheckOptions::default();
+            options.observe = Some(&observe);
+            options.ambiguous_paths = upstreams.settings.ambiguous_paths;
             let peer = Some(caller.peer.ip());
-            let pass = match self.toll.check_head(head, peer, &question).await {
-                toll::HttpDecision::Admitted(pass) => pass,
-                toll::HttpDecision::Refused(refusal) => {
+            let admission = match gate.check_head(head, peer, &options).await {
+                HttpDecision::Admitted(admission) => admission,
+                HttpDecision::Refused(refusal) => {
                     break 'answered refuse(*refusal, head, answer);
                 }
-                toll::HttpDecision::Ambiguous(why) => {
-                    AMBIGUOUS.log(Front::Gateway.name(), question.ambiguous_paths, &why);
+                HttpDecision::Ambiguous(why) => {
+                    AMBIGUOUS.log(Front::Gateway.name(), options.ambiguous_paths, &why);
                     break 'answered respond::ambiguous(&why, answer);
                 }
             };
-            if !pass.delay().is_zero() {
-                Box::pin(tokio::time::sleep(pass.delay())).await;
+            if !admission.delay().is_zero() {
+                Box::pin(tokio::time::sleep(admission.delay())).await;
             }
-            let exchange = Exchange::new(self, &upstreams, caller, &valid, pass.needs_body());
-            let mut pass = Some(pass);
-            let fault = match valid.max_forwards {
-                Some(0) => None,
-                _ => match exchange.run(body, &mut pass, answer).await {
+            let mut admission = Some(admission);
+            let mut error = None;
+            if valid.max_forwards != Some(0) {
+                let request = (&valid, body);
+                let mut exchange =
+                    Exchange::new(self, &upstreams, caller, request, &mut admission, answer);
+                match exchange.run().await {
                     Ok(()) => break 'answered Outcome::Admitted,
-                    Err(fault) => Some(fault),
-                },
-            };
-            self.answer_locally(fault, pass, answer)
-        };
-        count.record(outcome);
+                    Err(failed) => error = Some(failed),
+                }
+            }
+            self.answer_locally(error, admission, answer)
+        });
     }
 
     /// Answers an admitted request that no upstream has answered.
     fn answer_locally(
         &self,
-        fault: Option<ExchangeError>,
-        pass: Option<Admission<Node>>,
+        error: Option<ExchangeError>,
+        admission: Option<Admission<Node>>,
         answer: &mut Answer,
     ) -> Outcome {
         answer.clear();
-        if let Some(fault) = fault {
-            if let Some(why) = fault.unanswered() {
-                self.shared.node.metrics.upstream_failed(why);
+        if let Some(error) = error {
+            if let Some(failure) = error.upstream_failure() {
+                self.shared.node.metrics.upstream_failed(failure);
             }
-            respond::exchange_failed(fault, answer);
+            respond::exchange_failed(error, answer);
         }
-        if let Some(pass) = pass {
-            pass.headers().write_lines(&mut answer.lines);
-            pass.respond_status(answer.status.as_u16(), |_| None).finish(&[]);
+        if let Some(admission) = admission {
+            admission.headers().write_lines(&mut answer.lines);
+            admission.respond_status(answer.status.as_u16(), |_| None).finish(&[]);
         }
-        fault.map_or(Outcome::Admitted, ExchangeError::outcome)
+        error.map_or(Outcome::Admitted, ExchangeError::outcome)
     }
 }
 

@@ -1,27 +1,20 @@
 //! State that all workers share, and the task that keeps it up to date.
 
-use super::{
-    forward,
-    respond::status,
-    upstream::{Upstreams, health_check},
-};
-use crate::{
-    Node, RuntimeSettings,
-    front::guard::LoginThrottle,
-    tls::{Certificate, TlsError, TlsListener},
-};
+use super::upstream::{Upstreams, health_check};
+use super::{forward, respond::status};
+use crate::tls::{Certificate, TlsError, TlsListener};
+use crate::{Node, RuntimeSettings, front::guard::LoginThrottle};
 use arc_swap::ArcSwap;
-use hyper::HeaderMap;
-use std::{
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use hyper::{HeaderMap, header::HeaderName};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tollgate::ProcessClock;
 use tollgate_tower::HttpGate;
+
+/// How often files and settings are checked for changes.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What all workers share.
 #[derive(Debug)]
@@ -31,30 +24,29 @@ pub(crate) struct GatewayState {
     pub(super) upstreams: ArcSwap<Upstreams>,
     pub(super) certificate: Option<Certificate>,
     is_maintained: AtomicBool,
-    /// The settings that were looked at last: what one file says is tried once.
+    /// The settings that were applied last, whether or not they could be.
     last_settings: Mutex<Option<Arc<RuntimeSettings>>>,
-    pub(super) toll: HttpGate<Node>,
-    /// How often each address asked for its limits.
+    pub(super) gate: HttpGate<Node>,
+    /// Limits how often an address asks for its limits.
     pub(super) status_guard: LoginThrottle,
 }
 
 impl GatewayState {
-    /// By what a node's file says; files that it names are in `folder`.
+    /// The gateway of a node's settings. Paths in them are relative to `folder`.
     ///
     /// # Errors
     ///
     /// When a certificate cannot be used.
     pub(crate) fn new(node: Arc<Node>, folder: &Path) -> Result<Self, TlsError> {
-        let conduct = node.settings();
-        let settings = &conduct.settings;
-        let certificate = settings.gateway.tls.as_ref();
+        let runtime = node.settings();
+        let certificate = runtime.settings.gateway.tls.as_ref();
         let certificate = certificate
             .map(|files| Certificate::new(files, folder, TlsListener::Gateway))
             .transpose()?;
-        let upstreams = Upstreams::new(settings, folder, 1)?;
-        drop(conduct);
+        let upstreams = Upstreams::new(&runtime.settings, folder, 1)?;
+        drop(runtime);
         Ok(Self {
-            toll: HttpGate::new(node.clone()),
+            gate: HttpGate::new(node.clone()),
             node,
             folder: folder.into(),
             upstreams: ArcSwap::from_pointee(upstreams),
@@ -65,60 +57,65 @@ impl GatewayState {
         })
     }
 
-    /// Removes from a request's trailers what a service could take for a header that counted here,
-    /// or for one of ours.
+    /// Whether a decision reads a header of this name.
+    pub(super) fn reads(&self, name: &HeaderName) -> bool {
+        self.gate.reader().reads(&self.node.gate.rules(), name)
+    }
+
+    /// Whether a service could take a header of this name for one that decisions read.
+    pub(super) fn is_alias(&self, name: &HeaderName) -> bool {
+        self.gate.reader().is_alias(&self.node.gate.rules(), name)
+    }
+
+    /// Removes from a request's trailers what a service could take for a header.
     pub(super) fn remove_from_trailers(&self, trailers: &mut HeaderMap) {
-        let (rules, reader) = (self.node.gate.rules(), self.toll.reader());
         forward::remove_from_trailers(
             trailers,
-            |name| reader.reads(&rules, name),
-            |name| reader.is_alias(&rules, name),
+            |name| self.reads(name),
+            |name| self.is_alias(name),
         );
     }
 
-    /// Puts in force what has changed.
+    /// Applies changes of certificates and settings.
     fn apply_changes(&self) {
         if let Some(certificate) = &self.certificate {
             certificate.poll(&self.node.health, ProcessClock.now_us());
         }
-        let conduct = self.node.settings();
+        let runtime = self.node.settings();
         let upstreams = self.upstreams.load();
-        let mut tried = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
-        let again = tried.as_ref().is_some_and(|tried| Arc::ptr_eq(tried, &conduct));
-        if again || conduct.settings.upstream.is_empty() {
+        let mut last = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_applied = last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &runtime));
+        if is_applied || runtime.settings.upstream.is_empty() {
             return;
         }
-        *tried = Some(Arc::clone(&conduct));
-        if !upstreams.matches(&conduct.settings) {
-            match Upstreams::new(&conduct.settings, &self.folder, upstreams.generation + 1) {
+        *last = Some(Arc::clone(&runtime));
+        if !upstreams.matches(&runtime.settings) {
+            match Upstreams::new(&runtime.settings, &self.folder, upstreams.generation + 1) {
                 Ok(changed) => self.upstreams.store(Arc::new(changed)),
-                Err(error) => tracing::warn!(%error, "the gateway's servers stay as they were"),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot change the upstreams; keeping the old ones")
+                }
             }
         }
     }
 }
 
-/// How often files and settings are looked at.
-const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The right to look after the gateway, given back when the worker that has it ends.
+/// The maintenance of the gateway. The first worker of the process does it; when that worker ends,
+/// another one can.
 pub(super) struct MaintenanceTask(Arc<GatewayState>);
 
 impl MaintenanceTask {
-    /// For the first who asks.
     pub(super) fn claim(shared: &Arc<GatewayState>) -> Option<Self> {
         (!shared.is_maintained.swap(true, Relaxed)).then(|| Self(shared.clone()))
     }
 
-    /// Looks after it for ever.
     pub(super) async fn run(self) {
         let mut checks = None;
         loop {
             let upstreams = self.0.upstreams.load_full();
-            // Checks of servers that are no longer used end with the handle of their task.
             if checks.as_ref().is_none_or(|(generation, _)| *generation != upstreams.generation) {
-                checks =
-                    Some((upstreams.generation, health_check::HealthCheckTasks::start(&upstreams)));
+                // The old health checks end here.
+                checks = Some((upstreams.generation, health_check::start_checks(&upstreams)));
             }
             tokio::time::sleep(MAINTENANCE_INTERVAL).await;
             self.0.apply_changes();

@@ -1,37 +1,32 @@
-//! Sockets that somebody else opened: systemd, or the process that this one replaces.
-//!
-//! Whoever holds them keeps them open between two processes, so that nobody who connects meanwhile
-//! is refused.
+//! Inherited sockets: opened by systemd, or by the process that this one replaces. They stay open
+//! between the two processes, so no connection is refused in a restart.
 
 use listenfd::ListenFd;
-use std::{
-    fmt, io,
-    net::{SocketAddr, TcpListener},
-};
+use std::net::{SocketAddr, TcpListener};
+use std::{fmt, io};
 use tollgate_policy::settings::Front;
 
-/// What was handed over, until front ends have taken it.
+/// Inherited sockets with their names, until front ends take them.
 #[derive(Debug, Default)]
 pub struct InheritedSockets(Vec<(String, TcpListener)>);
 
-/// What was handed over and cannot be used.
+/// An inherited socket cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InheritError {
-    /// It is not a listening socket of TCP.
+    /// It is not a listening TCP socket.
     Unusable(io::Error),
-    /// No front end listens there.
+    /// No front end listens on its address.
     Unclaimed(SocketAddr),
 }
 
 impl InheritedSockets {
-    /// What the variables `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` say. To be asked before
-    /// there are other threads, since they are removed: no process that this one starts is meant by
-    /// them.
+    /// The sockets that `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` name. Call this before there
+    /// are other threads: it removes the variables, which are not meant for child processes.
     ///
     /// # Errors
     ///
-    /// When one of them is not a socket of TCP.
+    /// When one of them is not a TCP socket.
     pub fn from_env() -> Result<Self, InheritError> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -45,19 +40,18 @@ impl InheritedSockets {
         Ok(Self(all))
     }
 
-    /// The one for a front end: that with its name, or else the one that listens where the front
-    /// end is to.
+    /// Takes the socket with the front end's name, or else the one with its address.
     pub(crate) fn take(&mut self, front: Front, address: SocketAddr) -> Option<TcpListener> {
-        let named = |(name, _): &(String, TcpListener)| name == front.name();
-        let there = |(name, socket): &(String, TcpListener)| {
+        let is_named = |(name, _): &(String, TcpListener)| name == front.name();
+        let is_there = |(name, socket): &(String, TcpListener)| {
             let is_free = Front::ALL.iter().all(|front| front.name() != name);
             is_free && socket.local_addr().is_ok_and(|at| at == address)
         };
-        let found = self.0.iter().position(named).or_else(|| self.0.iter().position(there))?;
+        let found =
+            self.0.iter().position(is_named).or_else(|| self.0.iter().position(is_there))?;
         Some(self.0.swap_remove(found).1)
     }
 
-    /// Whether all of it has been taken.
     pub(crate) fn ensure_all_claimed(self) -> Result<(), InheritError> {
         match self.0.first().and_then(|(_, socket)| socket.local_addr().ok()) {
             Some(address) => Err(InheritError::Unclaimed(address)),

@@ -1,23 +1,20 @@
-//! A socket that listens for one front end.
+//! Listeners: bound sockets, each for one front end.
 
 use socket2::{Domain, Protocol, Socket, Type};
-use std::{
-    fmt, io,
-    net::{SocketAddr, TcpListener},
-};
+use std::net::{SocketAddr, TcpListener};
+use std::{fmt, io};
 use tollgate_policy::settings::Front;
 
-/// Connections the kernel holds while nobody accepts them; it cuts the figure to its own maximum.
-pub(crate) const BACKLOG: i32 = 4096;
+/// Connections that the kernel queues before they are accepted. The kernel has its own maximum.
+pub(super) const BACKLOG: i32 = 4096;
 
-/// A bound socket that nobody accepts from yet. The port is this process's alone, unless it was
-/// handed over.
+/// A bound socket. Only this process accepts from it, unless it was inherited.
 #[derive(Debug)]
 pub struct Listener {
     pub(crate) socket: TcpListener,
     pub(crate) front: Front,
     address: SocketAddr,
-    /// Whether others may accept from it too, now or later.
+    /// Whether other processes may accept from the socket too, now or later.
     pub(crate) is_shared: bool,
 }
 
@@ -26,13 +23,13 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// When the address is taken, is not of this machine, or may not be used.
+    /// When the address is in use, is not of this machine, or is not permitted.
     pub fn bind(front: Front, address: SocketAddr) -> Result<Self, BindError> {
         let bound = || {
             let socket =
                 Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-            // Not a way to share the port: it only lets a restart pass connections that are still
-            // dying.
+            // Lets a restart bind while old connections are in TIME_WAIT. It does not share the
+            // port.
             #[cfg(unix)]
             socket.set_reuse_address(true)?;
             socket.set_nonblocking(true)?;
@@ -45,11 +42,11 @@ impl Listener {
         bound().map_err(|cause| BindError { front, address, name: None, cause })
     }
 
-    /// Listens by a socket that somebody else opened, and keeps open.
+    /// Listens on a socket that another process opened and keeps open.
     ///
     /// # Errors
     ///
-    /// When it is not a socket that listens.
+    /// When the socket does not listen.
     pub fn adopt(front: Front, socket: TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
@@ -61,62 +58,50 @@ impl Listener {
         self.front
     }
 
-    /// Where it listens, with the port that was picked.
+    /// The address, with the port that was picked.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// A front end that cannot listen where it is told to.
+/// A front end cannot listen on its address.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BindError {
-    /// The front end: the field of its name below `listen` is the one to change.
+    /// The front end. The field of its name below `listen` has the address.
     pub front: Front,
-    /// The address it names.
+    /// The address.
     pub address: SocketAddr,
-    /// The name that stands for the address, where the field has one.
+    /// The name that the field has in place of an address.
     pub name: Option<Box<str>>,
-    /// What the system said.
+    /// The error of the system.
     pub cause: io::Error,
 }
 
 impl fmt::Display for BindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { front, address, name, cause } = self;
-        let address = NamedAddress { address: *address, name: name.as_deref() };
-        let field = format!("`listen.{}`", front.name());
+        let (field, cause) = (format!("`listen.{}`", self.front.name()), &self.cause);
+        let address = match &self.name {
+            Some(name) => format!("{} ({name})", self.address),
+            None => self.address.to_string(),
+        };
+        write!(f, "{field}: ")?;
         match cause.kind() {
             io::ErrorKind::AddrInUse => write!(
                 f,
-                "{field}: {address} is in use by another process; stop that process, or give {field} another \
+                "{address} is in use by another process; stop that process, or give {field} another \
                  port (port 0 picks a free one)"
             ),
             io::ErrorKind::AddrNotAvailable => write!(
                 f,
-                "{field}: {address} is not an address of this machine; use one that is, such as 127.0.0.1:{}",
-                address.address.port()
+                "{address} is not an address of this machine; use one that is, such as 127.0.0.1:{}",
+                self.address.port()
             ),
             io::ErrorKind::PermissionDenied => write!(
                 f,
-                "{field}: not allowed to listen on {address}; use a port from 1024 up, or grant the permission"
+                "not allowed to listen on {address}; use a port from 1024 up, or grant the permission"
             ),
-            _ => write!(f, "{field}: cannot listen on {address}: {cause}"),
-        }
-    }
-}
-
-/// An address, and the name that stands for it.
-struct NamedAddress<'a> {
-    address: SocketAddr,
-    name: Option<&'a str>,
-}
-
-impl fmt::Display for NamedAddress<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name {
-            Some(name) => write!(f, "{} ({name})", self.address),
-            None => self.address.fmt(f),
+            _ => write!(f, "cannot listen on {address}: {cause}"),
         }
     }
 }

@@ -7,62 +7,55 @@ pub(super) mod worker;
 pub use inherited::{InheritError, InheritedSockets};
 pub use listener::{BindError, Listener};
 
-use super::Stats;
+use super::{Limits, Stats};
 use crate::{Node, supervise::Supervisor};
 use listener::BACKLOG;
-use std::{
-    future::poll_fn,
-    io,
-    net::{SocketAddr, TcpStream},
-    panic::resume_unwind,
-    pin::{Pin, pin},
-    sync::{Arc, atomic::Ordering::Relaxed},
-    task::Poll,
-    time::Duration,
-};
-use tokio::{
-    sync::{Notify, watch},
-    task::{JoinSet, coop::unconstrained},
-    time::{Sleep, sleep},
-};
+use std::future::{pending, poll_fn};
+use std::net::{SocketAddr, TcpStream};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{io, panic::resume_unwind, task::Poll, time::Duration};
+use tokio::sync::{Notify, watch};
+use tokio::task::{JoinSet, coop::unconstrained};
+use tokio::time::{Sleep, sleep};
 use tollgate_policy::settings::Front;
-use worker::Workers;
+use worker::{ConnectionService, Workers};
 
-/// How long accepting pauses after it failed, at first and at most.
+/// The first and the longest pause after a failure to accept.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// How long accepting must not have failed for that to be past.
+/// Accepting has recovered once it has not failed for this long.
 const RECOVERY_PERIOD: Duration = Duration::from_secs(10);
 
-/// Where connections come from: a socket, or a test.
-pub(crate) trait Accept {
+/// A source of connections: a socket, or a test.
+pub(super) trait Accept {
     fn accept(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>>;
 }
 
 impl Accept for tokio::net::TcpListener {
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = self.accept().await?;
-        // A worker waits for it with its own poller.
+        // The worker registers the stream with its own runtime.
         Ok((stream.into_std()?, peer))
     }
 }
 
-/// One front end, as its accept loop sees it.
+/// One front end of a server.
 pub(crate) struct Frontend {
-    pub(crate) front: Front,
-    /// Whether others accept from the same socket.
-    pub(crate) is_shared: bool,
-    pub(crate) index: usize,
-    pub(crate) connections_max: usize,
-    pub(crate) stats: Arc<Stats>,
-    /// A connection has closed.
-    pub(crate) connection_closed: Notify,
-    /// Whose metrics show it too.
-    pub(crate) node: Option<Arc<Node>>,
+    pub(super) front: Front,
+    /// Whether other processes may accept from the same socket.
+    pub(super) is_shared: bool,
+    pub(super) index: usize,
+    pub(super) limits: Limits,
+    pub(super) stats: Arc<Stats>,
+    pub(super) connection_closed: Notify,
+    /// The node whose metrics count the connections too.
+    pub(super) node: Option<Arc<Node>>,
+    pub(super) make_service: Box<dyn Fn() -> Box<ConnectionService> + Send + Sync>,
 }
 
 impl Frontend {
-    pub(crate) fn opened(&self) {
+    pub(super) fn opened(&self) {
         self.stats.open.fetch_add(1, Relaxed);
         Stats::add(&self.stats.accepted);
         if let Some(node) = &self.node {
@@ -70,7 +63,7 @@ impl Frontend {
         }
     }
 
-    pub(crate) fn closed(&self) {
+    pub(super) fn closed(&self) {
         self.stats.open.fetch_sub(1, Relaxed);
         self.connection_closed.notify_one();
         if let Some(node) = &self.node {
@@ -84,23 +77,33 @@ impl Frontend {
             node.metrics.accept_error(self.front);
         }
     }
+
+    /// Waits until one more connection is allowed, and evicts idle ones meanwhile.
+    async fn wait_for_capacity(&self, workers: &Workers) {
+        while self.stats.open() >= self.limits.connections_max.max(1) {
+            workers.evict(Some(self.index));
+            tokio::select! {
+                () = self.connection_closed.notified() => {}
+                () = sleep(PAUSE_MAX) => {}
+            }
+        }
+    }
 }
 
-/// When to stop: how long what is under way may take from then on.
-pub(crate) type Stop = watch::Receiver<Option<Duration>>;
+/// Set when the server stops: how long requests in flight may take from then on.
+pub(super) type Stop = watch::Receiver<Option<Duration>>;
 
-/// Accepts from every source until `stop`. Where one of the loops panics, this does.
-pub(crate) async fn accept_on<S: Accept + 'static>(
+/// Accepts from every source until `stop`. A panic of one of the loops is passed on.
+pub(super) async fn accept_on<S: Accept + 'static>(
     sources: &[(Arc<S>, Arc<Frontend>)],
     workers: &Arc<Workers>,
     stop: &Stop,
     supervisor: &Supervisor,
 ) {
     let mut loops = JoinSet::new();
-    for (source, door) in sources {
-        let (source, door, workers, stop) =
-            (source.clone(), door.clone(), workers.clone(), stop.clone());
-        loops.spawn_local(async move { accept_all(&*source, door, &workers, stop).await });
+    for (source, frontend) in sources.iter().cloned() {
+        let (workers, stop) = (workers.clone(), stop.clone());
+        loops.spawn_local(async move { accept_all(&*source, frontend, &workers, stop).await });
     }
     supervisor.mark_running();
     while let Some(ended) = loops.join_next().await {
@@ -112,37 +115,38 @@ pub(crate) async fn accept_on<S: Accept + 'static>(
     stop.clone().wait_for(Option::is_some).await.ok();
 }
 
-/// Hands connections to workers until `stop`, then those that the system has accepted already.
-pub(crate) async fn accept_all(
+/// Hands connections to workers until `stop`, then those that wait in the backlog.
+pub(super) async fn accept_all(
     source: &impl Accept,
-    door: Arc<Frontend>,
+    frontend: Arc<Frontend>,
     workers: &Workers,
     mut stop: Stop,
 ) {
-    let mut trouble = AcceptBackoff::default();
+    let mut backoff = AcceptBackoff::default();
     loop {
         let accepted = tokio::select! {
             biased;
             _ = stop.wait_for(Option::is_some) => break,
-            () = trouble.wait_recovered() => {
-                trouble.recovered(&door);
+            () = backoff.wait_recovered() => {
+                backoff = AcceptBackoff::default();
+                tracing::info!(front = frontend.front.name(), "accepting connections again");
                 continue;
             }
             accepted = source.accept() => accepted,
         };
         match accepted {
             Ok((stream, peer)) => {
-                trouble.pause = None;
+                backoff.pause = None;
                 tokio::select! {
                     biased;
-                    () = wait_for_capacity(&door, workers) => {}
+                    () = frontend.wait_for_capacity(workers) => {}
                     _ = stop.wait_for(Option::is_some) => {}
                 }
-                workers.dispatch(&door, stream, peer);
+                workers.dispatch(&frontend, stream, peer);
             }
             Err(error) => {
-                door.accept_failed();
-                let Some(pause) = trouble.pause(&door, &error) else { continue };
+                frontend.accept_failed();
+                let Some(pause) = backoff.next_pause(&frontend, &error) else { continue };
                 workers.evict(None);
                 tokio::select! {
                     biased;
@@ -152,89 +156,65 @@ pub(crate) async fn accept_all(
             }
         }
     }
-    if door.is_shared {
-        // Whoever takes over has time for them.
-        return;
+    // The process that takes over a shared socket serves its backlog.
+    if !frontend.is_shared {
+        serve_backlog(source, &frontend, workers).await;
     }
-    // What has come until now is to be known: the last look at the socket may have been before it
-    // came.
+}
+
+async fn serve_backlog(source: &impl Accept, frontend: &Arc<Frontend>, workers: &Workers) {
+    // Lets the runtime poll the socket: connections may have come since it last did.
     tokio::task::yield_now().await;
     for _ in 0..BACKLOG {
-        match poll_once(unconstrained(source.accept())).await {
-            Some(Ok((stream, peer))) => workers.dispatch(&door, stream, peer),
-            Some(Err(error)) if is_connection_error(&error) => {}
-            Some(Err(_)) | None => return,
+        let mut accepting = pin!(unconstrained(source.accept()));
+        match poll_fn(|context| Poll::Ready(accepting.as_mut().poll(context))).await {
+            Poll::Ready(Ok((stream, peer))) => workers.dispatch(frontend, stream, peer),
+            Poll::Ready(Err(error)) if is_connection_error(&error) => {}
+            _ => return,
         }
     }
 }
 
-/// Whether it was one connection that failed, and the next may not.
+/// Whether one connection failed, so that the next one may succeed.
 fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
-/// Waits until there is room for one more, and makes some where a connection is idle.
-async fn wait_for_capacity(door: &Frontend, workers: &Workers) {
-    while door.stats.open() >= door.connections_max {
-        workers.evict(Some(door.index));
-        tokio::select! {
-            () = door.connection_closed.notified() => {}
-            () = sleep(PAUSE_MAX) => {}
-        }
-    }
-}
-
-/// What a future has to give without waiting.
-async fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
-}
-
-/// Whether accepting fails, and for how long it pauses. It says so when that begins and when it
-/// ends, which is not yet when a single connection gets through: without descriptors they come and
-/// go one by one.
+/// Pauses between failed attempts to accept. The log says when failing begins and when it ends. One
+/// success is not the end: without descriptors, connections get through one by one.
 #[derive(Debug, Default)]
 struct AcceptBackoff {
     pause: Option<Duration>,
-    /// Ends when the trouble does, as long as no more comes.
+    /// Elapses when accepting has recovered.
     recovery: Option<Pin<Box<Sleep>>>,
 }
 
 impl AcceptBackoff {
-    /// How long to pause; `None` when it was the connection that failed, and the next may not.
-    fn pause(&mut self, door: &Frontend, error: &io::Error) -> Option<Duration> {
+    /// The pause before the next attempt; `None` after a [connection error](is_connection_error).
+    fn next_pause(&mut self, frontend: &Frontend, error: &io::Error) -> Option<Duration> {
         if is_connection_error(error) {
             return None;
         }
-        let pause = match self.pause {
-            Some(pause) => (pause * 2).min(PAUSE_MAX),
-            None if self.recovery.is_some() => PAUSE_MIN,
-            None => {
-                let (front, open) = (door.front.name(), door.stats.open());
-                tracing::warn!(front, open, %error, "cannot accept connections; closing idle ones and trying again");
-                PAUSE_MIN
-            }
-        };
-        self.pause = Some(pause);
+        if self.recovery.is_none() {
+            let (front, open) = (frontend.front.name(), frontend.stats.open());
+            tracing::warn!(
+                front,
+                open,
+                %error,
+                "cannot accept connections; closing idle ones and trying again"
+            );
+        }
+        self.pause = Some(self.pause.map_or(PAUSE_MIN, |pause| (pause * 2).min(PAUSE_MAX)));
         self.recovery = Some(Box::pin(sleep(RECOVERY_PERIOD)));
         self.pause
     }
 
-    /// Waits until the trouble is past; for ever where there is none.
+    /// Never returns while accepting works.
     async fn wait_recovered(&mut self) {
         match &mut self.recovery {
-            Some(quiet) => quiet.await,
-            None => std::future::pending().await,
+            Some(recovery) => recovery.await,
+            None => pending().await,
         }
-    }
-
-    fn recovered(&mut self, door: &Frontend) {
-        *self = Self::default();
-        tracing::info!(front = door.front.name(), "accepting connections again");
     }
 }

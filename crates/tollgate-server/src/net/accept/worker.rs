@@ -1,118 +1,48 @@
-//! A thread that serves connections.
+//! Workers: threads with their own runtime that serve connections.
 
 use super::Frontend;
-use crate::{
-    Node,
-    net::{
-        Handler, Limits, ListenerOptions, Protocol, ProtocolConnection,
-        connection::{self, FrontendContext, Registration, Registry},
-    },
-    supervise::{Attempt, Supervisor},
-};
-use std::{
-    io,
-    net::{SocketAddr, TcpStream},
-    pin::pin,
-    rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-        mpsc,
-    },
-    thread::JoinHandle,
-    time::Duration,
-};
-use tokio::{
-    runtime::{self, LocalOptions, LocalRuntime},
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-    time::{MissedTickBehavior, interval, sleep},
-};
+use crate::Node;
+use crate::net::Limits;
+use crate::net::connection::{Registration, Registry};
+use crate::supervise::{Attempt, Supervisor};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
+use std::{io, pin::pin, rc::Rc, thread::JoinHandle, time::Duration};
+use tokio::runtime::{self, LocalOptions};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
-/// How long a worker's end waits for what its handlers began on other threads.
+/// How long a worker waits at its end for blocking tasks, which may hang in the file system.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One front end, as a worker sees it.
-pub(crate) struct WorkerFrontend {
-    pub(crate) door: Arc<Frontend>,
-    pub(crate) limits: Limits,
-    pub(crate) make_service: Box<dyn Fn() -> Box<dyn ConnectionService> + Send + Sync>,
-}
+/// Starts a task that serves a connection.
+pub(crate) type ConnectionService =
+    dyn Fn(tokio::net::TcpStream, SocketAddr, Registration, OpenConnectionGuard);
 
-/// What a worker does before it serves.
+/// Runs on each worker before it serves.
 pub(crate) type WorkerInit = dyn Fn() + Send + Sync;
 
-/// Starts serving a connection, whatever it speaks.
-pub(crate) trait ConnectionService {
-    fn serve(
-        &self,
-        stream: tokio::net::TcpStream,
-        peer: SocketAddr,
-        place: Registration,
-        count: OpenConnectionGuard,
-    );
-}
-
-/// A handler of HTTP.
-pub(crate) struct HttpService<H> {
-    pub(crate) handler: Rc<H>,
-    pub(crate) intake: Rc<ListenerOptions>,
-}
-
-impl<H: Handler> ConnectionService for HttpService<H> {
-    fn serve(
-        &self,
-        stream: tokio::net::TcpStream,
-        peer: SocketAddr,
-        place: Registration,
-        count: OpenConnectionGuard,
-    ) {
-        let (handler, intake) = (self.handler.clone(), self.intake.clone());
-        tokio::task::spawn_local(async move {
-            let _count = count;
-            connection::serve(stream, peer, handler, intake, place).await;
-        });
-    }
-}
-
-/// A protocol that is not HTTP.
-pub(crate) struct ProtocolService<P>(pub(crate) Rc<P>);
-
-impl<P: Protocol> ConnectionService for ProtocolService<P> {
-    fn serve(
-        &self,
-        stream: tokio::net::TcpStream,
-        peer: SocketAddr,
-        place: Registration,
-        count: OpenConnectionGuard,
-    ) {
-        let protocol = self.0.clone();
-        tokio::task::spawn_local(async move {
-            let _count = count;
-            protocol.serve(ProtocolConnection::new(stream, place), peer).await;
-        });
-    }
-}
-
-/// A connection that counts as open until this is dropped.
+/// Counts a connection as open until it is dropped.
 pub(crate) struct OpenConnectionGuard {
-    door: Arc<Frontend>,
+    frontend: Arc<Frontend>,
     load: Arc<AtomicUsize>,
 }
 
 impl Drop for OpenConnectionGuard {
     fn drop(&mut self) {
         self.load.fetch_sub(1, Relaxed);
-        self.door.closed();
+        self.frontend.closed();
     }
 }
 
 enum WorkerMessage {
-    Serve { stream: TcpStream, peer: SocketAddr, count: OpenConnectionGuard },
+    Serve { stream: TcpStream, peer: SocketAddr, guard: OpenConnectionGuard },
     Evict(Option<usize>),
     Drain(Duration),
 }
 
-/// The workers, as those see them who send them something.
+/// All workers of a server.
 #[derive(Default)]
 pub(crate) struct Workers {
     all: Vec<Worker>,
@@ -121,74 +51,75 @@ pub(crate) struct Workers {
 
 struct Worker {
     inbox: UnboundedSender<WorkerMessage>,
-    /// Its connections, those on their way included.
+    /// Its connections, including those in the inbox.
     load: Arc<AtomicUsize>,
     supervisor: Arc<Supervisor>,
 }
 
 impl Workers {
-    /// Starts another one. One that panics loses its connections, is missing on `node`, and begins
-    /// again.
+    /// Starts another worker. A worker that panics loses its connections, makes `node` not ready,
+    /// and starts again.
     pub(crate) fn start(
         &mut self,
-        fronts: Arc<[WorkerFrontend]>,
+        frontends: Arc<[Arc<Frontend>]>,
         node: Option<Arc<Node>>,
         prepare: Option<Arc<WorkerInit>>,
     ) -> io::Result<JoinHandle<()>> {
         let (inbox, mut messages) = unbounded_channel();
         let name = format!("worker-{}", self.all.len());
-        // The traffic's workers and those of the admin API are counted apart.
-        let front = fronts.first().map_or("", |front| front.door.front.name());
+        // The first front end tells the workers of the admin API from the others.
+        let front = frontends.first().map_or("", |frontend| frontend.front.name());
         let supervisor = Arc::new(Supervisor::new(format!("{front}-{name}"), node));
         let supervised = supervisor.clone();
-        let (told, made) = mpsc::sync_channel(1);
+        let (started_tx, started) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            supervised.run(|turn| {
-                // Nobody is left to be served when all have gone who could say so.
-                if turn == Attempt::Restart && messages.is_closed() {
+            supervised.run(|attempt| {
+                // With all senders gone, no connection can come.
+                if attempt == Attempt::Restart && messages.is_closed() {
                     return;
                 }
-                // It stays on the thread that makes it, and goes with all that runs on it when the
-                // work breaks off.
-                let runtime = match runtime() {
+                // The runtime is local to this attempt: a panic drops it with all its tasks.
+                let runtime = runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build_local(LocalOptions::default());
+                let runtime = match runtime {
                     Ok(runtime) => runtime,
                     Err(error) => {
-                        tracing::error!(task = supervised.subject(), %error, "no runtime for a worker");
-                        return drop(told.try_send(Err(error)));
+                        let task = supervised.subject();
+                        tracing::error!(task, %error, "cannot create a runtime for a worker");
+                        return drop(started_tx.try_send(Err(error)));
                     }
                 };
-                told.try_send(Ok(())).ok();
+                started_tx.try_send(Ok(())).ok();
                 runtime.block_on(async {
                     if let Some(prepare) = &prepare {
                         prepare();
                     }
-                    run_worker(&fronts, &mut messages, &supervised).await;
+                    run_worker(&frontends, &mut messages, &supervised).await;
                 });
-                // What a handler does on other threads may be stuck in the file system.
                 runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
             });
         })?;
-        // Whoever ended without a word has panicked, and been heard.
-        made.recv().unwrap_or(Ok(()))?;
+        // A closed channel means that the thread panicked, which was reported.
+        started.recv().unwrap_or(Ok(()))?;
         self.all.push(Worker { inbox, load: Arc::default(), supervisor });
         Ok(thread)
     }
 
-    /// Gives a connection to the worker with the fewest. One that broke off has none, and gets some
-    /// only when no other is there.
-    pub(crate) fn dispatch(&self, door: &Arc<Frontend>, stream: TcpStream, peer: SocketAddr) {
-        let there = self.all.iter().filter(|worker| !worker.inbox.is_closed());
-        let burden =
-            |worker: &&Worker| (!worker.supervisor.is_running(), worker.load.load(Relaxed));
-        let Some(worker) = there.min_by_key(burden) else { return };
+    /// Gives a connection to the worker with the fewest. A worker that is starting again has none,
+    /// and gets one only where no other worker runs.
+    pub(crate) fn dispatch(&self, frontend: &Arc<Frontend>, stream: TcpStream, peer: SocketAddr) {
+        let open = self.all.iter().filter(|worker| !worker.inbox.is_closed());
+        let load = |worker: &&Worker| (!worker.supervisor.is_running(), worker.load.load(Relaxed));
+        let Some(worker) = open.min_by_key(load) else { return };
         worker.load.fetch_add(1, Relaxed);
-        door.opened();
-        let count = OpenConnectionGuard { door: door.clone(), load: worker.load.clone() };
-        // Only a worker that has ended takes nothing, and then the connection is closed here.
-        worker.inbox.send(WorkerMessage::Serve { stream, peer, count }).ok();
+        frontend.opened();
+        let guard = OpenConnectionGuard { frontend: frontend.clone(), load: worker.load.clone() };
+        // Fails only where the worker has ended; dropping the stream closes the connection.
+        worker.inbox.send(WorkerMessage::Serve { stream, peer, guard }).ok();
     }
 
-    /// Has a worker close an idle connection, another worker each time.
+    /// Has the next worker in turn evict a connection.
     pub(crate) fn evict(&self, front: Option<usize>) {
         let turn = self.evictions.fetch_add(1, Relaxed);
         if let Some(worker) = self.all.get(turn % self.all.len().max(1)) {
@@ -196,7 +127,6 @@ impl Workers {
         }
     }
 
-    /// Has every worker end, within this time.
     pub(crate) fn drain(&self, within: Duration) {
         for worker in &self.all {
             worker.inbox.send(WorkerMessage::Drain(within)).ok();
@@ -204,44 +134,31 @@ impl Workers {
     }
 }
 
-fn runtime() -> io::Result<LocalRuntime> {
-    runtime::Builder::new_current_thread().enable_all().build_local(LocalOptions::default())
-}
-
-/// A worker's life: connections in, deadlines, and an end.
+/// Serves connections until a drain, and lets the drain finish.
 async fn run_worker(
-    fronts: &[WorkerFrontend],
+    frontends: &[Arc<Frontend>],
     messages: &mut UnboundedReceiver<WorkerMessage>,
     supervisor: &Supervisor,
 ) {
-    let tick = fronts.iter().map(|front| front.limits.tick).min().unwrap_or(Limits::default().tick);
-    let registry = Rc::new(Registry::new(tick));
-    let doors: Vec<(Rc<FrontendContext>, Box<dyn ConnectionService>)> = fronts
-        .iter()
-        .map(|WorkerFrontend { door, limits, make_service: connect }| {
-            let stats = door.stats.clone();
-            (
-                Rc::new(FrontendContext { index: door.index, limits: limits.clone(), stats }),
-                connect(),
-            )
-        })
-        .collect();
+    let tick = frontends.iter().map(|frontend| frontend.limits.tick).min();
+    let registry = Rc::new(Registry::new(tick.unwrap_or(Limits::default().tick)));
+    let services: Vec<_> = frontends.iter().map(|frontend| (frontend.make_service)()).collect();
     supervisor.mark_running();
-    let serve = |stream: TcpStream, peer, count: OpenConnectionGuard| {
-        let Some((terms, door)) = doors.get(count.door.index) else { return };
-        // Either fails only on a connection that is gone already.
+    let serve = |stream: TcpStream, peer, guard: OpenConnectionGuard| {
+        let Some(service) = services.get(guard.frontend.index) else { return };
+        // Both calls fail only on a connection that is gone.
         stream.set_nodelay(true).ok();
         if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
-            door.serve(stream, peer, registry.register(terms), count);
+            service(stream, peer, registry.register(&guard.frontend), guard);
         }
     };
-    // One for both halves of this life: another would begin with a tick at once, and every deadline
-    // would be early by it.
+    // One ticker for serving and draining: a second one would tick at once, and every deadline
+    // would be early.
     let mut ticks = pin!(run_ticks(&registry));
     let within = loop {
         tokio::select! {
             message = messages.recv() => match message {
-                Some(WorkerMessage::Serve { stream, peer, count }) => serve(stream, peer, count),
+                Some(WorkerMessage::Serve { stream, peer, guard }) => serve(stream, peer, guard),
                 Some(WorkerMessage::Evict(front)) => registry.evict(front),
                 Some(WorkerMessage::Drain(within)) => break within,
                 None => break Duration::ZERO,
@@ -258,7 +175,7 @@ async fn run_worker(
     }
 }
 
-/// Lets time pass for the connections, for ever; while there are none, nothing has to wake up.
+/// Advances the registry's ticks for ever. Without connections nothing wakes up.
 pub(crate) async fn run_ticks(registry: &Registry) {
     let mut ticks = interval(registry.tick());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,43 +1,37 @@
-//! TLS, on listeners that speak it.
+//! What comes before HTTP: the header of the PROXY protocol, and TLS.
 
 #[cfg(test)]
 mod tests;
 
 use super::ConnectionState;
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    pin::pin,
-    sync::{Arc, atomic::Ordering::Relaxed},
-};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt},
-    net::TcpStream,
-};
+use rustls::{CertificateError, Error, PeerIncompatible};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{io, pin::pin};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// The encrypted stream. `None` where the client does not speak TLS, shows the wrong certificate,
-/// or takes too long.
+/// Accepts TLS; `None` where the handshake fails or takes too long.
 pub(crate) async fn handshake(
     stream: TcpStream,
     config: Arc<rustls::ServerConfig>,
     peer: SocketAddr,
-    life: &ConnectionState,
+    state: &ConnectionState,
 ) -> Option<TlsStream<TcpStream>> {
     let mut accepting = pin!(TlsAcceptor::from(config).accept(stream));
-    let accepted = life.until_closed(|context| accepting.as_mut().poll(context)).await?;
-    accepted.map_err(|error| log_failure(&error, peer, life)).ok()
+    let accepted = state.until_closed(|context| accepting.as_mut().poll(context)).await?;
+    accepted.map_err(|error| log_failure(&error, peer, state)).ok()
 }
 
-/// Logs a failed handshake as a warning: each reason of a listener once, and the first, second,
-/// fourth and so on of all. So every kind of fault shows, and a flood does not fill the log.
+/// Logs a failed handshake. A kind that is new on this listener is a warning, and so is each
+/// failure whose number is a power of two: every kind shows, and a flood does not fill the log.
 #[cold]
-fn log_failure(error: &io::Error, peer: SocketAddr, life: &ConnectionState) {
-    let stats = &life.front.stats;
+fn log_failure(error: &io::Error, peer: SocketAddr, state: &ConnectionState) {
+    let stats = &state.front.stats;
     let failures = stats.handshake_errors.fetch_add(1, Relaxed) + 1;
-    let (kind, text) = reason(error);
-    let bit = 1 << kind;
-    let is_new = stats.handshake_reasons.fetch_or(bit, Relaxed) & bit == 0;
+    let (kind, text) = failure_kind(error);
+    let is_new = stats.handshake_reasons.fetch_or(1 << kind, Relaxed) & (1 << kind) == 0;
     if is_new || failures.is_power_of_two() {
         tracing::warn!(%peer, error = %text, failures, "TLS handshake failed");
     } else {
@@ -45,9 +39,9 @@ fn log_failure(error: &io::Error, peer: SocketAddr, life: &ConnectionState) {
     }
 }
 
-/// The kind of a failure, below 64, and its text. The text of one kind may vary.
-fn reason(error: &io::Error) -> (u32, String) {
-    use rustls::{CertificateError, Error, PeerIncompatible};
+/// The number of the failure's kind, below 64, and its text. The text of one kind may vary.
+fn failure_kind(error: &io::Error) -> (u32, String) {
+    use CertificateError as Cert;
     let text = error.to_string();
     let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) else {
         return (u32::from(error.kind() == io::ErrorKind::UnexpectedEof), text);
@@ -57,16 +51,14 @@ fn reason(error: &io::Error) -> (u32, String) {
             return (2, format!("not TLS: the client sent something else ({text})"));
         }
         Error::NoCertificatesPresented => 3,
-        Error::InvalidCertificate(why) => match why {
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => 4,
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => 5,
-            CertificateError::UnknownIssuer => 6,
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                7
-            }
-            CertificateError::BadSignature => 8,
-            CertificateError::BadEncoding => 9,
-            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => 10,
+        Error::InvalidCertificate(reason) => match reason {
+            Cert::Expired | Cert::ExpiredContext { .. } => 4,
+            Cert::NotValidYet | Cert::NotValidYetContext { .. } => 5,
+            Cert::UnknownIssuer => 6,
+            Cert::NotValidForName | Cert::NotValidForNameContext { .. } => 7,
+            Cert::BadSignature => 8,
+            Cert::BadEncoding => 9,
+            Cert::InvalidPurpose | Cert::InvalidPurposeContext { .. } => 10,
             _ => 11,
         },
         Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered) => 12,
@@ -75,7 +67,7 @@ fn reason(error: &io::Error) -> (u32, String) {
         Error::NoApplicationProtocol => 15,
         Error::PeerMisbehaved(_) => 16,
         Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => 17,
-        // Alerts are numbers; those that clients send about a certificate are 42 to 49.
+        // The alerts that clients send about a certificate have the numbers 42 to 49.
         Error::AlertReceived(alert) => 20 + u32::from(u8::from(*alert)) % 40,
         _ => 18,
     };
@@ -83,15 +75,15 @@ fn reason(error: &io::Error) -> (u32, String) {
 }
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Addresses and what may be said beside them, at most.
+/// The longest addresses and extensions that are read.
 const BYTES_MAX: usize = 4096;
 
-/// Reads the header, and not a byte more. `None`: the balancer speaks for itself.
+/// Reads the header of the PROXY protocol, version 2, and not a byte more. `None`: the load
+/// balancer connected on its own behalf, such as for a health check.
 ///
 /// # Errors
 ///
-/// When it is not one, or says something that has no meaning; the connection is then good for
-/// nothing.
+/// When the bytes are no such header, or one without a meaning.
 pub(crate) async fn read_proxy_header(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<SocketAddr>> {
@@ -108,10 +100,8 @@ pub(crate) async fn read_proxy_header(
     let mut rest = vec![0; len];
     stream.read_exact(&mut rest).await?;
     match (head[12], head[13]) {
-        // LOCAL: the family says nothing.
-        (0x20, _) => Ok(None),
-        // Unspecified, and sockets of a machine's own, have no address.
-        (0x21, 0x00 | 0x31 | 0x32) => Ok(None),
+        // LOCAL, and families without an address: unspecified and Unix.
+        (0x20, _) | (0x21, 0x00 | 0x31 | 0x32) => Ok(None),
         (0x21, 0x11 | 0x12) => {
             let (&[a, b, c, d, _, _, _, _, high, low], _) =
                 rest.split_first_chunk::<10>().filter(|_| len >= 12).ok_or_else(bad)?;

@@ -1,101 +1,87 @@
-//! Connections that speak something other than HTTP.
+//! Connections that speak a protocol other than HTTP.
 
 use super::{
     CloseRequest, ConnectionState, ConnectionStream, InFlightRequest, Registration, Stage,
     Transport,
 };
-use std::{
-    net::SocketAddr,
-    pin::{Pin, pin},
-    rc::Rc,
-    task::{Context, Poll},
-};
-use tokio::{
-    io::{AsyncRead, AsyncWriteExt, ReadBuf},
-    net::TcpStream,
-};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::{net::SocketAddr, rc::Rc};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
 
-/// Serves connections in a protocol of its own. There is one for each worker, as there is of a
-/// [`Handler`](crate::net::Handler).
-///
-/// A panic ends the connection it happened on, and is counted.
+/// Serves connections in a protocol other than HTTP. Each worker has one, as it has one
+/// [`Handler`](crate::net::Handler). A panic closes its connection, and is counted.
 pub trait Protocol: 'static {
-    /// Serves one connection until either side ends it.
+    /// Serves one connection until either side closes it.
     fn serve(&self, wire: ProtocolConnection, peer: SocketAddr) -> impl Future<Output = ()>;
 }
 
-/// One connection: its bytes, and what its worker has to know about it. Every wait ends when the
-/// connection is to be closed.
+/// One connection. Every wait ends when the connection has to close.
 #[derive(Debug)]
 pub struct ProtocolConnection {
     stream: ConnectionStream,
-    life: Rc<ConnectionState>,
-    /// Given up with the connection.
-    _place: Registration,
+    state: Rc<ConnectionState>,
+    _registration: Registration,
 }
 
 impl ProtocolConnection {
-    pub(crate) fn new(stream: TcpStream, place: Registration) -> Self {
-        let life = place.life.clone();
-        life.set_idle();
-        Self {
-            stream: ConnectionStream::new(Transport::Tcp(stream), life.clone()),
-            life,
-            _place: place,
-        }
+    pub(crate) fn new(stream: TcpStream, registration: Registration) -> Self {
+        let state = registration.state.clone();
+        // The client may wait before its first request: the deadline of a head does not apply.
+        state.enter(Stage::Idle);
+        let stream = ConnectionStream::new(Transport::Tcp(stream), state.clone());
+        Self { stream, state, _registration: registration }
     }
 
-    /// How many bytes have come; zero when no more will.
+    /// Reads into `room`: the number of bytes, or zero at the end.
     pub fn poll_read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<usize> {
-        let Self { stream, life, .. } = self;
+        let Self { stream, state, .. } = self;
         let mut buffer = ReadBuf::new(room);
-        let read = life
+        let read = state
             .poll_until_closed(context, |context| Pin::new(stream).poll_read(context, &mut buffer));
-        read.map(|read| match read {
-            Some(Ok(())) => buffer.filled().len(),
-            Some(Err(_)) | None => 0,
-        })
+        read.map(|read| if let Some(Ok(())) = read { buffer.filled().len() } else { 0 })
     }
 
-    /// Writes all of it; `false` when that cannot be. A peer that does not read has as long for it
-    /// as for the rest of a request.
+    /// Writes all bytes; `false` where the peer has gone, or does not read within the deadline of a
+    /// head.
     pub async fn write(&mut self, bytes: &[u8]) -> bool {
-        let Self { stream, life, .. } = self;
+        let Self { stream, state, .. } = self;
         let mut writing = pin!(stream.write_all(bytes));
-        let written = life.until_closed(|context| {
+        let written = state.until_closed(|context| {
             let polled = writing.as_mut().poll(context);
             if polled.is_pending() {
-                life.bytes_received();
+                state.bytes_received();
             }
             polled
         });
         let is_written = matches!(written.await, Some(Ok(())));
-        if life.stage() == Stage::ReadingHead {
-            life.set_idle();
+        if state.stage() == Stage::ReadingHead {
+            state.enter(Stage::Idle);
         }
         is_written
     }
 
-    /// Something has been asked.
+    /// Marks a request as in flight until the guard is dropped.
     pub fn begin_request(&self) -> InFlightRequest {
-        InFlightRequest::new(&self.life)
+        InFlightRequest::new(&self.state)
     }
 
-    /// Part of a request has come, and the rest is to come in time.
+    /// Starts the deadline for the rest of a request.
     pub fn await_rest(&self) {
-        self.life.bytes_received();
+        self.state.bytes_received();
     }
 
-    /// Whether the connection is to end once what has been asked is answered.
+    /// Whether the connection has to close after the requests in flight.
     pub fn is_ending(&self) -> bool {
-        self.life.close_request() != CloseRequest::None
+        self.state.close_request() != CloseRequest::None
     }
 
-    /// Ends the connection from this side, and waits for the other: closing while it still sends
-    /// would destroy answers on their way.
+    /// Closes this side and waits for the peer: closing while the peer sends would destroy answers
+    /// in transit.
     pub async fn shutdown(mut self) {
-        let Self { stream, life, .. } = &mut self;
+        let Self { stream, state, .. } = &mut self;
         let mut ending = pin!(stream.shutdown());
-        life.until_closed(|context| ending.as_mut().poll(context)).await;
+        state.until_closed(|context| ending.as_mut().poll(context)).await;
     }
 }

@@ -1,41 +1,29 @@
-//! The connections of one worker: their deadlines, their end, and who goes first when there is no
-//! room.
+//! The connections of one worker: deadlines, eviction and drain.
 
-use super::{
-    CloseRequest, ConnectionState, FrontendContext, Stage, state::EvictionClass,
-    timer::CoarseTimers,
-};
-use crate::net::Stats;
+use super::{CloseRequest, ConnectionState, Stage, state::EvictionClass, timer::CoarseTimers};
+use crate::net::{Stats, accept::Frontend};
 use slab::Slab;
-use std::{
-    cell::{Cell, RefCell},
-    rc::Rc,
-    time::Duration,
-};
+use std::cell::{Cell, RefCell};
+use std::{rc::Rc, sync::Arc, time::Duration};
 use tokio::sync::Notify;
 
-/// Every open connection of a worker.
-///
-/// Deadlines are looked at in passing, once a tick for all of them: that costs a connection no
-/// timer, and a request no look at the clock.
+/// Every open connection of a worker. Deadlines are checked once a tick for all connections, so a
+/// connection needs no timer and a request no look at the clock.
 #[derive(Debug)]
 pub(crate) struct Registry {
     connections: RefCell<Slab<Rc<ConnectionState>>>,
-    tick: Duration,
-    now: Rc<Cell<u64>>,
-    alarms: Rc<CoarseTimers>,
-    /// How many connections there were.
+    timers: Rc<CoarseTimers>,
     connections_total: Cell<u64>,
     /// The tick at which a drain began.
     drained_at: Cell<Option<u64>>,
-    /// The first came, or the last went.
+    /// Notified when the first connection opens and when the last one closes.
     changed: Notify,
 }
 
-/// A connection's place, given up when dropped.
+/// A connection's entry in the registry, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Registration {
-    pub(crate) life: Rc<ConnectionState>,
+    pub(crate) state: Rc<ConnectionState>,
     registry: Rc<Registry>,
     key: usize,
 }
@@ -43,12 +31,9 @@ pub(crate) struct Registration {
 impl Registry {
     pub(crate) fn new(tick: Duration) -> Self {
         let tick = tick.max(Duration::from_millis(1));
-        let alarms = Rc::new(CoarseTimers::new(tick));
         Self {
             connections: RefCell::default(),
-            tick,
-            now: alarms.now.clone(),
-            alarms,
+            timers: Rc::new(CoarseTimers::new(tick)),
             connections_total: Cell::new(0),
             drained_at: Cell::new(None),
             changed: Notify::new(),
@@ -56,107 +41,100 @@ impl Registry {
     }
 
     pub(crate) fn tick(&self) -> Duration {
-        self.tick
+        self.timers.tick
     }
 
-    pub(crate) fn register(self: &Rc<Self>, front: &Rc<FrontendContext>) -> Registration {
-        self.connections_total.set(self.connections_total.get() + 1);
-        let life = Rc::new(ConnectionState::new(
-            front.clone(),
-            self.alarms.clone(),
-            self.connections_total.get(),
-        ));
+    pub(crate) fn register(self: &Rc<Self>, front: &Arc<Frontend>) -> Registration {
+        let serial = self.connections_total.get() + 1;
+        self.connections_total.set(serial);
+        let state = Rc::new(ConnectionState::new(front.clone(), self.timers.clone(), serial));
         if self.drained_at.get().is_some() {
-            life.request_close(CloseRequest::Graceful);
+            state.request_close(CloseRequest::Graceful);
         }
-        let key = self.connections.borrow_mut().insert(life.clone());
+        let key = self.connections.borrow_mut().insert(state.clone());
         if self.len() == 1 {
             self.changed.notify_waiters();
         }
-        Registration { life, registry: self.clone(), key }
+        Registration { state, registry: self.clone(), key }
     }
 
     fn len(&self) -> usize {
         self.connections.borrow().len()
     }
 
-    /// Waits until there is a connection.
     pub(crate) async fn wait_until_occupied(&self) {
         while self.len() == 0 {
             self.changed.notified().await;
         }
     }
 
-    /// Waits until there is none.
     pub(crate) async fn wait_until_empty(&self) {
         while self.len() > 0 {
             self.changed.notified().await;
         }
     }
 
-    /// Lets a tick pass, and closes what has waited for too long.
+    /// Counts a tick, and closes connections that have passed a deadline.
     pub(crate) fn advance_tick(&self) {
-        self.now.set(self.now.get() + 1);
-        self.alarms.fire_expired();
-        for (_, life) in self.connections.borrow().iter() {
-            let limits = &life.front.limits;
-            let (allowed, since) = match (life.stage(), self.drained_at.get()) {
-                // The last call is for everybody, however long they had been idle before it.
-                (Stage::New | Stage::Idle, Some(at)) => (limits.drain_grace, life.since().max(at)),
-                (Stage::New | Stage::ReadingHead, _) => (limits.head, life.since()),
-                (Stage::Idle, None) => (limits.idle, life.since()),
-                (Stage::Lingering, _) => (limits.linger, life.since()),
+        self.timers.now.update(|now| now + 1);
+        self.timers.fire_expired();
+        for (_, state) in self.connections.borrow().iter() {
+            let limits = &state.front.limits;
+            let (allowed, since) = match (state.stage(), self.drained_at.get()) {
+                // In a drain, the grace period is the same however long a connection was idle.
+                (Stage::New | Stage::Idle, Some(at)) => {
+                    (limits.drain_grace, state.since.get().max(at))
+                }
+                (Stage::New | Stage::ReadingHead, _) => (limits.head, state.since.get()),
+                (Stage::Idle, None) => (limits.idle, state.since.get()),
+                (Stage::Lingering, _) => (limits.linger, state.since.get()),
                 (Stage::Busy, _) => continue,
             };
-            if self.has_elapsed(since, allowed) && life.close_request() != CloseRequest::Immediate {
-                Stats::add(&life.front.stats.expired);
-                life.request_close(CloseRequest::Immediate);
+            if self.has_elapsed(since, allowed) {
+                state.expire();
             }
         }
     }
 
-    /// Whether at least this much time has passed since a tick.
+    /// Whether `time` has certainly passed since tick `since`. That tick itself does not count: the
+    /// stage began somewhere within it.
     fn has_elapsed(&self, since: u64, time: Duration) -> bool {
-        // What began then began somewhere within that tick, so it does not count.
-        let whole = self.now.get().saturating_sub(since + 1);
-        u128::from(whole) * self.tick.as_nanos() >= time.as_nanos()
+        let whole = self.timers.now.get().saturating_sub(since + 1);
+        u128::from(whole) * self.tick().as_nanos() >= time.as_nanos()
     }
 
     /// Closes the connection that has been idle for longest, of one front end or of all. Where none
-    /// is idle one goes whose body is slow, or else whose answer has not been read for as long as a
-    /// peer is given to hear it.
+    /// is idle, the next candidates are connections with a slow body, then those whose answer has
+    /// not been read for [`Limits::linger`](crate::net::Limits::linger).
     pub(crate) fn evict(&self, front: Option<usize>) {
-        let lives = self.connections.borrow();
-        let candidates = lives.iter().map(|(_, life)| life).filter_map(|life| {
-            let worth = life.eviction_class()?;
-            let may_go = worth < EvictionClass::UnreadAnswer
-                || self.has_elapsed(life.since(), life.front.limits.linger);
-            let is_of = front.is_none_or(|front| life.front.index == front);
-            (may_go && is_of && life.close_request() != CloseRequest::Immediate)
-                .then_some((worth, life))
+        let connections = self.connections.borrow();
+        let candidates = connections.iter().filter_map(|(_, state)| {
+            let class = state.eviction_class()?;
+            let may_go = class < EvictionClass::UnreadAnswer
+                || self.has_elapsed(state.since.get(), state.front.limits.linger);
+            let is_of_front = front.is_none_or(|front| state.front.index == front);
+            let is_open = state.close_request() != CloseRequest::Immediate;
+            (may_go && is_of_front && is_open)
+                .then_some(((class, state.since.get(), state.serial), state))
         });
-        let first = |(worth, life): &(EvictionClass, &Rc<ConnectionState>)| {
-            (*worth, life.since(), life.serial)
-        };
-        if let Some((_, life)) = candidates.min_by_key(first) {
-            Stats::add(&life.front.stats.evicted);
-            life.request_close(CloseRequest::Immediate);
+        if let Some((_, state)) = candidates.min_by_key(|(order, _)| *order) {
+            Stats::add(&state.front.stats.evicted);
+            state.request_close(CloseRequest::Immediate);
         }
     }
 
-    /// Has every connection end once nothing is under way on it, those to come included.
+    /// Closes every connection, present and future, once no request is in flight on it.
     pub(crate) fn drain(&self) {
-        self.drained_at.set(self.drained_at.get().or(Some(self.now.get())));
-        self.connections
-            .borrow()
-            .iter()
-            .for_each(|(_, life)| life.request_close(CloseRequest::Graceful));
+        self.drained_at.update(|at| at.or(Some(self.timers.now.get())));
+        for (_, state) in self.connections.borrow().iter() {
+            state.request_close(CloseRequest::Graceful);
+        }
     }
 
-    /// Counts what a drain leaves behind.
+    /// Counts the connections that are still open at the end of a drain.
     pub(crate) fn count_cut(&self) {
-        for (_, life) in self.connections.borrow().iter() {
-            Stats::add(&life.front.stats.cut);
+        for (_, state) in self.connections.borrow().iter() {
+            Stats::add(&state.front.stats.cut);
         }
     }
 }

@@ -1,95 +1,73 @@
-//! Where one connection stands: what it waits for, and since when.
+//! The state of a connection: what it waits for, and since when.
 
 use super::timer::CoarseTimers;
-use crate::net::{Limits, Stats};
-use std::{
-    cell::{Cell, RefCell},
-    future::poll_fn,
-    rc::Rc,
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+use crate::net::{Stats, accept::Frontend};
+use std::cell::{Cell, RefCell};
+use std::task::{Context, Poll, Waker};
+use std::{fmt, future::poll_fn, rc::Rc, sync::Arc};
 
-/// What a connection is waiting for.
+/// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The first byte of all.
+    /// The first byte of the connection.
     New,
     /// The rest of a head.
     ReadingHead,
-    /// A handler, which has deadlines of its own.
+    /// A handler, which has its own deadlines.
     Busy,
     /// The next request.
     Idle,
-    /// The peer's end, after ours.
+    /// The peer's end of the connection, after ours.
     Lingering,
 }
 
-/// What would be lost with a connection, the least first.
+/// What an eviction would lose, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EvictionClass {
-    /// Nothing that the peer has asked for.
     Idle,
-    /// Requests whose bodies are still on their way, so that nothing has been decided.
+    /// Requests whose bodies are incomplete, so that nothing has been decided.
     AwaitingBody,
-    /// An answer that the peer has not read all of.
+    /// Part of an answer that the peer has not read.
     UnreadAnswer,
 }
 
-/// What a connection has been told to do.
+/// How a connection was asked to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseRequest {
-    /// Carry on.
     None,
-    /// End when nothing is under way.
+    /// Close when no request is in flight.
     Graceful,
-    /// End now: a deadline has passed, or another needs the place.
+    /// Close now: a deadline has passed, or the connection is evicted.
     Immediate,
 }
 
-/// One connection, seen by its own task and by the worker that looks after it. Both are on one
-/// thread.
-#[derive(Debug)]
+/// One connection, as its task and its worker see it. Both run on one thread.
 pub(crate) struct ConnectionState {
     stage: Cell<Stage>,
     /// The tick at which the stage began.
-    since: Cell<u64>,
-    /// The worker's count of ticks, which saves a look at the clock for every change.
-    now: Rc<Cell<u64>>,
-    /// For what a handler waits for.
-    pub(crate) alarms: Rc<CoarseTimers>,
+    pub(super) since: Cell<u64>,
+    pub(crate) timers: Rc<CoarseTimers>,
     in_flight: Cell<u32>,
-    /// How many of them wait for the rest of their body.
+    /// How many requests in flight wait for the rest of their body.
     awaiting_body: Cell<u32>,
-    /// Whether part of an answer found no room, so that something is still to be written.
-    write_blocked: Cell<bool>,
+    pub(super) write_blocked: Cell<bool>,
     close_request: Cell<CloseRequest>,
     waker: RefCell<Option<Waker>>,
-    /// Whether requests share the connection, so that bytes say nothing about the stage.
+    /// Whether several requests can be in flight, so that a read says nothing about the stage.
     multiplexed: Cell<bool>,
-    /// Whether an answer on it has told figures.
+    /// Whether an answer has had counters among its headers.
     pub(crate) sent_counters: Cell<bool>,
-    pub(crate) front: Rc<FrontendContext>,
-    /// Which connection of its worker it is: the order of those that became idle in one tick.
+    pub(crate) front: Arc<Frontend>,
+    /// Orders connections that became idle in the same tick.
     pub(crate) serial: u64,
 }
 
-/// What holds for all connections of a front end, on one worker.
-#[derive(Debug)]
-pub(crate) struct FrontendContext {
-    pub(crate) index: usize,
-    pub(crate) limits: Limits,
-    pub(crate) stats: Arc<Stats>,
-}
-
 impl ConnectionState {
-    pub(crate) fn new(front: Rc<FrontendContext>, alarms: Rc<CoarseTimers>, serial: u64) -> Self {
-        let now = alarms.now.clone();
+    pub(crate) fn new(front: Arc<Frontend>, timers: Rc<CoarseTimers>, serial: u64) -> Self {
         Self {
             stage: Cell::new(Stage::New),
-            since: Cell::new(now.get()),
-            now,
-            alarms,
+            since: Cell::new(timers.now.get()),
+            timers,
             in_flight: Cell::new(0),
             awaiting_body: Cell::new(0),
             write_blocked: Cell::new(false),
@@ -106,108 +84,76 @@ impl ConnectionState {
         self.stage.get()
     }
 
-    pub(crate) fn since(&self) -> u64 {
-        self.since.get()
-    }
-
     pub(crate) fn close_request(&self) -> CloseRequest {
         self.close_request.get()
     }
 
-    /// Bytes have come.
+    /// Enters a stage. `Lingering` is never left, though streams may end after their connection.
+    pub(crate) fn enter(&self, stage: Stage) {
+        if self.stage.get() != Stage::Lingering {
+            self.stage.set(stage);
+            self.since.set(self.timers.now.get());
+        }
+    }
+
     pub(crate) fn bytes_received(&self) {
         if matches!(self.stage.get(), Stage::New | Stage::Idle) && !self.multiplexed.get() {
             self.enter(Stage::ReadingHead);
         }
     }
 
-    /// From now on several requests can be under way. A slow head then has the time of an idle
-    /// connection, which more bytes do not extend.
+    /// Allows several requests in flight. A slow head then has the deadline of an idle connection,
+    /// and more bytes do not extend it.
     pub(crate) fn set_multiplexed(&self) {
         self.multiplexed.set(true);
         self.enter(Stage::Idle);
     }
 
-    /// Whether several requests can be under way.
-    pub(crate) fn is_multiplexed(&self) -> bool {
-        self.multiplexed.get()
-    }
-
-    /// A request's head is complete.
-    pub(crate) fn request_started(&self) {
-        self.in_flight.set(self.in_flight.get() + 1);
-        self.enter(Stage::Busy);
-    }
-
-    /// A request has its answer.
-    pub(crate) fn request_finished(&self) {
-        let left = self.in_flight.get().saturating_sub(1);
-        self.in_flight.set(left);
-        if left == 0 {
-            self.enter(Stage::Idle);
-        }
-    }
-
-    /// A request waits for more of its body.
     pub(crate) fn body_awaited(&self) {
-        self.awaiting_body.set(self.awaiting_body.get() + 1);
+        self.awaiting_body.update(|count| count + 1);
     }
 
-    /// A request no longer waits for its body.
     pub(crate) fn body_received(&self) {
-        self.awaiting_body.set(self.awaiting_body.get().saturating_sub(1));
-    }
-
-    /// Whether there was no room for all that is to be written.
-    pub(crate) fn set_write_blocked(&self, stuck: bool) {
-        self.write_blocked.set(stuck);
+        self.awaiting_body.update(|count| count.saturating_sub(1));
     }
 
     pub(crate) fn is_write_blocked(&self) -> bool {
         self.write_blocked.get()
     }
 
-    /// Nothing more will be said.
-    pub(crate) fn start_lingering(&self) {
-        self.enter(Stage::Lingering);
-    }
-
-    /// The last stage is never left, though streams may still end after their connection.
-    fn enter(&self, stage: Stage) {
-        if self.stage.get() != Stage::Lingering {
-            self.stage.set(stage);
-            self.since.set(self.now.get());
-        }
-    }
-
-    /// What would be lost with the connection; `None` when that must not be.
+    /// What an eviction would lose; `None` where the connection must not be evicted.
     pub(crate) fn eviction_class(&self) -> Option<EvictionClass> {
         match self.stage.get() {
             Stage::Busy if self.awaiting_body.get() < self.in_flight.get() => None,
             _ if self.write_blocked.get() => Some(EvictionClass::UnreadAnswer),
             Stage::Busy => Some(EvictionClass::AwaitingBody),
-            Stage::New | Stage::ReadingHead | Stage::Idle | Stage::Lingering => {
-                Some(EvictionClass::Idle)
-            }
+            _ => Some(EvictionClass::Idle),
         }
     }
 
-    /// Has the connection's task run and see its order. To close cannot be outbid.
-    pub(crate) fn request_close(&self, order: CloseRequest) {
+    /// Wakes the connection's task to close. An immediate close cannot be taken back.
+    pub(crate) fn request_close(&self, request: CloseRequest) {
         if self.close_request.get() != CloseRequest::Immediate {
-            self.close_request.set(order);
+            self.close_request.set(request);
         }
         self.wake();
     }
 
-    /// Puts the end off for as long as saying why may take.
-    pub(crate) fn allow_final_response(&self) {
-        self.close_request.set(CloseRequest::Graceful);
-        self.start_lingering();
+    /// Closes the connection at a deadline, and counts it.
+    pub(crate) fn expire(&self) {
+        if self.close_request() != CloseRequest::Immediate {
+            Stats::add(&self.front.stats.expired);
+            self.request_close(CloseRequest::Immediate);
+        }
     }
 
-    /// Polls `step` until it is ready or the order is to close, and lets
-    /// [`request_close`](Self::tell) wake the task.
+    /// Defers an immediate close for as long as a last answer may take.
+    pub(crate) fn allow_final_response(&self) {
+        self.close_request.set(CloseRequest::Graceful);
+        self.enter(Stage::Lingering);
+    }
+
+    /// Polls `step` until it is ready; `None` when the connection has to close first.
     pub(crate) async fn until_closed<T>(
         &self,
         mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -215,7 +161,7 @@ impl ConnectionState {
         poll_fn(|context| self.poll_until_closed(context, &mut step)).await
     }
 
-    /// One poll of it.
+    /// One poll of [`until_closed`](Self::until_closed).
     pub(crate) fn poll_until_closed<T>(
         &self,
         context: &mut Context<'_>,
@@ -224,19 +170,12 @@ impl ConnectionState {
         self.register_waker(context.waker());
         match step(context) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending if self.close_request.get() == CloseRequest::Immediate => {
-                Poll::Ready(None)
-            }
+            Poll::Pending if self.close_request() == CloseRequest::Immediate => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     }
 
-    /// Nothing has to come first: a connection that says nothing has the time of an idle one.
-    pub(crate) fn set_idle(&self) {
-        self.enter(Stage::Idle);
-    }
-
-    /// Has the connection's task run.
+    /// Wakes the connection's task.
     pub(crate) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
@@ -252,15 +191,22 @@ impl ConnectionState {
     }
 }
 
-/// A request that has no whole answer yet: until it is dropped the connection has no deadline and
-/// is not closed to make room.
+impl fmt::Debug for ConnectionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionState").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}
+
+/// A request that has no complete answer yet. While it lives, its connection has no deadline and is
+/// not evicted.
 #[derive(Debug)]
 pub struct InFlightRequest(Rc<ConnectionState>);
 
 impl InFlightRequest {
-    pub(crate) fn new(life: &Rc<ConnectionState>) -> Self {
-        life.request_started();
-        Self(life.clone())
+    pub(crate) fn new(state: &Rc<ConnectionState>) -> Self {
+        state.in_flight.update(|count| count + 1);
+        state.enter(Stage::Busy);
+        Self(state.clone())
     }
 
     pub(crate) fn life(&self) -> &Rc<ConnectionState> {
@@ -270,7 +216,10 @@ impl InFlightRequest {
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        self.0.request_finished();
+        self.0.in_flight.update(|count| count.saturating_sub(1));
+        if self.0.in_flight.get() == 0 {
+            self.0.enter(Stage::Idle);
+        }
         if std::thread::panicking() {
             Stats::add(&self.0.front.stats.panics);
         }

@@ -1,52 +1,42 @@
-//! Deadlines of what a handler waits for, as coarse as those of connections and as cheap.
+//! Coarse timers: deadlines that are checked once a tick, so that setting one costs little.
 
-use super::{CloseRequest, ConnectionState};
-use crate::net::Stats;
+use super::ConnectionState;
 use slab::Slab;
-use std::{
-    cell::{Cell, RefCell},
-    rc::Rc,
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::cell::{Cell, RefCell};
+use std::task::{Context, Poll, Waker};
+use std::{rc::Rc, time::Duration};
 
-/// The alarms of one worker. Setting one is an entry in a list that is looked at once a tick.
+/// The timers of one worker.
 #[derive(Debug)]
 pub(crate) struct CoarseTimers {
-    pub(crate) now: Rc<Cell<u64>>,
-    tick: Duration,
-    entries: RefCell<Slab<(u64, Waker)>>,
-    /// Connections that are closed at a tick, since nobody runs who could be woken.
-    write_timeouts: RefCell<Slab<(u64, Rc<ConnectionState>)>>,
+    /// The current tick.
+    pub(crate) now: Cell<u64>,
+    pub(super) tick: Duration,
+    entries: RefCell<Slab<(u64, OnExpiry)>>,
+}
+
+#[derive(Debug)]
+enum OnExpiry {
+    Wake(Waker),
+    Close(Rc<ConnectionState>),
 }
 
 impl CoarseTimers {
     pub(crate) fn new(tick: Duration) -> Self {
-        Self {
-            now: Rc::default(),
-            tick,
-            entries: RefCell::default(),
-            write_timeouts: RefCell::default(),
-        }
+        Self { now: Cell::default(), tick, entries: RefCell::default() }
     }
 
-    /// Wakes whoever has waited for long enough.
     pub(crate) fn fire_expired(&self) {
-        let now = self.now.get();
-        for (_, (at, waker)) in self.entries.borrow().iter() {
-            if *at <= now {
-                waker.wake_by_ref();
-            }
-        }
-        for (_, (at, life)) in self.write_timeouts.borrow().iter() {
-            if *at <= now && life.close_request() != CloseRequest::Immediate {
-                Stats::add(&life.front.stats.expired);
-                life.request_close(CloseRequest::Immediate);
+        for (_, (at, action)) in self.entries.borrow().iter() {
+            match action {
+                _ if *at > self.now.get() => {}
+                OnExpiry::Wake(waker) => waker.wake_by_ref(),
+                OnExpiry::Close(state) => state.expire(),
             }
         }
     }
 
-    /// The tick at which this much time will have passed for certain.
+    /// The first tick at which `time` has certainly passed.
     fn deadline_tick(&self, time: Duration) -> u64 {
         let ticks = time.as_nanos().div_ceil(self.tick.as_nanos().max(1));
         let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
@@ -54,50 +44,47 @@ impl CoarseTimers {
     }
 }
 
-/// Ends a wait, at the earliest after its time and at the latest two ticks later. Until it is
-/// polled it costs nothing.
+/// A timer that fires at the earliest after its time, and at most two ticks later. It costs nothing
+/// until it is polled.
 #[derive(Debug)]
 pub struct CoarseTimer {
-    alarms: Rc<CoarseTimers>,
+    timers: Rc<CoarseTimers>,
     key: Option<usize>,
 }
 
 impl CoarseTimer {
-    pub(crate) fn new(alarms: Rc<CoarseTimers>) -> Self {
-        Self { alarms, key: None }
+    pub(crate) fn new(timers: Rc<CoarseTimers>) -> Self {
+        Self { timers, key: None }
     }
 
-    /// Whether `within` has passed since the first call after the last [`reset`](Self::reset).
+    /// Ready once `within` has passed since the first poll after the last [`reset`](Self::reset).
     pub fn poll(&mut self, context: &mut Context<'_>, within: Duration) -> Poll<()> {
-        let mut set = self.alarms.entries.borrow_mut();
+        let mut entries = self.timers.entries.borrow_mut();
+        let wake = || OnExpiry::Wake(context.waker().clone());
         let Some(key) = self.key else {
-            self.key =
-                Some(set.insert((self.alarms.deadline_tick(within), context.waker().clone())));
+            self.key = Some(entries.insert((self.timers.deadline_tick(within), wake())));
             return Poll::Pending;
         };
-        match set.get_mut(key) {
-            Some((at, _)) if *at <= self.alarms.now.get() => Poll::Ready(()),
-            Some((_, waker)) => {
-                waker.clone_from(context.waker());
-                Poll::Pending
-            }
-            None => Poll::Pending,
+        match entries.get_mut(key) {
+            Some((at, _)) if *at <= self.timers.now.get() => return Poll::Ready(()),
+            Some((_, OnExpiry::Wake(waker))) => waker.clone_from(context.waker()),
+            _ => {}
         }
+        Poll::Pending
     }
 
-    /// Begins anew at once, as if polled for the first time now.
+    /// Moves the deadline to `within` from now.
     pub fn restart(&mut self, within: Duration) {
-        let at = self.alarms.deadline_tick(within);
-        let mut set = self.alarms.entries.borrow_mut();
-        if let Some((until, _)) = self.key.and_then(|key| set.get_mut(key)) {
-            *until = at;
+        let mut entries = self.timers.entries.borrow_mut();
+        if let Some((at, _)) = self.key.and_then(|key| entries.get_mut(key)) {
+            *at = self.timers.deadline_tick(within);
         }
     }
 
-    /// Begins anew.
+    /// Stops the timer. The next poll starts it again.
     pub fn reset(&mut self) {
         if let Some(key) = self.key.take() {
-            self.alarms.entries.borrow_mut().try_remove(key);
+            self.timers.entries.borrow_mut().try_remove(key);
         }
     }
 }
@@ -108,31 +95,19 @@ impl Drop for CoarseTimer {
     }
 }
 
-/// Closes a connection whose peer does not take what it asked for, unless that is dropped in time.
+/// Closes a connection whose peer stopped reading, unless it is dropped in time.
 #[derive(Debug)]
-pub(crate) struct WriteTimeout {
-    alarms: Rc<CoarseTimers>,
-    key: usize,
-}
+pub(crate) struct WriteTimeout(CoarseTimer);
 
 impl WriteTimeout {
-    pub(crate) fn new(life: &Rc<ConnectionState>, within: Duration) -> Self {
-        let alarms = life.alarms.clone();
-        let key =
-            alarms.write_timeouts.borrow_mut().insert((alarms.deadline_tick(within), life.clone()));
-        Self { alarms, key }
+    pub(crate) fn new(state: &Rc<ConnectionState>, within: Duration) -> Self {
+        let timers = state.timers.clone();
+        let entry = (timers.deadline_tick(within), OnExpiry::Close(state.clone()));
+        let key = timers.entries.borrow_mut().insert(entry);
+        Self(CoarseTimer { timers, key: Some(key) })
     }
 
-    /// Begins anew.
     pub(crate) fn restart(&mut self, within: Duration) {
-        if let Some((at, _)) = self.alarms.write_timeouts.borrow_mut().get_mut(self.key) {
-            *at = self.alarms.deadline_tick(within);
-        }
-    }
-}
-
-impl Drop for WriteTimeout {
-    fn drop(&mut self) {
-        self.alarms.write_timeouts.borrow_mut().try_remove(self.key);
+        self.0.restart(within);
     }
 }

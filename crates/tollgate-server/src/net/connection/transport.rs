@@ -1,28 +1,20 @@
-//! A connection's bytes, encrypted or not.
+//! The bytes of a connection: TCP, with or without TLS.
 
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll},
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use std::task::{Context, Poll, ready};
+use std::{cell::Cell, io, pin::Pin, rc::Rc};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
-/// A TCP connection, with or without TLS, as a client or as a server.
+/// A TCP connection, with or without TLS, of a client or to an upstream.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    /// Bytes as they are.
     Tcp(TcpStream),
-    /// Encrypted.
     Tls(Box<tokio_rustls::TlsStream<TcpStream>>),
     /// A pipe, for tests in virtual time.
     #[cfg(test)]
     Pipe(tokio::io::DuplexStream),
-    /// A pipe whose writes are counted.
     #[cfg(test)]
-    Counted(crate::net::tests::CountedPipe),
+    CountedPipe(ActivityStream<tokio::io::DuplexStream>),
 }
 
 impl Transport {
@@ -32,12 +24,12 @@ impl Transport {
             Self::Tcp(stream) => Some(stream),
             Self::Tls(stream) => Some(stream.get_ref().0),
             #[cfg(test)]
-            Self::Pipe(_) | Self::Counted(_) => None,
+            Self::Pipe(_) | Self::CountedPipe(_) => None,
         }
     }
 }
 
-/// Calls the same method of whichever stream it is.
+/// Implements reading and writing by calling a method of the stream in each variant.
 macro_rules! either {
     ($self:ident, $stream:ident => $call:expr) => {
         match &mut *$self {
@@ -46,7 +38,7 @@ macro_rules! either {
             #[cfg(test)]
             Self::Pipe($stream) => $call,
             #[cfg(test)]
-            Self::Counted($stream) => $call,
+            Self::CountedPipe($stream) => $call,
         }
     };
 }
@@ -82,7 +74,7 @@ impl AsyncWrite for Transport {
         match self {
             Self::Tcp(_) => true,
             #[cfg(test)]
-            Self::Counted(_) => true,
+            Self::CountedPipe(_) => true,
             _ => false,
         }
     }
@@ -93,5 +85,75 @@ impl AsyncWrite for Transport {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         either!(self, stream => Pin::new(stream).poll_shutdown(context))
+    }
+}
+
+/// Counts the reads and writes that moved bytes. Closing the stream counts as a write.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    pub(crate) reads: Cell<u64>,
+    pub(crate) writes: Cell<u64>,
+}
+
+/// A stream that records its [`Activity`].
+#[derive(Debug)]
+pub(crate) struct ActivityStream<T> {
+    pub(crate) inner: T,
+    pub(crate) activity: Rc<Activity>,
+}
+
+impl<T> ActivityStream<T> {
+    fn record_write(&self) {
+        self.activity.writes.update(|writes| writes + 1);
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for ActivityStream<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        if buffer.filled().len() > before {
+            self.activity.reads.update(|reads| reads + 1);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for ActivityStream<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
+        self.record_write();
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.inner).poll_write_vectored(context, pieces))?;
+        self.record_write();
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.record_write();
+        Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }

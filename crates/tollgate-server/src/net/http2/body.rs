@@ -1,63 +1,47 @@
 //! Bodies of HTTP/2 responses.
 
-use crate::net::{BodyStream, BoxError, InFlightRequest, connection::WriteTimeout};
+use crate::net::connection::WriteTimeout;
+use crate::net::{BodyError, BodyStream, BoxError, InFlightRequest, PolledFrame};
 use bytes::Bytes;
-use hyper::{
-    HeaderMap,
-    body::{Body as _, Frame, SizeHint},
-};
-use std::{
-    fmt,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use hyper::HeaderMap;
+use hyper::body::{Body as _, Frame, SizeHint};
+use std::io;
+use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+use std::task::{Context, Poll};
+use std::{error::Error, fmt, pin::Pin};
 
-/// The last piece of an answer that is said to be the last, at most.
+/// The largest last piece that ends its stream with its own frame.
 const FINAL_PIECE_BYTES_MAX: usize = 16 * 1024;
 
-/// The body of an answer by HTTP/2: most often whole, in one piece, with trailers where the
-/// protocol has some.
+/// The body of an HTTP/2 response: mostly complete, with trailers for gRPC.
 #[derive(Default)]
-pub struct ResponseBody(BodyRemainder);
-
-/// What has not been sent yet.
-#[derive(Default)]
-enum BodyRemainder {
-    #[default]
-    Nothing,
-    Full(Bytes, Option<Box<HeaderMap>>),
-    Trailers(Box<HeaderMap>),
-    Stream(BodyStream),
-    Watch(BodyStream),
+pub struct ResponseBody {
+    data: Option<Bytes>,
+    trailers: Option<Box<HeaderMap>>,
+    stream: Option<BodyStream>,
+    is_watch: bool,
 }
 
 impl ResponseBody {
-    /// All of it.
+    /// A complete body.
     pub fn new(data: Bytes) -> Self {
-        match data.is_empty() {
-            true => Self::default(),
-            false => Self(BodyRemainder::Full(data, None)),
-        }
+        Self { data: Some(data).filter(|data| !data.is_empty()), ..Self::default() }
     }
 
-    /// All of it, and what follows it.
+    /// A complete body and its trailers.
     pub fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
-        Self(BodyRemainder::Full(data, Some(Box::new(trailers))))
+        Self { data: Some(data), trailers: Some(Box::new(trailers)), ..Self::default() }
     }
 
-    pub(super) fn is_stream(&self) -> bool {
-        matches!(self.0, BodyRemainder::Stream(_))
-    }
-
-    /// A stream of news, which lasts until its client leaves. Its connection is idle meanwhile, so
-    /// a drain ends it.
+    /// A stream of updates that lasts until its client leaves. Its connection counts as idle, so a
+    /// drain ends it.
     pub fn watch(stream: BodyStream) -> Self {
-        Self(BodyRemainder::Watch(stream))
+        Self { is_watch: true, ..Self::stream(stream) }
     }
 
-    /// Written piece by piece.
+    /// A body that is written piece by piece.
     pub fn stream(stream: BodyStream) -> Self {
-        Self(BodyRemainder::Stream(stream))
+        Self { stream: Some(stream), ..Self::default() }
     }
 }
 
@@ -69,12 +53,7 @@ impl<T: Into<Bytes>> From<T> for ResponseBody {
 
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            BodyRemainder::Nothing => f.write_str("Body()"),
-            BodyRemainder::Full(data, _) => write!(f, "Body({} bytes)", data.len()),
-            BodyRemainder::Trailers(_) => f.write_str("Body(trailers)"),
-            BodyRemainder::Stream(_) | BodyRemainder::Watch(_) => f.write_str("Body(stream)"),
-        }
+        f.debug_struct("ResponseBody").field("data", &self.data).finish_non_exhaustive()
     }
 }
 
@@ -82,64 +61,58 @@ impl hyper::body::Body for ResponseBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let rest = &mut self.get_mut().0;
-        if let BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) = rest {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<BoxError> {
+        if let Some(stream) = &mut self.stream {
             return stream.as_mut().poll_frame(context);
         }
-        Poll::Ready(match std::mem::take(rest) {
-            BodyRemainder::Full(data, trailers) => {
-                *rest = trailers.map(BodyRemainder::Trailers).unwrap_or_default();
-                Some(Ok(Frame::data(data)))
-            }
-            BodyRemainder::Trailers(trailers) => Some(Ok(Frame::trailers(*trailers))),
-            BodyRemainder::Nothing | BodyRemainder::Stream(_) | BodyRemainder::Watch(_) => None,
-        })
+        let frame = match self.data.take() {
+            Some(data) => Some(Frame::data(data)),
+            None => self.trailers.take().map(|trailers| Frame::trailers(*trailers)),
+        };
+        Poll::Ready(frame.map(Ok))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            BodyRemainder::Nothing => true,
-            BodyRemainder::Full(..) | BodyRemainder::Trailers(_) => false,
-            BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) => stream.is_end_stream(),
+        match &self.stream {
+            Some(stream) => stream.is_end_stream(),
+            None => self.data.is_none() && self.trailers.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            BodyRemainder::Nothing | BodyRemainder::Trailers(_) => SizeHint::with_exact(0),
-            BodyRemainder::Full(data, None) => SizeHint::with_exact(data.len() as u64),
-            // Readers of trailers need no `content-length`, which would be one more header of every
-            // answer.
-            BodyRemainder::Full(..) => SizeHint::default(),
-            BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) => stream.size_hint(),
+        match (&self.stream, &self.data, &self.trailers) {
+            (Some(stream), ..) => stream.size_hint(),
+            // Readers of trailers need no `content-length`: it would be one more header.
+            (None, Some(_), Some(_)) => SizeHint::default(),
+            (None, data, _) => {
+                SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64))
+            }
         }
     }
 }
 
-/// An answer's body. While it streams, its connection is busy, and closed when the peer does not
-/// take it. A body that is whole has the time of an idle connection.
+/// The body of a response, and what it means for its connection. While it streams, the connection
+/// is busy, and is closed when the peer stops reading. A complete body has the deadline of an idle
+/// connection.
 #[derive(Debug)]
 pub(super) struct TrackedBody {
     body: Option<ResponseBody>,
-    busy: Option<InFlightRequest>,
-    stall: Option<WriteTimeout>,
-    /// Whether a piece of it is on its way, so that its end is not told before that has been taken.
-    /// A small one needs no frame of its own for the end: the piece waits here until the peer takes
-    /// some of it.
+    in_flight: Option<InFlightRequest>,
+    write_timeout: Option<WriteTimeout>,
+    /// Set while a piece is in transit, so that the end of the stream follows once the peer has
+    /// taken it. A small last piece ends the stream itself.
     is_end_delayed: bool,
 }
 
 impl TrackedBody {
-    pub(super) fn new(body: ResponseBody, busy: InFlightRequest) -> Self {
-        let busy = Some(busy).filter(|_| body.is_stream() && !body.is_end_stream());
-        // A peer may leave no room for a first byte, and then nobody asks for one.
-        let stall =
-            busy.as_ref().map(|busy| WriteTimeout::new(busy.life(), busy.life().front.limits.idle));
-        Self { body: Some(body), busy, stall, is_end_delayed: false }
+    pub(super) fn new(body: ResponseBody, in_flight: InFlightRequest) -> Self {
+        let is_streaming = body.stream.is_some() && !body.is_watch && !body.is_end_stream();
+        let in_flight = Some(in_flight).filter(|_| is_streaming);
+        // A peer may allow no first byte, and then nobody polls this body.
+        let write_timeout = in_flight
+            .as_ref()
+            .map(|request| WriteTimeout::new(request.life(), request.life().front.limits.idle));
+        Self { body: Some(body), in_flight, write_timeout, is_end_delayed: false }
     }
 }
 
@@ -147,35 +120,31 @@ impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Self { body: inner, busy, stall, is_end_delayed } = &mut *self;
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<BoxError> {
+        let Self { body: inner, in_flight, write_timeout, is_end_delayed } = &mut *self;
         let Some(body) = inner else {
-            *stall = None;
+            *write_timeout = None;
             return Poll::Ready(None);
         };
         let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
-            // Nobody waits for the peer.
-            *stall = None;
+            // The peer waits for us.
+            *write_timeout = None;
             return Poll::Pending;
         };
-        let Some(life) = busy.as_ref().map(InFlightRequest::life) else {
+        let Some(state) = in_flight.as_ref().map(InFlightRequest::life) else {
             return Poll::Ready(frame);
         };
-        let within = life.front.limits.idle;
-        let is_small = |frame: &Frame<Bytes>| {
-            frame.data_ref().is_some_and(|data| data.len() <= FINAL_PIECE_BYTES_MAX)
-        };
-        *is_end_delayed = match &frame {
-            Some(Ok(frame)) => !is_small(frame) || !body.is_end_stream(),
-            _ => false,
-        };
-        match (&frame, &mut *stall) {
-            (Some(Ok(_)), Some(stall)) => stall.restart(within),
-            (Some(Ok(_)), none) => *none = Some(WriteTimeout::new(life, within)),
-            _ => (*inner, *stall) = (None, None),
+        let within = state.front.limits.idle;
+        if let Some(Ok(frame)) = &frame {
+            let is_small = frame.data_ref().is_some_and(|data| data.len() <= FINAL_PIECE_BYTES_MAX);
+            *is_end_delayed = !is_small || !body.is_end_stream();
+            match write_timeout {
+                Some(timeout) => timeout.restart(within),
+                None => *write_timeout = Some(WriteTimeout::new(state, within)),
+            }
+        } else {
+            *is_end_delayed = false;
+            (*inner, *write_timeout) = (None, None);
         }
         Poll::Ready(frame)
     }
@@ -187,4 +156,22 @@ impl hyper::body::Body for TrackedBody {
     fn size_hint(&self) -> SizeHint {
         self.body.as_ref().map_or(SizeHint::with_exact(0), |body| body.size_hint())
     }
+}
+
+/// Whether the peer of a failed body broke the protocol or has gone.
+pub(in crate::net) fn body_error(error: &hyper::Error) -> BodyError {
+    let has_gone = |error: &(dyn Error + 'static)| {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            return error.is_remote() || error.is_io();
+        }
+        error.downcast_ref::<io::Error>().is_some_and(|error| {
+            matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
+        })
+    };
+    if causes(error).any(has_gone) { BodyError::PeerClosed } else { BodyError::Broken }
+}
+
+/// An error of hyper and its causes.
+pub(crate) fn causes(error: &hyper::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source())
 }

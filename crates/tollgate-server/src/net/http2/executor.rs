@@ -1,20 +1,15 @@
-//! HTTP/2 streams that have just come.
+//! Executors that run the tasks of hyper's HTTP/2 on the thread of a worker.
 
 use hyper::rt::Executor;
-use std::{
-    cell::RefCell,
-    fmt, mem,
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::Pin,
-    rc::Rc,
-    task::{Context, Poll, Waker},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll, Waker};
+use std::{cell::RefCell, mem, pin::Pin, rc::Rc};
 
-/// Requests of one connection on which nobody has begun to work.
+/// New requests of one connection.
 ///
-/// Most come whole and are decided without waiting, so that beginning with one is also its end and
-/// it needs no task of its own. They are begun together, after all that has come has been read:
-/// with one after the other, each answer would be a write.
+/// Most of them come whole and are decided without waiting, so one poll completes them and they
+/// need no task. They are polled together, after all input has been read, so that their answers
+/// share a write.
 #[derive(Clone, Default)]
 pub(super) struct NewStreams(Rc<RefCell<Vec<StreamFuture>>>);
 
@@ -27,35 +22,29 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for NewStreams {
 }
 
 impl NewStreams {
-    /// Works on each as far as that goes without waiting, and has a task wait for the rest. `false`
-    /// when there is none.
+    /// Polls each new stream once, and spawns a task for each that is not done. `false` where there
+    /// is none.
     pub(super) fn poll_each_once(&self) -> bool {
         let mut streams = mem::take(&mut *self.0.borrow_mut());
         if streams.is_empty() {
             return false;
         }
         for mut stream in streams.drain(..) {
-            // Whatever it waits for learns whom to wake when its task goes on with it.
+            // The task that continues the stream registers its own waker.
             let mut context = Context::from_waker(Waker::noop());
             let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut context)));
-            // A panic has been told and counted, and ends the stream as it would end a task.
+            // A panic was reported and counted. It ends the stream, as it would end a task.
             if let Ok(Poll::Pending) = polled {
                 tokio::task::spawn_local(stream);
             }
         }
-        // For those who come next.
+        // Keeps the vector's memory.
         *self.0.borrow_mut() = streams;
         true
     }
 }
 
-impl fmt::Debug for NewStreams {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewStreams").finish_non_exhaustive()
-    }
-}
-
-/// Runs tasks of HTTP/2 connections to upstreams on the worker that they belong to.
+/// Spawns the tasks of HTTP/2 connections to upstreams.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalExecutor;
 

@@ -1,39 +1,35 @@
-//! Counters in HPACK.
+//! Headers of HTTP/2 as lines, and lines as headers of HTTP/2.
 
 use super::ResponseBody;
-use crate::net::{Answer, HeaderSpan, connection::ConnectionState, http1::push_header};
+use crate::net::{Answer, HeaderSpan, http1::push_header};
 use bytes::Bytes;
-use hyper::{
-    HeaderMap,
-    header::{CONTENT_LENGTH, COOKIE, HeaderName, HeaderValue},
-};
+use hyper::HeaderMap;
+use hyper::header::{CONTENT_LENGTH, COOKIE, HeaderName, HeaderValue};
+use std::cell::Cell;
 
-/// Marks counters never-indexed so that they do not evict useful HPACK entries: what is left of a
-/// limit is seldom said twice. The first answer's counters are indexed for their names, to which
-/// later ones refer.
-pub(super) fn mark_never_indexed(headers: &mut HeaderMap, life: &ConnectionState) {
-    if !life.is_multiplexed() {
-        return;
-    }
-    let is_first = !life.sent_counters.get();
+/// Marks counters never-indexed, so that they do not evict useful HPACK entries: a counter seldom
+/// has the same value twice. The first response indexes them for their names, to which later
+/// responses refer.
+pub(super) fn mark_never_indexed(headers: &mut HeaderMap, sent_counters: &Cell<bool>) {
+    let is_first = !sent_counters.get();
     for (name, value) in headers.iter_mut() {
         if is_counter(name.as_str()) {
-            life.sent_counters.set(true);
-            // As what must not be indexed is marked.
+            sent_counters.set(true);
+            // The `http` crate writes sensitive values never-indexed.
             value.set_sensitive(!is_first);
         }
     }
 }
 
-/// What is left, and until when. Limits and policies are the same again and again.
+/// Whether a header changes with each response. Limits and policies do not.
 fn is_counter(name: &str) -> bool {
     let name = name.strip_prefix("x-").unwrap_or(name);
     name.strip_prefix("ratelimit")
         .is_some_and(|rest| matches!(rest, "" | "-remaining" | "-reset" | "-reset-after" | "-used"))
 }
 
-/// Writes headers as lines. A cookie that came in several headers is one line (RFC 9113, section
-/// 8.2.3), and a value has no space around it.
+/// Writes headers as lines. Several `cookie` headers become one line (RFC 9113, section 8.2.3), and
+/// values lose the space around them.
 pub(crate) fn headers_to_lines(
     headers: &HeaderMap,
     bytes: &mut Vec<u8>,
@@ -62,7 +58,7 @@ fn push(name: &HeaderName, value: &[u8], bytes: &mut Vec<u8>, lines: &mut Vec<He
     lines.push(HeaderSpan::new(&bytes[start..colon], &bytes[colon + 2..end], bytes));
 }
 
-/// An answer as a response. All header values are parts of one copy of its lines.
+/// An answer as a response of HTTP/2.
 pub(super) fn response(answer: &mut Answer) -> hyper::Response<ResponseBody> {
     let body = match answer.stream.take() {
         Some(stream) => ResponseBody::stream(stream),
@@ -78,7 +74,7 @@ pub(super) fn response(answer: &mut Answer) -> hyper::Response<ResponseBody> {
     response
 }
 
-/// Appends header lines to a map.
+/// Appends header lines to a map. All values are slices of one copy of the lines.
 pub(crate) fn append_lines_to_map(lines: &[u8], headers: &mut HeaderMap) {
     let lines = Bytes::copy_from_slice(lines);
     let mut start = 0;

@@ -5,95 +5,84 @@ mod executor;
 mod header_lines;
 
 pub use body::ResponseBody;
+pub(super) use body::body_error;
+pub(crate) use body::causes;
 pub(crate) use executor::LocalExecutor;
 pub(crate) use header_lines::{append_lines_to_map, headers_to_lines};
 
-use super::{
-    Answer, ClientConnection, Handler, InFlightRequest, Limits, Request, RequestBody, Upload,
-    connection::{CloseRequest, ConnectionStream},
-    head::{HEADERS_MAX, HeaderSpan, Headers, RequestHead},
-};
+use super::connection::{CloseRequest, ConnectionStream};
+use super::head::{HEADERS_MAX, HeaderSpan, Headers, RequestHead};
+use super::{Answer, ClientConnection, Handler, InFlightRequest, Request, RequestBody, Upload};
 use body::TrackedBody;
 use executor::NewStreams;
 use header_lines::{mark_never_indexed, response};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use hyper::{
-    Method, StatusCode, Version,
-    body::{Body as _, Incoming},
-    header::{CONTENT_LENGTH, HeaderValue},
-    http::request::Parts,
-    server::conn::http2,
-    service::service_fn,
+    Method, StatusCode, Version, http::request::Parts, server::conn::http2, service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, pin::Pin, rc::Rc};
 use tollgate::BufferPool;
 
-/// Serves a connection until either side ends it.
+/// Serves a connection until either side closes it.
 pub(super) async fn serve<H: Handler>(
     stream: ConnectionStream,
     handler: Rc<H>,
     caller: Rc<ClientConnection>,
 ) {
-    let life = caller.life.clone();
-    life.set_multiplexed();
-    let Limits {
-        head_bytes_max,
-        streams_max,
-        resets_max,
-        window_bytes,
-        ping_interval: ping_every,
-        ping_timeout: ping_within,
-        ..
-    } = life.front.limits;
+    let state = caller.life.clone();
+    state.set_multiplexed();
+    let limits = &state.front.limits;
     let service = service_fn(move |request| respond(handler.clone(), caller.clone(), request));
     let streams = NewStreams::default();
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(streams_max)
-        .initial_stream_window_size(window_bytes)
-        .initial_connection_window_size(window_bytes)
-        .max_pending_accept_reset_streams(resets_max)
-        .max_send_buf_size(window_bytes as usize)
-        .max_header_list_size(u32::try_from(head_bytes_max).unwrap_or(u32::MAX))
-        .keep_alive_interval(ping_every)
-        .keep_alive_timeout(ping_within);
+        .max_concurrent_streams(limits.streams_max)
+        .initial_stream_window_size(limits.window_bytes)
+        .initial_connection_window_size(limits.window_bytes)
+        .max_pending_accept_reset_streams(limits.resets_max)
+        .max_send_buf_size(limits.window_bytes as usize)
+        .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
+        .keep_alive_interval(limits.ping_interval)
+        .keep_alive_timeout(limits.ping_timeout);
     let mut connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut is_finishing = false;
-    life.until_closed(|context| {
-        // Also where the connection ends at once: a client that is about to ask then knows that
-        // nothing was begun.
-        if life.close_request() != CloseRequest::None && !is_finishing {
-            is_finishing = true;
-            Pin::new(&mut connection).graceful_shutdown();
-        }
-        loop {
-            let polled = Pin::new(&mut connection).poll(context);
-            // The answers are written when the connection is polled again, all of them together.
-            if polled.is_ready() || !streams.poll_each_once() {
-                return polled;
+    state
+        .until_closed(|context| {
+            // An immediate close sends GOAWAY too: the client learns which requests were not processed.
+            if state.close_request() != CloseRequest::None && !is_finishing {
+                is_finishing = true;
+                Pin::new(&mut connection).graceful_shutdown();
             }
-        }
-    })
-    .await;
+            loop {
+                let polled = Pin::new(&mut connection).poll(context);
+                // The next poll of the connection writes all answers together.
+                if polled.is_ready() || !streams.poll_each_once() {
+                    return polled;
+                }
+            }
+        })
+        .await;
 }
 
-/// Answers one request.
 async fn respond<H: Handler>(
     handler: Rc<H>,
     caller: Rc<ClientConnection>,
     request: hyper::Request<Incoming>,
 ) -> Result<hyper::Response<TrackedBody>, Infallible> {
-    let life = &caller.life;
-    let busy = InFlightRequest::new(life);
-    if request.headers().len() > life.front.limits.headers_max.min(HEADERS_MAX) {
-        let mut response = hyper::Response::new(TrackedBody::new(ResponseBody::default(), busy));
+    let state = &caller.life;
+    let in_flight = InFlightRequest::new(state);
+    if request.headers().len() > state.front.limits.headers_max.min(HEADERS_MAX) {
+        let mut response =
+            hyper::Response::new(TrackedBody::new(ResponseBody::default(), in_flight));
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Ok(response);
     }
     let is_head = request.method() == Method::HEAD;
     let mut response = handler.handle_http2(request, &caller).await;
-    mark_never_indexed(response.headers_mut(), life);
+    mark_never_indexed(response.headers_mut(), &state.sent_counters);
     if is_head {
         if let Some(length @ 1..) = response.body().size_hint().exact() {
             let headers = response.headers_mut();
@@ -101,10 +90,10 @@ async fn respond<H: Handler>(
         }
         *response.body_mut() = ResponseBody::default();
     }
-    Ok(response.map(|body| TrackedBody::new(body, busy)))
+    Ok(response.map(|body| TrackedBody::new(body, in_flight)))
 }
 
-/// Memory that outlives a request.
+/// Buffers that outlive a request.
 #[derive(Default)]
 struct Http2Buffers {
     bytes: Vec<u8>,
@@ -116,7 +105,7 @@ thread_local! {
     static SCRATCH: BufferPool<Http2Buffers> = const { BufferPool::new() };
 }
 
-/// Answers a request as one of HTTP/1.1 is answered.
+/// Answers an HTTP/2 request with the handler of HTTP/1.1.
 pub(crate) async fn handle<H: Handler + ?Sized>(
     handler: &H,
     request: hyper::Request<Incoming>,
@@ -129,9 +118,10 @@ pub(crate) async fn handle<H: Handler + ?Sized>(
     let authority = parts.uri.authority().map(|authority| authority.as_str());
     let (method, headers) = (parts.method.as_str(), Headers::new(bytes, lines));
     let head = RequestHead::new(method, target(&parts), authority, Version::HTTP_2, headers);
-    let body = match incoming.is_end_stream() {
-        true => RequestBody::Full(&[]),
-        false => RequestBody::Stream(Upload::http2(incoming, caller)),
+    let body = if incoming.is_end_stream() {
+        RequestBody::Full(&[])
+    } else {
+        RequestBody::Stream(Upload::http2(incoming, caller))
     };
     answer.clear();
     handler.handle(Request { head, body }, caller, answer).await;

@@ -1,7 +1,7 @@
 //! HTTP/2 on the same sockets.
 
 use super::*;
-use crate::net::{Headers, append_lines_to_map, headers_to_lines};
+use crate::net::{Activity, ActivityStream, Headers, append_lines_to_map, headers_to_lines};
 use http_body_util::{BodyExt, Empty};
 use hyper::{HeaderMap, client::conn::http2, header::HeaderValue, rt::Executor};
 use hyper_util::rt::TokioIo;
@@ -237,14 +237,15 @@ async fn frame(client: &mut DuplexStream) -> (u8, u8) {
 fn requests_that_come_together_are_answered_together() {
     run(async {
         let rig = Rig::new(Limits::default());
-        let (mut client, io, place) = rig.place(64 * 1024);
-        let writes = Rc::new(Cell::new(0));
-        let counted = Transport::Counted(CountedPipe { io, writes: writes.clone() });
-        tokio::task::spawn_local(serve_http(counted, PEER, rig.handler.clone(), place));
+        let (mut client, inner, registration) = rig.registration(64 * 1024);
+        let activity: Rc<Activity> = Rc::default();
+        let pipe = ActivityStream { inner, activity: activity.clone() };
+        let counted = Transport::CountedPipe(pipe);
+        tokio::task::spawn_local(serve_http(counted, PEER, rig.handler.clone(), registration));
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         // Up to the acknowledgement of our settings.
         while frame(&mut client).await != (4, 1) {}
-        let before = writes.get();
+        let before = activity.writes.get();
         let mut requests = Vec::new();
         for stream in (1_u32..20).step_by(2) {
             // GET, http, a path of 300 bytes, and x as the authority. The answer repeats the path.
@@ -263,6 +264,6 @@ fn requests_that_come_together_are_answered_together() {
             ended += usize::from(kind == 0 && flags & 1 == 1);
         }
         assert_eq!(rig.handler.handled.get(), 10);
-        assert_eq!(writes.get() - before, 1);
+        assert_eq!(activity.writes.get() - before, 1);
     });
 }

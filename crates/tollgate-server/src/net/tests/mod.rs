@@ -9,26 +9,25 @@ mod supervised;
 mod upgrade;
 
 use super::{
-    Answer, ClientConnection, Handler, Limits, Request, Stats,
-    accept::worker::run_ticks,
-    connection::{ConnectionState, FrontendContext, Registration, Registry, Transport, serve_http},
+    Answer, ClientConnection, Handler, Limits, ListenerOptions, Request, Stats,
+    accept::{Frontend, worker::run_ticks},
+    connection::{ConnectionState, Registration, Registry, Transport, serve_http},
+    server::http_service,
 };
 use std::{
     cell::Cell,
-    io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    pin::Pin,
     rc::Rc,
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf},
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     sync::Notify,
     task::LocalSet,
     time::Instant,
 };
+use tollgate_policy::settings::Front;
 
 const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 1);
 /// Late by two ticks at most.
@@ -70,10 +69,24 @@ impl Handler for TestHandler {
     }
 }
 
+/// A front end of test handlers.
+pub(super) fn frontend(limits: Limits) -> Frontend {
+    Frontend {
+        is_shared: false,
+        front: Front::Http,
+        index: 0,
+        limits,
+        stats: Arc::default(),
+        connection_closed: Notify::new(),
+        node: None,
+        make_service: Box::new(|| http_service(TestHandler::default(), ListenerOptions::default())),
+    }
+}
+
 /// A worker without sockets.
 pub(crate) struct Rig {
     registry: Rc<Registry>,
-    terms: Rc<FrontendContext>,
+    frontend: Arc<Frontend>,
     handler: Rc<TestHandler>,
     start: Instant,
 }
@@ -83,8 +96,8 @@ impl Rig {
         let registry = Rc::new(Registry::new(limits.tick));
         let looked_after = registry.clone();
         tokio::task::spawn_local(async move { run_ticks(&looked_after).await });
-        let terms = FrontendContext { index: 0, limits, stats: Arc::default() };
-        Self { registry, terms: Rc::new(terms), handler: Rc::default(), start: now() }
+        let frontend = Arc::new(frontend(limits));
+        Self { registry, frontend, handler: Rc::default(), start: now() }
     }
 
     fn connect(&self) -> DuplexStream {
@@ -106,19 +119,24 @@ impl Rig {
         handler: &Rc<impl Handler>,
         room: usize,
     ) -> (DuplexStream, Rc<ConnectionState>) {
-        let (near, far, place) = self.place(room);
-        let life = place.life.clone();
-        tokio::task::spawn_local(serve_http(Transport::Pipe(far), PEER, handler.clone(), place));
-        (near, life)
+        let (near, far, registration) = self.registration(room);
+        let state = registration.state.clone();
+        tokio::task::spawn_local(serve_http(
+            Transport::Pipe(far),
+            PEER,
+            handler.clone(),
+            registration,
+        ));
+        (near, state)
     }
 
-    fn place(&self, room: usize) -> (DuplexStream, DuplexStream, Registration) {
+    fn registration(&self, room: usize) -> (DuplexStream, DuplexStream, Registration) {
         let (near, far) = tokio::io::duplex(room);
-        (near, far, self.registry.register(&self.terms))
+        (near, far, self.registry.register(&self.frontend))
     }
 
     pub(super) fn stats(&self) -> &Stats {
-        &self.terms.stats
+        &self.frontend.stats
     }
 
     /// Waits until all connections have ended.
@@ -133,55 +151,6 @@ impl Rig {
         let passed = now() - self.start;
         assert!(passed >= expected, "early: {passed:?}");
         assert!(passed <= expected + LATE, "late: {passed:?}");
-    }
-}
-
-/// A pipe that counts writes. Like a socket it takes several pieces in one write.
-#[derive(Debug)]
-pub(crate) struct CountedPipe {
-    io: DuplexStream,
-    writes: Rc<Cell<usize>>,
-}
-
-impl AsyncRead for CountedPipe {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for CountedPipe {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.writes.set(self.writes.get() + 1);
-        Pin::new(&mut self.io).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.writes.set(self.writes.get() + 1);
-        Pin::new(&mut self.io).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
     }
 }
 

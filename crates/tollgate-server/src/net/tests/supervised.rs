@@ -94,8 +94,10 @@ impl Accept for PanickingListener {
 #[test]
 fn an_accept_loop_that_panics_begins_again() {
     let node = node();
-    let sources =
-        [(Arc::new(PanickingListener(AtomicBool::new(false))), Arc::new(super::accept::door()))];
+    let sources = [(
+        Arc::new(PanickingListener(AtomicBool::new(false))),
+        Arc::new(frontend(Limits::default())),
+    )];
     let supervisor = Supervisor::new("http-accept".to_owned(), Some(node.clone()));
     let (stop, stopping) = watch::channel(None);
     let mut turns = Vec::new();

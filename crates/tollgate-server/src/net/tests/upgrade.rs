@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        connection::{CoarseTimer, ConnectionStream},
+        connection::{CoarseTimer, ConnectionStream, InFlightRequest},
         upgrade::{self as tunnel, Tunnel},
     },
     *,
@@ -11,21 +11,21 @@ use bytes::Bytes;
 
 /// Both ends of a tunnel that may be idle for four seconds.
 fn open_tunnel(rig: &Rig, room: usize) -> (DuplexStream, DuplexStream) {
-    let (client, near, place) = rig.place(room);
+    let (client, near, registration) = rig.registration(room);
     let (service, far) = tokio::io::duplex(room);
     tokio::task::spawn_local(async move {
-        let life = place.life.clone();
+        let state = registration.state.clone();
         // It has no deadline but its own.
-        life.request_started();
+        let _in_flight = InFlightRequest::new(&state);
         let (stream, left, idle) = (Box::new(far), Bytes::new(), seconds(4));
         let tunnel = Tunnel { stream, buffered: left, idle, guard: None };
-        let alarm = CoarseTimer::new(life.alarms.clone());
+        let timer = CoarseTimer::new(state.timers.clone());
         tunnel::run(
-            ConnectionStream::new(Transport::Pipe(near), life.clone()),
+            ConnectionStream::new(Transport::Pipe(near), state.clone()),
             Vec::new(),
             tunnel,
-            alarm,
-            &life,
+            timer,
+            &state,
         )
         .await;
     });

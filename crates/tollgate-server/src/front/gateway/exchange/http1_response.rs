@@ -2,25 +2,22 @@
 
 use super::{ExchangeError, body::UploadSender};
 use crate::net::{
-    CoarseTimer, Framing, HeaderSpan, ParseError, ParsedResponse, UpstreamStream, decode_chunks,
-    parse_response,
+    CoarseTimer, Framing, HeaderSpan, Headers, ParseError, ParsedResponse, UpstreamStream,
+    decode_chunks, parse_response,
 };
 use hyper::StatusCode;
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll, Waker, ready},
-};
+use std::task::{Context, Poll, Waker, ready};
+use std::{io, pin::Pin};
 use tokio::io::{AsyncRead, ReadBuf};
 use tollgate::BufferPool;
 
-/// Bytes of an answer that one read takes, and bytes of an answer's head, at most.
+/// The size of the buffer, and so of the largest head.
 const INPUT_BYTES: usize = 16 * 1024;
 
-/// Memory that only requests whose answer has begun need.
-pub(super) struct ResponseBuffers {
+/// Buffers that a request takes when its response begins.
+struct ResponseBuffers {
     bytes: Box<[u8]>,
-    pub(super) lines: Vec<HeaderSpan>,
+    lines: Vec<HeaderSpan>,
 }
 
 impl Default for ResponseBuffers {
@@ -30,103 +27,108 @@ impl Default for ResponseBuffers {
 }
 
 thread_local! {
-    static SCRATCH: BufferPool<ResponseBuffers> = const { BufferPool::new() };
+    static BUFFERS: BufferPool<ResponseBuffers> = const { BufferPool::new() };
 }
 
-/// What has come of an answer.
+/// The bytes of a response that have come.
 pub(super) struct ReceivedBytes {
-    pub(super) scratch: Box<ResponseBuffers>,
+    buffers: Box<ResponseBuffers>,
     pub(super) len: usize,
+}
+
+/// Takes a buffer once the response has begun.
+pub(super) fn poll_first_bytes(
+    stream: &mut UpstreamStream,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<ReceivedBytes>> {
+    let mut received = ReceivedBytes { buffers: BUFFERS.with(BufferPool::take), len: 0 };
+    let read = received.poll_more(stream, context);
+    if read.is_pending() {
+        received.recycle();
+        return Poll::Pending;
+    }
+    read.map_ok(|_| received)
 }
 
 impl ReceivedBytes {
     pub(super) fn recycle(self) {
-        SCRATCH.with(|spares| spares.put(self.scratch));
+        BUFFERS.with(|pool| pool.put(self.buffers));
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.scratch.bytes[..self.len]
+        &self.buffers.bytes[..self.len]
     }
 
-    /// Reads what has come already; waiting for more would keep the client from what has come.
-    pub(super) fn read_now(&mut self, stream: &mut UpstreamStream) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        matches!(self.poll_more(stream, &mut context), Poll::Ready(Ok(1..)))
+    /// The headers of the head that was parsed last.
+    pub(super) fn headers(&self) -> Headers<'_> {
+        Headers::new(self.bytes(), &self.buffers.lines)
     }
 
+    /// Reads more bytes: how many. Zero at the end, and where the buffer is full.
     pub(super) fn poll_more(
         &mut self,
         stream: &mut UpstreamStream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        if self.len == self.scratch.bytes.len() {
-            return Poll::Ready(Ok(0));
+        let mut buffer = ReadBuf::new(&mut self.buffers.bytes[self.len..]);
+        if buffer.remaining() > 0 {
+            ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
         }
-        let read = ready!(poll_read(stream, context, &mut self.scratch.bytes[self.len..]))?;
+        let read = buffer.filled().len();
         self.len += read;
         Poll::Ready(Ok(read))
     }
-}
 
-fn poll_read(
-    stream: &mut UpstreamStream,
-    context: &mut Context<'_>,
-    room: &mut [u8],
-) -> Poll<io::Result<usize>> {
-    let mut buffer = ReadBuf::new(room);
-    ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
-    Poll::Ready(Ok(buffer.filled().len()))
-}
+    /// Reads what has come already. To wait for more would delay what is here.
+    fn read_now(&mut self, stream: &mut UpstreamStream) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        matches!(self.poll_more(stream, &mut context), Poll::Ready(Ok(1..)))
+    }
 
-/// The answer's first bytes, in memory that is taken only once there are some.
-pub(super) fn poll_first_bytes(
-    stream: &mut UpstreamStream,
-    context: &mut Context<'_>,
-) -> Poll<io::Result<ReceivedBytes>> {
-    let mut scratch = SCRATCH.with(BufferPool::take);
-    match poll_read(stream, context, &mut scratch.bytes) {
-        Poll::Ready(read) => Poll::Ready(read.map(|len| ReceivedBytes { scratch, len })),
-        Poll::Pending => {
-            SCRATCH.with(|spares| spares.put(scratch));
-            Poll::Pending
+    /// Parses the head of the final response, and removes interim responses before it. `None`: more
+    /// bytes are needed.
+    pub(super) fn parse_final(
+        &mut self,
+        is_head: bool,
+        on_interim: impl Fn(&ParsedResponse, Headers<'_>),
+    ) -> Result<Option<ParsedResponse>, ExchangeError> {
+        while self.len > 0 {
+            let ResponseBuffers { bytes, lines } = &mut *self.buffers;
+            let parsed = match parse_response(&bytes[..self.len], is_head, lines) {
+                Ok(Some(parsed)) => parsed,
+                Ok(None) if self.len < INPUT_BYTES => return Ok(None),
+                Ok(None) | Err(ParseError::TooLarge) => return Err(ExchangeError::TooLarge),
+                Err(_) => return Err(ExchangeError::Protocol),
+            };
+            let status = parsed.status;
+            if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
+                return Ok(Some(parsed));
+            }
+            on_interim(&parsed, self.headers());
+            self.buffers.bytes.copy_within(parsed.len..self.len, 0);
+            self.len -= parsed.len;
         }
+        Ok(None)
     }
 }
 
-impl ReceivedBytes {
-    pub(super) fn parse(&mut self, is_head: bool) -> Result<Option<ParsedResponse>, ExchangeError> {
-        let ResponseBuffers { bytes, lines } = &mut *self.scratch;
-        match parse_response(&bytes[..self.len], is_head, lines) {
-            Ok(None) if self.len == INPUT_BYTES => Err(ExchangeError::TooLarge),
-            Ok(parsed) => Ok(parsed),
-            Err(ParseError::TooLarge) => Err(ExchangeError::TooLarge),
-            Err(_) => Err(ExchangeError::Protocol),
-        }
-    }
-
-    pub(super) fn consume(&mut self, len: usize) {
-        self.scratch.bytes.copy_within(len..self.len, 0);
-        self.len -= len;
-    }
-}
-
-/// A connection whose answer has begun.
+/// A connection whose response has begun.
 pub(super) struct ResponseReader {
     pub(super) stream: UpstreamStream,
     pub(super) received: ReceivedBytes,
-    pub(super) uploading: Option<UploadSender>,
-    pub(super) alarm: CoarseTimer,
+    pub(super) upload: Option<UploadSender>,
+    pub(super) timer: CoarseTimer,
 }
 
 impl ResponseReader {
-    /// Whether a body of this length can be here whole.
+    /// Whether head and body fit into the buffer.
     pub(super) fn fits_buffer(&self, parsed: &ParsedResponse) -> bool {
         let Framing::Length(length) = parsed.framing else { return false };
         parsed.len as u64 + length <= INPUT_BYTES as u64
     }
 
-    /// Copies a body that has come whole, with what can be read at once; whether nothing came after
-    /// it. `None`: it comes piece by piece.
+    /// Copies a body that is here, or can be read without waiting: whether the response ended there.
+    /// `None`: the body is in transit.
     pub(super) fn take_body(&mut self, parsed: &ParsedResponse, out: &mut Vec<u8>) -> Option<bool> {
         match parsed.framing {
             Framing::Empty => Some(self.received.len == parsed.len),
@@ -151,8 +153,4 @@ impl ResponseReader {
             Framing::Length(_) | Framing::UntilClose => None,
         }
     }
-}
-
-pub(super) fn is_interim(status: StatusCode) -> bool {
-    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }

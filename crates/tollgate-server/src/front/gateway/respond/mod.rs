@@ -3,50 +3,42 @@
 pub(super) mod status;
 
 use super::{exchange::ExchangeError, validate::InvalidRequest};
-use crate::{
-    Node,
-    metrics::{Front, Metrics, Outcome},
-    net::{Answer, BodyError, RequestHead},
-    trace,
-};
-use hyper::{
-    HeaderMap, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE, HeaderValue},
-};
+use crate::metrics::{Front, Metrics, Outcome};
+use crate::net::{Answer, BodyError, RequestHead};
+use crate::{Node, trace};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, StatusCode};
 use std::time::Duration;
 use tollgate::Verdict;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{Ambiguity, Refusal};
 
-/// What `Allow` says. Upstreams may take others, which go on to them.
+/// The value of `Allow`. Other methods are forwarded too.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// The answer to a request that has no other.
-pub(super) fn exchange_failed(fault: ExchangeError, answer: &mut Answer) {
-    let (status, detail) = match fault {
-        ExchangeError::Connect => (StatusCode::BAD_GATEWAY, "no server can be reached"),
-        ExchangeError::Protocol => {
-            (StatusCode::BAD_GATEWAY, "the server broke off without an answer")
-        }
+/// Answers a request that no upstream answered.
+pub(super) fn exchange_failed(error: ExchangeError, answer: &mut Answer) {
+    let (status, detail) = match error {
+        ExchangeError::Connect => (StatusCode::BAD_GATEWAY, "no upstream can be reached"),
+        ExchangeError::Protocol => (StatusCode::BAD_GATEWAY, "the upstream gave no valid response"),
         ExchangeError::TooLarge => {
-            (StatusCode::BAD_GATEWAY, "the head of the server's answer is too large")
+            (StatusCode::BAD_GATEWAY, "the head of the upstream's response is too large")
         }
-        ExchangeError::Timeout => {
-            (StatusCode::GATEWAY_TIMEOUT, "the server took too long to answer")
-        }
+        ExchangeError::Timeout => (StatusCode::GATEWAY_TIMEOUT, "the upstream took too long"),
         ExchangeError::Client(BodyError::TooSlow) => {
             (StatusCode::REQUEST_TIMEOUT, "the request's body took too long")
         }
         ExchangeError::Client(_) => (StatusCode::BAD_REQUEST, "the request's body broke off"),
     };
     answer.set_problem(status, detail, None);
-    // What comes next by the connection is the rest of a body.
-    answer.close = matches!(fault, ExchangeError::Client(_));
+    // The rest of a failed body would be read as the next request.
+    answer.close = matches!(error, ExchangeError::Client(_));
 }
 
-/// The answer to a request that cannot be understood in one way only.
+/// Answers a request whose head has more than one meaning.
 pub(super) fn invalid(invalid: InvalidRequest, answer: &mut Answer) -> Outcome {
-    answer.set_problem(invalid.status(), invalid.detail(), None);
+    let (status, detail) = invalid.problem();
+    answer.set_problem(status, detail, None);
     answer.close = true;
     if invalid == InvalidRequest::Connect {
         answer.header("allow", METHODS);
@@ -54,7 +46,7 @@ pub(super) fn invalid(invalid: InvalidRequest, answer: &mut Answer) -> Outcome {
     Outcome::Invalid
 }
 
-/// The answer to a request that an upstream could read in another way than it would be counted.
+/// Answers a request whose path an upstream could read in another way than the limits did.
 pub(super) fn ambiguous(why: &Ambiguity, answer: &mut Answer) -> Outcome {
     answer.set(why.response());
     answer.close = true;
@@ -83,13 +75,9 @@ pub(super) fn observe<'a>(
     }
 }
 
-/// Answers a refused request, in the form that it asks for.
+/// Answers a refused request, in the format that its headers ask for.
 pub(super) fn refuse(refusal: Refusal, head: &RequestHead<'_>, answer: &mut Answer) -> Outcome {
-    let outcome = match refusal.status {
-        StatusCode::SERVICE_UNAVAILABLE => Outcome::FailClosed,
-        _ => Outcome::Refused,
-    };
-    // Two headers say which form that is.
+    let is_unavailable = refusal.status == StatusCode::SERVICE_UNAVAILABLE;
     let mut accepts = HeaderMap::new();
     for name in [ACCEPT, CONTENT_TYPE] {
         for value in head.headers.all(name.as_str()) {
@@ -99,36 +87,19 @@ pub(super) fn refuse(refusal: Refusal, head: &RequestHead<'_>, answer: &mut Answ
         }
     }
     answer.set(refusal.into_response(&accepts));
-    outcome
+    if is_unavailable { Outcome::FailClosed } else { Outcome::Refused }
 }
 
-/// A request that is counted once, whatever becomes of it. Dropped with nothing said about it, it
-/// has been abandoned by whoever asked.
-#[must_use = "dropping it counts the request"]
-pub(super) struct OutcomeRecorder<'a>(Option<&'a Metrics>);
-
-impl<'a> OutcomeRecorder<'a> {
-    pub(super) fn new(metrics: &'a Metrics) -> Self {
-        Self(Some(metrics))
-    }
-
-    /// It has been answered.
-    pub(super) fn record(mut self, outcome: Outcome) {
-        self.record_once(outcome);
-    }
-
-    fn record_once(&mut self, outcome: Outcome) {
-        if let Some(metrics) = self.0.take() {
-            metrics.count_request(Front::Gateway, outcome);
-        }
-    }
+/// Counts a request once, when it is dropped. Without an outcome, the client abandoned the request
+/// or the handler panicked.
+pub(super) struct OutcomeRecorder<'a> {
+    pub(super) metrics: &'a Metrics,
+    pub(super) outcome: Option<Outcome>,
 }
 
 impl Drop for OutcomeRecorder<'_> {
     fn drop(&mut self) {
-        self.record_once(match std::thread::panicking() {
-            false => Outcome::Abandoned,
-            true => Outcome::Error,
-        });
+        let cancelled = if std::thread::panicking() { Outcome::Error } else { Outcome::Abandoned };
+        self.metrics.count_request(Front::Gateway, self.outcome.unwrap_or(cancelled));
     }
 }

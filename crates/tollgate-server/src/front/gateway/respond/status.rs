@@ -3,18 +3,15 @@
 //! The gateway identifies the client as in any other request, and consumes nothing. `path` and
 //! `method` in the query name a request. Without them, limits are listed for any path or method.
 
-use crate::{
-    front::{gateway::Gateway, http::encode},
-    metrics::Outcome,
-    net::{Answer, ClientConnection, RequestHead},
-};
+use crate::front::{gateway::Gateway, http::encode};
+use crate::metrics::Outcome;
+use crate::net::{Answer, ClientConnection, RequestHead};
 use hyper::{Method, StatusCode, header::HeaderName};
 use tollgate_policy::{address::unmap, settings};
 use tollgate_tower::{Head, query_parameter};
 
-/// Where clients ask.
 const PATH: &str = "/.well-known/ratelimit";
-/// How often one address may ask, at once and per minute.
+/// How often an address may ask per minute, and at once.
 pub(crate) const PER_MINUTE: u64 = 60;
 /// Limits in one answer. The cap bounds the work for the store and the size of the answer.
 const LIMITS_MAX: usize = 256;
@@ -22,13 +19,12 @@ const LIMITS_MAX: usize = 256;
 const PATH_BYTES_MAX: usize = 4096;
 const METHOD_BYTES_MAX: usize = 32;
 
-/// Whether a request for this path asks for its client's limits.
 #[inline]
 pub(crate) fn is_status_request(gateway: &settings::Gateway, path: &str) -> bool {
     gateway.status && path == PATH
 }
 
-/// The head of a request for the limits, read as that of the request that it asks about.
+/// The request that the query asks about, with the headers of the query itself.
 struct StatusQuery<'a> {
     head: &'a RequestHead<'a>,
     path: Option<String>,
@@ -36,7 +32,6 @@ struct StatusQuery<'a> {
 }
 
 impl<'a> StatusQuery<'a> {
-    /// As the query says; or what is wrong with it.
     fn parse(head: &'a RequestHead<'a>) -> Result<Self, &'static str> {
         let parameter = |name| query_parameter(head.query().unwrap_or_default(), name);
         let (path, method) = (parameter("path"), parameter("method"));
@@ -106,25 +101,25 @@ impl Gateway {
             return Outcome::Invalid;
         }
         let (node, peer) = (&self.shared.node, unmap(caller.peer.ip()));
-        let client = self.toll.reader().client(&node.gate.rules(), head, peer);
+        let client = self.shared.gate.reader().client(&node.gate.rules(), head, peer);
         if let Some(wait_us) = self.shared.status_guard.count_try(node.clock.now_us(), client) {
             let detail = "limits were asked for too often";
             answer.set_problem(StatusCode::TOO_MANY_REQUESTS, detail, None);
             answer.header("retry-after", wait_us.div_ceil(1_000_000).max(1).to_string());
             return Outcome::Refused;
         }
-        let asked = match StatusQuery::parse(head) {
-            Ok(asked) => asked,
+        let query = match StatusQuery::parse(head) {
+            Ok(query) => query,
             Err(detail) => {
                 answer.set_problem(StatusCode::BAD_REQUEST, detail, None);
                 return Outcome::Invalid;
             }
         };
-        let question = (asked.open_attributes(), LIMITS_MAX);
+        let filter = (query.open_attributes(), LIMITS_MAX);
         let paths = self.shared.upstreams.load().settings.ambiguous_paths;
         let peer = Some(caller.peer.ip());
         let body = &mut answer.body;
-        let standing = self.toll.standing(&asked, peer, paths, question, |verdict| {
+        let standing = self.shared.gate.standing(&query, peer, paths, filter, |verdict| {
             body.extend_from_slice(b"{\"limits\":");
             encode::rows(body, verdict.rows.iter().copied());
             body.push(b'}');

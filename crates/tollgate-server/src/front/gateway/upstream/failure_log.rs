@@ -1,97 +1,81 @@
-//! What is said of a server that cannot be reached: the reason, when that begins and when it ends,
-//! and not for each request.
+//! Which failures of an upstream are logged: each reason when it begins, not for every request.
 
 #[cfg(test)]
 mod tests;
 
 use rustls::CertificateError::{Expired, ExpiredContext, UnknownIssuer};
-use std::{
-    io,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU8, Ordering::Relaxed},
-    },
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{io, mem};
 
-/// A reason is not given again for so long, however often the server comes and goes.
+/// A reason is logged again after this time at the earliest, however often the upstream recovers.
 const REPEAT_AFTER_US: u64 = 10_000_000;
-/// So many reasons are remembered; others are told apart from nothing, and not given.
+/// How many reasons are remembered. Further ones are not logged.
 const REASONS_MAX: usize = 16;
 
-const HEALTHY: u8 = 0;
-/// Failing, and nobody has been told this time.
-const FAILING: u8 = 1;
-const LOGGED: u8 = 2;
-
-/// Whether a server can be reached, as far as the log knows.
+/// The failures of an upstream, as far as they were logged.
 #[derive(Debug, Default)]
-pub(crate) struct FailureLog {
-    state: AtomicU8,
-    reasons: Mutex<FailureReasons>,
-}
+pub(super) struct FailureLog(Mutex<FailureState>);
 
 #[derive(Debug, Default)]
-struct FailureReasons {
-    /// When it failed first after it had been well.
-    since_us: u64,
-    /// Each reason, and when it was given last.
-    logged: Vec<(Box<str>, u64)>,
+struct FailureState {
+    /// The first failure since the last success.
+    failing_since_us: Option<u64>,
+    /// Whether a failure was logged since then.
+    is_logged: bool,
+    /// Each reason, and when it was logged last.
+    reasons: Vec<(Box<str>, u64)>,
 }
 
 impl FailureLog {
-    /// It could not be reached; whether that is news.
-    pub(crate) fn record_failure(&self, reason: &str, now_us: u64) -> bool {
-        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        let FailureReasons { since_us, logged } = &mut *reasons;
-        if self.state.load(Relaxed) == HEALTHY {
-            self.state.store(FAILING, Relaxed);
-            *since_us = now_us;
-        }
+    fn state(&self) -> MutexGuard<'_, FailureState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a failure; whether to log it.
+    pub(super) fn record_failure(&self, reason: &str, now_us: u64) -> bool {
+        let mut state = self.state();
+        let FailureState { failing_since_us, is_logged, reasons } = &mut *state;
+        let since_us = *failing_since_us.get_or_insert(now_us);
         let is_recent = |at_us: u64| now_us < at_us.saturating_add(REPEAT_AFTER_US);
-        match logged.iter_mut().find(|(known, _)| **known == *reason) {
-            Some((_, at_us)) if *at_us >= *since_us || is_recent(*at_us) => return false,
+        match reasons.iter_mut().find(|(known, _)| **known == *reason) {
+            Some((_, at_us)) if *at_us >= since_us || is_recent(*at_us) => return false,
             Some((_, at_us)) => *at_us = now_us,
             None => {
-                if logged.len() == REASONS_MAX {
-                    logged.retain(|(_, at_us)| is_recent(*at_us));
+                if reasons.len() == REASONS_MAX {
+                    reasons.retain(|(_, at_us)| is_recent(*at_us));
                 }
-                if logged.len() == REASONS_MAX {
+                if reasons.len() == REASONS_MAX {
                     return false;
                 }
-                logged.push((reason.into(), now_us));
+                reasons.push((reason.into(), now_us));
             }
         }
-        self.state.store(LOGGED, Relaxed);
+        *is_logged = true;
         true
     }
 
-    /// It was reached; whether somebody was told that it could not be.
-    pub(crate) fn record_success(&self) -> bool {
-        self.state.load(Relaxed) != HEALTHY && self.state.swap(HEALTHY, Relaxed) == LOGGED
+    /// Records a success; whether the log said that the upstream fails.
+    pub(super) fn record_success(&self) -> bool {
+        let mut state = self.state();
+        state.failing_since_us = None;
+        mem::take(&mut state.is_logged)
     }
 
-    /// The same for what comes and goes with each request: whether it has not been said for a
-    /// while.
-    pub(crate) fn record_repeated_failure(&self, reason: &str, now_us: u64) -> bool {
-        self.record_success();
-        self.record_failure(reason, now_us)
-    }
-
-    /// Whether the last attempt failed.
-    pub(crate) fn is_failing(&self) -> bool {
-        self.state.load(Relaxed) != HEALTHY
+    pub(super) fn is_failing(&self) -> bool {
+        self.state().failing_since_us.is_some()
     }
 }
 
-/// Why a connection could not be made, in words that do not change from one attempt to the next.
-pub(crate) fn connect_failure_reason(error: &io::Error) -> String {
+/// Why a connection could not be made. The text is the same for each attempt.
+pub(super) fn connect_failure_reason(error: &io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::InvalidCertificate(Expired | ExpiredContext { .. })) => {
             "its certificate has expired".into()
         }
         Some(rustls::Error::InvalidCertificate(UnknownIssuer)) => {
-            "its certificate is not of an authority that counts (upstream.tls.ca, or else the system's)".into()
+            "no trusted authority issued its certificate (upstream.tls.ca, or else the system's)"
+                .into()
         }
         Some(rustls::Error::InvalidMessage(_)) => format!("it does not speak TLS: {error}"),
         Some(rustls::Error::InvalidCertificate(_)) => {

@@ -5,10 +5,11 @@ use super::{
 };
 use crate::{front::gateway::exchange, health::Health};
 use std::sync::Arc;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tollgate_policy::settings::HealthCheck;
 
-/// The subject under which `/readyz` tells of upstreams.
+/// The subject of upstreams in `/readyz`.
 const UPSTREAM: &str = "upstream";
 
 /// Tells `/readyz` when no upstream can take a request. With health checks the node is then not
@@ -29,59 +30,47 @@ pub(crate) fn report_readiness(upstreams: &Upstreams, health: &Health) {
     }
 }
 
-/// The checks of one set of servers.
-pub(crate) struct HealthCheckTasks(Vec<tokio::task::JoinHandle<()>>);
-
-impl HealthCheckTasks {
-    pub(crate) fn start(upstreams: &Arc<Upstreams>) -> Self {
-        let Some(check) = &upstreams.settings.health else { return Self(Vec::new()) };
-        let one = |server: usize| {
+/// Starts a task for each upstream that has a health check. Dropping the set ends them.
+pub(crate) fn start_checks(upstreams: &Arc<Upstreams>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    if let Some(check) = &upstreams.settings.health {
+        for index in 0..upstreams.servers.len() {
             let (upstreams, check) = (upstreams.clone(), check.clone());
-            tokio::task::spawn_local(
-                async move { run_health_check(&upstreams, server, &check).await },
-            )
-        };
-        Self((0..upstreams.servers.len()).map(one).collect())
+            tasks.spawn_local(async move { run_check(&upstreams.servers[index], &check).await });
+        }
     }
+    tasks
 }
 
-impl Drop for HealthCheckTasks {
-    fn drop(&mut self) {
-        self.0.iter().for_each(tokio::task::JoinHandle::abort);
-    }
-}
-
-/// Asks one server again and again how it is.
-async fn run_health_check(upstreams: &Upstreams, server: usize, check: &HealthCheck) {
-    let server = &upstreams.servers[server];
+async fn run_check(server: &UpstreamServer, check: &HealthCheck) {
     let (mut good, mut bad) = (0, 0);
     loop {
         let found = timeout(check.timeout, probe(server, &check.path)).await;
-        let found = found.unwrap_or_else(|_| Err(format!("no answer within {:?}", check.timeout)));
+        let found =
+            found.unwrap_or_else(|_| Err(format!("no response within {:?}", check.timeout)));
         (good, bad) = if found.is_ok() { (good + 1, 0) } else { (0, bad + 1) };
-        let change = match (server.is_unhealthy(), good, bad) {
-            (true, good, _) if good >= check.healthy_after => Some(false),
-            (false, _, bad) if bad >= check.unhealthy_after => Some(true),
-            _ => None,
+        let is_changed = if server.is_unhealthy() {
+            good >= check.healthy_after
+        } else {
+            bad >= check.unhealthy_after
         };
-        if let Some(is_sick) = change
-            && server.set_unhealthy(is_sick)
-        {
+        if is_changed {
+            server.set_unhealthy(found.is_err());
             let server = server.name();
             match found {
                 Err(reason) => tracing::warn!(
                     server,
                     reason,
-                    "the server fails its health check and gets no requests"
+                    "the upstream fails its health check; it gets no requests"
                 ),
-                Ok(()) => tracing::info!(server, "the server is healthy again"),
+                Ok(()) => tracing::info!(server, "the upstream is healthy again"),
             }
         }
         sleep(check.interval).await;
     }
 }
 
-/// Asks an upstream for `path`; why it is not well, unless it answers with 200 to 399.
+/// Asks an upstream for `path`. It is healthy if it responds with 200 to 399; otherwise why not.
 async fn probe(server: &UpstreamServer, path: &str) -> Result<(), String> {
     let connected = connect(server, false).await;
     let status = match connected.map_err(|error| connect_failure_reason(&error))? {
@@ -90,8 +79,8 @@ async fn probe(server: &UpstreamServer, path: &str) -> Result<(), String> {
         }
         UpstreamConnection::Http2(stream) => exchange::probe_http2(stream, server, path).await?,
     };
-    match status.is_success() || status.is_redirection() {
-        true => Ok(()),
-        false => Err(format!("it answers with {}", status.as_u16())),
+    if status.is_success() || status.is_redirection() {
+        return Ok(());
     }
+    Err(format!("it responds with {}", status.as_u16()))
 }

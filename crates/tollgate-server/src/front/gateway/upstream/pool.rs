@@ -1,123 +1,95 @@
-//! A worker's connections to the upstreams: by HTTP/1.1 one request after the other, by HTTP/2 many
-//! at once.
+//! The pool: a worker's connections to upstreams, reused by HTTP/1.1 and shared by HTTP/2.
 
-use super::UpstreamServer;
-use crate::{front::gateway::exchange::Http2RequestBody, net::UpstreamStream};
-use hyper::{
-    Request, Response,
-    body::Incoming,
-    client::conn::{TrySendError, http2},
-};
-use std::{
-    cell::{Cell, RefCell},
-    collections::VecDeque,
-    rc::{Rc, Weak},
-    time::Duration,
-};
+use super::{SelectedUpstream, UpstreamServer};
+use crate::front::gateway::exchange::Http2RequestBody;
+use crate::net::{Activity, UpstreamStream};
+use hyper::client::conn::{TrySendError, http2};
+use hyper::{Request, Response, body::Incoming};
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::{collections::VecDeque, time::Duration};
 use tokio::sync::Mutex;
 use tollgate::ProcessClock;
 
-/// How many requests share a connection at most, whatever its upstream would take.
+/// The most requests in flight on an HTTP/2 connection, however many its upstream allows.
 const STREAMS_MAX: usize = 100;
+/// How often idle connections are checked, so that those closed by an upstream are closed here.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Connections by upstream.
+/// The connections of one worker, by upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    /// The set of upstreams that the connections belong to.
+    /// The generation of [`Upstreams`](super::Upstreams) that the connections belong to.
     generation: Cell<u64>,
     by_server: RefCell<Vec<PooledConnections>>,
-    /// Whether a task looks after idle streams.
+    /// Whether a task sweeps idle connections.
     is_swept: Cell<bool>,
 }
 
-/// The connections to one upstream.
 #[derive(Debug, Default)]
 struct PooledConnections {
-    /// Those of HTTP/1.1 that nobody uses, the youngest last.
+    /// Idle connections of HTTP/1.1, the youngest last.
     idle: VecDeque<IdleStream>,
-    /// Those of HTTP/2, in use or not.
+    /// Connections of HTTP/2, idle or not.
     shared: Vec<Rc<Http2Connection>>,
-    /// Held by a request that connects in order to share.
+    /// Held by a request that connects by HTTP/2. Others wait to share its connection.
     connect_lock: Rc<Mutex<()>>,
 }
 
-/// A stream that nobody reads, so that it has to be looked at whether it has ended.
-#[derive(Debug)]
-struct IdleStream {
-    stream: UpstreamStream,
-    until_us: u64,
+/// An idle connection, and when it has to close.
+type IdleStream = (UpstreamStream, u64);
+
+fn is_stale((stream, until_us): &mut IdleStream, now_us: u64) -> bool {
+    stream.is_stale() || *until_us < now_us
 }
 
-impl IdleStream {
-    fn is_stale(&mut self, now_us: u64) -> bool {
-        self.stream.is_stale() || self.until_us < now_us
-    }
-}
-
-/// A connection to an upstream, or a part of one.
+/// A connection to an upstream, or a stream of one.
 #[derive(Debug)]
 pub(crate) enum UpstreamConnection {
     Http1(UpstreamStream),
     Http2(Http2Stream),
 }
 
-/// What came by a connection of HTTP/2.
-#[derive(Debug, Default)]
-pub(crate) struct ReadActivity {
-    /// Whether anything has come since the last request was sent.
-    has_received_since_send: Cell<bool>,
-    /// Whether anything has come at all.
-    has_received: Cell<bool>,
-}
-
-impl ReadActivity {
-    pub(crate) fn record_read(&self) {
-        self.has_received_since_send.set(true);
-        self.has_received.set(true);
-    }
-}
-
-/// A connection of HTTP/2. It ends when nobody has it any more.
+/// An HTTP/2 connection. It closes when the last reference is dropped.
 #[derive(Debug)]
 pub(crate) struct Http2Connection {
     sender: http2::SendRequest<Http2RequestBody>,
-    traffic: Rc<ReadActivity>,
-    /// So many requests the upstream takes at once.
+    activity: Rc<Activity>,
+    /// The number of reads when the last request was sent; `None` where other requests were in
+    /// flight, so that a read may have been about this one.
+    reads_at_send: Cell<Option<u64>>,
     streams_max: Cell<usize>,
     streams: Cell<usize>,
     /// Whether it takes no more requests.
     is_retired: Cell<bool>,
-    /// Since when it has not been used.
     idle_since_us: Cell<u64>,
 }
 
 impl Http2Connection {
-    pub(crate) fn new(
+    pub(super) fn new(
         sender: http2::SendRequest<Http2RequestBody>,
-        traffic: Rc<ReadActivity>,
+        activity: Rc<Activity>,
     ) -> Self {
-        let idle_since_us = Cell::new(ProcessClock.now_us());
-        let (streams, is_retired) = Default::default();
         Self {
             sender,
-            traffic,
+            activity,
+            reads_at_send: Cell::default(),
             streams_max: Cell::new(STREAMS_MAX),
-            streams,
-            is_retired,
-            idle_since_us,
+            streams: Cell::default(),
+            is_retired: Cell::default(),
+            idle_since_us: Cell::new(ProcessClock.now_us()),
         }
     }
 
-    /// Another request's part of it.
-    pub(crate) fn stream(self: &Rc<Self>) -> Http2Stream {
-        self.streams.set(self.streams.get() + 1);
+    pub(super) fn stream(self: &Rc<Self>) -> Http2Stream {
+        self.streams.update(|streams| streams + 1);
         Http2Stream(self.clone())
     }
 
-    /// Notes how many requests the upstream takes, once it has said so.
-    pub(crate) fn set_streams_max(&self, most: usize) {
-        if self.traffic.has_received.get() {
-            self.streams_max.set(most);
+    /// Sets how many requests the upstream allows, once its settings have come.
+    pub(super) fn set_streams_max(&self, streams_max: usize) {
+        if self.activity.reads.get() > 0 {
+            self.streams_max.set(streams_max);
         }
     }
 
@@ -132,15 +104,15 @@ impl Http2Connection {
     }
 }
 
-/// One request's part of a connection that others use too.
+/// One request's stream of an HTTP/2 connection.
 #[derive(Debug)]
 pub(crate) struct Http2Stream(Rc<Http2Connection>);
 
 impl Http2Stream {
-    /// A request is about to be sent.
+    /// Notes that a request is about to be sent.
     pub(crate) fn mark_send(&self) {
-        // What others hear might be about this one.
-        self.0.traffic.has_received_since_send.set(self.0.streams.get() > 1);
+        let is_alone = self.0.streams.get() == 1;
+        self.0.reads_at_send.set(is_alone.then(|| self.0.activity.reads.get()));
     }
 
     pub(crate) async fn send(
@@ -150,12 +122,12 @@ impl Http2Stream {
         self.0.sender.clone().try_send_request(request).await
     }
 
-    /// Whether anything may have come in return.
+    /// Whether part of a response may have come.
     pub(crate) fn may_have_received(&self) -> bool {
-        self.0.traffic.has_received_since_send.get()
+        self.0.reads_at_send.get() != Some(self.0.activity.reads.get())
     }
 
-    /// Has no more requests sent by the connection.
+    /// Sends no more requests by the connection.
     pub(crate) fn retire(&self) {
         self.0.is_retired.set(true);
     }
@@ -163,48 +135,45 @@ impl Http2Stream {
 
 impl Drop for Http2Stream {
     fn drop(&mut self) {
-        self.0.streams.set(self.0.streams.get() - 1);
+        self.0.streams.update(|streams| streams - 1);
         self.0.idle_since_us.set(ProcessClock.now_us());
     }
 }
 
 impl Pool {
-    /// A connection to an upstream that has not been seen to close; by HTTP/1.1 for a request that
-    /// wants to speak something else. Where the request `is_only_once`, because it may not be sent
-    /// again, a stream is looked at twice.
+    /// Takes a connection that is not known to be closed. An upgrade needs HTTP/1.1. A request that
+    /// `is_only_once` may not be sent again, so its connection is checked by a system call too.
     pub(crate) fn take(
         &self,
-        generation: u64,
-        server: &UpstreamServer,
+        selected: &SelectedUpstream,
         is_upgrade: bool,
         is_only_once: bool,
     ) -> Option<UpstreamConnection> {
-        self.clear_if_changed(generation);
+        let generation = selected.upstreams.generation;
+        if self.generation.replace(generation) != generation {
+            self.by_server.borrow_mut().clear();
+        }
         let mut by_server = self.by_server.borrow_mut();
-        let PooledConnections { idle, shared, .. } = by_server.get_mut(server.index)?;
+        let PooledConnections { idle, shared, .. } = by_server.get_mut(selected.server)?;
         let now_us = ProcessClock.now_us();
         if !is_upgrade && !shared.is_empty() {
-            shared.retain(|connection| !connection.is_stale(server, now_us));
+            shared.retain(|connection| !connection.is_stale(selected.server(), now_us));
             if let Some(connection) = shared.iter().find(|connection| connection.has_room()) {
                 return Some(UpstreamConnection::Http2(connection.stream()));
             }
         }
         while let Some(mut one) = idle.pop_back() {
-            if !(one.is_stale(now_us) || is_only_once && one.stream.peek_is_stale()) {
-                return Some(UpstreamConnection::Http1(one.stream));
+            if !(is_stale(&mut one, now_us) || is_only_once && one.0.peek_is_stale()) {
+                return Some(UpstreamConnection::Http1(one.0));
             }
         }
         None
     }
 
-    /// Keeps a stream for another request. The one that is idle longest makes room.
-    pub(crate) fn put(
-        self: &Rc<Self>,
-        generation: u64,
-        server: &UpstreamServer,
-        stream: UpstreamStream,
-    ) {
-        if self.generation.get() != generation || server.idle_connections == 0 {
+    /// Keeps an idle connection, in place of the oldest where there are too many.
+    pub(crate) fn put(self: &Rc<Self>, selected: &SelectedUpstream, stream: UpstreamStream) {
+        let server = selected.server();
+        if self.generation.get() != selected.upstreams.generation || server.idle_connections == 0 {
             return;
         }
         let until_us = ProcessClock.now_us().saturating_add(server.idle_us);
@@ -212,42 +181,35 @@ impl Pool {
             if idle.len() >= server.idle_connections {
                 idle.pop_front();
             }
-            idle.push_back(IdleStream { stream, until_us });
+            idle.push_back((stream, until_us));
         });
         if !self.is_swept.replace(true) {
             tokio::task::spawn_local(sweep(Rc::downgrade(self)));
         }
     }
 
-    /// Drops streams that have ended or have been idle for too long; whether there are others.
+    /// Drops idle connections that are stale; whether others are left.
     fn sweep(&self, now_us: u64) -> bool {
         let mut by_server = self.by_server.borrow_mut();
         for PooledConnections { idle, .. } in by_server.iter_mut() {
-            idle.retain_mut(|one| !one.is_stale(now_us));
+            idle.retain_mut(|one| !is_stale(one, now_us));
         }
         let is_needed = by_server.iter().any(|connections| !connections.idle.is_empty());
         self.is_swept.set(is_needed);
         is_needed
     }
 
-    /// Lets others use a new connection too, where that is possible.
-    pub(crate) fn share(
-        &self,
-        generation: u64,
-        server: &UpstreamServer,
-        connection: &UpstreamConnection,
-    ) {
-        if let UpstreamConnection::Http2(stream) = connection
-            && self.generation.get() == generation
+    /// Lets other requests use a new connection of HTTP/2.
+    pub(crate) fn share(&self, selected: &SelectedUpstream, connection: &UpstreamConnection) {
+        if let UpstreamConnection::Http2(Http2Stream(shared)) = connection
+            && self.generation.get() == selected.upstreams.generation
         {
-            self.connections(server, |connections| connections.shared.push(stream.0.clone()));
+            self.connections(selected.server(), |pooled| pooled.shared.push(shared.clone()));
         }
     }
 
-    /// For a request that connects in order to share: others wait for it instead of connecting
-    /// themselves.
     pub(crate) fn connect_lock(&self, server: &UpstreamServer) -> Rc<Mutex<()>> {
-        self.connections(server, |connections| connections.connect_lock.clone())
+        self.connections(server, |pooled| pooled.connect_lock.clone())
     }
 
     fn connections<T>(
@@ -261,23 +223,12 @@ impl Pool {
         }
         with(&mut by_server[server.index])
     }
-
-    /// Forgets connections to upstreams that are no longer the ones in use.
-    fn clear_if_changed(&self, generation: u64) {
-        if self.generation.replace(generation) != generation {
-            self.by_server.borrow_mut().clear();
-        }
-    }
 }
 
-/// How often idle streams are looked at, so that those that an upstream has closed are closed here
-/// too.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
-
-/// Looks after idle streams for as long as there are any.
+/// Sweeps idle connections for as long as there are any.
 async fn sweep(pool: Weak<Pool>) {
     loop {
-        tokio::time::sleep(SWEEP_EVERY).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
         match pool.upgrade() {
             Some(pool) if pool.sweep(ProcessClock.now_us()) => {}
             _ => return,

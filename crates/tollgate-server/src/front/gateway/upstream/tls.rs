@@ -1,17 +1,15 @@
-//! TLS to upstreams, and what `tollgate check` says of the certificates of a gateway.
+//! TLS to upstreams, and what `tollgate check` says of a gateway's TLS files.
 
 use super::Upstreams;
 use crate::tls::{
     self, TlsError, TlsProblem, authorities, certificates, private_key, provider, read_file,
 };
 use rustls::{ClientConfig, RootCertStore};
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tollgate_policy::settings::{Settings, Tls, UpstreamProtocol};
 
-/// What is wrong with the files that a gateway needs by these settings.
+/// Problems of the TLS files of a gateway with these settings.
 pub(crate) fn check(settings: &Settings, folder: &Path, now_us: u64) -> Vec<TlsProblem> {
     let own = settings.gateway.tls.as_ref();
     let mut found = own.map(|files| tls::check(files, folder, now_us)).unwrap_or_default();
@@ -22,23 +20,20 @@ pub(crate) fn check(settings: &Settings, folder: &Path, now_us: u64) -> Vec<TlsP
     found
 }
 
-/// What servers have to show: a certificate of `ca`, or else of one of the system's authorities.
-/// The second speaks HTTP/1.1 only.
+/// The configurations with and without HTTP/2. An upstream must show a certificate of `ca`, or else
+/// of one of the system's authorities.
 pub(crate) fn client(
     tls: &Tls,
     folder: &Path,
     protocol: UpstreamProtocol,
 ) -> Result<(Arc<ClientConfig>, Arc<ClientConfig>), TlsError> {
-    let mut roots = RootCertStore::empty();
     let mut file = PathBuf::from("the system's authorities");
-    match &tls.ca {
-        Some(ca) => {
-            file = folder.join(&**ca);
-            roots = authorities(&file, &read_file(&file)?)?;
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
+    let mut roots = RootCertStore::empty();
+    if let Some(ca) = &tls.ca {
+        file = folder.join(&**ca);
+        roots = authorities(&file, &read_file(&file)?)?;
+    } else {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let unusable = |error| TlsError::Unusable(file.clone(), error);
     let builder = ClientConfig::builder_with_provider(provider())
@@ -56,11 +51,11 @@ pub(crate) fn client(
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let only_one = config.clone();
+    let http1 = config.clone();
     match protocol {
         UpstreamProtocol::Http2 => config.alpn_protocols = vec![b"h2".to_vec()],
         UpstreamProtocol::Auto => config.alpn_protocols.insert(0, b"h2".to_vec()),
         _ => {}
     }
-    Ok((Arc::new(config), Arc::new(only_one)))
+    Ok((Arc::new(config), Arc::new(http1)))
 }

@@ -7,15 +7,16 @@ use std::{
     net::{TcpListener, TcpStream},
     path::Path,
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 use tollgate_faults::clock::wait_until;
 
-fn upstreams(listener: &TcpListener) -> Upstreams {
+fn upstreams(listener: &TcpListener) -> Arc<Upstreams> {
     let address = listener.local_addr().unwrap();
     let file = format!("upstream: 'http://{address}'");
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-    Upstreams::new(&compiled.settings, Path::new("."), 1).unwrap()
+    Arc::new(Upstreams::new(&compiled.settings, Path::new("."), 1).unwrap())
 }
 
 type Case = (&'static str, fn(TcpStream));
@@ -38,20 +39,20 @@ fn the_system_is_asked_about_a_stream_for_requests_that_are_sent_once() {
     for (what, happens) in what {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let upstreams = upstreams(&listener);
-        let server = &upstreams.servers[0];
+        let selected = &upstreams.pick(&[], 0).unwrap();
         tokio::runtime::LocalRuntime::new().unwrap().block_on(async {
             let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await;
             let (stream, theirs) = (stream.unwrap(), listener.accept().unwrap().0);
             let pool: Rc<Pool> = Rc::default();
-            assert!(pool.take(1, server, false, true).is_none());
-            pool.put(1, server, UpstreamStream::new(Transport::Tcp(stream)));
-            let Some(UpstreamConnection::Http1(stream)) = pool.take(1, server, false, true) else {
+            assert!(pool.take(selected, false, true).is_none());
+            pool.put(selected, UpstreamStream::new(Transport::Tcp(stream)));
+            let Some(UpstreamConnection::Http1(stream)) = pool.take(selected, false, true) else {
                 panic!("it is alive")
             };
             happens(theirs);
             assert!(wait_until(Duration::from_secs(10), || stream.peek_is_stale()), "{what}");
-            pool.put(1, server, stream);
-            assert!(pool.take(1, server, false, true).is_none(), "{what}");
+            pool.put(selected, stream);
+            assert!(pool.take(selected, false, true).is_none(), "{what}");
         });
     }
 }
