@@ -80,11 +80,7 @@ impl Upload {
         Self { source, state: state.clone(), timer, is_waiting: false }
     }
 
-    /// Reads a body of at most `bytes_max` bytes.
-    ///
-    /// # Errors
-    ///
-    /// When the body is larger, takes longer than `within`, or breaks off.
+    /// Reads a body as [`RequestBody::collect`] does.
     pub async fn collect(mut self, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
         // A declared length needs no reading to be refused.
         if self.size_hint().lower() > bytes_max as u64 {

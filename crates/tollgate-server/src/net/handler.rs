@@ -106,8 +106,7 @@ impl fmt::Debug for Answer {
 ///
 /// A panic closes its connection, or its stream in HTTP/2, and is counted.
 pub trait Handler: 'static {
-    /// Whether a client that closes its side gives up its request. Otherwise it still gets its
-    /// answer.
+    /// Whether a client that closes its side gives up its request, or still gets its answer.
     const CANCEL_ON_CLIENT_CLOSE: bool = false;
 
     /// Answers a request.

@@ -6,8 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ListenerOptions {
-    /// Whether each connection must begin with a header of the PROXY protocol, version 2. Without
-    /// this option, such a header is refused.
+    /// Whether each connection must begin with a PROXY protocol header, version 2, or may not.
     pub proxy_protocol: bool,
 }
 
@@ -20,18 +19,15 @@ pub struct Limits {
     pub head: Duration,
     /// From the first wait for a body to its end: 10 s.
     pub body: Duration,
-    /// From an answer to the first byte of the next request: 60 s. Includes the time in which the
-    /// peer reads the answer.
+    /// From an answer, read or not, to the first byte of the next request: 60 s.
     pub idle: Duration,
-    /// How long input is discarded after the last answer: 1 s. Closing at once can destroy an
-    /// answer in transit.
+    /// How long input is discarded after the last answer, which an early close can destroy: 1 s.
     pub linger: Duration,
     /// How long an idle connection stays open in a drain, since a request may be in transit: 500 ms.
     pub drain_grace: Duration,
     /// How often deadlines are checked: 250 ms.
     pub tick: Duration,
-    /// Connections at once: 10,000. One more evicts the one that has been idle for longest, or
-    /// waits.
+    /// Connections at once: 10,000. One more evicts the one idle for longest, or waits.
     pub connections_max: usize,
     /// Bytes of a request's head: 16 KiB.
     pub head_bytes_max: usize,

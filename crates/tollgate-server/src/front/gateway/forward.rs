@@ -1,10 +1,10 @@
-//! Headers in transit: from a client's request to the upstream's, and from the response to the
-//! answer.
+//! Headers in transit: from a client's request to its upstream, and from the response back.
 //!
 //! First all headers go that concern the client's connection only, then the gateway writes those it
 //! vouches for. So a client cannot have our headers removed by naming them in `Connection`, nor send
 //! others under a name that a service takes for ours.
 
+use super::GatewayState;
 use super::validate::{ValidHead, is_spoofed_name};
 use crate::net::{Answer, Framing, Headers, push_header, push_line, push_status};
 use hyper::header::{HeaderName, HeaderValue};
@@ -150,8 +150,7 @@ fn via(received: Version) -> &'static str {
     }
 }
 
-/// Writes the headers of a response and of the quota into the answer. `false`: the upstream switched
-/// to a protocol that was not offered.
+/// Writes the headers of a response and of the quota. `false`: the upgrade was not offered.
 pub(super) fn write_response(
     status: StatusCode,
     mut headers: Headers<'_>,
@@ -210,8 +209,7 @@ pub(super) fn write_interim(status: StatusCode, mut headers: Headers<'_>, out: &
     out.extend_from_slice(b"\r\n");
 }
 
-/// Hides the headers that `Connection` lists, except those that decisions read and those that no
-/// hop may remove.
+/// Hides the headers that `Connection` lists and that a hop may remove. No decision reads those.
 pub(super) fn hide_connection_listed(
     headers: &mut Headers<'_>,
     reads: impl Fn(&HeaderName) -> bool,
@@ -242,22 +240,17 @@ fn hide_listed_names(headers: &mut Headers<'_>, reads: impl Fn(&HeaderName) -> b
 
 /// Removes headers from a request's trailers that come too late there: those that decisions read,
 /// those that the gateway writes, and those that a service could take for either.
-pub(super) fn remove_from_trailers(
-    trailers: &mut HeaderMap,
-    reads: impl Fn(&HeaderName) -> bool,
-    is_alias: impl Fn(&HeaderName) -> bool,
-) {
+pub(super) fn remove_from_trailers(trailers: &mut HeaderMap, shared: &GatewayState) {
     remove_if(trailers, |name| {
         let bytes = name.as_str().as_bytes();
         !Class::of(bytes).may_trail()
             || is_modifier(name.as_str())
-            || reads(name)
-            || is_spoofed_name(bytes, &is_alias)
+            || shared.reads(name)
+            || is_spoofed_name(bytes, &|name: &HeaderName| shared.is_alias(name))
     });
 }
 
-/// Whether a header changes the meaning of a request, and so cannot be a trailer (RFC 9110, section
-/// 6.5.1).
+/// Whether a header changes the meaning of a request, and so is no trailer (RFC 9110, 6.5.1).
 fn is_modifier(name: &str) -> bool {
     matches!(name, "range" | "max-forwards" | "cache-control" | "pragma") || name.starts_with("if-")
 }

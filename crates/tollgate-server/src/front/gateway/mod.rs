@@ -69,7 +69,7 @@ impl Gateway {
                 Err(invalid) => break 'answered respond::invalid(invalid, answer),
             };
             let head = &valid.head;
-            if status::is_status_request(&upstreams.settings, head.path()) {
+            if upstreams.settings.status && head.path() == status::PATH {
                 break 'answered Box::pin(self.answer_status(head, caller, answer)).await;
             }
             let parent = trace::enabled().then(|| head.headers.text("traceparent")).flatten();
@@ -94,9 +94,18 @@ impl Gateway {
             let mut admission = Some(admission);
             let mut error = None;
             if valid.max_forwards != Some(0) {
-                let request = (&valid, body);
-                let mut exchange =
-                    Exchange::new(self, &upstreams, caller, request, &mut admission, answer);
+                let mut exchange = Exchange {
+                    gateway: self,
+                    upstreams: &upstreams,
+                    caller,
+                    valid: &valid,
+                    headers: valid.head.headers,
+                    body,
+                    upgrade: None,
+                    accepts_trailers: false,
+                    admission: &mut admission,
+                    answer,
+                };
                 match exchange.run().await {
                     Ok(()) => break 'answered Outcome::Admitted,
                     Err(failed) => error = Some(failed),

@@ -1,11 +1,11 @@
 //! State that all workers share, and the task that keeps it up to date.
 
+use super::respond::status;
 use super::upstream::{Upstreams, health_check};
-use super::{forward, respond::status};
 use crate::tls::{Certificate, TlsError, TlsListener};
 use crate::{Node, RuntimeSettings, front::guard::LoginThrottle};
 use arc_swap::ArcSwap;
-use hyper::{HeaderMap, header::HeaderName};
+use hyper::header::HeaderName;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,10 +33,6 @@ pub(crate) struct GatewayState {
 
 impl GatewayState {
     /// The gateway of a node's settings. Paths in them are relative to `folder`.
-    ///
-    /// # Errors
-    ///
-    /// When a certificate cannot be used.
     pub(crate) fn new(node: Arc<Node>, folder: &Path) -> Result<Self, TlsError> {
         let runtime = node.settings();
         let certificate = runtime.settings.gateway.tls.as_ref();
@@ -67,15 +63,6 @@ impl GatewayState {
         self.gate.reader().is_alias(&self.node.gate.rules(), name)
     }
 
-    /// Removes from a request's trailers what a service could take for a header.
-    pub(super) fn remove_from_trailers(&self, trailers: &mut HeaderMap) {
-        forward::remove_from_trailers(
-            trailers,
-            |name| self.reads(name),
-            |name| self.is_alias(name),
-        );
-    }
-
     /// Applies changes of certificates and settings.
     fn apply_changes(&self) {
         if let Some(certificate) = &self.certificate {
@@ -100,8 +87,7 @@ impl GatewayState {
     }
 }
 
-/// The maintenance of the gateway. The first worker of the process does it; when that worker ends,
-/// another one can.
+/// The maintenance of the gateway, by the first worker that claims it.
 pub(super) struct MaintenanceTask(Arc<GatewayState>);
 
 impl MaintenanceTask {

@@ -49,8 +49,7 @@ pub(super) struct ValidHead<'a> {
     pub(super) has_length: bool,
 }
 
-/// Checks a head. `is_alias`: whether a service could take a header of this name for one that
-/// decisions read.
+/// Checks a head. `is_alias`: whether a service could take a name for one that decisions read.
 pub(super) fn validate<'a>(
     mut head: RequestHead<'a>,
     is_alias: impl Fn(&HeaderName) -> bool,

@@ -28,8 +28,7 @@ impl Listener {
         let bound = || {
             let socket =
                 Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-            // Lets a restart bind while old connections are in TIME_WAIT. It does not share the
-            // port.
+            // Lets a restart bind while old connections are in TIME_WAIT; the port is not shared.
             #[cfg(unix)]
             socket.set_reuse_address(true)?;
             socket.set_nonblocking(true)?;
@@ -51,11 +50,6 @@ impl Listener {
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, front, address, is_shared: true })
-    }
-
-    /// The front end.
-    pub fn front(&self) -> Front {
-        self.front
     }
 
     /// The address, with the port that was picked.

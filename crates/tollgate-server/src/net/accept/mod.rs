@@ -198,12 +198,7 @@ impl AcceptBackoff {
         }
         if self.recovery.is_none() {
             let (front, open) = (frontend.front.name(), frontend.stats.open());
-            tracing::warn!(
-                front,
-                open,
-                %error,
-                "cannot accept connections; closing idle ones and trying again"
-            );
+            tracing::warn!(front, open, %error, "cannot accept connections; closing idle ones and trying again");
         }
         self.pause = Some(self.pause.map_or(PAUSE_MIN, |pause| (pause * 2).min(PAUSE_MAX)));
         self.recovery = Some(Box::pin(sleep(RECOVERY_PERIOD)));

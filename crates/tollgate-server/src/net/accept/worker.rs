@@ -57,8 +57,7 @@ struct Worker {
 }
 
 impl Workers {
-    /// Starts another worker. A worker that panics loses its connections, makes `node` not ready,
-    /// and starts again.
+    /// Starts another worker. One that panics loses its connections, and starts again.
     pub(crate) fn start(
         &mut self,
         frontends: Arc<[Arc<Frontend>]>,
@@ -152,8 +151,7 @@ async fn run_worker(
             service(stream, peer, registry.register(&guard.frontend), guard);
         }
     };
-    // One ticker for serving and draining: a second one would tick at once, and every deadline
-    // would be early.
+    // The drain keeps this ticker: a second one would tick at once, and deadlines would be early.
     let mut ticks = pin!(run_ticks(&registry));
     let within = loop {
         tokio::select! {

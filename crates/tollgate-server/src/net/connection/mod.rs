@@ -75,9 +75,7 @@ pub(super) async fn serve_http<H: Handler>(
     match is_http2 {
         Some(Ok(false)) => http1::serve(stream, &*handler, &caller).await,
         // Boxed: otherwise the future of an HTTP/1.1 connection would have room for HTTP/2.
-        Some(Ok(true)) => {
-            Box::pin(http2::serve(stream.without_vectored_writes(), handler, caller)).await;
-        }
+        Some(Ok(true)) => Box::pin(http2::serve(stream, handler, caller)).await,
         Some(Err(_)) => {}
         None => http1::respond_timeout(&mut stream, &state).await,
     }

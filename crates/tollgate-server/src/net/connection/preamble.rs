@@ -80,10 +80,6 @@ const BYTES_MAX: usize = 4096;
 
 /// Reads the header of the PROXY protocol, version 2, and not a byte more. `None`: the load
 /// balancer connected on its own behalf, such as for a health check.
-///
-/// # Errors
-///
-/// When the bytes are no such header, or one without a meaning.
 pub(crate) async fn read_proxy_header(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<SocketAddr>> {

@@ -43,8 +43,7 @@ impl ProtocolConnection {
         read.map(|read| if let Some(Ok(())) = read { buffer.filled().len() } else { 0 })
     }
 
-    /// Writes all bytes; `false` where the peer has gone, or does not read within the deadline of a
-    /// head.
+    /// Writes all bytes; `false` where the peer has gone, or reads slower than a head may come.
     pub async fn write(&mut self, bytes: &[u8]) -> bool {
         let Self { stream, state, .. } = self;
         let mut writing = pin!(stream.write_all(bytes));
@@ -77,8 +76,7 @@ impl ProtocolConnection {
         self.state.close_request() != CloseRequest::None
     }
 
-    /// Closes this side and waits for the peer: closing while the peer sends would destroy answers
-    /// in transit.
+    /// Closes this side and waits for the peer, so that answers in transit are not destroyed.
     pub async fn shutdown(mut self) {
         let Self { stream, state, .. } = &mut self;
         let mut ending = pin!(stream.shutdown());

@@ -96,8 +96,7 @@ impl Registry {
         }
     }
 
-    /// Whether `time` has certainly passed since tick `since`. That tick itself does not count: the
-    /// stage began somewhere within it.
+    /// Whether `time` has certainly passed since a moment within tick `since`.
     fn has_elapsed(&self, since: u64, time: Duration) -> bool {
         let whole = self.timers.now.get().saturating_sub(since + 1);
         u128::from(whole) * self.tick().as_nanos() >= time.as_nanos()

@@ -167,7 +167,11 @@ impl ConnectionState {
         context: &mut Context<'_>,
         step: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<Option<T>> {
-        self.register_waker(context.waker());
+        let mut kept = self.waker.borrow_mut();
+        if !kept.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+            *kept = Some(context.waker().clone());
+        }
+        drop(kept);
         match step(context) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
             Poll::Pending if self.close_request() == CloseRequest::Immediate => Poll::Ready(None),
@@ -181,14 +185,6 @@ impl ConnectionState {
             waker.wake_by_ref();
         }
     }
-
-    fn register_waker(&self, waker: &Waker) {
-        let mut kept = self.waker.borrow_mut();
-        match &*kept {
-            Some(known) if known.will_wake(waker) => {}
-            _ => *kept = Some(waker.clone()),
-        }
-    }
 }
 
 impl fmt::Debug for ConnectionState {
@@ -197,8 +193,7 @@ impl fmt::Debug for ConnectionState {
     }
 }
 
-/// A request that has no complete answer yet. While it lives, its connection has no deadline and is
-/// not evicted.
+/// A request without a complete answer. Its connection has no deadline and is not evicted.
 #[derive(Debug)]
 pub struct InFlightRequest(Rc<ConnectionState>);
 

@@ -13,6 +13,7 @@ const PIPELINED_READ_BYTES: usize = 512;
 const PIPELINED_BYTES_MAX: usize = 8 * 1024;
 
 /// A stream that reports reads and blocked writes to its [`ConnectionState`], and lingers on close.
+/// Its writes are not vectored: h2 then puts small answers of all streams into one write.
 #[derive(Debug)]
 pub(crate) struct ConnectionStream {
     inner: Transport,
@@ -20,26 +21,18 @@ pub(crate) struct ConnectionStream {
     /// Bytes that were read too far. The next reads return them again.
     pushed_back: Vec<u8>,
     peer_closed: bool,
-    writes_vectored: bool,
 }
 
 impl ConnectionStream {
     pub(crate) fn new(inner: Transport, state: Rc<ConnectionState>) -> Self {
-        Self { inner, state, pushed_back: Vec::new(), peer_closed: false, writes_vectored: true }
-    }
-
-    /// Turns vectored writes off, for HTTP/2. With them, h2 writes each answer of a quarter of a
-    /// kilobyte by itself; without them it puts up to a kilobyte of all streams into one write.
-    pub(crate) fn without_vectored_writes(self) -> Self {
-        Self { writes_vectored: false, ..self }
+        Self { inner, state, pushed_back: Vec::new(), peer_closed: false }
     }
 
     pub(crate) fn has_pushed_back(&self) -> bool {
         !self.pushed_back.is_empty()
     }
 
-    /// Ready when the peer has closed its side. Pipelined bytes are kept up to a limit; beyond it
-    /// nothing more is read.
+    /// Ready when the peer has closed its side. Keeps pipelined bytes, and stops reading at a limit.
     pub(crate) fn poll_peer_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.pushed_back.len() < PIPELINED_BYTES_MAX {
             let mut room = [0; PIPELINED_READ_BYTES];
@@ -52,11 +45,6 @@ impl ConnectionStream {
             self.pushed_back.extend_from_slice(buffer.filled());
         }
         Poll::Pending
-    }
-
-    fn record_write<R>(&self, written: Poll<R>) -> Poll<R> {
-        self.state.write_blocked.set(written.is_pending());
-        written
     }
 }
 
@@ -106,29 +94,17 @@ impl AsyncWrite for ConnectionStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.record_write(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write_vectored(context, pieces);
-        self.record_write(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.writes_vectored && self.inner.is_write_vectored()
+        self.state.write_blocked.set(written.is_pending());
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_flush(context)
     }
 
-    /// Closes this side and reads until the peer closes its side. Closing while the peer still sends
-    /// would reset the connection, and the reset can destroy an answer that the peer has not read.
-    /// [`Limits::linger`](crate::net::Limits::linger) bounds the wait.
+    /// Closes this side, and reads until the peer closes its side or
+    /// [`Limits::linger`](crate::net::Limits::linger) is over. Closing while the peer sends would
+    /// reset the connection, which can destroy an answer that the peer has not read.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.state.enter(Stage::Lingering);
         ready!(Pin::new(&mut self.inner).poll_shutdown(context))?;

@@ -44,8 +44,7 @@ impl CoarseTimers {
     }
 }
 
-/// A timer that fires at the earliest after its time, and at most two ticks later. It costs nothing
-/// until it is polled.
+/// A timer that is never early, and at most two ticks late. It costs nothing until it is polled.
 #[derive(Debug)]
 pub struct CoarseTimer {
     timers: Rc<CoarseTimers>,

@@ -102,12 +102,6 @@ pub(crate) struct ActivityStream<T> {
     pub(crate) activity: Rc<Activity>,
 }
 
-impl<T> ActivityStream<T> {
-    fn record_write(&self) {
-        self.activity.writes.update(|writes| writes + 1);
-    }
-}
-
 impl<T: AsyncRead + Unpin> AsyncRead for ActivityStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -130,7 +124,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ActivityStream<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
-        self.record_write();
+        self.activity.writes.update(|writes| writes + 1);
         Poll::Ready(Ok(written))
     }
 
@@ -140,7 +134,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ActivityStream<T> {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.inner).poll_write_vectored(context, pieces))?;
-        self.record_write();
+        self.activity.writes.update(|writes| writes + 1);
         Poll::Ready(Ok(written))
     }
 
@@ -153,7 +147,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ActivityStream<T> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.record_write();
+        self.activity.writes.update(|writes| writes + 1);
         Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }

@@ -33,8 +33,7 @@ impl ResponseBody {
         Self { data: Some(data), trailers: Some(Box::new(trailers)), ..Self::default() }
     }
 
-    /// A stream of updates that lasts until its client leaves. Its connection counts as idle, so a
-    /// drain ends it.
+    /// A stream without an end. Its connection counts as idle, so a drain ends it.
     pub fn watch(stream: BodyStream) -> Self {
         Self { is_watch: true, ..Self::stream(stream) }
     }
@@ -42,12 +41,6 @@ impl ResponseBody {
     /// A body that is written piece by piece.
     pub fn stream(stream: BodyStream) -> Self {
         Self { stream: Some(stream), ..Self::default() }
-    }
-}
-
-impl<T: Into<Bytes>> From<T> for ResponseBody {
-    fn from(data: T) -> Self {
-        Self::new(data.into())
     }
 }
 
@@ -159,7 +152,7 @@ impl hyper::body::Body for TrackedBody {
 }
 
 /// Whether the peer of a failed body broke the protocol or has gone.
-pub(in crate::net) fn body_error(error: &hyper::Error) -> BodyError {
+pub(crate) fn body_error(error: &hyper::Error) -> BodyError {
     let has_gone = |error: &(dyn Error + 'static)| {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
             return error.is_remote() || error.is_io();

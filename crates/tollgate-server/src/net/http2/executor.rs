@@ -5,11 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 use std::{cell::RefCell, mem, pin::Pin, rc::Rc};
 
-/// New requests of one connection.
-///
-/// Most of them come whole and are decided without waiting, so one poll completes them and they
-/// need no task. They are polled together, after all input has been read, so that their answers
-/// share a write.
+/// New requests of one connection. One poll completes most of them, so they need no task. They are
+/// polled together, after all input has been read, so that their answers share a write.
 #[derive(Clone, Default)]
 pub(super) struct NewStreams(Rc<RefCell<Vec<StreamFuture>>>);
 
@@ -22,8 +19,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for NewStreams {
 }
 
 impl NewStreams {
-    /// Polls each new stream once, and spawns a task for each that is not done. `false` where there
-    /// is none.
+    /// Polls each new stream once, and spawns a task for each that is not done; whether any came.
     pub(super) fn poll_each_once(&self) -> bool {
         let mut streams = mem::take(&mut *self.0.borrow_mut());
         if streams.is_empty() {

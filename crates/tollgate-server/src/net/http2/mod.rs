@@ -5,8 +5,7 @@ mod executor;
 mod header_lines;
 
 pub use body::ResponseBody;
-pub(super) use body::body_error;
-pub(crate) use body::causes;
+pub(crate) use body::{body_error, causes};
 pub(crate) use executor::LocalExecutor;
 pub(crate) use header_lines::{append_lines_to_map, headers_to_lines};
 
@@ -19,7 +18,7 @@ use header_lines::{mark_never_indexed, response};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use hyper::{
-    Method, StatusCode, Version, http::request::Parts, server::conn::http2, service::service_fn,
+    Method, StatusCode, Version, http::uri::PathAndQuery, server::conn::http2, service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, pin::Pin, rc::Rc};
@@ -51,7 +50,7 @@ pub(super) async fn serve<H: Handler>(
     let mut is_finishing = false;
     state
         .until_closed(|context| {
-            // An immediate close sends GOAWAY too: the client learns which requests were not processed.
+            // Before an immediate close too: GOAWAY says which requests were not processed.
             if state.close_request() != CloseRequest::None && !is_finishing {
                 is_finishing = true;
                 Pin::new(&mut connection).graceful_shutdown();
@@ -116,8 +115,9 @@ pub(crate) async fn handle<H: Handler + ?Sized>(
     let Http2Buffers { bytes, lines, answer } = &mut *scratch;
     headers_to_lines(&parts.headers, bytes, lines);
     let authority = parts.uri.authority().map(|authority| authority.as_str());
+    let target = parts.uri.path_and_query().map(PathAndQuery::as_str).or(authority).unwrap_or("");
     let (method, headers) = (parts.method.as_str(), Headers::new(bytes, lines));
-    let head = RequestHead::new(method, target(&parts), authority, Version::HTTP_2, headers);
+    let head = RequestHead::new(method, target, authority, Version::HTTP_2, headers);
     let body = if incoming.is_end_stream() {
         RequestBody::Full(&[])
     } else {
@@ -128,11 +128,4 @@ pub(crate) async fn handle<H: Handler + ?Sized>(
     let response = response(answer);
     SCRATCH.with(|spares| spares.put(scratch));
     response
-}
-
-fn target(parts: &Parts) -> &str {
-    match parts.uri.path_and_query() {
-        Some(path) => path.as_str(),
-        None => parts.uri.authority().map_or("", |authority| authority.as_str()),
-    }
 }

@@ -14,7 +14,7 @@ use std::{cell::Cell, io, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 /// A request's body on its way to an upstream that speaks HTTP/1.1.
 #[derive(Debug)]
 pub(super) struct UploadSender {
-    upload: Upload,
+    pub(super) upload: Upload,
     shared: Arc<GatewayState>,
     writer: BodyWriter,
     is_upstream_closed: bool,
@@ -26,21 +26,12 @@ impl UploadSender {
         Self { upload, shared, writer, is_upstream_closed: false }
     }
 
-    /// The body, where nothing of it has been sent.
-    pub(super) fn into_upload(self) -> Upload {
-        self.upload
-    }
-
     /// Whether all of it has been sent.
     pub(super) fn is_over(&self) -> bool {
         self.writer.is_over() && !self.is_upstream_closed
     }
 
-    /// Sends what has come, for as long as the upstream takes it.
-    ///
-    /// # Errors
-    ///
-    /// When the client's body fails. An upstream that takes no more may still respond.
+    /// Sends what has come. Fails with the client's body; a closed upstream may still respond.
     pub(super) fn poll_send(
         &mut self,
         stream: &mut UpstreamStream,
@@ -48,7 +39,7 @@ impl UploadSender {
     ) -> Poll<Result<(), BodyError>> {
         let Self { upload, shared, writer, is_upstream_closed } = self;
         while !*is_upstream_closed && !writer.is_over() {
-            let edit = |trailers: &mut HeaderMap| shared.remove_from_trailers(trailers);
+            let edit = |trailers: &mut HeaderMap| forward::remove_from_trailers(trailers, shared);
             let is_pending = writer.fill(Pin::new(&mut *upload), edit, context)?;
             *is_upstream_closed = ready!(writer.poll_write(stream, context)).is_err();
             if is_pending && !*is_upstream_closed {
@@ -90,7 +81,9 @@ impl Body for Http2RequestBody {
             Some(Ok(_)) if !upload.is_end_stream() => {}
             Some(Ok(_)) | None => progress.is_complete.set(true),
         }
-        let edit = |frame| edit_trailers(frame, |trailers| shared.remove_from_trailers(trailers));
+        let edit = |frame| {
+            edit_trailers(frame, |trailers| forward::remove_from_trailers(trailers, shared))
+        };
         Poll::Ready(frame.map(|frame| frame.map(edit)))
     }
 

@@ -16,8 +16,7 @@ use std::task::{Context, Poll, ready};
 use std::{cell::Cell, future::poll_fn, mem, pin::Pin, time::Duration};
 use tokio::io::AsyncWrite;
 
-/// How long a head waits for a small body, to the tick. Many upstreams send the two separately, and
-/// a client can do little with a head alone.
+/// How long a head waits for a small body, to the tick: many upstreams send the two separately.
 const BODY_GRACE: Duration = Duration::ZERO;
 
 impl Exchange<'_> {
@@ -51,7 +50,7 @@ impl Exchange<'_> {
             Some(Err(Some(error))) => return Err((ExchangeError::Client(error), Retry::Never)),
             Some(_) if is_reused && sent == 0 => {
                 if let Some(upload) = upload {
-                    self.body = RequestBody::Stream(upload.into_upload());
+                    self.body = RequestBody::Stream(upload.upload);
                 }
                 return Err((ExchangeError::Protocol, Retry::Safe));
             }
@@ -99,10 +98,8 @@ impl Exchange<'_> {
     ) -> Result<(), ExchangeError> {
         let is_head = self.valid.head.method == "HEAD";
         let parsed = loop {
-            let interim = |parsed: &ParsedResponse, headers: Headers<'_>| {
-                self.forward_interim(parsed.status, headers);
-            };
-            match reader.received.parse_final(is_head, interim)? {
+            let on_interim = |status, headers: Headers<'_>| self.forward_interim(status, headers);
+            match reader.received.parse_final(is_head, on_interim)? {
                 Some(parsed) => break parsed,
                 None => Box::pin(self.read_more(&mut reader)).await?,
             }
@@ -140,8 +137,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Forwards an interim response (1xx) to clients that know of them. The gateway sends its own
-    /// `100 Continue`.
+    /// Forwards an interim response (1xx), except `100 Continue`, which the gateway sends itself.
     fn forward_interim(&self, status: StatusCode, headers: Headers<'_>) {
         if self.valid.head.version == Version::HTTP_11 && status != StatusCode::CONTINUE {
             let mut out = Vec::new();
@@ -209,8 +205,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Sends a request, and waits for the first bytes of the response. `Err(None)`: the upstream
-/// failed.
+/// Sends a request, and waits for a response to begin. `Err(None)`: the upstream failed.
 async fn send_request(
     stream: &mut UpstreamStream,
     request: &[u8],
@@ -234,8 +229,7 @@ async fn send_request(
     .await
 }
 
-/// Sends as much of a body as has come and the upstream takes. The response may begin before its
-/// end.
+/// Sends what has come of a body. The response may begin before its end.
 fn poll_upload(
     upload: &mut Option<UploadSender>,
     stream: &mut UpstreamStream,

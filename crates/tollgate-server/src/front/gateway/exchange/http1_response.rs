@@ -85,12 +85,11 @@ impl ReceivedBytes {
         matches!(self.poll_more(stream, &mut context), Poll::Ready(Ok(1..)))
     }
 
-    /// Parses the head of the final response, and removes interim responses before it. `None`: more
-    /// bytes are needed.
+    /// Parses the final response's head, and drops interim ones. `None`: more bytes are needed.
     pub(super) fn parse_final(
         &mut self,
         is_head: bool,
-        on_interim: impl Fn(&ParsedResponse, Headers<'_>),
+        on_interim: impl Fn(StatusCode, Headers<'_>),
     ) -> Result<Option<ParsedResponse>, ExchangeError> {
         while self.len > 0 {
             let ResponseBuffers { bytes, lines } = &mut *self.buffers;
@@ -104,7 +103,7 @@ impl ReceivedBytes {
             if !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS {
                 return Ok(Some(parsed));
             }
-            on_interim(&parsed, self.headers());
+            on_interim(status, self.headers());
             self.buffers.bytes.copy_within(parsed.len..self.len, 0);
             self.len -= parsed.len;
         }
@@ -127,8 +126,7 @@ impl ResponseReader {
         parsed.len as u64 + length <= INPUT_BYTES as u64
     }
 
-    /// Copies a body that is here, or can be read without waiting: whether the response ended there.
-    /// `None`: the body is in transit.
+    /// Copies a body that can be read without waiting: whether the response ended there.
     pub(super) fn take_body(&mut self, parsed: &ParsedResponse, out: &mut Vec<u8>) -> Option<bool> {
         match parsed.framing {
             Framing::Empty => Some(self.received.len == parsed.len),

@@ -40,7 +40,6 @@ pub(super) enum ExchangeError {
     Protocol,
     /// The head of a response is too large.
     TooLarge,
-    /// An upstream took too long.
     Timeout,
     /// The client's body failed.
     Client(BodyError),
@@ -71,8 +70,7 @@ impl ExchangeError {
 enum Retry {
     /// It may: the upstream did not process it.
     Safe,
-    /// It may where the request is [retryable](Exchange::is_retryable): a reused connection closed
-    /// without a response.
+    /// It may if it is [retryable](Exchange::is_retryable): a reused connection closed at once.
     IfRetryable,
     Never,
 }
@@ -87,49 +85,21 @@ const ATTEMPTS_MAX: usize = 4;
 
 /// A request to an upstream, and the answer that its response becomes.
 pub(super) struct Exchange<'a> {
-    gateway: &'a Gateway,
-    upstreams: &'a Arc<Upstreams>,
-    caller: &'a Rc<ClientConnection>,
-    valid: &'a ValidHead<'a>,
+    pub(super) gateway: &'a Gateway,
+    pub(super) upstreams: &'a Arc<Upstreams>,
+    pub(super) caller: &'a Rc<ClientConnection>,
+    pub(super) valid: &'a ValidHead<'a>,
     /// The headers without those that `Connection` lists.
-    headers: Headers<'a>,
-    body: RequestBody<'a>,
-    upgrade: Option<Vec<u8>>,
-    accepts_trailers: bool,
+    pub(super) headers: Headers<'a>,
+    pub(super) body: RequestBody<'a>,
+    pub(super) upgrade: Option<Vec<u8>>,
+    pub(super) accepts_trailers: bool,
     /// Taken once there is a response.
-    admission: &'a mut Option<Admission<Node>>,
-    answer: &'a mut Answer,
+    pub(super) admission: &'a mut Option<Admission<Node>>,
+    pub(super) answer: &'a mut Answer,
 }
 
-impl<'a> Exchange<'a> {
-    pub(super) fn new(
-        gateway: &'a Gateway,
-        upstreams: &'a Arc<Upstreams>,
-        caller: &'a Rc<ClientConnection>,
-        (valid, body): (&'a ValidHead<'a>, RequestBody<'a>),
-        admission: &'a mut Option<Admission<Node>>,
-        answer: &'a mut Answer,
-    ) -> Self {
-        let headers = valid.head.headers;
-        let (upgrade, accepts_trailers) = (None, false);
-        let mut exchange = Self {
-            gateway,
-            upstreams,
-            caller,
-            valid,
-            headers,
-            body,
-            upgrade,
-            accepts_trailers,
-            admission,
-            answer,
-        };
-        if valid.has_connection_headers {
-            exchange.read_connection_headers();
-        }
-        exchange
-    }
-
+impl Exchange<'_> {
     fn read_connection_headers(&mut self) {
         let head = &self.valid.head;
         let shared = &self.gateway.shared;
@@ -146,6 +116,9 @@ impl<'a> Exchange<'a> {
 
     /// Sends the request to an upstream, or to the next where that is safe, and writes the answer.
     pub(super) async fn run(&mut self) -> Result<(), ExchangeError> {
+        if self.valid.has_connection_headers {
+            self.read_connection_headers();
+        }
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let now_us = ProcessClock.now_us();
         let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
@@ -154,11 +127,8 @@ impl<'a> Exchange<'a> {
         let mut is_anew = false;
         let mut attempts = 0;
         loop {
-            let pooled = if is_anew {
-                None
-            } else {
-                self.gateway.pool.take(&selected, self.upgrade.is_some(), !is_retryable)
-            };
+            let take = || self.gateway.pool.take(&selected, self.upgrade.is_some(), !is_retryable);
+            let pooled = if is_anew { None } else { take() };
             let is_reused = pooled.is_some();
             let connection = match pooled {
                 Some(connection) => connection,
@@ -175,8 +145,7 @@ impl<'a> Exchange<'a> {
                 },
             };
             attempts += 1;
-            // A new HTTP/1.1 connection is the last attempt. HTTP/2 connections are shared, so even
-            // a new one may be closing.
+            // A new HTTP/1.1 connection is the last attempt. A new HTTP/2 one may be closing already.
             let (is_last, sent) = match connection {
                 UpstreamConnection::Http1(stream) => {
                     (!is_reused, self.http1(stream, is_reused, &selected).await)

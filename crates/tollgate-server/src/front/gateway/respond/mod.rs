@@ -18,12 +18,11 @@ const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Answers a request that no upstream answered.
 pub(super) fn exchange_failed(error: ExchangeError, answer: &mut Answer) {
+    let bad_gateway = |detail| (StatusCode::BAD_GATEWAY, detail);
     let (status, detail) = match error {
-        ExchangeError::Connect => (StatusCode::BAD_GATEWAY, "no upstream can be reached"),
-        ExchangeError::Protocol => (StatusCode::BAD_GATEWAY, "the upstream gave no valid response"),
-        ExchangeError::TooLarge => {
-            (StatusCode::BAD_GATEWAY, "the head of the upstream's response is too large")
-        }
+        ExchangeError::Connect => bad_gateway("no upstream can be reached"),
+        ExchangeError::Protocol => bad_gateway("the upstream gave no valid response"),
+        ExchangeError::TooLarge => bad_gateway("the head of the upstream's response is too large"),
         ExchangeError::Timeout => (StatusCode::GATEWAY_TIMEOUT, "the upstream took too long"),
         ExchangeError::Client(BodyError::TooSlow) => {
             (StatusCode::REQUEST_TIMEOUT, "the request's body took too long")
@@ -90,8 +89,7 @@ pub(super) fn refuse(refusal: Refusal, head: &RequestHead<'_>, answer: &mut Answ
     if is_unavailable { Outcome::FailClosed } else { Outcome::Refused }
 }
 
-/// Counts a request once, when it is dropped. Without an outcome, the client abandoned the request
-/// or the handler panicked.
+/// Counts a request when dropped. Without an outcome, its client left or its handler panicked.
 pub(super) struct OutcomeRecorder<'a> {
     pub(super) metrics: &'a Metrics,
     pub(super) outcome: Option<Outcome>,

@@ -7,10 +7,10 @@ use crate::front::{gateway::Gateway, http::encode};
 use crate::metrics::Outcome;
 use crate::net::{Answer, ClientConnection, RequestHead};
 use hyper::{Method, StatusCode, header::HeaderName};
-use tollgate_policy::{address::unmap, settings};
+use tollgate_policy::address::unmap;
 use tollgate_tower::{Head, query_parameter};
 
-const PATH: &str = "/.well-known/ratelimit";
+pub(crate) const PATH: &str = "/.well-known/ratelimit";
 /// How often an address may ask per minute, and at once.
 pub(crate) const PER_MINUTE: u64 = 60;
 /// Limits in one answer. The cap bounds the work for the store and the size of the answer.
@@ -18,11 +18,6 @@ const LIMITS_MAX: usize = 256;
 /// The longest path and method in the query.
 const PATH_BYTES_MAX: usize = 4096;
 const METHOD_BYTES_MAX: usize = 32;
-
-#[inline]
-pub(crate) fn is_status_request(gateway: &settings::Gateway, path: &str) -> bool {
-    gateway.status && path == PATH
-}
 
 /// The request that the query asks about, with the headers of the query itself.
 struct StatusQuery<'a> {

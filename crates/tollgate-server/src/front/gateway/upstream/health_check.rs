@@ -4,7 +4,7 @@ use super::{
     UpstreamConnection, UpstreamServer, Upstreams, connect, failure_log::connect_failure_reason,
 };
 use crate::{front::gateway::exchange, health::Health};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tollgate_policy::settings::HealthCheck;
@@ -49,20 +49,14 @@ async fn run_check(server: &UpstreamServer, check: &HealthCheck) {
         let found =
             found.unwrap_or_else(|_| Err(format!("no response within {:?}", check.timeout)));
         (good, bad) = if found.is_ok() { (good + 1, 0) } else { (0, bad + 1) };
-        let is_changed = if server.is_unhealthy() {
-            good >= check.healthy_after
-        } else {
-            bad >= check.unhealthy_after
-        };
-        if is_changed {
-            server.set_unhealthy(found.is_err());
+        let is_unhealthy = server.is_unhealthy();
+        if is_unhealthy && good >= check.healthy_after
+            || !is_unhealthy && bad >= check.unhealthy_after
+        {
+            server.is_unhealthy.store(found.is_err(), Relaxed);
             let server = server.name();
             match found {
-                Err(reason) => tracing::warn!(
-                    server,
-                    reason,
-                    "the upstream fails its health check; it gets no requests"
-                ),
+                Err(reason) => tracing::warn!(server, reason, "the upstream is unhealthy"),
                 Ok(()) => tracing::info!(server, "the upstream is healthy again"),
             }
         }

@@ -197,10 +197,6 @@ impl UpstreamServer {
         self.authority.to_str().unwrap_or_default()
     }
 
-    fn set_unhealthy(&self, is_unhealthy: bool) {
-        self.is_unhealthy.store(is_unhealthy, Relaxed);
-    }
-
     fn is_unhealthy(&self) -> bool {
         self.is_unhealthy.load(Relaxed)
     }

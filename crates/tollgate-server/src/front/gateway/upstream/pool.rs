@@ -89,12 +89,8 @@ impl Http2Connection {
     /// Sets how many requests the upstream allows, once its settings have come.
     pub(super) fn set_streams_max(&self, streams_max: usize) {
         if self.activity.reads.get() > 0 {
-            self.streams_max.set(streams_max);
+            self.streams_max.set(streams_max.min(STREAMS_MAX));
         }
-    }
-
-    fn has_room(&self) -> bool {
-        self.streams.get() < self.streams_max.get().min(STREAMS_MAX)
     }
 
     fn is_stale(&self, server: &UpstreamServer, now_us: u64) -> bool {
@@ -158,7 +154,10 @@ impl Pool {
         let now_us = ProcessClock.now_us();
         if !is_upgrade && !shared.is_empty() {
             shared.retain(|connection| !connection.is_stale(selected.server(), now_us));
-            if let Some(connection) = shared.iter().find(|connection| connection.has_room()) {
+            let has_room = |connection: &&Rc<Http2Connection>| {
+                connection.streams.get() < connection.streams_max.get()
+            };
+            if let Some(connection) = shared.iter().find(has_room) {
                 return Some(UpstreamConnection::Http2(connection.stream()));
             }
         }

@@ -20,8 +20,7 @@ pub(crate) fn check(settings: &Settings, folder: &Path, now_us: u64) -> Vec<TlsP
     found
 }
 
-/// The configurations with and without HTTP/2. An upstream must show a certificate of `ca`, or else
-/// of one of the system's authorities.
+/// The configurations with and without HTTP/2. They trust `ca`, or else the system's authorities.
 pub(crate) fn client(
     tls: &Tls,
     folder: &Path,
