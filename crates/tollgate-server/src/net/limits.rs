@@ -23,7 +23,7 @@ pub struct Limits {
     pub idle: Duration,
     /// How long input is discarded after the last answer, which an early close can destroy: 1 s.
     pub linger: Duration,
-    /// How long an idle connection stays open in a drain, since a request may be in transit: 500 ms.
+    /// How long an idle connection stays open in a drain for a request in transit: 500 ms.
     pub drain_grace: Duration,
     /// How often deadlines are checked: 250 ms.
     pub tick: Duration,

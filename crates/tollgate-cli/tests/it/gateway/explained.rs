@@ -84,7 +84,7 @@ fn a_head_that_is_too_large_is_called_that() {
     let address = gateway.address("gateway");
     for path in ["/many", "/large", "/many"] {
         let (status, body) = get(&address, path);
-        assert!(status == 502 && body.contains("answer is too large"), "{path}: {status} {body}");
+        assert!(status == 502 && body.contains("response is too large"), "{path}: {status} {body}");
     }
     let line = gateway.until(|line| line.contains("the upstream gave no usable response"));
     assert!(line.contains("the head of its response is too large"), "{line}");

@@ -1,7 +1,7 @@
 //! Headers in transit: from a client's request to its upstream, and from the response back.
 //!
 //! First all headers go that concern the client's connection only, then the gateway writes those it
-//! vouches for. So a client cannot have our headers removed by naming them in `Connection`, nor send
+//! vouches for. So a client cannot remove our headers by naming them in `Connection`, nor send
 //! others under a name that a service takes for ours.
 
 use super::GatewayState;

@@ -1,6 +1,6 @@
 //! The gateway: a reverse proxy that decides before it forwards.
 //!
-//! [`Gateway::serve`] is the reading order:
+//! `Gateway::serve` is the reading order:
 //!
 //! ```text
 //! validate    the request's head has one meaning, or the request is refused

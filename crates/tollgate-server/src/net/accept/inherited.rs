@@ -21,8 +21,8 @@ pub enum InheritError {
 }
 
 impl InheritedSockets {
-    /// The sockets that `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` name. Call this before there
-    /// are other threads: it removes the variables, which are not meant for child processes.
+    /// The sockets that `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` name. Call this before any
+    /// thread starts: it removes the variables, which are not meant for child processes.
     ///
     /// # Errors
     ///

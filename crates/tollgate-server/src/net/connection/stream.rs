@@ -32,7 +32,7 @@ impl ConnectionStream {
         !self.pushed_back.is_empty()
     }
 
-    /// Ready when the peer has closed its side. Keeps pipelined bytes, and stops reading at a limit.
+    /// Ready when the peer has closed its side. Keeps pipelined bytes, up to a limit.
     pub(crate) fn poll_peer_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.pushed_back.len() < PIPELINED_BYTES_MAX {
             let mut room = [0; PIPELINED_READ_BYTES];
@@ -76,7 +76,7 @@ impl AsyncRead for ConnectionStream {
     }
 }
 
-/// Moves bytes from the front of `pushed_back` into `buffer`. Releases the memory with the last one.
+/// Moves bytes from the front of `pushed_back` into `buffer`. Frees the memory with the last one.
 pub(crate) fn read_pushed_back(pushed_back: &mut Vec<u8>, buffer: &mut ReadBuf<'_>) {
     let taken = pushed_back.len().min(buffer.remaining());
     buffer.put_slice(&pushed_back[..taken]);

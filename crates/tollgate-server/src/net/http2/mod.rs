@@ -101,7 +101,7 @@ struct Http2Buffers {
 }
 
 thread_local! {
-    static SCRATCH: BufferPool<Http2Buffers> = const { BufferPool::new() };
+    static BUFFERS: BufferPool<Http2Buffers> = const { BufferPool::new() };
 }
 
 /// Answers an HTTP/2 request with the handler of HTTP/1.1.
@@ -111,8 +111,8 @@ pub(crate) async fn handle<H: Handler + ?Sized>(
     caller: &Rc<ClientConnection>,
 ) -> hyper::Response<ResponseBody> {
     let (parts, incoming) = request.into_parts();
-    let mut scratch = SCRATCH.with(BufferPool::take);
-    let Http2Buffers { bytes, lines, answer } = &mut *scratch;
+    let mut buffers = BUFFERS.with(BufferPool::take);
+    let Http2Buffers { bytes, lines, answer } = &mut *buffers;
     headers_to_lines(&parts.headers, bytes, lines);
     let authority = parts.uri.authority().map(|authority| authority.as_str());
     let target = parts.uri.path_and_query().map(PathAndQuery::as_str).or(authority).unwrap_or("");
@@ -126,6 +126,6 @@ pub(crate) async fn handle<H: Handler + ?Sized>(
     answer.clear();
     handler.handle(Request { head, body }, caller, answer).await;
     let response = response(answer);
-    SCRATCH.with(|spares| spares.put(scratch));
+    BUFFERS.with(|pool| pool.put(buffers));
     response
 }

@@ -145,7 +145,7 @@ impl Exchange<'_> {
                 },
             };
             attempts += 1;
-            // A new HTTP/1.1 connection is the last attempt. A new HTTP/2 one may be closing already.
+            // A new HTTP/1.1 connection is the last attempt. A new HTTP/2 one may be closing.
             let (is_last, sent) = match connection {
                 UpstreamConnection::Http1(stream) => {
                     (!is_reused, self.http1(stream, is_reused, &selected).await)

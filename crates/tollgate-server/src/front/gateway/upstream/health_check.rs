@@ -56,7 +56,9 @@ async fn run_check(server: &UpstreamServer, check: &HealthCheck) {
             server.is_unhealthy.store(found.is_err(), Relaxed);
             let server = server.name();
             match found {
-                Err(reason) => tracing::warn!(server, reason, "the upstream is unhealthy"),
+                Err(reason) => {
+                    tracing::warn!(server, reason, "the upstream fails its health check")
+                }
                 Ok(()) => tracing::info!(server, "the upstream is healthy again"),
             }
         }
