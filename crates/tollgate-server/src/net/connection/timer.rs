@@ -96,7 +96,7 @@ impl Drop for CoarseTimer {
 
 /// Closes a connection whose peer stopped reading, unless it is dropped in time.
 #[derive(Debug)]
-pub(crate) struct WriteTimeout(CoarseTimer);
+pub(crate) struct WriteTimeout(pub(crate) CoarseTimer);
 
 impl WriteTimeout {
     pub(crate) fn new(state: &Rc<ConnectionState>, within: Duration) -> Self {
@@ -104,9 +104,5 @@ impl WriteTimeout {
         let entry = (timers.deadline_tick(within), OnExpiry::Close(state.clone()));
         let key = timers.entries.borrow_mut().insert(entry);
         Self(CoarseTimer { timers, key: Some(key) })
-    }
-
-    pub(crate) fn restart(&mut self, within: Duration) {
-        self.0.restart(within);
     }
 }

@@ -132,7 +132,7 @@ impl hyper::body::Body for TrackedBody {
             let is_small = frame.data_ref().is_some_and(|data| data.len() <= FINAL_PIECE_BYTES_MAX);
             *is_end_delayed = !is_small || !body.is_end_stream();
             match write_timeout {
-                Some(timeout) => timeout.restart(within),
+                Some(timeout) => timeout.0.restart(within),
                 None => *write_timeout = Some(WriteTimeout::new(state, within)),
             }
         } else {

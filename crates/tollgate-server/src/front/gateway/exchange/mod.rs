@@ -101,8 +101,7 @@ pub(super) struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn read_connection_headers(&mut self) {
-        let head = &self.valid.head;
-        let shared = &self.gateway.shared;
+        let (head, shared) = (&self.valid.head, &self.gateway.shared);
         forward::hide_connection_listed(&mut self.headers, |name| shared.reads(name));
         // HTTP/2 has no upgrade: requests share the connection.
         let may_upgrade = self.upstreams.settings.protocol != UpstreamProtocol::Http2
@@ -180,14 +179,11 @@ impl Exchange<'_> {
     ) -> Result<UpstreamConnection, ExchangeError> {
         let connecting = self.connect_or_share(selected, is_anew);
         let within = self.upstreams.settings.connect;
-        match with_deadline(&mut self.caller.alarm(), within, connecting, || true).await {
-            Some(Ok(connection)) => Ok(connection),
-            Some(Err(error)) => {
-                tracing::debug!(server = selected.server().name(), %error, "cannot connect to the upstream");
-                Err(ExchangeError::Connect)
-            }
-            None => Err(ExchangeError::Connect),
+        let made = with_deadline(&mut self.caller.alarm(), within, connecting, || true).await;
+        if let Some(Err(error)) = &made {
+            tracing::debug!(server = selected.server().name(), %error, "cannot connect to the upstream");
         }
+        made.and_then(Result::ok).ok_or(ExchangeError::Connect)
     }
 
     /// Connects, or waits for another request that connects by HTTP/2 and shares its connection.
