@@ -1,31 +1,25 @@
-//! Bodies: a request's, read within bounds, and an answer's by HTTP/2.
+//! The body of a request, read within bounds.
 
 use super::{
-    BoxError, ClientConnection, CoarseTimer, handler::BodyStream, http1::Http1Connection,
-    life::ConnectionState,
+    ClientConnection, CoarseTimer, PolledFrame, connection::ConnectionState,
+    http1::Http1Connection, http2,
 };
 use bytes::{Bytes, BytesMut};
-use hyper::HeaderMap;
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
-use std::borrow::Cow;
-use std::io::{
-    self,
-    ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof},
-};
-use std::task::{Context, ready};
-use std::{fmt, future::poll_fn, pin::Pin, rc::Rc, task::Poll, time::Duration};
+use hyper::body::{Body as _, Incoming, SizeHint};
+use std::task::{Context, Poll, ready};
+use std::{borrow::Cow, fmt, future::poll_fn, pin::Pin, rc::Rc, time::Duration};
 
 /// A request's body.
 #[derive(Debug)]
 pub enum RequestBody<'a> {
-    /// All of it, where it was read.
+    /// The complete body, in the buffer that it was read into.
     Full(&'a [u8]),
-    /// Still on its way.
+    /// A body in transit.
     Stream(Upload),
 }
 
 impl<'a> RequestBody<'a> {
-    /// Whether there is none.
+    /// Whether there is no body.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Full(bytes) => bytes.is_empty(),
@@ -33,11 +27,11 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// Reads a body of at most `bytes_max` bytes. One that is whole is not copied.
+    /// Reads a body of at most `bytes_max` bytes. A complete body is not copied.
     ///
     /// # Errors
     ///
-    /// When it is larger, takes longer than `within`, or breaks off.
+    /// When the body is larger, takes longer than `within`, or breaks off.
     pub async fn collect(
         self,
         bytes_max: usize,
@@ -54,58 +48,53 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// A request's body on its way. It ends with an error when nothing more comes for
+/// A request's body in transit. It fails when nothing comes for
 /// [`Limits::body`](crate::net::Limits::body).
 #[derive(Debug)]
 pub struct Upload {
     source: UploadSource,
-    life: Rc<ConnectionState>,
-    alarm: CoarseTimer,
+    state: Rc<ConnectionState>,
+    timer: CoarseTimer,
     is_waiting: bool,
 }
 
 #[derive(Debug)]
 enum UploadSource {
-    /// A connection, and which of its bodies it is.
+    /// A connection, and the number of the body on it.
     Http1(Rc<Http1Connection>, u64),
     Http2(Incoming),
 }
 
 impl Upload {
-    pub(super) fn http1(connection: Rc<Http1Connection>, life: &Rc<ConnectionState>) -> Self {
-        let number = connection.body_id();
-        Self::new(UploadSource::Http1(connection, number), life)
+    pub(super) fn http1(connection: Rc<Http1Connection>, state: &Rc<ConnectionState>) -> Self {
+        let id = connection.body_id();
+        Self::new(UploadSource::Http1(connection, id), state)
     }
 
     pub(crate) fn http2(incoming: Incoming, caller: &ClientConnection) -> Self {
         Self::new(UploadSource::Http2(incoming), &caller.life)
     }
 
-    fn new(source: UploadSource, life: &Rc<ConnectionState>) -> Self {
-        let alarm = CoarseTimer::new(life.alarms.clone());
-        Self { source, life: life.clone(), alarm, is_waiting: false }
+    fn new(source: UploadSource, state: &Rc<ConnectionState>) -> Self {
+        let timer = CoarseTimer::new(state.timers.clone());
+        Self { source, state: state.clone(), timer, is_waiting: false }
     }
 
-    /// All of it, in one piece, within this time and no larger than that.
-    ///
-    /// # Errors
-    ///
-    /// When it is larger, takes longer, or breaks off.
+    /// Reads a body as [`RequestBody::collect`] does.
     pub async fn collect(mut self, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
-        let is_too_large = |bytes: u64| bytes > bytes_max as u64;
-        // An announced length needs no reading to be refused.
-        if is_too_large(self.size_hint().lower()) {
+        // A declared length needs no reading to be refused.
+        if self.size_hint().lower() > bytes_max as u64 {
             return Err(BodyError::TooLarge);
         }
-        let mut pieces = BodyCollector::default();
+        let mut body = Bytes::new();
         let mut deadline = None;
         poll_fn(|context| {
             loop {
-                match Pin::new(&mut self).poll_data(context) {
+                match self.poll_data(context) {
                     Poll::Ready(Some(Ok(frame))) => {
                         let Ok(data) = frame.into_data() else { continue };
-                        pieces.push(data);
-                        if is_too_large(pieces.len() as u64) {
+                        body = join(std::mem::take(&mut body), data);
+                        if body.len() > bytes_max {
                             return Poll::Ready(Err(BodyError::TooLarge));
                         }
                     }
@@ -120,34 +109,41 @@ impl Upload {
             }
         })
         .await?;
-        Ok(pieces.join())
+        Ok(body)
     }
 
     fn set_waiting(&mut self, is_waiting: bool) {
         match (self.is_waiting, is_waiting) {
-            (false, true) => self.life.body_awaited(),
+            (false, true) => self.state.body_awaited(),
             (true, false) => {
-                self.life.body_received();
-                self.alarm.reset();
+                self.state.body_received();
+                self.timer.reset();
             }
             _ => {}
         }
         self.is_waiting = is_waiting;
     }
 
-    fn poll_data(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_data(&mut self, context: &mut Context<'_>) -> PolledFrame<BodyError> {
         let polled = match &mut self.source {
-            UploadSource::Http1(connection, number) => connection.poll_frame(*number, context),
+            UploadSource::Http1(connection, id) => connection.poll_frame(*id, context),
             UploadSource::Http2(incoming) => Pin::new(incoming)
                 .poll_frame(context)
-                .map(|frame| frame.map(|frame| frame.map_err(|error| http2_body_error(&error)))),
+                .map(|frame| frame.map(|frame| frame.map_err(|error| http2::body_error(&error)))),
         };
         self.set_waiting(polled.is_pending());
         polled
     }
+}
+
+/// Appends `data` to `body`. The first piece is not copied.
+fn join(body: Bytes, data: Bytes) -> Bytes {
+    if body.is_empty() {
+        return data;
+    }
+    let mut body = BytesMut::from(body);
+    body.extend_from_slice(&data);
+    body.freeze()
 }
 
 impl Drop for Upload {
@@ -160,22 +156,19 @@ impl hyper::body::Body for Upload {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> PolledFrame<BodyError> {
         if let Poll::Ready(frame) = self.poll_data(context) {
             return Poll::Ready(frame);
         }
-        let within = self.life.front.limits.body;
-        ready!(self.alarm.poll(context, within));
+        let within = self.state.front.limits.body;
+        ready!(self.timer.poll(context, within));
         Poll::Ready(Some(Err(BodyError::TooSlow)))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            UploadSource::Http1(connection, number) => {
-                *number == connection.body_id() && connection.is_over()
+            UploadSource::Http1(connection, id) => {
+                *id == connection.body_id() && connection.is_over()
             }
             UploadSource::Http2(incoming) => incoming.is_end_stream(),
         }
@@ -183,7 +176,7 @@ impl hyper::body::Body for Upload {
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            UploadSource::Http1(connection, number) if *number == connection.body_id() => {
+            UploadSource::Http1(connection, id) if *id == connection.body_id() => {
                 connection.size_hint()
             }
             UploadSource::Http1(..) => SizeHint::default(),
@@ -192,67 +185,17 @@ impl hyper::body::Body for Upload {
     }
 }
 
-/// Whether an HTTP/2 peer broke the protocol or has gone.
-fn http2_body_error(error: &hyper::Error) -> BodyError {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        let is_over = error.downcast_ref::<io::Error>().is_some_and(|error| {
-            matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
-        });
-        let is_reset = error
-            .downcast_ref::<h2::Error>()
-            .is_some_and(|error| error.is_remote() || error.is_io());
-        if is_over || is_reset {
-            return BodyError::PeerClosed;
-        }
-        cause = error.source();
-    }
-    BodyError::Broken
-}
-
-/// The first piece as it came, or all of them together once there are two.
-#[derive(Default)]
-struct BodyCollector {
-    first: Bytes,
-    all: BytesMut,
-}
-
-impl BodyCollector {
-    fn push(&mut self, data: Bytes) {
-        if self.len() == 0 {
-            self.first = data;
-            return;
-        }
-        if self.all.is_empty() {
-            self.all.reserve(self.first.len() + data.len());
-            self.all.extend_from_slice(&self.first);
-        }
-        self.all.extend_from_slice(&data);
-    }
-
-    fn len(&self) -> usize {
-        self.all.len().max(self.first.len())
-    }
-
-    fn join(self) -> Bytes {
-        match self.all.is_empty() {
-            true => self.first,
-            false => self.all.freeze(),
-        }
-    }
-}
-
-/// Why there is no body.
+/// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// More bytes than are taken.
+    /// It is larger than allowed.
     TooLarge,
-    /// Not there by the deadline.
+    /// It missed its deadline.
     TooSlow,
     /// The peer broke the protocol.
     Broken,
-    /// The peer has gone.
+    /// The peer closed the connection.
     PeerClosed,
 }
 
@@ -267,108 +210,3 @@ impl fmt::Display for BodyError {
 }
 
 impl std::error::Error for BodyError {}
-
-/// The body of an answer by HTTP/2: most often whole, in one piece, with trailers where the
-/// protocol has some.
-#[derive(Default)]
-pub struct ResponseBody(BodyRemainder);
-
-/// What has not been sent yet.
-#[derive(Default)]
-enum BodyRemainder {
-    #[default]
-    Nothing,
-    Full(Bytes, Option<Box<HeaderMap>>),
-    Trailers(Box<HeaderMap>),
-    Stream(BodyStream),
-    Watch(BodyStream),
-}
-
-impl ResponseBody {
-    /// All of it.
-    pub fn new(data: Bytes) -> Self {
-        match data.is_empty() {
-            true => Self::default(),
-            false => Self(BodyRemainder::Full(data, None)),
-        }
-    }
-
-    /// All of it, and what follows it.
-    pub fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
-        Self(BodyRemainder::Full(data, Some(Box::new(trailers))))
-    }
-
-    pub(super) fn is_stream(&self) -> bool {
-        matches!(self.0, BodyRemainder::Stream(_))
-    }
-
-    /// A stream of news, which lasts until its client leaves. Its connection is idle meanwhile, so
-    /// a drain ends it.
-    pub fn watch(stream: BodyStream) -> Self {
-        Self(BodyRemainder::Watch(stream))
-    }
-
-    /// Written piece by piece.
-    pub fn stream(stream: BodyStream) -> Self {
-        Self(BodyRemainder::Stream(stream))
-    }
-}
-
-impl<T: Into<Bytes>> From<T> for ResponseBody {
-    fn from(data: T) -> Self {
-        Self::new(data.into())
-    }
-}
-
-impl fmt::Debug for ResponseBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            BodyRemainder::Nothing => f.write_str("Body()"),
-            BodyRemainder::Full(data, _) => write!(f, "Body({} bytes)", data.len()),
-            BodyRemainder::Trailers(_) => f.write_str("Body(trailers)"),
-            BodyRemainder::Stream(_) | BodyRemainder::Watch(_) => f.write_str("Body(stream)"),
-        }
-    }
-}
-
-impl hyper::body::Body for ResponseBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let rest = &mut self.get_mut().0;
-        if let BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) = rest {
-            return stream.as_mut().poll_frame(context);
-        }
-        Poll::Ready(match std::mem::take(rest) {
-            BodyRemainder::Full(data, trailers) => {
-                *rest = trailers.map(BodyRemainder::Trailers).unwrap_or_default();
-                Some(Ok(Frame::data(data)))
-            }
-            BodyRemainder::Trailers(trailers) => Some(Ok(Frame::trailers(*trailers))),
-            BodyRemainder::Nothing | BodyRemainder::Stream(_) | BodyRemainder::Watch(_) => None,
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            BodyRemainder::Nothing => true,
-            BodyRemainder::Full(..) | BodyRemainder::Trailers(_) => false,
-            BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) => stream.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            BodyRemainder::Nothing | BodyRemainder::Trailers(_) => SizeHint::with_exact(0),
-            BodyRemainder::Full(data, None) => SizeHint::with_exact(data.len() as u64),
-            // Readers of trailers need no `content-length`, which would be one more header of every
-            // answer.
-            BodyRemainder::Full(..) => SizeHint::default(),
-            BodyRemainder::Stream(stream) | BodyRemainder::Watch(stream) => stream.size_hint(),
-        }
-    }
-}

@@ -1,51 +1,58 @@
-//! What a front end implements.
+//! What a front end implements, and what it sees of a request and its connection.
 
-use super::{BoxError, ClientConnection, RequestBody, RequestHead, ResponseBody, Tunnel, http2};
+use super::{
+    BoxError, CoarseTimer, RequestBody, RequestHead, ResponseBody, Tunnel,
+    connection::ConnectionState, http2,
+};
 use bytes::Bytes;
-use hyper::{StatusCode, body::Incoming};
-use std::{fmt, pin::Pin, rc::Rc, sync::Arc};
+use hyper::{StatusCode, body::Incoming, header::HeaderValue};
+use std::{cell::RefCell, fmt, net::SocketAddr, pin::Pin, rc::Rc, sync::Arc};
 use tollgate_core::header::Problem;
+use tollgate_policy::address::unmap;
 
-/// A request. Its body may still be on its way.
+/// The most bytes of interim answers that wait to be sent.
+const INTERIM_BYTES_MAX: usize = 16 * 1024;
+
+/// A request. Its body may still be in transit.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Request<'a> {
-    /// The head, where it was read.
+    /// The head, in the buffer that it was read into.
     pub head: RequestHead<'a>,
-    /// The body, whole or piece by piece.
+    /// The body.
     pub body: RequestBody<'a>,
 }
 
 /// A body that is written piece by piece.
 pub type BodyStream = Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BoxError>>>;
 
-/// An answer, in memory that is used again. How the body is delimited and whether the connection
-/// goes on are not the handler's business.
+/// An answer, in buffers that are used again. The connection decides how the body is delimited and
+/// whether the connection stays open.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Answer {
-    /// The status; 200 unless a handler says otherwise.
+    /// The status; 200 by default.
     pub status: StatusCode,
-    /// The words after the status; the usual ones where this is empty.
+    /// The reason phrase; empty for the usual one.
     pub reason: Vec<u8>,
-    /// Header lines, each with its end, names in lower case: `retry-after: 1\r\n`.
+    /// Header lines, each with its line end, names in lower case: `retry-after: 1\r\n`.
     pub lines: Vec<u8>,
     /// Whether `Date` is among the lines.
     pub is_dated: bool,
-    /// The body, where it is whole.
+    /// The body, where it is complete.
     pub body: Vec<u8>,
-    /// The body, where it comes piece by piece.
+    /// The body, where it is written piece by piece.
     pub stream: Option<BodyStream>,
-    /// The length of a body that is not sent: in answers to `FRAME_HEADER_BYTES`, and in 304.
+    /// The length of a body that is not sent: in answers to `HEAD`, and in 304.
     pub length: Option<u64>,
-    /// Whether the connection ends with this answer.
+    /// Whether the connection closes after this answer.
     pub close: bool,
-    /// Joins the connection to another one, after an answer of 101.
+    /// The upstream's end of the connection, after a 101.
     pub tunnel: Option<Tunnel>,
 }
 
 impl Answer {
-    /// Makes room for another answer.
+    /// Resets the answer, and keeps its buffers.
     pub(crate) fn clear(&mut self) {
         self.status = StatusCode::OK;
         self.reason.clear();
@@ -60,7 +67,7 @@ impl Answer {
         super::http1::push_header(name.as_bytes(), value.as_ref(), &mut self.lines);
     }
 
-    /// Answers with a problem after RFC 9457. `field`: the part of the request that it is about.
+    /// Writes problem details (RFC 9457). `field` names the part of the request that is wrong.
     pub(crate) fn set_problem(&mut self, status: StatusCode, detail: &str, field: Option<&str>) {
         let (title, code) = (status.canonical_reason().unwrap_or_default(), status.as_u16());
         self.status = status;
@@ -75,7 +82,7 @@ impl Answer {
         self.body.extend_from_slice(problem.as_bytes());
     }
 
-    /// Replaces all of it by this response.
+    /// Replaces the answer by a response.
     pub fn set(&mut self, response: hyper::Response<impl Into<Bytes>>) {
         let (head, body) = response.into_parts();
         self.clear();
@@ -93,15 +100,13 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Answers requests. There is one for each worker, so it need not be shared between threads and may
-/// keep buffers. Several requests can be under way in it at once, each waiting somewhere, so it
-/// must not keep a buffer borrowed while it waits.
+/// Answers requests. Each worker has its own handler, so a handler needs no locks and may keep
+/// buffers. Several requests can be in flight in one handler: it must not borrow a buffer across an
+/// `await`.
 ///
-/// A panic ends the connection it happened on, or the stream where there are several, and is
-/// counted.
+/// A panic closes its connection, or its stream in HTTP/2, and is counted.
 pub trait Handler: 'static {
-    /// Whether a client that ends its side has given up its request. Otherwise it still gets its
-    /// answer.
+    /// Whether a client that closes its side gives up its request, or still gets its answer.
     const CANCEL_ON_CLIENT_CLOSE: bool = false;
 
     /// Answers a request.
@@ -112,7 +117,7 @@ pub trait Handler: 'static {
         answer: &mut Answer,
     ) -> impl Future<Output = ()>;
 
-    /// Answers a request that came by HTTP/2. Only gRPC, which is more than HTTP, has its own way.
+    /// Answers an HTTP/2 request. Only gRPC overrides this.
     fn handle_http2(
         &self,
         request: hyper::Request<Incoming>,
@@ -121,8 +126,46 @@ pub trait Handler: 'static {
         http2::handle(self, request, caller)
     }
 
-    /// The TLS to speak with a client that connects now; `None` for a listener without.
+    /// The TLS configuration for a new connection; `None` for a listener without TLS.
     fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
         None
+    }
+}
+
+/// The connection of a request.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ClientConnection {
+    /// The client's address, from the PROXY protocol where the listener uses it.
+    pub peer: SocketAddr,
+    /// The IP address of `peer` as text.
+    pub address: HeaderValue,
+    /// Whether the connection is encrypted.
+    pub is_tls: bool,
+    pub(super) life: Rc<ConnectionState>,
+    /// Interim answers that wait to be sent.
+    pub(super) interim: RefCell<Vec<u8>>,
+}
+
+impl ClientConnection {
+    pub(super) fn new(peer: SocketAddr, is_tls: bool, life: Rc<ConnectionState>) -> Self {
+        // An IP address is always a valid header value.
+        let address = HeaderValue::try_from(unmap(peer.ip()).to_string())
+            .unwrap_or(HeaderValue::from_static("unknown"));
+        Self { peer, address, is_tls, life, interim: RefCell::default() }
+    }
+
+    /// A timer for something that a request waits for.
+    pub fn alarm(&self) -> CoarseTimer {
+        CoarseTimer::new(self.life.timers.clone())
+    }
+
+    /// Sends an interim answer (1xx) of HTTP/1.1. A client that does not read them loses some.
+    pub(crate) fn send_interim(&self, bytes: &[u8]) {
+        let mut interim = self.interim.borrow_mut();
+        if interim.len() + bytes.len() <= INTERIM_BYTES_MAX {
+            interim.extend_from_slice(bytes);
+        }
+        self.life.wake();
     }
 }

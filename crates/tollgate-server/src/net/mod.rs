@@ -1,15 +1,17 @@
-//! Sockets to handlers: what every HTTP front end stands on.
+//! The interface between sockets and front ends: handler, head, body, limits, counters.
 //!
-//! One thread accepts for all front ends and hands each connection to the worker with the fewest. A
-//! worker is a thread with a runtime of its own, so a request is read, decided and answered on one
-//! core without a lock or a task of its own. Nothing a peer can hold is without an end: [`Limits`]
-//! has a deadline for each thing a connection can wait for and a cap for each thing it can grow,
-//! and when descriptors or connections run out the one that has been quiet for longest makes room.
+//! One thread accepts connections for all front ends and hands each to the worker with the fewest.
+//! A worker is a thread with its own runtime: it reads, decides and answers a request on one core,
+//! without a lock and without a task for each request. A peer cannot hold anything for ever:
+//! [`Limits`] has a deadline for each wait and a cap for everything that grows. When descriptors or
+//! connections run out, the connection that has been idle for longest is closed.
 //!
 //! ```no_run
 //! use std::{rc::Rc, time::Duration};
 //! use tollgate_server::metrics::Front;
-//! use tollgate_server::net::{Answer, ClientConnection, Handler, Limits, Listener, Request, FrontendServer};
+//! use tollgate_server::net::{
+//!     Answer, ClientConnection, FrontendServer, Handler, Limits, Listener, Request,
+//! };
 //!
 //! struct Hello;
 //!
@@ -26,55 +28,43 @@
 //! ```
 
 mod accept;
-mod alarm;
 mod body;
-mod caller;
 mod connection;
 mod handler;
-mod handshake;
 mod head;
 mod http1;
 mod http2;
-mod inherited;
-mod life;
 mod limits;
-mod listener;
-mod proxy_header;
-mod registry;
 mod server;
-mod sniff;
 mod stats;
-mod stream;
-mod transport;
-mod tunnel;
-mod wire;
-mod worker;
+mod upgrade;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use alarm::CoarseTimer;
-pub use body::{BodyError, RequestBody, ResponseBody, Upload};
-pub use caller::ClientConnection;
-pub use handler::{Answer, BodyStream, Handler, Request};
+pub use accept::{BindError, InheritError, InheritedSockets, Listener};
+pub use body::{BodyError, RequestBody, Upload};
+pub(crate) use connection::{Activity, ActivityStream, Transport};
+pub use connection::{CoarseTimer, InFlightRequest, Protocol, ProtocolConnection};
+pub use handler::{Answer, BodyStream, ClientConnection, Handler, Request};
 pub(crate) use head::HeaderSpan;
 pub use head::{Headers, RequestHead};
 pub(crate) use http1::{
     BodyWriter, Framing, MessageBody, ParseError, ParsedResponse, PushbackRead, UpstreamStream,
     decode_chunks, parse_decimal, parse_response, push_header, push_line, push_status,
 };
+pub use http2::ResponseBody;
 pub(crate) use http2::{
-    LocalExecutor, append_lines_to_map, handle as handle_http2, headers_to_lines,
+    LocalExecutor, append_lines_to_map, causes, handle as handle_http2, headers_to_lines,
 };
-pub use inherited::{InheritError, InheritedSockets};
-pub use life::InFlightRequest;
 pub use limits::{Limits, ListenerOptions};
-pub use listener::{BindError, Listener};
 pub use server::{DrainHandle, FrontendServer, ServerBuilder};
 pub use stats::Stats;
-pub(crate) use transport::Transport;
-pub use tunnel::Tunnel;
-pub use wire::{Protocol, ProtocolConnection};
+pub use upgrade::Tunnel;
 
-/// Whatever ends a body.
+/// The error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a body's `poll_frame` returns.
+pub(crate) type PolledFrame<E> =
+    std::task::Poll<Option<Result<hyper::body::Frame<bytes::Bytes>, E>>>;

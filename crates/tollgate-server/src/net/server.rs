@@ -1,65 +1,53 @@
-//! Threads that serve, and how they end.
+//! Servers: the threads that serve a set of front ends, and how they end.
 
+use super::accept::worker::{ConnectionService, WorkerInit, Workers};
+use super::accept::{Frontend, accept_on};
 use super::{
-    Handler, Limits, Listener, ListenerOptions, Protocol, Stats,
-    accept::{Accept, Frontend, Stop, accept_all},
-    worker::{
-        ConnectionService, HttpService, ProtocolService, WorkerFrontend, WorkerInit, Workers,
-    },
+    Handler, Limits, Listener, ListenerOptions, Protocol, ProtocolConnection, Stats, connection,
 };
-use crate::{
-    Node,
-    supervise::{Attempt, Supervisor},
-};
+use crate::Node;
+use crate::supervise::{Attempt, Supervisor};
 use std::{
-    io, net::TcpListener, num::NonZero, panic::resume_unwind, rc::Rc, sync::Arc,
-    thread::JoinHandle, time::Duration,
+    fmt, io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::JoinHandle, time::Duration,
 };
-use tokio::{
-    runtime,
-    sync::{Notify, watch},
-    task::{JoinSet, LocalSet},
-};
+use tokio::runtime;
+use tokio::sync::{Notify, watch};
+use tokio::task::{LocalSet, spawn_local};
 use tollgate_policy::settings::Front;
 
-/// Collects front ends; [`start_servers`](Self::start) serves them.
+/// Collects front ends; [`start`](Self::start) serves them.
 #[derive(Default)]
 pub struct ServerBuilder {
     workers: Option<NonZero<usize>>,
     node: Option<Arc<Node>>,
     sockets: Vec<TcpListener>,
-    fronts: Vec<WorkerFrontend>,
+    frontends: Vec<Arc<Frontend>>,
     prepare: Option<Arc<WorkerInit>>,
 }
 
-impl std::fmt::Debug for ServerBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let fronts: Vec<_> = self.fronts.iter().map(|front| front.door.front.name()).collect();
-        f.debug_struct("ServerBuilder")
-            .field("workers", &self.workers)
-            .field("fronts", &fronts)
-            .finish()
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("workers", &self.workers).finish_non_exhaustive()
     }
 }
 
 impl ServerBuilder {
-    /// How many threads serve; one for each core unless this says otherwise.
+    /// Sets the number of worker threads. Default: one for each core.
     pub fn workers(self, workers: NonZero<usize>) -> Self {
         Self { workers: Some(workers), ..self }
     }
 
-    /// Counts connections in the metrics of this node as well, for the front ends that are added
-    /// from here on.
+    /// Counts the connections of front ends added from here on in this node's metrics.
     pub fn node(self, node: Arc<Node>) -> Self {
         Self { node: Some(node), ..self }
     }
 
-    /// Has this done on each worker, in its runtime, before it serves.
+    /// Calls `prepare` on each worker, in its runtime, before the worker serves.
     pub fn prepare(self, prepare: impl Fn() + Send + Sync + 'static) -> Self {
         Self { prepare: Some(Arc::new(prepare)), ..self }
     }
 
-    /// Adds a front end. `handler` is called once on each worker.
+    /// Adds an HTTP front end. `handler` is called once on each worker.
     pub fn front<H: Handler>(
         self,
         listener: Listener,
@@ -69,54 +57,56 @@ impl ServerBuilder {
         self.front_with(listener, limits, ListenerOptions::default(), handler)
     }
 
-    /// Adds a front end whose connections begin as `intake` says.
+    /// Adds an HTTP front end with these options for its listener.
     pub fn front_with<H: Handler>(
         self,
         listener: Listener,
         limits: Limits,
-        intake: ListenerOptions,
+        options: ListenerOptions,
         handler: impl Fn() -> H + Send + Sync + 'static,
     ) -> Self {
-        self.add(listener, limits, move || {
-            Box::new(HttpService { handler: Rc::new(handler()), intake: Rc::new(intake.clone()) })
-        })
+        self.add(listener, limits, move || http_service(handler(), options))
     }
 
-    /// Adds a front end that speaks something other than HTTP. `protocol` is called once on each
-    /// worker.
+    /// Adds a front end of another protocol. `protocol` is called once on each worker.
     pub fn protocol<P: Protocol>(
         self,
         listener: Listener,
         limits: Limits,
         protocol: impl Fn() -> P + Send + Sync + 'static,
     ) -> Self {
-        self.add(listener, limits, move || Box::new(ProtocolService(Rc::new(protocol()))))
+        self.add(listener, limits, move || {
+            let protocol = Rc::new(protocol());
+            Box::new(move |stream, peer, registration, guard| {
+                let protocol = protocol.clone();
+                spawn_local(async move {
+                    let _guard = guard;
+                    protocol.serve(ProtocolConnection::new(stream, registration), peer).await;
+                });
+            })
+        })
     }
 
     fn add(
         mut self,
         listener: Listener,
         limits: Limits,
-        connect: impl Fn() -> Box<dyn ConnectionService> + Send + Sync + 'static,
+        make_service: impl Fn() -> Box<ConnectionService> + Send + Sync + 'static,
     ) -> Self {
         let stats: Arc<Stats> = Arc::default();
         if let Some(node) = &self.node {
             node.metrics.register_stats(listener.front, stats.clone());
         }
-        let door = Frontend {
+        self.frontends.push(Arc::new(Frontend {
             front: listener.front,
             is_shared: listener.is_shared,
-            index: self.fronts.len(),
-            connections_max: limits.connections_max.max(1),
+            index: self.frontends.len(),
+            limits,
             stats,
             connection_closed: Notify::new(),
             node: self.node.clone(),
-        };
-        self.fronts.push(WorkerFrontend {
-            door: Arc::new(door),
-            limits,
-            make_service: Box::new(connect),
-        });
+            make_service: Box::new(make_service),
+        }));
         self.sockets.push(listener.socket);
         self
     }
@@ -131,30 +121,29 @@ impl ServerBuilder {
             Some(count) => count.get(),
             None => std::thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let fronts: Arc<[WorkerFrontend]> = self.fronts.into();
+        let frontends: Arc<[Arc<Frontend>]> = self.frontends.into();
         let mut workers = Workers::default();
         let mut threads = Vec::new();
         for _ in 0..count {
-            threads.push(workers.start(fronts.clone(), self.node.clone(), self.prepare.clone())?);
+            let (node, prepare) = (self.node.clone(), self.prepare.clone());
+            threads.push(workers.start(frontends.clone(), node, prepare)?);
         }
-        let doors: Vec<_> = fronts.iter().map(|front| front.door.clone()).collect();
-        let stats = doors.iter().map(|door| (door.front, door.stats.clone())).collect();
-        let (stop, _) = watch::channel(None);
+        let stats = frontends.iter().map(|front| (front.front, front.stats.clone())).collect();
+        let subject = frontends.first().map_or("", |front| front.front.name());
+        let supervisor = Supervisor::new(format!("{subject}-accept"), self.node);
+        let (stop, stopping) = watch::channel(None);
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let sources: io::Result<Vec<_>> = {
             let _inside = runtime.enter();
-            let source = |(socket, door)| {
-                let listener = tokio::net::TcpListener::from_std(socket)?;
-                Ok((Arc::new(listener), door))
+            let source = |(socket, frontend): (_, &Arc<Frontend>)| {
+                Ok((Arc::new(tokio::net::TcpListener::from_std(socket)?), frontend.clone()))
             };
-            self.sockets.into_iter().zip(doors).map(source).collect()
+            self.sockets.into_iter().zip(&*frontends).map(source).collect()
         };
-        let (sources, workers, stopping) = (sources?, Arc::new(workers), stop.subscribe());
-        let subject = fronts.first().map_or("", |front| front.door.front.name());
-        let supervisor = Supervisor::new(format!("{subject}-accept"), self.node);
+        let (sources, workers) = (sources?, Arc::new(workers));
         let accept = move || {
-            supervisor.run(|turn| {
-                if turn == Attempt::First || stopping.borrow().is_none() {
+            supervisor.run(|attempt| {
+                if attempt == Attempt::First || stopping.borrow().is_none() {
                     let accepting = accept_on(&sources, &workers, &stopping, &supervisor);
                     LocalSet::new().block_on(&runtime, accepting);
                 }
@@ -168,31 +157,23 @@ impl ServerBuilder {
     }
 }
 
-/// Accepts from every source until `stop`. Where one of the loops panics, this does.
-pub(super) async fn accept_on<S: Accept + 'static>(
-    sources: &[(Arc<S>, Arc<Frontend>)],
-    workers: &Arc<Workers>,
-    stop: &Stop,
-    supervisor: &Supervisor,
-) {
-    let mut loops = JoinSet::new();
-    for (source, door) in sources {
-        let (source, door, workers, stop) =
-            (source.clone(), door.clone(), workers.clone(), stop.clone());
-        loops.spawn_local(async move { accept_all(&*source, door, &workers, stop).await });
-    }
-    supervisor.mark_running();
-    while let Some(ended) = loops.join_next().await {
-        if let Err(Ok(panic)) = ended.map_err(tokio::task::JoinError::try_into_panic) {
-            resume_unwind(panic);
-        }
-    }
-    // A server without sockets waits here.
-    stop.clone().wait_for(Option::is_some).await.ok();
+/// Serves HTTP with one handler, for a worker.
+pub(super) fn http_service<H: Handler>(
+    handler: H,
+    options: ListenerOptions,
+) -> Box<ConnectionService> {
+    let handler = Rc::new(handler);
+    Box::new(move |stream, peer, registration, guard| {
+        let handler = handler.clone();
+        spawn_local(async move {
+            let _guard = guard;
+            connection::serve(stream, peer, handler, options, registration).await;
+        });
+    })
 }
 
-/// Front ends being served. Dropping it closes every connection at once; [`drain`](Self::drain)
-/// lets them finish.
+/// Front ends that are being served. Dropping it closes every connection at once;
+/// [`drain`](Self::drain) lets requests in flight finish.
 #[derive(Debug)]
 pub struct FrontendServer {
     threads: Vec<JoinHandle<()>>,
@@ -201,29 +182,29 @@ pub struct FrontendServer {
 }
 
 impl FrontendServer {
-    /// Nothing to serve yet.
+    /// A builder without front ends.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
 
-    /// What happened to the connections of a front end.
+    /// The connection counters of a front end.
     pub fn stats(&self, front: Front) -> Option<Arc<Stats>> {
         self.stats.iter().find(|(known, _)| *known == front).map(|(_, stats)| stats.clone())
     }
 
-    /// A way to begin a drain from elsewhere.
+    /// A handle that starts a drain from elsewhere.
     pub fn handle(&self) -> DrainHandle {
         self.drain.clone()
     }
 
-    /// Stops to accept, lets what is under way finish, tells peers to go elsewhere, and closes what
-    /// is left after `within`. Returns when all threads have ended.
+    /// Stops accepting, lets requests in flight finish, and closes what is left after `within`.
+    /// Returns when all threads have ended.
     pub fn drain(self, within: Duration) {
         self.drain.begin(within);
         self.join();
     }
 
-    /// Waits for a drain that something else begins.
+    /// Waits for a drain that something else starts.
     pub fn join(mut self) {
         self.wait();
     }
@@ -242,21 +223,19 @@ impl Drop for FrontendServer {
     }
 }
 
-/// Begins a server's end.
+/// Starts the drain of a server.
 #[derive(Clone, Debug)]
 pub struct DrainHandle {
     stop: Arc<watch::Sender<Option<Duration>>>,
 }
 
 impl DrainHandle {
-    /// Stops to accept and gives requests under way this long. Only the first call counts.
+    /// Stops accepting, and gives requests in flight this long. Only the first call counts.
     pub fn begin(&self, within: Duration) {
-        self.stop.send_if_modified(|stop| match stop {
-            Some(_) => false,
-            None => {
-                *stop = Some(within);
-                true
-            }
+        self.stop.send_if_modified(|stop| {
+            let is_first = stop.is_none();
+            stop.get_or_insert(within);
+            is_first
         });
     }
 }

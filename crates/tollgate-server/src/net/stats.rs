@@ -1,16 +1,15 @@
-//! What happened to a front end's connections.
+//! Connection counters of a front end.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Counters of one front end, shared between its threads and whoever shows them. Each only ever
-/// grows, but for [`open_attributes`](Self::open).
+/// Connection counters of one front end. All but [`open`](Self::open) only grow.
 #[derive(Debug, Default)]
 pub struct Stats {
     pub(super) open: AtomicUsize,
     pub(super) accepted: AtomicU64,
     pub(super) accept_errors: AtomicU64,
     pub(super) handshake_errors: AtomicU64,
-    /// Which kinds of these failures were logged: one bit for each.
+    /// One bit for each kind of handshake error that was logged.
     pub(super) handshake_reasons: AtomicU64,
     pub(super) expired: AtomicU64,
     pub(super) evicted: AtomicU64,
@@ -29,14 +28,9 @@ impl Stats {
         self.accepted.load(Relaxed)
     }
 
-    /// Times that accepting failed, mostly for want of file descriptors.
+    /// Failures to accept, mostly for want of file descriptors.
     pub fn accept_errors(&self) -> u64 {
         self.accept_errors.load(Relaxed)
-    }
-
-    /// TLS handshakes that failed.
-    pub fn handshake_errors(&self) -> u64 {
-        self.handshake_errors.load(Relaxed)
     }
 
     /// Connections closed at a deadline.
@@ -49,7 +43,7 @@ impl Stats {
         self.evicted.load(Relaxed)
     }
 
-    /// Connections cut at the end of a drain, with what was under way on them.
+    /// Connections closed at the end of a drain with requests in flight.
     pub fn cut(&self) -> u64 {
         self.cut.load(Relaxed)
     }

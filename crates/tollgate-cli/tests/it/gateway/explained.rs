@@ -32,7 +32,7 @@ fn a_server_that_cannot_be_reached_is_explained_once() {
     let address = server.address("gateway");
     let port = address.rsplit_once(':').unwrap().1;
     for (name, ca, why) in [
-        ("stranger", "stranger.pem", "not of an authority that counts"),
+        ("stranger", "stranger.pem", "no trusted authority"),
         ("name", "app.pem", "certificate not valid for name"),
     ] {
         let policy = format!(
@@ -47,14 +47,14 @@ fn a_server_that_cannot_be_reached_is_explained_once() {
         for _ in 0..3 {
             let (status, body) = get(&address, "/");
             assert_eq!(status, 502);
-            assert!(body.contains("no server can be reached") && !body.contains("certificate"));
+            assert!(body.contains("no upstream can be reached") && !body.contains("certificate"));
         }
         // The first check may fail before the gateway listens.
         let line = gateway.line(|line| line.contains("fails its health check"));
         assert!(line.contains(why), "{line}");
         gateway.signal("TERM");
         gateway.end();
-        let told = |line: &&String| line.contains("the server cannot be reached");
+        let told = |line: &&String| line.contains("the upstream cannot be reached");
         let lines: Vec<&String> = gateway.lines.iter().filter(told).collect();
         assert_eq!(lines.len(), 1, "{:#?}", gateway.lines);
         assert!(lines[0].contains(why), "{lines:#?}");
@@ -84,10 +84,10 @@ fn a_head_that_is_too_large_is_called_that() {
     let address = gateway.address("gateway");
     for path in ["/many", "/large", "/many"] {
         let (status, body) = get(&address, path);
-        assert!(status == 502 && body.contains("answer is too large"), "{path}: {status} {body}");
+        assert!(status == 502 && body.contains("response is too large"), "{path}: {status} {body}");
     }
-    let line = gateway.until(|line| line.contains("no answer of the server that could be used"));
-    assert!(line.contains("the head of its answer is too large"), "{line}");
+    let line = gateway.until(|line| line.contains("the upstream gave no usable response"));
+    assert!(line.contains("the head of its response is too large"), "{line}");
 }
 
 /// Without an answer, and with one that is none.
@@ -108,11 +108,11 @@ fn a_server_that_hangs_up_is_named() {
     let folder = Folder::with("explained-hangs-up", &policy);
     let mut gateway = Process::start(&folder.0, &["serve"], &[]);
     let address = gateway.address("gateway");
-    for (path, why) in [("/", "without an answer"), ("/junk", "invalid HTTP")] {
+    for (path, why) in [("/", "without a response"), ("/junk", "invalid HTTP")] {
         let mut stream = TcpStream::connect(&address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
         assert!(read_head(&mut stream).unwrap().starts_with("HTTP/1.1 502 "), "{path}");
-        let line = gateway.until(|line| line.contains("no answer of the server that could be"));
+        let line = gateway.until(|line| line.contains("gave no usable response"));
         assert!(line.contains(why), "{path}: {line}");
     }
 }

@@ -1,62 +1,47 @@
-//! A request's head: one meaning, or none.
+//! A request's head has one meaning, or the request is refused.
 
-use crate::net::{Headers, RequestHead};
-use hyper::{
-    StatusCode, Version,
-    header::HeaderName,
-    http::uri::{Authority, PathAndQuery},
-};
+use crate::net::RequestHead;
+use hyper::http::uri::{Authority, PathAndQuery};
+use hyper::{StatusCode, Version, header::HeaderName};
 use tollgate_policy::address::{fold_name_byte, is_odd_name};
 use tollgate_tower::{HeaderClass, is_header};
 
-/// Why a request goes nowhere.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InvalidRequest {
     /// No host, several, or a malformed one.
     Host,
-    /// A method that asks for a tunnel.
     Connect,
-    /// A target that is no path.
     Target,
-    /// Two lengths.
     Length,
-    /// Two that ask.
     Authorization,
-    /// It ends here, and is to be shown to the client that sent it.
     Trace,
 }
 
 impl InvalidRequest {
-    pub(super) fn status(self) -> StatusCode {
-        match self {
-            Self::Host | Self::Target | Self::Length | Self::Authorization => {
-                StatusCode::BAD_REQUEST
-            }
-            Self::Connect => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Trace => StatusCode::NOT_IMPLEMENTED,
-        }
-    }
-
-    pub(super) fn detail(self) -> &'static str {
-        match self {
+    pub(super) fn problem(self) -> (StatusCode, &'static str) {
+        let detail = match self {
             Self::Host => "the request does not name one host",
-            Self::Connect => "tunnels are not offered here",
+            Self::Connect => {
+                return (StatusCode::METHOD_NOT_ALLOWED, "tunnels are not offered here");
+            }
             Self::Target => "the request's target is not a path",
             Self::Length => "the request has two lengths",
-            Self::Authorization => "the request has two fields `Authorization`",
-            Self::Trace => "requests are not shown here",
-        }
+            Self::Authorization => "the request has two headers `Authorization`",
+            Self::Trace => return (StatusCode::NOT_IMPLEMENTED, "requests are not shown here"),
+        };
+        (StatusCode::BAD_REQUEST, detail)
     }
 }
 
-/// A head that says one thing to everybody.
+/// A head with one meaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ValidHead<'a> {
     /// Without headers that a service could take for others.
     pub(super) head: RequestHead<'a>,
-    /// Which host is meant. Only HTTP/1.0 may leave it open.
+    /// Only HTTP/1.0 may have none.
     pub(super) host: Option<&'a [u8]>,
-    /// How many proxies the request may still pass, this one counted.
+    /// How many proxies the request may still pass, this one included.
     pub(super) max_forwards: Option<u64>,
     /// Whether it has `Connection` or `TE`.
     pub(super) has_connection_headers: bool,
@@ -64,8 +49,7 @@ pub(super) struct ValidHead<'a> {
     pub(super) has_length: bool,
 }
 
-/// Checks a head. `is_alias`: whether a service could take a header of this name for one that
-/// counts.
+/// Checks a head. `is_alias`: whether a service could take a name for one that decisions read.
 pub(super) fn validate<'a>(
     mut head: RequestHead<'a>,
     is_alias: impl Fn(&HeaderName) -> bool,
@@ -90,7 +74,7 @@ pub(super) fn validate<'a>(
             _ => {}
         }
     }
-    // Of two a service might take the one that was not looked at.
+    // A service might read the second of two.
     if authorizations > 1 {
         return Err(InvalidRequest::Authorization);
     }
@@ -102,14 +86,14 @@ pub(super) fn validate<'a>(
     }
     let host = host(&head, named)?;
     if is_odd {
-        hide_aliases(&mut head.headers, is_alias);
+        head.headers.hide(|name| is_spoofed_name(name, &is_alias));
     }
     let max_forwards = max_forwards(&head)?;
     Ok(ValidHead { head, host, max_forwards, has_connection_headers, has_length: lengths > 0 })
 }
 
-/// Whether the target is a path, with or without what comes before one, or the `*` of `OPTIONS`.
-/// Anything else a service could take for a path that no limit saw.
+/// Whether the target is a path, a URL with a path, or the `*` of `OPTIONS`. A service could take
+/// anything else for a path that no limit saw.
 fn is_path(head: &RequestHead<'_>) -> bool {
     if is_plain_target(head.target) {
         return true;
@@ -117,8 +101,7 @@ fn is_path(head: &RequestHead<'_>) -> bool {
     if head.target == "*" {
         return head.method == "OPTIONS";
     }
-    let is_absolute = !head.target.starts_with('/');
-    if is_absolute {
+    if !head.target.starts_with('/') {
         let Some((scheme, _)) = head.target.split_once("://") else { return false };
         let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
         if !is_http || head.version >= Version::HTTP_2 {
@@ -128,14 +111,13 @@ fn is_path(head: &RequestHead<'_>) -> bool {
     PathAndQuery::try_from(head.path_and_query()).is_ok()
 }
 
-/// Whether a target is a path that every reader takes for the same, in characters that need no
-/// second look.
+/// Whether a target is a path of characters that every reader takes for the same.
 fn is_plain_target(target: &str) -> bool {
     const PLAIN: [bool; 256] = byte_set(b"/-._~%?=&:@!$'()*+,;");
     target.starts_with('/') && target.bytes().all(|byte| PLAIN[usize::from(byte)])
 }
 
-/// Letters, digits and these others.
+/// Letters, digits and `others`.
 const fn byte_set(others: &[u8]) -> [bool; 256] {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -151,23 +133,20 @@ const fn byte_set(others: &[u8]) -> [bool; 256] {
     table
 }
 
-/// The one host that a request means.
 fn host<'a>(
     head: &RequestHead<'a>,
     named: Option<&'a [u8]>,
 ) -> Result<Option<&'a [u8]>, InvalidRequest> {
     match (head.target_authority(), named) {
-        // RFC 9112, section 3.2: every request of HTTP/1.1 has one.
+        // RFC 9112, section 3.2: every request of HTTP/1.1 has `Host`.
         (Some(_), None) if head.version == Version::HTTP_11 => Err(InvalidRequest::Host),
         (Some(authority), named) => {
-            let differs =
-                named.is_some_and(|named| !named.eq_ignore_ascii_case(authority.as_bytes()));
-            // HTTP/1 has the authority win; in HTTP/2 nobody sends two that differ by mistake.
-            if head.version >= Version::HTTP_2 && differs {
-                return Err(InvalidRequest::Host);
-            }
-            let is_valid = is_host(authority.as_bytes()) && Authority::try_from(authority).is_ok();
-            if is_valid { Ok(Some(authority.as_bytes())) } else { Err(InvalidRequest::Host) }
+            let host = authority.as_bytes();
+            // The authority of HTTP/1.1 overrides `Host`; that of HTTP/2 has to agree with it.
+            let agrees = head.version < Version::HTTP_2
+                || named.is_none_or(|named| named.eq_ignore_ascii_case(host));
+            let is_valid = is_host(host) && Authority::try_from(authority).is_ok();
+            if agrees && is_valid { Ok(Some(host)) } else { Err(InvalidRequest::Host) }
         }
         (None, Some(host)) if is_host(host) => Ok(Some(host)),
         (None, None) if head.version < Version::HTTP_11 => Ok(None),
@@ -175,7 +154,7 @@ fn host<'a>(
     }
 }
 
-/// A name and a port, or an address, in characters that no reader takes for anything else.
+/// Whether a host is a name or an address, with or without a port, in plain characters.
 fn is_host(host: &[u8]) -> bool {
     const ADDRESS: [bool; 256] = byte_set(b":.%-_~");
     const NAME: [bool; 256] = byte_set(b"-._~%!$&'()*+,;=");
@@ -195,39 +174,27 @@ fn is_host(host: &[u8]) -> bool {
     is_named && (port.is_empty() || digits.is_some_and(|port| port.iter().all(u8::is_ascii_digit)))
 }
 
-/// Hides headers under names that some services take for others: `X_Forwarded_For`,
-/// `Content.Length`, `X~Real~IP`.
+/// Whether a service could take a name for a header that decisions read or that concerns the
+/// message: `X_Forwarded_For`, `Content.Length`, `X~Real~IP`.
 #[cold]
-fn hide_aliases(headers: &mut Headers<'_>, is_alias: impl Fn(&HeaderName) -> bool) {
-    headers.hide(|name| is_spoofed_name(name, &is_alias));
-}
-
-/// Whether a name is one that services may take for a header that counts or that concerns the
-/// message.
 pub(super) fn is_spoofed_name(name: &[u8], is_alias: &impl Fn(&HeaderName) -> bool) -> bool {
     if !is_odd_name(name) {
         return false;
     }
     let folded: Vec<u8> = name.iter().map(|byte| fold_name_byte(*byte)).collect();
-    let class = HeaderClass::of(&folded);
-    let is_ours = !matches!(
-        class,
-        HeaderClass::EndToEnd | HeaderClass::Date | HeaderClass::Expect | HeaderClass::Quota
-    );
+    use HeaderClass::{Date, EndToEnd, Expect, Quota};
+    let is_ours = !matches!(HeaderClass::of(&folded), EndToEnd | Date | Expect | Quota);
     is_ours || HeaderName::from_bytes(name).is_ok_and(|name| is_alias(&name))
 }
 
-/// How many proxies `OPTIONS` and `TRACE` may still pass, where they say so (RFC 9110, section
-/// 7.6.2).
+/// The value of `Max-Forwards` (RFC 9110, section 7.6.2), which counts for `OPTIONS` and `TRACE`.
 fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, InvalidRequest> {
     if !matches!(head.method, "OPTIONS" | "TRACE") {
         return Ok(None);
     }
-    // A value that is no number is ignored.
-    let said = head.headers.text("max-forwards").and_then(|value| value.trim().parse().ok());
-    match said {
-        // To show a request to the client that sent it is to show what others have added to it.
+    match head.headers.text("max-forwards").and_then(|value| value.trim().parse().ok()) {
+        // To echo a request is to show its client what proxies have added.
         Some(0) if head.method == "TRACE" => Err(InvalidRequest::Trace),
-        said => Ok(said),
+        left => Ok(left),
     }
 }

@@ -1,7 +1,7 @@
 //! Bodies of HTTP/1.1, read piece by piece.
 
 use super::{Framing, chunked::ChunkedDecoder};
-use crate::net::{BodyError, ClientConnection, stream::ConnectionStream};
+use crate::net::{BodyError, ClientConnection, connection::ConnectionStream};
 use bytes::{Bytes, BytesMut};
 use hyper::{
     HeaderMap,

@@ -10,12 +10,10 @@ use super::{
 };
 use crate::net::{
     Answer, BoxError, ClientConnection, Handler, InFlightRequest, Request, RequestBody, Upload,
-    alarm::WriteTimeout,
+    connection::{CloseRequest, ConnectionState, ConnectionStream, Stage, WriteTimeout},
     handler::BodyStream,
     head::HeaderSpan,
-    life::{CloseRequest, ConnectionState, Stage},
-    stream::ConnectionStream,
-    tunnel,
+    upgrade as tunnel,
 };
 use bytes::Bytes;
 use hyper::body::Body;

@@ -1,24 +1,18 @@
-//! A connection to an upstream: its bytes, and those that were read too far.
+//! A connection to an upstream that speaks HTTP/1.1.
 
 use super::body::PushbackRead;
-use crate::net::transport::Transport;
+use crate::net::{Transport, connection::read_pushed_back};
 use socket2::SockRef;
-use std::{
-    io,
-    mem::MaybeUninit,
-    pin::{Pin, pin},
-    task::{Context, Poll, Waker},
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    task::coop::unconstrained,
-};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::{io, mem::MaybeUninit};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop::unconstrained;
 
-/// A connection to an upstream that speaks HTTP/1.1.
+/// The stream to an upstream, with bytes that were read too far.
 #[derive(Debug)]
 pub(crate) struct UpstreamStream {
     transport: Transport,
-    /// Bytes that are to be read again.
     unread: Vec<u8>,
 }
 
@@ -27,21 +21,21 @@ impl UpstreamStream {
         Self { transport, unread: Vec::new() }
     }
 
-    /// An idle upstream says nothing; an end, or an answer to no question, is there to be read. As
-    /// far as the runtime has heard: it costs no system call.
+    /// Whether an idle connection cannot be reused: the upstream has closed it or sent something.
+    /// Sees only what the runtime knows, so it costs no system call.
     pub(crate) fn is_stale(&mut self) -> bool {
         let mut byte = [0];
         let mut byte = ReadBuf::new(&mut byte);
         let read = std::future::poll_fn(|context| {
             Pin::new(&mut self.transport).poll_read(context, &mut byte)
         });
-        // Also where a task has done so much already that the runtime would have it wait.
+        // Unconstrained: a task whose budget is spent would get `Pending`.
         let read = pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop()));
         read.is_ready() || !self.unread.is_empty()
     }
 
-    /// Whether something is there to be read that the runtime may not have heard of yet. It costs a
-    /// system call, and is worth it where the request would be lost.
+    /// The same, by a system call: it sees what the runtime does not know yet. Worth it for
+    /// requests that may not be sent twice.
     pub(crate) fn peek_is_stale(&self) -> bool {
         let Some(socket) = self.transport.socket() else { return false };
         let peeked = SockRef::from(socket).peek(&mut [MaybeUninit::uninit()]);
@@ -64,9 +58,7 @@ impl AsyncRead for UpstreamStream {
         if self.unread.is_empty() {
             return Pin::new(&mut self.transport).poll_read(context, buffer);
         }
-        let taken = self.unread.len().min(buffer.remaining());
-        buffer.put_slice(&self.unread[..taken]);
-        self.unread.drain(..taken);
+        read_pushed_back(&mut self.unread, buffer);
         Poll::Ready(Ok(()))
     }
 }

@@ -1,85 +1,72 @@
-//! A body on its way to a peer: pieces in, bytes out.
+//! Writing a body to a peer piece by piece.
 
 use super::{push_chunk, push_trailers};
 use bytes::Bytes;
-use hyper::{
-    HeaderMap,
-    body::{Body, Frame},
-};
-use std::{
-    io,
-    pin::Pin,
-    task::{Context, Poll, ready},
-};
+use hyper::HeaderMap;
+use hyper::body::{Body, Frame};
+use std::task::{Context, Poll, ready};
+use std::{io, pin::Pin};
 use tokio::io::AsyncWrite;
 
-/// Bytes that are collected before they are written.
+/// How many bytes are collected before they are written.
 const OUTPUT_BYTES: usize = 16 * 1024;
 
-/// Writes a body as it comes, with or without chunks. It holds two pieces of the body at most.
+/// Writes a body as it comes, chunked or not. It holds at most two pieces of the body.
 #[derive(Debug)]
 pub(crate) struct BodyWriter {
     output: Vec<u8>,
-    /// How much of the output has been written.
+    /// How many bytes of the output have been written.
     written: usize,
     in_chunks: bool,
     has_ended: bool,
     is_flushed: bool,
-    /// All bytes that have been written.
+    /// How many bytes have been written in all.
     progress: u64,
 }
 
 impl BodyWriter {
-    /// After these bytes, which have not been written.
+    /// A writer that sends `output` first.
     pub(crate) fn new(output: Vec<u8>, in_chunks: bool) -> Self {
         Self { output, written: 0, in_chunks, has_ended: false, is_flushed: false, progress: 0 }
     }
 
-    /// Whether all of the body has been written.
     pub(crate) fn is_over(&self) -> bool {
         self.has_ended && self.is_flushed
     }
 
-    /// Whether something is left to be written.
     pub(crate) fn has_unsent(&self) -> bool {
         self.written < self.output.len() || self.has_ended && !self.is_flushed
     }
 
-    /// How many bytes are held.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.output.len()
     }
 
-    /// How many bytes have been written.
     pub(crate) fn progress(&self) -> u64 {
         self.progress
     }
 
-    /// The memory, for another body.
+    /// The buffer, for another body.
     pub(crate) fn into_output(mut self) -> Vec<u8> {
         self.output.clear();
         self.output
     }
 
-    /// Takes pieces of the body for as long as there are some and there is room. `true`: the body
-    /// has to be waited for.
-    ///
-    /// # Errors
-    ///
-    /// When the body breaks off.
+    /// Collects pieces of the body while they come and there is room. `true`: the body is pending.
+    /// `edit` may change the trailers.
     pub(crate) fn fill<B: Body<Data = Bytes> + ?Sized>(
         &mut self,
         mut body: Pin<&mut B>,
-        trailers: impl Fn(&mut HeaderMap),
+        edit: impl Fn(&mut HeaderMap),
         context: &mut Context<'_>,
     ) -> Result<bool, B::Error> {
-        // A peer that takes less than there is must not have all of it collected here.
+        // Without this, a slow peer would have the whole body collected here.
         self.output.drain(..self.written);
         self.written = 0;
         while !self.has_ended && self.output.len() < OUTPUT_BYTES {
             match body.as_mut().poll_frame(context) {
-                Poll::Ready(Some(frame)) => self.push(frame?, &trailers),
+                Poll::Ready(Some(frame)) => self.push(frame?, &edit),
                 Poll::Ready(None) => self.end(&HeaderMap::new()),
                 Poll::Pending => return Ok(true),
             }
@@ -90,7 +77,7 @@ impl BodyWriter {
         Ok(false)
     }
 
-    /// Writes what has been taken.
+    /// Writes what was collected.
     pub(crate) fn poll_write(
         &mut self,
         stream: &mut (impl AsyncWrite + Unpin),
@@ -114,14 +101,14 @@ impl BodyWriter {
         flushed
     }
 
-    fn push(&mut self, frame: Frame<Bytes>, settle: impl Fn(&mut HeaderMap)) {
+    fn push(&mut self, frame: Frame<Bytes>, edit: impl Fn(&mut HeaderMap)) {
         match frame.into_data() {
             Ok(data) if data.is_empty() => {}
             Ok(data) if self.in_chunks => push_chunk(&data, &mut self.output),
             Ok(data) => self.output.extend_from_slice(&data),
             Err(frame) => {
                 if let Ok(mut trailers) = frame.into_trailers() {
-                    settle(&mut trailers);
+                    edit(&mut trailers);
                     self.end(&trailers);
                 }
             }

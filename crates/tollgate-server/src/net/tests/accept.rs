@@ -1,9 +1,6 @@
 //! The accept loop: what fails is tried again, and what is full makes room.
 
-use super::super::{
-    accept::{Accept, Frontend, accept_all},
-    worker::{ConnectionService, HttpService, WorkerFrontend, Workers},
-};
+use super::super::accept::{Accept, accept_all, worker::Workers};
 use super::*;
 use crate::log::{LogFormat, tests::logged};
 use std::{
@@ -11,9 +8,9 @@ use std::{
     collections::VecDeque,
     io,
     net::{TcpListener, TcpStream},
+    thread::JoinHandle,
 };
 use tokio::sync::watch;
-use tollgate_policy::settings::Front;
 
 /// Fails as told, then accepts.
 struct ScriptedListener {
@@ -33,26 +30,16 @@ impl Accept for ScriptedListener {
     }
 }
 
-/// A test handler behind plain sockets.
-fn http() -> Box<dyn ConnectionService> {
-    Box::new(HttpService { handler: Rc::<TestHandler>::default(), intake: Rc::default() })
+/// One worker of a front end.
+fn start_worker(frontend: &Arc<Frontend>) -> (Workers, JoinHandle<()>) {
+    let mut workers = Workers::default();
+    let thread = workers.start([frontend.clone()].into(), None, None).unwrap();
+    (workers, thread)
 }
 
 const EMFILE: i32 = 24;
 const ENFILE: i32 = 23;
 const ENOMEM: i32 = 12;
-
-pub(super) fn door() -> Frontend {
-    Frontend {
-        is_shared: false,
-        front: Front::Http,
-        index: 0,
-        connections_max: 10,
-        stats: Arc::default(),
-        connection_closed: Notify::new(),
-        node: None,
-    }
-}
 
 #[test]
 fn no_error_ends_the_loop() {
@@ -62,17 +49,13 @@ fn no_error_ends_the_loop() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let door = Arc::new(door());
-    let connect = Box::new(http);
-    let front =
-        WorkerFrontend { door: door.clone(), limits: Limits::default(), make_service: connect };
-    let mut workers = Workers::default();
-    let thread = workers.start([front].into(), None, None).unwrap();
+    let frontend = Arc::new(frontend(Limits::default()));
+    let (workers, thread) = start_worker(&frontend);
     run(async {
         let (stop, stopping) = watch::channel(None);
         let source = ScriptedListener { failures: RefCell::new(failures), listener };
         let start = now();
-        let accepting = accept_all(&source, door.clone(), &workers, stopping);
+        let accepting = accept_all(&source, frontend.clone(), &workers, stopping);
         let stopper = async {
             // Ready once every failure has been met and paused for: 10 + 20 + 40 + 80 ms.
             tokio::time::sleep(Duration::from_millis(151)).await;
@@ -81,14 +64,14 @@ fn no_error_ends_the_loop() {
         tokio::join!(accepting, stopper);
         assert_eq!((now() - start).as_millis(), 151);
     });
-    assert_eq!((door.stats.accept_errors(), door.stats.accepted()), (5, 1));
+    assert_eq!((frontend.stats.accept_errors(), frontend.stats.accepted()), (5, 1));
     io::Write::write_all(&mut client, &get("/a")).unwrap();
     let mut text = [0; 12];
     io::Read::read_exact(&mut client, &mut text).unwrap();
     assert_eq!(&text, b"HTTP/1.1 200");
     workers.drain(Duration::ZERO);
     thread.join().unwrap();
-    assert_eq!(door.stats.open(), 0);
+    assert_eq!(frontend.stats.open(), 0);
 }
 
 /// Fails every other time, for as long as there are clients.
@@ -117,7 +100,8 @@ fn trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() {
     let accepting = async {
         let (stop, stopping) = watch::channel(None);
         let source = ExhaustedListener { listener, is_out: Cell::new(false) };
-        let accepting = accept_all(&source, Arc::new(door()), &workers, stopping);
+        let accepting =
+            accept_all(&source, Arc::new(frontend(Limits::default())), &workers, stopping);
         let stopper = async {
             tokio::time::sleep(seconds(30)).await;
             stop.send(Some(Duration::ZERO)).unwrap();
@@ -155,12 +139,8 @@ impl Accept for BacklogListener {
 
 #[test]
 fn a_drain_serves_everybody_who_had_come_by_then() {
-    let door = Arc::new(door());
-    let connect = Box::new(http);
-    let front =
-        WorkerFrontend { door: door.clone(), limits: Limits::default(), make_service: connect };
-    let mut workers = Workers::default();
-    let thread = workers.start([front].into(), None, None).unwrap();
+    let frontend = Arc::new(frontend(Limits::default()));
+    let (workers, thread) = start_worker(&frontend);
     let source = BacklogListener {
         listener: TcpListener::bind("127.0.0.1:0").unwrap(),
         clients: RefCell::default(),
@@ -168,9 +148,9 @@ fn a_drain_serves_everybody_who_had_come_by_then() {
     };
     run(async {
         let (_stop, stopping) = watch::channel(Some(Duration::ZERO));
-        accept_all(&source, door.clone(), &workers, stopping).await;
+        accept_all(&source, frontend.clone(), &workers, stopping).await;
     });
-    assert_eq!(door.stats.accepted(), 200);
+    assert_eq!(frontend.stats.accepted(), 200);
     workers.drain(Duration::ZERO);
     thread.join().unwrap();
 }

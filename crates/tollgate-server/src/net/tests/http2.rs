@@ -1,7 +1,7 @@
 //! HTTP/2 on the same sockets.
 
 use super::*;
-use crate::net::{Headers, append_lines_to_map, headers_to_lines};
+use crate::net::{Activity, ActivityStream, Headers, append_lines_to_map, headers_to_lines};
 use http_body_util::{BodyExt, Empty};
 use hyper::{HeaderMap, client::conn::http2, header::HeaderValue, rt::Executor};
 use hyper_util::rt::TokioIo;
@@ -222,4 +222,48 @@ fn crumbs_become_one_cookie_and_other_headers_stay() {
     let mut read = HeaderMap::new();
     append_lines_to_map(&bytes, &mut read);
     assert_eq!(read, headers.to_map());
+}
+
+/// The kind and the flags of the next frame.
+async fn frame(client: &mut DuplexStream) -> (u8, u8) {
+    let mut head = [0; 9];
+    client.read_exact(&mut head).await.unwrap();
+    let mut rest = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+    client.read_exact(&mut rest).await.unwrap();
+    (head[3], head[4])
+}
+
+#[test]
+fn requests_that_come_together_are_answered_together() {
+    run(async {
+        let rig = Rig::new(Limits::default());
+        let (mut client, inner, registration) = rig.registration(64 * 1024);
+        let activity: Rc<Activity> = Rc::default();
+        let pipe = ActivityStream { inner, activity: activity.clone() };
+        let counted = Transport::CountedPipe(pipe);
+        tokio::task::spawn_local(serve_http(counted, PEER, rig.handler.clone(), registration));
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        // Up to the acknowledgement of our settings.
+        while frame(&mut client).await != (4, 1) {}
+        let before = activity.writes.get();
+        let mut requests = Vec::new();
+        for stream in (1_u32..20).step_by(2) {
+            // GET, http, a path of 300 bytes, and x as the authority. The answer repeats the path.
+            let mut head = vec![0x82, 0x86, 0x04, 0x7f, 0xad, 0x01];
+            head.push(b'/');
+            head.extend([b'p'; 299]);
+            head.extend([0x41, 1, b'x']);
+            requests.extend([0, (head.len() >> 8) as u8, head.len() as u8, 1, 5]);
+            requests.extend(stream.to_be_bytes());
+            requests.extend(head);
+        }
+        client.write_all(&requests).await.unwrap();
+        let mut ended = 0;
+        while ended < 10 {
+            let (kind, flags) = frame(&mut client).await;
+            ended += usize::from(kind == 0 && flags & 1 == 1);
+        }
+        assert_eq!(rig.handler.handled.get(), 10);
+        assert_eq!(activity.writes.get() - before, 1);
+    });
 }

@@ -3,20 +3,16 @@
 mod accept;
 mod deadlines;
 mod drain;
-mod early_head;
+mod eviction;
 mod http2;
-mod room;
 mod supervised;
-mod together;
-mod tunnel;
+mod upgrade;
 
 use super::{
-    Answer, ClientConnection, Handler, Limits, Request, Stats,
-    connection::serve_http,
-    life::{ConnectionState, FrontendContext},
-    registry::{Registration, Registry},
-    transport::Transport,
-    worker::run_ticks,
+    Answer, ClientConnection, Handler, Limits, ListenerOptions, Request, Stats,
+    accept::{Frontend, worker::run_ticks},
+    connection::{ConnectionState, Registration, Registry, Transport, serve_http},
+    server::http_service,
 };
 use std::{
     cell::Cell,
@@ -25,13 +21,13 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-pub(crate) use together::CountedPipe;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     sync::Notify,
     task::LocalSet,
     time::Instant,
 };
+use tollgate_policy::settings::Front;
 
 const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 1);
 /// Late by two ticks at most.
@@ -73,10 +69,24 @@ impl Handler for TestHandler {
     }
 }
 
+/// A front end of test handlers.
+pub(super) fn frontend(limits: Limits) -> Frontend {
+    Frontend {
+        is_shared: false,
+        front: Front::Http,
+        index: 0,
+        limits,
+        stats: Arc::default(),
+        connection_closed: Notify::new(),
+        node: None,
+        make_service: Box::new(|| http_service(TestHandler::default(), ListenerOptions::default())),
+    }
+}
+
 /// A worker without sockets.
 pub(crate) struct Rig {
     registry: Rc<Registry>,
-    terms: Rc<FrontendContext>,
+    frontend: Arc<Frontend>,
     handler: Rc<TestHandler>,
     start: Instant,
 }
@@ -86,8 +96,8 @@ impl Rig {
         let registry = Rc::new(Registry::new(limits.tick));
         let looked_after = registry.clone();
         tokio::task::spawn_local(async move { run_ticks(&looked_after).await });
-        let terms = FrontendContext { index: 0, limits, stats: Arc::default() };
-        Self { registry, terms: Rc::new(terms), handler: Rc::default(), start: now() }
+        let frontend = Arc::new(frontend(limits));
+        Self { registry, frontend, handler: Rc::default(), start: now() }
     }
 
     fn connect(&self) -> DuplexStream {
@@ -109,19 +119,24 @@ impl Rig {
         handler: &Rc<impl Handler>,
         room: usize,
     ) -> (DuplexStream, Rc<ConnectionState>) {
-        let (near, far, place) = self.place(room);
-        let life = place.life.clone();
-        tokio::task::spawn_local(serve_http(Transport::Pipe(far), PEER, handler.clone(), place));
-        (near, life)
+        let (near, far, registration) = self.registration(room);
+        let state = registration.state.clone();
+        tokio::task::spawn_local(serve_http(
+            Transport::Pipe(far),
+            PEER,
+            handler.clone(),
+            registration,
+        ));
+        (near, state)
     }
 
-    fn place(&self, room: usize) -> (DuplexStream, DuplexStream, Registration) {
+    fn registration(&self, room: usize) -> (DuplexStream, DuplexStream, Registration) {
         let (near, far) = tokio::io::duplex(room);
-        (near, far, self.registry.register(&self.terms))
+        (near, far, self.registry.register(&self.frontend))
     }
 
     pub(super) fn stats(&self) -> &Stats {
-        &self.terms.stats
+        &self.frontend.stats
     }
 
     /// Waits until all connections have ended.

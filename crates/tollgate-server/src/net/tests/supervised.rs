@@ -1,6 +1,9 @@
 //! A thread that panics is missing for a moment, and nothing with it.
 
-use super::super::{FrontendServer, Listener, accept::Accept, server::accept_on, worker::Workers};
+use super::super::{
+    FrontendServer, Listener,
+    accept::{Accept, accept_on, worker::Workers},
+};
 use super::*;
 use crate::{
     Node,
@@ -91,8 +94,10 @@ impl Accept for PanickingListener {
 #[test]
 fn an_accept_loop_that_panics_begins_again() {
     let node = node();
-    let sources =
-        [(Arc::new(PanickingListener(AtomicBool::new(false))), Arc::new(super::accept::door()))];
+    let sources = [(
+        Arc::new(PanickingListener(AtomicBool::new(false))),
+        Arc::new(frontend(Limits::default())),
+    )];
     let supervisor = Supervisor::new("http-accept".to_owned(), Some(node.clone()));
     let (stop, stopping) = watch::channel(None);
     let mut turns = Vec::new();

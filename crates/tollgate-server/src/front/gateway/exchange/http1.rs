@@ -1,245 +1,135 @@
-//! One request and its answer by HTTP/1.1.
+//! The exchange by HTTP/1.1.
 
+use super::super::{forward, upstream::SelectedUpstream};
+use super::http1_response::{ReceivedBytes, ResponseReader, poll_first_bytes};
 use super::{
-    super::{
-        body::{Download, UploadSender},
-        forward::{self, RequestFraming},
-        upstream::SelectedUpstream,
-    },
-    AttemptError, Exchange, ExchangeError, TOO_LARGE, with_deadline,
+    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, body::UploadSender,
+    with_deadline,
 };
-use crate::{
-    Node,
-    net::{
-        Answer, BodyError, CoarseTimer, Framing, HeaderSpan, Headers, MessageBody, ParseError,
-        ParsedResponse, PushbackRead, RequestBody, Tunnel, UpstreamStream, decode_chunks,
-        parse_response, push_line,
-    },
+use crate::net::{
+    BodyError, Framing, Headers, MessageBody, ParsedResponse, PushbackRead, RequestBody, Tunnel,
+    UpstreamStream, push_line,
 };
 use bytes::Bytes;
 use hyper::{StatusCode, Version};
-use std::{
-    cell::Cell,
-    future::poll_fn,
-    io, mem,
-    pin::Pin,
-    task::{Context, Poll, Waker, ready},
-    time::Duration,
-};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tollgate::BufferPool;
-use tollgate_tower::Admission;
+use std::task::{Context, Poll, ready};
+use std::{cell::Cell, future::poll_fn, mem, pin::Pin, time::Duration};
+use tokio::io::AsyncWrite;
 
-/// Bytes of an answer that one read takes, and bytes of an answer's head, at most.
-const INPUT_BYTES: usize = 16 * 1024;
-
-/// How long the head of an answer with a small body waits for some of that, to the tick: many
-/// upstreams send them one after the other, and a head alone is of little use to a client.
+/// How long a head waits for a small body, to the tick: many upstreams send the two separately.
 const BODY_GRACE: Duration = Duration::ZERO;
-
-/// Memory that only requests whose answer has begun need.
-struct ResponseBuffers {
-    bytes: Box<[u8]>,
-    lines: Vec<HeaderSpan>,
-}
-
-impl Default for ResponseBuffers {
-    fn default() -> Self {
-        Self { bytes: vec![0; INPUT_BYTES].into(), lines: Vec::new() }
-    }
-}
-
-thread_local! {
-    static SCRATCH: BufferPool<ResponseBuffers> = const { BufferPool::new() };
-}
-
-/// What has come of an answer.
-struct ReceivedBytes {
-    scratch: Box<ResponseBuffers>,
-    len: usize,
-}
-
-impl ReceivedBytes {
-    fn recycle(self) {
-        SCRATCH.with(|spares| spares.put(self.scratch));
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.scratch.bytes[..self.len]
-    }
-
-    /// Reads what has come already; waiting for more would keep the client from what has come.
-    fn read_now(&mut self, stream: &mut UpstreamStream) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        matches!(self.poll_more(stream, &mut context), Poll::Ready(Ok(1..)))
-    }
-
-    fn poll_more(
-        &mut self,
-        stream: &mut UpstreamStream,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        if self.len == self.scratch.bytes.len() {
-            return Poll::Ready(Ok(0));
-        }
-        let read = ready!(poll_read(stream, context, &mut self.scratch.bytes[self.len..]))?;
-        self.len += read;
-        Poll::Ready(Ok(read))
-    }
-}
-
-fn poll_read(
-    stream: &mut UpstreamStream,
-    context: &mut Context<'_>,
-    room: &mut [u8],
-) -> Poll<io::Result<usize>> {
-    let mut buffer = ReadBuf::new(room);
-    ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
-    Poll::Ready(Ok(buffer.filled().len()))
-}
-
-/// The answer's first bytes, in memory that is taken only once there are some.
-fn poll_first_bytes(
-    stream: &mut UpstreamStream,
-    context: &mut Context<'_>,
-) -> Poll<io::Result<ReceivedBytes>> {
-    let mut scratch = SCRATCH.with(BufferPool::take);
-    match poll_read(stream, context, &mut scratch.bytes) {
-        Poll::Ready(read) => Poll::Ready(read.map(|len| ReceivedBytes { scratch, len })),
-        Poll::Pending => {
-            SCRATCH.with(|spares| spares.put(scratch));
-            Poll::Pending
-        }
-    }
-}
-
-/// A connection whose answer has begun.
-struct ResponseReader {
-    stream: UpstreamStream,
-    received: ReceivedBytes,
-    uploading: Option<UploadSender>,
-    alarm: CoarseTimer,
-}
 
 impl Exchange<'_> {
     /// Sends the request by this connection, and writes the answer.
     pub(super) async fn http1(
-        &self,
+        &mut self,
         mut stream: UpstreamStream,
-        is_used: bool,
-        flight: &SelectedUpstream,
-        body: &mut RequestBody<'_>,
-        pass: &mut Option<Admission<Node>>,
-        answer: &mut Answer,
+        is_reused: bool,
+        selected: &SelectedUpstream,
     ) -> Result<(), AttemptError> {
-        // The request is written where the answer's body will be.
-        let request = &mut answer.body;
+        // The request is written into the buffer for the answer's body.
+        let mut request = mem::take(&mut self.answer.body);
         request.clear();
-        self.write_http1(flight, body, request);
-        let mut uploading = None;
-        if let RequestBody::Stream(_) = body {
-            let chunks = self.request_framing(body) == RequestFraming::Chunked;
-            if let RequestBody::Stream(upload) = mem::replace(body, RequestBody::Full(&[])) {
-                uploading = Some(UploadSender::new(upload, self.gateway.shared.clone(), chunks));
-            }
+        let framing = self.request_framing();
+        self.write_http1(selected, framing, &mut request);
+        let mut upload = None;
+        if matches!(self.body, RequestBody::Stream(_))
+            && let RequestBody::Stream(body) = mem::replace(&mut self.body, RequestBody::Full(&[]))
+        {
+            let is_chunked = framing == Framing::Chunked;
+            upload = Some(UploadSender::new(body, self.gateway.shared.clone(), is_chunked));
         }
-        let (mut alarm, mut sent) = (self.caller.alarm(), 0);
-        let is_sent = Cell::new(uploading.is_none());
-        let asking = send_request(&mut stream, request, &mut sent, &mut uploading, &is_sent);
+        let (mut timer, mut sent) = (self.caller.alarm(), 0);
+        let is_sent = Cell::new(upload.is_none());
+        let sending = send_request(&mut stream, &request, &mut sent, &mut upload, &is_sent);
         let within = self.upstreams.settings.response;
-        let received = match with_deadline(&mut alarm, within, asking, || is_sent.get()).await {
+        let received = with_deadline(&mut timer, within, sending, || is_sent.get()).await;
+        self.answer.body = request;
+        let received = match received {
             Some(Ok(received)) if received.len > 0 => received,
-            Some(Err(Some(error))) => {
-                return Err(AttemptError::Fatal(ExchangeError::Client(error)));
-            }
-            Some(_) if is_used && sent == 0 => {
-                if let Some(uploading) = uploading {
-                    *body = RequestBody::Stream(uploading.into_upload());
+            Some(Err(Some(error))) => return Err((ExchangeError::Client(error), Retry::Never)),
+            Some(_) if is_reused && sent == 0 => {
+                if let Some(upload) = upload {
+                    self.body = RequestBody::Stream(upload.upload);
                 }
-                return Err(AttemptError::Unsent(ExchangeError::Protocol));
+                return Err((ExchangeError::Protocol, Retry::Safe));
             }
-            Some(_) if is_used && uploading.is_none() => {
-                return Err(AttemptError::NoResponse(ExchangeError::Protocol));
+            Some(_) if is_reused && upload.is_none() => {
+                return Err((ExchangeError::Protocol, Retry::IfRetryable));
             }
             Some(_) => {
-                flight.server().log_bad_response("it ended the connection without an answer");
-                return Err(AttemptError::Fatal(ExchangeError::Protocol));
+                selected.server().log_bad_response("it closed the connection without a response");
+                return Err((ExchangeError::Protocol, Retry::Never));
             }
-            None => return Err(AttemptError::Fatal(ExchangeError::Timeout)),
+            None => return Err((ExchangeError::Timeout, Retry::Never)),
         };
-        let reading = ResponseReader { stream, received, uploading, alarm };
-        self.read_response(reading, flight, pass, answer).await.map_err(|fault| {
-            match fault {
-                ExchangeError::TooLarge => flight.server().log_bad_response(TOO_LARGE),
+        let reader = ResponseReader { stream, received, upload, timer };
+        self.read_response(reader, selected).await.map_err(|error| {
+            match error {
+                ExchangeError::TooLarge => selected.server().log_bad_response(TOO_LARGE),
                 ExchangeError::Protocol => {
-                    flight.server().log_bad_response("its answer is invalid HTTP/1.1")
+                    selected.server().log_bad_response("its response is invalid HTTP/1.1");
                 }
                 _ => {}
             }
-            AttemptError::Fatal(fault)
+            (error, Retry::Never)
         })
     }
 
-    fn write_http1(&self, flight: &SelectedUpstream, body: &RequestBody<'_>, out: &mut Vec<u8>) {
+    fn write_http1(&self, selected: &SelectedUpstream, framing: Framing, out: &mut Vec<u8>) {
         let head = &self.valid.head;
         let (method, target) = (head.method.as_bytes(), head.path_and_query());
         out.extend_from_slice(method);
         out.extend_from_slice(if target.starts_with('?') { b" /" } else { b" " });
         out.extend_from_slice(target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\n");
-        self.write_lines(flight.server(), body, Version::HTTP_11, out);
+        self.write_lines(selected.server(), framing, Version::HTTP_11, out);
         out.extend_from_slice(b"\r\n");
-        if let RequestBody::Full(bytes) = body {
+        if let RequestBody::Full(bytes) = &self.body {
             out.extend_from_slice(bytes);
         }
     }
 
-    /// Reads an answer that has begun, and writes the client's.
+    /// Reads a response that has begun, and writes the answer.
     async fn read_response(
-        &self,
-        mut reading: ResponseReader,
-        flight: &SelectedUpstream,
-        pass: &mut Option<Admission<Node>>,
-        answer: &mut Answer,
+        &mut self,
+        mut reader: ResponseReader,
+        selected: &SelectedUpstream,
     ) -> Result<(), ExchangeError> {
         let is_head = self.valid.head.method == "HEAD";
         let parsed = loop {
-            match reading.received.parse(is_head)? {
-                Some(parsed) if is_interim(parsed.status) => {
-                    self.forward_interim(&parsed, &reading.received);
-                    reading.received.consume(parsed.len);
-                    if reading.received.len > 0 {
-                        continue;
-                    }
-                }
+            let on_interim = |status, headers: Headers<'_>| self.forward_interim(status, headers);
+            match reader.received.parse_final(is_head, on_interim)? {
                 Some(parsed) => break parsed,
-                None => {}
+                None => Box::pin(self.read_more(&mut reader)).await?,
             }
-            Box::pin(self.read_more(&mut reading)).await?;
         };
-        let body = &mut answer.body;
+        let body = &mut self.answer.body;
         body.clear();
-        let mut whole = reading.take_body(&parsed, body);
-        let has_head_alone = whole.is_none()
-            && reading.received.len == parsed.len
+        let mut complete = reader.take_body(&parsed, body);
+        let has_head_alone = complete.is_none()
+            && reader.received.len == parsed.len
             && matches!(parsed.framing, Framing::Length(1..));
-        if has_head_alone && reading.fits_buffer(&parsed) {
-            Box::pin(self.await_body(&mut reading)).await;
-            whole = reading.take_body(&parsed, body);
+        if has_head_alone && reader.fits_buffer(&parsed) {
+            let ResponseReader { stream, received, .. } = &mut reader;
+            let more = poll_fn(|context| received.poll_more(stream, context));
+            let timer = &mut self.caller.alarm();
+            Box::pin(with_deadline(timer, BODY_GRACE, more, || true)).await;
+            complete = reader.take_body(&parsed, body);
         }
-        self.write_answer(reading, &parsed, whole, flight, pass, answer)
+        self.write_answer(reader, &parsed, complete, selected)
     }
 
-    /// Waits for more of an answer's head.
-    async fn read_more(&self, reading: &mut ResponseReader) -> Result<(), ExchangeError> {
-        let ResponseReader { stream, received, uploading, alarm } = reading;
-        let is_sent = Cell::new(uploading.is_none());
+    /// Waits for more of a response's head.
+    async fn read_more(&self, reader: &mut ResponseReader) -> Result<(), ExchangeError> {
+        let ResponseReader { stream, received, upload, timer } = reader;
+        let is_sent = Cell::new(upload.is_none());
         let more = poll_fn(|context| {
-            poll_upload(uploading, stream, &is_sent, context)?;
+            poll_upload(upload, stream, &is_sent, context)?;
             received.poll_more(stream, context).map_err(|_| None)
         });
         let within = self.upstreams.settings.response;
-        match with_deadline(alarm, within, more, || is_sent.get()).await {
+        match with_deadline(timer, within, more, || is_sent.get()).await {
             Some(Ok(1..)) => Ok(()),
             Some(Err(Some(error))) => Err(ExchangeError::Client(error)),
             Some(_) => Err(ExchangeError::Protocol),
@@ -247,147 +137,80 @@ impl Exchange<'_> {
         }
     }
 
-    /// Waits a moment for the body of an answer whose head came alone.
-    async fn await_body(&self, reading: &mut ResponseReader) {
-        let ResponseReader { stream, received, .. } = reading;
-        let more = poll_fn(|context| received.poll_more(stream, context));
-        with_deadline(&mut self.caller.alarm(), BODY_GRACE, more, || true).await;
-    }
-
-    /// Passes an interim answer on, to clients that know of them.
-    fn forward_interim(&self, parsed: &ParsedResponse, received: &ReceivedBytes) {
-        let is_known = self.valid.head.version == Version::HTTP_11;
-        if is_known && parsed.status != StatusCode::CONTINUE {
+    /// Forwards an interim response (1xx), except `100 Continue`, which the gateway sends itself.
+    fn forward_interim(&self, status: StatusCode, headers: Headers<'_>) {
+        if self.valid.head.version == Version::HTTP_11 && status != StatusCode::CONTINUE {
             let mut out = Vec::new();
-            let headers = Headers::new(received.bytes(), &received.scratch.lines);
-            forward::write_interim(parsed.status, headers, &mut out);
+            forward::write_interim(status, headers, &mut out);
             self.caller.send_interim(&out);
         }
     }
 
-    /// Writes the client's answer. `whole`: the body has come, and whether nothing came after it.
+    /// Writes the answer. `complete`: the body is in it, and whether the response ended there.
     fn write_answer(
-        &self,
-        reading: ResponseReader,
+        &mut self,
+        reader: ResponseReader,
         parsed: &ParsedResponse,
-        whole: Option<bool>,
-        flight: &SelectedUpstream,
-        pass: &mut Option<Admission<Node>>,
-        answer: &mut Answer,
+        complete: Option<bool>,
+        selected: &SelectedUpstream,
     ) -> Result<(), ExchangeError> {
-        let ResponseReader { mut stream, received, uploading, .. } = reading;
+        let ResponseReader { mut stream, received, upload, .. } = reader;
         let is_tunnel = parsed.status == StatusCode::SWITCHING_PROTOCOLS;
-        // No client gets another protocol that has not asked for it.
+        // An upstream may not switch the protocol of a client that did not ask for it.
         if is_tunnel && self.upgrade.is_none() {
             return Err(ExchangeError::Protocol);
         }
-        let headers = Headers::new(received.bytes(), &received.scratch.lines);
-        let shown = pass.as_ref().ok_or(ExchangeError::Protocol)?.headers();
-        if !forward::write_response(parsed.status, headers, shown, answer) {
+        let headers = received.headers();
+        let quota = self.admission.as_ref().ok_or(ExchangeError::Protocol)?.headers();
+        if !forward::write_response(parsed.status, headers, quota, self.answer) {
             return Err(ExchangeError::Protocol);
         }
         let reason = parsed.reason(received.bytes());
         if parsed.status.canonical_reason().is_none_or(|usual| usual.as_bytes() != reason) {
-            answer.reason.extend_from_slice(reason);
+            self.answer.reason.extend_from_slice(reason);
         }
-        let Some(pass) = pass.take() else { return Err(ExchangeError::Protocol) };
-        let holding = pass.respond_status(parsed.status.as_u16(), |name| headers.get(name));
-        let idle = self.upstreams.settings.idle;
+        let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;
+        let guard = admission.respond_status(parsed.status.as_u16(), |name| headers.get(name));
+        let rest = &received.bytes()[parsed.len..];
         if is_tunnel {
-            let buffered = Bytes::copy_from_slice(&received.bytes()[parsed.len..]);
-            // Slots stay taken until both sides have hung up.
-            let guard: Option<Box<dyn std::any::Any>> = Some(Box::new(holding));
-            answer.tunnel = Some(Tunnel { stream: Box::new(stream), buffered, idle, guard });
-        } else if let Some(is_clean) = whole {
+            self.answer.tunnel = Some(Tunnel {
+                stream: Box::new(stream),
+                buffered: Bytes::copy_from_slice(rest),
+                idle: self.upstreams.settings.idle,
+                // Slots stay taken until the tunnel ends.
+                guard: Some(Box::new(guard)),
+            });
+        } else if let Some(is_clean) = complete {
             if parsed.framing == Framing::Empty {
-                answer.length = parsed.length;
+                self.answer.length = parsed.length;
             }
-            holding.finish(&answer.body);
-            let is_sent = uploading.as_ref().is_none_or(UploadSender::is_over);
+            guard.finish(&self.answer.body);
+            let is_sent = upload.as_ref().is_none_or(UploadSender::is_over);
             if is_clean && is_sent && parsed.persists {
-                let pool = &self.gateway.pool;
-                pool.put(self.upstreams.generation, flight.server(), stream);
+                self.gateway.pool.put(selected, stream);
             }
         } else {
-            stream.unread(&received.bytes()[parsed.len..]);
-            let body = MessageBody::of_response(parsed.framing);
-            let connection = (stream, body, uploading, parsed.persists);
-            let pool = self.gateway.pool.clone();
-            let download =
-                Download::http1(connection, pool, flight.clone(), self.caller.alarm(), idle);
-            answer.stream = Some(match holding.holds_nothing() {
-                true => Box::pin(download),
-                false => Box::pin(holding.wrap_body(download)),
-            });
+            stream.unread(rest);
+            let source = DownloadSource::Http1 {
+                stream,
+                body: Box::new(MessageBody::of_response(parsed.framing)),
+                upload: upload.filter(|upload| !upload.is_over()).map(Box::new),
+                pool: self.gateway.pool.clone(),
+                persists: parsed.persists,
+            };
+            self.stream_body(source, selected, guard);
         }
         received.recycle();
         Ok(())
     }
 }
 
-impl ReceivedBytes {
-    fn parse(&mut self, is_head: bool) -> Result<Option<ParsedResponse>, ExchangeError> {
-        let ResponseBuffers { bytes, lines } = &mut *self.scratch;
-        match parse_response(&bytes[..self.len], is_head, lines) {
-            Ok(None) if self.len == INPUT_BYTES => Err(ExchangeError::TooLarge),
-            Ok(parsed) => Ok(parsed),
-            Err(ParseError::TooLarge) => Err(ExchangeError::TooLarge),
-            Err(_) => Err(ExchangeError::Protocol),
-        }
-    }
-
-    fn consume(&mut self, len: usize) {
-        self.scratch.bytes.copy_within(len..self.len, 0);
-        self.len -= len;
-    }
-}
-
-impl ResponseReader {
-    /// Whether a body of this length can be here whole.
-    fn fits_buffer(&self, parsed: &ParsedResponse) -> bool {
-        let Framing::Length(length) = parsed.framing else { return false };
-        parsed.len as u64 + length <= INPUT_BYTES as u64
-    }
-
-    /// Copies a body that has come whole, with what can be read at once; whether nothing came after
-    /// it. `None`: it comes piece by piece.
-    fn take_body(&mut self, parsed: &ParsedResponse, out: &mut Vec<u8>) -> Option<bool> {
-        match parsed.framing {
-            Framing::Empty => Some(self.received.len == parsed.len),
-            Framing::Length(length) if self.fits_buffer(parsed) => {
-                let end = parsed.len + length as usize;
-                while self.received.len < end {
-                    self.received.read_now(&mut self.stream).then_some(())?;
-                }
-                out.extend_from_slice(&self.received.bytes()[parsed.len..end]);
-                Some(self.received.len == end)
-            }
-            Framing::Chunked => loop {
-                out.clear();
-                if let Some(used) = decode_chunks(&self.received.bytes()[parsed.len..], out) {
-                    return Some(parsed.len + used == self.received.len);
-                }
-                if !self.received.read_now(&mut self.stream) {
-                    out.clear();
-                    return None;
-                }
-            },
-            Framing::Length(_) | Framing::UntilClose => None,
-        }
-    }
-}
-
-fn is_interim(status: StatusCode) -> bool {
-    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
-}
-
-/// Sends a request, and waits for the first bytes of an answer. An error without a reason is the
-/// upstream's.
+/// Sends a request, and waits for a response to begin. `Err(None)`: the upstream failed.
 async fn send_request(
     stream: &mut UpstreamStream,
     request: &[u8],
     sent: &mut usize,
-    uploading: &mut Option<UploadSender>,
+    upload: &mut Option<UploadSender>,
     is_sent: &Cell<bool>,
 ) -> Result<ReceivedBytes, Option<BodyError>> {
     poll_fn(|context| {
@@ -398,7 +221,7 @@ async fn send_request(
                 len => *sent += len,
             }
         }
-        poll_upload(uploading, stream, is_sent, context)?;
+        poll_upload(upload, stream, is_sent, context)?;
         // TLS may still hold encrypted bytes in a buffer.
         let _ = Pin::new(&mut *stream).poll_flush(context);
         poll_first_bytes(stream, context).map_err(|_| None)
@@ -406,15 +229,15 @@ async fn send_request(
     .await
 }
 
-/// Sends as much of a body as there is and the upstream takes. The answer may come before its end.
+/// Sends what has come of a body. The response may begin before its end.
 fn poll_upload(
-    uploading: &mut Option<UploadSender>,
+    upload: &mut Option<UploadSender>,
     stream: &mut UpstreamStream,
     is_sent: &Cell<bool>,
     context: &mut Context<'_>,
 ) -> Result<(), Option<BodyError>> {
-    if let Some(uploading) = uploading
-        && let Poll::Ready(ended) = uploading.poll_send(stream, context)
+    if let Some(upload) = upload
+        && let Poll::Ready(ended) = upload.poll_send(stream, context)
     {
         is_sent.set(true);
         ended.map_err(Some)?;
@@ -422,34 +245,27 @@ fn poll_upload(
     Ok(())
 }
 
-/// Asks an upstream for `path`; the status of its answer, or why there is none.
+/// Asks an upstream for `path`: the status of its response, or why there is none.
 pub(in super::super) async fn probe(
     mut stream: UpstreamStream,
     authority: &[u8],
     path: &str,
 ) -> Result<StatusCode, String> {
+    let closed = "no response: it closed the connection";
     let mut request = format!("GET {path} HTTP/1.1\r\n").into_bytes();
     push_line(b"host: ", authority, &mut request);
     request.extend_from_slice(b"\r\n");
-    let is_sent = Cell::new(true);
-    let asked = send_request(&mut stream, &request, &mut 0, &mut None, &is_sent).await;
-    let mut received = asked.map_err(|_| "no answer: it broke off".to_owned())?;
+    let sent = send_request(&mut stream, &request, &mut 0, &mut None, &Cell::new(true)).await;
+    let mut received = sent.map_err(|_| closed)?;
     loop {
-        match received.parse(false) {
-            Ok(Some(parsed)) if is_interim(parsed.status) => {
-                received.consume(parsed.len);
-                if received.len > 0 {
-                    continue;
-                }
-            }
+        match received.parse_final(false, |_, _| {}) {
             Ok(Some(parsed)) => return Ok(parsed.status),
             Ok(None) => {}
             Err(ExchangeError::TooLarge) => return Err(TOO_LARGE.into()),
-            Err(_) => return Err("no answer: it is invalid HTTP/1.1".into()),
+            Err(_) => return Err("no response: it is invalid HTTP/1.1".into()),
         }
-        match poll_fn(|context| received.poll_more(&mut stream, context)).await {
-            Ok(1..) => {}
-            _ => return Err("no answer: it broke off".into()),
+        if !matches!(poll_fn(|context| received.poll_more(&mut stream, context)).await, Ok(1..)) {
+            return Err(closed.into());
         }
     }
 }

@@ -1,52 +1,42 @@
-//! One request and its answer by HTTP/2.
+//! The exchange by HTTP/2.
 
+use super::super::forward;
+use super::super::upstream::{Http2Stream, SelectedUpstream, UpstreamServer};
+use super::body::{Http2RequestBody, UploadProgress};
 use super::{
-    super::{
-        body::{Download, Http2RequestBody, UploadProgress},
-        forward,
-        pool::Http2Stream,
-        upstream::{SelectedUpstream, UpstreamServer},
-    },
-    AttemptError, Exchange, ExchangeError, TOO_LARGE, with_deadline,
+    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, with_deadline,
 };
-use crate::{
-    Node,
-    net::{Answer, Headers, RequestBody, append_lines_to_map, headers_to_lines, parse_decimal},
+use crate::net::{
+    Headers, RequestBody, append_lines_to_map, causes, headers_to_lines, parse_decimal,
 };
 use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use hyper::http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::{
-    Request, Response, StatusCode, Uri, Version,
-    body::{Body as _, Incoming},
-    client::conn::TrySendError,
-    header::CONTENT_LENGTH,
-    http::uri::{Authority, PathAndQuery, Scheme},
+    Request, Response, StatusCode, Uri, Version, client::conn::TrySendError, header::CONTENT_LENGTH,
 };
 use std::{mem, rc::Rc};
-use tollgate_tower::Admission;
 
 impl Exchange<'_> {
     /// Sends the request by this connection, and writes the answer.
     pub(super) async fn http2(
-        &self,
+        &mut self,
         mut stream: Http2Stream,
-        is_used: bool,
-        flight: &SelectedUpstream,
-        body: &mut RequestBody<'_>,
-        pass: &mut Option<Admission<Node>>,
-        answer: &mut Answer,
+        is_reused: bool,
+        selected: &SelectedUpstream,
     ) -> Result<(), AttemptError> {
-        // An attempt by HTTP/1.1 may have left its request here.
-        answer.body.clear();
+        // An attempt by HTTP/1.1 leaves its request in this buffer.
+        self.answer.body.clear();
+        let server = selected.server();
         let mut lines = Vec::new();
-        self.write_lines(flight.server(), body, Version::HTTP_2, &mut lines);
-        let mut request =
-            self.request(flight.server()).ok_or(AttemptError::Fatal(ExchangeError::Protocol))?;
+        self.write_lines(server, self.request_framing(), Version::HTTP_2, &mut lines);
+        let mut request = self.request(server).ok_or((ExchangeError::Protocol, Retry::Never))?;
         append_lines_to_map(&lines, request.headers_mut());
         let mut progress = None;
-        *request.body_mut() = match mem::replace(body, RequestBody::Full(&[])) {
-            RequestBody::Full([]) => Http2RequestBody::Empty,
+        *request.body_mut() = match mem::replace(&mut self.body, RequestBody::Full(&[])) {
+            RequestBody::Full([]) => Http2RequestBody::Full(None),
             RequestBody::Full(bytes) => {
-                *body = RequestBody::Full(bytes);
+                self.body = RequestBody::Full(bytes);
                 Http2RequestBody::Full(Some(Bytes::copy_from_slice(bytes)))
             }
             RequestBody::Stream(upload) => {
@@ -55,38 +45,35 @@ impl Exchange<'_> {
                 Http2RequestBody::Upload(Box::new(upload), sent, self.gateway.shared.clone())
             }
         };
-        let has_all = || progress.as_ref().is_none_or(|sent| sent.is_complete.get());
-        let (mut alarm, within) = (self.caller.alarm(), self.upstreams.settings.response);
+        let is_sent = || progress.as_ref().is_none_or(|sent| sent.is_complete.get());
+        let (mut timer, within) = (self.caller.alarm(), self.upstreams.settings.response);
         stream.mark_send();
         let sending = stream.send(request);
-        match with_deadline(&mut alarm, within, sending, has_all).await {
-            None => Err(AttemptError::Fatal(ExchangeError::Timeout)),
-            Some(Ok(response)) => self
-                .answer_http2(response, stream, flight, pass, answer)
-                .map_err(AttemptError::Fatal),
+        match with_deadline(&mut timer, within, sending, is_sent).await {
+            None => Err((ExchangeError::Timeout, Retry::Never)),
+            Some(Ok(response)) => {
+                self.answer_http2(response, stream, selected).map_err(|error| (error, Retry::Never))
+            }
             Some(Err(error)) => {
-                let fault = progress.as_ref().and_then(|sent| sent.fault.get());
-                let is_upload = progress.is_some();
-                let failed =
-                    classify_error(error, &stream, (is_used, is_upload), flight.server(), body);
-                Err(match fault {
-                    Some(fault) => AttemptError::Fatal(ExchangeError::Client(fault)),
-                    None => failed,
-                })
+                let has_upload = progress.is_some();
+                let failed = self.classify_error(error, &stream, is_reused, has_upload, server);
+                match progress.and_then(|sent| sent.error.get()) {
+                    Some(error) => Err((ExchangeError::Client(error), Retry::Never)),
+                    None => Err(failed),
+                }
             }
         }
     }
 
-    /// The head of the request, without its headers.
+    /// The request without its headers and its body.
     fn request(&self, server: &UpstreamServer) -> Option<Request<Http2RequestBody>> {
         let head = &self.valid.head;
-        let from = self.origin(server);
         let mut uri = Uri::default().into_parts();
-        let authority = Authority::try_from(from.host).ok();
+        let authority = Authority::try_from(self.origin(server).host).ok();
         uri.authority = authority.or_else(|| Authority::try_from(server.name()).ok());
         uri.scheme = Some(if server.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP });
         uri.path_and_query = PathAndQuery::try_from(head.path_and_query()).ok();
-        let mut request = Request::new(Http2RequestBody::Empty);
+        let mut request = Request::new(Http2RequestBody::Full(None));
         *request.method_mut() = head.method.parse().ok()?;
         *request.uri_mut() = Uri::from_parts(uri).ok()?;
         *request.version_mut() = Version::HTTP_2;
@@ -94,99 +81,84 @@ impl Exchange<'_> {
     }
 
     fn answer_http2(
-        &self,
+        &mut self,
         response: Response<Incoming>,
         stream: Http2Stream,
-        flight: &SelectedUpstream,
-        pass: &mut Option<Admission<Node>>,
-        answer: &mut Answer,
+        selected: &SelectedUpstream,
     ) -> Result<(), ExchangeError> {
         let (head, incoming) = response.into_parts();
-        // In HTTP/2 there is no other protocol to agree on.
+        // HTTP/2 has no upgrade.
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(ExchangeError::Protocol);
         }
         let (mut bytes, mut lines) = (Vec::new(), Vec::new());
         headers_to_lines(&head.headers, &mut bytes, &mut lines);
         let headers = Headers::new(&bytes, &lines);
-        let Some(pass) = pass.take() else { return Err(ExchangeError::Protocol) };
-        forward::write_response(head.status, headers, pass.headers(), answer);
-        let holding = pass.respond_status(head.status.as_u16(), |name| headers.get(name));
+        let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;
+        forward::write_response(head.status, headers, admission.headers(), self.answer);
+        let guard = admission.respond_status(head.status.as_u16(), |name| headers.get(name));
         if incoming.is_end_stream() {
             let length = head.headers.get(CONTENT_LENGTH);
-            answer.length = length.and_then(|length| parse_decimal(length.as_bytes()));
-            holding.finish(&[]);
-            return Ok(());
+            self.answer.length = length.and_then(|length| parse_decimal(length.as_bytes()));
+            guard.finish(&[]);
+        } else {
+            let source = DownloadSource::Http2 { incoming, _stream: stream };
+            self.stream_body(source, selected, guard);
         }
-        let idle = self.upstreams.settings.idle;
-        let download = Download::http2(incoming, stream, flight.clone(), self.caller.alarm(), idle);
-        answer.stream = Some(match holding.holds_nothing() {
-            true => Box::pin(download),
-            false => Box::pin(holding.wrap_body(download)),
-        });
         Ok(())
     }
-}
 
-/// What a failure means for the request, whose body goes back where it was not sent.
-fn classify_error(
-    mut error: TrySendError<Request<Http2RequestBody>>,
-    stream: &Http2Stream,
-    (is_used, is_upload): (bool, bool),
-    server: &UpstreamServer,
-    body: &mut RequestBody<'_>,
-) -> AttemptError {
-    tracing::debug!(error = %error.error(), "no answer from the server");
-    let is_unseen = is_not_processed(error.error());
-    let unsent = error.take_message();
-    if is_unseen || unsent.is_some() {
-        stream.retire();
-    }
-    if let Some(unsent) = unsent {
-        if let Http2RequestBody::Upload(upload, ..) = unsent.into_body() {
-            *body = RequestBody::Stream(*upload);
+    /// Whether a failed request may be sent again. Takes back a body that was not sent.
+    fn classify_error(
+        &mut self,
+        mut error: TrySendError<Request<Http2RequestBody>>,
+        stream: &Http2Stream,
+        is_reused: bool,
+        has_upload: bool,
+        server: &UpstreamServer,
+    ) -> AttemptError {
+        tracing::debug!(error = %error.error(), "no response from the upstream");
+        let is_unprocessed = is_unprocessed(error.error());
+        let unsent = error.take_message();
+        if is_unprocessed || unsent.is_some() {
+            stream.retire();
         }
-        return AttemptError::Unsent(ExchangeError::Protocol);
-    }
-    if is_unseen && !is_upload {
-        return AttemptError::NotProcessed(ExchangeError::Protocol);
-    }
-    if error.error().is_parse_too_large() {
-        server.log_bad_response(TOO_LARGE);
-        return AttemptError::Fatal(ExchangeError::TooLarge);
-    }
-    // Idle connections come to an end, and nobody is to be told.
-    if is_used && !is_upload && !stream.may_have_received() {
-        return AttemptError::NoResponse(ExchangeError::Protocol);
-    }
-    server.log_bad_response(&error_with_cause(error.error()));
-    AttemptError::Fatal(ExchangeError::Protocol)
-}
-
-/// What went wrong, down to its cause.
-fn error_with_cause(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
-}
-
-/// Whether an upstream says that it has not looked at the request.
-fn is_not_processed(error: &hyper::Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<h2::Error>() {
-            let reason = error.reason();
-            return error.is_remote()
-                && (reason == Some(h2::Reason::REFUSED_STREAM)
-                    || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR));
+        if let Some(unsent) = unsent {
+            if let Http2RequestBody::Upload(upload, ..) = unsent.into_body() {
+                self.body = RequestBody::Stream(*upload);
+            }
+            return (ExchangeError::Protocol, Retry::Safe);
         }
-        cause = error.source();
+        if is_unprocessed && !has_upload {
+            return (ExchangeError::Protocol, Retry::Safe);
+        }
+        let error = error.error();
+        if error.is_parse_too_large() {
+            server.log_bad_response(TOO_LARGE);
+            return (ExchangeError::TooLarge, Retry::Never);
+        }
+        // An idle connection that closes is normal, and not logged.
+        if is_reused && !has_upload && !stream.may_have_received() {
+            return (ExchangeError::Protocol, Retry::IfRetryable);
+        }
+        let texts: Vec<String> = causes(error).take(2).map(ToString::to_string).collect();
+        server.log_bad_response(&texts.join(": "));
+        (ExchangeError::Protocol, Retry::Never)
     }
-    false
 }
 
-/// Asks an upstream for `path`; the status of its answer, or why there is none.
+/// Whether the upstream says that it did not process the request.
+fn is_unprocessed(error: &hyper::Error) -> bool {
+    let http2 = causes(error).find_map(|error| error.downcast_ref::<h2::Error>());
+    http2.is_some_and(|error| {
+        let reason = error.reason();
+        error.is_remote()
+            && (reason == Some(h2::Reason::REFUSED_STREAM)
+                || error.is_go_away() && reason == Some(h2::Reason::NO_ERROR))
+    })
+}
+
+/// Asks an upstream for `path`: the status of its response, or why there is none.
 pub(in super::super) async fn probe(
     mut stream: Http2Stream,
     server: &UpstreamServer,
@@ -194,11 +166,11 @@ pub(in super::super) async fn probe(
 ) -> Result<StatusCode, String> {
     let scheme = if server.tls.is_some() { "https" } else { "http" };
     let uri = format!("{scheme}://{}{path}", server.name());
-    let request = Request::get(uri).version(Version::HTTP_2).body(Http2RequestBody::Empty);
+    let request = Request::get(uri).version(Version::HTTP_2).body(Http2RequestBody::Full(None));
     let request = request.map_err(|error| error.to_string())?;
     match stream.send(request).await {
         Ok(response) => Ok(response.status()),
         Err(error) if error.error().is_parse_too_large() => Err(TOO_LARGE.into()),
-        Err(error) => Err(format!("no answer: {}", error.error())),
+        Err(error) => Err(format!("no response: {}", error.error())),
     }
 }

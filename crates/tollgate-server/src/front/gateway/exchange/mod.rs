@@ -1,62 +1,53 @@
-//! One request to an upstream, and its answer.
+//! One request to an upstream and its response, with retries.
 //!
-//! A request is sent a second time only where the first cannot have done anything: it never left,
-//! or its upstream says that it did not look at it, or it was one without a body that may be
-//! repeated, on a connection that had been idle and ended before a byte of an answer came.
+//! A request is sent again only where the first attempt cannot have had an effect: no byte of it
+//! left, or the upstream says that it did not process the request. A request without a body and
+//! with an idempotent method is also sent again when a reused connection closed before the first
+//! byte of a response.
 
+mod body;
 mod http1;
+mod http1_response;
 mod http2;
 
-use super::{
-    Gateway,
-    connect::connect,
-    forward::{self, HopOptions, RequestFraming, RequestOrigin},
-    pool::UpstreamConnection,
-    upgrade,
-    upstream::{SelectedUpstream, UpstreamServer, Upstreams},
-    validate::ValidHead,
-};
-use crate::{
-    Node,
-    metrics::{Outcome, UpstreamFailure},
-    net::{Answer, BodyError, ClientConnection, CoarseTimer, Headers, RequestBody, parse_decimal},
-};
-use hyper::{Version, body::Body as _};
-use smallvec::SmallVec;
-use std::{
-    future::poll_fn,
-    io,
-    pin::pin,
-    rc::Rc,
-    sync::{Arc, atomic::Ordering::Relaxed},
-    task::Poll,
-    time::Duration,
-};
-use tollgate::ProcessClock;
-use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
-use tollgate_tower::Admission;
-
+pub(super) use body::Http2RequestBody;
 pub(super) use http1::probe as probe_http1;
 pub(super) use http2::probe as probe_http2;
 
-/// Why there is no answer.
+use super::forward::{self, HopOptions, RequestOrigin};
+use super::upstream::{SelectedUpstream, UpstreamConnection, UpstreamServer, Upstreams, connect};
+use super::{Gateway, validate::ValidHead};
+use crate::Node;
+use crate::metrics::{Outcome, UpstreamFailure};
+use crate::net::{
+    Answer, BodyError, ClientConnection, CoarseTimer, Framing, Headers, RequestBody, parse_decimal,
+};
+use body::{Download, DownloadSource};
+use hyper::{Version, body::Body as _};
+use smallvec::SmallVec;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{future::poll_fn, io, pin::pin, rc::Rc, task::Poll, time::Duration};
+use tollgate::ProcessClock;
+use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
+use tollgate_tower::{Admission, AdmissionGuard};
+
+/// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExchangeError {
     /// No upstream could be reached.
     Connect,
-    /// An upstream broke off, or does not speak HTTP.
+    /// An upstream closed the connection, or broke the protocol.
     Protocol,
-    /// An upstream's answer has more in its head than is taken.
+    /// The head of a response is too large.
     TooLarge,
-    /// An upstream took too long to answer.
     Timeout,
-    /// The client's body did not come.
+    /// The client's body failed.
     Client(BodyError),
 }
 
 impl ExchangeError {
-    /// What the metrics call it, where it is the upstream's.
-    pub(super) fn unanswered(self) -> Option<UpstreamFailure> {
+    /// What the metrics count, where the upstream failed.
+    pub(super) fn upstream_failure(self) -> Option<UpstreamFailure> {
         match self {
             Self::Connect => Some(UpstreamFailure::Connect),
             Self::Protocol | Self::TooLarge => Some(UpstreamFailure::Protocol),
@@ -65,225 +56,168 @@ impl ExchangeError {
         }
     }
 
-    /// What the metrics call its request.
     pub(super) fn outcome(self) -> Outcome {
         match self {
-            Self::Connect | Self::Protocol | Self::TooLarge | Self::Timeout => Outcome::Error,
             Self::Client(BodyError::PeerClosed) => Outcome::Abandoned,
             Self::Client(_) => Outcome::Invalid,
+            _ => Outcome::Error,
         }
     }
 }
 
-/// How an attempt failed.
-enum AttemptError {
-    /// The request never left.
-    Unsent(ExchangeError),
-    /// It left, and the upstream did not look at it.
-    NotProcessed(ExchangeError),
-    /// It left by a connection that had been idle, and not a byte came in return.
-    NoResponse(ExchangeError),
-    /// It may have done something.
-    Fatal(ExchangeError),
+/// Whether a failed request may be sent again.
+#[derive(Clone, Copy)]
+enum Retry {
+    /// It may: the upstream did not process it.
+    Safe,
+    /// It may if it is [retryable](Exchange::is_retryable): a reused connection closed at once.
+    IfRetryable,
+    Never,
 }
 
-/// What an upstream's head is called in the log that is too large.
-pub(super) const TOO_LARGE: &str =
-    "the head of its answer is too large (more than 16 KiB, or 100 fields)";
+type AttemptError = (ExchangeError, Retry);
 
-/// How often a request is sent at most, where upstreams say again and again that they have not
-/// looked at it.
+/// What the log says of a response whose head is too large.
+const TOO_LARGE: &str = "the head of its response is too large (more than 16 KiB, or 100 headers)";
+
+/// How often a request is sent at most to upstreams that do not process it.
 const ATTEMPTS_MAX: usize = 4;
 
-/// A request that is to be sent, and what becomes of its answer.
+/// A request to an upstream, and the answer that its response becomes.
 pub(super) struct Exchange<'a> {
-    gateway: &'a Gateway,
-    upstreams: &'a Arc<Upstreams>,
-    caller: &'a Rc<ClientConnection>,
-    valid: &'a ValidHead<'a>,
-    /// The headers that may go on.
-    headers: Headers<'a>,
-    upgrade: Option<Vec<u8>>,
-    accepts_trailers: bool,
-    reads_body: bool,
+    pub(super) gateway: &'a Gateway,
+    pub(super) upstreams: &'a Arc<Upstreams>,
+    pub(super) caller: &'a Rc<ClientConnection>,
+    pub(super) valid: &'a ValidHead<'a>,
+    /// The headers without those that `Connection` lists.
+    pub(super) headers: Headers<'a>,
+    pub(super) body: RequestBody<'a>,
+    pub(super) upgrade: Option<Vec<u8>>,
+    pub(super) accepts_trailers: bool,
+    /// Taken once there is a response.
+    pub(super) admission: &'a mut Option<Admission<Node>>,
+    pub(super) answer: &'a mut Answer,
 }
 
-impl<'a> Exchange<'a> {
-    pub(super) fn new(
-        gateway: &'a Gateway,
-        upstreams: &'a Arc<Upstreams>,
-        caller: &'a Rc<ClientConnection>,
-        valid: &'a ValidHead<'a>,
-        reads_body: bool,
-    ) -> Self {
-        let mut exchange = Self {
-            gateway,
-            upstreams,
-            caller,
-            valid,
-            headers: valid.head.headers,
-            upgrade: None,
-            accepts_trailers: false,
-            reads_body,
-        };
-        if valid.has_connection_headers {
-            exchange.read_connection_headers();
-        }
-        exchange
-    }
-
-    /// Reads what the request says about its connection.
+impl Exchange<'_> {
     fn read_connection_headers(&mut self) {
-        let head = &self.valid.head;
-        forward::hide_connection_listed(&mut self.headers, |name| self.gateway.reads(name));
-        // In HTTP/2 a connection is not one request's to change.
+        let (head, shared) = (&self.valid.head, &self.gateway.shared);
+        forward::hide_connection_listed(&mut self.headers, |name| shared.reads(name));
+        // HTTP/2 has no upgrade: requests share the connection.
         let may_upgrade = self.upstreams.settings.protocol != UpstreamProtocol::Http2
             && head.version == Version::HTTP_11
             && forward::has_token(head.headers.all("connection"), b"upgrade");
         if may_upgrade {
-            self.upgrade = upgrade::allowed_protocols(head.headers.all("upgrade"));
+            self.upgrade = forward::allowed_protocols(head.headers.all("upgrade"));
         }
         self.accepts_trailers = forward::has_token(head.headers.all("te"), b"trailers");
     }
 
     /// Sends the request to an upstream, or to the next where that is safe, and writes the answer.
-    /// The pass is taken once there is one.
-    pub(super) async fn run(
-        &self,
-        mut body: RequestBody<'_>,
-        pass: &mut Option<Admission<Node>>,
-        answer: &mut Answer,
-    ) -> Result<(), ExchangeError> {
+    pub(super) async fn run(&mut self) -> Result<(), ExchangeError> {
+        if self.valid.has_connection_headers {
+            self.read_connection_headers();
+        }
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let now_us = ProcessClock.now_us();
-        let mut flight = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
-        let mut may_repeat = self.is_retryable(&body);
-        // Idle connections of one upstream end together more often than not, so the second try is
-        // by a new one.
+        let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
+        let mut is_retryable = self.is_retryable();
+        // An upstream often closes its idle connections together, so a retry connects anew.
         let mut is_anew = false;
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
-            let pooled = if is_anew { None } else { self.take_pooled(&flight, may_repeat) };
-            let is_used = pooled.is_some();
+            let take = || self.gateway.pool.take(&selected, self.upgrade.is_some(), !is_retryable);
+            let pooled = if is_anew { None } else { take() };
+            let is_reused = pooled.is_some();
             let connection = match pooled {
                 Some(connection) => connection,
-                // In a box, as it is seldom needed.
-                None => match Box::pin(self.connect(&flight, is_anew)).await {
+                // Boxed, since it is seldom needed.
+                None => match Box::pin(self.connect(&selected, is_anew)).await {
                     Ok(connection) => connection,
-                    Err(fault) => {
+                    Err(error) => {
                         let now_us = ProcessClock.now_us();
-                        flight.server().mark_unreachable(now_us);
-                        tried.push(flight.server);
-                        flight = self.upstreams.pick(&tried, now_us).ok_or(fault)?;
+                        selected.server().mark_unreachable(now_us);
+                        tried.push(selected.server);
+                        selected = self.upstreams.pick(&tried, now_us).ok_or(error)?;
                         continue;
                     }
                 },
             };
-            tries += 1;
-            let is_http2 = matches!(connection, UpstreamConnection::Http2(_));
-            // Idle connections of HTTP/1 come to an end by themselves; one that is shared is new
-            // again and again.
-            let is_last = if is_http2 { tries >= ATTEMPTS_MAX } else { !is_used };
-            let sent = match connection {
+            attempts += 1;
+            // A new HTTP/1.1 connection is the last attempt. A new HTTP/2 one may be closing.
+            let (is_last, sent) = match connection {
                 UpstreamConnection::Http1(stream) => {
-                    self.http1(stream, is_used, &flight, &mut body, pass, answer).await
+                    (!is_reused, self.http1(stream, is_reused, &selected).await)
                 }
                 UpstreamConnection::Http2(stream) => {
-                    let sending = self.http2(stream, is_used, &flight, &mut body, pass, answer);
-                    Box::pin(sending).await
+                    let sending = Box::pin(self.http2(stream, is_reused, &selected));
+                    (attempts >= ATTEMPTS_MAX, sending.await)
                 }
             };
             match sent {
                 Ok(()) => return Ok(()),
-                Err(AttemptError::Unsent(_) | AttemptError::NotProcessed(_)) if !is_last => {}
-                Err(AttemptError::NoResponse(_)) if may_repeat && !is_last => {
-                    (may_repeat, is_anew) = (false, true);
+                Err((_, Retry::Safe)) if !is_last => {}
+                Err((_, Retry::IfRetryable)) if is_retryable && !is_last => {
+                    (is_retryable, is_anew) = (false, true);
                 }
-                Err(
-                    AttemptError::Unsent(fault)
-                    | AttemptError::NotProcessed(fault)
-                    | AttemptError::NoResponse(fault)
-                    | AttemptError::Fatal(fault),
-                ) => return Err(fault),
+                Err((error, _)) => return Err(error),
             }
         }
     }
 
-    /// Whether the request can be sent twice and mean the same: it has no body, and its method says
-    /// so.
-    fn is_retryable(&self, body: &RequestBody<'_>) -> bool {
-        body.is_empty()
-            && matches!(
-                self.valid.head.method,
-                "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE"
-            )
-    }
-
-    /// A connection that has been used before.
-    fn take_pooled(
-        &self,
-        flight: &SelectedUpstream,
-        may_repeat: bool,
-    ) -> Option<UpstreamConnection> {
-        let (pool, generation) = (&self.gateway.pool, self.upstreams.generation);
-        pool.take(generation, flight.server(), self.upgrade.is_some(), !may_repeat)
+    /// Whether the request can be sent twice: it has no body, and its method is idempotent.
+    fn is_retryable(&self) -> bool {
+        let method = self.valid.head.method;
+        self.body.is_empty()
+            && matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE")
     }
 
     async fn connect(
         &self,
-        flight: &SelectedUpstream,
+        selected: &SelectedUpstream,
         is_anew: bool,
     ) -> Result<UpstreamConnection, ExchangeError> {
+        let connecting = self.connect_or_share(selected, is_anew);
         let within = self.upstreams.settings.connect;
-        let connecting = self.connect_or_share(flight.server(), is_anew);
-        match with_deadline(&mut self.caller.alarm(), within, connecting, || true).await {
-            Some(Ok(connection)) => Ok(connection),
-            Some(Err(error)) => {
-                let server = flight.server().name();
-                tracing::debug!(server, %error, "cannot connect to the server");
-                Err(ExchangeError::Connect)
-            }
-            None => Err(ExchangeError::Connect),
+        let made = with_deadline(&mut self.caller.alarm(), within, connecting, || true).await;
+        if let Some(Err(error)) = &made {
+            tracing::debug!(server = selected.server().name(), %error, "cannot connect to the upstream");
         }
+        made.and_then(Result::ok).ok_or(ExchangeError::Connect)
     }
 
-    /// Connects, or waits for a connection that another request makes where that will do for both,
-    /// unless it has to be a new one.
+    /// Connects, or waits for another request that connects by HTTP/2 and shares its connection.
     async fn connect_or_share(
         &self,
-        server: &UpstreamServer,
+        selected: &SelectedUpstream,
         is_anew: bool,
     ) -> io::Result<UpstreamConnection> {
-        let (pool, generation) = (&self.gateway.pool, self.upstreams.generation);
+        let (pool, server) = (&self.gateway.pool, selected.server());
         let is_upgrade = self.upgrade.is_some();
         let shares = !is_anew && !is_upgrade && server.speaks_http2.load(Relaxed);
-        let connecting = shares.then(|| pool.connect_lock(server));
-        let _turn = match &connecting {
-            Some(connecting) => {
-                let turn = connecting.lock().await;
-                if let Some(connection) = pool.take(generation, server, false, false) {
-                    return Ok(connection);
-                }
-                Some(turn)
+        let lock = shares.then(|| pool.connect_lock(server));
+        let mut _connecting = None;
+        if let Some(lock) = &lock {
+            _connecting = Some(lock.lock().await);
+            if let Some(connection) = pool.take(selected, false, false) {
+                return Ok(connection);
             }
-            None => None,
-        };
+        }
         let connection = connect(server, is_upgrade).await?;
-        pool.share(generation, server, &connection);
+        pool.share(selected, &connection);
         Ok(connection)
     }
 
-    /// Where the request came from, for an upstream that is asked as the settings say.
+    /// Where the request came from, as this upstream is told.
     fn origin<'s>(&'s self, server: &'s UpstreamServer) -> RequestOrigin<'s> {
         let Self { gateway, caller, valid, .. } = self;
-        let (rules, peer) = (gateway.shared.node.gate.rules(), unmap(caller.peer.ip()));
+        let shared = &gateway.shared;
+        let (rules, peer) = (shared.node.gate.rules(), unmap(caller.peer.ip()));
         let is_trusted = rules.http_policy().client.is_trusted(peer);
-        let client = match is_trusted {
-            true => gateway.toll.reader().client(&rules, &valid.head, peer),
-            false => peer,
-        };
+        let client =
+            if is_trusted { shared.gate.reader().client(&rules, &valid.head, peer) } else { peer };
         let settings = &self.upstreams.settings;
-        // A client of HTTP/1.0 may name no host, and the upstream has to get one.
+        // A client of HTTP/1.0 may name no host, but the upstream needs one.
         let host = valid.host.filter(|_| !settings.own_host);
         RequestOrigin {
             peer,
@@ -300,45 +234,59 @@ impl<'a> Exchange<'a> {
     fn write_lines(
         &self,
         server: &UpstreamServer,
-        body: &RequestBody<'_>,
+        framing: Framing,
         version: Version,
         out: &mut Vec<u8>,
     ) {
         let hop = HopOptions {
-            body: self.request_framing(body),
+            framing,
             upgrade: self.upgrade.as_deref(),
             accepts_trailers: self.accepts_trailers,
-            reads_body: self.reads_body,
+            reads_body: self.admission.as_ref().is_some_and(Admission::needs_body),
             version,
         };
         forward::write_request(self.valid, &self.headers, &self.origin(server), &hop, out);
     }
 
-    fn request_framing(&self, body: &RequestBody<'_>) -> RequestFraming {
-        match body {
+    /// How the body is delimited for the upstream. `Length(0)` is a body that is meant to be empty.
+    fn request_framing(&self) -> Framing {
+        let head = &self.valid.head;
+        match &self.body {
             RequestBody::Full([]) => {
-                let method = self.valid.head.method;
-                let is_meant = self.valid.has_length || matches!(method, "POST" | "PUT" | "PATCH");
-                if is_meant { RequestFraming::Length(0) } else { RequestFraming::NoBody }
+                let is_meant =
+                    self.valid.has_length || matches!(head.method, "POST" | "PUT" | "PATCH");
+                if is_meant { Framing::Length(0) } else { Framing::Empty }
             }
-            RequestBody::Full(bytes) => RequestFraming::Length(bytes.len() as u64),
-            RequestBody::Stream(upload) => match upload.size_hint().exact() {
-                Some(length) => RequestFraming::Length(length),
-                // HTTP/2 says the length in a header only.
-                None => match self.valid.head.headers.get("content-length").and_then(parse_decimal)
-                {
-                    Some(length) => RequestFraming::Length(length),
-                    None => RequestFraming::Chunked,
-                },
-            },
+            RequestBody::Full(bytes) => Framing::Length(bytes.len() as u64),
+            // HTTP/2 has the length in a header only.
+            RequestBody::Stream(upload) => {
+                let header = || head.headers.get("content-length").and_then(parse_decimal);
+                upload.size_hint().exact().or_else(header).map_or(Framing::Chunked, Framing::Length)
+            }
         }
+    }
+
+    /// Streams the body of a response to the client.
+    fn stream_body(
+        &mut self,
+        source: DownloadSource,
+        selected: &SelectedUpstream,
+        guard: AdmissionGuard<Node>,
+    ) {
+        let (timer, idle) = (self.caller.alarm(), self.upstreams.settings.idle);
+        let download = Download { source, timer, idle, selected: selected.clone() };
+        self.answer.stream = Some(if guard.holds_nothing() {
+            Box::pin(download)
+        } else {
+            Box::pin(guard.wrap_body(download))
+        });
     }
 }
 
-/// What a future has to say within its time, which begins where the alarm has not been set before;
-/// `None` when that has passed. The clock is stopped while `counts` is false.
+/// Runs `future` with a deadline; `None` when it passes. The clock is stopped while `counts` is
+/// false. A timer that is set already keeps its deadline.
 async fn with_deadline<T>(
-    alarm: &mut CoarseTimer,
+    timer: &mut CoarseTimer,
     within: Duration,
     future: impl Future<Output = T>,
     counts: impl Fn() -> bool,
@@ -348,11 +296,11 @@ async fn with_deadline<T>(
         if let Poll::Ready(value) = future.as_mut().poll(context) {
             return Poll::Ready(Some(value));
         }
-        while alarm.poll(context, within).is_ready() {
+        while timer.poll(context, within).is_ready() {
             if counts() {
                 return Poll::Ready(None);
             }
-            alarm.reset();
+            timer.reset();
         }
         Poll::Pending
     })

@@ -3,8 +3,8 @@
 use super::{EchoHandler, LARGE, ask, get, post, put, read_all, read_now, send, settle};
 use crate::net::{
     Limits,
+    connection::CloseRequest,
     http1::push_header,
-    life::CloseRequest,
     tests::{Rig, answer, rest, run, seconds},
 };
 use proptest::prelude::*;

@@ -1,0 +1,103 @@
+//! Answers that the gateway gives itself, and how each request is counted.
+
+pub(super) mod status;
+
+use super::{exchange::ExchangeError, validate::InvalidRequest};
+use crate::metrics::{Front, Metrics, Outcome};
+use crate::net::{Answer, BodyError, RequestHead};
+use crate::{Node, trace};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, StatusCode};
+use std::time::Duration;
+use tollgate::Verdict;
+use tollgate_policy::facts::Facts;
+use tollgate_tower::{Ambiguity, Refusal};
+
+/// The value of `Allow`. Other methods are forwarded too.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// Answers a request that no upstream answered.
+pub(super) fn exchange_failed(error: ExchangeError, answer: &mut Answer) {
+    let bad_gateway = |detail| (StatusCode::BAD_GATEWAY, detail);
+    let (status, detail) = match error {
+        ExchangeError::Connect => bad_gateway("no upstream can be reached"),
+        ExchangeError::Protocol => bad_gateway("the upstream gave no valid response"),
+        ExchangeError::TooLarge => bad_gateway("the head of the upstream's response is too large"),
+        ExchangeError::Timeout => (StatusCode::GATEWAY_TIMEOUT, "the upstream took too long"),
+        ExchangeError::Client(BodyError::TooSlow) => {
+            (StatusCode::REQUEST_TIMEOUT, "the request's body took too long")
+        }
+        ExchangeError::Client(_) => (StatusCode::BAD_REQUEST, "the request's body broke off"),
+    };
+    answer.set_problem(status, detail, None);
+    // The rest of a failed body would be read as the next request.
+    answer.close = matches!(error, ExchangeError::Client(_));
+}
+
+/// Answers a request whose head has more than one meaning.
+pub(super) fn invalid(invalid: InvalidRequest, answer: &mut Answer) -> Outcome {
+    let (status, detail) = invalid.problem();
+    answer.set_problem(status, detail, None);
+    answer.close = true;
+    if invalid == InvalidRequest::Connect {
+        answer.header("allow", METHODS);
+    }
+    Outcome::Invalid
+}
+
+/// Answers a request whose path an upstream could read in another way than the limits did.
+pub(super) fn ambiguous(why: &Ambiguity, answer: &mut Answer) -> Outcome {
+    answer.set(why.response());
+    answer.close = true;
+    Outcome::Invalid
+}
+
+/// Counts and traces a decision.
+pub(super) fn observe<'a>(
+    node: &'a Node,
+    parent: Option<&'a str>,
+) -> impl Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a {
+    move |facts, verdict, start_us| {
+        let end_us = node.clock.now_us();
+        let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
+        node.metrics.observe(Front::Gateway, elapsed);
+        if trace::enabled() {
+            let decided = trace::DecisionContext {
+                front: Front::Gateway.name(),
+                parent,
+                key_hash: trace::key_hash(facts, verdict),
+                start_us,
+                end_us,
+            };
+            trace::record_decision(&decided, verdict);
+        }
+    }
+}
+
+/// Answers a refused request, in the format that its headers ask for.
+pub(super) fn refuse(refusal: Refusal, head: &RequestHead<'_>, answer: &mut Answer) -> Outcome {
+    let is_unavailable = refusal.status == StatusCode::SERVICE_UNAVAILABLE;
+    let mut accepts = HeaderMap::new();
+    for name in [ACCEPT, CONTENT_TYPE] {
+        for value in head.headers.all(name.as_str()) {
+            if let Ok(value) = HeaderValue::from_bytes(value) {
+                accepts.append(&name, value);
+            }
+        }
+    }
+    answer.set(refusal.into_response(&accepts));
+    if is_unavailable { Outcome::FailClosed } else { Outcome::Refused }
+}
+
+/// Counts a request when dropped. Without an outcome, its client left or its handler panicked.
+pub(super) struct OutcomeRecorder<'a> {
+    pub(super) metrics: &'a Metrics,
+    pub(super) outcome: Option<Outcome>,
+}
+
+impl Drop for OutcomeRecorder<'_> {
+    fn drop(&mut self) {
+        let cancelled = if std::thread::panicking() { Outcome::Error } else { Outcome::Abandoned };
+        self.metrics.count_request(Front::Gateway, self.outcome.unwrap_or(cancelled));
+    }
+}

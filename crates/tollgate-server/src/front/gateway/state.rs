@@ -1,0 +1,117 @@
+//! State that all workers share, and the task that keeps it up to date.
+
+use super::respond::status;
+use super::upstream::{Upstreams, health_check};
+use crate::tls::{Certificate, TlsError, TlsListener};
+use crate::{Node, RuntimeSettings, front::guard::LoginThrottle};
+use arc_swap::ArcSwap;
+use hyper::header::HeaderName;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tollgate::ProcessClock;
+use tollgate_tower::HttpGate;
+
+/// How often files and settings are checked for changes.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What all workers share.
+#[derive(Debug)]
+pub(crate) struct GatewayState {
+    pub(super) node: Arc<Node>,
+    folder: PathBuf,
+    pub(super) upstreams: ArcSwap<Upstreams>,
+    pub(super) certificate: Option<Certificate>,
+    is_maintained: AtomicBool,
+    /// The settings that were applied last, whether or not they could be.
+    last_settings: Mutex<Option<Arc<RuntimeSettings>>>,
+    pub(super) gate: HttpGate<Node>,
+    /// Limits how often an address asks for its limits.
+    pub(super) status_guard: LoginThrottle,
+}
+
+impl GatewayState {
+    /// The gateway of a node's settings. Paths in them are relative to `folder`.
+    pub(crate) fn new(node: Arc<Node>, folder: &Path) -> Result<Self, TlsError> {
+        let runtime = node.settings();
+        let certificate = runtime.settings.gateway.tls.as_ref();
+        let certificate = certificate
+            .map(|files| Certificate::new(files, folder, TlsListener::Gateway))
+            .transpose()?;
+        let upstreams = Upstreams::new(&runtime.settings, folder, 1)?;
+        drop(runtime);
+        Ok(Self {
+            gate: HttpGate::new(node.clone()),
+            node,
+            folder: folder.into(),
+            upstreams: ArcSwap::from_pointee(upstreams),
+            certificate,
+            is_maintained: AtomicBool::new(false),
+            last_settings: Mutex::default(),
+            status_guard: LoginThrottle::per_minute(status::PER_MINUTE),
+        })
+    }
+
+    /// Whether a decision reads a header of this name.
+    pub(super) fn reads(&self, name: &HeaderName) -> bool {
+        self.gate.reader().reads(&self.node.gate.rules(), name)
+    }
+
+    /// Whether a service could take a header of this name for one that decisions read.
+    pub(super) fn is_alias(&self, name: &HeaderName) -> bool {
+        self.gate.reader().is_alias(&self.node.gate.rules(), name)
+    }
+
+    /// Applies changes of certificates and settings.
+    fn apply_changes(&self) {
+        if let Some(certificate) = &self.certificate {
+            certificate.poll(&self.node.health, ProcessClock.now_us());
+        }
+        let runtime = self.node.settings();
+        let upstreams = self.upstreams.load();
+        let mut last = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_applied = last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &runtime));
+        if is_applied || runtime.settings.upstream.is_empty() {
+            return;
+        }
+        *last = Some(Arc::clone(&runtime));
+        if !upstreams.matches(&runtime.settings) {
+            match Upstreams::new(&runtime.settings, &self.folder, upstreams.generation + 1) {
+                Ok(changed) => self.upstreams.store(Arc::new(changed)),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot change the upstreams; keeping the old ones")
+                }
+            }
+        }
+    }
+}
+
+/// The maintenance of the gateway, by the first worker that claims it.
+pub(super) struct MaintenanceTask(Arc<GatewayState>);
+
+impl MaintenanceTask {
+    pub(super) fn claim(shared: &Arc<GatewayState>) -> Option<Self> {
+        (!shared.is_maintained.swap(true, Relaxed)).then(|| Self(shared.clone()))
+    }
+
+    pub(super) async fn run(self) {
+        let mut checks = None;
+        loop {
+            let upstreams = self.0.upstreams.load_full();
+            if checks.as_ref().is_none_or(|(generation, _)| *generation != upstreams.generation) {
+                // The old health checks end here.
+                checks = Some((upstreams.generation, health_check::start_checks(&upstreams)));
+            }
+            tokio::time::sleep(MAINTENANCE_INTERVAL).await;
+            self.0.apply_changes();
+            health_check::report_readiness(&self.0.upstreams.load(), &self.0.node.health);
+        }
+    }
+}
+
+impl Drop for MaintenanceTask {
+    fn drop(&mut self) {
+        self.0.is_maintained.store(false, Relaxed);
+    }
+}
