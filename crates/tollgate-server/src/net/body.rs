@@ -72,7 +72,7 @@ impl Upload {
     }
 
     pub(crate) fn http2(incoming: Incoming, caller: &ClientConnection) -> Self {
-        Self::new(UploadSource::Http2(incoming), &caller.life)
+        Self::new(UploadSource::Http2(incoming), &caller.state)
     }
 
     fn new(source: UploadSource, state: &Rc<ConnectionState>) -> Self {

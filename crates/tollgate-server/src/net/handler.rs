@@ -142,22 +142,22 @@ pub struct ClientConnection {
     pub address: HeaderValue,
     /// Whether the connection is encrypted.
     pub is_tls: bool,
-    pub(super) life: Rc<ConnectionState>,
+    pub(super) state: Rc<ConnectionState>,
     /// Interim answers that wait to be sent.
     pub(super) interim: RefCell<Vec<u8>>,
 }
 
 impl ClientConnection {
-    pub(super) fn new(peer: SocketAddr, is_tls: bool, life: Rc<ConnectionState>) -> Self {
+    pub(super) fn new(peer: SocketAddr, is_tls: bool, state: Rc<ConnectionState>) -> Self {
         // An IP address is always a valid header value.
         let address = HeaderValue::try_from(unmap(peer.ip()).to_string())
             .unwrap_or(HeaderValue::from_static("unknown"));
-        Self { peer, address, is_tls, life, interim: RefCell::default() }
+        Self { peer, address, is_tls, state, interim: RefCell::default() }
     }
 
     /// A timer for something that a request waits for.
-    pub fn alarm(&self) -> CoarseTimer {
-        CoarseTimer::new(self.life.timers.clone())
+    pub fn timer(&self) -> CoarseTimer {
+        CoarseTimer::new(self.state.timers.clone())
     }
 
     /// Sends an interim answer (1xx) of HTTP/1.1. A client that does not read them loses some.
@@ -166,6 +166,6 @@ impl ClientConnection {
         if interim.len() + bytes.len() <= INTERIM_BYTES_MAX {
             interim.extend_from_slice(bytes);
         }
-        self.life.wake();
+        self.state.wake();
     }
 }

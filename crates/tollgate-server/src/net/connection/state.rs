@@ -204,7 +204,7 @@ impl InFlightRequest {
         Self(state.clone())
     }
 
-    pub(crate) fn life(&self) -> &Rc<ConnectionState> {
+    pub(crate) fn state(&self) -> &Rc<ConnectionState> {
         &self.0
     }
 }

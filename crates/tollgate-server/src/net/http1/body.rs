@@ -255,7 +255,7 @@ impl Http1Connection {
         let frame = ready!(body.poll_frame(&mut *stream, context));
         if body.is_over() {
             // The connection's task now watches whether the client leaves.
-            self.caller.life.wake();
+            self.caller.state.wake();
         }
         Poll::Ready(frame)
     }

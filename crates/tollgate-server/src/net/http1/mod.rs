@@ -4,9 +4,10 @@
 //! parse      bytes → a head and where its body ends, or why the message is refused
 //! chunked    chunked bodies: framing off and on
 //! body       a message's body: what is left of it, read piece by piece
-//! answer     an answer → bytes
-//! server     a client's connection: requests in, answers out
-//! upstream   a connection to an upstream: one request, one answer
+//! answer     a response → bytes
+//! server     a client's connection: requests in, responses out
+//! respond    responses on their way to a client, and how its connection ends
+//! upstream   a connection to an upstream: one request, one response
 //! writer     a body that is sent piece by piece, by either side
 //! ```
 //!
@@ -18,6 +19,7 @@ mod answer;
 mod body;
 mod chunked;
 mod parse;
+mod respond;
 mod server;
 mod upstream;
 mod writer;
@@ -30,6 +32,7 @@ pub(super) use body::Http1Connection;
 pub(crate) use body::{MessageBody, PushbackRead};
 pub(crate) use chunked::{decode_chunks, push_chunk, push_trailers};
 pub(crate) use parse::{Framing, ParseError, ParsedResponse, parse_decimal, parse_response};
-pub(super) use server::{respond_timeout, serve};
+pub(super) use respond::respond_timeout;
+pub(super) use server::serve;
 pub(crate) use upstream::UpstreamStream;
 pub(crate) use writer::BodyWriter;

@@ -104,7 +104,7 @@ impl TrackedBody {
         // A peer may allow no first byte, and then nobody polls this body.
         let write_timeout = in_flight
             .as_ref()
-            .map(|request| WriteTimeout::new(request.life(), request.life().front.limits.idle));
+            .map(|request| WriteTimeout::new(request.state(), request.state().front.limits.idle));
         Self { body: Some(body), in_flight, write_timeout, is_end_delayed: false }
     }
 }
@@ -124,7 +124,7 @@ impl hyper::body::Body for TrackedBody {
             *write_timeout = None;
             return Poll::Pending;
         };
-        let Some(state) = in_flight.as_ref().map(InFlightRequest::life) else {
+        let Some(state) = in_flight.as_ref().map(InFlightRequest::state) else {
             return Poll::Ready(frame);
         };
         let within = state.front.limits.idle;

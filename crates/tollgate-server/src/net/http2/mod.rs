@@ -30,7 +30,7 @@ pub(super) async fn serve<H: Handler>(
     handler: Rc<H>,
     caller: Rc<ClientConnection>,
 ) {
-    let state = caller.life.clone();
+    let state = caller.state.clone();
     state.set_multiplexed();
     let limits = &state.front.limits;
     let service = service_fn(move |request| respond(handler.clone(), caller.clone(), request));
@@ -71,7 +71,7 @@ async fn respond<H: Handler>(
     caller: Rc<ClientConnection>,
     request: hyper::Request<Incoming>,
 ) -> Result<hyper::Response<TrackedBody>, Infallible> {
-    let state = &caller.life;
+    let state = &caller.state;
     let in_flight = InFlightRequest::new(state);
     if request.headers().len() > state.front.limits.headers_max.min(HEADERS_MAX) {
         let mut response =

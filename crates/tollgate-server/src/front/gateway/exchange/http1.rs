@@ -39,7 +39,7 @@ impl Exchange<'_> {
             let is_chunked = framing == Framing::Chunked;
             upload = Some(UploadSender::new(body, self.gateway.shared.clone(), is_chunked));
         }
-        let (mut timer, mut sent) = (self.caller.alarm(), 0);
+        let (mut timer, mut sent) = (self.caller.timer(), 0);
         let is_sent = Cell::new(upload.is_none());
         let sending = send_request(&mut stream, &request, &mut sent, &mut upload, &is_sent);
         let within = self.upstreams.settings.response;
@@ -113,7 +113,7 @@ impl Exchange<'_> {
         if has_head_alone && reader.fits_buffer(&parsed) {
             let ResponseReader { stream, received, .. } = &mut reader;
             let more = poll_fn(|context| received.poll_more(stream, context));
-            let timer = &mut self.caller.alarm();
+            let timer = &mut self.caller.timer();
             Box::pin(with_deadline(timer, BODY_GRACE, more, || true)).await;
             complete = reader.take_body(&parsed, body);
         }

@@ -46,7 +46,7 @@ impl Exchange<'_> {
             }
         };
         let is_sent = || progress.as_ref().is_none_or(|sent| sent.is_complete.get());
-        let (mut timer, within) = (self.caller.alarm(), self.upstreams.settings.response);
+        let (mut timer, within) = (self.caller.timer(), self.upstreams.settings.response);
         stream.mark_send();
         let sending = stream.send(request);
         match with_deadline(&mut timer, within, sending, is_sent).await {

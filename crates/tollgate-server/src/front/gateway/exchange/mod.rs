@@ -179,7 +179,7 @@ impl Exchange<'_> {
     ) -> Result<UpstreamConnection, ExchangeError> {
         let connecting = self.connect_or_share(selected, is_anew);
         let within = self.upstreams.settings.connect;
-        let made = with_deadline(&mut self.caller.alarm(), within, connecting, || true).await;
+        let made = with_deadline(&mut self.caller.timer(), within, connecting, || true).await;
         if let Some(Err(error)) = &made {
             tracing::debug!(server = selected.server().name(), %error, "cannot connect to the upstream");
         }
@@ -273,7 +273,7 @@ impl Exchange<'_> {
         selected: &SelectedUpstream,
         guard: AdmissionGuard<Node>,
     ) {
-        let (timer, idle) = (self.caller.alarm(), self.upstreams.settings.idle);
+        let (timer, idle) = (self.caller.timer(), self.upstreams.settings.idle);
         let download = Download { source, timer, idle, selected: selected.clone() };
         self.answer.stream = Some(if guard.holds_nothing() {
             Box::pin(download)

@@ -374,9 +374,9 @@ fn a_connection_that_is_to_end_says_so() {
         let rig = Rig::new(Limits::default());
         for path in ["/b", "/sized", "/wait"] {
             let handler = Rc::<Echo>::default();
-            let (mut client, life) = rig.connect_and_see(&handler, 1000);
+            let (mut client, state) = rig.connect_and_see(&handler, 1000);
             ask(&mut client, &get("/a")).await;
-            life.request_close(CloseRequest::Graceful);
+            state.request_close(CloseRequest::Graceful);
             handler.go.notify_one();
             send(&mut client, &(get(path) + &get("/never"))).await;
             let (head, _) = answer(&mut client).await;
