@@ -1,9 +1,9 @@
 //! Reading what a [`Config`] names.
 
-use super::ratelimit::RatelimitFiles;
+use super::ratelimit_files::RatelimitFiles;
 use super::{Config, ConfigError, DEFAULT, with_policy_position};
 use crate::front::{admin::Access, resp::RespPassword};
-use crate::watch::read_capped;
+use crate::reload::poll::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! From a file to what a node runs on, and what to say when that does not work.
 
 mod load;
-mod named;
-mod ratelimit;
+mod named_files;
+mod ratelimit_files;
 #[cfg(test)]
 mod tests;
 
@@ -18,11 +18,11 @@ use tollgate_policy::settings::{Front, Listener};
 use tollgate_policy::{Compiled, Diagnostic};
 use tollgate_tower::InvalidKeys;
 
-pub use named::check_named_files;
+pub use named_files::check_named_files;
 
 pub(crate) use load::{KeyFile, LoadedConfig, TierFile};
-pub(crate) use named::with_policy_position;
-pub(crate) use ratelimit::{RatelimitFiles, WatchedRatelimitFiles};
+pub(crate) use named_files::with_policy_position;
+pub(crate) use ratelimit_files::{RatelimitFiles, WatchedRatelimitFiles};
 
 /// The policy of a server that was given none, as a file.
 pub const DEFAULT: &str = include_str!("default.yaml");

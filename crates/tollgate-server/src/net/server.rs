@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Node,
-    supervise::{Attempt, Supervisor},
+    node::supervisor::{Attempt, Supervisor},
 };
 use std::{
     io, net::TcpListener, num::NonZero, panic::resume_unwind, rc::Rc, sync::Arc,

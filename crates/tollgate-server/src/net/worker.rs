@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Node,
-    supervise::{Attempt, Supervisor},
+    node::supervisor::{Attempt, Supervisor},
 };
 use std::{
     io,

@@ -5,8 +5,9 @@
 //! while the process runs, where it listens and where it counts, is named in the log and takes
 //! effect at the next start.
 
-mod control;
-mod crowd;
+mod control_thread;
+mod memory_trim;
+pub mod poll;
 #[cfg(test)]
 mod tests;
 
@@ -15,9 +16,9 @@ use crate::config::{
     Config, ConfigError, KeyFile, LoadedConfig, RatelimitFiles, TierFile, WatchedRatelimitFiles,
 };
 use crate::front::admin::{Admin, LastReload, PolicyOrigin};
-use crate::metrics::ReloadResult;
+use crate::observe::metrics::ReloadResult;
+use crate::reload::poll::{WatchedFile, read_capped};
 use crate::tls::Certificate;
-use crate::watch::{WatchedFile, read_capped};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,8 +27,8 @@ use std::time::Duration;
 use tollgate_policy::settings::{Listener, ServerTls, Settings, Store};
 use tollgate_policy::{Compiled, TierRules};
 
-pub use control::ReloadHandle;
-pub(crate) use control::{ControlThread, reload_channel};
+pub use control_thread::ReloadHandle;
+pub(crate) use control_thread::{ControlThread, reload_channel};
 
 /// Under these names `/readyz` tells what is wrong.
 const POLICY: &str = "policy";

@@ -1,6 +1,6 @@
 //! One process: its node, its listeners, and the thread that looks after both.
 
-mod descriptors;
+mod fd_limits;
 
 use crate::config::{Config, ConfigError, LoadedConfig, with_policy_position};
 use crate::front::resp::{self, Resp};
@@ -203,7 +203,7 @@ fn start_servers(
     listeners: Vec<(Front, Listener)>,
 ) -> io::Result<(net::FrontendServer, net::FrontendServer)> {
     let fronts = listeners.iter().filter(|(front, _)| *front != Front::Admin).count();
-    let (limits, admin_limits) = descriptors::connection_limits(&Limits::default(), fronts);
+    let (limits, admin_limits) = fd_limits::connection_limits(&Limits::default(), fronts);
     let store_node = node.clone();
     let mut traffic = net::FrontendServer::builder()
         .node(node.clone())

@@ -1,15 +1,14 @@
 //! Where a node counts: in this process, or in Redis with others.
 
-mod background;
+mod monitor;
 mod observer;
 mod probe;
 mod redis;
-mod watch;
 
+pub(crate) use monitor::monitor;
 pub use probe::{ProbeError, probe};
 pub use redis::RedisStorage;
 pub use tollgate::store::redis::{LeaseStats, ServerReport};
-pub(crate) use watch::monitor;
 
 use std::borrow::Cow;
 use std::ffi::OsString;

@@ -1,13 +1,16 @@
 //! Redis, as a file describes it.
 
 use super::StorageError;
-use super::background::StoreThread;
 use super::observer::StoreObserver;
 use std::ffi::OsString;
+use std::io;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 use tollgate::store::RedisStore;
 use tollgate::store::redis::{Endpoint, RedisOptions, Tls};
 use tollgate_policy::settings::{self, Redis, RedisServer, Secret, SecretSource};
@@ -146,3 +149,45 @@ fn options(
     options.observer = Some(observer.clone());
     options
 }
+
+/// The thread on which the connections to a store live: a thread with a runtime. It ends when this is dropped.
+#[derive(Debug)]
+struct StoreThread {
+    handle: Handle,
+    /// Dropping it wakes the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StoreThread {
+    fn start(name: &str) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let run = move || {
+            let _ = runtime.block_on(stopped);
+            // Looking up a name cannot be called off, and nobody waits for it.
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
+        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where tasks of the store run.
+    fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for StoreThread {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            // It has said why it panicked, if it did.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,9 @@
 //! Certificates of listeners, read again when their files change, and the clients they accept.
 
-mod clients;
+mod client_verifier;
 mod validity;
 
-use crate::{health::Health, watch::read_capped};
+use crate::{node::health::Health, reload::poll::read_capped};
 use arc_swap::ArcSwap;
 use rustls::{
     RootCertStore, ServerConfig,
@@ -271,14 +271,13 @@ fn server_config(files: &TlsFiles, contents: &TlsFileContents) -> Result<ServerC
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(unusable)?;
-    let builder = match files.client_ca.as_deref().zip(contents.client_ca.as_deref()) {
-        None => builder.with_no_client_auth(),
-        Some((file, bytes)) => builder.with_client_cert_verifier(clients::client_verifier(
-            file,
-            bytes,
-            &files.client_names,
-        )?),
-    };
+    let builder =
+        match files.client_ca.as_deref().zip(contents.client_ca.as_deref()) {
+            None => builder.with_no_client_auth(),
+            Some((file, bytes)) => builder.with_client_cert_verifier(
+                client_verifier::client_verifier(file, bytes, &files.client_names)?,
+            ),
+        };
     let mut config = builder
         .with_single_cert(
             certificates(&files.cert, &contents.cert)?,

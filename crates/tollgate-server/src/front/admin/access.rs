@@ -1,10 +1,13 @@
 //! Who may use the admin API: whoever knows the token.
 
+use crate::front::browser::AllowedHosts;
+use crate::observe::audit::{AuditError, AuditLog};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fmt;
+use std::path::Path;
 use subtle::ConstantTimeEq;
-use tollgate_policy::settings::{Secret, SecretSource};
+use tollgate_policy::settings::{Secret, SecretSource, Settings};
 
 /// The token, kept as its hash: what is compared has one length, and a core dump does not hold the
 /// token twice.
@@ -100,6 +103,60 @@ impl fmt::Display for AdminTokenError {
 }
 
 impl std::error::Error for AdminTokenError {}
+
+/// Who may use the admin API, and where what they do is recorded: by one file's settings.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Nobody may without one.
+    pub(super) token: Option<AdminToken>,
+    pub(super) audit: AuditLog,
+    /// The names by which clients may call it.
+    pub(super) hosts: AllowedHosts,
+}
+
+/// Settings of `admin` that cannot be put in force.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AccessError {
+    /// The token is not to be had.
+    Token(AdminTokenError),
+    /// The audit log cannot be written.
+    Audit(AuditError),
+}
+
+impl Access {
+    /// What `settings` say. A path in them starts in `beside`, the folder of the file they are
+    /// from.
+    ///
+    /// # Errors
+    ///
+    /// When the environment variable with the token is not set, or the audit log cannot be opened.
+    pub fn new(
+        settings: &Settings,
+        beside: &Path,
+        variable: impl FnOnce(&str) -> Option<OsString>,
+    ) -> Result<Self, AccessError> {
+        let token = settings.admin_token.as_ref();
+        let token = token.map(|secret| AdminToken::resolve(secret, variable)).transpose();
+        let audit = match &settings.admin_audit {
+            Some(file) => AuditLog::file(beside.join(&**file)).map_err(AccessError::Audit)?,
+            None => AuditLog::Stderr,
+        };
+        let hosts = AllowedHosts::new(&settings.admin_hosts);
+        Ok(Self { token: token.map_err(AccessError::Token)?, audit, hosts })
+    }
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(error) => error.fmt(f),
+            Self::Audit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AccessError {}
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,13 @@
 //! What operators change. Each change is recorded first, and one is made at a time, so that what
 //! was recorded as there before it is what was there.
 
-use super::control::Access;
+use super::access::Access;
 use super::decode::{AdminBody, mode_name};
 use super::encode::{KeyView, TierView};
 use super::problem::AdminProblem;
 use super::{Admin, AdminResponse, Operator, json_response};
-use crate::audit::{AuditEntry, rfc3339};
+use crate::observe::audit::AuditEntry;
+use crate::observe::time::rfc3339;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

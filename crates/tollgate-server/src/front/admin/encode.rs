@@ -1,9 +1,9 @@
 //! Answers: what the policy in force says, and what it has for a key.
 
-use super::control::PolicyOrigin;
 use super::decode::mode_name;
-use crate::audit::rfc3339;
+use super::policy_control::PolicyOrigin;
 use crate::front::http::encode;
+use crate::observe::time::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -10,23 +10,20 @@
 
 mod access;
 mod change;
-mod control;
 mod decode;
 mod encode;
+mod policy_control;
 mod problem;
-mod reading;
 mod route;
 
-pub use access::{AdminToken, AdminTokenError};
-pub use control::{Access, AccessError, LastReload, PolicyControl, PolicyOrigin, ReloadFailure};
-#[cfg(test)]
-pub(crate) use reading::snapshot as reading;
+pub use access::{Access, AccessError, AdminToken, AdminTokenError};
+pub use policy_control::{LastReload, PolicyControl, PolicyOrigin, ReloadFailure};
 
-use crate::audit::AuditActor;
-use crate::front::{guard::LoginThrottle, http::decode::BODY_BYTES_MAX, media::is_json};
-use crate::metrics::{AdminDenial, ExpositionFormat, Front, Outcome};
+use crate::front::{browser::is_json, http::decode::BODY_BYTES_MAX, login_throttle::LoginThrottle};
 use crate::net::{Answer, BodyError, ClientConnection, Handler, Request};
 use crate::node::Node;
+use crate::observe::audit::AuditActor;
+use crate::observe::metrics::{AdminDenial, ExpositionFormat, Front, Outcome, snapshot};
 use access::bearer_token;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -239,10 +236,7 @@ impl Admin {
     fn metrics(&self, headers: &HeaderMap) -> AdminResponse {
         let accept = headers.get(ACCEPT).and_then(|field| field.to_str().ok()).unwrap_or("");
         let format = ExpositionFormat::of_accept(accept);
-        response(
-            format.content_type(),
-            self.node.metrics.exposition(reading::snapshot(&self.node), format),
-        )
+        response(format.content_type(), self.node.metrics.exposition(snapshot(&self.node), format))
     }
 
     fn policy(&self) -> AdminResponse {

@@ -10,9 +10,10 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
+use crate::Node;
 use crate::front::ambiguous_path::LoggedReasons;
-use crate::metrics::{Front, Outcome};
-use crate::{Node, trace};
+use crate::observe::metrics::{Front, Outcome};
+use crate::observe::trace;
 use decode::{AmbiguousRequest, AuthRequest, AuthRequestError};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Response};

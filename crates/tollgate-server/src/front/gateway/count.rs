@@ -1,6 +1,6 @@
 //! What became of each request.
 
-use crate::metrics::{Front, Metrics, Outcome};
+use crate::observe::metrics::{Front, Metrics, Outcome};
 
 /// A request that is counted once, whatever becomes of it. Dropped with nothing said about it, it
 /// has been abandoned by whoever asked.

@@ -10,7 +10,7 @@ use super::{
     reach,
     upstream::{UpstreamServer, Upstreams},
 };
-use crate::health::Health;
+use crate::node::health::Health;
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,

@@ -33,11 +33,11 @@ pub(crate) use tls::check;
 use crate::{
     Node, RuntimeSettings,
     front::ambiguous_path::LoggedReasons,
-    front::guard::LoginThrottle,
-    metrics::{Front, Outcome},
+    front::login_throttle::LoginThrottle,
     net::{Answer, ClientConnection, Handler, Request, RequestHead},
+    observe::metrics::{Front, Outcome},
+    observe::trace,
     tls::{Certificate, TlsError, TlsListener},
-    trace,
 };
 use arc_swap::ArcSwap;
 use count::OutcomeRecorder;

@@ -2,8 +2,8 @@
 
 use super::{exchange::ExchangeError, validate::InvalidRequest};
 use crate::{
-    metrics::Outcome,
     net::{Answer, BodyError},
+    observe::metrics::Outcome,
 };
 use hyper::StatusCode;
 use tollgate_tower::Ambiguity;

@@ -6,8 +6,8 @@
 use super::Gateway;
 use crate::{
     front::http::encode,
-    metrics::Outcome,
     net::{Answer, ClientConnection, RequestHead},
+    observe::metrics::Outcome,
 };
 use hyper::{Method, StatusCode, header::HeaderName};
 use tollgate_policy::{address::unmap, settings};

@@ -1,10 +1,10 @@
 //! The HTTP port of envoyproxy/ratelimit: `POST /json`, the same call in proto3 JSON, and
 //! `/healthcheck`. `listen.http` and `listen.grpc` both have these paths.
 
-use super::json_writer;
 use super::service::{CallContext, RateLimitService};
+use super::writer::json as json_writer;
 use crate::Node;
-use crate::front::{media::is_json, page::is_public_origin};
+use crate::front::browser::{is_json, is_public_origin};
 use crate::net::{Answer, BodyError, Request};
 use hyper::StatusCode;
 use std::time::Duration;

@@ -6,8 +6,8 @@ use super::{
     encode,
 };
 use crate::{
-    metrics::Outcome,
     net::{Answer, BodyError},
+    observe::metrics::Outcome,
 };
 use hyper::StatusCode;
 use std::borrow::Cow;

@@ -5,7 +5,7 @@ use super::super::{
     worker::{ConnectionService, HttpService, WorkerFrontend, Workers},
 };
 use super::*;
-use crate::log::{LogFormat, tests::logged};
+use crate::observe::log::{LogFormat, tests::logged};
 use std::{
     cell::RefCell,
     collections::VecDeque,

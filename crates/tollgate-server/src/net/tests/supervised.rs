@@ -4,7 +4,7 @@ use super::super::{FrontendServer, Listener, accept::Accept, server::accept_on, 
 use super::*;
 use crate::{
     Node,
-    supervise::{Attempt, Supervisor},
+    node::supervisor::{Attempt, Supervisor},
 };
 use std::{
     io::{self, Read, Write},

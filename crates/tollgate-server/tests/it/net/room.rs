@@ -3,8 +3,8 @@
 use crate::http::{Client, serve, serve_with};
 use std::{io::Read, net::TcpStream, process::Command, time::Duration};
 use tollgate_server::{
-    metrics::{ExpositionFormat, Front, MetricsSnapshot},
     net::Limits,
+    observe::metrics::{ExpositionFormat, Front, MetricsSnapshot},
 };
 
 const FILE: &str = "limits: [{name: a, rate: 1000/h}]";

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     Node,
-    metrics::{Outcome, UpstreamFailure},
     net::{Answer, BodyError, ClientConnection, CoarseTimer, Headers, RequestBody, parse_decimal},
+    observe::metrics::{Outcome, UpstreamFailure},
 };
 use hyper::{Version, body::Body as _};
 use smallvec::SmallVec;

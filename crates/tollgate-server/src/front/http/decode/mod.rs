@@ -4,20 +4,18 @@
 //! One pass, nothing copied that can be borrowed, and nothing kept of what is refused. The shape is
 //! two levels deep and no value of another shape is ever entered, so no input can nest the reader.
 
-mod cost;
-mod decimal;
+mod fast;
 mod fault;
 mod member;
-mod plain;
-mod time;
-mod visit;
+mod number;
+mod serde_reader;
 
 pub use fault::{BadRequest, Fault};
 pub use member::{Member, MemberSet};
 
 use serde::de::DeserializeSeed;
+use serde_reader::{BodySeed, ReadFailure};
 use std::borrow::Cow;
-use visit::{BodySeed, ReadFailure};
 
 /// The largest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -130,7 +128,7 @@ fn read(input: &[u8], allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
         return Err(Fault::TooLarge.into());
     }
     let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
-    match plain::read(input, allowed) {
+    match fast::read(input, allowed) {
         Some(body) => Ok(body),
         None => read_with_serde(input, allowed),
     }

@@ -2,7 +2,7 @@
 //! is the least that `simulate` promises, and a JSON value per answer would cost more than the
 //! decision.
 
-pub mod fields;
+pub mod headers;
 
 use tollgate::{Row, Settled, Verdict, limit::Mode};
 pub use tollgate_core::push_decimal as integer;
