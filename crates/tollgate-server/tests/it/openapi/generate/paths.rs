@@ -3,9 +3,9 @@
 use super::answer::{Problem, Reserved, Settled, Verdict};
 use super::request::{CancelRequest, CheckRequest, ReserveRequest, SettleRequest};
 use super::{SchemaTypes, examples, fields};
-use crate::front::http::decode::Op;
 use serde_json::{Map, Value, json};
 use tollgate_core::header;
+use tollgate_server::front::http::decode::Op;
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = header::Problem::MEDIA_TYPE;
@@ -39,12 +39,12 @@ fn call(op: Op, types: &mut SchemaTypes) -> Value {
         Op::Check | Op::Peek => types.request::<CheckRequest>(),
         Op::Reserve => types.request::<ReserveRequest>(),
         Op::Settle => types.request::<SettleRequest>(),
-        Op::Cancel => types.request::<CancelRequest>(),
+        _ => types.request::<CancelRequest>(),
     };
     let mut responses = problems(op, types);
     responses.extend(match op {
         Op::Check | Op::Peek | Op::Reserve => verdicts(op, types),
-        Op::Settle | Op::Cancel => ended(op, types),
+        _ => ended(op, types),
     });
     json!({
         "operationId": op.as_str(),
@@ -75,7 +75,7 @@ fn describe(op: Op) -> (&'static str, &'static str) {
             "Say what a reservation really cost",
             "The same call again gets the same answer; another one after the end gets 409.",
         ),
-        Op::Cancel => (
+        _ => (
             "Give a reservation back",
             "The same call again gets the same answer; another one after the end gets 409.",
         ),

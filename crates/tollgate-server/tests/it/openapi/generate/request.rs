@@ -1,66 +1,61 @@
-//! What a client may send, as types. The server reads bodies with [`decode`](super::super::decode),
-//! which says more about what is wrong and copies less; tests hold the two together.
+//! Requests as types. The server reads bodies with its own `decode`; tests hold the two together.
 
-use super::super::decode::{
-    ATTRIBUTES_MAX, NAME_BYTES_MAX, RESERVATION_BYTES_MAX, VALUE_BYTES_MAX,
-};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use tollgate_server::front::http::decode::{
+    ATTRIBUTES_MAX, NAME_BYTES_MAX, RESERVATION_BYTES_MAX, VALUE_BYTES_MAX,
+};
 
 /// The body of a check or a peek.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct CheckRequest {
+pub(crate) struct CheckRequest {
     /// What is known about the request to decide.
     #[serde(default)]
-    pub attributes: Attributes,
+    pub(crate) attributes: Attributes,
     /// How much it costs; each limit multiplies it by its own cost.
     #[serde(default = "one")]
     #[schemars(range(max = u64::MAX))]
-    pub cost: u64,
+    pub(crate) cost: u64,
 }
 
 /// The body of a reserve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ReserveRequest {
+pub(crate) struct ReserveRequest {
     /// What is known about the request to decide.
     #[serde(default)]
-    pub attributes: Attributes,
+    pub(crate) attributes: Attributes,
     /// How much it will probably cost; each limit multiplies it by its own cost.
     #[serde(default = "one")]
     #[schemars(range(max = u64::MAX))]
-    pub cost: u64,
+    pub(crate) cost: u64,
     /// How long the reservation lasts unless it is settled or cancelled; the limit's own `ttl`,
     /// else 30s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ttl")]
-    pub ttl: Option<Ttl>,
+    pub(crate) ttl: Option<Ttl>,
 }
 
 /// The body of a settle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct SettleRequest {
+pub(crate) struct SettleRequest {
     /// What the reserve answered.
-    pub reservation: Reservation,
+    pub(crate) reservation: Reservation,
     /// What it really cost; more than was reserved is accepted, and may leave a limit in debt.
     #[schemars(range(max = u32::MAX))]
-    pub cost: u32,
+    pub(crate) cost: u32,
 }
 
 /// The body of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct CancelRequest {
+pub(crate) struct CancelRequest {
     /// What the reserve answered.
-    pub reservation: Reservation,
+    pub(crate) reservation: Reservation,
 }
 
 const fn one() -> u64 {
@@ -70,7 +65,7 @@ const fn one() -> u64 {
 /// Names and values, such as `user`, `ip`, `method` and `path`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Attributes(pub BTreeMap<String, String>);
+pub(crate) struct Attributes(pub(crate) BTreeMap<String, String>);
 
 impl JsonSchema for Attributes {
     fn schema_name() -> Cow<'static, str> {
@@ -99,7 +94,7 @@ impl JsonSchema for Attributes {
 /// A duration from 1ms to 1h, as the file writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Ttl(pub String);
+pub(crate) struct Ttl(pub(crate) String);
 
 impl JsonSchema for Ttl {
     fn schema_name() -> Cow<'static, str> {
@@ -121,7 +116,7 @@ impl JsonSchema for Ttl {
 /// What names a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Reservation(pub String);
+pub(crate) struct Reservation(pub(crate) String);
 
 impl JsonSchema for Reservation {
     fn schema_name() -> Cow<'static, str> {

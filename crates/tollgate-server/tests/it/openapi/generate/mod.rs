@@ -1,25 +1,18 @@
-//! The OpenAPI description of the check API, generated from the types in [`request`] and
-//! [`answer`].
+//! Generator of the OpenAPI description: from the types in [`request`] and [`answer`].
 
-pub mod answer;
+pub(crate) mod answer;
 mod examples;
 mod fields;
 mod paths;
-pub mod request;
+pub(crate) mod request;
+mod tests;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use std::sync::LazyLock;
-
-/// The description as it is served and committed: JSON, indented, with a line break at the end.
-pub fn openapi() -> &'static [u8] {
-    static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| format!("{:#}\n", document()).into_bytes());
-    &TEXT
-}
 
 /// The description as a value.
-pub fn document() -> Value {
+pub(crate) fn document() -> Value {
     let mut types = SchemaTypes::new();
     let paths = paths::paths(&mut types);
     json!({
@@ -76,6 +69,3 @@ impl SchemaTypes {
         definitions
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,7 @@
 //! A sample of every body, such as the built-in policy and one with tokens to pay for would see.
 
-use crate::front::http::decode::Op;
 use serde_json::{Value, json};
+use tollgate_server::front::http::decode::Op;
 
 const RESERVATION: &str = "qJ3vT0oYcQ2mWf9b";
 
@@ -20,7 +20,7 @@ pub(super) fn requests(op: Op) -> Value {
         Op::Settle => json!({
             "tokens": {"summary": "It used 120", "value": {"reservation": RESERVATION, "cost": 120}},
         }),
-        Op::Cancel => json!({
+        _ => json!({
             "tokens": {"summary": "It used none", "value": {"reservation": RESERVATION}},
         }),
     }

@@ -1,5 +1,4 @@
-//! What a client may be answered, as types. The server writes answers with
-//! [`encode`](super::super::encode), a byte at a time; tests hold the two together.
+//! Answers as types. The server writes them with its own `encode`; tests hold the two together.
 
 use super::request::Reservation;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -8,73 +7,68 @@ use std::borrow::Cow;
 
 /// The answer to a check or a peek, and to a reserve that was refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// Whether the request may go on.
-    pub allowed: bool,
+    pub(crate) allowed: bool,
     /// How long it should wait before it goes on; more than zero only with a `queue`.
-    pub delay: Seconds,
+    pub(crate) delay: Seconds,
     /// After which time the same request would be admitted; null when no wait can help.
-    pub retry_after: Option<Seconds>,
+    pub(crate) retry_after: Option<Seconds>,
     /// Where the decision comes from.
-    pub source: Source,
+    pub(crate) source: Source,
     /// Every limit that applied, in the order of the file.
-    pub limits: Vec<LimitAnswer>,
+    pub(crate) limits: Vec<LimitAnswer>,
 }
 
 /// The answer to a reserve that was admitted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Reserved {
+pub(crate) struct Reserved {
     /// What is also said of a check.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
     /// What to settle or cancel.
-    pub reservation: Reservation,
+    pub(crate) reservation: Reservation,
     /// How long there is to do so. Afterwards the charge stays and slots are free again.
-    pub expires_after: Seconds,
+    pub(crate) expires_after: Seconds,
 }
 
 /// The answer to a settle or a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Settled {
+pub(crate) struct Settled {
     /// Which reservation.
-    pub reservation: Reservation,
+    pub(crate) reservation: Reservation,
     /// What it cost in the end; 0 when it was cancelled.
-    pub charged: u64,
+    pub(crate) charged: u64,
     /// Every limit that it was charged to, in the order of the file.
-    pub limits: Vec<LimitAnswer>,
+    pub(crate) limits: Vec<LimitAnswer>,
 }
 
 /// What one limit says, whatever the others say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Limit")]
-#[non_exhaustive]
-pub struct LimitAnswer {
+pub(crate) struct LimitAnswer {
     /// Its name in the file.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether it admits the request.
-    pub allowed: bool,
+    pub(crate) allowed: bool,
     /// How much it admits at most; null when it does not disclose its figures.
-    pub limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// How much it would still admit now; null when it does not disclose its figures.
-    pub remaining: Option<u64>,
+    pub(crate) remaining: Option<u64>,
     /// After which time all of it is there again or a block ends; null when not disclosed.
-    pub reset_after: Option<Seconds>,
+    pub(crate) reset_after: Option<Seconds>,
     /// After which time it would admit the same request; null when no wait can help.
-    pub retry_after: Option<Seconds>,
+    pub(crate) retry_after: Option<Seconds>,
     /// Whether its refusal counts.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// Where its answer comes from.
-    pub source: Source,
+    pub(crate) source: Source,
 }
 
 /// Whether a limit's refusal refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Mode {
+pub(crate) enum Mode {
     /// It does.
     Enforce,
     /// It is only told.
@@ -84,8 +78,7 @@ pub enum Mode {
 /// Where a decision comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Source {
+pub(crate) enum Source {
     /// The shared store.
     Store,
     /// This process.
@@ -110,27 +103,26 @@ pub enum Source {
 
 /// Why a call was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct Problem {
+pub(crate) struct Problem {
     /// Which kind of problem; `about:blank` when the status says it all.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub(crate) kind: String,
     /// The status in words.
-    pub title: String,
+    pub(crate) title: String,
     /// The status.
     #[schemars(range(min = 400, max = 599))]
-    pub status: u16,
+    pub(crate) status: u16,
     /// What is wrong, and what to do about it.
-    pub detail: String,
+    pub(crate) detail: String,
     /// The member of the body to look at, such as `cost` or `attributes.ip`, or the part of the
     /// request.
-    pub field: String,
+    pub(crate) field: String,
 }
 
 /// A time in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Seconds(pub serde_json::Number);
+pub(crate) struct Seconds(pub(crate) serde_json::Number);
 
 impl JsonSchema for Seconds {
     fn schema_name() -> Cow<'static, str> {
