@@ -22,6 +22,11 @@ use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
 use tollgate_tower::{Engine, Task, Verifier};
 
+/// Locks `mutex`. Every holder leaves the value whole, so a panic in one of them does no harm.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The engine that a node runs, over whichever store its file names.
 pub type NodeGate = Gate<Storage>;
 

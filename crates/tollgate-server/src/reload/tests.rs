@@ -71,7 +71,7 @@ impl World {
     /// Reloads that did and did not work.
     fn reloads(&self) -> (u64, u64) {
         let text =
-            self.node.metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+            self.node.metrics.exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
         let count = |result: &str| {
             let name = format!("tollgate_reload_total{{result=\"{result}\"}} ");
             let line = text.lines().find_map(|line| line.strip_prefix(&name));
@@ -284,7 +284,7 @@ fn a_limit_that_counts_otherwise_keeps_its_overflows() {
     let small = |rate: &str| format!("{}\nstore: {{memory: {{max_bytes: 1MiB}}}}", policy(rate));
     let mut world = World::new("overflow", &[("tollgate.yaml", &small("1/h"))]);
     let overflowed = |world: &World| {
-        let page = crate::observe::metrics::snapshot(&world.node).limits;
+        let page = MetricsSnapshot::of(&world.node).limits;
         page.iter().map(|limit| limit.overflowed).sum::<u64>()
     };
     let mut user = 0;

@@ -118,8 +118,10 @@ fn reloads_under_load_lose_no_request_and_no_count() {
     let counts = running.node().gate.counts();
     let thousand = &counts.iter().find(|count| *count.0 == *"thousand").unwrap().1;
     assert_eq!((thousand.admitted, thousand.refused), (1000, refused));
-    let metrics =
-        running.node().metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+    let metrics = running
+        .node()
+        .metrics
+        .exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
     let line = |name: &str| {
         let found = metrics.lines().find_map(|line| line.strip_prefix(name));
         found.unwrap().trim().parse::<u64>().unwrap()

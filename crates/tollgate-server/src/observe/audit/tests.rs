@@ -1,4 +1,5 @@
 use super::*;
+use crate::observe::time::rfc3339;
 use serde_json::json;
 
 fn entry(what: &str) -> AuditEntry<'_> {

@@ -1,22 +1,16 @@
-//! The text that `/metrics` answers with.
-//!
-//! The names are a contract. `prometheus-client` writes OpenMetrics, where a family of counters is
-//! named without the `_total` that its samples carry; in the older text format, which is what a
-//! bare `curl` gets, the two are the same.
+//! The text of `/metrics`. The names of the families are a contract with dashboards.
 
+use super::family_writer::{FamilyType, FamilyWriter, Seconds};
 use super::process::Process;
-use super::sheet::{FamilyWriter, to_prometheus_text};
 use super::{
-    AdminDenial, BUCKET_BOUNDS_NS, FRONTS, FrontCounters, Metrics, MetricsSnapshot, Outcome,
-    ReloadResult, UpstreamFailure,
+    AdminDenial, BUCKET_BOUNDS_NS, FrontCounters, Metrics, MetricsSnapshot, Outcome, ReloadResult,
+    UpstreamFailure, lock,
 };
 use crate::net::Stats;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, text};
-use prometheus_client::registry::Registry;
-use std::fmt;
-use std::sync::PoisonError;
+use FamilyType::{Counter, Gauge};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tollgate::Counts;
+use tollgate_policy::settings::Front;
 use tollgate_store::StoreErrorKind;
 
 /// How the text is written.
@@ -53,286 +47,236 @@ impl ExpositionFormat {
     }
 }
 
+/// Reads a figure without labels.
+type Figure = fn(&MetricsSnapshot) -> u64;
+
+/// Figures without labels.
+const FIGURES: [(FamilyType, &str, &str, Figure); 14] = [
+    (Gauge, "tollgate_memory_keys", "Keys in the memory store.", |now| now.memory.keys),
+    (
+        Gauge,
+        "tollgate_memory_bytes",
+        "Bytes used by the memory store, as counted against its cap.",
+        |now| now.memory.bytes,
+    ),
+    (
+        Counter,
+        "tollgate_memory_evictions",
+        "Keys that the full memory store evicted although they were not idle.",
+        |now| now.memory.evicted,
+    ),
+    (
+        Counter,
+        "tollgate_uncounted_refusals",
+        "Refusals that no penalty counted, because the memory store was full.",
+        |now| now.memory.uncounted,
+    ),
+    (
+        Counter,
+        "tollgate_lease_rollbacks",
+        "Times that the store had lost units that it had granted.",
+        |now| now.leases.rollbacks,
+    ),
+    (
+        Counter,
+        "tollgate_lease_granted_units",
+        "Units of leased limits that the store granted in advance.",
+        |now| now.leases.granted,
+    ),
+    (Counter, "tollgate_lease_spent_units", "Units that requests took from leases.", |now| {
+        now.leases.spent
+    }),
+    (Counter, "tollgate_lease_returned_units", "Units returned to the store unspent.", |now| {
+        now.leases.returned
+    }),
+    (
+        Counter,
+        "tollgate_lease_stranded_units",
+        "Units that could neither be spent nor returned.",
+        |now| now.leases.stranded,
+    ),
+    (Gauge, "tollgate_lease_held_units", "Units that leases hold now.", |now| now.leases.held),
+    (Gauge, "tollgate_lease_keys", "Keys with a lease, now or recently.", |now| now.leases.leases),
+    (
+        Counter,
+        "tollgate_lease_store_calls",
+        "Calls to the store to get units, to return them, or to report those held.",
+        |now| now.leases.calls,
+    ),
+    (Gauge, "tollgate_breaker_open", "Whether the store's circuit breaker is open.", |now| {
+        u64::from(now.breaker_open)
+    }),
+    (Gauge, "tollgate_policy_generation", "Counts up with every change of the policy.", |now| {
+        now.generation
+    }),
+];
+
 impl Metrics {
-    /// All figures as text.
-    pub fn exposition(&self, reading: MetricsSnapshot, format: ExpositionFormat) -> String {
-        let exposition = Exposition {
-            fronts: self.front_totals(),
-            counters: self.counter_values(),
-            snapshot: reading,
-            process: Process::read(),
-        };
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(exposition));
-        let mut out = String::with_capacity(16 * 1024);
-        // A `String` takes all that is written to it, and nothing else here fails.
-        let written = match format {
-            ExpositionFormat::Prometheus => text::encode_registry(&mut out, &registry),
-            ExpositionFormat::OpenMetrics => text::encode(&mut out, &registry),
-        };
-        debug_assert!(written.is_ok());
-        match format {
-            ExpositionFormat::Prometheus => to_prometheus_text(&out),
-            ExpositionFormat::OpenMetrics => out,
+    /// The page with all figures.
+    pub fn exposition(&self, now: &MetricsSnapshot, format: ExpositionFormat) -> String {
+        let mut page = FamilyWriter::new(format);
+        write_limits(&mut page, now);
+        self.write_requests(&mut page);
+        self.write_connections(&mut page);
+        self.write_events(&mut page, now);
+        for (kind, name, help, figure) in FIGURES {
+            page.family(kind, name, help, [([], figure(now))]);
         }
+        write_process(&mut page, &Process::read());
+        page.finish()
     }
 
-    fn front_totals(&self) -> Vec<(&'static str, FrontTotals)> {
-        let sum = |at: usize| {
-            let mut sums = FrontTotals::default();
-            self.stripes.iter().for_each(|stripe| sums.add(&stripe.fronts[at]));
-            sums
-        };
-        FRONTS.iter().enumerate().map(|(at, front)| (front.name(), sum(at))).collect()
+    fn write_requests(&self, page: &mut FamilyWriter) {
+        let fronts = Front::ALL.map(|front| {
+            let mut totals = FrontTotals::default();
+            self.stripes.iter().for_each(|stripe| totals.add(&stripe.fronts[front as usize]));
+            (front.name(), totals)
+        });
+        let requests = fronts.iter().flat_map(|(front, totals)| {
+            Outcome::ALL.map(|outcome| {
+                let labels = [("front", *front), ("outcome", outcome.as_str())];
+                (labels, totals.outcomes[outcome as usize])
+            })
+        });
+        page.family(Counter, "tollgate_requests", "Requests by front end and outcome.", requests);
+        let bounds = BUCKET_BOUNDS_NS.map(|bound_ns| Some(Seconds(bound_ns)));
+        let histograms = fronts.iter().map(|(front, totals)| {
+            let buckets = bounds.into_iter().chain([None]).zip(totals.buckets).collect();
+            (("front", *front), Seconds(totals.sum_ns), buckets)
+        });
+        let help = "Time from a request read to its answer ready to send.";
+        page.histograms("tollgate_decision_seconds", help, histograms);
     }
 
-    fn counter_values(&self) -> CounterValues {
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let fronts = || FRONTS.iter().map(|front| front.name()).zip(&self.connections);
-        let open = |opened: u64, closed: u64| opened.saturating_sub(closed);
-        CounterValues {
-            connections: fronts()
-                .map(|(front, of)| (front, open(load(&of.opened), load(&of.closed))))
-                .collect(),
-            closed: self.sum_connection_stats(|stats| {
-                [("expired", stats.expired()), ("evicted", stats.evicted()), ("cut", stats.cut())]
-            }),
-            panics: self.sum_connection_stats(|stats| [("", stats.panics())]),
-            accept_errors: fronts().map(|(front, of)| (front, load(&of.accept_errors))).collect(),
-            store_errors: StoreErrorKind::ALL
-                .iter()
-                .zip(&self.store_errors)
-                .map(|(kind, count)| (*kind, load(count)))
-                .collect(),
-            reloads: ReloadResult::ALL
-                .map(|result| (result.as_str(), load(&self.reloads[result as usize])))
-                .into(),
-            denied: AdminDenial::ALL
-                .map(|why| (why.as_str(), load(&self.denied[why as usize])))
-                .into(),
-            upstream_failures: UpstreamFailure::ALL
-                .map(|why| (why.as_str(), load(&self.upstream_failures[why as usize])))
-                .into(),
-            audit_failures: load(&self.audit_failures),
-        }
+    fn write_connections(&self, page: &mut FamilyWriter) {
+        let by_front = || {
+            let connections = Front::ALL.into_iter().zip(&self.connections);
+            connections.map(|(front, counters)| ([("front", front.name())], counters))
+        };
+        let open = by_front().map(|(labels, counters)| {
+            (labels, load(&counters.opened).saturating_sub(load(&counters.closed)))
+        });
+        page.family(Gauge, "tollgate_connections_open", "Open connections.", open);
+        let failed = by_front().map(|(labels, counters)| (labels, load(&counters.accept_errors)));
+        let help = "Connections that could not be accepted.";
+        page.family(Counter, "tollgate_accept_errors", help, failed);
+        let stats = lock(&self.connection_stats);
+        let sum = |front, figure: fn(&Stats) -> u64| {
+            stats.iter().filter(|(of, _)| *of == front).map(|(_, stats)| figure(stats)).sum::<u64>()
+        };
+        let reasons: [(_, fn(&Stats) -> u64); 3] =
+            [("expired", Stats::expired), ("evicted", Stats::evicted), ("cut", Stats::cut)];
+        let closed = Front::ALL.into_iter().flat_map(|front| {
+            reasons.map(|(reason, figure)| {
+                ([("front", front.name()), ("reason", reason)], sum(front, figure))
+            })
+        });
+        let help = "Connections that the server closed before the client was done, by reason.";
+        page.family(Counter, "tollgate_connections_closed", help, closed);
+        let panics = Front::ALL.map(|front| ([("front", front.name())], sum(front, Stats::panics)));
+        page.family(Counter, "tollgate_panics", "Requests whose handler panicked.", panics);
+    }
+
+    fn write_events(&self, page: &mut FamilyWriter, now: &MetricsSnapshot) {
+        let errors = StoreErrorKind::ALL.into_iter().zip(&self.store_errors).map(|(kind, own)| {
+            let met = now.store_errors.iter().filter(|one| one.0 == kind).map(|one| one.1);
+            ([("kind", kind.label())], load(own) + met.sum::<u64>())
+        });
+        page.family(Counter, "tollgate_store_errors", "Failures of the store by kind.", errors);
+        let leases = &now.leases;
+        let decisions =
+            [("lease", leases.local), ("store", leases.direct), ("refusal", leases.refused)];
+        let decisions = decisions.map(|(by, count)| ([("by", by)], count));
+        let help = "Charges of leased limits, by what decided them.";
+        page.family(Counter, "tollgate_lease_decisions", help, decisions);
+        let reloads = ReloadResult::ALL
+            .map(|result| ([("result", result.as_str())], load(&self.reloads[result as usize])));
+        page.family(Counter, "tollgate_reload", "Reloads of the policy by result.", reloads);
+        let denied = AdminDenial::ALL
+            .map(|why| ([("reason", why.as_str())], load(&self.denied[why as usize])));
+        let help = "Calls that the admin API denied, by reason.";
+        page.family(Counter, "tollgate_admin_denied", help, denied);
+        let failures = UpstreamFailure::ALL
+            .map(|why| ([("kind", why.as_str())], load(&self.upstream_failures[why as usize])));
+        let help = "Requests that no upstream answered, by kind of failure.";
+        page.family(Counter, "tollgate_upstream_errors", help, failures);
+        let help = "Changes refused because they could not be written to the audit log.";
+        page.family(Counter, "tollgate_audit_failures", help, [([], load(&self.audit_failures))]);
     }
 }
 
-impl Metrics {
-    /// A figure of the connections of each front end, by name, over all who serve it.
-    fn sum_connection_stats<const N: usize>(
-        &self,
-        figures: impl Fn(&Stats) -> [(&'static str, u64); N],
-    ) -> FrontLabelledCounts {
-        let served = self.connection_stats.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rows = Vec::new();
-        for front in FRONTS {
-            let mut sums = figures(&Stats::default());
-            for (_, stats) in served.iter().filter(|(other, _)| *other == front) {
-                let more = figures(stats);
-                sums.iter_mut().zip(more).for_each(|(sum, (_, count))| sum.1 += count);
-            }
-            rows.extend(sums.map(|(figure, count)| (front.name(), figure, count)));
+fn load(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
+}
+
+fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
+    let outcomes: [(_, fn(&Counts) -> u64); 5] = [
+        ("admitted", |counts| counts.admitted),
+        ("refused", |counts| counts.refused),
+        ("shadow_refused", |counts| counts.shadow_refused),
+        ("fail_open", |counts| counts.fail_open),
+        ("fail_closed", |counts| counts.fail_closed),
+    ];
+    let decisions = now.limits.iter().flat_map(|limit| {
+        outcomes.map(|(outcome, count)| {
+            ([("limit", &*limit.name), ("outcome", outcome)], count(&limit.counts))
+        })
+    });
+    page.family(Counter, "tollgate_decisions", "Decisions by limit and outcome.", decisions);
+    let hits = now.limits.iter();
+    let hits = hits.map(|limit| ([("limit", &*limit.name)], limit.counts.deny_cache_hits));
+    let help = "Refusals answered by the deny cache.";
+    page.family(Counter, "tollgate_deny_cache_hits", help, hits);
+    let overflowed = now.limits.iter().map(|limit| ([("limit", &*limit.name)], limit.overflowed));
+    let help = "Decisions for new keys in shared cells, because the memory store was full.";
+    page.family(Counter, "tollgate_overflow", help, overflowed);
+}
+
+fn write_process(page: &mut FamilyWriter, process: &Process) {
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    page.family(Gauge, "tollgate_build_info", "The version that runs; always 1.", [(version, 1)]);
+    let times = [
+        (Counter, "process_cpu_seconds", "Processor time, user and system.", process.cpu),
+        (
+            Gauge,
+            "process_start_time_seconds",
+            "When the process started, in seconds since 1970.",
+            process.start,
+        ),
+    ];
+    for (kind, name, help, time) in times {
+        let time = time.map(|time| Seconds(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+        if let Some(time) = time {
+            page.family(kind, name, help, [([], time)]);
         }
-        rows
+    }
+    let gauges = [
+        ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
+        ("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes),
+        ("process_threads", "Threads.", process.threads),
+        ("process_open_fds", "Open file descriptors.", process.open_fds),
+        ("process_max_fds", "The most file descriptors there may be.", process.max_fds),
+    ];
+    for (name, help, value) in gauges {
+        if let Some(value) = value {
+            page.family(Gauge, name, help, [([], value)]);
+        }
     }
 }
 
 /// The figures of one front end over all stripes.
 #[derive(Debug, Default)]
-pub(super) struct FrontTotals {
+struct FrontTotals {
     outcomes: [u64; Outcome::ALL.len()],
-    pub(super) sum_ns: u64,
-    pub(super) buckets: [u64; BUCKET_BOUNDS_NS.len() + 1],
+    sum_ns: u64,
+    buckets: [u64; BUCKET_BOUNDS_NS.len() + 1],
 }
 
 impl FrontTotals {
-    fn add(&mut self, cells: &FrontCounters) {
-        let add = |sum: &mut u64, cell: &AtomicU64| {
-            *sum = sum.wrapping_add(cell.load(Ordering::Relaxed));
-        };
-        self.outcomes.iter_mut().zip(&cells.outcomes).for_each(|(sum, cell)| add(sum, cell));
-        self.buckets.iter_mut().zip(&cells.buckets).for_each(|(sum, cell)| add(sum, cell));
-        add(&mut self.sum_ns, &cells.sum_ns);
-    }
-}
-
-/// Figures by the value of their one label.
-type LabelledCounts = Vec<(&'static str, u64)>;
-
-/// Figures by front end and name.
-type FrontLabelledCounts = Vec<(&'static str, &'static str, u64)>;
-
-#[derive(Debug)]
-struct CounterValues {
-    connections: LabelledCounts,
-    closed: FrontLabelledCounts,
-    panics: FrontLabelledCounts,
-    accept_errors: LabelledCounts,
-    store_errors: Vec<(StoreErrorKind, u64)>,
-    reloads: LabelledCounts,
-    denied: LabelledCounts,
-    upstream_failures: LabelledCounts,
-    audit_failures: u64,
-}
-
-/// Everything on the page, at one moment.
-#[derive(Debug)]
-struct Exposition {
-    fronts: Vec<(&'static str, FrontTotals)>,
-    counters: CounterValues,
-    snapshot: MetricsSnapshot,
-    process: Process,
-}
-
-impl Collector for Exposition {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut sheet = FamilyWriter(encoder);
-        self.limits(&mut sheet)?;
-        self.requests(&mut sheet)?;
-        self.store(&mut sheet)?;
-        self.admin(&mut sheet)?;
-        self.process(&mut sheet)
-    }
-}
-
-impl Exposition {
-    fn limits(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
-        let limits = &self.snapshot.limits;
-        let decisions = limits.iter().flat_map(|of| {
-            [
-                ("admitted", of.admitted),
-                ("refused", of.refused),
-                ("shadow_refused", of.shadow_refused),
-                ("fail_open", of.fail_open),
-                ("fail_closed", of.fail_closed),
-            ]
-            .map(|(outcome, count)| ([("limit", &*of.name), ("outcome", outcome)], count))
-        });
-        sheet.counters("tollgate_decisions", "Decisions by limit and outcome.", decisions)?;
-        let hits = limits.iter().map(|of| ([("limit", &*of.name)], of.deny_cache_hits));
-        let help = "Refusals answered from memory of an earlier one.";
-        sheet.counters("tollgate_deny_cache_hits", help, hits)?;
-        let overflowed = limits.iter().map(|of| ([("limit", &*of.name)], of.overflowed));
-        let help = "Decisions for new keys that shared a cell, since the memory store was full.";
-        sheet.counters("tollgate_overflow", help, overflowed)
-    }
-
-    fn requests(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
-        let requests = self.fronts.iter().flat_map(|(front, of)| {
-            Outcome::ALL.map(|outcome| {
-                let labels = [("front", *front), ("outcome", outcome.as_str())];
-                (labels, of.outcomes[outcome as usize])
-            })
-        });
-        sheet.counters("tollgate_requests", "Requests by front end and outcome.", requests)?;
-        let help = "Time from a request read to its answer ready to send.";
-        sheet.histograms("tollgate_decision_seconds", help, &self.fronts)?;
-        let open =
-            self.counters.connections.iter().map(|&(front, count)| ([("front", front)], count));
-        sheet.gauges("tollgate_connections_open", "Connections that are open.", open)?;
-        let failed =
-            self.counters.accept_errors.iter().map(|&(front, count)| ([("front", front)], count));
-        let help = "Connections that could not be accepted.";
-        sheet.counters("tollgate_accept_errors", help, failed)?;
-        let closed = self.counters.closed.iter();
-        let closed =
-            closed.map(|&(front, why, count)| ([("front", front), ("reason", why)], count));
-        let help = "Connections closed from this side before their peer was done, by reason.";
-        sheet.counters("tollgate_connections_closed", help, closed)?;
-        let panics =
-            self.counters.panics.iter().map(|&(front, _, count)| ([("front", front)], count));
-        sheet.counters("tollgate_panics", "Requests whose handler panicked.", panics)
-    }
-
-    fn store(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
-        let reading = &self.snapshot;
-        let met =
-            |kind| reading.store_errors.iter().filter(move |one| one.0 == kind).map(|one| one.1);
-        let errors = self
-            .counters
-            .store_errors
-            .iter()
-            .map(|&(kind, count)| ([("kind", kind.label())], count + met(kind).sum::<u64>()));
-        sheet.counters("tollgate_store_errors", "Failures of the store by kind.", errors)?;
-        let help = "Keys in the memory store.";
-        sheet.gauge("tollgate_memory_keys", help, reading.memory_keys)?;
-        let help = "Bytes in use in the memory store, as counted against its cap.";
-        sheet.gauge("tollgate_memory_bytes", help, reading.memory_bytes)?;
-        let help = "Keys that the full memory store forgot although they were not idle.";
-        sheet.counter("tollgate_memory_evictions", help, reading.evicted)?;
-        let help = "Refusals that no penalty counted, for want of memory.";
-        sheet.counter("tollgate_uncounted_refusals", help, reading.uncounted)?;
-        self.leases(sheet)?;
-        let help = "Whether the store's circuit breaker is open.";
-        sheet.gauge("tollgate_breaker_open", help, u64::from(reading.breaker_open))
-    }
-
-    fn leases(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
-        let help = "How often the store had forgotten what it had granted.";
-        sheet.counter("tollgate_lease_rollbacks", help, self.snapshot.lease_rollbacks)?;
-        let leases = &self.snapshot.leases;
-        let help = "Units of leased limits that the store granted in advance.";
-        sheet.counter("tollgate_lease_granted_units", help, leases.granted)?;
-        let help = "Units that requests took from leases.";
-        sheet.counter("tollgate_lease_spent_units", help, leases.spent)?;
-        let help = "Units that went back to the store unspent.";
-        sheet.counter("tollgate_lease_returned_units", help, leases.returned)?;
-        let help = "Units that could neither be spent nor returned any more.";
-        sheet.counter("tollgate_lease_stranded_units", help, leases.stranded)?;
-        let help = "Units held at the moment.";
-        sheet.gauge("tollgate_lease_held_units", help, leases.held)?;
-        let help = "Keys of which something is leased, or was lately.";
-        sheet.gauge("tollgate_lease_keys", help, leases.keys)?;
-        let help = "Calls to the store to get units, to return them, or to say what is held.";
-        sheet.counter("tollgate_lease_store_calls", help, leases.calls)?;
-        let by = ["lease", "store", "refusal"].map(|by| [("by", by)]);
-        let help = "Charges of leased limits, by what decided them.";
-        sheet.counters("tollgate_lease_decisions", help, by.into_iter().zip(leases.decisions))
-    }
-
-    fn admin(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
-        let reloads =
-            self.counters.reloads.iter().map(|&(result, count)| ([("result", result)], count));
-        sheet.counters("tollgate_reload", "Reloads of the policy by result.", reloads)?;
-        let help = "Counts up with every change of the policy.";
-        sheet.gauge("tollgate_policy_generation", help, self.snapshot.generation)?;
-        let denied = self.counters.denied.iter().map(|&(why, count)| ([("reason", why)], count));
-        let help = "Calls of the admin API that were turned away, by reason.";
-        sheet.counters("tollgate_admin_denied", help, denied)?;
-        let unanswered =
-            self.counters.upstream_failures.iter().map(|&(why, count)| ([("kind", why)], count));
-        let help = "Requests that no server behind the gateway answered, by kind.";
-        sheet.counters("tollgate_upstream_errors", help, unanswered)?;
-        let help = "Changes refused since they could not be written to the audit log.";
-        sheet.counter("tollgate_audit_failures", help, self.counters.audit_failures)
-    }
-
-    fn process(&self, sheet: &mut FamilyWriter<'_>) -> fmt::Result {
-        let labels = [("version", env!("CARGO_PKG_VERSION"))];
-        let help = "The version that runs; always 1.";
-        sheet.gauges("tollgate_build_info", help, [(labels, 1_u64)])?;
-        let process = &self.process;
-        if let Some(cpu) = process.cpu {
-            let help = "Processor time spent, user and system.";
-            sheet.counter("process_cpu_seconds", help, cpu.as_secs_f64())?;
-        }
-        if let Some(start) = process.start {
-            let help = "When the process started, in seconds since 1970.";
-            sheet.gauge("process_start_time_seconds", help, start.as_secs_f64())?;
-        }
-        let gauges = [
-            ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
-            ("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes),
-            ("process_threads", "Threads.", process.threads),
-            ("process_open_fds", "Open file descriptors.", process.open_fds),
-            ("process_max_fds", "The most file descriptors there may be.", process.max_fds),
-        ];
-        for (name, help, value) in gauges {
-            if let Some(value) = value {
-                sheet.gauge(name, help, value)?;
-            }
-        }
-        Ok(())
+    fn add(&mut self, counters: &FrontCounters) {
+        let add = |sum: &mut u64, count| *sum = sum.wrapping_add(load(count));
+        self.outcomes.iter_mut().zip(&counters.outcomes).for_each(|(sum, count)| add(sum, count));
+        self.buckets.iter_mut().zip(&counters.buckets).for_each(|(sum, count)| add(sum, count));
+        add(&mut self.sum_ns, &counters.sum_ns);
     }
 }

@@ -1,13 +1,13 @@
-//! Which stripe of the counters a thread adds to.
+//! The stripe of the counters that a thread adds to.
 //!
-//! Threads that count in one word pass its cache line around, and that costs more than a decision
-//! does. So each thread has a stripe, the workers of a node one of their own as long as there are
-//! no more threads than stripes, and only who reads the figures looks at all of them.
+//! Threads that count in one word pass its cache line around, which costs more than a decision. So
+//! each thread has a stripe, and only `/metrics` reads all of them. Up to [`STRIPES`] threads share
+//! none.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many stripes there are; a power of two.
+/// The number of stripes, a power of two.
 pub(super) const STRIPES: usize = 32;
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);
