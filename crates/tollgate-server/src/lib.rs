@@ -12,5 +12,5 @@ pub mod serve;
 pub mod storage;
 pub mod tls;
 
-pub use node::{Node, NodeError, NodeGate, RuntimeSettings};
+pub use node::{Node, NodeGate, RuntimeSettings};
 pub use storage::{Storage, StorageError};

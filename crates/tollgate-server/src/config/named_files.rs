@@ -2,7 +2,7 @@
 //! `tollgate check` and `serve`.
 
 use super::load::{KeyFile, TierFile, read_regular};
-use super::{Config, ConfigError};
+use super::{Config, ConfigError, ConfigErrorKind};
 use crate::front::gateway;
 use crate::tls::{self, TlsError, TlsProblem};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub fn check_named_files(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diag
     for trouble in tls_problems(settings, folder) {
         match trouble {
             TlsProblem::Unusable(error) => {
-                errors.push(ConfigError::Tls { file: config.name(), error });
+                errors.push(ConfigErrorKind::Tls(error).of(config.name()));
             }
             TlsProblem::OutOfDate(file, message) => {
                 let at = file_position(folder, &compiled.file, &file);
@@ -52,15 +52,16 @@ pub fn check_named_files(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diag
     }
     for error in errors {
         let is_absent = is_unreadable(&error);
-        match with_policy_position(&config, compiled, error) {
-            ConfigError::NamedFile { policy, mut diagnostic, .. } => {
+        let error = with_policy_position(&config, compiled, error);
+        match error.kind {
+            ConfigErrorKind::NamedFile(policy, mut diagnostic) => {
                 if is_absent {
                     diagnostic.severity = Severity::Warning;
                 }
                 found.push((policy, *diagnostic));
             }
-            ConfigError::Invalid { file, diagnostics } => {
-                found.extend(diagnostics.into_iter().map(|one| (file.clone(), one)));
+            ConfigErrorKind::Invalid(diagnostics) => {
+                found.extend(diagnostics.into_iter().map(|one| (error.file.clone(), one)));
             }
             _ => {}
         }
@@ -82,10 +83,8 @@ fn tls_problems(settings: &Settings, folder: &Path) -> Vec<TlsProblem> {
 }
 
 fn is_unreadable(error: &ConfigError) -> bool {
-    matches!(
-        error,
-        ConfigError::Unreadable { .. } | ConfigError::Tls { error: TlsError::Unreadable(..), .. }
-    )
+    use ConfigErrorKind::{Tls, Unreadable};
+    matches!(error.kind, Unreadable(_) | Tls(TlsError::Unreadable(..)))
 }
 
 /// The error with the place where the policy names the file that it is about.
@@ -94,29 +93,28 @@ pub(crate) fn with_policy_position(
     compiled: &Compiled,
     error: ConfigError,
 ) -> ConfigError {
-    let (file, message, help) = match &error {
-        ConfigError::Unreadable { file, error } => {
-            let help = UNREADABLE_HELP;
-            (file.clone(), format!("cannot read {}: {error}", file.display()), help)
+    let named = error.file.display();
+    let (file, message, help) = match &error.kind {
+        ConfigErrorKind::Unreadable(why) => {
+            (&*error.file, format!("cannot read {named}: {why}"), UNREADABLE_HELP)
         }
-        ConfigError::Keys { file, error } => {
+        ConfigErrorKind::Keys(why) => {
             let help = "write a JSON Web Key Set, a public key in PEM, or a secret of 32 bytes or more for HS256";
-            (file.clone(), format!("{}: {error}", file.display()), help)
+            (&*error.file, format!("{named}: {why}"), help)
         }
-        ConfigError::Tls { error, .. } => {
-            let file = error.file().map(Path::to_owned).unwrap_or_default();
-            (file, error.to_string(), tls_help(error))
+        ConfigErrorKind::Tls(why) => {
+            (why.file().unwrap_or(Path::new("")), why.to_string(), tls_help(why))
         }
         _ => return error,
     };
-    let at = match &error {
-        ConfigError::Tls { error: TlsError::ClientName(name), .. } => {
+    let at = match &error.kind {
+        ConfigErrorKind::Tls(TlsError::ClientName(name)) => {
             client_name_position(&compiled.file, name)
         }
-        _ => file_position(config.folder(), &compiled.file, &file),
+        _ => file_position(config.folder(), &compiled.file, file),
     };
     let diagnostic = Diagnostic::new(codes::NAMED_FILE, Severity::Error, at, message, help);
-    ConfigError::NamedFile { policy: config.name(), file, diagnostic: Box::new(diagnostic) }
+    ConfigErrorKind::NamedFile(config.name(), Box::new(diagnostic)).of(file)
 }
 
 fn tls_help(error: &TlsError) -> &'static str {

@@ -1,6 +1,6 @@
 //! The files that `envoy.configs` names.
 
-use super::ConfigError;
+use super::{ConfigError, ConfigErrorKind};
 use crate::reload::poll::{Stamp, Watcher, read_capped};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -44,15 +44,15 @@ impl RatelimitFiles {
         let stamp = combined_stamp(&patterns);
         let (mut files, mut unmatched) = (Vec::new(), Vec::new());
         for (pattern, text) in patterns.iter().zip(&envoy.configs) {
-            let unreadable = |error| ConfigError::Unreadable { file: pattern.clone(), error };
-            let paths = expand_glob(pattern).map_err(unreadable)?;
+            let paths = expand_glob(pattern);
+            let paths = paths.map_err(|error| ConfigError::unreadable(pattern, error))?;
             if paths.is_empty() {
                 unmatched.push(no_file_warning(compiled, text));
             }
             for path in paths {
                 let bytes = read_capped(&path);
-                let unreadable = |error| ConfigError::Unreadable { file: path.clone(), error };
-                files.push((path.clone(), bytes.map_err(unreadable)?));
+                let bytes = bytes.map_err(|error| ConfigError::unreadable(&path, error))?;
+                files.push((path, bytes));
             }
         }
         let mut options = ConfigOptions::default();
@@ -61,11 +61,11 @@ impl RatelimitFiles {
         let shown: Vec<String> = files.iter().map(|(path, _)| path.display().to_string()).collect();
         let named: Vec<(&str, &[u8])> =
             shown.iter().zip(&files).map(|(name, (_, bytes))| (name.as_str(), &**bytes)).collect();
-        let configs = Configs::read(&named, options).map_err(|bad| ConfigError::Ratelimit {
-            files: bad
-                .into_iter()
-                .map(|one| (files[one.file].0.clone(), one.diagnostics))
-                .collect(),
+        let configs = Configs::read(&named, options).map_err(|bad| {
+            let bad = bad.into_iter().map(|one| (files[one.file].0.clone(), one.diagnostics));
+            let bad: Vec<_> = bad.collect();
+            let first = bad.first().map(|(file, _)| file.clone()).unwrap_or_default();
+            ConfigErrorKind::Ratelimit(bad).of(first)
         })?;
         Ok(Some(Self { configs, patterns, stamp, unmatched }))
     }

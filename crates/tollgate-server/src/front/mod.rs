@@ -9,5 +9,6 @@ pub mod gateway;
 pub mod grpc;
 pub mod http;
 mod login_throttle;
+mod problem;
 mod reservation_id;
 pub mod resp;

@@ -1,11 +1,12 @@
-//! Whether the node is ready, and if not, why.
+//! Health: whether the node is ready, and its problems by subject.
 
+use super::lock;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tokio::sync::watch;
 
-/// What `/readyz` tells.
+/// The state behind `/readyz`.
 #[derive(Debug, Default)]
 pub struct Health {
     state: Mutex<HealthState>,
@@ -18,73 +19,67 @@ struct HealthState {
     problems: BTreeMap<Cow<'static, str>, HealthProblem>,
 }
 
-impl HealthState {
-    fn is_ready(&self) -> bool {
-        self.serving && !self.problems.values().any(|detail| detail.is_fatal)
-    }
-}
-
 #[derive(Clone, Debug)]
 struct HealthProblem {
     text: Box<str>,
     is_fatal: bool,
 }
 
+impl HealthState {
+    fn is_ready(&self) -> bool {
+        self.serving && !self.problems.values().any(|problem| problem.is_fatal)
+    }
+}
+
 impl Health {
-    /// All listeners are open.
+    /// Set once all listeners are open.
     pub fn set_serving(&self, serving: bool) {
         self.update(|state| state.serving = serving);
     }
 
-    /// Something is wrong that the node can live with, such as a bad file while the last good one
+    /// Reports a problem with which the node stays ready, such as a bad file while the last good one
     /// is in force.
     pub fn degrade(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
-        let detail = HealthProblem { text: text.into(), is_fatal: false };
-        self.update(|state| drop(state.problems.insert(subject.into(), detail)));
+        self.report(subject.into(), HealthProblem { text: text.into(), is_fatal: false });
     }
 
-    /// Something is wrong that should keep traffic away.
+    /// Reports a problem with which the node is not ready.
     pub fn fail(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
-        let detail = HealthProblem { text: text.into(), is_fatal: true };
-        self.update(|state| drop(state.problems.insert(subject.into(), detail)));
+        self.report(subject.into(), HealthProblem { text: text.into(), is_fatal: true });
     }
 
-    /// It is well again.
+    fn report(&self, subject: Cow<'static, str>, problem: HealthProblem) {
+        self.update(|state| drop(state.problems.insert(subject, problem)));
+    }
+
+    /// Removes the problem of a subject.
     pub fn clear(&self, subject: &str) {
         self.update(|state| drop(state.problems.remove(subject)));
     }
 
-    /// Whether traffic is welcome.
+    /// Whether the node takes traffic.
     pub fn is_ready(&self) -> bool {
-        self.lock().is_ready()
+        lock(&self.state).is_ready()
     }
 
-    /// The same, and every change of it.
+    /// Whether the node takes traffic, now and after every change.
     pub fn watch(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }
 
-    /// What there is to say, by subject.
+    /// The problems by subject.
     pub fn problems(&self) -> Vec<(Cow<'static, str>, Box<str>)> {
-        let state = self.lock();
-        state
-            .problems
-            .iter()
-            .map(|(subject, detail)| (subject.clone(), detail.text.clone()))
-            .collect()
+        let state = lock(&self.state);
+        let problems = state.problems.iter();
+        problems.map(|(subject, problem)| (subject.clone(), problem.text.clone())).collect()
     }
 
-    /// Changes what is known, and tells those who watch, in the order of the changes.
+    /// Changes the state and notifies watchers, in the order of the changes.
     fn update(&self, change: impl FnOnce(&mut HealthState)) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         change(&mut state);
         let ready = state.is_ready();
         self.ready.send_if_modified(|known| std::mem::replace(known, ready) != ready);
-    }
-
-    /// A panic elsewhere leaves it whole: every change is a single assignment.
-    fn lock(&self) -> MutexGuard<'_, HealthState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

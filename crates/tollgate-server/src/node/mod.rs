@@ -4,14 +4,14 @@ pub mod health;
 pub(crate) mod supervisor;
 pub mod tier_cache;
 
+use crate::config::ConfigErrorKind;
 use crate::front::resp::RespAuth;
 use crate::observe::metrics::Metrics;
-use crate::storage::{Storage, StorageError};
+use crate::storage::Storage;
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use health::Health;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tier_cache::{TierCache, TierKey};
@@ -60,27 +60,6 @@ pub struct RuntimeSettings {
     pub settings: Settings,
 }
 
-/// Why there is no node.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum NodeError {
-    /// The limits do not make a policy.
-    Policy(InvalidPolicy),
-    /// The store cannot be used as the file says.
-    Store(StorageError),
-}
-
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Policy(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for NodeError {}
-
 impl RuntimeSettings {
     /// By what a file says.
     pub fn new(settings: Settings) -> Self {
@@ -95,7 +74,7 @@ impl Node {
     /// # Errors
     ///
     /// When the limits do not make a policy, or the store cannot be used as the file says.
-    pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
+    pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, ConfigErrorKind> {
         Self::in_folder(Path::new(""), compiled, setup)
     }
 
@@ -104,12 +83,16 @@ impl Node {
     /// # Errors
     ///
     /// When the limits do not make a policy, or the store cannot be used as the file says.
-    pub fn in_folder(folder: &Path, compiled: Compiled, setup: Setup) -> Result<Self, NodeError> {
+    pub fn in_folder(
+        folder: &Path,
+        compiled: Compiled,
+        setup: Setup,
+    ) -> Result<Self, ConfigErrorKind> {
         let store = &compiled.settings.store;
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
-        let storage = storage.map_err(NodeError::Store)?;
+        let storage = storage.map_err(ConfigErrorKind::Storage)?;
         let gate = Gate::new(setup, storage);
-        let mut gate = gate.map_err(NodeError::Policy)?;
+        let mut gate = gate.map_err(ConfigErrorKind::Policy)?;
         if let Some(deny_cache) = Storage::deny_cache(store) {
             gate = gate.with_deny_cache(deny_cache);
         }
@@ -182,7 +165,7 @@ impl Node {
     }
 
     fn lock_overflowed_names(&self) -> MutexGuard<'_, BTreeMap<u64, Box<str>>> {
-        self.overflowed_names.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.overflowed_names)
     }
 
     /// Puts another file in force: its limits, then how to answer.

@@ -1,33 +1,33 @@
-//! Tiers that a hash in Redis gives out, remembered for a moment.
+//! Cache of the tiers that a hash in Redis assigns.
 
+use super::lock;
 use crate::storage::Storage;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tollgate::StoreError;
 
-/// How long an answer is believed, that there is none included.
+/// How long an entry is valid, including one for a value without a tier.
 const CACHE_TTL_US: u64 = 5_000_000;
-/// How long nobody asks again after a failure, about anyone: a store that is slow or gone costs one
-/// request its deadline, not all of them.
+/// The pause of all lookups after a failure. A slow store then costs one request its deadline, not
+/// all of them.
 const RETRY_DELAY_US: u64 = 500_000;
-/// What a peer can make this grow to.
+/// The most entries, since clients choose the values.
 const ENTRIES_MAX: usize = 65_536;
 /// Longer than any tier's name.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What Redis answers to a read of a hash where the key holds something else.
+/// The Redis error for a read of a hash at a key of another type.
 pub(crate) const WRONG_TYPE: &str = "WRONGTYPE";
 
-/// The answers of the last few seconds.
+/// The tiers looked up in the last few seconds.
 #[derive(Debug, Default)]
 pub struct TierCache {
     entries: Mutex<HashMap<u128, CachedTier>>,
-    /// When somebody may ask again.
+    /// The end of the pause after a failure.
     failed_until_us: AtomicU64,
-    /// Whether the log has said that the key holds no hash.
     logged_wrong_type: AtomicBool,
     hashers: [RandomState; 2],
 }
@@ -74,7 +74,7 @@ impl TierCache {
         failed: impl FnOnce(&StoreError),
     ) -> Option<Arc<str>> {
         let name = self.cache_key(hash, who.value);
-        let known = self.lock().get(&name).cloned();
+        let known = lock(&self.entries).get(&name).cloned();
         if let Some(entry) = &known
             && is_before(CACHE_TTL_US, entry.until_us, now_us)
         {
@@ -97,7 +97,7 @@ impl TierCache {
                 if &*error.detail == WRONG_TYPE && !self.logged_wrong_type.swap(true, Relaxed) {
                     tracing::error!(
                         key = hash,
-                        "the Redis key of `tiers` holds no hash, so everybody has the default tier; `TYPE` says what it holds"
+                        "the Redis key of `tiers` is not a hash, so every client gets the default tier; check it with `TYPE`"
                     );
                 }
                 self.failed_until_us.store(now_us.saturating_add(RETRY_DELAY_US), Relaxed);
@@ -107,11 +107,10 @@ impl TierCache {
     }
 
     fn insert(&self, name: u128, entry: CachedTier, now_us: u64) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.entries);
         if entries.len() >= ENTRIES_MAX && !entries.contains_key(&name) {
             entries.retain(|_, old| now_us < old.until_us);
-            // More clients than that within seconds: then these are the ones that are asked for
-            // each time.
+            // Too many clients within seconds: this one is looked up each time.
             if entries.len() >= ENTRIES_MAX {
                 return;
             }
@@ -119,24 +118,20 @@ impl TierCache {
         entries.insert(name, entry);
     }
 
-    /// 128 bits of two keyed hashes: nobody can make two names collide, and none is kept in clear.
+    /// Two keyed hashes of 64 bits: clients cannot make values collide, and no value is kept.
     fn cache_key(&self, hash: &str, who: &str) -> u128 {
         let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((hash, who)));
         u128::from(high) << 64 | u128::from(low)
     }
-
-    /// A panic elsewhere leaves the entries whole: each change is a single insertion.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u128, CachedTier>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Whether `until_us` is still to come. A clock that was ahead once does not make it last.
+/// Whether `until_us` is in the future, but not by more than `span_us`: the clock may have been ahead
+/// when it was set.
 const fn is_before(span_us: u64, until_us: u64, now_us: u64) -> bool {
     now_us < until_us && until_us - now_us <= span_us
 }
 
-/// A name, where it can be one.
+/// The name of a tier from the value of a field.
 fn parse_tier_name(value: Vec<u8>) -> Option<Arc<str>> {
     let fits = (1..=NAME_BYTES_MAX).contains(&value.len());
     String::from_utf8(value).ok().filter(|_| fits).map(Arc::from)

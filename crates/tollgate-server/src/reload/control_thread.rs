@@ -4,8 +4,9 @@
 use super::memory_trim::MemoryTrimTrigger;
 use super::{AppliedPolicy, ReloadError, Reloader, SharedOrigin};
 use crate::Node;
-use crate::config::{Config, ConfigError};
-use crate::front::admin::{self, PolicyOrigin, ReloadFailure};
+use crate::config::{Config, ConfigError, ConfigErrorKind};
+use crate::front::admin::{PolicyControl, PolicyOrigin, ReloadFailure};
+use crate::node::lock;
 use crate::node::supervisor::{Attempt, Supervisor};
 use crate::reload::poll::POLL_INTERVAL;
 use crate::storage;
@@ -14,7 +15,7 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime;
@@ -68,26 +69,24 @@ impl ReloadHandle {
     }
 }
 
-/// For whoever waits elsewhere than in a future.
-impl admin::PolicyControl for ReloadHandle {
-    fn reload(&self) -> Result<(), ReloadFailure> {
-        let (answer, answered) = oneshot::channel();
-        let sent = self.requests.blocking_send(answer).is_ok();
-        let answer = if sent { answered.blocking_recv().ok() } else { None };
-        match answer.unwrap_or_else(|| Err(self.unanswered())) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(ReloadFailure {
+impl PolicyControl for ReloadHandle {
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Result<(), ReloadFailure>> + Send + '_>> {
+        Box::pin(async {
+            self.now().await.map(drop).map_err(|error| ReloadFailure {
                 message: error.to_string(),
                 diagnostics: match error {
-                    ReloadError::Config(ConfigError::Invalid { diagnostics, .. }) => diagnostics,
+                    ReloadError::Config(ConfigError {
+                        kind: ConfigErrorKind::Invalid(diagnostics),
+                        ..
+                    }) => diagnostics,
                     _ => Vec::new(),
                 },
-            }),
-        }
+            })
+        })
     }
 
     fn policy_origin(&self) -> PolicyOrigin {
-        self.origin.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.origin).clone()
     }
 }
 

@@ -8,24 +8,27 @@
 mod control_thread;
 mod memory_trim;
 pub mod poll;
+mod startup;
 #[cfg(test)]
 mod tests;
+mod tracked_file;
 
 use crate::Node;
 use crate::config::{
-    Config, ConfigError, KeyFile, LoadedConfig, RatelimitFiles, TierFile, WatchedRatelimitFiles,
+    Config, ConfigError, ConfigErrorKind, KeyFile, LoadedConfig, RatelimitFiles, TierFile,
+    WatchedRatelimitFiles,
 };
 use crate::front::admin::{Admin, LastReload, PolicyOrigin};
+use crate::node::lock;
 use crate::observe::metrics::ReloadResult;
-use crate::reload::poll::{WatchedFile, read_capped};
 use crate::tls::Certificate;
+use poll::read_capped;
+use startup::StartupSettings;
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tollgate_policy::settings::{Listener, ServerTls, Settings, Store};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tollgate_policy::{Compiled, TierRules};
+use tracked_file::TrackedFile;
 
 pub use control_thread::ReloadHandle;
 pub(crate) use control_thread::{ControlThread, reload_channel};
@@ -83,25 +86,6 @@ pub(crate) struct Reloader {
 /// What whoever asks is told about the policy in force.
 pub(crate) type SharedOrigin = Arc<Mutex<PolicyOrigin>>;
 
-/// A file, the content of it that is in force, and whether it was refused since.
-struct TrackedFile {
-    file: WatchedFile,
-    applied_bytes: Vec<u8>,
-    is_rejected: bool,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct StartupSettings {
-    listeners: Vec<Listener>,
-    /// The certificates of the gateway and of `listen.grpc`.
-    certificates: [Option<ServerTls>; 2],
-    /// Whether connections to it begin with who they come from.
-    proxy_protocol: bool,
-    /// How long its clients may take.
-    client_timeouts: [Duration; 3],
-    store: Store,
-}
-
 impl Reloader {
     /// For a node that runs on `loaded`.
     pub(crate) fn new(
@@ -156,49 +140,24 @@ impl Reloader {
         if let Some(certificate) = &self.certificate {
             certificate.poll(&self.node.health, self.node.clock.now_us());
         }
-        if let Some(Ok(_)) = self.blocking_file.as_mut().and_then(TrackedFile::poll) {
+        let blocking_file = self.blocking_file.as_mut().and_then(TrackedFile::poll);
+        let ratelimit_changed = self.ratelimit.as_mut().is_some_and(WatchedRatelimitFiles::poll);
+        if ratelimit_changed || matches!(blocking_file, Some(Ok(_))) {
             let _ = self.reload();
         }
-        if self.ratelimit.as_mut().is_some_and(WatchedRatelimitFiles::poll) {
-            let _ = self.reload();
+        if let Some(found) = self.policy.as_mut().and_then(TrackedFile::poll) {
+            let loaded = found.and_then(|bytes| self.config.parse(bytes));
+            let result = loaded.and_then(|loaded| self.apply(loaded));
+            let _ = self.report(POLICY, result);
         }
-        match self.policy.as_mut().and_then(TrackedFile::poll) {
-            None => {}
-            Some(Ok(bytes)) => {
-                let loaded = self.config.parse(bytes);
-                let result = loaded.and_then(|loaded| self.apply(loaded));
-                let _ = self.report(POLICY, result);
-            }
-            Some(Err(error)) => {
-                let file = self.config.name();
-                let _ = self.report(POLICY, Err(ConfigError::Unreadable { file, error }));
-            }
+        if let Some(found) = self.tiers.as_mut().and_then(TrackedFile::poll) {
+            let result = found.and_then(|bytes| self.apply_tiers(bytes));
+            let _ = self.report(TIERS, result);
         }
-        self.poll_tiers();
-        self.poll_keys();
-    }
-
-    fn poll_tiers(&mut self) {
-        let Some(watched) = &mut self.tiers else { return };
-        let path = watched.file.path().to_owned();
-        let result = match watched.poll() {
-            None => return,
-            Some(Ok(bytes)) => TierFile::new(&path, bytes, &self.tier_rules)
-                .and_then(|tiers| self.apply_tiers(tiers)),
-            Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
-        };
-        let _ = self.report(TIERS, result);
-    }
-
-    fn poll_keys(&mut self) {
-        let Some(watched) = &mut self.keys else { return };
-        let path = watched.file.path().to_owned();
-        let result = match watched.poll() {
-            None => return,
-            Some(Ok(bytes)) => self.apply_keys(&path, bytes),
-            Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
-        };
-        let _ = self.report(KEYS, result);
+        if let Some(found) = self.keys.as_mut().and_then(TrackedFile::poll) {
+            let result = found.and_then(|bytes| self.apply_keys(bytes));
+            let _ = self.report(KEYS, result);
+        }
     }
 
     fn apply(&mut self, loaded: LoadedConfig) -> Result<AppliedPolicy, ConfigError> {
@@ -209,7 +168,7 @@ impl Reloader {
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
         let password = self.config.password(&compiled.settings)?;
-        let invalid = |error| ConfigError::Policy { file: self.config.name(), error };
+        let invalid = |error| ConfigErrorKind::Policy(error).of(self.config.name());
         let tier_rules = TierRules::of(&compiled);
         self.node.replace(compiled, setup).map_err(invalid)?;
         self.tier_rules = tier_rules;
@@ -246,27 +205,26 @@ impl Reloader {
         if is_written || in_force == 0 {
             Ok(())
         } else {
-            Err(ConfigError::LimitsRemoved { file: self.config.name(), in_force })
+            Err(ConfigErrorKind::LimitsRemoved(in_force).of(self.config.name()))
         }
     }
 
-    fn apply_tiers(&mut self, tiers: TierFile) -> Result<AppliedPolicy, ConfigError> {
-        let invalid = |error| ConfigError::Policy { file: tiers.path.clone(), error };
-        self.node.gate.set_tiers(Some(tiers.map)).map_err(invalid)?;
-        if let Some(watched) = &mut self.tiers {
-            watched.accept(tiers.bytes);
+    fn apply_tiers(&mut self, bytes: Vec<u8>) -> Result<AppliedPolicy, ConfigError> {
+        if let Some(tracked) = &mut self.tiers {
+            let tiers = TierFile::new(tracked.path(), bytes, &self.tier_rules)?;
+            let invalid = |error| ConfigErrorKind::Policy(error).of(tracked.path());
+            self.node.gate.set_tiers(Some(tiers.map)).map_err(invalid)?;
+            tracked.accept(tiers.bytes);
         }
         Ok(self.applied(Vec::new()))
     }
 
-    fn apply_keys(&mut self, path: &Path, bytes: Vec<u8>) -> Result<AppliedPolicy, ConfigError> {
-        let conduct = self.node.settings();
-        if let Some(jwt) = &conduct.settings.jwt {
-            let keys = KeyFile::new(path, jwt, bytes)?;
+    fn apply_keys(&mut self, bytes: Vec<u8>) -> Result<AppliedPolicy, ConfigError> {
+        let settings = self.node.settings();
+        if let (Some(jwt), Some(tracked)) = (&settings.settings.jwt, &mut self.keys) {
+            let keys = KeyFile::new(tracked.path(), jwt, bytes)?;
             self.node.set_tokens(Some(keys.verifier));
-            if let Some(watched) = &mut self.keys {
-                watched.accept(keys.bytes);
-            }
+            tracked.accept(keys.bytes);
         }
         Ok(self.applied(Vec::new()))
     }
@@ -316,7 +274,7 @@ impl Reloader {
             watched.is_rejected = result.is_err();
         }
         if subject == POLICY {
-            let other = result.as_ref().err().map(ConfigError::file);
+            let other = result.as_ref().err().map(|error| &*error.file);
             let other = other.filter(|file| Some(*file) != self.config.path());
             // The set reloads when one of its files changes: a second watch would reload twice.
             let is_in_set =
@@ -327,7 +285,7 @@ impl Reloader {
         }
         let error = result.as_ref().err().map(ToString::to_string);
         let last = LastReload { time_us: self.node.clock.now_us(), error };
-        self.origin.lock().unwrap_or_else(PoisonError::into_inner).last_reload = Some(last);
+        lock(&self.origin).last_reload = Some(last);
         match &result {
             Ok(in_force) => {
                 self.node.health.clear(subject);
@@ -352,60 +310,6 @@ impl Reloader {
 fn is_blank(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     lines.all(|line| line.is_empty() || line.starts_with(b"#"))
-}
-
-impl TrackedFile {
-    fn new(path: &Path, in_force: Vec<u8>) -> Self {
-        Self { file: WatchedFile::new(path), applied_bytes: in_force, is_rejected: false }
-    }
-
-    /// Watches the file that is named now, which may be another than before, or none.
-    fn track(watched: &mut Option<Self>, file: Option<(PathBuf, Vec<u8>)>) {
-        match (watched, file) {
-            (Some(watched), Some((path, bytes))) if watched.file.path() == path => {
-                watched.accept(bytes);
-            }
-            (watched, file) => *watched = file.map(|(path, bytes)| Self::new(&path, bytes)),
-        }
-    }
-
-    fn accept(&mut self, bytes: Vec<u8>) {
-        (self.applied_bytes, self.is_rejected) = (bytes, false);
-    }
-
-    /// What is new in it. A file that was touched, or taken back before anyone objected, has
-    /// nothing new.
-    fn poll(&mut self) -> Option<io::Result<Vec<u8>>> {
-        let found = self.file.poll()?;
-        let is_same = found.as_ref().is_ok_and(|bytes| *bytes == self.applied_bytes);
-        (!is_same || self.is_rejected).then_some(found)
-    }
-}
-
-impl StartupSettings {
-    fn of(settings: &Settings) -> Self {
-        Self {
-            listeners: settings.listeners.clone(),
-            certificates: [settings.gateway.tls.clone(), settings.grpc_tls.clone()],
-            proxy_protocol: settings.gateway.proxy_protocol,
-            client_timeouts: [
-                settings.gateway.client_head,
-                settings.gateway.client_body,
-                settings.gateway.client_idle,
-            ],
-            store: settings.store.clone(),
-        }
-    }
-
-    fn changed_fields(&self, other: &Self) -> Vec<&'static str> {
-        let listens = |bound: &Self| {
-            (bound.certificates.clone(), bound.proxy_protocol, bound.client_timeouts)
-        };
-        let same = self.listeners == other.listeners && listens(self) == listens(other);
-        let listen = (!same).then_some("listen");
-        let store = (self.store != other.store).then_some("store");
-        listen.into_iter().chain(store).collect()
-    }
 }
 
 impl fmt::Display for ReloadError {

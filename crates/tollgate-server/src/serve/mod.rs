@@ -2,13 +2,13 @@
 
 mod fd_limits;
 
-use crate::config::{Config, ConfigError, LoadedConfig, with_policy_position};
+use crate::config::{Config, ConfigError, ConfigErrorKind, LoadedConfig, with_policy_position};
 use crate::front::resp::{self, Resp};
 use crate::front::{admin::Admin, gateway, grpc::RlsHandler, http::CheckApi};
 use crate::net::{
     self, BindError, InheritError, InheritedSockets, Limits, Listener, ListenerOptions,
 };
-use crate::node::{Node, NodeError};
+use crate::node::Node;
 use crate::reload::{self, ControlThread, ReloadHandle, Reloader};
 use crate::tls::{Certificate, TlsError, TlsListener};
 use std::fmt;
@@ -83,12 +83,8 @@ impl Server {
         inherited: InheritedSockets,
     ) -> Result<RunningServer, StartError> {
         let loaded = config.load().map_err(StartError::Config)?;
-        let invalid = |error| match error {
-            NodeError::Policy(error) => ConfigError::Policy { file: config.name(), error },
-            NodeError::Store(error) => ConfigError::Storage { file: config.name(), error },
-        };
         let node = Node::in_folder(config.folder(), loaded.compiled.clone(), loaded.setup())
-            .map_err(|error| StartError::Config(invalid(error)))?;
+            .map_err(|error| StartError::Config(error.of(config.name())))?;
         node.set_tokens(loaded.keys.as_ref().map(|keys| keys.verifier.clone()));
         let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
         node.resp_auth.set_password(password);
@@ -144,7 +140,7 @@ fn certificate(
 }
 
 fn tls_config_error(config: &Config, loaded: &LoadedConfig, error: TlsError) -> StartError {
-    let error = ConfigError::Tls { file: config.name(), error };
+    let error = ConfigErrorKind::Tls(error).of(config.name());
     StartError::Config(with_policy_position(config, &loaded.compiled, error))
 }
 

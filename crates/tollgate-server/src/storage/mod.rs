@@ -10,6 +10,7 @@ pub use probe::{ProbeError, probe};
 pub use redis::RedisStorage;
 pub use tollgate::store::redis::{LeaseStats, ServerReport};
 
+use crate::config::SecretError;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
@@ -46,13 +47,8 @@ pub enum Storage {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// The environment variable with the password is not set, empty or not text.
-    Unset {
-        /// The field that names it.
-        field: &'static str,
-        /// The variable.
-        variable: Box<str>,
-    },
+    /// A password cannot be used.
+    Secret(SecretError),
     /// What the file says about the store does not lead anywhere.
     Invalid(Box<str>),
     /// A file with certificates is not to be had.
@@ -291,10 +287,7 @@ impl LeaseStore for Storage {
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unset { field, variable } => write!(
-                f,
-                "`{field}` is said to be in the environment variable {variable}, which is not set; set it, or change the field"
-            ),
+            Self::Secret(error) => error.fmt(f),
             Self::Invalid(why) => write!(f, "`store.redis`: {why}"),
             Self::Unreadable { file, error } => {
                 write!(f, "cannot read {}: {error}", file.display())

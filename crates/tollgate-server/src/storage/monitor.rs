@@ -1,4 +1,4 @@
-//! Whether the store can be reached, asked whether or not anybody else asks.
+//! Monitor: checks the store at intervals, with or without traffic, for the node's health.
 
 use super::Storage;
 use crate::Node;
@@ -12,16 +12,15 @@ use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_policy::limit::{self, OnStoreFailure};
 
-/// Under this name `/readyz` tells of it.
+/// The subjects in `/readyz`.
 const STORE: &str = "store";
-/// And of its tasks under this one.
 const TASKS: &str = "store tasks";
 const HEALTHY_INTERVAL: Duration = Duration::from_secs(1);
 const FAILING_INTERVAL: Duration = Duration::from_millis(250);
-/// One call may have been late; this many in a row were not chance.
+/// A single failed check may be chance.
 const FAILURES_MIN: u32 = 2;
 
-/// Shows in the node's health how its store is, for ever.
+/// Reports the state of the store in the node's health. Never returns.
 pub(crate) async fn monitor(node: &Node) {
     if let Storage::Memory(_) = node.gate.store() {
         return pending().await;
@@ -42,14 +41,14 @@ pub(crate) async fn monitor(node: &Node) {
             }
             Err(error) => {
                 let store = node.gate.store();
-                let is_told =
+                let is_logged =
                     outage.record_failure(store.is_breaker_open(), store.breaker_errors());
-                // Whoever has never answered is not there.
+                // A store that has never answered is down.
                 if is_new || outage.failures >= FAILURES_MIN {
                     report_failure(node, &error);
                 }
-                if !is_told {
-                    tracing::error!(%error, "the store does not answer: each limit's own policy decides");
+                if !is_logged {
+                    tracing::error!(%error, "the store does not answer; `on_store_failure` of each limit decides");
                 }
             }
         }
@@ -57,8 +56,8 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// A row of looks that failed. The log has one line for its beginning and one for its end: those of
-/// the breaker, or of the look where no breaker has one.
+/// Failed checks in a row. The log gets one line for the begin and one for the end of an outage: from
+/// the circuit breaker, or from the check if no breaker opened.
 #[derive(Debug, Default)]
 struct Outage {
     failures: u32,
@@ -66,43 +65,43 @@ struct Outage {
 }
 
 impl Outage {
-    /// Another look failed. Answers whether the log knows by now, or will: these looks alone open
-    /// the breaker after so many errors.
+    /// Records a failed check. Returns whether the log has a line for the outage, or will get one: the
+    /// checks alone open the circuit breaker after `breaker_errors` failures.
     fn record_failure(&mut self, is_breaker_open: bool, breaker_errors: u32) -> bool {
         self.failures = self.failures.saturating_add(1);
         let opens = self.failures < breaker_errors.saturating_add(FAILURES_MIN);
-        let is_told = self.is_logged || is_breaker_open || opens;
-        self.is_logged |= !is_told;
-        is_told
+        let is_logged = self.is_logged || is_breaker_open || opens;
+        self.is_logged |= !is_logged;
+        is_logged
     }
 
-    /// A look succeeded. Answers whether the log is to say so.
+    /// Records a check that succeeded. Returns whether to log it.
     fn record_success(&mut self) -> bool {
         std::mem::take(self).is_logged
     }
 }
 
-/// A look finds one server that decides; of a cluster others may be left alone, and whoever has
-/// keys there is answered by each limit's own policy.
+/// Reports an open circuit breaker. One server of a cluster answered the check, but others may be
+/// down; `on_store_failure` then decides for their keys.
 fn report_breaker(health: &Health, is_breaker_open: bool) {
-    match is_breaker_open {
-        true => health.degrade(STORE, "a part of the store failed and is left alone"),
-        false => health.clear(STORE),
+    if is_breaker_open {
+        health.degrade(STORE, "circuit breaker open for a part of the store; not calling it");
+    } else {
+        health.clear(STORE);
     }
 }
 
-/// Keeps traffic away until the next look where a task of the store died: it has been started
-/// again, and why it died is in the log.
+/// Makes the node unready until the next check if a task of the store panicked and restarted.
 fn report_task_restarts(health: &Health, now: usize, before: &mut usize) {
-    match std::mem::replace(before, now) == now {
-        true => health.clear(TASKS),
-        false => health.fail(TASKS, "one died and was started again; see the log"),
+    if std::mem::replace(before, now) == now {
+        health.clear(TASKS);
+    } else {
+        health.fail(TASKS, "a task panicked and restarted; see the log");
     }
 }
 
-/// Says once what sort of store it is, and what is wrong with it.
+/// Logs the version of the store, and problems with its configuration.
 async fn log_server_info(node: &Node) -> Result<(), StoreError> {
-    // Whatever is leased by now the store knows itself.
     let Some(report) = node.gate.store().probe(false).await else { return Ok(()) };
     let report = report?;
     let version = report.version.as_deref().unwrap_or("of unknown version");
@@ -113,38 +112,36 @@ async fn log_server_info(node: &Node) -> Result<(), StoreError> {
     if !missing.is_empty() {
         tracing::error!(
             ?missing,
-            "the store refuses what nodes need; docs/operations.md has the rights"
+            "the store refuses commands that tollgate needs; see the rights in docs/operations.md"
         );
     }
     if !report.keeps_counts() {
         let policy = report.eviction.as_deref().unwrap_or_default();
         tracing::warn!(
             policy,
-            "the store forgets counts when its memory is full; set maxmemory-policy to noeviction"
+            "the store evicts counts when its memory is full; set maxmemory-policy to noeviction"
         );
     }
     Ok(())
 }
 
-/// Whether the store decides. Of a cluster it is enough that one server does: the others' keys are
-/// answered by policy meanwhile.
+/// Whether the store decides. One server of a cluster is enough: `on_store_failure` decides for the
+/// keys of the others.
 async fn check_store(node: &Node) -> Result<(), StoreError> {
-    let keys: &[&[u8]] = match node.gate.store().is_cluster() {
-        true => &[b"tollgate", b"1", b"2", b"3", b"4", b"5", b"6", b"7"],
-        false => &[b"tollgate"],
-    };
-    let mut looked = Ok(());
-    for key in keys {
-        looked = check_key(node, key).await;
-        if looked.is_ok() {
+    let keys: [&[u8]; 8] = [b"tollgate", b"1", b"2", b"3", b"4", b"5", b"6", b"7"];
+    let count = if node.gate.store().is_cluster() { keys.len() } else { 1 };
+    let mut checked = Ok(());
+    for key in &keys[..count] {
+        checked = check_key(node, key).await;
+        if checked.is_ok() {
             break;
         }
     }
-    looked
+    checked
 }
 
-/// Takes a unit of a key that nobody uses, on the way that every decision takes: a store that only
-/// reads decides nothing.
+/// Takes a unit of an unused key, by the path of every decision: a store that can only read is of no
+/// use.
 async fn check_key(node: &Node, key: &[u8]) -> Result<(), StoreError> {
     let rate = Rate::try_new(1, 1_000).unwrap_or(Rate::NOTHING);
     let params = LimitParams::FixedWindow(FixedWindow::new(rate));
@@ -164,22 +161,22 @@ async fn check_key(node: &Node, key: &[u8]) -> Result<(), StoreError> {
         .await
 }
 
-/// Without its store a node is not ready only when every limit it enforces fails closed: then
-/// another node, or none, does as well. As long as one of them lets requests pass or counts them
-/// here, turning all traffic away would make an outage of it.
+/// Reports that the store failed. The node is unready only if every enforced limit fails closed.
+/// Otherwise it can still admit requests, and turning traffic away would cause an outage.
 fn report_failure(node: &Node, error: &StoreError) {
     let rules = node.gate.rules();
     let limits = rules.policy().limits().iter();
     let mut enforced = limits.filter(|limit| limit.mode == limit::Mode::Enforce).peekable();
     let is_closed = enforced.peek().is_some()
         && enforced.all(|limit| limit.on_store_failure == OnStoreFailure::Closed);
-    // The store's own words stay in the log: whoever can connect can read this.
-    // Nor is it of use to hear that a store was not asked; what happened when it last was is.
+    // Everybody can read `/readyz`, so the store's own words stay in the log. The failure that opened
+    // the circuit breaker says more than that the store was not called.
     let kind = node.gate.store().outage().unwrap_or(error.kind);
     let text = StoreError::new(kind, "").to_string();
-    match is_closed {
-        true => node.health.fail(STORE, text),
-        false => node.health.degrade(STORE, text),
+    if is_closed {
+        node.health.fail(STORE, text);
+    } else {
+        node.health.degrade(STORE, text);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::StorageError;
 use super::observer::StoreObserver;
+use crate::config::resolve_secret;
 use std::ffi::OsString;
 use std::io;
 use std::num::NonZero;
@@ -13,7 +14,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tollgate::store::RedisStore;
 use tollgate::store::redis::{Endpoint, RedisOptions, Tls};
-use tollgate_policy::settings::{self, Redis, RedisServer, Secret, SecretSource};
+use tollgate_policy::settings::{self, Redis, RedisServer, Secret};
 
 /// A store in Redis, and the thread on which its connections live.
 #[derive(Debug)]
@@ -35,8 +36,10 @@ impl RedisStorage {
         beside: &Path,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, StorageError> {
-        let found =
-            |secret: &Option<Secret>, field| resolve_secret(secret.as_ref(), field, &variable);
+        let found = |secret: &Option<Secret>, field| {
+            let secret = secret.as_ref().map(|secret| resolve_secret(secret, field, &variable));
+            secret.transpose().map_err(StorageError::Secret)
+        };
         let password = found(&settings.password, "store.redis.password")?;
         let secret = found(&settings.secret, "store.redis.secret")?;
         let tls = settings.tls.as_ref().map(|tls| self::read_tls_files(tls, beside)).transpose()?;
@@ -70,25 +73,6 @@ impl RedisStorage {
     /// Returns what leases hold, for a process that is about to end.
     pub(super) fn release_leases(&self, within: Duration) {
         self.thread.handle().block_on(self.store.release_leases(within));
-    }
-}
-
-/// A secret, looked for where the file says.
-fn resolve_secret(
-    secret: Option<&Secret>,
-    field: &'static str,
-    variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Option<String>, StorageError> {
-    match secret.map(|secret| secret.expose()) {
-        None => Ok(None),
-        Some(SecretSource::Literal(text)) => Ok(Some(text.to_string())),
-        Some(SecretSource::Env(name)) => {
-            let value = variable(name).and_then(|value| value.into_string().ok());
-            // Files that variables are set from like to end in a newline.
-            let value = value.map(|value| value.trim_end_matches(['\r', '\n']).to_owned());
-            let value = value.filter(|value| !value.is_empty());
-            value.map(Some).ok_or_else(|| StorageError::Unset { field, variable: name.clone() })
-        }
     }
 }
 

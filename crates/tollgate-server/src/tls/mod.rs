@@ -3,7 +3,10 @@
 mod client_verifier;
 mod validity;
 
-use crate::{node::health::Health, reload::poll::read_capped};
+use crate::{
+    node::{health::Health, lock},
+    reload::poll::read_capped,
+};
 use arc_swap::ArcSwap;
 use rustls::{
     RootCertStore, ServerConfig,
@@ -14,7 +17,7 @@ use std::{
     fmt, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -221,7 +224,7 @@ impl Certificate {
     /// certificate is being replaced, its key may not fit. Then the last good pair stays until the
     /// files change again.
     fn reload_if_changed(&self) -> Result<bool, TlsError> {
-        let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last_read);
         let contents = match self.files.read() {
             Ok(contents) => contents,
             // It is said once.

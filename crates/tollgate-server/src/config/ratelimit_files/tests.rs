@@ -1,5 +1,5 @@
 use super::{expand_glob, glob_matches};
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigErrorKind};
 use std::path::{Path, PathBuf};
 
 /// A folder that goes with its test.
@@ -72,14 +72,15 @@ fn files_are_found_beside_the_policy_and_errors_name_them() {
     assert_eq!(loaded.configs.rules().len(), 1);
     let bad = folder.write("ratelimit/worse.yaml", "domain: edge");
     let error = config.load().unwrap_err();
-    assert!(matches!(&error, ConfigError::Ratelimit { .. }) && error.is_invalid());
-    assert_eq!(error.file(), bad);
+    assert!(matches!(&error.kind, ConfigErrorKind::Ratelimit(_)) && error.is_invalid());
+    assert_eq!(error.file, bad);
     let text = error.to_string();
     assert!(text.contains("worse.yaml:1:9: error[TG070]: duplicate domain 'edge'"), "{text}");
     std::fs::write(&policy, "envoy: {configs: missing.yaml}").unwrap();
     let error = config.load().unwrap_err();
     assert!(
-        matches!(error, ConfigError::NamedFile { .. }) && error.file().ends_with("missing.yaml")
+        matches!(error.kind, ConfigErrorKind::NamedFile(..))
+            && error.file.ends_with("missing.yaml")
     );
 }
 

@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::pin::Pin;
 use tollgate_policy::Diagnostic;
 
-/// What the process around a node can do and tell. The calls may wait for the file system.
+/// What the process around a node can do.
 pub trait PolicyControl: Send + Sync + 'static {
     /// Reads the policy file again and puts it in force.
     ///
     /// # Errors
     ///
-    /// When the file is bad; then the last good one stays.
-    fn reload(&self) -> Result<(), ReloadFailure>;
+    /// When the file is bad. The last good one then stays in force.
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Result<(), ReloadFailure>> + Send + '_>>;
 
     /// Where the policy is from.
     fn policy_origin(&self) -> PolicyOrigin;

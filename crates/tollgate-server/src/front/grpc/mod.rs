@@ -24,7 +24,6 @@ use crate::Node;
 use crate::net::{Answer, BodyError, Handler, Limits, Request, ResponseBody, Upload, handle_http2};
 use crate::observe::trace;
 use crate::tls::Certificate;
-use http::HttpAnswer;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
@@ -117,7 +116,7 @@ impl Handler for RlsHandler {
             return Box::pin(answer_http(&self.service, request, self.body_within, answer)).await;
         }
         let text = "this port speaks gRPC, JSON at POST /json, and GET /healthcheck\n";
-        HttpAnswer::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).write(answer);
+        http::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text, answer);
     }
 
     async fn handle_http2(

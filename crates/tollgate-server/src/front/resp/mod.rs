@@ -10,5 +10,5 @@ mod decode;
 mod encode;
 mod session;
 
-pub use auth::{RespAuth, RespPassword, RespPasswordError};
+pub use auth::RespAuth;
 pub use session::{Resp, RespState};

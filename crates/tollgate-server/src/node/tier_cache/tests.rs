@@ -1,5 +1,6 @@
 use super::{
-    CACHE_TTL_US, CachedTier, ENTRIES_MAX, RETRY_DELAY_US, TierCache, TierKey, parse_tier_name,
+    CACHE_TTL_US, CachedTier, ENTRIES_MAX, RETRY_DELAY_US, TierCache, TierKey, lock,
+    parse_tier_name,
 };
 use crate::storage::Storage;
 use std::path::Path;
@@ -13,9 +14,9 @@ fn it_is_bounded_and_what_is_past_makes_room() {
         cache.insert(name, entry(10), 0);
     }
     cache.insert(u128::MAX, entry(10), 9);
-    assert_eq!(cache.lock().len(), ENTRIES_MAX, "all of them still hold");
+    assert_eq!(lock(&cache.entries).len(), ENTRIES_MAX, "all of them still hold");
     cache.insert(u128::MAX, entry(20), 10);
-    assert_eq!(cache.lock().len(), 1);
+    assert_eq!(lock(&cache.entries).len(), 1);
 }
 
 #[test]

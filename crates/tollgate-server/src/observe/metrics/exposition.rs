@@ -47,68 +47,40 @@ impl ExpositionFormat {
     }
 }
 
-/// Reads a figure without labels.
-type Figure = fn(&MetricsSnapshot) -> u64;
+/// Reads one figure.
+type Figure<T> = fn(&T) -> u64;
 
 /// Figures without labels.
-const FIGURES: [(FamilyType, &str, &str, Figure); 14] = [
-    (Gauge, "tollgate_memory_keys", "Keys in the memory store.", |now| now.memory.keys),
-    (
-        Gauge,
-        "tollgate_memory_bytes",
-        "Bytes used by the memory store, as counted against its cap.",
-        |now| now.memory.bytes,
-    ),
-    (
-        Counter,
-        "tollgate_memory_evictions",
-        "Keys that the full memory store evicted although they were not idle.",
-        |now| now.memory.evicted,
-    ),
-    (
-        Counter,
-        "tollgate_uncounted_refusals",
-        "Refusals that no penalty counted, because the memory store was full.",
-        |now| now.memory.uncounted,
-    ),
-    (
-        Counter,
-        "tollgate_lease_rollbacks",
-        "Times that the store had lost units that it had granted.",
-        |now| now.leases.rollbacks,
-    ),
-    (
-        Counter,
-        "tollgate_lease_granted_units",
-        "Units of leased limits that the store granted in advance.",
-        |now| now.leases.granted,
-    ),
-    (Counter, "tollgate_lease_spent_units", "Units that requests took from leases.", |now| {
-        now.leases.spent
-    }),
-    (Counter, "tollgate_lease_returned_units", "Units returned to the store unspent.", |now| {
-        now.leases.returned
-    }),
-    (
-        Counter,
-        "tollgate_lease_stranded_units",
-        "Units that could neither be spent nor returned.",
-        |now| now.leases.stranded,
-    ),
-    (Gauge, "tollgate_lease_held_units", "Units that leases hold now.", |now| now.leases.held),
-    (Gauge, "tollgate_lease_keys", "Keys with a lease, now or recently.", |now| now.leases.leases),
-    (
-        Counter,
-        "tollgate_lease_store_calls",
-        "Calls to the store to get units, to return them, or to report those held.",
-        |now| now.leases.calls,
-    ),
-    (Gauge, "tollgate_breaker_open", "Whether the store's circuit breaker is open.", |now| {
-        u64::from(now.breaker_open)
-    }),
-    (Gauge, "tollgate_policy_generation", "Counts up with every change of the policy.", |now| {
-        now.generation
-    }),
+#[rustfmt::skip]
+const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 14] = [
+    (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
+        "Keys in the memory store."),
+    (Gauge, "tollgate_memory_bytes", |now| now.memory.bytes,
+        "Bytes used by the memory store, as counted against its cap."),
+    (Counter, "tollgate_memory_evictions", |now| now.memory.evicted,
+        "Keys that the full memory store evicted although they were not idle."),
+    (Counter, "tollgate_uncounted_refusals", |now| now.memory.uncounted,
+        "Refusals that no penalty counted, because the memory store was full."),
+    (Counter, "tollgate_lease_rollbacks", |now| now.leases.rollbacks,
+        "Times that the store had lost units that it had granted."),
+    (Counter, "tollgate_lease_granted_units", |now| now.leases.granted,
+        "Units of leased limits that the store granted in advance."),
+    (Counter, "tollgate_lease_spent_units", |now| now.leases.spent,
+        "Units that requests took from leases."),
+    (Counter, "tollgate_lease_returned_units", |now| now.leases.returned,
+        "Units returned to the store unspent."),
+    (Counter, "tollgate_lease_stranded_units", |now| now.leases.stranded,
+        "Units that could neither be spent nor returned."),
+    (Gauge, "tollgate_lease_held_units", |now| now.leases.held,
+        "Units that leases hold now."),
+    (Gauge, "tollgate_lease_keys", |now| now.leases.leases,
+        "Keys with a lease, now or recently."),
+    (Counter, "tollgate_lease_store_calls", |now| now.leases.calls,
+        "Calls to the store to get units, to return them, or to report those held."),
+    (Gauge, "tollgate_breaker_open", |now| u64::from(now.breaker_open),
+        "Whether the store's circuit breaker is open."),
+    (Gauge, "tollgate_policy_generation", |now| now.generation,
+        "Counts up with every change of the policy."),
 ];
 
 impl Metrics {
@@ -119,7 +91,7 @@ impl Metrics {
         self.write_requests(&mut page);
         self.write_connections(&mut page);
         self.write_events(&mut page, now);
-        for (kind, name, help, figure) in FIGURES {
+        for (kind, name, figure, help) in FIGURES {
             page.family(kind, name, help, [([], figure(now))]);
         }
         write_process(&mut page, &Process::read());
@@ -161,10 +133,10 @@ impl Metrics {
         let help = "Connections that could not be accepted.";
         page.family(Counter, "tollgate_accept_errors", help, failed);
         let stats = lock(&self.connection_stats);
-        let sum = |front, figure: fn(&Stats) -> u64| {
+        let sum = |front, figure: Figure<Stats>| {
             stats.iter().filter(|(of, _)| *of == front).map(|(_, stats)| figure(stats)).sum::<u64>()
         };
-        let reasons: [(_, fn(&Stats) -> u64); 3] =
+        let reasons: [(_, Figure<Stats>); 3] =
             [("expired", Stats::expired), ("evicted", Stats::evicted), ("cut", Stats::cut)];
         let closed = Front::ALL.into_iter().flat_map(|front| {
             reasons.map(|(reason, figure)| {
@@ -210,7 +182,7 @@ fn load(count: &AtomicU64) -> u64 {
 }
 
 fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
-    let outcomes: [(_, fn(&Counts) -> u64); 5] = [
+    let outcomes: [(_, Figure<Counts>); 5] = [
         ("admitted", |counts| counts.admitted),
         ("refused", |counts| counts.refused),
         ("shadow_refused", |counts| counts.shadow_refused),

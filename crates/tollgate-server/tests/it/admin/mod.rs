@@ -14,6 +14,7 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use tollgate::{Setup, Work};
 use tollgate_server::front::admin::{
@@ -51,7 +52,7 @@ pub(crate) struct FakeControl {
 }
 
 impl PolicyControl for FakeControl {
-    fn reload(&self) -> Result<(), ReloadFailure> {
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Result<(), ReloadFailure>> + Send + '_>> {
         let file = self.file.lock().unwrap().clone();
         let compiled = tollgate_policy::compile(file.as_bytes());
         let mut last = LastReload { time_us: 1_700_000_000_000_000, error: None };
@@ -68,7 +69,7 @@ impl PolicyControl for FakeControl {
             }
         };
         *self.last.lock().unwrap() = Some(last);
-        done
+        Box::pin(std::future::ready(done))
     }
 
     fn policy_origin(&self) -> PolicyOrigin {

@@ -5,10 +5,11 @@ mod run;
 use crate::NodeGate;
 use crate::front::resp::command::throttle::{Dialect, ThrottleError, ThrottleSpec};
 use crate::front::resp::decode::Arguments;
+use crate::node::lock;
 use crate::observe::metrics::Outcome;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use tollgate::store::ParamsId;
 use tollgate::{Store, Work};
 use tollgate_core::{Intent, LimitParams};
@@ -145,7 +146,7 @@ impl EnrolledParams {
     /// Those that come first have one, and whoever makes numbers up only keeps others from it that
     /// cost a little more without.
     fn params_id(&self, params: &LimitParams, gate: &NodeGate) -> ParamsId {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         match known.get(params) {
             Some(params_id) => *params_id,
             None if known.len() >= ENROLLED_MAX => ParamsId::default(),

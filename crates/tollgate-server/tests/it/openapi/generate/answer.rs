@@ -114,8 +114,7 @@ pub(crate) struct Problem {
     pub(crate) status: u16,
     /// What is wrong, and what to do about it.
     pub(crate) detail: String,
-    /// The member of the body to look at, such as `cost` or `attributes.ip`, or the part of the
-    /// request.
+    /// The member of the body to look at, such as `attributes.ip`, or the part of the request.
     pub(crate) field: String,
 }
 

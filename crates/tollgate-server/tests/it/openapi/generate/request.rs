@@ -32,8 +32,7 @@ pub(crate) struct ReserveRequest {
     #[serde(default = "one")]
     #[schemars(range(max = u64::MAX))]
     pub(crate) cost: u64,
-    /// How long the reservation lasts unless it is settled or cancelled; the limit's own `ttl`,
-    /// else 30s.
+    /// How long the reservation lasts unless it ends before; the limit's own `ttl`, else 30s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ttl")]
     pub(crate) ttl: Option<Ttl>,
