@@ -1,4 +1,4 @@
-//! Reading what a [`Config`] names.
+//! Loading a [`Config`].
 
 use super::ratelimit_files::RatelimitFiles;
 use super::{
@@ -15,21 +15,19 @@ use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap, TierRules};
 use tollgate_tower::Verifier;
 
-/// A configuration that can be put in force.
+/// A valid configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedConfig {
-    /// What was read.
+    /// The bytes of the policy.
     pub(crate) bytes: Vec<u8>,
     pub(crate) compiled: Compiled,
-    /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
-    /// The ratelimit files, where there are some.
     pub(crate) ratelimit: Option<RatelimitFiles>,
-    /// The file of keys that verify tokens, where there is one.
+    /// The keys that verify tokens.
     pub(crate) keys: Option<KeyFile>,
 }
 
-/// A file of keys, as it was read.
+/// The content of a file of keys.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFile {
     pub(crate) path: PathBuf,
@@ -37,7 +35,7 @@ pub(crate) struct KeyFile {
     pub(crate) verifier: Arc<Verifier>,
 }
 
-/// A tier file, as it was read.
+/// The content of a tier file.
 #[derive(Clone, Debug)]
 pub(crate) struct TierFile {
     pub(crate) path: PathBuf,
@@ -46,12 +44,12 @@ pub(crate) struct TierFile {
 }
 
 impl Config {
-    /// What to call the file in messages.
+    /// The name of the file in messages.
     pub(crate) fn name(&self) -> PathBuf {
         self.file.clone().unwrap_or_else(|| "built-in".into())
     }
 
-    /// The bytes of the policy as they are now.
+    /// The bytes of the policy.
     pub(crate) fn read(&self) -> Result<Vec<u8>, ConfigError> {
         match &self.file {
             None => Ok(DEFAULT.into()),
@@ -59,8 +57,7 @@ impl Config {
         }
     }
 
-    /// What the policy says now, once more. A pipe has been read to its end, and would say that
-    /// there are no limits.
+    /// Loads the configuration again. A pipe has been read to its end, and would have no limits.
     pub(crate) fn load_regular(&self) -> Result<LoadedConfig, ConfigError> {
         if let Some(file) = &self.file {
             require_regular(file)?;
@@ -68,12 +65,12 @@ impl Config {
         self.load()
     }
 
-    /// What the policy says now, with the files that it names.
+    /// Loads the policy and the files that it names.
     pub(crate) fn load(&self) -> Result<LoadedConfig, ConfigError> {
         self.parse(self.read()?)
     }
 
-    /// What the bytes mean, with the files that they name.
+    /// Loads a policy from bytes, with the files that it names.
     pub(crate) fn parse(&self, bytes: Vec<u8>) -> Result<LoadedConfig, ConfigError> {
         let mut compiled = tollgate_policy::compile(&bytes)
             .map_err(|found| ConfigErrorKind::Invalid(found).of(self.name()))?;
@@ -98,12 +95,12 @@ impl Config {
         Ok(LoadedConfig { bytes, compiled, tiers, keys, ratelimit })
     }
 
-    /// The folder in which files that the policy names are looked for.
+    /// The folder of the files that the policy names.
     pub(crate) fn folder(&self) -> &Path {
         self.path().and_then(Path::parent).unwrap_or(Path::new(""))
     }
 
-    /// Who may use the admin API by these settings.
+    /// Access to the admin API by these settings.
     pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
         let access = Access::new(settings, self.folder(), |name| std::env::var_os(name));
         access.map_err(|error| error.of(self.name()))
@@ -123,7 +120,7 @@ impl Config {
         Ok(password.map(|password| SecretDigest::new(password.as_bytes())))
     }
 
-    /// Where the tier file is: beside the policy that names it.
+    /// The path of the tier file.
     fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
         match &settings.tiers.source {
             Some(TierSource::File { path, .. }) => Some(self.resolve_path(path)),
@@ -131,7 +128,7 @@ impl Config {
         }
     }
 
-    /// Where a file is that the policy names.
+    /// The path of a file that the policy names.
     fn resolve_path(&self, name: &str) -> PathBuf {
         match self.path() {
             Some(file) => file.with_file_name(name),

@@ -1,4 +1,4 @@
-//! From a file to what a node runs on, and what to say when that does not work.
+//! Configuration: reads the policy and the files that it names.
 
 mod error;
 mod load;
@@ -23,10 +23,10 @@ pub(crate) use named_files::with_policy_position;
 pub(crate) use ratelimit_files::{RatelimitFiles, WatchedRatelimitFiles};
 pub(crate) use secret::resolve as resolve_secret;
 
-/// The policy of a server that was given none, as a file.
+/// The policy of a server without a file.
 pub const DEFAULT: &str = include_str!("default.yaml");
 
-/// Where a server's policy comes from.
+/// The source of a server's policy.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     file: Option<PathBuf>,
@@ -47,13 +47,12 @@ impl Config {
         Self::default()
     }
 
-    /// What the file says, now and whenever it changes. Files that it names are looked for beside
-    /// it.
+    /// The policy in this file, which is watched for changes. Files that it names are in its folder.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { file: Some(path.into()), listen_overrides: Vec::new() }
     }
 
-    /// Has a front end listen there, whatever the file says.
+    /// Overrides the address of a front end.
     pub fn listen(mut self, listen: ListenOverride) -> Self {
         self.listen_overrides.retain(|other| other.0.front != listen.0.front);
         self.listen_overrides.push(listen);

@@ -1,5 +1,4 @@
-//! Files that a policy names: where it names them, and what is wrong with them, said alike by
-//! `tollgate check` and `serve`.
+//! Files that a policy names: finds their problems, and where the policy names them.
 
 use super::load::{KeyFile, TierFile, read_regular};
 use super::{Config, ConfigError, ConfigErrorKind};
@@ -17,10 +16,9 @@ use tollgate_policy::{Compiled, Diagnostic, TierRules};
 const UNREADABLE_HELP: &str =
     "`serve` needs it beside the policy: check the name, and who may read it";
 
-/// What is wrong with the files that the policy at `path` names, each finding with the file that it
-/// is about: keys of tokens, tiers, and what the gateway needs for TLS. All are looked at as
-/// [`serve`](crate::serve) would. One that cannot be read is a warning here and an error there: a
-/// policy is often checked where its secrets are not.
+/// Problems of the files that the policy at `path` names, by file: keys of tokens, tiers and
+/// certificates. A file that cannot be read is a warning here, and an error for
+/// [`serve`](crate::serve): a policy is often checked where its secrets are not.
 pub fn check_named_files(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic)> {
     let config = Config::file(path);
     let (folder, settings) = (config.folder(), &compiled.settings);
@@ -43,7 +41,7 @@ pub fn check_named_files(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diag
             }
             TlsProblem::OutOfDate(file, message) => {
                 let at = file_position(folder, &compiled.file, &file);
-                let help = "renew it; a running node takes it up by itself";
+                let help = "renew it; a running node reloads it by itself";
                 let warning =
                     Diagnostic::new(codes::OUT_OF_DATE, Severity::Warning, at, message, help);
                 found.push((config.name(), warning));
@@ -87,7 +85,7 @@ fn is_unreadable(error: &ConfigError) -> bool {
     matches!(error.kind, Unreadable(_) | Tls(TlsError::Unreadable(..)))
 }
 
-/// The error with the place where the policy names the file that it is about.
+/// The error, with the position where the policy names its file.
 pub(crate) fn with_policy_position(
     config: &Config,
     compiled: &Compiled,
@@ -124,9 +122,9 @@ fn tls_help(error: &TlsError) -> &'static str {
             "certificates begin with -----BEGIN CERTIFICATE-----, keys are in PKCS #8, PKCS #1 or SEC 1 and not encrypted"
         }
         TlsError::Unusable(..) => {
-            "the certificate comes first, those that vouch for it after it, and the key is its own"
+            "write the certificate first, then its issuers; the key must belong to the certificate"
         }
-        TlsError::Name(..) => "name the server as its certificate does",
+        TlsError::Name(..) => "name the upstream as its certificate does",
         TlsError::ClientName(..) => {
             "write a DNS name or an address, as client certificates have it"
         }
@@ -147,14 +145,14 @@ fn listener_tls(file: &File) -> impl Iterator<Item = &ServerTls> {
     gateway.into_iter().chain(grpc)
 }
 
-/// Where the policy has this name of clients.
+/// The position of this entry of `client_names`.
 fn client_name_position(file: &File, wanted: &str) -> Position {
     let lists = listener_tls(file).filter_map(|tls| tls.client_names.as_ref());
     let mut names = lists.flat_map(|list| list.value.0.iter());
     names.find(|name| name.value.0 == wanted).map_or(Position::START, |name| name.at)
 }
 
-/// Where the policy names the file; the servers for what is no file's.
+/// The position where the policy names the file; that of the upstreams without a file.
 fn file_position(folder: &Path, file: &File, wanted: &Path) -> Position {
     let mut names: Vec<&Field<Text>> = Vec::new();
     names.extend(file.jwt.as_ref().map(|jwt| &jwt.keys));

@@ -1,28 +1,29 @@
-//! The files that `envoy.configs` names.
+//! Ratelimit files: those that `envoy.configs` names.
 
 use super::{ConfigError, ConfigErrorKind};
 use crate::reload::poll::{Stamp, Watcher, read_capped};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use tollgate_policy::diagnostic::{Position, Severity, codes};
 use tollgate_policy::envoy::{ConfigOptions, Configs};
 use tollgate_policy::{Compiled, Diagnostic};
 
-/// More than anyone has; whoever names a folder by mistake is told.
+/// The most files, to catch a folder named by mistake.
 const FILES_MAX: usize = 4096;
 
-/// The files, as they were read.
+/// The content of the files.
 #[derive(Clone, Debug)]
 pub(crate) struct RatelimitFiles {
     pub(crate) configs: Configs,
     patterns: Vec<PathBuf>,
-    /// What told them from others before they were read.
+    /// Taken before they were read.
     stamp: Option<Stamp>,
-    /// A warning for each pattern that matches no file, at its place in the policy.
+    /// A warning for each pattern that matches no file.
     pub(crate) unmatched: Vec<Diagnostic>,
 }
 
-/// Files that are looked at, those that come and go included.
+/// The files as the reloader watches them. Files may come and go.
 #[derive(Debug)]
 pub(crate) struct WatchedRatelimitFiles {
     patterns: Vec<PathBuf>,
@@ -32,7 +33,7 @@ pub(crate) struct WatchedRatelimitFiles {
 }
 
 impl RatelimitFiles {
-    /// Reads what the settings name, beside the policy.
+    /// Reads the files that the settings name.
     pub(super) fn load(folder: &Path, compiled: &Compiled) -> Result<Option<Self>, ConfigError> {
         let settings = &compiled.settings;
         let envoy = &settings.envoy;
@@ -70,30 +71,25 @@ impl RatelimitFiles {
         Ok(Some(Self { configs, patterns, stamp, unmatched }))
     }
 
-    /// To be looked at from now on.
+    /// Watches the files from now on.
     pub(crate) fn watch(&self) -> WatchedRatelimitFiles {
-        let (patterns, in_force) = (self.patterns.clone(), self.stamp);
-        let unmatched = self.unmatched.clone();
         WatchedRatelimitFiles {
-            patterns,
+            patterns: self.patterns.clone(),
             watcher: Watcher::default(),
-            applied_stamp: in_force,
-            unmatched,
+            applied_stamp: self.stamp,
+            unmatched: self.unmatched.clone(),
         }
     }
 }
 
 impl WatchedRatelimitFiles {
-    /// Looks once, and says whether something is new and settled.
+    /// Whether something is new and settled.
     pub(crate) fn poll(&mut self) -> bool {
         let now = combined_stamp(&self.patterns);
-        match self.watcher.poll(now) {
-            None => false,
-            Some(_) => std::mem::replace(&mut self.applied_stamp, now) != now,
-        }
+        self.watcher.poll(now).is_some() && std::mem::replace(&mut self.applied_stamp, now) != now
     }
 
-    /// Whether a look at the set looks at this file.
+    /// Whether the patterns name this file.
     pub(crate) fn contains(&self, file: &Path) -> bool {
         let named = |pattern: &PathBuf| expand_glob(pattern).unwrap_or_default();
         self.patterns.iter().any(|pattern| named(pattern).iter().any(|path| path == file))
@@ -119,46 +115,19 @@ fn no_file_warning(compiled: &Compiled, pattern: &str) -> Diagnostic {
     )
 }
 
-/// One for all files that the patterns name: which they are, and what is in them.
+/// One stamp for all files that the patterns name: `inode` tells which files there are, `size` their
+/// contents.
 fn combined_stamp(patterns: &[PathBuf]) -> Option<Stamp> {
-    let mut hash = Fnv::default();
-    let mut all = Stamp { device: 0, inode: 0, size: 0, modified: (0, 0), changed: (0, 0) };
+    let (mut files, mut contents) = (DefaultHasher::new(), DefaultHasher::new());
     for path in patterns.iter().flat_map(|pattern| expand_glob(pattern).unwrap_or_default()) {
-        hash.add(path.as_os_str().as_encoded_bytes());
-        let Ok(stamp) = std::fs::metadata(&path).map(|metadata| Stamp::of(&metadata)) else {
-            continue;
-        };
-        for number in [stamp.device, stamp.inode] {
-            hash.add(&number.to_le_bytes());
-        }
-        all.size = all.size.wrapping_add(stamp.size);
-        for (sum, (seconds, nanos)) in
-            [(&mut all.modified, stamp.modified), (&mut all.changed, stamp.changed)]
-        {
-            let mut times = Fnv(sum.0.cast_unsigned());
-            times.add(&seconds.to_le_bytes());
-            times.add(&nanos.to_le_bytes());
-            sum.0 = times.0.cast_signed();
+        path.hash(&mut files);
+        if let Ok(stamp) = std::fs::metadata(&path).map(|metadata| Stamp::of(&metadata)) {
+            (stamp.device, stamp.inode).hash(&mut files);
+            (stamp.size, stamp.modified, stamp.changed).hash(&mut contents);
         }
     }
-    all.inode = hash.0;
-    Some(all)
-}
-
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
+    let (inode, size) = (files.finish(), contents.finish());
+    Some(Stamp { device: 0, inode, size, modified: (0, 0), changed: (0, 0) })
 }
 
 /// The files that a pattern names, in order. A path without `*` is itself, whether or not there is

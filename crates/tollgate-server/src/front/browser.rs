@@ -1,4 +1,4 @@
-//! Requests that web pages send. The front ends for programs do not answer them.
+//! Requests of web pages, which the front ends for programs refuse: `Host`, `Origin`, `Content-Type`.
 //!
 //! A browser lets any page send a request to this machine, in one of two ways.
 //!
@@ -7,7 +7,7 @@
 //!   application/json` ([`is_json`]) or `Authorization`.
 //! * DNS rebinding: the page's own name now resolves to this machine. The request goes to the
 //!   page's own origin and may have any header. Its `Host` is that name, and so is its
-//!   `PolicyOrigin`, which browsers send with every `POST`.
+//!   `Origin`, which browsers send with every `POST`.
 
 use hyper::header::HOST;
 use hyper::http::request::Parts;
@@ -38,7 +38,7 @@ impl AllowedHosts {
     }
 }
 
-/// Whether a public web page has this `PolicyOrigin`: its name is one that public DNS can hold.
+/// Whether a public web page has this `Origin`: its name is one that public DNS can hold.
 pub(super) fn is_public_origin(origin: &[u8]) -> bool {
     let origin = str::from_utf8(origin).unwrap_or_default();
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));

@@ -1,10 +1,8 @@
-//! The audit log: one line of JSON for each change that somebody makes through the admin API.
+//! Audit log: one line of JSON for each change through the admin API.
 //!
-//! A line is written before its change is made, and a change whose line cannot be written is not
-//! made: there may be a line for a change that then failed, which another line with `error` says,
-//! but there is no change without a line. The file is opened for each line, so that it can be
-//! rotated by renaming it, and written to with one call in append mode, so that lines of several
-//! processes do not mix.
+//! A line is written before its change. A change whose line cannot be written is not made; a change
+//! that failed gets a second line with `error`. The file is opened for each line, so that it can be
+//! rotated, and written with one call in append mode, so that lines of several processes do not mix.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,43 +11,43 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Where lines go.
+/// The destination of the lines.
 #[derive(Clone, Debug, Default)]
 pub enum AuditLog {
-    /// To standard error, beside the log, whatever the log's level.
+    /// Standard error, whatever the log's level.
     #[default]
     Stderr,
-    /// To the end of a file, which only its owner may read.
+    /// A file that only its owner may read.
     File(PathBuf),
 }
 
 /// One line.
 #[derive(Clone, Debug, Serialize)]
 pub struct AuditEntry<'a> {
-    /// When, in RFC 3339 to the microsecond.
+    /// The time in RFC 3339, to the microsecond.
     pub time: String,
-    /// Who.
+    /// The author of the change.
     pub who: AuditActor,
-    /// What: the name of the operation.
+    /// The name of the operation.
     pub what: &'a str,
-    /// What of: a limit, the attributes of a key.
+    /// A limit, or the attributes of a key.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub target: Value,
-    /// What was there.
+    /// The state before.
     pub before: Value,
-    /// What is there from now on.
+    /// The state after.
     pub after: Value,
-    /// Why it was not done after all.
+    /// Why the change failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Who made a change, as far as that is known.
+/// The author of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditActor {
-    /// The address they came from.
+    /// The address of the client.
     pub peer: String,
-    /// Which token they showed: the beginning of its hash, never the token.
+    /// The fingerprint of the token.
     pub token: String,
 }
 
@@ -59,28 +57,27 @@ pub struct AuditActor {
 pub struct AuditError {
     /// The file, if it is one.
     pub path: Option<PathBuf>,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
 impl AuditLog {
-    /// A log in the file at `path`, once that is known to take lines.
+    /// A log in the file at `path`, which is opened once to check it.
     ///
     /// # Errors
     ///
-    /// When the file can neither be opened nor made.
+    /// When the file can neither be opened nor created.
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, AuditError> {
         let path = path.into();
         open(&path).map_err(|source| AuditError { path: Some(path.clone()), source })?;
         Ok(Self::File(path))
     }
 
-    /// Writes one line. This waits for the file system, so it is not for a thread that serves.
+    /// Writes one line. This blocks on the file system.
     ///
     /// # Errors
     ///
-    /// When not all of the line was written. What is then in the file is not a line, and the next
-    /// one does not continue it.
+    /// When the line was not written, or only in part. The next line does not continue it.
     pub fn write(&self, entry: &AuditEntry<'_>) -> Result<(), AuditError> {
         let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
@@ -106,7 +103,7 @@ impl AuditLog {
     }
 }
 
-/// One call, since what a second one adds could stand behind somebody else's line.
+/// Writes in one call: another process could write between two.
 fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
     match file.write(line)? {
         written if written == line.len() => Ok(()),
@@ -114,10 +111,10 @@ fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether a line in the file was cut off, by a full disk or an end of the process.
+/// Whether the last line in the file is incomplete, after a full disk or a crash.
 fn ends_mid_line(path: &Path) -> bool {
     let last = || -> io::Result<Option<u8>> {
-        // What is not a file has no end to look at, and a pipe would wait for somebody to look.
+        // A pipe has no end, and would block.
         if !path.metadata()?.is_file() {
             return Ok(None);
         }
@@ -127,7 +124,7 @@ fn ends_mid_line(path: &Path) -> bool {
         file.read_exact(&mut byte)?;
         Ok(Some(byte[0]))
     };
-    // An empty file has no last byte either, and one that cannot be read is as good as any.
+    // An empty file has no last byte, and an unreadable one counts as complete.
     matches!(last(), Ok(Some(byte)) if byte != b'\n')
 }
 

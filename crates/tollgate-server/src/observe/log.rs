@@ -1,9 +1,7 @@
-//! The log: text where a person reads it, a JSON object per line elsewhere, always to standard
-//! error.
+//! Log to standard error: text on a terminal, otherwise a JSON object for each line.
 //!
-//! A line is for a change of state: started, reloaded, a store lost and found. What happens once
-//! per request belongs in a metric or a trace. A secret is never part of a line; the types that
-//! hold one do not print it.
+//! A line reports a change of state, such as a reload or a lost store. Events of single requests
+//! belong in metrics and traces. Types that hold a secret do not print it.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -16,7 +14,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// How lines are written.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text when standard error is a terminal, else JSON.
@@ -28,7 +26,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is written: this and everything worse.
+/// The minimum level of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLevel(Level);
 
@@ -43,11 +41,11 @@ pub fn start(format: LogFormat, severity: LogLevel) {
         LogFormat::Auto => LogFormat::Json,
         chosen => chosen,
     };
-    // It fails when there is a log already, which then stays.
+    // It fails if there is a log already, which stays.
     let _ = tracing::subscriber::set_global_default(subscriber(format, severity, io::stderr));
 }
 
-/// A log that goes to `writer`.
+/// A log to `writer`.
 fn subscriber<W>(
     format: LogFormat,
     severity: LogLevel,
@@ -68,8 +66,8 @@ where
     }
 }
 
-/// What libraries have to say goes to whoever looks for something; otherwise a peer could fill the
-/// log through them.
+/// Libraries log errors only, unless the level is `debug` or `trace`: clients could fill the log
+/// through them.
 fn targets(severity: LogLevel) -> Targets {
     let theirs = match severity.0 {
         Level::DEBUG | Level::TRACE => severity.0,

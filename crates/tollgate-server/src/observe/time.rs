@@ -1,4 +1,4 @@
-//! Instants for people and for programs that read logs.
+//! RFC 3339 times.
 
 const DAY_S: u64 = 86_400;
 /// Days in 400 years, after which the calendar repeats.
@@ -15,8 +15,7 @@ pub(crate) fn rfc3339(us: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{us:06}Z")
 }
 
-/// Year, month and day of so many days after 1970. Years are counted from March, so that a leap day
-/// ends one.
+/// Year, month and day, `days` after 1970. Years start in March, so that a leap day is their last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + BEFORE_1970;
     let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);

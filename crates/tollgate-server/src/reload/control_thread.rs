@@ -23,25 +23,24 @@ use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Looks that a full turn of the store's shards takes: ten seconds.
+/// Ticks for a sweep over all shards of the store: ten seconds.
 const TICKS_PER_SWEEP: usize = 200;
-/// How long the end waits for the thread: a file system that does not answer must not keep the
-/// process.
+/// How long a stop waits for the thread, which may hang in the file system.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
-/// More reloads than this are not waited for at once.
+/// The most reload requests that wait.
 const RELOAD_REQUESTS_MAX: usize = 16;
 
-/// Asks for reloads. Clones ask the same process.
+/// Requests reloads. Clones share one process.
 #[derive(Clone, Debug)]
 pub struct ReloadHandle {
     requests: mpsc::Sender<ReloadReply>,
     origin: SharedOrigin,
 }
 
-/// Where the answer to a reload goes.
+/// The channel for the result of a reload.
 pub(crate) type ReloadReply = oneshot::Sender<Result<AppliedPolicy, ReloadError>>;
 
-/// The thread. It ends when this is dropped, unless the file system keeps it.
+/// The thread. It stops when this is dropped, unless it hangs in the file system.
 #[derive(Debug)]
 pub(crate) struct ControlThread {
     reload: ReloadHandle,
@@ -52,18 +51,18 @@ pub(crate) struct ControlThread {
 }
 
 impl ReloadHandle {
-    /// Reads the file and puts it in force, changed or not.
+    /// Loads the file and applies it, changed or not.
     ///
     /// # Errors
     ///
-    /// When it cannot be used; the last good one then stays in force.
+    /// When the file cannot be used. The last good one stays in force.
     pub async fn now(&self) -> Result<AppliedPolicy, ReloadError> {
         let (answer, answered) = oneshot::channel();
         self.requests.send(answer).await.map_err(|_| ReloadError::Stopping)?;
         answered.await.map_err(|_| self.unanswered())?
     }
 
-    /// Why an order has no answer.
+    /// Why a request got no reply.
     fn unanswered(&self) -> ReloadError {
         if self.requests.is_closed() { ReloadError::Stopping } else { ReloadError::Panicked }
     }
@@ -90,7 +89,7 @@ impl PolicyControl for ReloadHandle {
     }
 }
 
-/// A way to ask for reloads of `config`, and where they are asked for.
+/// A handle for reloads of `config`, and the receiver of its requests.
 pub(crate) fn reload_channel(config: &Config) -> (ReloadHandle, mpsc::Receiver<ReloadReply>) {
     let (requests, receiver) = mpsc::channel(RELOAD_REQUESTS_MAX);
     let origin = PolicyOrigin { file: config.path().map(Path::to_owned), last_reload: None };
@@ -98,17 +97,17 @@ pub(crate) fn reload_channel(config: &Config) -> (ReloadHandle, mpsc::Receiver<R
 }
 
 impl ReloadHandle {
-    /// Where to tell what is in force.
+    /// The source of the policy, to be updated by the reloader.
     pub(crate) fn shared_origin(&self) -> SharedOrigin {
         self.origin.clone()
     }
 }
 
-/// What the thread does.
+/// The work of the thread.
 pub(crate) trait ReloadTask: Send + 'static {
-    /// Reads the file and puts it in force.
+    /// Loads the file and applies it.
     fn reload(&mut self) -> Result<AppliedPolicy, ConfigError>;
-    /// Looks at the files, and puts in force what is new.
+    /// Checks the files, and applies new content.
     fn poll(&mut self);
 }
 
@@ -123,8 +122,7 @@ impl ReloadTask for Reloader {
 }
 
 impl ControlThread {
-    /// Starts to look after `node`. The thread begins again where it panics, and what `care` knows
-    /// stays.
+    /// Starts the thread. It restarts after a panic, and `task` keeps its state.
     pub(crate) fn start(
         node: Arc<Node>,
         mut task: impl ReloadTask,
@@ -160,7 +158,7 @@ impl Drop for ControlThread {
     fn drop(&mut self) {
         self.stop.take();
         if self.ended.recv_timeout(STOP_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!("the policy's file system does not answer; ending without it");
+            tracing::warn!("the policy's file system does not answer; stopping without it");
         }
     }
 }
@@ -186,7 +184,7 @@ async fn run(
             if Pin::new(&mut *stopped).poll(context).is_ready() {
                 return Poll::Ready(ControlEvent::Stop);
             }
-            // Before the orders, so that a stream of them does not keep anyone from looking.
+            // Before the requests, so that many of them do not delay the tick.
             if ticks.poll_tick(context).is_ready() {
                 return Poll::Ready(ControlEvent::Tick);
             }
@@ -209,7 +207,7 @@ async fn run(
                 supervisor.mark_running();
             }
             ControlEvent::Reload(answer) => {
-                // Whoever asked may have gone; the reload counts all the same.
+                // The requester may be gone.
                 let _ = answer.send(task.reload().map_err(ReloadError::Config));
             }
         }

@@ -1,21 +1,21 @@
-//! When many connections have ended, the memory they used goes back to the system.
+//! Memory trim: returns free memory to the system after many connections closed.
 
-/// As many connections have to end for it: fewer leave little, and trimming is not free.
+/// Fewer closed connections are not worth a trim.
 const CLOSED_MIN: usize = 256;
-/// Looks for which the connections have to stay ended: one second. Their memory is free by then.
+/// Ticks for which the connections have to stay closed: one second.
 const SETTLED_TICKS: u32 = 20;
 
-/// Watches how many connections are open.
+/// Decides when to trim, by the number of open connections.
 #[derive(Debug, Default)]
 pub(super) struct MemoryTrimTrigger {
-    /// The most that were open since memory was last given back.
+    /// The most open connections since the last trim.
     peak: usize,
-    /// Looks since at least half of them, and a crowd, have ended.
+    /// Ticks since half of them, and at least [`CLOSED_MIN`], closed.
     settled_ticks: u32,
 }
 
 impl MemoryTrimTrigger {
-    /// Takes the number of connections that are open now; true when it is time to give memory back.
+    /// Takes the number of open connections. True when memory should be trimmed.
     pub(super) fn tick(&mut self, open: usize) -> bool {
         self.peak = self.peak.max(open);
         let is_over = self.peak - open >= CLOSED_MIN && open <= self.peak / 2;

@@ -1,9 +1,7 @@
-//! Puts a changed file in force while requests are decided, or keeps the last good one and says so.
+//! Reloads: notices changed files and applies them, or keeps the last good ones.
 //!
-//! The limits are swapped as one; a request sees the old or the new, never some of each, and
-//! nothing waits. Counts, open reservations and modes that an operator set stay. What cannot change
-//! while the process runs, where it listens and where it counts, is named in the log and takes
-//! effect at the next start.
+//! All limits are swapped at once, and no request waits. Counts, open reservations and an operator's
+//! modes stay. Changes of `listen` and `store` need a restart; the log names them.
 
 mod control_thread;
 mod memory_trim;
@@ -33,43 +31,41 @@ use tracked_file::TrackedFile;
 pub use control_thread::ReloadHandle;
 pub(crate) use control_thread::{ControlThread, reload_channel};
 
-/// Under these names `/readyz` tells what is wrong.
+/// The subjects in `/readyz`.
 const POLICY: &str = "policy";
 const TIERS: &str = "tiers";
 const KEYS: &str = "keys";
 
-/// What a reload did.
+/// A policy in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AppliedPolicy {
     /// Counts the policies of this process.
     pub generation: u64,
-    /// How many limits there are.
+    /// The number of limits.
     pub limits: usize,
-    /// Fields whose change takes effect at the next start.
+    /// Changed fields that need a restart.
     pub restart_for: Vec<&'static str>,
 }
 
-/// Why a reload changed nothing.
+/// Why a reload failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReloadError {
     /// The file cannot be used; the last good one stays in force.
     Config(ConfigError),
-    /// The process is about to end.
+    /// The process is stopping.
     Stopping,
-    /// Something went wrong here; the log says where.
+    /// The reload panicked; the log has the message.
     Panicked,
 }
 
-/// Knows what is in force, and what the files said then.
+/// Reloads changed files.
 pub(crate) struct Reloader {
     node: Arc<Node>,
-    /// Where it has the admin API.
     admin: Option<Arc<Admin>>,
     origin: SharedOrigin,
     config: Config,
-    /// What the process was started with and cannot change.
     startup: StartupSettings,
     policy: Option<TrackedFile>,
     tiers: Option<TrackedFile>,
@@ -77,17 +73,17 @@ pub(crate) struct Reloader {
     tier_rules: TierRules,
     keys: Option<TrackedFile>,
     ratelimit: Option<WatchedRatelimitFiles>,
-    /// That of `listen.grpc`; the gateway looks after its own.
+    /// The certificate of `listen.grpc`. The gateway watches its own.
     certificate: Option<Arc<Certificate>>,
-    /// The file that a refused policy names and that is why it was refused.
+    /// The bad file that a rejected policy names.
     blocking_file: Option<TrackedFile>,
 }
 
-/// What whoever asks is told about the policy in force.
+/// The source of the policy in force, for the admin API.
 pub(crate) type SharedOrigin = Arc<Mutex<PolicyOrigin>>;
 
 impl Reloader {
-    /// For a node that runs on `loaded`.
+    /// A reloader of a node that runs on `loaded`.
     pub(crate) fn new(
         node: Arc<Node>,
         admin: Option<Arc<Admin>>,
@@ -97,7 +93,7 @@ impl Reloader {
     ) -> Self {
         let startup = StartupSettings::of(&loaded.compiled.settings);
         let tier_rules = TierRules::of(&loaded.compiled);
-        // What came through a pipe does not change.
+        // A pipe does not change.
         let policy = config.path().filter(|path| path.is_file());
         let policy = policy.map(|path| TrackedFile::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| TrackedFile::new(&tiers.path, tiers.bytes));
@@ -119,23 +115,23 @@ impl Reloader {
         }
     }
 
-    /// Looks after this certificate too.
+    /// Also reloads this certificate.
     pub(crate) fn with_certificate(self, certificate: Option<Arc<Certificate>>) -> Self {
         Self { certificate, ..self }
     }
 
-    /// Says what is in force.
+    /// Logs the policy in force.
     pub(crate) fn announce(&self) {
         self.log_applied(&self.applied(Vec::new()));
     }
 
-    /// Reads the file and puts it in force, changed or not.
+    /// Loads the file and applies it, changed or not.
     pub(crate) fn reload(&mut self) -> Result<AppliedPolicy, ConfigError> {
         let result = self.config.load_regular().and_then(|loaded| self.apply(loaded));
         self.report(POLICY, result)
     }
 
-    /// Looks once at each file and puts in force what is new and settled.
+    /// Checks each file once, and applies new content that has settled.
     pub(crate) fn poll(&mut self) {
         if let Some(certificate) = &self.certificate {
             certificate.poll(&self.node.health, self.node.clock.now_us());
@@ -177,7 +173,7 @@ impl Reloader {
             admin.set_access(access);
         }
         self.node.resp_auth.set_password(password);
-        // The tiers and keys came with it, so what was wrong with them is past too.
+        // The tiers and keys were loaded with the policy.
         self.node.health.clear(TIERS);
         self.node.health.clear(KEYS);
         if let Some(policy) = &mut self.policy {
@@ -193,7 +189,7 @@ impl Reloader {
         Ok(self.applied(restart_for))
     }
 
-    /// Refuses a file that drops every limit without saying `limits: []`: it may be truncated.
+    /// Rejects a file that drops every limit without `limits: []`: it may be truncated.
     fn check_limits_kept(
         &self,
         compiled: &Compiled,
@@ -259,7 +255,7 @@ impl Reloader {
         }
     }
 
-    /// Counts a result and shows it in the node's health; a failure is logged, once.
+    /// Counts and logs a result, and reports it in the node's health.
     fn report(
         &mut self,
         subject: &'static str,
@@ -276,7 +272,7 @@ impl Reloader {
         if subject == POLICY {
             let other = result.as_ref().err().map(|error| &*error.file);
             let other = other.filter(|file| Some(*file) != self.config.path());
-            // The set reloads when one of its files changes: a second watch would reload twice.
+            // The ratelimit files are watched already: a second watch would reload twice.
             let is_in_set =
                 |file: &Path| self.ratelimit.as_ref().is_some_and(|set| set.contains(file));
             let other = other.filter(|file| !is_in_set(file));
@@ -290,7 +286,7 @@ impl Reloader {
             Ok(in_force) => {
                 self.node.health.clear(subject);
                 self.node.metrics.reload(ReloadResult::Ok);
-                // Last, so that whoever sees the line finds the rest done.
+                // Last, so that a reader of the line finds the rest done.
                 self.log_applied(in_force);
             }
             Err(error) => {
@@ -306,7 +302,7 @@ impl Reloader {
     }
 }
 
-/// Whether a file says nothing: blank lines and comments only.
+/// Whether a file has blank lines and comments only.
 fn is_blank(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     lines.all(|line| line.is_empty() || line.starts_with(b"#"))
@@ -316,8 +312,8 @@ impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
-            Self::Stopping => f.write_str("the process is about to end"),
-            Self::Panicked => f.write_str("the reload broke off; see the log"),
+            Self::Stopping => f.write_str("the process is stopping"),
+            Self::Panicked => f.write_str("the reload panicked; see the log"),
         }
     }
 }

@@ -1,10 +1,8 @@
-//! Notices that a file has other content: written in place, renamed over, or behind a symlink that
-//! was swapped.
+//! Polling of files: notices new content, written in place, renamed or behind a swapped symlink.
 //!
-//! A look is one `stat` of the path, links followed to the end, so it makes no difference how the
-//! content came to be there. [`Watcher`] is told what each look saw and needs neither a clock nor a
-//! file; [`WatchedFile`] does the looking. `docs/decisions/0007-looking-instead-of-listening.md`
-//! says why nothing listens for events.
+//! A poll is one `stat` of the path, so it does not matter how the content got there. [`Watcher`] takes
+//! the result of each poll, without a clock or a file; [`WatchedFile`] polls.
+//! `docs/decisions/0007-looking-instead-of-listening.md` says why nothing listens for events.
 
 #[cfg(test)]
 mod tests;
@@ -15,58 +13,56 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What tells one content of a file from another.
+/// Tells one content of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which file system.
+    /// The file system.
     pub device: u64,
-    /// Which file on it.
+    /// The file.
     pub inode: u64,
-    /// How many bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When it was written last, in seconds and nanoseconds; whoever writes a file can set this.
+    /// The last write, in seconds and nanoseconds. A writer can set it.
     pub modified: (i64, i64),
-    /// When anything about it changed, in seconds and nanoseconds; nobody can set this.
+    /// The last change, in seconds and nanoseconds. Nobody can set it.
     pub changed: (i64, i64),
 }
 
-/// Something other than before is there now, and has been for long enough.
+/// A change that has settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// A file to read.
+    /// New content.
     Content(Stamp),
-    /// Nothing.
+    /// The file is gone.
     Gone,
 }
 
-/// How long to wait between two looks.
+/// The time between two polls.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// In how many looks in a row another file must be the same.
+/// Equal polls in a row before another file counts.
 const POLLS_REPLACED: u32 = 2;
-/// In how many looks in a row the file that was handed over last must be the same, when it was
-/// written to.
+/// Equal polls in a row before a write to the same file counts.
 const POLLS_WRITTEN: u32 = 6;
 
-/// Which content of a file was handed over, and which may be next.
+/// Decides which content of a file to report.
 ///
-/// A file that is being written has valid beginnings, so what is new counts only once later looks
-/// find it the same: a quarter of a second for a file written in place, and one more look for
-/// another file, which most often was complete before it got its name. That also makes a stamp
-/// older than the grain of the file system's clock before anyone reads what it stands for: a write
-/// after the reading leaves another stamp.
+/// A half-written file can be valid, so new content counts only if it stays the same: a quarter of a
+/// second for a file written in place, one more poll for another file, which usually was complete
+/// before its rename. By then the stamp is also older than the grain of the file system's clock, so a
+/// write after the read leaves another stamp.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
     reported: Option<Option<Stamp>>,
-    /// The device and inode of the file that was handed over last, or was to be.
+    /// The device and inode of the file that was reported last.
     last: Option<(u64, u64)>,
     last_seen: Option<Option<Stamp>>,
-    /// How often in a row `seen` was seen.
+    /// How often in a row `last_seen` was seen.
     polls_unchanged: u32,
 }
 
 impl Watcher {
-    /// Takes note of what a look saw: `None` is no file.
+    /// Takes the result of a poll; `None` is no file.
     pub fn poll(&mut self, stamp: Option<Stamp>) -> Option<FileChange> {
         let unchanged = self.last_seen.replace(stamp) == Some(stamp);
         self.polls_unchanged = if unchanged { self.polls_unchanged.saturating_add(1) } else { 1 };
@@ -83,19 +79,18 @@ impl Watcher {
         if written_to { POLLS_WRITTEN } else { POLLS_REPLACED }
     }
 
-    /// Forgets what was handed over last, since it could not be used: it will be handed over again.
-    /// Whoever wrote to the file meanwhile may not be done, so it is looked at for as long as a
-    /// file that is being written.
+    /// Forgets the last report, whose content could not be read: it will be reported again. It has to
+    /// settle as long as a file that is being written.
     pub fn retry(&mut self) {
         *self = Self { last: self.last, ..Self::default() };
     }
 }
 
-/// The largest file that is read; the policy refuses one that has a byte less, so a longer one is
-/// never cut unnoticed.
+/// The most bytes that are read. The policy refuses a file of one byte less, so no file is cut
+/// unnoticed.
 pub const BYTES_MAX: u64 = (16 << 20) + 1;
 
-/// A path and what was found there.
+/// A file that is polled.
 #[derive(Debug)]
 pub struct WatchedFile {
     path: PathBuf,
@@ -103,21 +98,21 @@ pub struct WatchedFile {
 }
 
 impl WatchedFile {
-    /// Watches whatever is at `path`, now or later. The first two looks hand over what is there.
+    /// Polls the file at `path`, which need not exist yet. The second poll reports its content.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), watcher: Watcher::default() }
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Looks once; the content, when it is new and settled.
+    /// Polls once. Returns new content that has settled.
     pub fn poll(&mut self) -> Option<io::Result<Vec<u8>>> {
         let (found, why) = match std::fs::metadata(&self.path) {
             Ok(metadata) if metadata.is_file() => (Some(Stamp::of(&metadata)), None),
-            // Opening a pipe would wait for whoever writes to it.
+            // Opening a pipe would wait for a writer.
             Ok(_) => (None, Some(io::Error::other("it is not a regular file"))),
             Err(error) => (None, Some(error)),
         };
@@ -125,7 +120,7 @@ impl WatchedFile {
             FileChange::Gone => Some(Err(why.unwrap_or_else(|| io::ErrorKind::NotFound.into()))),
             FileChange::Content(stamp) => match read_if_unchanged(&self.path, stamp) {
                 Ok(Some(bytes)) => Some(Ok(bytes)),
-                // It changed while it was read: the looks to come will say so.
+                // It changed during the read: later polls will report it.
                 Ok(None) => {
                     self.watcher.retry();
                     None
@@ -136,7 +131,7 @@ impl WatchedFile {
     }
 }
 
-/// What is at `path`, up to [`BYTES_MAX`] bytes of it.
+/// The content of the file, up to [`BYTES_MAX`] bytes.
 pub(crate) fn read_capped(path: &Path) -> io::Result<Vec<u8>> {
     read_file_capped(&File::open(path)?)
 }
@@ -147,7 +142,7 @@ fn read_file_capped(file: &File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The content that `stamp` stands for, or `None` when that is no longer what is there.
+/// The content with this stamp; `None` if the file changed.
 fn read_if_unchanged(path: &Path, stamp: Stamp) -> io::Result<Option<Vec<u8>>> {
     let file = File::open(path)?;
     let bytes = read_file_capped(&file)?;
@@ -155,7 +150,6 @@ fn read_if_unchanged(path: &Path, stamp: Stamp) -> io::Result<Option<Vec<u8>>> {
 }
 
 impl Stamp {
-    /// Which file it is of.
     fn file_id(self) -> (u64, u64) {
         (self.device, self.inode)
     }

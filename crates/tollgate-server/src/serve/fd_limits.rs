@@ -1,25 +1,21 @@
-//! How many connections the system has descriptors for.
+//! Limits of connections, by the file descriptors that the system allows.
 
 #[cfg(test)]
 mod tests;
 
 use crate::net::Limits;
 
-/// Connections of the admin API at once: enough for whoever scrapes, and few enough to leave the
-/// rest to traffic.
+/// The most connections of the admin API: enough for scrapers, and few enough for traffic.
 const ADMIN_MAX: u64 = 256;
-/// What is not a connection: listeners, files, and a margin for what is accepted only to be told to
-/// wait.
+/// Descriptors of listeners and files, and a margin for connections that are closed at once.
 const RESERVED_FDS: u64 = 96;
-/// What a thread needs to wait for its connections.
+/// Descriptors of a thread's event loop.
 const FDS_PER_THREAD: u64 = 4;
 
-/// The limits of each of `fronts` front ends for traffic and of the admin API, once the process may
-/// have as many descriptors as the system lets it. Traffic cannot take those that the admin API and
-/// the process itself need, so a flood of connections hides neither health nor metrics.
+/// Raises the process's limit of descriptors. Returns the limits of each of `fronts` front ends, and
+/// of the admin API. Traffic leaves enough descriptors for health and metrics.
 pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limits) {
-    // What the shell or the service manager gives a process by default is for programs that cannot
-    // use more.
+    // The default of shells and service managers is for programs that cannot use more.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(u64::MAX);
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let own = RESERVED_FDS + FDS_PER_THREAD * threads;
@@ -29,7 +25,7 @@ pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limi
         tracing::warn!(
             descriptors,
             connections_max = traffic,
-            "the system allows fewer open files than there could be connections; raise `ulimit -Hn` or LimitNOFILE"
+            "the limit of open files is below the limit of connections; raise `ulimit -Hn` or LimitNOFILE"
         );
     }
     let with = |connections_max: u64| Limits {

@@ -49,24 +49,22 @@ impl RedisStorage {
             endpoint =
                 endpoint.sentinel_credentials(username.as_deref().map(String::from), password);
         }
-        let background = StoreThread::start("store").map_err(StorageError::System)?;
+        let thread = StoreThread::start("store").map_err(StorageError::System)?;
         let observer = Arc::new(StoreObserver::default());
         let store = {
-            let _inside = background.handle().enter();
+            let _inside = thread.handle().enter();
             RedisStore::open(&endpoint, options(settings, secret, &observer))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
-        // The workers have those that the file asks for, each at least one; what else asks shares
-        // one more.
+        // The workers share the connections of the file, at least one each. Other threads share one
+        // more.
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let connections = (settings.connections as usize / workers).max(1);
-        let breaker_errors = settings.breaker_errors;
         Ok(Self {
             store,
             observer,
-            connections_per_worker: connections,
-            breaker_errors,
-            thread: background,
+            connections_per_worker: (settings.connections as usize / workers).max(1),
+            breaker_errors: settings.breaker_errors,
+            thread,
         })
     }
 
@@ -79,7 +77,7 @@ impl RedisStorage {
 fn read_tls_files(settings: &settings::Tls, beside: &Path) -> Result<Tls, StorageError> {
     let read = |file: &str| {
         let path = beside.join(file);
-        std::fs::read(&path).map_err(|error| StorageError::Unreadable { file: path, error })
+        std::fs::read(&path).map_err(|error| StorageError::Unreadable(path, error))
     };
     let mut tls = Tls::default();
     tls.ca = settings.ca.as_deref().map(read).transpose()?;

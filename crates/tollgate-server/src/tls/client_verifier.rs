@@ -1,4 +1,4 @@
-//! The clients that a listener accepts: by the authority of their certificate, and by its names.
+//! Verifier of client certificates, by authority and by name.
 
 use super::{TlsError, authorities, provider};
 use rustls::{
@@ -12,7 +12,7 @@ use rustls::{
 };
 use std::{path::Path, sync::Arc};
 
-/// A verifier for the authorities in `file`. Without `names`, any certificate of theirs will do.
+/// A verifier for the authorities in `file`. Without `names`, it accepts all their certificates.
 pub(super) fn client_verifier(
     file: &Path,
     bytes: &[u8],
@@ -35,7 +35,7 @@ pub(super) fn client_verifier(
     Ok(Arc::new(NamedClientVerifier { authority, names }))
 }
 
-/// Takes clients whose certificate has one of the names.
+/// Accepts clients whose certificate has one of the names.
 #[derive(Debug)]
 struct NamedClientVerifier {
     authority: Arc<dyn ClientCertVerifier>,

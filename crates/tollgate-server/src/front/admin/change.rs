@@ -49,7 +49,9 @@ impl Admin {
         let mut views = self.inspect_key(&rules, &facts, now_us, limit).await?;
         let value = |name: &str| display_value(&rules, &facts, name);
         let unlimited = self.node.gate.unlimited(&rules, &facts, limit);
-        views.extend(unlimited.into_iter().map(|limit| KeyView::unlimited(limit, value)));
+        views.extend(
+            unlimited.into_iter().map(|limit| KeyView::unlimited(limit, &limit.key, value)),
+        );
         views.sort_by_key(|view| rules.policy().position(view.name()));
         let tier = TierView::new(&rules, &facts, &self.node.settings().settings);
         Ok(json_response(StatusCode::OK, &json!({"tier": tier, "limits": views})))

@@ -15,34 +15,30 @@ use std::task::Poll;
 use std::time::Duration;
 use tollgate::Store;
 
-/// What is read at once: some two hundred commands.
+/// Bytes of one read: some two hundred commands.
 const INPUT_BYTES: usize = 16 * 1024;
-/// Clients keep connections in pools and expect a server to leave them there for a while.
+/// Clients keep idle connections in pools.
 const IDLE: Duration = Duration::from_secs(300);
-/// Parts of commands that one worker keeps for all of its connections.
+/// The most bytes of partial commands on one worker.
 const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// What a part may always have.
+/// The size up to which a partial command is always kept.
 const PENDING_BYTES_FREE: usize = 1024;
 
-/// Tables that a worker keeps for those who come next.
+/// The most batches that a worker keeps for reuse.
 const BATCHES_MAX: usize = 16;
 
-/// Speaks with Redis clients; one for each worker.
+/// Serves Redis clients; one for each worker.
 pub struct Resp {
     shared: Arc<RespState>,
-    /// Taken while bytes are read, and answered where that does not have to wait.
+    /// Taken while bytes are read, and while commands run that do not wait.
     input: Cell<Option<Box<[u8]>>>,
-    /// As many as there were turns at once, up to a point.
-    #[expect(
-        clippy::vec_box,
-        reason = "a table is large, and goes into the future of its turn and back"
-    )]
+    #[expect(clippy::vec_box, reason = "a batch is large, and moves into a future and back")]
     batches: RefCell<Vec<Box<Batch>>>,
-    /// Bytes of commands that are not answered yet, or whose rest has not come.
+    /// Bytes of commands that wait for a decision or for their rest.
     pending_bytes: Cell<usize>,
 }
 
-/// What all workers share.
+/// State of all workers.
 #[derive(Debug)]
 pub struct RespState {
     pub(super) node: Arc<Node>,
@@ -52,7 +48,7 @@ pub struct RespState {
 }
 
 impl RespState {
-    /// For the clients of this node.
+    /// State for the clients of this node.
     pub fn new(node: Arc<Node>) -> Arc<Self> {
         let (enrolled, connections) = (EnrolledParams::default(), AtomicI64::new(0));
         Arc::new(Self { node, enrolled, guard: LoginThrottle::new(), connections })
@@ -60,18 +56,18 @@ impl RespState {
 }
 
 impl Resp {
-    /// The front end's part on one worker.
+    /// The front end of one worker.
     pub fn new(shared: Arc<RespState>) -> Self {
-        let (input, tables, held) = (Cell::new(None), RefCell::default(), Cell::new(0));
-        Self { shared, input, batches: tables, pending_bytes: held }
+        let (input, batches, pending_bytes) = Default::default();
+        Self { shared, input, batches, pending_bytes }
     }
 
-    /// The limits of its connections, where those of the others are these.
+    /// The limits of its connections, from those of other front ends.
     pub fn limits(limits: &Limits) -> Limits {
         Limits { idle: IDLE, ..limits.clone() }
     }
 
-    /// Waits for bytes, and holds no memory for them meanwhile.
+    /// Reads bytes, without a buffer while it waits.
     async fn read(&self, wire: &mut ProtocolConnection) -> (Box<[u8]>, usize) {
         poll_fn(|context| {
             let mut input = self.input.take().unwrap_or_else(|| vec![0; INPUT_BYTES].into());
@@ -86,8 +82,7 @@ impl Resp {
         .await
     }
 
-    /// Answers what has been read, and keeps the rest. `None` when nothing more can be said on the
-    /// connection, `Some(false)` when there is no room for the rest.
+    /// Runs the commands that were read, and keeps the rest.
     async fn process_input(
         &self,
         wire: &mut ProtocolConnection,
@@ -95,40 +90,37 @@ impl Resp {
         len: usize,
         pending: &mut PendingInput<'_>,
         session: &mut Session,
-    ) -> Option<bool> {
+    ) -> InputResult {
         let mut batch = self.batches.borrow_mut().pop().unwrap_or_default();
-        // Memory answers at once, from the bytes as they were read. What has to wait for a store,
-        // or for more bytes, waits with its own.
+        // Memory decides at once, from the bytes where they were read. A command that has to wait
+        // for a store, or for its rest, keeps its own bytes.
         let at_once = pending.bytes.is_empty() && !self.shared.node.gate.store().is_shared();
-        let kept = match at_once {
-            true => {
-                let answered = self.answer(wire, &mut batch, &mut input[..len], session).await;
-                let kept =
-                    answered.map(|(used, least)| pending.store_rest(&input[used..len], least));
-                self.input.set(Some(input));
-                kept
-            }
-            false => {
-                pending.append(&input[..len]);
-                self.input.set(Some(input));
-                match pending.bytes.len() < pending.needed {
-                    true => Some(pending.is_within_cap()),
-                    false => {
-                        let answered = self.answer(wire, &mut batch, &mut pending.bytes, session);
-                        answered.await.map(|(used, least)| pending.consume(used, least))
-                    }
-                }
+        let result = if at_once {
+            let answered = self.answer(wire, &mut batch, &mut input[..len], session).await;
+            let result =
+                answered.map(|(used, needed)| pending.store_rest(&input[used..len], needed));
+            self.input.set(Some(input));
+            result.unwrap_or(InputResult::Closed)
+        } else {
+            pending.append(&input[..len]);
+            self.input.set(Some(input));
+            if pending.bytes.len() < pending.needed {
+                pending.result()
+            } else {
+                let answered = self.answer(wire, &mut batch, &mut pending.bytes, session).await;
+                let result = answered.map(|(used, needed)| pending.consume(used, needed));
+                result.unwrap_or(InputResult::Closed)
             }
         };
         let mut batches = self.batches.borrow_mut();
         if batches.len() < BATCHES_MAX {
             batches.push(batch);
         }
-        kept
+        result
     }
 
-    /// Answers what has come. `None` when nothing more can be said on the connection, else how much
-    /// was answered and how much is waited for.
+    /// Runs the commands in `bytes`. Returns the bytes used and the bytes that the next command
+    /// needs; `None` if the connection is closed.
     async fn answer(
         &self,
         wire: &mut ProtocolConnection,
@@ -167,32 +159,41 @@ impl Protocol for Resp {
                 self.input.set(Some(input));
                 break;
             }
-            let kept = self.process_input(&mut wire, input, len, &mut pending, &mut session).await;
-            match kept {
-                None => return,
-                Some(true) => {}
-                Some(false) => {
+            match self.process_input(&mut wire, input, len, &mut pending, &mut session).await {
+                InputResult::Closed => return,
+                InputResult::Continue => {}
+                InputResult::TooMuchPending => {
                     wire.write(b"-ERR too many commands wait for their rest\r\n").await;
                     break;
                 }
             }
-            match pending.bytes.is_empty() {
-                false if !session.is_closing => wire.await_rest(),
-                // Whoever is asked to end does so between two commands.
-                true if !session.is_closing && !wire.is_ending() => {}
-                _ => break,
+            // A drain ends the connection between two commands.
+            if session.is_closing || (pending.bytes.is_empty() && wire.is_ending()) {
+                break;
+            }
+            if !pending.bytes.is_empty() {
+                wire.await_rest();
             }
         }
         wire.shutdown().await;
     }
 }
 
-/// A command whose rest has not come.
+/// What becomes of a connection after some input.
+enum InputResult {
+    Continue,
+    /// Nothing can be sent any more.
+    Closed,
+    /// The worker has no room for partial commands.
+    TooMuchPending,
+}
+
+/// A partial command.
 struct PendingInput<'a> {
     bytes: Vec<u8>,
-    /// How many bytes it has at least.
+    /// The least bytes that it has.
     needed: usize,
-    /// Of all connections of the worker.
+    /// Bytes of all partial commands of the worker.
     worker_bytes: &'a Cell<usize>,
 }
 
@@ -202,29 +203,34 @@ impl PendingInput<'_> {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Keeps the rest of what was read; `false` when there is no room for it.
-    fn store_rest(&mut self, rest: &[u8], least: usize) -> bool {
+    /// Keeps the rest of the input.
+    fn store_rest(&mut self, rest: &[u8], needed: usize) -> InputResult {
         if !rest.is_empty() {
             self.append(rest);
         }
-        self.needed = least;
-        self.is_within_cap()
+        self.needed = needed;
+        self.result()
     }
 
-    /// Forgets what has been answered.
-    fn consume(&mut self, used: usize, least: usize) -> bool {
+    /// Removes commands that have their replies.
+    fn consume(&mut self, used: usize, needed: usize) -> InputResult {
         self.worker_bytes.set(self.worker_bytes.get() - used);
-        match used == self.bytes.len() {
-            // The memory goes with it: most commands come whole.
-            true => self.bytes = Vec::new(),
-            false => drop(self.bytes.drain(..used)),
+        self.bytes.drain(..used);
+        if self.bytes.is_empty() {
+            // Most commands come whole, so the buffer is not kept.
+            self.bytes = Vec::new();
         }
-        self.needed = least;
-        self.is_within_cap()
+        self.needed = needed;
+        self.result()
     }
 
-    fn is_within_cap(&self) -> bool {
-        self.bytes.len() <= PENDING_BYTES_FREE || self.worker_bytes.get() <= PENDING_BYTES_MAX
+    fn result(&self) -> InputResult {
+        let worker_bytes = self.worker_bytes.get();
+        if self.bytes.len() <= PENDING_BYTES_FREE || worker_bytes <= PENDING_BYTES_MAX {
+            InputResult::Continue
+        } else {
+            InputResult::TooMuchPending
+        }
     }
 }
 
@@ -234,22 +240,22 @@ impl Drop for PendingInput<'_> {
     }
 }
 
-/// Wrong passwords on one connection, after which it is closed.
+/// The connection is closed after this many wrong passwords.
 const WRONG_MAX: u8 = 8;
 
-/// One connection's side of the conversation.
+/// State of one connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// Counts the connections of this process.
     pub(super) id: i64,
     pub(super) peer: SocketAddr,
     pub(super) version: RespVersion,
-    /// What it calls itself; may be empty.
+    /// Its name, or empty.
     pub(super) name: Box<[u8]>,
-    /// Whether it has said the password, or did not have to when it came.
+    /// Whether it sent the password, or needed none when it connected.
     is_authenticated: bool,
     wrong_passwords: u8,
-    /// Whether the connection is to end after what has been answered.
+    /// Whether the connection closes after the replies so far.
     pub(super) is_closing: bool,
 }
 
@@ -267,19 +273,18 @@ impl Session {
         if self.is_authenticated { Caps::AUTHENTICATED } else { Caps::UNAUTHENTICATED }
     }
 
-    /// The password was right.
     pub(super) fn set_authenticated(&mut self) {
         self.is_authenticated = true;
         self.wrong_passwords = 0;
     }
 
-    /// The password was wrong. Whoever keeps guessing has to connect again.
+    /// Counts a wrong password. A client that keeps guessing has to connect again.
     pub(super) fn wrong_password(&mut self) {
         self.wrong_passwords = self.wrong_passwords.saturating_add(1);
         self.is_closing |= self.wrong_passwords >= WRONG_MAX;
     }
 
-    /// As it began.
+    /// Resets the connection to its start.
     pub(super) fn reset(&mut self, is_authenticated: bool) {
         self.version = RespVersion::default();
         self.name = Box::default();

@@ -1,5 +1,7 @@
 //! Labels: the fixed values that the labels of counters have.
 
+use tollgate::Source;
+
 /// An enumeration whose values are those of a label.
 macro_rules! labels {
     ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $value:ident = $word:literal,)+ }) => {
@@ -41,6 +43,17 @@ labels! {
         Error = "error",
         /// The client left before its answer.
         Abandoned = "abandoned",
+    }
+}
+
+impl Outcome {
+    /// The outcome of a decision.
+    pub(crate) fn of_decision(allowed: bool, source: Source) -> Self {
+        match (allowed, source) {
+            (true, _) => Self::Admitted,
+            (false, Source::FailClosed) => Self::FailClosed,
+            (false, _) => Self::Refused,
+        }
     }
 }
 

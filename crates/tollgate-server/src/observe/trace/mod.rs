@@ -26,7 +26,7 @@ pub use span::{DecisionContext, SpanDecision, bytes_hash, key_hash};
 /// The traces of this process.
 static PROCESS: Traces = Traces::off();
 
-/// Where spans go.
+/// Sends spans to a collector once it is started.
 pub struct Traces {
     on: AtomicBool,
     pipeline: OnceLock<(SdkTracerProvider, SdkTracer)>,
@@ -71,7 +71,7 @@ pub fn stop(timeout: Duration) {
 }
 
 impl Traces {
-    /// Spans go nowhere.
+    /// Traces without a collector.
     pub const fn off() -> Self {
         Self { on: AtomicBool::new(false), pipeline: OnceLock::new() }
     }
@@ -82,18 +82,18 @@ impl Traces {
     ///
     /// When the options cannot be used.
     pub fn start(&self, options: &TraceOptions) -> Result<(), TraceStartError> {
-        let client = client::OtlpClient::new(options.timeout()).map_err(TraceStartError::new)?;
+        let client = client::OtlpClient::new(options.timeout).map_err(TraceStartError::new)?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
-            .with_endpoint(options.endpoint())
-            .with_timeout(options.timeout())
+            .with_endpoint(options.endpoint.clone())
+            .with_timeout(options.timeout)
             .build()
             .map_err(TraceStartError::new)?;
         // The provider reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, the batches
         // OTEL_BSP_*.
         let provider = SdkTracerProvider::builder()
-            .with_resource(options.resource())
+            .with_resource(TraceOptions::resource())
             .with_batch_exporter(exporter)
             .build();
         let tracer = provider.tracer("tollgate");

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// A collector that was configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
-    endpoint: String,
-    timeout: Duration,
+    pub(super) endpoint: String,
+    pub(super) timeout: Duration,
 }
 
 /// A variable says something that cannot be used.
@@ -72,21 +72,9 @@ impl TraceOptions {
         Ok(Some(Self { endpoint, timeout: Duration::from_millis(timeout) }))
     }
 
-    pub(super) fn endpoint(&self) -> &str {
-        &self.endpoint
-    }
-
-    pub(super) const fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
     /// Who sends: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, and `tollgate` when neither has a
     /// name.
-    #[expect(
-        clippy::unused_self,
-        reason = "what is sent belongs to the options, wherever it is read"
-    )]
-    pub(super) fn resource(&self) -> Resource {
+    pub(super) fn resource() -> Resource {
         let found = Resource::builder().build();
         let name = found.get_ref(&Key::from_static_str("service.name")).map(|name| name.as_str());
         match name {

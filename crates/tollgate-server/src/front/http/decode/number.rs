@@ -4,12 +4,11 @@
 use super::Fault;
 use tollgate_core::MAX_US;
 
-/// How many digits the largest cost has.
+/// Digits of the largest cost.
 const COST_DIGITS_MAX: i64 = 20;
 
-/// A cost from `text`, a JSON value that is well formed already. JSON has one kind of number, and
-/// some writers put a point into all of theirs: `1.0` and `1e0` are the whole number 1, and nothing
-/// after the point is ever dropped.
+/// A cost from a valid JSON value. JSON has one kind of number, so `1.0` and `1e0` are the whole
+/// number 1. Nothing after the point is dropped.
 pub(super) fn parse_cost(text: &str) -> Result<u64, Fault> {
     match text.as_bytes().first() {
         Some(b'0'..=b'9') => {
@@ -21,35 +20,24 @@ pub(super) fn parse_cost(text: &str) -> Result<u64, Fault> {
     }
 }
 
-/// What it is instead of a number, in the words that the reader has for the other members.
+/// The type of a value that is not a number, in the words of the JSON reader.
 fn wrong_type(text: &str) -> Fault {
-    match serde_json::from_str::<IntegerProbe>(text) {
-        Err(error) => Fault::from_json_error(&error),
-        Ok(IntegerProbe) => Fault::NotAnInteger,
-    }
+    let found = match text.as_bytes().first() {
+        Some(b'"') => "string",
+        Some(b'[') => "sequence",
+        Some(b'{') => "map",
+        Some(b't') => "boolean `true`",
+        Some(b'f') => "boolean `false`",
+        _ => "null",
+    };
+    Fault::Type(format!("invalid type: {found}, expected a whole number").into())
 }
 
-struct IntegerProbe;
-
-impl<'de> serde::Deserialize<'de> for IntegerProbe {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_u64(Self)
-    }
-}
-
-impl serde::de::Visitor<'_> for IntegerProbe {
-    type Value = Self;
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a whole number")
-    }
-}
-
-/// How many digits [`MAX_US`] has.
+/// Digits of [`MAX_US`].
 const TIME_DIGITS_MAX: i64 = 16;
 
-/// Microseconds from `text`, a JSON value that is well formed already: a number of seconds. Every
-/// number that is a whole count of microseconds in range is accepted, however it is written.
+/// Microseconds from a valid JSON value, a number of seconds. Any spelling of a whole number of
+/// microseconds in range is accepted.
 pub(super) fn parse_us(text: &str) -> Result<u64, Fault> {
     match text.as_bytes().first() {
         Some(b'0'..=b'9') => {}
@@ -66,14 +54,13 @@ pub(super) fn parse_us(text: &str) -> Result<u64, Fault> {
 /// Why a number is not a whole one in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DecimalError {
-    /// More digits before the point than are wanted.
+    /// Too many digits before the point.
     TooLarge,
-    /// Something is left after the point.
+    /// Digits remain after the point.
     TooFine,
 }
 
-/// `text x 10^places`, of at most `digits_max` digits. `text` is a JSON number without a sign, well
-/// formed already; however it is written, the same number is the same.
+/// `text x 10^places`, of at most `digits_max` digits. `text` is a valid JSON number without a sign.
 fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, DecimalError> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)),
@@ -109,7 +96,7 @@ fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, Decimal
         .ok_or(DecimalError::TooLarge)
 }
 
-/// An exponent; one that does not fit is as good as the largest that does.
+/// An exponent, cut to the range of the type.
 fn parse_exponent(text: &str) -> i64 {
     text.parse().unwrap_or(if text.starts_with('-') { i64::MIN } else { i64::MAX })
 }

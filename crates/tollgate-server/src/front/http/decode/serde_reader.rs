@@ -1,4 +1,4 @@
-//! Reading each member in place, as the JSON reader reaches it.
+//! The full reader, on serde: reads each member in place.
 
 use super::{
     ATTRIBUTES_MAX, Body, Fault, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
@@ -10,13 +10,11 @@ use std::borrow::Cow;
 use std::fmt;
 use tollgate::TTL_US_MAX;
 
-/// What was refused so far. It is kept beside the JSON reader's own error, which can carry nothing
-/// but text.
+/// The fault and its member, kept beside serde's error, which carries text only.
 #[derive(Debug, Default)]
 pub(super) struct ReadFailure {
-    /// The member that was being read.
     pub(super) field: Option<Box<str>>,
-    /// What is wrong with it, unless the reader's own error says so.
+    /// None if serde's error has it.
     pub(super) fault: Option<Fault>,
 }
 
@@ -27,7 +25,7 @@ impl ReadFailure {
     }
 
     fn refuse_at<E: Error>(&mut self, field: &str, fault: Fault) -> E {
-        // An answer that quotes a name need not be as long as what was sent.
+        // An answer quotes a part of the name only.
         self.field = Some(field[..field.floor_char_boundary(2 * NAME_BYTES_MAX)].into());
         self.refuse(fault)
     }
@@ -84,17 +82,13 @@ fn read_member<'de, A: MapAccess<'de>>(
 ) -> Result<(), A::Error> {
     match member {
         Member::Attributes => {
-            map.next_value_seed(AttributesSeed {
-                attributes: &mut body.attributes,
-                failure: found,
-            })?;
+            let attributes = &mut body.attributes;
+            map.next_value_seed(AttributesSeed { attributes, failure: found })?;
         }
         Member::Cost => {
             let raw: &RawValue = map.next_value()?;
-            match number::parse_cost(raw.get()) {
-                Ok(cost) => body.cost = Some(cost),
-                Err(fault) => return Err(found.refuse(fault)),
-            }
+            let cost = number::parse_cost(raw.get()).map_err(|fault| found.refuse(fault))?;
+            body.cost = Some(cost);
         }
         Member::Ttl => {
             let text = map.next_value_seed(TextSeed)?;
@@ -113,17 +107,13 @@ fn read_member<'de, A: MapAccess<'de>>(
         }
         Member::Op => {
             let word = map.next_value_seed(TextSeed)?;
-            match Op::ALL.into_iter().find(|op| op.as_str() == word) {
-                Some(op) => body.op = Some(op),
-                None => return Err(found.refuse(Fault::NoSuchOp)),
-            }
+            let op = Op::ALL.into_iter().find(|op| op.as_str() == word);
+            body.op = Some(op.ok_or_else(|| found.refuse(Fault::NoSuchOp))?);
         }
         Member::Time => {
             let raw: &RawValue = map.next_value()?;
-            match number::parse_us(raw.get()) {
-                Ok(time_us) => body.time_us = Some(time_us),
-                Err(fault) => return Err(found.refuse(fault)),
-            }
+            let time_us = number::parse_us(raw.get()).map_err(|fault| found.refuse(fault))?;
+            body.time_us = Some(time_us);
         }
     }
     Ok(())
@@ -181,12 +171,12 @@ impl<'de> Visitor<'de> for AttributesSeed<'_, 'de> {
     }
 }
 
-/// How an attribute is named in an answer.
+/// The name of an attribute in an answer.
 fn field(attribute: &str) -> String {
     format!("attributes.{attribute}")
 }
 
-/// Reads a string, borrowed where no escape had to be undone.
+/// Reads a string, borrowed unless it has escapes.
 struct TextSeed;
 
 impl<'de> DeserializeSeed<'de> for TextSeed {

@@ -1,4 +1,4 @@
-//! A verdict's status and header fields.
+//! Status and headers of a verdict.
 
 use tollgate::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Profile};
@@ -14,7 +14,7 @@ pub fn status(verdict: &Verdict<'_>) -> u16 {
     }
 }
 
-/// Appends the fields of [`for_each_header`] as header lines, names in lower case.
+/// Appends the headers of [`for_each_header`] as lines, names in lower case.
 pub fn write_header_lines(
     verdict: &Verdict<'_>,
     profiles: &[Profile],
@@ -32,9 +32,8 @@ pub fn write_header_lines(
     }
 }
 
-/// Calls `write` with the name and value of each field of an answer given at `now_us`: those of the
-/// configured profiles, `Retry-After` on a refusal that a wait can help, and the source where it is
-/// not the usual one. `fields` is a buffer to keep between answers.
+/// Calls `write` with each header of an answer at `now_us`: those of the configured profiles,
+/// `Retry-After` on a refusal that a wait can help, and an unusual source. `fields` is a buffer.
 pub fn for_each_header(
     verdict: &Verdict<'_>,
     profiles: &[Profile],

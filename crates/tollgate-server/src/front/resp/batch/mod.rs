@@ -1,76 +1,75 @@
-//! Memory that outlives a batch: commands on their way to the store, and answers on their way back.
+//! Batches: the commands that arrived together, their checks and their replies.
 
 mod run;
 
 use crate::NodeGate;
 use crate::front::resp::command::throttle::{Dialect, ThrottleError, ThrottleSpec};
 use crate::front::resp::decode::Arguments;
+use crate::front::resp::encode;
 use crate::node::lock;
 use crate::observe::metrics::Outcome;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use tollgate::store::ParamsId;
-use tollgate::{Store, Work};
+use tollgate::{Rules, Store, Work};
 use tollgate_core::{Intent, LimitParams};
-use tollgate_policy::facts::FactsBuffer;
+use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::policy::Selection;
 
-/// Commands that are decided together at most.
+/// The most commands of a batch.
 const ITEMS_MAX: usize = 512;
-/// Answers that are sent together, up to here and one more.
+/// A batch is full once its replies have more bytes.
 const OUTPUT_BYTES: usize = 16 * 1024;
-/// Numbers that are known again, by a hash of what they were made from. Few, since each batch that
-/// waits for a store has them.
+/// Parameters cached by a hash of their specification. Few, since each waiting batch has a cache.
 const PARAMS_CACHE_SIZE: usize = 16;
-/// Numbers that have a short name in the store. The names are few, and the policy needs some.
+/// The most parameters with an id in the store. Ids are scarce, and the policy needs some.
 const ENROLLED_MAX: usize = 1024;
 
-/// A command, in the order in which they came.
+/// A command of the batch.
 #[derive(Clone, Debug)]
 pub(crate) enum BatchItem {
-    /// By numbers that came along.
+    /// Decided by parameters that came with the command.
     Inline { key: Range<usize>, params: usize, cost: u64, dialect: Dialect },
-    /// By a limit of the policy, as it was selected.
+    /// Decided by a limit of the policy.
     Limit { selection: usize, intent: Intent, disclose: bool },
-    /// Answered already: up to here in [`Table::replies`].
+    /// Has its reply already, which ends here in [`Batch::replies`].
     Replied(usize),
 }
 
-/// A batch.
+/// Buffers of a batch, kept for the next one.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) arguments: Arguments,
     pub(crate) items: Vec<BatchItem>,
-    /// Answers to commands that nobody has to decide, behind others that somebody has to.
+    /// Replies to commands without a decision that follow queued ones.
     pub(crate) replies: Vec<u8>,
     pub(crate) output: Vec<u8>,
-    /// Of this batch.
     pub(crate) params: Vec<(LimitParams, ParamsId)>,
-    /// What the last of them was made from.
+    /// The specification of the last of `params`.
     last_spec: Option<ThrottleSpec>,
     params_cache: Vec<Option<(ThrottleSpec, LimitParams, ParamsId)>>,
-    /// As many as were ever used in one batch; those from `selected` on are free.
+    /// Those from `selected` on are free.
     pub(crate) selections: Vec<Selection>,
     pub(crate) selected: usize,
     pub(crate) facts: FactsBuffer,
     pub(crate) work: Work,
-    /// Which limit was named last.
+    /// The index of the limit that was named last.
     pub(crate) last_limit: usize,
     pub(crate) outcome_counts: [u64; Outcome::ALL.len()],
 }
 
-/// The short names that a store has for numbers of callers, for all workers.
+/// The ids that the store has for parameters of callers, for all workers.
 #[derive(Debug, Default)]
 pub(crate) struct EnrolledParams(Mutex<HashMap<LimitParams, ParamsId>>);
 
 impl Batch {
-    /// Whether what there is should be answered before more is read.
+    /// Whether the batch has to run before more commands are read.
     pub(crate) fn is_full(&self) -> bool {
         self.items.len() >= ITEMS_MAX || self.replies.len() + self.output.len() > OUTPUT_BYTES
     }
 
-    /// Answers a command at its place among those that are still to be decided.
+    /// Replies to a command, after the replies of the commands queued before it.
     pub(crate) fn reply(&mut self, outcome: Outcome, write: impl FnOnce(&mut Vec<u8>)) {
         self.outcome_counts[outcome as usize] += 1;
         if self.items.is_empty() {
@@ -83,7 +82,37 @@ impl Batch {
         }
     }
 
-    /// The place of these numbers in the batch.
+    #[cold]
+    pub(crate) fn reply_error(&mut self, text: impl std::fmt::Display) {
+        self.reply(Outcome::Invalid, |out| encode::error(out, text));
+    }
+
+    pub(crate) fn reply_ok(&mut self) {
+        self.reply(Outcome::Ok, |out| encode::simple(out, "OK"));
+    }
+
+    pub(crate) fn reply_bulk(&mut self, bytes: &[u8]) {
+        self.reply(Outcome::Ok, |out| encode::bulk(out, bytes));
+    }
+
+    /// Selects a limit for the facts. Returns the index of the selection.
+    pub(crate) fn select(
+        &mut self,
+        rules: &Rules,
+        limit: usize,
+        facts: &Facts<'_>,
+        cost: u64,
+    ) -> usize {
+        if self.selected == self.selections.len() {
+            self.selections.push(Selection::default());
+        }
+        let selection = &mut self.selections[self.selected];
+        rules.policy().select_one(limit, facts, cost, selection);
+        self.selected += 1;
+        self.selected - 1
+    }
+
+    /// The index of these parameters in the batch.
     #[inline]
     pub(crate) fn params_index(
         &mut self,
@@ -124,15 +153,7 @@ impl Batch {
         Ok((params, params_id))
     }
 
-    /// Room for what is selected next.
-    pub(crate) fn next_selection(&mut self) -> &mut Selection {
-        if self.selected == self.selections.len() {
-            self.selections.push(Selection::default());
-        }
-        &mut self.selections[self.selected]
-    }
-
-    /// Forgets the commands that have been answered; the answers stay.
+    /// Removes the commands. Their replies stay in the output.
     pub(crate) fn clear(&mut self) {
         self.items.clear();
         self.replies.clear();
@@ -143,8 +164,7 @@ impl Batch {
 }
 
 impl EnrolledParams {
-    /// Those that come first have one, and whoever makes numbers up only keeps others from it that
-    /// cost a little more without.
+    /// The id of `params`. Once the ids are used up, others have none and cost a little more.
     fn params_id(&self, params: &LimitParams, gate: &NodeGate) -> ParamsId {
         let mut known = lock(&self.0);
         match known.get(params) {

@@ -1,4 +1,4 @@
-//! One turn of the conversation: the commands that have come, decided together, and their answers.
+//! Running a batch: decodes commands, queues them, decides them together, replies in order.
 
 use super::{Batch, BatchItem};
 use crate::Node;
@@ -6,7 +6,6 @@ use crate::front::resp::command::limit::{self, LimitCall};
 use crate::front::resp::command::throttle::Dialect;
 use crate::front::resp::command::{self, CommandKind, CommandSpec};
 use crate::front::resp::decode::{self, DecodeStatus};
-use crate::front::resp::encode;
 use crate::front::resp::session::RespState;
 use crate::front::resp::session::Session;
 use crate::observe::metrics::{Front, Outcome};
@@ -14,35 +13,34 @@ use crate::observe::trace;
 use std::ops::Range;
 use std::time::Duration;
 use tollgate::store::ParamsId;
-use tollgate::{Rules, SingleCheck, Source, StoreReply};
+use tollgate::{Rules, SingleCheck, SingleVerdict, StoreReply};
 use tollgate_core::{Intent, LimitParams};
 use tollgate_policy::policy::Selection;
 
 const NOAUTH: &str = "NOAUTH Authentication required.";
 
-/// How far a turn came.
+/// How far a batch came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchProgress {
-    /// Bytes that have been answered.
+    /// Bytes of the commands that have their replies.
     pub(crate) consumed: usize,
-    /// Bytes that the next command has at least.
+    /// The least bytes that the next command needs.
     pub(crate) needed: usize,
-    /// Whether there may be more commands in the bytes: the answers have to be sent first.
+    /// Whether the bytes may hold more commands. The replies have to be sent first.
     pub(crate) has_more: bool,
 }
 
-/// Where a command stands in the bytes of a turn.
+/// A command within the bytes of a batch.
 #[derive(Clone, Copy)]
 struct CommandBytes<'a> {
-    /// Its own bytes; arguments are places in them.
+    /// Its own bytes. Arguments are ranges in them.
     bytes: &'a [u8],
-    /// Where it starts.
+    /// Its start in the bytes of the batch.
     at: usize,
 }
 
 impl RespState {
-    /// Answers commands until there are no more, or enough for one turn. The answers are in the
-    /// table's output.
+    /// Runs commands until there are no more, or the batch is full. The replies are in its output.
     pub(crate) async fn run_batch(
         &self,
         batch: &mut Batch,
@@ -60,7 +58,7 @@ impl RespState {
                     let raw = CommandBytes { bytes: &bytes[at..at + size], at };
                     match self.find_command(batch, raw, &arguments, session).map(|one| one.kind) {
                         None => {}
-                        // First and without waiting: it is what most commands are.
+                        // Most commands. It never waits.
                         Some(CommandKind::Throttle(dialect)) => {
                             self.queue_throttle(batch, raw, dialect, &arguments);
                         }
@@ -69,13 +67,9 @@ impl RespState {
                             let intent = if take { Intent::Take } else { Intent::Peek };
                             self.queue_limit(batch, raw, &arguments, &rules, intent).await;
                         }
-                        Some(
-                            name @ (CommandKind::Reserve
-                            | CommandKind::Settle
-                            | CommandKind::Cancel),
-                        ) => {
-                            // These change what the commands before them are decided by. In a box,
-                            // so that all other commands are not moved with room for them.
+                        Some(name) if name.is_reservation() => {
+                            // Earlier commands are decided first: these change the state. Boxed,
+                            // so that the future of other commands stays small.
                             let reservation = async {
                                 self.flush(batch, bytes, &rules).await;
                                 let call = (raw.bytes, name, &*arguments);
@@ -90,9 +84,7 @@ impl RespState {
                 }
                 Ok(DecodeStatus::Partial(least)) => progress.needed = least,
                 Err(malformed) => {
-                    batch.reply(Outcome::Invalid, |out| {
-                        encode::error(out, format_args!("ERR Protocol error: {malformed}"));
-                    });
+                    batch.reply_error(format_args!("ERR Protocol error: {malformed}"));
                     session.is_closing = true;
                 }
             }
@@ -109,7 +101,7 @@ impl RespState {
         progress
     }
 
-    /// The command that this is, if it can be answered; one that cannot be has been.
+    /// The command to run. An unknown or forbidden one gets its error here.
     #[inline]
     fn find_command(
         &self,
@@ -124,17 +116,18 @@ impl RespState {
             return None;
         };
         if !session.is_authenticated() && !known.flags.contains(&"no_auth") {
-            batch.reply(Outcome::Invalid, |out| encode::error(out, NOAUTH));
+            batch.reply_error(NOAUTH);
             return None;
         }
         if !known.accepts(arguments.len()) {
-            wrong_argument_count(batch, known);
+            let name = known.name;
+            batch.reply_error(format_args!("ERR wrong number of arguments for '{name}' command"));
             return None;
         }
         Some(known)
     }
 
-    /// Puts a call among those that are to be decided.
+    /// Queues a `CL.THROTTLE` or `GCRA`.
     #[inline]
     fn queue_throttle(
         &self,
@@ -150,13 +143,11 @@ impl RespState {
         });
         match read {
             Ok(item) => batch.items.push(item),
-            Err(bad) => batch.reply(Outcome::Invalid, |out| {
-                encode::error(out, dialect.error_message(bad));
-            }),
+            Err(bad) => batch.reply_error(dialect.error_message(bad)),
         }
     }
 
-    /// Puts a limit of the policy among those that are to be decided, once the tier is known.
+    /// Queues a `TG.CHECK` or `TG.PEEK`, once the tier is known.
     fn queue_limit<'a>(
         &'a self,
         batch: &'a mut Batch,
@@ -175,7 +166,7 @@ impl RespState {
         let (limit, cost) = match read {
             Ok(read) => read,
             Err(bad) => {
-                batch.reply(Outcome::Invalid, |out| encode::error(out, bad));
+                batch.reply_error(bad);
                 return StoreReply::Now(());
             }
         };
@@ -191,7 +182,7 @@ impl RespState {
         })
     }
 
-    /// Has everything decided that waits for it, and writes the answers.
+    /// Decides all queued commands, and writes their replies.
     pub(crate) async fn flush(&self, batch: &mut Batch, bytes: &[u8], rules: &Rules) {
         if batch.items.is_empty() {
             return;
@@ -218,7 +209,7 @@ impl RespState {
                 continue;
             }
             let Some(decided) = decided.next() else { continue };
-            tally[outcome(decided) as usize] += 1;
+            tally[Outcome::of_decision(decided.allowed, decided.source) as usize] += 1;
             match item {
                 BatchItem::Inline { params: place, cost, dialect, .. } => {
                     dialect.write_decision(output, decided, &params[*place].0, *cost);
@@ -241,21 +232,21 @@ impl RespState {
 
     #[cold]
     fn unknown_command(&self, batch: &mut Batch, word: &[u8], session: &mut Session) {
-        // A browser that was tricked into talking to this port: what follows is not its own, and
-        // none of it is to be obeyed.
+        // A web page made a browser talk to this port. None of its commands may run.
         if word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"HOST:") {
             session.is_closing = true;
             return;
         }
         let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
-        batch.reply(Outcome::Invalid, |out| match session.is_authenticated() {
-            true => encode::error(out, format_args!("ERR unknown command '{word}'")),
-            false => encode::error(out, NOAUTH),
-        });
+        if session.is_authenticated() {
+            batch.reply_error(format_args!("ERR unknown command '{word}'"));
+        } else {
+            batch.reply_error(NOAUTH);
+        }
     }
 }
 
-/// What the engine is asked.
+/// The checks of the queued commands.
 fn checks<'a>(
     items: &'a [BatchItem],
     params: &'a [(LimitParams, ParamsId)],
@@ -275,20 +266,12 @@ fn checks<'a>(
     items.iter().filter_map(check)
 }
 
-#[cold]
-pub(crate) fn wrong_argument_count(batch: &mut Batch, known: &CommandSpec) {
-    batch.reply(Outcome::Invalid, |out| {
-        let text = format_args!("ERR wrong number of arguments for '{}' command", known.name);
-        encode::error(out, text);
-    });
-}
-
-/// A span for each decision of a batch, as long as the batch took.
+/// Records a span for each decision, with the times of the batch.
 #[cold]
 fn record_spans<'a>(
     rules: &Rules,
     singles: impl Iterator<Item = SingleCheck<'a>>,
-    decided: &[tollgate::SingleVerdict],
+    decided: &[SingleVerdict],
     start_us: u64,
     end_us: u64,
 ) {
@@ -304,20 +287,8 @@ fn record_spans<'a>(
         };
         let (front, key_hash) = (Front::Resp.name(), trace::bytes_hash(key));
         let span = trace::DecisionContext { front, parent: None, key_hash, start_us, end_us };
-        let tollgate::SingleVerdict { allowed, source, outcome, .. } = decided;
-        let limit = Some((name, outcome));
-        trace::record_single(
-            &span,
-            &trace::SpanDecision { allowed: *allowed, source: *source, limit },
-        );
-    }
-}
-
-/// How a decision counts.
-fn outcome(decided: &tollgate::SingleVerdict) -> Outcome {
-    match (decided.allowed, decided.source) {
-        (true, _) => Outcome::Admitted,
-        (false, Source::FailClosed) => Outcome::FailClosed,
-        (false, _) => Outcome::Refused,
+        let (allowed, source) = (decided.allowed, decided.source);
+        let limit = Some((name, &decided.outcome));
+        trace::record_single(&span, &trace::SpanDecision { allowed, source, limit });
     }
 }

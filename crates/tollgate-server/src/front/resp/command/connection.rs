@@ -1,5 +1,4 @@
-//! What clients say to a server before and between what they want of it: `HELLO`, `AUTH`, `CLIENT`,
-//! `PING` and the like.
+//! Commands of the connection: `HELLO`, `AUTH`, `CLIENT`, `PING` and the like.
 
 use super::{CommandKind, docs};
 use crate::front::resp::batch::Batch;
@@ -11,9 +10,9 @@ use crate::observe::metrics::Outcome;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The Redis whose protocol this is: clients decide by it what they may send.
+/// The version of Redis that clients see. They decide by it which commands to send.
 const REDIS_VERSION: &str = "7.4.0";
-/// What a connection may call itself, in bytes.
+/// The longest name of a connection.
 const NAME_BYTES_MAX: usize = 256;
 
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -23,11 +22,8 @@ const HELLO_FIRST: &str = "NOAUTH HELLO must be called with the client already a
      HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
      protocol version at the same time";
 
-/// Arguments as they were sent.
-type CommandArguments<'a> = Vec<&'a [u8]>;
-
 impl RespState {
-    /// Answers a command that nothing has to be decided for.
+    /// Replies to a command that needs no decision.
     pub(crate) fn connection_command(
         &self,
         batch: &mut Batch,
@@ -36,14 +32,11 @@ impl RespState {
         arguments: &[Range<usize>],
         session: &mut Session,
     ) {
-        let words: CommandArguments<'_> =
-            arguments[1..].iter().map(|at| &bytes[at.clone()]).collect();
+        let words: Vec<&[u8]> = arguments[1..].iter().map(|at| &bytes[at.clone()]).collect();
         let version = session.version;
         match (name, &words[..]) {
             (CommandKind::Ping, []) => batch.reply(Outcome::Ok, |out| encode::simple(out, "PONG")),
-            (CommandKind::Ping | CommandKind::Echo, [text]) => {
-                batch.reply(Outcome::Ok, |out| encode::bulk(out, text));
-            }
+            (CommandKind::Ping | CommandKind::Echo, [text]) => batch.reply_bulk(text),
             (CommandKind::Hello, words) => self.hello(batch, words, session),
             (CommandKind::Auth, [password]) => self.auth(batch, b"default", password, session),
             (CommandKind::Auth, [user, password]) => self.auth(batch, user, password, session),
@@ -52,24 +45,21 @@ impl RespState {
                 batch.reply(Outcome::Ok, |out| docs::command(out, words, version));
             }
             (CommandKind::Select, [database]) => match integer(database) {
-                Some(0) => reply_ok(batch),
-                Some(_) => reply_error(batch, "ERR DB index is out of range"),
-                None => reply_error(batch, "ERR value is not an integer or out of range"),
+                Some(0) => batch.reply_ok(),
+                Some(_) => batch.reply_error("ERR DB index is out of range"),
+                None => batch.reply_error("ERR value is not an integer or out of range"),
             },
             (CommandKind::Quit, _) => {
-                reply_ok(batch);
+                batch.reply_ok();
                 session.is_closing = true;
             }
             (CommandKind::Reset, _) => {
                 session.reset(!self.node.resp_auth.requires_password());
                 batch.reply(Outcome::Ok, |out| encode::simple(out, "RESET"));
             }
-            (CommandKind::Info, _) => {
-                let info = self.info();
-                batch.reply(Outcome::Ok, |out| encode::bulk(out, info.as_bytes()));
-            }
-            // As many as it takes at least are there, and these are too many.
-            _ => reply_error(batch, "ERR wrong number of arguments"),
+            (CommandKind::Info, _) => batch.reply_bulk(self.info().as_bytes()),
+            // The least arguments were checked before, so these are too many.
+            _ => batch.reply_error("ERR wrong number of arguments"),
         }
     }
 
@@ -80,12 +70,10 @@ impl RespState {
             [version, options @ ..] => match integer(version) {
                 Some(2) => (RespVersion::Resp2, options),
                 Some(3) => (RespVersion::Resp3, options),
-                Some(_) => return reply_error(batch, "NOPROTO unsupported protocol version"),
+                Some(_) => return batch.reply_error("NOPROTO unsupported protocol version"),
                 None => {
-                    return reply_error(
-                        batch,
-                        "ERR Protocol version is not an integer or out of range",
-                    );
+                    return batch
+                        .reply_error("ERR Protocol version is not an integer or out of range");
                 }
             },
         };
@@ -103,16 +91,16 @@ impl RespState {
                     name = Some(*given);
                     rest
                 }
-                _ => return reply_error(batch, "ERR Syntax error in HELLO"),
+                _ => return batch.reply_error("ERR Syntax error in HELLO"),
             };
         }
         if let Some((user, password)) = credentials
             && let Err(why) = self.authenticate(user, password, session)
         {
-            return reply_error(batch, &why);
+            return batch.reply_error(&why);
         }
         if !session.is_authenticated() {
-            return reply_error(batch, HELLO_FIRST);
+            return batch.reply_error(HELLO_FIRST);
         }
         session.version = version;
         if let Some(name) = name {
@@ -120,31 +108,26 @@ impl RespState {
         }
         batch.reply(Outcome::Ok, |out| {
             encode::map(out, version, 7);
-            for (word, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
-                encode::bulk(out, word.as_bytes());
-                encode::bulk(out, value.as_bytes());
-            }
-            for (word, value) in [("proto", version.number()), ("id", session.id)] {
-                encode::bulk(out, word.as_bytes());
-                encode::integer(out, value);
-            }
-            for (word, value) in [("mode", "standalone"), ("role", "master")] {
-                encode::bulk(out, word.as_bytes());
-                encode::bulk(out, value.as_bytes());
-            }
-            encode::bulk(out, b"modules");
+            let mut bulks = |words: &[&str], number: Option<i64>| {
+                words.iter().for_each(|word| encode::bulk(out, word.as_bytes()));
+                number.inspect(|number| encode::integer(out, *number));
+            };
+            let proto = Some(version.number());
+            bulks(&["server", "redis", "version", REDIS_VERSION, "proto"], proto);
+            bulks(&["id"], Some(session.id));
+            bulks(&["mode", "standalone", "role", "master", "modules"], None);
             encode::array(out, 0);
         });
     }
 
     fn auth(&self, batch: &mut Batch, user: &[u8], password: &[u8], session: &mut Session) {
         match self.authenticate(user, password, session) {
-            Ok(()) => reply_ok(batch),
-            Err(why) => reply_error(batch, &why),
+            Ok(()) => batch.reply_ok(),
+            Err(why) => batch.reply_error(&why),
         }
     }
 
-    /// Lets the connection in, if that is the password. There is one user.
+    /// Authenticates the connection. There is one user.
     fn authenticate(
         &self,
         user: &[u8],
@@ -156,7 +139,7 @@ impl RespState {
             return Err(NO_PASSWORD.into());
         }
         let (now_us, peer) = (self.node.clock.now_us(), session.peer.ip());
-        // The answer does not say whether the password was right, or waiting would cost nothing.
+        // Even the right password has to wait. Otherwise guesses would cost nothing.
         if let Some(wait_us) = self.guard.peek_wait_us(now_us, peer) {
             session.wrong_password();
             let seconds = wait_us.div_ceil(1_000_000);
@@ -176,20 +159,20 @@ impl RespState {
         Ok(())
     }
 
-    /// What clients look for, and what people do.
+    /// The text of `INFO`, with the fields that clients look for.
     fn info(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let process = std::process::id();
-        let is_ready = u8::from(!self.node.health.is_ready());
+        let loading = u8::from(!self.node.health.is_ready());
         format!(
             "# Server\r\nredis_version:{REDIS_VERSION}\r\nredis_mode:standalone\r\nserver_name:tollgate\r\n\
-             tollgate_version:{version}\r\nprocess_id:{process}\r\n\r\n# Persistence\r\nloading:{is_ready}\r\n\r\n\
+             tollgate_version:{version}\r\nprocess_id:{process}\r\n\r\n# Persistence\r\nloading:{loading}\r\n\r\n\
              # Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n"
         )
     }
 }
 
-/// Whether a connection may be called that: visible ASCII without spaces, as in Redis, or nothing.
+/// Whether a connection may have this name: visible ASCII without spaces, as in Redis, or empty.
 fn is_name(name: &[u8]) -> bool {
     name.len() <= NAME_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
 }
@@ -200,43 +183,30 @@ fn client(batch: &mut Batch, words: &[&[u8]], session: &mut Session) {
     match (&word[..], rest) {
         (b"SETNAME", [name]) if is_name(name) => {
             session.name = (*name).into();
-            reply_ok(batch);
+            batch.reply_ok();
         }
-        (b"SETNAME", [_]) => reply_error(
-            batch,
+        (b"SETNAME", [_]) => batch.reply_error(
             "ERR Client names cannot contain spaces, newlines or special characters, nor be long.",
         ),
         (b"GETNAME", []) => {
-            let (name, version) = (&session.name, session.version);
-            batch.reply(Outcome::Ok, |out| match name.is_empty() {
-                true => encode::null(out, version),
-                false => encode::bulk(out, name),
-            });
+            if session.name.is_empty() {
+                batch.reply(Outcome::Ok, |out| encode::null(out, session.version));
+            } else {
+                batch.reply_bulk(&session.name);
+            }
         }
         (b"ID", []) => batch.reply(Outcome::Ok, |out| encode::integer(out, session.id)),
         (b"INFO" | b"LIST", _) => {
             let Session { id, peer, name, version, .. } = &*session;
             let name = String::from_utf8_lossy(name);
             let line = format!("id={id} addr={peer} name={name} db=0 resp={}\n", version.number());
-            batch.reply(Outcome::Ok, |out| encode::bulk(out, line.as_bytes()));
+            batch.reply_bulk(line.as_bytes());
         }
-        // What a client is written in, and what it wants of a cache that is not here.
-        (b"SETINFO", [_, _]) | (b"NO-EVICT" | b"NO-TOUCH", [_]) => reply_ok(batch),
+        // The client library, and hints for a cache, which do nothing here.
+        (b"SETINFO", [_, _]) | (b"NO-EVICT" | b"NO-TOUCH", [_]) => batch.reply_ok(),
         _ => {
-            let word = String::from_utf8_lossy(&word[..word.len().min(64)]).into_owned();
-            batch.reply(Outcome::Invalid, |out| {
-                let text = format_args!("ERR unknown subcommand or wrong number of arguments for '{word}'. Try SETNAME, GETNAME, ID, INFO.");
-                encode::error(out, text);
-            });
+            let word = String::from_utf8_lossy(&word[..word.len().min(64)]);
+            batch.reply_error(format_args!("ERR unknown subcommand or wrong number of arguments for '{word}'. Try SETNAME, GETNAME, ID, INFO."));
         }
     }
-}
-
-fn reply_ok(batch: &mut Batch) {
-    batch.reply(Outcome::Ok, |out| encode::simple(out, "OK"));
-}
-
-#[cold]
-fn reply_error(batch: &mut Batch, text: &str) {
-    batch.reply(Outcome::Invalid, |out| encode::error(out, text));
 }

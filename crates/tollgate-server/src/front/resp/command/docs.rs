@@ -1,4 +1,4 @@
-//! `COMMAND`: the commands, as clients ask for them.
+//! `COMMAND`: describes the commands to clients.
 
 use super::{COMMANDS, CommandSpec, find};
 use crate::front::resp::encode::{self, RespVersion};
@@ -26,11 +26,8 @@ pub(crate) fn command(out: &mut Vec<u8>, words: &[&[u8]], version: RespVersion) 
             }
         }
         b"DOCS" => {
-            let known = match names.is_empty() {
-                true => all(),
-                false => names.iter().filter_map(|name| find(name)).collect(),
-            };
-            write_docs(out, &known, version);
+            let named = || names.iter().filter_map(|name| find(name)).collect();
+            write_docs(out, &if names.is_empty() { all() } else { named() }, version);
         }
         _ => encode::error(out, "ERR unknown subcommand. Try COUNT, LIST, INFO, DOCS."),
     }

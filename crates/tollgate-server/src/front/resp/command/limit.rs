@@ -1,6 +1,5 @@
 //! `TG.CHECK` and its kin: the limits of the policy, by name.
 
-use crate::front::resp::batch::Batch;
 use crate::front::resp::encode::decision;
 use std::fmt;
 use std::ops::Range;
@@ -171,21 +170,5 @@ impl fmt::Display for LimitCallError {
                 "ERR usage: TG.CHECK|TG.PEEK limit n v1..vn [cost], TG.RESERVE limit n v1..vn [cost [ttl_ms]]",
             ),
         }
-    }
-}
-
-impl Batch {
-    /// Selects the limit for whom the facts name, and says where.
-    pub(crate) fn select(
-        &mut self,
-        rules: &Rules,
-        limit: usize,
-        facts: &Facts<'_>,
-        cost: u64,
-    ) -> usize {
-        let selection = self.next_selection();
-        rules.policy().select_one(limit, facts, cost, selection);
-        self.selected += 1;
-        self.selected - 1
     }
 }

@@ -1,4 +1,4 @@
-//! The commands there are.
+//! Commands: the table of them, and a file for each group.
 
 mod connection;
 mod docs;
@@ -8,7 +8,7 @@ pub(crate) mod throttle;
 
 use throttle::Dialect;
 
-/// What a command is called.
+/// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     Throttle(Dialect),
@@ -29,15 +29,21 @@ pub(crate) enum CommandKind {
     Info,
 }
 
+impl CommandKind {
+    pub(crate) const fn is_reservation(self) -> bool {
+        matches!(self, Self::Reserve | Self::Settle | Self::Cancel)
+    }
+}
+
 /// A command, as `COMMAND` describes it.
 #[derive(Debug)]
 pub(crate) struct CommandSpec {
     pub(crate) name: &'static str,
     pub(crate) kind: CommandKind,
-    /// How many arguments it has, its name included; negative for at least so many.
+    /// The number of arguments with the name; negative for a minimum.
     pub(crate) arity: i64,
     pub(crate) flags: &'static [&'static str],
-    /// Where its key stands; zero where it has none.
+    /// The index of its key, or 0.
     pub(crate) key: i64,
     pub(crate) summary: &'static str,
 }
@@ -62,23 +68,23 @@ const fn command(
 /// In the order in which `COMMAND` lists them.
 #[rustfmt::skip]
 pub(crate) const COMMANDS: [CommandSpec; 17] = [
-    command("cl.throttle", CommandKind::Throttle(Dialect::Cell), -5, WRITE, 1, "Decides by numbers that come with the call, as redis-cell does."),
-    command("gcra", CommandKind::Throttle(Dialect::Gcra), -5, WRITE, 1, "The same with decimals in the period. Experimental."),
-    command("tg.check", CommandKind::Check, -3, WRITE, 0, "Decides by a limit of the policy and takes what it admits."),
-    command("tg.peek", CommandKind::Peek, -3, READ, 0, "Answers as TG.CHECK would and takes nothing."),
-    command("tg.reserve", CommandKind::Reserve, -3, WRITE, 0, "Decides as TG.CHECK does, and keeps what it took open."),
-    command("tg.settle", CommandKind::Settle, 3, WRITE, 0, "Ends a reservation with its true cost."),
-    command("tg.cancel", CommandKind::Cancel, 2, WRITE, 0, "Ends a reservation and gives back what it took."),
-    command("ping", CommandKind::Ping, -1, CONNECTION, 0, "Answers PONG, or what it was sent."),
-    command("echo", CommandKind::Echo, 2, FAST, 0, "Answers what it was sent."),
-    command("hello", CommandKind::Hello, -1, NO_AUTH, 0, "Chooses the version of the protocol."),
-    command("auth", CommandKind::Auth, -2, NO_AUTH, 0, "Says the password."),
-    command("client", CommandKind::Client, -2, CONNECTION, 0, "Names the connection, or tells about it."),
+    command("cl.throttle", CommandKind::Throttle(Dialect::Cell), -5, WRITE, 1, "Checks a limit that comes with the call, as redis-cell does."),
+    command("gcra", CommandKind::Throttle(Dialect::Gcra), -5, WRITE, 1, "CL.THROTTLE with decimals in the period. Experimental."),
+    command("tg.check", CommandKind::Check, -3, WRITE, 0, "Checks a limit of the policy and consumes."),
+    command("tg.peek", CommandKind::Peek, -3, READ, 0, "Checks a limit of the policy and consumes nothing."),
+    command("tg.reserve", CommandKind::Reserve, -3, WRITE, 0, "Checks as TG.CHECK does, and opens a reservation."),
+    command("tg.settle", CommandKind::Settle, 3, WRITE, 0, "Ends a reservation with its real cost."),
+    command("tg.cancel", CommandKind::Cancel, 2, WRITE, 0, "Ends a reservation and refunds it."),
+    command("ping", CommandKind::Ping, -1, CONNECTION, 0, "Replies PONG, or the argument."),
+    command("echo", CommandKind::Echo, 2, FAST, 0, "Replies the argument."),
+    command("hello", CommandKind::Hello, -1, NO_AUTH, 0, "Selects the version of the protocol."),
+    command("auth", CommandKind::Auth, -2, NO_AUTH, 0, "Authenticates the connection."),
+    command("client", CommandKind::Client, -2, CONNECTION, 0, "Names or describes the connection."),
     command("command", CommandKind::Command, -1, CONNECTION, 0, "Describes the commands."),
-    command("select", CommandKind::Select, 2, CONNECTION, 0, "Chooses the database, of which there is one: 0."),
-    command("quit", CommandKind::Quit, -1, NO_AUTH, 0, "Ends the connection."),
-    command("reset", CommandKind::Reset, 1, NO_AUTH, 0, "Puts the connection back to where it began."),
-    command("info", CommandKind::Info, -1, CONNECTION, 0, "Tells about the server."),
+    command("select", CommandKind::Select, 2, CONNECTION, 0, "Selects the database; 0 is the only one."),
+    command("quit", CommandKind::Quit, -1, NO_AUTH, 0, "Closes the connection."),
+    command("reset", CommandKind::Reset, 1, NO_AUTH, 0, "Resets the connection."),
+    command("info", CommandKind::Info, -1, CONNECTION, 0, "Describes the server."),
 ];
 
 /// The command of this name, in whatever case.
@@ -88,8 +94,7 @@ pub(crate) fn find(word: &[u8]) -> Option<&'static CommandSpec> {
 }
 
 impl CommandSpec {
-    /// Whether it can have so many arguments, its name included. What throttles says itself how it
-    /// is used.
+    /// Whether it accepts this many arguments, with its name. `CL.THROTTLE` has its own usage error.
     pub(crate) fn accepts(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         match self.kind {

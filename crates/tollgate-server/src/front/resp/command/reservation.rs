@@ -10,12 +10,12 @@ use crate::front::resp::session::Session;
 use crate::observe::metrics::Outcome;
 use std::fmt;
 use std::ops::Range;
-use tollgate::{ReservationEnd, ReservationError, Rules, Source};
+use tollgate::{ReservationEnd, ReservationError, Rules};
 
-/// The longest name that a reservation has, in bytes.
+/// The longest id of a reservation, in bytes.
 const ID_BYTES_MAX: usize = 512;
 
-/// Why there is no reservation, or no end of one.
+/// Why a reservation was not made or not ended.
 enum ReservationCommandError {
     Call(LimitCallError),
     Reservation(ReservationError),
@@ -23,7 +23,7 @@ enum ReservationCommandError {
 }
 
 impl RespState {
-    /// Answers one of the three. Nothing waits to be decided before it.
+    /// Replies to one of the three. No earlier command waits for its decision.
     pub(crate) async fn reservation(
         &self,
         batch: &mut Batch,
@@ -70,11 +70,7 @@ impl RespState {
         let reserving =
             self.node.gate.reserve_one(rules, now_us, &id, limit, &facts, cost, ttl_us, work);
         let (verdict, kept_us) = reserving.await.map_err(ReservationCommandError::Reservation)?;
-        let outcome = match (verdict.allowed, verdict.source) {
-            (true, _) => Outcome::Admitted,
-            (false, Source::FailClosed) => Outcome::FailClosed,
-            (false, _) => Outcome::Refused,
-        };
+        let outcome = Outcome::of_decision(verdict.allowed, verdict.source);
         let shown = verdict.rows.first();
         let five = shown.map_or(NO_LIMIT, |row| {
             decision_integers(verdict.allowed, &row.outcome, row.limit.disclose)
@@ -109,14 +105,9 @@ impl RespState {
         let id = str::from_utf8(text(1)).ok().filter(|id| id.len() <= ID_BYTES_MAX);
         let id = id.ok_or(ReservationCommandError::Reservation(ReservationError::Unknown))?;
         let now_us = self.node.clock.now_us();
-        let settled = self
-            .node
-            .gate
-            .end(now_us, id, end)
-            .await
-            .map_err(ReservationCommandError::Reservation)?;
-        let tightest = settled.tightest();
-        let five = tightest.map_or(NO_LIMIT, |row| {
+        let settled = self.node.gate.end(now_us, id, end).await;
+        let settled = settled.map_err(ReservationCommandError::Reservation)?;
+        let five = settled.tightest().map_or(NO_LIMIT, |row| {
             decision_integers(!row.refuses(), &row.outcome, row.limit.disclose)
         });
         batch.reply(Outcome::Ok, |out| encode::decision(out, five));
@@ -127,12 +118,11 @@ impl RespState {
 impl ReservationCommandError {
     fn outcome(&self) -> Outcome {
         match self {
-            Self::Call(_) => Outcome::Invalid,
             Self::Reservation(
                 ReservationError::Undecided(_) | ReservationError::Full | ReservationError::Taken,
             )
             | Self::NoRandom => Outcome::Error,
-            Self::Reservation(_) => Outcome::Invalid,
+            Self::Call(_) | Self::Reservation(_) => Outcome::Invalid,
         }
     }
 }

@@ -174,7 +174,7 @@ fn options(variables: &[(&str, &str)]) -> Result<Option<TraceOptions>, String> {
 }
 
 fn endpoint(variables: &[(&str, &str)]) -> Option<String> {
-    options(variables).unwrap().map(|options| options.endpoint().to_owned())
+    options(variables).unwrap().map(|options| options.endpoint)
 }
 
 #[test]
