@@ -47,7 +47,8 @@ impl Config {
         Self::default()
     }
 
-    /// The policy in this file, which is watched for changes. Files that it names are in its folder.
+    /// The policy in this file, which is watched for changes. Files that it names are in its
+    /// folder.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { file: Some(path.into()), listen_overrides: Vec::new() }
     }

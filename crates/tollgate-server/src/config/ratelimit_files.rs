@@ -115,8 +115,8 @@ fn no_file_warning(compiled: &Compiled, pattern: &str) -> Diagnostic {
     )
 }
 
-/// One stamp for all files that the patterns name: `inode` tells which files there are, `size` their
-/// contents.
+/// One stamp for all files that the patterns name: `inode` tells which files there are, `size`
+/// their contents.
 fn combined_stamp(patterns: &[PathBuf]) -> Option<Stamp> {
     let (mut files, mut contents) = (DefaultHasher::new(), DefaultHasher::new());
     for path in patterns.iter().flat_map(|pattern| expand_glob(pattern).unwrap_or_default()) {

@@ -21,7 +21,8 @@ pub enum SecretError {
     Unsendable(&'static str),
 }
 
-/// The SHA-256 of a secret. Digests have one length, so a comparison tells nothing about the secret.
+/// The SHA-256 of a secret. Digests have one length, so a comparison tells nothing about the
+/// secret.
 #[derive(Clone)]
 pub struct SecretDigest([u8; 32]);
 

@@ -1,4 +1,4 @@
-//! Requests of web pages, which the front ends for programs refuse: `Host`, `Origin`, `Content-Type`.
+//! Requests of web pages, which the front ends for programs refuse.
 //!
 //! A browser lets any page send a request to this machine, in one of two ways.
 //!

@@ -8,7 +8,8 @@
 //!
 //! ```no_run
 //! use std::{rc::Rc, time::Duration};
-//! use tollgate_server::net::{Answer, ClientConnection, Handler, Limits, Listener, Request, FrontendServer};
+//! use tollgate_server::net::{Answer, ClientConnection, FrontendServer};
+//! use tollgate_server::net::{Handler, Limits, Listener, Request};
 //! use tollgate_server::observe::metrics::Front;
 //!
 //! struct Hello;

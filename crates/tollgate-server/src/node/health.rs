@@ -37,8 +37,8 @@ impl Health {
         self.update(|state| state.serving = serving);
     }
 
-    /// Reports a problem with which the node stays ready, such as a bad file while the last good one
-    /// is in force.
+    /// Reports a problem with which the node stays ready, such as a bad file while the last good
+    /// one is in force.
     pub fn degrade(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
         self.report(subject.into(), HealthProblem { text: text.into(), is_fatal: false });
     }

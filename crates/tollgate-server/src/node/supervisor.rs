@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// The delay before a restart grows, so that a panic that repeats at once does not keep a core busy.
+/// The delay before a restart grows, so that a panic that repeats at once does not keep a core
+/// busy.
 const RESTART_DELAY_MIN: Duration = Duration::from_millis(100);
 const RESTART_DELAY_MAX: Duration = Duration::from_secs(1);
 
@@ -53,8 +54,8 @@ impl Supervisor {
         self.running.load(Relaxed)
     }
 
-    /// Runs `work` until it returns without a panic. On a restart, `work` has to find out whether it
-    /// is still wanted. Its state must be valid wherever a panic left it.
+    /// Runs `work` until it returns without a panic. On a restart, `work` has to find out whether
+    /// it is still wanted. Its state must be valid wherever a panic left it.
     pub(crate) fn run(&self, mut work: impl FnMut(Attempt)) {
         let (mut delay, mut attempt) = (RESTART_DELAY_MIN, Attempt::First);
         // The panic hook has logged the message.

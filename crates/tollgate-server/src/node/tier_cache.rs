@@ -125,8 +125,8 @@ impl TierCache {
     }
 }
 
-/// Whether `until_us` is in the future, but not by more than `span_us`: the clock may have been ahead
-/// when it was set.
+/// Whether `until_us` is in the future, but not by more than `span_us`: the clock may have been
+/// ahead when it was set.
 const fn is_before(span_us: u64, until_us: u64, now_us: u64) -> bool {
     now_us < until_us && until_us - now_us <= span_us
 }

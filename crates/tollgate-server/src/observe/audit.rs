@@ -2,7 +2,8 @@
 //!
 //! A line is written before its change. A change whose line cannot be written is not made; a change
 //! that failed gets a second line with `error`. The file is opened for each line, so that it can be
-//! rotated, and written with one call in append mode, so that lines of several processes do not mix.
+//! rotated, and written with one call in append mode, so that lines of several processes do not
+//! mix.
 
 use serde::Serialize;
 use serde_json::Value;

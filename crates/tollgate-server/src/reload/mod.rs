@@ -1,7 +1,7 @@
 //! Reloads: notices changed files and applies them, or keeps the last good ones.
 //!
-//! All limits are swapped at once, and no request waits. Counts, open reservations and an operator's
-//! modes stay. Changes of `listen` and `store` need a restart; the log names them.
+//! All limits are swapped at once, and no request waits. Counts, open reservations and an
+//! operator's modes stay. Changes of `listen` and `store` need a restart; the log names them.
 
 mod control_thread;
 mod memory_trim;

@@ -1,7 +1,7 @@
 //! Polling of files: notices new content, written in place, renamed or behind a swapped symlink.
 //!
-//! A poll is one `stat` of the path, so it does not matter how the content got there. [`Watcher`] takes
-//! the result of each poll, without a clock or a file; [`WatchedFile`] polls.
+//! A poll is one `stat` of the path, so it does not matter how the content got there. [`Watcher`]
+//! takes the result of each poll, without a clock or a file; [`WatchedFile`] polls.
 //! `docs/decisions/0007-looking-instead-of-listening.md` says why nothing listens for events.
 
 #[cfg(test)]
@@ -47,10 +47,10 @@ const POLLS_WRITTEN: u32 = 6;
 
 /// Decides which content of a file to report.
 ///
-/// A half-written file can be valid, so new content counts only if it stays the same: a quarter of a
-/// second for a file written in place, one more poll for another file, which usually was complete
-/// before its rename. By then the stamp is also older than the grain of the file system's clock, so a
-/// write after the read leaves another stamp.
+/// A half-written file can be valid, so new content counts only if it stays the same: a quarter of
+/// a second for a file written in place, one more poll for another file, which usually was complete
+/// before its rename. By then the stamp is also older than the grain of the file system's clock, so
+/// a write after the read leaves another stamp.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
     reported: Option<Option<Stamp>>,
@@ -79,8 +79,8 @@ impl Watcher {
         if written_to { POLLS_WRITTEN } else { POLLS_REPLACED }
     }
 
-    /// Forgets the last report, whose content could not be read: it will be reported again. It has to
-    /// settle as long as a file that is being written.
+    /// Forgets the last report, whose content could not be read: it will be reported again. It has
+    /// to settle as long as a file that is being written.
     pub fn retry(&mut self) {
         *self = Self { last: self.last, ..Self::default() };
     }

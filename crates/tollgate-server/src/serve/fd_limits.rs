@@ -12,8 +12,8 @@ const RESERVED_FDS: u64 = 96;
 /// Descriptors of a thread's event loop.
 const FDS_PER_THREAD: u64 = 4;
 
-/// Raises the process's limit of descriptors. Returns the limits of each of `fronts` front ends, and
-/// of the admin API. Traffic leaves enough descriptors for health and metrics.
+/// Raises the process's limit of descriptors. Returns the limits of each of `fronts` front ends,
+/// and of the admin API. Traffic leaves enough descriptors for health and metrics.
 pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limits) {
     // The default of shells and service managers is for programs that cannot use more.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(u64::MAX);

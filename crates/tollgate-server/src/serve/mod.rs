@@ -152,8 +152,8 @@ fn bind(
     Ok(all)
 }
 
-/// The address to bind. A name stands for its first IPv4 address, or else its first address. Clients
-/// that use the name try all of them.
+/// The address to bind. A name stands for its first IPv4 address, or else its first address.
+/// Clients that use the name try all of them.
 fn resolve(front: Front, address: &ListenAddress) -> Result<SocketAddr, StartError> {
     let (name, port) = match address {
         ListenAddress::Ip(address) => return Ok(*address),

@@ -56,8 +56,8 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// Failed checks in a row. The log gets one line for the begin and one for the end of an outage: from
-/// the circuit breaker, or from the check if no breaker opened.
+/// Failed checks in a row. The log gets one line for the begin and one for the end of an outage:
+/// from the circuit breaker, or from the check if no breaker opened.
 #[derive(Debug, Default)]
 struct Outage {
     failures: u32,
@@ -65,8 +65,8 @@ struct Outage {
 }
 
 impl Outage {
-    /// Records a failed check. Returns whether the log has a line for the outage, or will get one: the
-    /// checks alone open the circuit breaker after `breaker_errors` failures.
+    /// Records a failed check. Returns whether the log has a line for the outage, or will get one:
+    /// the checks alone open the circuit breaker after `breaker_errors` failures.
     fn record_failure(&mut self, is_breaker_open: bool, breaker_errors: u32) -> bool {
         self.failures = self.failures.saturating_add(1);
         let opens = self.failures < breaker_errors.saturating_add(FAILURES_MIN);
@@ -140,8 +140,8 @@ async fn check_store(node: &Node) -> Result<(), StoreError> {
     checked
 }
 
-/// Takes a unit of an unused key, by the path of every decision: a store that can only read is of no
-/// use.
+/// Takes a unit of an unused key, by the path of every decision: a store that can only read is of
+/// no use.
 async fn check_key(node: &Node, key: &[u8]) -> Result<(), StoreError> {
     let rate = Rate::try_new(1, 1_000).unwrap_or(Rate::NOTHING);
     let params = LimitParams::FixedWindow(FixedWindow::new(rate));
@@ -169,8 +169,8 @@ fn report_failure(node: &Node, error: &StoreError) {
     let mut enforced = limits.filter(|limit| limit.mode == limit::Mode::Enforce).peekable();
     let is_closed = enforced.peek().is_some()
         && enforced.all(|limit| limit.on_store_failure == OnStoreFailure::Closed);
-    // Everybody can read `/readyz`, so the store's own words stay in the log. The failure that opened
-    // the circuit breaker says more than that the store was not called.
+    // Everybody can read `/readyz`, so the store's own words stay in the log. The failure that
+    // opened the circuit breaker says more than that the store was not called.
     let kind = node.gate.store().outage().unwrap_or(error.kind);
     let text = StoreError::new(kind, "").to_string();
     if is_closed {

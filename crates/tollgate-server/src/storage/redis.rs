@@ -132,7 +132,8 @@ fn options(
     options
 }
 
-/// The thread on which the connections to a store live: a thread with a runtime. It ends when this is dropped.
+/// The thread on which the connections to a store live: a thread with a runtime. It ends when this
+/// is dropped.
 #[derive(Debug)]
 struct StoreThread {
     handle: Handle,

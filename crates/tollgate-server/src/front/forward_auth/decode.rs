@@ -21,8 +21,8 @@ pub(super) struct AuthRequest {
     pub(super) ambiguous: Option<AmbiguousRequest>,
 }
 
-/// Why a request is denied without a decision: the service could read it in another way than it would
-/// be counted.
+/// Why a request is denied without a decision: the service could read it in another way than it
+/// would be counted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AmbiguousRequest {
     /// Some services cut a target at `#`, others do not.

@@ -1,8 +1,8 @@
 //! Forward-auth: a proxy asks whether a client's request may pass.
 //!
-//! Only trusted proxies may describe a request. A call that cannot be answered gets 403 and a line in
-//! the log, so that a mistake in the proxy's configuration does not let everything pass. A request
-//! with two readings is denied: it would be counted by one and served by the other.
+//! Only trusted proxies may describe a request. A call that cannot be answered gets 403 and a line
+//! in the log, so that a mistake in the proxy's configuration does not let everything pass. A
+//! request with two readings is denied: it would be counted by one and served by the other.
 
 mod decode;
 mod encode;

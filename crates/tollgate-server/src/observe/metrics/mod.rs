@@ -1,7 +1,7 @@
 //! Metrics: what a node counts, and the text of `/metrics`.
 //!
-//! Counting costs a relaxed addition to a word that no other worker writes. The engine and the store
-//! have counters of their own; a [`MetricsSnapshot`] holds them when `/metrics` is read.
+//! Counting costs a relaxed addition to a word that no other worker writes. The engine and the
+//! store have counters of their own; a [`MetricsSnapshot`] holds them when `/metrics` is read.
 
 mod exposition;
 mod family_writer;

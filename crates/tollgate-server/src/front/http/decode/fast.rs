@@ -1,7 +1,8 @@
 //! Fast path for the usual body: no escapes, no exponents, each member once.
 //!
-//! It returns `None` for any other body, valid or not; the full reader then reads it. Where it returns
-//! a body, the full reader would return the same, in three times the time. A test compares the two.
+//! It returns `None` for any other body, valid or not; the full reader then reads it. Where it
+//! returns a body, the full reader would return the same, in three times the time. A test compares
+//! the two.
 
 use super::{
     ATTRIBUTES_MAX, Body, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,

@@ -1,7 +1,7 @@
 //! Bodies of the check API, and rows of `simulate`: a row is a body with a time and an operation.
 //!
-//! The reader makes one pass and borrows text where it can. It enters two levels only, so no input can
-//! nest it.
+//! The reader makes one pass and borrows text where it can. It enters two levels only, so no input
+//! can nest it.
 
 mod fast;
 mod fault;
@@ -90,8 +90,8 @@ pub fn body(input: &[u8], op: Op) -> Result<Body<'_>, BadRequest> {
     Ok(body)
 }
 
-/// Reads a row of `simulate`. Any row may have attributes and a cost, so that all rows of a file can
-/// have the same members. `ttl` and `reservation` need an operation that uses them.
+/// Reads a row of `simulate`. Any row may have attributes and a cost, so that all rows of a file
+/// can have the same members. `ttl` and `reservation` need an operation that uses them.
 pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
     let body = read(input, MemberSet::ALL)?;
     let op = body.op.unwrap_or_default();

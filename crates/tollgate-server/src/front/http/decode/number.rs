@@ -60,7 +60,8 @@ enum DecimalError {
     TooFine,
 }
 
-/// `text x 10^places`, of at most `digits_max` digits. `text` is a valid JSON number without a sign.
+/// `text x 10^places`, of at most `digits_max` digits. `text` is a valid JSON number without a
+/// sign.
 fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, DecimalError> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)),

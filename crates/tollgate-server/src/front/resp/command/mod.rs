@@ -94,7 +94,8 @@ pub(crate) fn find(word: &[u8]) -> Option<&'static CommandSpec> {
 }
 
 impl CommandSpec {
-    /// Whether it accepts this many arguments, with its name. `CL.THROTTLE` has its own usage error.
+    /// Whether it accepts this many arguments, with its name. `CL.THROTTLE` has its own usage
+    /// error.
     pub(crate) fn accepts(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         match self.kind {
