@@ -258,7 +258,7 @@ impl RunningServer {
     pub fn drain(self) {
         let Self { traffic, admin, control, node, .. } = self;
         let within = node.settings().settings.drain;
-        node.health.fail("draining", "the process is about to end");
+        node.health.fail("draining", "the process is stopping");
         tracing::info!(within_ms = within.as_millis(), "draining");
         traffic.drain(within);
         // No request needs the leases any more, and other nodes can use their units.

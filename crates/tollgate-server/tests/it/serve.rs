@@ -151,7 +151,7 @@ fn a_reload_after_the_end_says_so() {
     let running = Server::start(folder.config()).unwrap();
     let reload = running.reload();
     running.drain();
-    assert_eq!(block_on(reload.now()).unwrap_err().to_string(), "the process is about to end");
+    assert_eq!(block_on(reload.now()).unwrap_err().to_string(), "the process is stopping");
 }
 
 #[test]
