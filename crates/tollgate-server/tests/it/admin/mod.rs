@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tollgate::{Setup, Work};
 use tollgate_server::front::admin::{
     Access, Admin, LastReload, PolicyControl, PolicyOrigin, ReloadFailure,
@@ -51,8 +52,8 @@ pub(crate) struct FakeControl {
     pub(crate) last: Mutex<Option<LastReload>>,
 }
 
-impl PolicyControl for FakeControl {
-    fn reload(&self) -> Pin<Box<dyn Future<Output = Result<(), ReloadFailure>> + Send + '_>> {
+impl FakeControl {
+    fn reload_now(&self) -> Result<(), ReloadFailure> {
         let file = self.file.lock().unwrap().clone();
         let compiled = tollgate_policy::compile(file.as_bytes());
         let mut last = LastReload { time_us: 1_700_000_000_000_000, error: None };
@@ -69,7 +70,19 @@ impl PolicyControl for FakeControl {
             }
         };
         *self.last.lock().unwrap() = Some(last);
-        Box::pin(std::future::ready(done))
+        done
+    }
+}
+
+impl PolicyControl for FakeControl {
+    /// Waits while a test holds the file.
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Result<(), ReloadFailure>> + Send + '_>> {
+        Box::pin(async {
+            while self.file.try_lock().is_err() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            self.reload_now()
+        })
     }
 
     fn policy_origin(&self) -> PolicyOrigin {
