@@ -2,23 +2,15 @@
 //! else. [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end;
 //! [`node`] is what they share; [`serve`] starts all of it.
 
-pub mod audit;
 pub mod config;
 pub mod front;
-pub mod health;
-pub mod log;
-pub mod metrics;
 pub mod net;
 pub mod node;
+pub mod observe;
 pub mod reload;
 pub mod serve;
 pub mod storage;
-mod supervise;
-pub mod tiers;
 pub mod tls;
-mod toll;
-pub mod trace;
-pub mod watch;
 
-pub use node::{Node, NodeError, NodeGate, RuntimeSettings};
+pub use node::{Node, NodeGate, RuntimeSettings};
 pub use storage::{Storage, StorageError};

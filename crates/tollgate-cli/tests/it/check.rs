@@ -118,7 +118,10 @@ fn the_schema_is_json() {
 fn the_openapi_description_is_the_committed_one() {
     let (status, out, _) = run(&["schema", "--openapi"], "");
     assert_eq!(status, 0);
-    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let committed = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../crates/tollgate-server/src/front/http/openapi.json"
+    );
     assert_eq!(out, std::fs::read_to_string(committed).unwrap());
 }
 

@@ -1,9 +1,12 @@
-//! Reading what a [`Config`] names.
+//! Loading a [`Config`].
 
-use super::ratelimit::RatelimitFiles;
-use super::{Config, ConfigError, DEFAULT, with_policy_position};
-use crate::front::{admin::Access, resp::RespPassword};
-use crate::watch::read_capped;
+use super::ratelimit_files::RatelimitFiles;
+use super::{
+    Config, ConfigError, ConfigErrorKind, DEFAULT, SecretDigest, resolve_secret,
+    with_policy_position,
+};
+use crate::front::admin::Access;
+use crate::reload::poll::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,21 +15,19 @@ use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap, TierRules};
 use tollgate_tower::Verifier;
 
-/// A configuration that can be put in force.
+/// A valid configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedConfig {
-    /// What was read.
+    /// The bytes of the policy.
     pub(crate) bytes: Vec<u8>,
     pub(crate) compiled: Compiled,
-    /// The file that maps tiers, where there is one.
     pub(crate) tiers: Option<TierFile>,
-    /// The ratelimit files, where there are some.
     pub(crate) ratelimit: Option<RatelimitFiles>,
-    /// The file of keys that verify tokens, where there is one.
+    /// The keys that verify tokens.
     pub(crate) keys: Option<KeyFile>,
 }
 
-/// A file of keys, as it was read.
+/// The content of a file of keys.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFile {
     pub(crate) path: PathBuf,
@@ -34,7 +35,7 @@ pub(crate) struct KeyFile {
     pub(crate) verifier: Arc<Verifier>,
 }
 
-/// A tier file, as it was read.
+/// The content of a tier file.
 #[derive(Clone, Debug)]
 pub(crate) struct TierFile {
     pub(crate) path: PathBuf,
@@ -43,12 +44,12 @@ pub(crate) struct TierFile {
 }
 
 impl Config {
-    /// What to call the file in messages.
+    /// The name of the file in messages.
     pub(crate) fn name(&self) -> PathBuf {
         self.file.clone().unwrap_or_else(|| "built-in".into())
     }
 
-    /// The bytes of the policy as they are now.
+    /// The bytes of the policy.
     pub(crate) fn read(&self) -> Result<Vec<u8>, ConfigError> {
         match &self.file {
             None => Ok(DEFAULT.into()),
@@ -56,26 +57,23 @@ impl Config {
         }
     }
 
-    /// What the policy says now, once more. A pipe has been read to its end, and would say that
-    /// there are no limits.
+    /// Loads the configuration again. A pipe has been read to its end, and would have no limits.
     pub(crate) fn load_regular(&self) -> Result<LoadedConfig, ConfigError> {
         if let Some(file) = &self.file {
-            require_regular(file)
-                .map_err(|error| ConfigError::Unreadable { file: file.clone(), error })?;
+            require_regular(file)?;
         }
         self.load()
     }
 
-    /// What the policy says now, with the files that it names.
+    /// Loads the policy and the files that it names.
     pub(crate) fn load(&self) -> Result<LoadedConfig, ConfigError> {
         self.parse(self.read()?)
     }
 
-    /// What the bytes mean, with the files that they name.
+    /// Loads a policy from bytes, with the files that it names.
     pub(crate) fn parse(&self, bytes: Vec<u8>) -> Result<LoadedConfig, ConfigError> {
-        let file = self.name();
         let mut compiled = tollgate_policy::compile(&bytes)
-            .map_err(|diagnostics| ConfigError::Invalid { file: file.clone(), diagnostics })?;
+            .map_err(|found| ConfigErrorKind::Invalid(found).of(self.name()))?;
         let listeners = &mut compiled.settings.listeners;
         for listen in &self.listen_overrides {
             match listeners.iter_mut().find(|listener| listener.front == listen.0.front) {
@@ -97,32 +95,32 @@ impl Config {
         Ok(LoadedConfig { bytes, compiled, tiers, keys, ratelimit })
     }
 
-    /// The folder in which files that the policy names are looked for.
+    /// The folder of the files that the policy names.
     pub(crate) fn folder(&self) -> &Path {
         self.path().and_then(Path::parent).unwrap_or(Path::new(""))
     }
 
-    /// Who may use the admin API by these settings.
+    /// Access to the admin API by these settings.
     pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
         let access = Access::new(settings, self.folder(), |name| std::env::var_os(name));
-        access.map_err(|error| ConfigError::Access { file: self.name(), error })
+        access.map_err(|error| error.of(self.name()))
     }
 
-    /// What Redis clients have to say first by these settings; nothing where none are served.
+    /// The password of Redis clients by these settings; none where none are served.
     pub(crate) fn password(
         &self,
         settings: &Settings,
-    ) -> Result<Option<RespPassword>, ConfigError> {
+    ) -> Result<Option<SecretDigest>, ConfigError> {
         let serves = settings.listeners.iter().any(|one| one.front == Front::Resp);
-        let Some(secret) = settings.resp_password.as_ref().filter(|_| serves) else {
-            return Ok(None);
-        };
-        let password = RespPassword::resolve(secret, |name| std::env::var_os(name));
-        let unset = |error| ConfigError::Password { file: self.name(), error };
-        password.map(Some).map_err(unset)
+        let secret = settings.resp_password.as_ref().filter(|_| serves);
+        let variable = |name: &str| std::env::var_os(name);
+        let password = secret.map(|secret| resolve_secret(secret, "resp.password", variable));
+        let password = password.transpose();
+        let password = password.map_err(|error| ConfigErrorKind::Secret(error).of(self.name()))?;
+        Ok(password.map(|password| SecretDigest::new(password.as_bytes())))
     }
 
-    /// Where the tier file is: beside the policy that names it.
+    /// The path of the tier file.
     fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
         match &settings.tiers.source {
             Some(TierSource::File { path, .. }) => Some(self.resolve_path(path)),
@@ -130,7 +128,7 @@ impl Config {
         }
     }
 
-    /// Where a file is that the policy names.
+    /// The path of a file that the policy names.
     fn resolve_path(&self, name: &str) -> PathBuf {
         match self.path() {
             Some(file) => file.with_file_name(name),
@@ -156,34 +154,34 @@ impl LoadedConfig {
 impl TierFile {
     pub(crate) fn new(path: &Path, bytes: Vec<u8>, rules: &TierRules) -> Result<Self, ConfigError> {
         let map = TierMap::read(&bytes, rules)
-            .map_err(|diagnostics| ConfigError::Invalid { file: path.into(), diagnostics })?;
+            .map_err(|found| ConfigErrorKind::Invalid(found).of(path))?;
         Ok(Self { path: path.into(), bytes, map })
     }
 }
 
 impl KeyFile {
     pub(crate) fn new(path: &Path, jwt: &Jwt, bytes: Vec<u8>) -> Result<Self, ConfigError> {
-        let tokens = Verifier::new(jwt, &bytes)
-            .map_err(|error| ConfigError::Keys { file: path.into(), error })?;
+        let tokens =
+            Verifier::new(jwt, &bytes).map_err(|error| ConfigErrorKind::Keys(error).of(path))?;
         Ok(Self { path: path.into(), bytes, verifier: Arc::new(tokens) })
     }
 }
 
-/// Whether there is a file that can be read more than once, and without waiting for whoever writes
-/// it.
-fn require_regular(path: &Path) -> io::Result<()> {
-    match path.metadata()?.is_file() {
-        true => Ok(()),
-        false => Err(io::Error::other("it is not a regular file, and cannot be read again")),
-    }
+/// Requires a file that can be read more than once, without waiting for a writer.
+fn require_regular(path: &Path) -> Result<(), ConfigError> {
+    let not_regular = || io::Error::other("it is not a regular file, and cannot be read again");
+    let found = path.metadata();
+    found
+        .and_then(|found| if found.is_file() { Ok(()) } else { Err(not_regular()) })
+        .map_err(|error| ConfigError::unreadable(path, error))
 }
 
 /// A file that the policy names.
 pub(super) fn read_regular(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    require_regular(path).map_err(|error| ConfigError::Unreadable { file: path.into(), error })?;
+    require_regular(path)?;
     read(path)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    read_capped(path).map_err(|error| ConfigError::Unreadable { file: path.into(), error })
+    read_capped(path).map_err(|error| ConfigError::unreadable(path, error))
 }

@@ -1,33 +1,32 @@
-//! From a file to what a node runs on, and what to say when that does not work.
+//! Configuration: reads the policy and the files that it names.
 
+mod error;
 mod load;
-mod named;
-mod ratelimit;
+mod named_files;
+mod ratelimit_files;
+mod secret;
 #[cfg(test)]
 mod tests;
 
-use crate::front::{admin::AccessError, resp::RespPasswordError};
-use crate::storage::StorageError;
-use crate::tls::TlsError;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Front, Listener};
 use tollgate_policy::{Compiled, Diagnostic};
-use tollgate_tower::InvalidKeys;
 
-pub use named::check_named_files;
+pub use error::{ConfigError, ConfigErrorKind};
+pub use named_files::check_named_files;
+pub use secret::{SecretDigest, SecretError};
 
 pub(crate) use load::{KeyFile, LoadedConfig, TierFile};
-pub(crate) use named::with_policy_position;
-pub(crate) use ratelimit::{RatelimitFiles, WatchedRatelimitFiles};
+pub(crate) use named_files::with_policy_position;
+pub(crate) use ratelimit_files::{RatelimitFiles, WatchedRatelimitFiles};
+pub(crate) use secret::resolve as resolve_secret;
 
-/// The policy of a server that was given none, as a file.
+/// The policy of a server without a file.
 pub const DEFAULT: &str = include_str!("default.yaml");
 
-/// Where a server's policy comes from.
+/// The source of a server's policy.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     file: Option<PathBuf>,
@@ -37,89 +36,6 @@ pub struct Config {
 /// A front end and where it listens, as `front=address`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenOverride(Listener);
-
-/// A configuration that nothing can run on.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The file is not to be had.
-    Unreadable {
-        /// Which one.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// The file says what cannot be.
-    Invalid {
-        /// Which one.
-        file: PathBuf,
-        /// All that is wrong with it.
-        diagnostics: Vec<Diagnostic>,
-    },
-    /// Ratelimit files say what cannot be.
-    Ratelimit {
-        /// Which, each with all that is wrong with it.
-        files: Vec<(PathBuf, Vec<Diagnostic>)>,
-    },
-    /// The limits do not make a policy.
-    Policy {
-        /// In which file.
-        file: PathBuf,
-        /// Why.
-        error: InvalidPolicy,
-    },
-    /// The admin API cannot be used as the file says.
-    Access {
-        /// Which one.
-        file: PathBuf,
-        /// Why.
-        error: AccessError,
-    },
-    /// The password of Redis clients is not where the file says.
-    Password {
-        /// Which one.
-        file: PathBuf,
-        /// Why.
-        error: RespPasswordError,
-    },
-    /// The store cannot be used as the file says.
-    Storage {
-        /// Which one.
-        file: PathBuf,
-        /// Why.
-        error: StorageError,
-    },
-    /// TLS cannot be spoken as the file says.
-    Tls {
-        /// Which one.
-        file: PathBuf,
-        /// Why.
-        error: TlsError,
-    },
-    /// The keys of `jwt` cannot be used.
-    Keys {
-        /// The file with them.
-        file: PathBuf,
-        /// Why.
-        error: InvalidKeys,
-    },
-    /// A reload would remove every limit, and the file does not say so.
-    LimitsRemoved {
-        /// Which file.
-        file: PathBuf,
-        /// How many limits are in force.
-        in_force: usize,
-    },
-    /// A file that the policy names cannot be used.
-    NamedFile {
-        /// The policy.
-        policy: PathBuf,
-        /// The file that it names.
-        file: PathBuf,
-        /// Why, and where it is named.
-        diagnostic: Box<Diagnostic>,
-    },
-}
 
 /// The text is not `front=address`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,13 +47,13 @@ impl Config {
         Self::default()
     }
 
-    /// What the file says, now and whenever it changes. Files that it names are looked for beside
-    /// it.
+    /// The policy in this file, which is watched for changes. Files that it names are in its
+    /// folder.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { file: Some(path.into()), listen_overrides: Vec::new() }
     }
 
-    /// Has a front end listen there, whatever the file says.
+    /// Overrides the address of a front end.
     pub fn listen(mut self, listen: ListenOverride) -> Self {
         self.listen_overrides.retain(|other| other.0.front != listen.0.front);
         self.listen_overrides.push(listen);
@@ -150,9 +66,8 @@ impl Config {
     }
 }
 
-/// What is wrong with the ratelimit files that a policy at `path` names, by file. A pattern that
-/// matches no file is a
-/// warning about the policy.
+/// Findings in the ratelimit files that the policy at `path` names, by file. A pattern that matches
+/// no file is a warning about the policy.
 ///
 /// # Errors
 ///
@@ -165,84 +80,10 @@ pub fn check_ratelimit(
     match RatelimitFiles::load(config.folder(), compiled) {
         Ok(Some(files)) if !files.unmatched.is_empty() => Ok(vec![(path.into(), files.unmatched)]),
         Ok(_) => Ok(Vec::new()),
-        Err(ConfigError::Ratelimit { files }) => Ok(files),
+        Err(ConfigError { kind: ConfigErrorKind::Ratelimit(files), .. }) => Ok(files),
         Err(error) => Err(with_policy_position(&config, compiled, error)),
     }
 }
-
-impl ConfigError {
-    /// Which file is to be mended.
-    pub fn file(&self) -> &Path {
-        match self {
-            Self::Unreadable { file, .. }
-            | Self::Invalid { file, .. }
-            | Self::Policy { file, .. }
-            | Self::Access { file, .. }
-            | Self::Password { file, .. }
-            | Self::Storage { file, .. }
-            | Self::Tls { file, .. }
-            | Self::Keys { file, .. }
-            | Self::LimitsRemoved { file, .. }
-            | Self::NamedFile { file, .. } => file,
-            Self::Ratelimit { files } => files.first().map_or(Path::new(""), |(file, _)| file),
-        }
-    }
-
-    /// Whether the file was read and something in it is to be changed.
-    pub const fn is_invalid(&self) -> bool {
-        !matches!(
-            self,
-            Self::Unreadable { .. }
-                | Self::Access { .. }
-                | Self::Password { .. }
-                | Self::Storage { .. }
-                | Self::Tls { .. }
-        )
-    }
-}
-
-impl fmt::Display for ConfigError {
-    /// As `tollgate check` shows it: a line for each finding, and its help.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable { file, error } => {
-                write!(f, "cannot read {}: {error}", file.display())
-            }
-            Self::Invalid { file, diagnostics } => {
-                let file = file.display().to_string();
-                let text: String =
-                    diagnostics.iter().map(|one| one.render(&file).to_string()).collect();
-                f.write_str(text.trim_end())
-            }
-            Self::Ratelimit { files } => {
-                let each =
-                    files.iter().flat_map(|(file, all)| all.iter().map(move |one| (file, one)));
-                let shown = |(file, one): (&PathBuf, &Diagnostic)| {
-                    one.render(&file.display().to_string()).to_string()
-                };
-                f.write_str(each.map(shown).collect::<String>().trim_end())
-            }
-            Self::NamedFile { policy, diagnostic, .. } => {
-                let policy = policy.display().to_string();
-                f.write_str(diagnostic.render(&policy).to_string().trim_end())
-            }
-            Self::LimitsRemoved { file, in_force } => write!(
-                f,
-                "{}: the file has no `limits`, and {in_force} {} in force; to remove them all, write `limits: []`",
-                file.display(),
-                if *in_force == 1 { "is" } else { "are" }
-            ),
-            Self::Access { file, error } => write!(f, "{}: {error}", file.display()),
-            Self::Password { file, error } => write!(f, "{}: {error}", file.display()),
-            Self::Storage { file, error } => write!(f, "{}: {error}", file.display()),
-            Self::Keys { file, error } => write!(f, "{}: {error}", file.display()),
-            Self::Policy { file, error } => write!(f, "{}: {error}", file.display()),
-            Self::Tls { file, error } => write!(f, "{}: {error}", file.display()),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl FromStr for ListenOverride {
     type Err = InvalidListen;

@@ -1,4 +1,4 @@
-use super::{Config, ConfigError, DEFAULT, ListenOverride};
+use super::{Config, ConfigError, ConfigErrorKind, DEFAULT, ListenOverride};
 use tollgate_policy::settings::{Front, Listener};
 
 fn load(text: &str) -> Result<Vec<Listener>, ConfigError> {
@@ -70,7 +70,7 @@ fn a_listener_can_be_moved_and_added() {
 fn keys_are_read_with_the_file_that_names_them() {
     let missing = load("jwt: {keys: not-there.json}").unwrap_err();
     assert!(
-        matches!(&missing, ConfigError::NamedFile { file, .. } if file.ends_with("not-there.json")),
+        matches!(&missing.kind, ConfigErrorKind::NamedFile(..) if missing.file.ends_with("not-there.json")),
         "{missing}"
     );
     let start = "tollgate.yaml:1:13: error[TG071]: cannot read not-there.json: ";

@@ -47,7 +47,7 @@ fn bit(reason: AmbiguousPath) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{LogFormat, tests::logged};
+    use crate::observe::log::{LogFormat, tests::logged};
 
     #[test]
     fn the_first_refusal_for_each_reason_names_the_field() {

@@ -1,13 +1,14 @@
-//! One folder per protocol, each with the same files: `decode` reads the wire, `encode` writes it.
+//! Front ends, a folder for each protocol: `decode` reads the wire, `encode` writes it.
 
 pub mod admin;
 mod ambiguous_path;
+mod browser;
 pub(crate) mod date;
 mod forward_auth;
 pub mod gateway;
 pub mod grpc;
-mod guard;
 pub mod http;
-mod media;
-mod page;
+mod login_throttle;
+mod problem;
+mod reservation_id;
 pub mod resp;

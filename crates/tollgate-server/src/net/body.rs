@@ -199,6 +199,17 @@ pub enum BodyError {
     PeerClosed,
 }
 
+impl BodyError {
+    /// The status to answer with.
+    pub(crate) const fn status(self) -> hyper::StatusCode {
+        match self {
+            Self::TooLarge => hyper::StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => hyper::StatusCode::REQUEST_TIMEOUT,
+            Self::Broken | Self::PeerClosed => hyper::StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -8,10 +8,9 @@
 //!
 //! ```no_run
 //! use std::{rc::Rc, time::Duration};
-//! use tollgate_server::metrics::Front;
-//! use tollgate_server::net::{
-//!     Answer, ClientConnection, FrontendServer, Handler, Limits, Listener, Request,
-//! };
+//! use tollgate_server::net::{Answer, ClientConnection, FrontendServer};
+//! use tollgate_server::net::{Handler, Limits, Listener, Request};
+//! use tollgate_server::observe::metrics::Front;
 //!
 //! struct Hello;
 //!

@@ -6,7 +6,7 @@ use super::{
     Handler, Limits, Listener, ListenerOptions, Protocol, ProtocolConnection, Stats, connection,
 };
 use crate::Node;
-use crate::supervise::{Attempt, Supervisor};
+use crate::node::supervisor::{Attempt, Supervisor};
 use std::{
     fmt, io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::JoinHandle, time::Duration,
 };

@@ -1,71 +1,71 @@
-//! Puts a changed file in force while requests are decided, or keeps the last good one and says so.
+//! Reloads: notices changed files and applies them, or keeps the last good ones.
 //!
-//! The limits are swapped as one; a request sees the old or the new, never some of each, and
-//! nothing waits. Counts, open reservations and modes that an operator set stay. What cannot change
-//! while the process runs, where it listens and where it counts, is named in the log and takes
-//! effect at the next start.
+//! All limits are swapped at once, and no request waits. Counts, open reservations and an
+//! operator's modes stay. Changes of `listen` and `store` need a restart; the log names them.
 
-mod control;
-mod crowd;
+mod control_thread;
+mod memory_trim;
+pub mod poll;
+mod startup;
 #[cfg(test)]
 mod tests;
+mod tracked_file;
 
 use crate::Node;
 use crate::config::{
-    Config, ConfigError, KeyFile, LoadedConfig, RatelimitFiles, TierFile, WatchedRatelimitFiles,
+    Config, ConfigError, ConfigErrorKind, KeyFile, LoadedConfig, RatelimitFiles, TierFile,
+    WatchedRatelimitFiles,
 };
 use crate::front::admin::{Admin, LastReload, PolicyOrigin};
-use crate::metrics::ReloadResult;
+use crate::node::lock;
+use crate::observe::metrics::ReloadResult;
 use crate::tls::Certificate;
-use crate::watch::{WatchedFile, read_capped};
+use poll::read_capped;
+use startup::StartupSettings;
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tollgate_policy::settings::{Listener, ServerTls, Settings, Store};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tollgate_policy::{Compiled, TierRules};
+use tracked_file::TrackedFile;
 
-pub use control::ReloadHandle;
-pub(crate) use control::{ControlThread, reload_channel};
+pub use control_thread::ReloadHandle;
+pub(crate) use control_thread::{ControlThread, reload_channel};
 
-/// Under these names `/readyz` tells what is wrong.
+/// The subjects in `/readyz`.
 const POLICY: &str = "policy";
 const TIERS: &str = "tiers";
 const KEYS: &str = "keys";
 
-/// What a reload did.
+/// A policy in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AppliedPolicy {
     /// Counts the policies of this process.
     pub generation: u64,
-    /// How many limits there are.
+    /// The number of limits.
     pub limits: usize,
-    /// Fields whose change takes effect at the next start.
+    /// Changed fields that need a restart.
     pub restart_for: Vec<&'static str>,
 }
 
-/// Why a reload changed nothing.
+/// Why a reload failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReloadError {
     /// The file cannot be used; the last good one stays in force.
     Config(ConfigError),
-    /// The process is about to end.
+    /// The process is stopping.
     Stopping,
-    /// Something went wrong here; the log says where.
+    /// The reload panicked; the log has the message.
     Panicked,
 }
 
-/// Knows what is in force, and what the files said then.
+/// Reloads changed files.
 pub(crate) struct Reloader {
     node: Arc<Node>,
-    /// Where it has the admin API.
     admin: Option<Arc<Admin>>,
     origin: SharedOrigin,
     config: Config,
-    /// What the process was started with and cannot change.
     startup: StartupSettings,
     policy: Option<TrackedFile>,
     tiers: Option<TrackedFile>,
@@ -73,36 +73,17 @@ pub(crate) struct Reloader {
     tier_rules: TierRules,
     keys: Option<TrackedFile>,
     ratelimit: Option<WatchedRatelimitFiles>,
-    /// That of `listen.grpc`; the gateway looks after its own.
+    /// The certificate of `listen.grpc`. The gateway watches its own.
     certificate: Option<Arc<Certificate>>,
-    /// The file that a refused policy names and that is why it was refused.
+    /// The bad file that a rejected policy names.
     blocking_file: Option<TrackedFile>,
 }
 
-/// What whoever asks is told about the policy in force.
+/// The source of the policy in force, for the admin API.
 pub(crate) type SharedOrigin = Arc<Mutex<PolicyOrigin>>;
 
-/// A file, the content of it that is in force, and whether it was refused since.
-struct TrackedFile {
-    file: WatchedFile,
-    applied_bytes: Vec<u8>,
-    is_rejected: bool,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct StartupSettings {
-    listeners: Vec<Listener>,
-    /// The certificates of the gateway and of `listen.grpc`.
-    certificates: [Option<ServerTls>; 2],
-    /// Whether connections to it begin with who they come from.
-    proxy_protocol: bool,
-    /// How long its clients may take.
-    client_timeouts: [Duration; 3],
-    store: Store,
-}
-
 impl Reloader {
-    /// For a node that runs on `loaded`.
+    /// A reloader of a node that runs on `loaded`.
     pub(crate) fn new(
         node: Arc<Node>,
         admin: Option<Arc<Admin>>,
@@ -112,7 +93,7 @@ impl Reloader {
     ) -> Self {
         let startup = StartupSettings::of(&loaded.compiled.settings);
         let tier_rules = TierRules::of(&loaded.compiled);
-        // What came through a pipe does not change.
+        // A pipe does not change.
         let policy = config.path().filter(|path| path.is_file());
         let policy = policy.map(|path| TrackedFile::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| TrackedFile::new(&tiers.path, tiers.bytes));
@@ -134,70 +115,45 @@ impl Reloader {
         }
     }
 
-    /// Looks after this certificate too.
+    /// Also reloads this certificate.
     pub(crate) fn with_certificate(self, certificate: Option<Arc<Certificate>>) -> Self {
         Self { certificate, ..self }
     }
 
-    /// Says what is in force.
+    /// Logs the policy in force.
     pub(crate) fn announce(&self) {
         self.log_applied(&self.applied(Vec::new()));
     }
 
-    /// Reads the file and puts it in force, changed or not.
+    /// Loads the file and applies it, changed or not.
     pub(crate) fn reload(&mut self) -> Result<AppliedPolicy, ConfigError> {
         let result = self.config.load_regular().and_then(|loaded| self.apply(loaded));
         self.report(POLICY, result)
     }
 
-    /// Looks once at each file and puts in force what is new and settled.
+    /// Checks each file once, and applies new content that has settled.
     pub(crate) fn poll(&mut self) {
         if let Some(certificate) = &self.certificate {
             certificate.poll(&self.node.health, self.node.clock.now_us());
         }
-        if let Some(Ok(_)) = self.blocking_file.as_mut().and_then(TrackedFile::poll) {
+        let blocking_file = self.blocking_file.as_mut().and_then(TrackedFile::poll);
+        let ratelimit_changed = self.ratelimit.as_mut().is_some_and(WatchedRatelimitFiles::poll);
+        if ratelimit_changed || matches!(blocking_file, Some(Ok(_))) {
             let _ = self.reload();
         }
-        if self.ratelimit.as_mut().is_some_and(WatchedRatelimitFiles::poll) {
-            let _ = self.reload();
+        if let Some(found) = self.policy.as_mut().and_then(TrackedFile::poll) {
+            let loaded = found.and_then(|bytes| self.config.parse(bytes));
+            let result = loaded.and_then(|loaded| self.apply(loaded));
+            let _ = self.report(POLICY, result);
         }
-        match self.policy.as_mut().and_then(TrackedFile::poll) {
-            None => {}
-            Some(Ok(bytes)) => {
-                let loaded = self.config.parse(bytes);
-                let result = loaded.and_then(|loaded| self.apply(loaded));
-                let _ = self.report(POLICY, result);
-            }
-            Some(Err(error)) => {
-                let file = self.config.name();
-                let _ = self.report(POLICY, Err(ConfigError::Unreadable { file, error }));
-            }
+        if let Some(found) = self.tiers.as_mut().and_then(TrackedFile::poll) {
+            let result = found.and_then(|bytes| self.apply_tiers(bytes));
+            let _ = self.report(TIERS, result);
         }
-        self.poll_tiers();
-        self.poll_keys();
-    }
-
-    fn poll_tiers(&mut self) {
-        let Some(watched) = &mut self.tiers else { return };
-        let path = watched.file.path().to_owned();
-        let result = match watched.poll() {
-            None => return,
-            Some(Ok(bytes)) => TierFile::new(&path, bytes, &self.tier_rules)
-                .and_then(|tiers| self.apply_tiers(tiers)),
-            Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
-        };
-        let _ = self.report(TIERS, result);
-    }
-
-    fn poll_keys(&mut self) {
-        let Some(watched) = &mut self.keys else { return };
-        let path = watched.file.path().to_owned();
-        let result = match watched.poll() {
-            None => return,
-            Some(Ok(bytes)) => self.apply_keys(&path, bytes),
-            Some(Err(error)) => Err(ConfigError::Unreadable { file: path, error }),
-        };
-        let _ = self.report(KEYS, result);
+        if let Some(found) = self.keys.as_mut().and_then(TrackedFile::poll) {
+            let result = found.and_then(|bytes| self.apply_keys(bytes));
+            let _ = self.report(KEYS, result);
+        }
     }
 
     fn apply(&mut self, loaded: LoadedConfig) -> Result<AppliedPolicy, ConfigError> {
@@ -208,7 +164,7 @@ impl Reloader {
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
         let password = self.config.password(&compiled.settings)?;
-        let invalid = |error| ConfigError::Policy { file: self.config.name(), error };
+        let invalid = |error| ConfigErrorKind::Policy(error).of(self.config.name());
         let tier_rules = TierRules::of(&compiled);
         self.node.replace(compiled, setup).map_err(invalid)?;
         self.tier_rules = tier_rules;
@@ -217,7 +173,7 @@ impl Reloader {
             admin.set_access(access);
         }
         self.node.resp_auth.set_password(password);
-        // The tiers and keys came with it, so what was wrong with them is past too.
+        // The tiers and keys were loaded with the policy.
         self.node.health.clear(TIERS);
         self.node.health.clear(KEYS);
         if let Some(policy) = &mut self.policy {
@@ -233,7 +189,7 @@ impl Reloader {
         Ok(self.applied(restart_for))
     }
 
-    /// Refuses a file that drops every limit without saying `limits: []`: it may be truncated.
+    /// Rejects a file that drops every limit without `limits: []`: it may be truncated.
     fn check_limits_kept(
         &self,
         compiled: &Compiled,
@@ -245,27 +201,26 @@ impl Reloader {
         if is_written || in_force == 0 {
             Ok(())
         } else {
-            Err(ConfigError::LimitsRemoved { file: self.config.name(), in_force })
+            Err(ConfigErrorKind::LimitsRemoved(in_force).of(self.config.name()))
         }
     }
 
-    fn apply_tiers(&mut self, tiers: TierFile) -> Result<AppliedPolicy, ConfigError> {
-        let invalid = |error| ConfigError::Policy { file: tiers.path.clone(), error };
-        self.node.gate.set_tiers(Some(tiers.map)).map_err(invalid)?;
-        if let Some(watched) = &mut self.tiers {
-            watched.accept(tiers.bytes);
+    fn apply_tiers(&mut self, bytes: Vec<u8>) -> Result<AppliedPolicy, ConfigError> {
+        if let Some(tracked) = &mut self.tiers {
+            let tiers = TierFile::new(tracked.path(), bytes, &self.tier_rules)?;
+            let invalid = |error| ConfigErrorKind::Policy(error).of(tracked.path());
+            self.node.gate.set_tiers(Some(tiers.map)).map_err(invalid)?;
+            tracked.accept(tiers.bytes);
         }
         Ok(self.applied(Vec::new()))
     }
 
-    fn apply_keys(&mut self, path: &Path, bytes: Vec<u8>) -> Result<AppliedPolicy, ConfigError> {
-        let conduct = self.node.settings();
-        if let Some(jwt) = &conduct.settings.jwt {
-            let keys = KeyFile::new(path, jwt, bytes)?;
+    fn apply_keys(&mut self, bytes: Vec<u8>) -> Result<AppliedPolicy, ConfigError> {
+        let settings = self.node.settings();
+        if let (Some(jwt), Some(tracked)) = (&settings.settings.jwt, &mut self.keys) {
+            let keys = KeyFile::new(tracked.path(), jwt, bytes)?;
             self.node.set_tokens(Some(keys.verifier));
-            if let Some(watched) = &mut self.keys {
-                watched.accept(keys.bytes);
-            }
+            tracked.accept(keys.bytes);
         }
         Ok(self.applied(Vec::new()))
     }
@@ -300,7 +255,7 @@ impl Reloader {
         }
     }
 
-    /// Counts a result and shows it in the node's health; a failure is logged, once.
+    /// Counts and logs a result, and reports it in the node's health.
     fn report(
         &mut self,
         subject: &'static str,
@@ -315,9 +270,9 @@ impl Reloader {
             watched.is_rejected = result.is_err();
         }
         if subject == POLICY {
-            let other = result.as_ref().err().map(ConfigError::file);
+            let other = result.as_ref().err().map(|error| &*error.file);
             let other = other.filter(|file| Some(*file) != self.config.path());
-            // The set reloads when one of its files changes: a second watch would reload twice.
+            // The ratelimit files are watched already: a second watch would reload twice.
             let is_in_set =
                 |file: &Path| self.ratelimit.as_ref().is_some_and(|set| set.contains(file));
             let other = other.filter(|file| !is_in_set(file));
@@ -326,12 +281,12 @@ impl Reloader {
         }
         let error = result.as_ref().err().map(ToString::to_string);
         let last = LastReload { time_us: self.node.clock.now_us(), error };
-        self.origin.lock().unwrap_or_else(PoisonError::into_inner).last_reload = Some(last);
+        lock(&self.origin).last_reload = Some(last);
         match &result {
             Ok(in_force) => {
                 self.node.health.clear(subject);
                 self.node.metrics.reload(ReloadResult::Ok);
-                // Last, so that whoever sees the line finds the rest done.
+                // Last, so that a reader of the line finds the rest done.
                 self.log_applied(in_force);
             }
             Err(error) => {
@@ -347,72 +302,18 @@ impl Reloader {
     }
 }
 
-/// Whether a file says nothing: blank lines and comments only.
+/// Whether a file has blank lines and comments only.
 fn is_blank(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     lines.all(|line| line.is_empty() || line.starts_with(b"#"))
-}
-
-impl TrackedFile {
-    fn new(path: &Path, in_force: Vec<u8>) -> Self {
-        Self { file: WatchedFile::new(path), applied_bytes: in_force, is_rejected: false }
-    }
-
-    /// Watches the file that is named now, which may be another than before, or none.
-    fn track(watched: &mut Option<Self>, file: Option<(PathBuf, Vec<u8>)>) {
-        match (watched, file) {
-            (Some(watched), Some((path, bytes))) if watched.file.path() == path => {
-                watched.accept(bytes);
-            }
-            (watched, file) => *watched = file.map(|(path, bytes)| Self::new(&path, bytes)),
-        }
-    }
-
-    fn accept(&mut self, bytes: Vec<u8>) {
-        (self.applied_bytes, self.is_rejected) = (bytes, false);
-    }
-
-    /// What is new in it. A file that was touched, or taken back before anyone objected, has
-    /// nothing new.
-    fn poll(&mut self) -> Option<io::Result<Vec<u8>>> {
-        let found = self.file.poll()?;
-        let is_same = found.as_ref().is_ok_and(|bytes| *bytes == self.applied_bytes);
-        (!is_same || self.is_rejected).then_some(found)
-    }
-}
-
-impl StartupSettings {
-    fn of(settings: &Settings) -> Self {
-        Self {
-            listeners: settings.listeners.clone(),
-            certificates: [settings.gateway.tls.clone(), settings.grpc_tls.clone()],
-            proxy_protocol: settings.gateway.proxy_protocol,
-            client_timeouts: [
-                settings.gateway.client_head,
-                settings.gateway.client_body,
-                settings.gateway.client_idle,
-            ],
-            store: settings.store.clone(),
-        }
-    }
-
-    fn changed_fields(&self, other: &Self) -> Vec<&'static str> {
-        let listens = |bound: &Self| {
-            (bound.certificates.clone(), bound.proxy_protocol, bound.client_timeouts)
-        };
-        let same = self.listeners == other.listeners && listens(self) == listens(other);
-        let listen = (!same).then_some("listen");
-        let store = (self.store != other.store).then_some("store");
-        listen.into_iter().chain(store).collect()
-    }
 }
 
 impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
-            Self::Stopping => f.write_str("the process is about to end"),
-            Self::Panicked => f.write_str("the reload broke off; see the log"),
+            Self::Stopping => f.write_str("the process is stopping"),
+            Self::Panicked => f.write_str("the reload panicked; see the log"),
         }
     }
 }

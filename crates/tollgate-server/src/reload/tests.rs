@@ -1,8 +1,8 @@
 use super::Reloader;
 use crate::Node;
 use crate::config::Config;
-use crate::log::{self, tests::logged};
-use crate::metrics::{ExpositionFormat, MetricsSnapshot};
+use crate::observe::log::{self, tests::logged};
+use crate::observe::metrics::{ExpositionFormat, MetricsSnapshot};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl World {
     /// Reloads that did and did not work.
     fn reloads(&self) -> (u64, u64) {
         let text =
-            self.node.metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+            self.node.metrics.exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
         let count = |result: &str| {
             let name = format!("tollgate_reload_total{{result=\"{result}\"}} ");
             let line = text.lines().find_map(|line| line.strip_prefix(&name));
@@ -260,11 +260,11 @@ fn a_policy_whose_tier_file_is_bad_is_bad() {
 fn of_a_file_that_is_waited_for_no_more_is_read_than_of_any_other() {
     let mut world = World::new("huge", &[("tollgate.yaml", &policy("2/h"))]);
     let tiers = fs::File::create(world.folder.join("tiers.yaml")).unwrap();
-    tiers.set_len(crate::watch::BYTES_MAX * 4).unwrap();
+    tiers.set_len(crate::reload::poll::BYTES_MAX * 4).unwrap();
     world.put("tollgate.yaml", TIERED);
     world.look();
     let awaited = world.reloader.blocking_file.as_ref().unwrap();
-    assert_eq!(awaited.applied_bytes.len() as u64, crate::watch::BYTES_MAX);
+    assert_eq!(awaited.applied_bytes.len() as u64, crate::reload::poll::BYTES_MAX);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_limit_that_counts_otherwise_keeps_its_overflows() {
     let small = |rate: &str| format!("{}\nstore: {{memory: {{max_bytes: 1MiB}}}}", policy(rate));
     let mut world = World::new("overflow", &[("tollgate.yaml", &small("1/h"))]);
     let overflowed = |world: &World| {
-        let page = crate::front::admin::reading(&world.node).limits;
+        let page = MetricsSnapshot::of(&world.node).limits;
         page.iter().map(|limit| limit.overflowed).sum::<u64>()
     };
     let mut user = 0;

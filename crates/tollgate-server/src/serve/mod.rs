@@ -1,14 +1,14 @@
 //! One process: its node, its listeners, and the thread that looks after both.
 
-mod descriptors;
+mod fd_limits;
 
-use crate::config::{Config, ConfigError, LoadedConfig, with_policy_position};
+use crate::config::{Config, ConfigError, ConfigErrorKind, LoadedConfig, with_policy_position};
 use crate::front::resp::{self, Resp};
 use crate::front::{admin::Admin, gateway, grpc::RlsHandler, http::CheckApi};
 use crate::net::{
     self, BindError, InheritError, InheritedSockets, Limits, Listener, ListenerOptions,
 };
-use crate::node::{Node, NodeError};
+use crate::node::Node;
 use crate::reload::{self, ControlThread, ReloadHandle, Reloader};
 use crate::tls::{Certificate, TlsError, TlsListener};
 use std::fmt;
@@ -23,16 +23,15 @@ use tollgate_policy::settings::{Front, ListenAddress, Settings};
 #[derive(Debug)]
 pub struct Server;
 
-/// How long a store may take to take back what this node holds of its limits.
+/// How long returning the units of leases may take at the end.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A node that answers requests. Dropping it ends it at once; [`drain`](Self::drain) lets requests
+/// A node that answers requests. Dropping it stops it at once; [`drain`](Self::drain) lets requests
 /// finish.
 #[derive(Debug)]
 pub struct RunningServer {
     addresses: Vec<(Front, SocketAddr)>,
-    /// Apart from `admin`, so that neither keeps the other waiting and health can be asked for
-    /// during a drain.
+    /// Separate from `admin`, so that health can be read during a drain.
     traffic: net::FrontendServer,
     admin: net::FrontendServer,
     control: ControlThread,
@@ -47,48 +46,37 @@ pub enum StartError {
     Config(ConfigError),
     /// A front end cannot listen.
     Bind(BindError),
-    /// A name in `listen` stands for no address.
-    Resolve {
-        /// The front end that listens there.
-        front: Front,
-        /// The name.
-        name: Box<str>,
-        /// The system's error.
-        cause: io::Error,
-    },
-    /// A socket that was handed over is of no use.
+    /// A name in `listen` cannot be resolved.
+    Resolve(Front, Box<str>, io::Error),
+    /// An inherited socket cannot be used.
     Inherit(InheritError),
-    /// The system has no thread or descriptor left.
+    /// The system has no thread or file descriptor left.
     System(io::Error),
 }
 
 impl Server {
-    /// Serves what `config` says. All listeners are open when this returns.
+    /// Starts a node by `config`. All listeners are open when this returns.
     ///
     /// # Errors
     ///
-    /// When the configuration cannot be used, an address is taken, or the system is out of
-    /// something.
+    /// When the configuration cannot be used, an address is taken, or the system has no thread or
+    /// file descriptor left.
     pub fn start(config: Config) -> Result<RunningServer, StartError> {
         Self::start_on(config, InheritedSockets::default())
     }
 
-    /// The same by sockets that were handed over, as far as they are those that `config` asks for.
+    /// Starts a node on inherited sockets, where `config` names their addresses.
     ///
     /// # Errors
     ///
-    /// As [`start_servers`](Self::start), and when one of the sockets is nobody's.
+    /// As [`start`](Self::start), and when no listener has the address of a socket.
     pub fn start_on(
         config: Config,
         inherited: InheritedSockets,
     ) -> Result<RunningServer, StartError> {
         let loaded = config.load().map_err(StartError::Config)?;
-        let invalid = |error| match error {
-            NodeError::Policy(error) => ConfigError::Policy { file: config.name(), error },
-            NodeError::Store(error) => ConfigError::Storage { file: config.name(), error },
-        };
         let node = Node::in_folder(config.folder(), loaded.compiled.clone(), loaded.setup())
-            .map_err(|error| StartError::Config(invalid(error)))?;
+            .map_err(|error| StartError::Config(error.of(config.name())))?;
         node.set_tokens(loaded.keys.as_ref().map(|keys| keys.verifier.clone()));
         let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
         node.resp_auth.set_password(password);
@@ -97,24 +85,17 @@ impl Server {
         let addresses =
             listeners.iter().map(|(front, listener)| (*front, listener.address())).collect();
         let reload_channel = reload::reload_channel(&config);
-        let has_admin =
-            loaded.compiled.settings.listeners.iter().any(|one| one.front == Front::Admin);
-        let admin = match has_admin {
-            true => {
-                let access =
-                    config.access(&loaded.compiled.settings).map_err(StartError::Config)?;
-                Some(Arc::new(Admin::new(node.clone(), access, Arc::new(reload_channel.0.clone()))))
-            }
-            false => None,
-        };
-        let has_gateway = listeners.iter().any(|(front, _)| *front == Front::Gateway);
-        let gateway = match has_gateway {
-            true => {
-                let shared = gateway::GatewayState::new(node.clone(), config.folder());
-                Some(Arc::new(shared.map_err(|error| tls_config_error(&config, &loaded, error))?))
-            }
-            false => None,
-        };
+        let listens = |wanted| listeners.iter().any(|(front, _)| *front == wanted);
+        let access = listens(Front::Admin).then(|| config.access(&loaded.compiled.settings));
+        let access = access.transpose().map_err(StartError::Config)?;
+        let admin = access.map(|access| {
+            Arc::new(Admin::new(node.clone(), access, Arc::new(reload_channel.0.clone())))
+        });
+        let gateway = listens(Front::Gateway)
+            .then(|| gateway::GatewayState::new(node.clone(), config.folder()));
+        let gateway = gateway.transpose();
+        let gateway = gateway.map_err(|error| tls_config_error(&config, &loaded, error))?;
+        let gateway = gateway.map(Arc::new);
         let certificate = certificate(&config, &loaded)?;
         let origin = reload_channel.0.shared_origin();
         let reloader = Reloader::new(node.clone(), admin.clone(), origin, config, loaded)
@@ -130,7 +111,7 @@ impl Server {
     }
 }
 
-/// That of `listen.grpc`, where it speaks TLS.
+/// The certificate of `listen.grpc`, if it uses TLS.
 fn certificate(
     config: &Config,
     loaded: &LoadedConfig,
@@ -144,11 +125,11 @@ fn certificate(
 }
 
 fn tls_config_error(config: &Config, loaded: &LoadedConfig, error: TlsError) -> StartError {
-    let error = ConfigError::Tls { file: config.name(), error };
+    let error = ConfigErrorKind::Tls(error).of(config.name());
     StartError::Config(with_policy_position(config, &loaded.compiled, error))
 }
 
-/// Every socket, before anything is served: a node that cannot have all of them has none.
+/// Binds every listener before the first is served.
 fn bind(
     settings: &Settings,
     mut inherited: InheritedSockets,
@@ -171,30 +152,30 @@ fn bind(
     Ok(all)
 }
 
-/// The address to bind. A name stands for its first IPv4 address, or else its first address. A
-/// client that uses the name tries all of them, and `localhost` also answers at `127.0.0.1`.
+/// The address to bind. A name stands for its first IPv4 address, or else its first address.
+/// Clients that use the name try all of them.
 fn resolve(front: Front, address: &ListenAddress) -> Result<SocketAddr, StartError> {
     let (name, port) = match address {
         ListenAddress::Ip(address) => return Ok(*address),
         ListenAddress::Name(name, port) => (name, *port),
     };
-    let failed = |cause| StartError::Resolve { front, name: name.clone(), cause };
+    let failed = |cause| StartError::Resolve(front, name.clone(), cause);
     let found: Vec<SocketAddr> = (&**name, port).to_socket_addrs().map_err(failed)?.collect();
     let first = found.iter().find(|one| one.is_ipv4()).or(found.first()).copied();
-    first.ok_or_else(|| failed(io::Error::other("it has no address")))
+    first.ok_or_else(|| failed(io::Error::other("the name has no address")))
 }
 
-/// Says that health and metrics are off, where `listen` names front ends and not `admin`.
+/// Logs that health and metrics are off, if there is no admin listener.
 fn log_missing_admin(settings: &Settings) {
     if settings.listeners.iter().all(|listener| listener.front != Front::Admin) {
         tracing::info!(
             "no admin listener: /metrics, /healthz, /readyz and the admin API are off; \
-             to have them, add `admin: 127.0.0.1:8090` to `listen`"
+             to enable them, add `admin: 127.0.0.1:8090` to `listen`"
         );
     }
 }
 
-/// The servers of traffic and of the admin API.
+/// Starts the servers of traffic and of the admin API.
 fn start_servers(
     node: &Arc<Node>,
     admin: Option<Arc<Admin>>,
@@ -203,7 +184,7 @@ fn start_servers(
     listeners: Vec<(Front, Listener)>,
 ) -> io::Result<(net::FrontendServer, net::FrontendServer)> {
     let fronts = listeners.iter().filter(|(front, _)| *front != Front::Admin).count();
-    let (limits, admin_limits) = descriptors::connection_limits(&Limits::default(), fronts);
+    let (limits, admin_limits) = fd_limits::connection_limits(&Limits::default(), fronts);
     let store_node = node.clone();
     let mut traffic = net::FrontendServer::builder()
         .node(node.clone())
@@ -253,35 +234,34 @@ fn start_servers(
 }
 
 impl RunningServer {
-    /// Which front ends listen where, with the ports that were picked.
+    /// The addresses of the front ends, with the ports that the system chose.
     pub fn addresses(&self) -> &[(Front, SocketAddr)] {
         &self.addresses
     }
 
-    /// Where a front end listens.
+    /// The address of a front end.
     pub fn address(&self, front: Front) -> Option<SocketAddr> {
         self.addresses.iter().find(|one| one.0 == front).map(|one| one.1)
     }
 
-    /// What the front ends share.
+    /// The state that the front ends share.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
     }
 
-    /// A way to ask for reloads.
+    /// A handle for reloads.
     pub fn reload(&self) -> ReloadHandle {
         self.control.reload().clone()
     }
 
-    /// Takes no more connections, lets requests finish for as long as `drain` in the file says, and
-    /// ends.
+    /// Accepts no more connections, lets requests finish within the file's `drain`, and stops.
     pub fn drain(self) {
         let Self { traffic, admin, control, node, .. } = self;
         let within = node.settings().settings.drain;
-        node.health.fail("draining", "the process is about to end");
+        node.health.fail("draining", "the process is stopping");
         tracing::info!(within_ms = within.as_millis(), "draining");
         traffic.drain(within);
-        // Nobody asks any more, and what was taken in advance is of use to others.
+        // No request needs the leases any more, and other nodes can use their units.
         node.gate.store().release_leases(RELEASE_TIMEOUT);
         drop(control);
         admin.drain(Duration::ZERO);
@@ -294,7 +274,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Bind(error) => error.fmt(f),
-            Self::Resolve { front, name, cause } => write!(
+            Self::Resolve(front, name, cause) => write!(
                 f,
                 "`listen.{}`: cannot find the address of `{name}`: {cause}; check the name, or write an \
                  address such as 127.0.0.1:8081",

@@ -1,16 +1,16 @@
-//! Where a node counts: in this process, or in Redis with others.
+//! The store that the file names: memory, or Redis shared with other nodes.
 
-mod background;
+mod monitor;
 mod observer;
 mod probe;
 mod redis;
-mod watch;
 
+pub(crate) use monitor::monitor;
 pub use probe::{ProbeError, probe};
 pub use redis::RedisStorage;
 pub use tollgate::store::redis::{LeaseStats, ServerReport};
-pub(crate) use watch::monitor;
 
+use crate::config::SecretError;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
@@ -34,7 +34,7 @@ use tollgate_store::{ProcessClock, StoreErrorKind};
 #[non_exhaustive]
 #[expect(
     clippy::large_enum_variant,
-    reason = "there is one in a process, and memory is not to be behind a pointer"
+    reason = "a process has one, and memory should not be behind a pointer"
 )]
 pub enum Storage {
     /// In this process.
@@ -47,35 +47,22 @@ pub enum Storage {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// The environment variable with the password is not set, empty or not text.
-    Unset {
-        /// The field that names it.
-        field: &'static str,
-        /// The variable.
-        variable: Box<str>,
-    },
-    /// What the file says about the store does not lead anywhere.
+    /// A password cannot be used.
+    Secret(SecretError),
+    /// The settings cannot be used.
     Invalid(Box<str>),
-    /// A file with certificates is not to be had.
-    Unreadable {
-        /// Which one.
-        file: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// This version cannot do that.
-    Unavailable(&'static str),
+    /// A file with certificates cannot be read.
+    Unreadable(PathBuf, io::Error),
     /// The system has no thread or descriptor left.
     System(io::Error),
 }
 
 impl Storage {
-    /// What `settings` say, with the files that they name in `beside`. A store elsewhere need not
-    /// be there yet.
+    /// The store by `settings`, whose files are in the folder `beside`. Redis need not be up yet.
     ///
     /// # Errors
     ///
-    /// When a secret is not where the file says, or the system is out of something.
+    /// When a secret or a file is missing, or the system has no thread left.
     pub fn new(
         settings: &settings::Store,
         beside: &Path,
@@ -88,17 +75,16 @@ impl Storage {
                 let options = memory::MemoryOptions::default().max_bytes(*max_bytes);
                 Ok(Self::Memory(MemoryStore::new(options)))
             }
-            _ => Err(StorageError::Unavailable("store")),
+            _ => Err(StorageError::Invalid("this version does not know the store".into())),
         }
     }
 
-    /// Spares the calling worker, which has a runtime of its own, the way over another thread to a
-    /// store elsewhere.
+    /// Gives the calling worker its own connections to Redis.
     pub(crate) fn use_worker_connections(&self) {
         self.redis().inspect(|remote| remote.store.attach_thread(remote.connections_per_worker));
     }
 
-    /// The refusals that a node remembers, where asking again would cost a call.
+    /// The deny cache; none for memory, which costs no call.
     pub fn deny_cache(settings: &settings::Store) -> Option<DenyCache> {
         match settings {
             settings::Store::Redis(redis) if redis.deny_cache_entries > 0 => {
@@ -109,7 +95,7 @@ impl Storage {
         }
     }
 
-    /// The store elsewhere, where it is the one.
+    /// The store in Redis, if that is the one.
     pub(crate) fn redis(&self) -> Option<&RedisStorage> {
         match self {
             Self::Memory(_) => None,
@@ -117,7 +103,7 @@ impl Storage {
         }
     }
 
-    /// Whether it is several servers that share the keys.
+    /// Whether it is a Redis cluster.
     pub(crate) fn is_cluster(&self) -> bool {
         self.redis().is_some_and(|remote| remote.store.is_cluster())
     }
@@ -127,19 +113,17 @@ impl Storage {
         self.redis().is_some_and(|remote| remote.store.is_breaker_open())
     }
 
-    /// Failures that no caller saw, by kind: of attempts to reach a server whose circuit breaker is
-    /// open.
+    /// Failed attempts to connect while a circuit breaker is open, by kind.
     pub fn probe_failures(&self) -> Vec<(StoreErrorKind, u64)> {
         self.redis().map(|remote| remote.observer.probe_failures()).unwrap_or_default()
     }
 
-    /// Counters of leases; nothing for a store in this process.
+    /// Counters of leases.
     pub fn leases(&self) -> LeaseStats {
         self.redis().map(|remote| remote.store.lease_stats()).unwrap_or_default()
     }
 
-    /// Returns what leases hold, within the time; afterwards nothing more is taken in advance. Must
-    /// not be called on a runtime's own thread.
+    /// Returns the units of leases, within the time. Must not be called on a thread with a runtime.
     pub(crate) fn release_leases(&self, within: Duration) {
         self.redis().inspect(|remote| remote.release_leases(within));
     }
@@ -149,7 +133,7 @@ impl Storage {
         self.redis()?.observer.last_failure()
     }
 
-    /// How many tasks of it died and were started again.
+    /// How often one of its tasks panicked and restarted.
     pub(crate) fn task_restarts(&self) -> usize {
         self.redis().map_or(0, |remote| remote.store.status().task_restarts)
     }
@@ -159,32 +143,26 @@ impl Storage {
         self.redis().map_or(0, |remote| remote.breaker_errors)
     }
 
-    /// The first of these fields that a hash in Redis has.
+    /// The value of the first of these fields that a hash in Redis has.
     pub(crate) async fn first_field(
         &self,
         hash: &str,
         fields: &[Cow<'_, str>],
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        match self {
-            Self::Memory(_) => Ok(None),
-            Self::Redis(remote) => remote.store.first_field(hash, fields).await,
-        }
+        let Some(remote) = self.redis() else { return Ok(None) };
+        remote.store.first_field(hash, fields).await
     }
 
-    /// What a store elsewhere says of itself; `None` for one in this process. `leases` says that
-    /// limits will be leased.
+    /// A report from Redis; `None` for memory. `leases`: whether limits will be leased.
     ///
     /// # Errors
     ///
-    /// When it could not say in time.
+    /// When Redis does not answer in time.
     pub async fn probe(&self, leases: bool) -> Option<Result<ServerReport, StoreError>> {
-        match self {
-            Self::Memory(_) => None,
-            Self::Redis(remote) => Some(remote.store.probe(leases).await),
-        }
+        Some(self.redis()?.store.probe(leases).await)
     }
 
-    /// The memory store, where it is the one.
+    /// The memory store, if that is the one.
     pub fn memory(&self) -> Option<&MemoryStore> {
         match self {
             Self::Memory(memory) => Some(memory),
@@ -217,7 +195,7 @@ impl Store for Storage {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         let Self::Redis(remote) = self else { return Ok(()) };
-        // Since the request was read, its tier may have been looked up.
+        // The lookup of a tier may have used a part of the deadline.
         let spent_us = ProcessClock.now_us().saturating_sub(now_us);
         let rest = rest.after(Duration::from_micros(spent_us));
         remote.store.finish(now_us, call, rest, answers).await
@@ -272,36 +250,25 @@ impl ReservationStore for Storage {
 
 impl LeaseStore for Storage {
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
-        match self {
-            Self::Memory(_) => None,
-            Self::Redis(remote) => remote.store.register_leased(params, leasing),
-        }
+        self.redis()?.store.register_leased(params, leasing)
     }
 
     async fn lease_report<'a>(
         &'a self,
         charge: &'a Charge<'a>,
     ) -> Result<Option<LedgerReport>, StoreError> {
-        match self {
-            Self::Memory(_) => Ok(None),
-            Self::Redis(remote) => remote.store.lease_report(charge).await,
-        }
+        let Some(remote) = self.redis() else { return Ok(None) };
+        remote.store.lease_report(charge).await
     }
 }
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unset { field, variable } => write!(
-                f,
-                "`{field}` is said to be in the environment variable {variable}, which is not set; set it, or change the field"
-            ),
+            Self::Secret(error) => error.fmt(f),
             Self::Invalid(why) => write!(f, "`store.redis`: {why}"),
-            Self::Unreadable { file, error } => {
+            Self::Unreadable(file, error) => {
                 write!(f, "cannot read {}: {error}", file.display())
-            }
-            Self::Unavailable(field) => {
-                write!(f, "`{field}` is not available in this build yet; remove it to use the rest")
             }
             Self::System(error) => write!(f, "cannot start the store's thread: {error}"),
         }

@@ -1,56 +1,51 @@
-//! What the store's own tasks tell: one line in the log for every change of state, and figures for
-//! the metrics.
+//! Observer of the store's tasks: logs each change of state, and counts for the metrics.
 
+use crate::node::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tollgate::StoreError;
 use tollgate::store::redis::Observer;
 use tollgate_store::StoreErrorKind;
 
-/// Keeps what it is told, for whoever shows it.
+/// The state of the store's servers, as its tasks report it.
 #[derive(Debug, Default)]
 pub(super) struct StoreObserver {
-    /// Failures that no caller saw, by kind: a store that is left alone is still asked how it is.
+    /// Failed attempts to connect while a circuit breaker is open, by kind. No caller sees them.
     probe_failures: [AtomicU64; StoreErrorKind::ALL.len()],
-    /// What failed last, while a server is left alone.
+    /// The last failure while a circuit breaker is open.
     last_failure: Mutex<Option<StoreErrorKind>>,
 }
 
 impl StoreObserver {
-    /// Failures that no caller saw.
+    /// Failures that no caller saw, by kind.
     pub(super) fn probe_failures(&self) -> Vec<(StoreErrorKind, u64)> {
         let counts = self.probe_failures.iter().map(|count| count.load(Relaxed));
         StoreErrorKind::ALL.into_iter().zip(counts).collect()
     }
 
-    /// Why a server is left alone, if one is.
+    /// Why a circuit breaker is open, if one is.
     pub(super) fn last_failure(&self) -> Option<StoreErrorKind> {
-        *self.lock()
-    }
-
-    /// A panic elsewhere leaves it whole: every change is a single assignment.
-    fn lock(&self) -> MutexGuard<'_, Option<StoreErrorKind>> {
-        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.last_failure)
     }
 }
 
 impl Observer for StoreObserver {
     fn breaker_opened(&self, server: &str, error: &StoreError) {
-        *self.lock() = Some(error.kind);
-        tracing::warn!(server, %error, "the store is left alone for now: its breaker is open");
+        *lock(&self.last_failure) = Some(error.kind);
+        tracing::warn!(server, %error, "circuit breaker open; not calling the store");
     }
 
     fn breaker_closed(&self, server: &str) {
-        *self.lock() = None;
-        tracing::info!(server, "the store is asked again: its breaker is closed");
+        *lock(&self.last_failure) = None;
+        tracing::info!(server, "circuit breaker closed; calling the store again");
     }
 
     fn refuses(&self, server: &str, error: &StoreError) {
-        tracing::warn!(server, %error, "the store refuses some decisions: each limit's own policy makes them");
+        tracing::warn!(server, %error, "the store refuses some decisions; `on_store_failure` of each limit makes them");
     }
 
     fn accepts_again(&self, server: &str) {
-        tracing::info!(server, "the store refuses no decisions any more");
+        tracing::info!(server, "the store refuses decisions no longer");
     }
 
     fn connected(&self, server: &str) {
@@ -62,27 +57,29 @@ impl Observer for StoreObserver {
     }
 
     fn attempt_failed(&self, server: &str, error: &StoreError) {
-        let mut last = self.lock();
+        let mut last = lock(&self.last_failure);
         if last.is_some() {
             *last = Some(error.kind);
         }
         drop(last);
-        if let Some(at) = StoreErrorKind::ALL.iter().position(|kind| *kind == error.kind) {
-            self.probe_failures[at].fetch_add(1, Relaxed);
-        }
+        self.probe_failures[error.kind as usize].fetch_add(1, Relaxed);
         tracing::debug!(server, %error, "cannot connect to the store");
     }
 
     fn topology_changed(&self) {
-        tracing::info!("other servers serve the cluster's slots");
+        tracing::info!("the slots of the cluster moved to other servers");
     }
 
     fn primary_changed(&self, name: &str, server: &str) {
-        tracing::info!(name, server, "the sentinels name another primary: all connections move");
+        tracing::info!(
+            name,
+            server,
+            "the sentinels name another primary; all connections move to it"
+        );
     }
 
     fn task_died(&self, task: &'static str) {
-        tracing::error!(task, "a task of the store died and is started again; please report this");
+        tracing::error!(task, "a task of the store panicked and restarts; please report this");
     }
 }
 

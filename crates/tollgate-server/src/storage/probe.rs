@@ -1,7 +1,7 @@
 //! Asks a store about itself, as a node would that starts.
 
 use super::{Storage, StorageError};
-use crate::tiers::WRONG_TYPE;
+use crate::node::tier_cache::WRONG_TYPE;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;

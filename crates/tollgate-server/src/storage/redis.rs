@@ -1,16 +1,20 @@
 //! Redis, as a file describes it.
 
 use super::StorageError;
-use super::background::StoreThread;
 use super::observer::StoreObserver;
+use crate::config::resolve_secret;
 use std::ffi::OsString;
+use std::io;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 use tollgate::store::RedisStore;
 use tollgate::store::redis::{Endpoint, RedisOptions, Tls};
-use tollgate_policy::settings::{self, Redis, RedisServer, Secret, SecretSource};
+use tollgate_policy::settings::{self, Redis, RedisServer, Secret};
 
 /// A store in Redis, and the thread on which its connections live.
 #[derive(Debug)]
@@ -32,8 +36,10 @@ impl RedisStorage {
         beside: &Path,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, StorageError> {
-        let found =
-            |secret: &Option<Secret>, field| resolve_secret(secret.as_ref(), field, &variable);
+        let found = |secret: &Option<Secret>, field| {
+            let secret = secret.as_ref().map(|secret| resolve_secret(secret, field, &variable));
+            secret.transpose().map_err(StorageError::Secret)
+        };
         let password = found(&settings.password, "store.redis.password")?;
         let secret = found(&settings.secret, "store.redis.secret")?;
         let tls = settings.tls.as_ref().map(|tls| self::read_tls_files(tls, beside)).transpose()?;
@@ -43,24 +49,22 @@ impl RedisStorage {
             endpoint =
                 endpoint.sentinel_credentials(username.as_deref().map(String::from), password);
         }
-        let background = StoreThread::start("store").map_err(StorageError::System)?;
+        let thread = StoreThread::start("store").map_err(StorageError::System)?;
         let observer = Arc::new(StoreObserver::default());
         let store = {
-            let _inside = background.handle().enter();
+            let _inside = thread.handle().enter();
             RedisStore::open(&endpoint, options(settings, secret, &observer))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
-        // The workers have those that the file asks for, each at least one; what else asks shares
-        // one more.
+        // The workers share the connections of the file, at least one each. Other threads share one
+        // more.
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let connections = (settings.connections as usize / workers).max(1);
-        let breaker_errors = settings.breaker_errors;
         Ok(Self {
             store,
             observer,
-            connections_per_worker: connections,
-            breaker_errors,
-            thread: background,
+            connections_per_worker: (settings.connections as usize / workers).max(1),
+            breaker_errors: settings.breaker_errors,
+            thread,
         })
     }
 
@@ -70,29 +74,10 @@ impl RedisStorage {
     }
 }
 
-/// A secret, looked for where the file says.
-fn resolve_secret(
-    secret: Option<&Secret>,
-    field: &'static str,
-    variable: impl Fn(&str) -> Option<OsString>,
-) -> Result<Option<String>, StorageError> {
-    match secret.map(|secret| secret.expose()) {
-        None => Ok(None),
-        Some(SecretSource::Literal(text)) => Ok(Some(text.to_string())),
-        Some(SecretSource::Env(name)) => {
-            let value = variable(name).and_then(|value| value.into_string().ok());
-            // Files that variables are set from like to end in a newline.
-            let value = value.map(|value| value.trim_end_matches(['\r', '\n']).to_owned());
-            let value = value.filter(|value| !value.is_empty());
-            value.map(Some).ok_or_else(|| StorageError::Unset { field, variable: name.clone() })
-        }
-    }
-}
-
 fn read_tls_files(settings: &settings::Tls, beside: &Path) -> Result<Tls, StorageError> {
     let read = |file: &str| {
         let path = beside.join(file);
-        std::fs::read(&path).map_err(|error| StorageError::Unreadable { file: path, error })
+        std::fs::read(&path).map_err(|error| StorageError::Unreadable(path, error))
     };
     let mut tls = Tls::default();
     tls.ca = settings.ca.as_deref().map(read).transpose()?;
@@ -146,3 +131,46 @@ fn options(
     options.observer = Some(observer.clone());
     options
 }
+
+/// The thread on which the connections to a store live: a thread with a runtime. It ends when this
+/// is dropped.
+#[derive(Debug)]
+struct StoreThread {
+    handle: Handle,
+    /// Dropping it wakes the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StoreThread {
+    fn start(name: &str) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let run = move || {
+            let _ = runtime.block_on(stopped);
+            // Looking up a name cannot be called off, and nobody waits for it.
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
+        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where tasks of the store run.
+    fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for StoreThread {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            // It has said why it panicked, if it did.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

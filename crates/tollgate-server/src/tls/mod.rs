@@ -1,9 +1,12 @@
-//! Certificates of listeners, read again when their files change, and the clients they accept.
+//! TLS of listeners: certificates that reload when their files change, and accepted clients.
 
-mod clients;
+mod client_verifier;
 mod validity;
 
-use crate::{health::Health, watch::read_capped};
+use crate::{
+    node::{health::Health, lock},
+    reload::poll::read_capped,
+};
 use arc_swap::ArcSwap;
 use rustls::{
     RootCertStore, ServerConfig,
@@ -14,26 +17,26 @@ use std::{
     fmt, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
 use tollgate_policy::settings::ServerTls;
 use validity::Validity;
 
-/// Why TLS cannot be spoken.
+/// Why TLS cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file is not to be had.
+    /// A file cannot be read.
     Unreadable(PathBuf, io::Error),
-    /// A file has nothing of what it should have.
+    /// A file lacks a certificate or a key.
     NotPem(PathBuf, &'static str),
-    /// The certificate and the key do not belong together, or are of a kind that is not used.
+    /// The certificate and the key do not match, or their kind is not supported.
     Unusable(PathBuf, rustls::Error),
-    /// A server's host is no name that a certificate could have.
+    /// An upstream's host is not a name that a certificate can have.
     Name(Box<str>),
-    /// One of `client_names` is no name that a certificate could have.
+    /// One of `client_names` is not a name that a certificate can have.
     ClientName(Box<str>),
 }
 
@@ -42,7 +45,7 @@ impl fmt::Display for TlsError {
         match self {
             Self::Unreadable(file, error) => write!(f, "cannot read {}: {error}", file.display()),
             Self::NotPem(file, what) => {
-                write!(f, "{} has no {what}; it is to be a file in PEM form", file.display())
+                write!(f, "{} has no {what}; write a file in PEM form", file.display())
             }
             Self::Unusable(file, error) => {
                 write!(f, "the certificate in {} cannot be used: {error}", file.display())
@@ -57,7 +60,7 @@ impl fmt::Display for TlsError {
 impl std::error::Error for TlsError {}
 
 impl TlsError {
-    /// Which file is to be mended.
+    /// The file to change.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Unreadable(file, _) | Self::NotPem(file, _) | Self::Unusable(file, _) => {
@@ -193,12 +196,12 @@ impl Certificate {
             Ok(true) => {
                 health.clear(subject);
                 self.is_logged.store(false, Relaxed);
-                tracing::info!("{name} has been renewed");
+                tracing::info!("{name} reloaded");
             }
             Ok(false) => {}
             Err(error) => {
                 health.degrade(subject, error.to_string());
-                tracing::warn!(%error, "{name} stays as it was");
+                tracing::warn!(%error, "{name} not reloaded; the last good one stays in use");
             }
         }
         let objection = self.validity.load().and_then(|validity| validity.problem_at(now_us));
@@ -221,10 +224,10 @@ impl Certificate {
     /// certificate is being replaced, its key may not fit. Then the last good pair stays until the
     /// files change again.
     fn reload_if_changed(&self) -> Result<bool, TlsError> {
-        let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last_read);
         let contents = match self.files.read() {
             Ok(contents) => contents,
-            // It is said once.
+            // Reported once.
             Err(error) => return last.take().map_or(Ok(false), |_| Err(error)),
         };
         if last.as_ref() == Some(&contents) {
@@ -271,14 +274,13 @@ fn server_config(files: &TlsFiles, contents: &TlsFileContents) -> Result<ServerC
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(unusable)?;
-    let builder = match files.client_ca.as_deref().zip(contents.client_ca.as_deref()) {
-        None => builder.with_no_client_auth(),
-        Some((file, bytes)) => builder.with_client_cert_verifier(clients::client_verifier(
-            file,
-            bytes,
-            &files.client_names,
-        )?),
-    };
+    let builder =
+        match files.client_ca.as_deref().zip(contents.client_ca.as_deref()) {
+            None => builder.with_no_client_auth(),
+            Some((file, bytes)) => builder.with_client_cert_verifier(
+                client_verifier::client_verifier(file, bytes, &files.client_names)?,
+            ),
+        };
     let mut config = builder
         .with_single_cert(
             certificates(&files.cert, &contents.cert)?,

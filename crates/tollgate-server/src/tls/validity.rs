@@ -1,5 +1,4 @@
-//! From when until when a certificate is valid. What checks certificates of servers does not say
-//! it, and nobody checks our own.
+//! Validity period of a certificate. rustls checks it for peers, not for our own.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +11,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// Of a certificate in DER; `None` where it is none.
+    /// The validity period of a certificate in DER.
     pub(super) fn of(der: &[u8]) -> Option<Self> {
         let (0x30, certificate, _) = take_der(der)? else { return None };
         let (0x30, mut rest, _) = take_der(certificate)? else { return None };
@@ -30,7 +29,7 @@ impl Validity {
         Some(Self { from_s, until_s: seconds(tag, until)? })
     }
 
-    /// What is wrong with it at that time.
+    /// The problem at that time, if any.
     pub(super) fn problem_at(self, now_us: u64) -> Option<&'static str> {
         let now_s = i64::try_from(now_us / 1_000_000).unwrap_or(i64::MAX);
         match now_s {

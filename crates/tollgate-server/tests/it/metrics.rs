@@ -3,33 +3,32 @@
 use crate::exposition::Page;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_server::metrics::{
+use tollgate::Counts;
+use tollgate_server::observe::metrics::{
     AdminDenial, ExpositionFormat, Front, LimitCounters, Metrics, MetricsSnapshot, Outcome,
     ReloadResult, UpstreamFailure,
 };
 use tollgate_store::StoreErrorKind;
 
 fn page(metrics: &Metrics, reading: &MetricsSnapshot) -> Page {
-    let text = metrics.exposition(reading.clone(), ExpositionFormat::Prometheus);
+    let text = metrics.exposition(reading, ExpositionFormat::Prometheus);
     Page::prometheus(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
 }
 
 fn open_page(metrics: &Metrics, reading: &MetricsSnapshot) -> Page {
-    let text = metrics.exposition(reading.clone(), ExpositionFormat::OpenMetrics);
+    let text = metrics.exposition(reading, ExpositionFormat::OpenMetrics);
     Page::open_metrics(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
 }
 
 fn limit(name: &str, first: u64) -> LimitCounters {
-    LimitCounters {
-        name: name.into(),
-        admitted: first,
-        refused: first + 1,
-        shadow_refused: first + 2,
-        fail_open: first + 3,
-        fail_closed: first + 4,
-        deny_cache_hits: first + 5,
-        overflowed: first + 6,
-    }
+    let mut counts = Counts::default();
+    counts.admitted = first;
+    counts.refused = first + 1;
+    counts.shadow_refused = first + 2;
+    counts.fail_open = first + 3;
+    counts.fail_closed = first + 4;
+    counts.deny_cache_hits = first + 5;
+    LimitCounters { name: name.into(), counts, overflowed: first + 6 }
 }
 
 /// Every family: its name in the older format, its type, and the labels of its samples.
@@ -98,13 +97,13 @@ fn every_family_has_its_name_type_and_labels_in_both_formats() {
 
 #[test]
 fn what_the_engine_counts_shows_under_its_limit() {
-    let reading = MetricsSnapshot {
+    let mut reading = MetricsSnapshot {
         limits: vec![limit("a", 10), limit("login/ip+user", 100)],
-        memory_keys: 7,
-        lease_rollbacks: 8,
         breaker_open: true,
         ..MetricsSnapshot::default()
     };
+    reading.memory.keys = 7;
+    reading.leases.rollbacks = 8;
     let page = page(&Metrics::new(), &reading);
     for (name, first) in [("a", 10.0), ("login/ip+user", 100.0)] {
         let outcomes = ["admitted", "refused", "shadow_refused", "fail_open", "fail_closed"];

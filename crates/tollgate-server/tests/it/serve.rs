@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use tollgate_server::config::Config;
-use tollgate_server::metrics::{ExpositionFormat, Front, MetricsSnapshot};
+use tollgate_server::observe::metrics::{ExpositionFormat, Front, MetricsSnapshot};
 use tollgate_server::serve::{RunningServer, Server, StartError};
 
 /// A folder with a `tollgate.yaml`, gone when the test ends.
@@ -118,8 +118,10 @@ fn reloads_under_load_lose_no_request_and_no_count() {
     let counts = running.node().gate.counts();
     let thousand = &counts.iter().find(|count| *count.0 == *"thousand").unwrap().1;
     assert_eq!((thousand.admitted, thousand.refused), (1000, refused));
-    let metrics =
-        running.node().metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+    let metrics = running
+        .node()
+        .metrics
+        .exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
     let line = |name: &str| {
         let found = metrics.lines().find_map(|line| line.strip_prefix(name));
         found.unwrap().trim().parse::<u64>().unwrap()
@@ -149,7 +151,7 @@ fn a_reload_after_the_end_says_so() {
     let running = Server::start(folder.config()).unwrap();
     let reload = running.reload();
     running.drain();
-    assert_eq!(block_on(reload.now()).unwrap_err().to_string(), "the process is about to end");
+    assert_eq!(block_on(reload.now()).unwrap_err().to_string(), "the process is stopping");
 }
 
 #[test]

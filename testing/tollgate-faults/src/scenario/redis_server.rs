@@ -17,8 +17,8 @@ fn url(redis: &Redis) -> String {
 fn said_once(trial: &Trial) -> bool {
     trial.nodes.iter().all(|node| {
         let log = node.log();
-        let said = log.iter().filter(|line| line.contains("its breaker is"));
-        let open: Vec<_> = said.map(|line| line.contains("breaker is open")).collect();
+        let said = log.iter().filter(|line| line.contains("circuit breaker "));
+        let open: Vec<_> = said.map(|line| line.contains("breaker open")).collect();
         open.len() > 1 && open[0] && open.windows(2).all(|pair| pair[0] != pair[1])
     })
 }

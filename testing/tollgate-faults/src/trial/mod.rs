@@ -265,7 +265,7 @@ impl Trial {
     }
 
     fn has_panicked(&self) -> bool {
-        self.nodes.iter().any(|node| node.logged("panicked") + node.logged("broke off") > 0)
+        self.nodes.iter().any(|node| node.logged("panicked") > 0)
     }
 
     /// When the last answer without the store came that the fault caused.

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tollgate_policy::{Diagnostic, Severity};
-use tollgate_server::config::{ConfigError, check_named_files, check_ratelimit};
+use tollgate_server::config::{ConfigError, ConfigErrorKind, check_named_files, check_ratelimit};
 
 /// Find mistakes in tollgate.yaml
 ///
@@ -85,7 +85,10 @@ impl Check {
                             .extend(named.map(|(file, found)| (file.display().to_string(), found)));
                         match check_ratelimit(path, compiled) {
                             Ok(files) => findings.extend(files.into_iter().flat_map(by_file)),
-                            Err(ConfigError::NamedFile { diagnostic, .. }) => {
+                            Err(ConfigError {
+                                kind: ConfigErrorKind::NamedFile(_, diagnostic),
+                                ..
+                            }) => {
                                 findings.push((file.clone(), *diagnostic));
                                 missing += 1;
                             }

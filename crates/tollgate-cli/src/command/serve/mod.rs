@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tollgate_server::config::{Config, DEFAULT, ListenOverride};
-use tollgate_server::log::{self, LogLevel};
 use tollgate_server::net::InheritedSockets;
+use tollgate_server::observe::log::{self, LogLevel};
+use tollgate_server::observe::trace;
 use tollgate_server::serve::{RunningServer, Server, StartError};
-use tollgate_server::trace;
 
 /// Run the server
 ///

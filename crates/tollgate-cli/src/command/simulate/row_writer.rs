@@ -2,7 +2,7 @@
 
 use tollgate::{ReservationError, Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
-use tollgate_server::front::http::encode::{self, fields};
+use tollgate_server::front::http::encode::{self, headers};
 
 /// The result of a row.
 pub(super) struct RowResult<'g> {
@@ -83,10 +83,10 @@ impl RowWriter {
 
     fn fields(&mut self, out: &mut Vec<u8>, time_us: u64, verdict: &Verdict<'_>) {
         let Some(profiles) = &self.profiles else { return };
-        status(out, fields::status(verdict));
+        status(out, headers::status(verdict));
         out.extend_from_slice(b",\"headers\":[");
         let mut separator: &[u8] = b"[";
-        fields::for_each_header(verdict, profiles, time_us, &mut self.fields, |name, value| {
+        headers::for_each_header(verdict, profiles, time_us, &mut self.fields, |name, value| {
             out.extend_from_slice(separator);
             encode::string(out, name);
             out.push(b',');

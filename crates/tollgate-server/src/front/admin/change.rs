@@ -1,12 +1,13 @@
 //! What operators change. Each change is recorded first, and one is made at a time, so that what
 //! was recorded as there before it is what was there.
 
-use super::control::Access;
+use super::access::Access;
 use super::decode::{AdminBody, mode_name};
 use super::encode::{KeyView, TierView};
-use super::problem::AdminProblem;
 use super::{Admin, AdminResponse, Operator, json_response};
-use crate::audit::{AuditEntry, rfc3339};
+use crate::front::problem::Problem;
+use crate::observe::audit::AuditEntry;
+use crate::observe::time::rfc3339;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ impl KeyChange {
 
 impl Admin {
     /// Shows what every limit has for a key.
-    pub(super) async fn inspect(&self, body: &AdminBody) -> Result<AdminResponse, AdminProblem> {
+    pub(super) async fn inspect(&self, body: &AdminBody) -> Result<AdminResponse, Problem> {
         let rules = self.node.gate.rules();
         let limit = require_limit(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
@@ -48,7 +49,9 @@ impl Admin {
         let mut views = self.inspect_key(&rules, &facts, now_us, limit).await?;
         let value = |name: &str| display_value(&rules, &facts, name);
         let unlimited = self.node.gate.unlimited(&rules, &facts, limit);
-        views.extend(unlimited.into_iter().map(|limit| KeyView::unlimited(limit, value)));
+        views.extend(
+            unlimited.into_iter().map(|limit| KeyView::unlimited(limit, &limit.key, value)),
+        );
         views.sort_by_key(|view| rules.policy().position(view.name()));
         let tier = TierView::new(&rules, &facts, &self.node.settings().settings);
         Ok(json_response(StatusCode::OK, &json!({"tier": tier, "limits": views})))
@@ -61,7 +64,7 @@ impl Admin {
         operator: &Operator,
         body: &AdminBody,
         change: KeyChange,
-    ) -> Result<AdminResponse, AdminProblem> {
+    ) -> Result<AdminResponse, Problem> {
         let _one_at_a_time = self.change_lock.lock().await;
         let rules = self.node.gate.rules();
         let named = require_limit(&rules, body.limit.as_deref())?;
@@ -77,11 +80,11 @@ impl Admin {
         };
         before.retain(|view| named.is_some() || is_whole(view.key()));
         if before.is_empty() {
-            return Err(AdminProblem::new(
+            return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "no limit has a key of these attributes, so nothing was changed; give all attributes of a limit's key, or name a `limit` that is not off",
             )
-            .at_field("attributes"));
+            .at("attributes"));
         }
         let until_us = match change {
             KeyChange::Block { for_us } => Some(now_us.saturating_add(for_us)),
@@ -127,7 +130,7 @@ impl Admin {
         operator: &Operator,
         name: &str,
         mode: Option<Mode>,
-    ) -> Result<AdminResponse, AdminProblem> {
+    ) -> Result<AdminResponse, Problem> {
         let _one_at_a_time = self.change_lock.lock().await;
         let gate = &self.node.gate;
         let rules = gate.rules();
@@ -166,15 +169,13 @@ impl Admin {
     }
 
     /// Reads the policy file again. What came of it is a second line in the audit log.
-    pub(super) async fn reload(&self, operator: &Operator) -> Result<AdminResponse, AdminProblem> {
+    pub(super) async fn reload(&self, operator: &Operator) -> Result<AdminResponse, Problem> {
         let generation = || self.node.gate.rules().generation();
         let before = json!({"generation": generation()});
         let mut record =
             ChangeRecord { what: "reload", target: Value::Null, before, after: Value::Null };
         self.write_audit(operator, &record, None).await?;
-        let control = Arc::clone(&self.control);
-        let reloaded = tokio::task::spawn_blocking(move || control.reload()).await;
-        let reloaded = reloaded.map_err(|_| AdminProblem::panicked("the reload"))?;
+        let reloaded = self.control.reload().await;
         record.what = "reload.done";
         record.after = json!({"generation": generation()});
         let error = reloaded.as_ref().err().map(ToString::to_string);
@@ -185,7 +186,7 @@ impl Admin {
                 Ok(json_response(StatusCode::OK, &record.after))
             }
             Err(failure) => {
-                let problem = AdminProblem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.message);
+                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, failure.message);
                 let found = serde_json::to_value(&failure.diagnostics).unwrap_or_default();
                 Err(problem.with_diagnostics(found))
             }
@@ -198,7 +199,7 @@ impl Admin {
         facts: &Facts<'_>,
         now_us: u64,
         limit: Option<&str>,
-    ) -> Result<Vec<KeyView<'r>>, AdminProblem> {
+    ) -> Result<Vec<KeyView<'r>>, Problem> {
         let inspected = self.node.gate.inspect(rules, now_us, facts, limit).await;
         let inspected = inspected.map_err(|error| store_problem(&error))?;
         let value = |name: &str| display_value(rules, facts, name);
@@ -211,7 +212,7 @@ impl Admin {
         operator: &Operator,
         record: &ChangeRecord,
         error: Option<String>,
-    ) -> Result<(), AdminProblem> {
+    ) -> Result<(), Problem> {
         let entry = AuditEntry {
             time: rfc3339(self.node.clock.now_us()),
             who: operator.who(),
@@ -230,7 +231,7 @@ impl Admin {
         };
         self.node.metrics.audit_failure();
         tracing::error!(error = why, what = record.what, "a change could not be recorded");
-        Err(AdminProblem::unavailable(format!("nothing was changed, since {why}")))
+        Err(Problem::unavailable(format!("nothing was changed, since {why}")))
     }
 }
 
@@ -248,19 +249,16 @@ struct ChangeRecord {
 }
 
 /// The limit's name, once some limit has it.
-fn require_limit<'a>(
-    rules: &Rules,
-    limit: Option<&'a str>,
-) -> Result<Option<&'a str>, AdminProblem> {
+fn require_limit<'a>(rules: &Rules, limit: Option<&'a str>) -> Result<Option<&'a str>, Problem> {
     match limit {
         Some(name) if !rules.policy().limits().iter().any(|limit| *limit.name == *name) => {
-            Err(no_such_limit(rules, name).at_field("limit"))
+            Err(no_such_limit(rules, name).at("limit"))
         }
         other => Ok(other),
     }
 }
 
-fn no_such_limit(rules: &Rules, name: &str) -> AdminProblem {
+fn no_such_limit(rules: &Rules, name: &str) -> Problem {
     const SHOWN: usize = 10;
     let limits = rules.policy().limits();
     let known: Vec<String> =
@@ -271,19 +269,16 @@ fn no_such_limit(rules: &Rules, name: &str) -> AdminProblem {
         [] => format!("no limit is called `{name}`; the policy has none"),
         _ => format!("no limit is called `{name}`; there are {}{more}", known.join(", ")),
     };
-    AdminProblem::new(StatusCode::NOT_FOUND, detail).at_field("name")
+    Problem::new(StatusCode::NOT_FOUND, detail).at("name")
 }
 
-fn facts<'r>(
-    rules: &'r Rules,
-    attributes: &'r [(String, String)],
-) -> Result<Facts<'r>, AdminProblem> {
+fn facts<'r>(rules: &'r Rules, attributes: &'r [(String, String)]) -> Result<Facts<'r>, Problem> {
     let mut facts = rules.facts(Default::default());
     // An operator may name any key that a listener with `match-all` has counted.
     facts.set_ambiguous_paths(AmbiguousPaths::MatchAll);
     for (name, value) in attributes {
         let set = facts.set(name, value);
-        set.map_err(|error| AdminProblem::bad(&format!("attributes.{name}"), error.to_string()))?;
+        set.map_err(|error| Problem::bad(&format!("attributes.{name}"), error.to_string()))?;
     }
     rules.identify(&mut facts);
     Ok(facts)
@@ -295,6 +290,6 @@ fn display_value(rules: &Rules, facts: &Facts<'_>, name: &str) -> Option<String>
     Some(if rules.http_policy().holds_secret(name) { digest(&value) } else { value.into() })
 }
 
-fn store_problem(error: &StoreError) -> AdminProblem {
-    AdminProblem::unavailable(error.to_string())
+fn store_problem(error: &StoreError) -> Problem {
+    Problem::unavailable(error.to_string())
 }

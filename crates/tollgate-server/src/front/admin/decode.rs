@@ -1,9 +1,8 @@
-//! Bodies of calls: the members of each, within the caps of the check API, whose reader reads the
-//! attributes.
+//! Bodies of calls. The reader of the check API reads the attributes, within the same caps.
 
-use super::problem::AdminProblem;
-use super::route::AdminRoute;
+use super::route::BodyMembers;
 use crate::front::http::decode::{self, BODY_BYTES_MAX, Fault, Op};
+use crate::front::problem::Problem;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -25,28 +24,21 @@ pub(super) struct AdminBody {
     pub(super) mode: Option<Mode>,
 }
 
-/// Reads the body of a call.
-pub(super) fn body(input: &[u8], route: &AdminRoute) -> Result<AdminBody, AdminProblem> {
+/// Reads the body of a call. It may be empty where the call has no members.
+pub(super) fn body(input: &[u8], expected: BodyMembers) -> Result<AdminBody, Problem> {
+    let BodyMembers { allowed, required } = expected;
     if input.len() > BODY_BYTES_MAX {
         return Err(Fault::TooLarge.into());
     }
-    if input.is_empty() && route.may_be_empty() {
+    if input.is_empty() && allowed.is_empty() {
         return Ok(AdminBody::default());
     }
     let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
-    let (allowed, required): (&[&str], &[&str]) = match route {
-        AdminRoute::Inspect | AdminRoute::Reset | AdminRoute::Unblock => {
-            (&["attributes", "limit"], &[])
-        }
-        AdminRoute::Block => (&["attributes", "limit", "for"], &["for"]),
-        AdminRoute::SetMode(_) => (&["mode"], &["mode"]),
-        _ => (&[], &[]),
-    };
     let members = members(input)?;
     let mut body = AdminBody::default();
     for (at, (name, value)) in members.iter().enumerate() {
         if !allowed.contains(&&**name) {
-            return Err(AdminProblem::bad(name, unknown_member(allowed)));
+            return Err(Problem::bad(name, unknown_member(allowed)));
         }
         if members[..at].iter().any(|(other, _)| other == name) {
             return Err(Fault::Repeated.at(&**name).into());
@@ -70,7 +62,7 @@ fn unknown_member(allowed: &[&str]) -> String {
     }
 }
 
-fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), AdminProblem> {
+fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Problem> {
     match name {
         "attributes" => {
             let wrapped = format!("{{\"attributes\":{value}}}");
@@ -83,16 +75,16 @@ fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Admi
         "limit" => {
             let limit = text(name, value)?;
             if limit.is_empty() || limit.len() > NAME_BYTES_MAX {
-                return Err(AdminProblem::bad(name, "not the name of a limit"));
+                return Err(Problem::bad(name, "not the name of a limit"));
             }
             body.limit = Some(limit);
         }
         "for" => {
             let duration_us = parse_duration_us(&text(name, value)?)
-                .map_err(|why| AdminProblem::bad(name, why.to_string()))?;
+                .map_err(|why| Problem::bad(name, why.to_string()))?;
             if !(1_000..=BLOCK_US_MAX).contains(&duration_us) {
                 let detail = "out of range; a block lasts from 1ms to 366d";
-                return Err(AdminProblem::bad(name, detail));
+                return Err(Problem::bad(name, detail));
             }
             body.for_us = Some(duration_us);
         }
@@ -100,7 +92,7 @@ fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Admi
             let word = text(name, value)?;
             let mode = MODES.into_iter().find(|(_, known)| *known == word);
             let detail = "no such mode; there are `enforce`, `shadow` and `off`";
-            body.mode = Some(mode.ok_or_else(|| AdminProblem::bad(name, detail))?.0);
+            body.mode = Some(mode.ok_or_else(|| Problem::bad(name, detail))?.0);
         }
     }
     Ok(())
@@ -114,19 +106,19 @@ pub(super) fn mode_name(mode: Mode) -> &'static str {
     MODES.into_iter().find(|(known, _)| *known == mode).map_or("enforce", |(_, word)| word)
 }
 
-fn text(name: &str, value: &str) -> Result<String, AdminProblem> {
-    serde_json::from_str(value).map_err(|_| AdminProblem::bad(name, "not a string"))
+fn text(name: &str, value: &str) -> Result<String, Problem> {
+    serde_json::from_str(value).map_err(|_| Problem::bad(name, "not a string"))
 }
 
 /// The members of an object as they stand, without a look into them.
-fn members(input: &str) -> Result<Vec<(String, &RawValue)>, AdminProblem> {
+fn members(input: &str) -> Result<Vec<(String, &RawValue)>, Problem> {
     let mut reader = serde_json::Deserializer::from_str(input);
     let read = reader
         .deserialize_map(RawMembersVisitor)
         .and_then(|members| reader.end().map(|()| members));
     read.map_err(|error| {
         let what = if error.is_data() { "not an object of known members" } else { "not JSON" };
-        AdminProblem::bad("body", format!("{what}: {error}"))
+        Problem::bad("body", format!("{what}: {error}"))
     })
 }
 

@@ -1,9 +1,9 @@
 //! Answers: what the policy in force says, and what it has for a key.
 
-use super::control::PolicyOrigin;
 use super::decode::mode_name;
-use crate::audit::rfc3339;
+use super::policy_control::PolicyOrigin;
 use crate::front::http::encode;
+use crate::observe::time::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -332,11 +332,7 @@ impl<'a> KeyView<'a> {
         let own = &inspected.unblocked_outcome;
         let until_us = inspected.blocked_until_us;
         let used = limit.key_used(|name| value(name).is_some());
-        let key = used.iter().map(|name| (&**name, value(name).unwrap_or_default()));
         Self {
-            name: &limit.name,
-            mode: mode_name(limit.mode),
-            key: key.collect(),
             params: NumbersView::new(Some(&inspected.params)),
             // In a block nothing remains, however little was used.
             used: Some(own.limit.saturating_sub(own.remaining)),
@@ -347,14 +343,17 @@ impl<'a> KeyView<'a> {
             blocked_until_us: until_us,
             blocked_for: until_us.map(|until_us| seconds(until_us.saturating_sub(now_us))),
             ledger: inspected.ledger.as_ref().map(LedgerView::new),
+            ..Self::unlimited(limit, used, value)
         }
     }
-}
 
-impl<'a> KeyView<'a> {
-    /// A limit that is unlimited for the key.
-    pub(super) fn unlimited(limit: &'a Limit, value: impl Fn(&str) -> Option<String>) -> Self {
-        let key = limit.key.iter().map(|name| (&**name, value(name).unwrap_or_default()));
+    /// A limit that is unlimited for the key with these attributes.
+    pub(super) fn unlimited(
+        limit: &'a Limit,
+        names: &'a [Box<str>],
+        value: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let key = names.iter().map(|name| (&**name, value(name).unwrap_or_default()));
         Self {
             name: &limit.name,
             mode: mode_name(limit.mode),

@@ -10,31 +10,31 @@
 
 mod access;
 mod change;
-mod control;
 mod decode;
 mod encode;
-mod problem;
-mod reading;
+mod policy_control;
 mod route;
 
-pub use access::{AdminToken, AdminTokenError};
-pub use control::{Access, AccessError, LastReload, PolicyControl, PolicyOrigin, ReloadFailure};
-#[cfg(test)]
-pub(crate) use reading::snapshot as reading;
+pub use access::Access;
+pub use policy_control::{LastReload, PolicyControl, PolicyOrigin, ReloadFailure};
 
-use crate::audit::AuditActor;
-use crate::front::{guard::LoginThrottle, http::decode::BODY_BYTES_MAX, media::is_json};
-use crate::metrics::{AdminDenial, ExpositionFormat, Front, Outcome};
+use crate::front::{
+    browser::is_json, http::decode::BODY_BYTES_MAX, login_throttle::LoginThrottle, problem::Problem,
+};
 use crate::net::{Answer, BodyError, ClientConnection, Handler, Request};
 use crate::node::Node;
+use crate::observe::audit::AuditActor;
+use crate::observe::metrics::{AdminDenial, ExpositionFormat, Front, MetricsSnapshot, Outcome};
 use access::bearer_token;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use change::KeyChange;
 use encode::PolicyView;
-use hyper::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
 use hyper::{StatusCode, http::request::Parts};
-use problem::AdminProblem;
 use route::AdminRoute;
 use serde::Serialize;
 use serde_json::json;
@@ -101,26 +101,20 @@ impl Admin {
         F: AsyncFnOnce() -> Result<Cow<'b, [u8]>, BodyError>,
     {
         let answered = self.dispatch(head, peer, body).await;
-        self.into_response(answered)
+        self.respond(answered)
     }
 
     /// The response for a result, counted.
-    fn into_response(&self, answered: Result<AdminResponse, AdminProblem>) -> AdminResponse {
-        let mut response = answered.unwrap_or_else(|problem| {
-            let mut response = json_response(problem.status(), &problem);
-            let headers = response.headers_mut();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-            if let Some((name, value)) = problem.header() {
-                headers.insert(name, value.clone());
+    fn respond(&self, answered: Result<AdminResponse, Problem>) -> AdminResponse {
+        let (mut response, outcome) = match answered {
+            Ok(response) if response.status().is_server_error() => (response, Outcome::Error),
+            Ok(response) => (response, Outcome::Ok),
+            Err(problem) => {
+                let outcome = problem.outcome();
+                (problem.into_response().map(|body| (body + "\n").into()), outcome)
             }
-            response
-        });
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let outcome = match response.status().as_u16() {
-            ..400 => Outcome::Ok,
-            400..500 => Outcome::Invalid,
-            _ => Outcome::Error,
         };
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         self.node.metrics.count_request(Front::Admin, outcome);
         response
     }
@@ -130,13 +124,13 @@ impl Admin {
         head: &Parts,
         peer: SocketAddr,
         body: F,
-    ) -> Result<AdminResponse, AdminProblem>
+    ) -> Result<AdminResponse, Problem>
     where
         F: AsyncFnOnce() -> Result<Cow<'b, [u8]>, BodyError>,
     {
         if let Some(host) = self.access.load().hosts.disallowed_host(head) {
             self.node.metrics.admin_denied(AdminDenial::Host);
-            return Err(AdminProblem::wrong_host(host));
+            return Err(wrong_host(host));
         }
         let route = AdminRoute::find(&head.method, head.uri.path())?;
         match route {
@@ -145,30 +139,29 @@ impl Admin {
             AdminRoute::Metrics => return Ok(self.metrics(&head.headers)),
             _ => {}
         }
-        debug_assert!(!route.is_public());
         let operator = self.authenticate(&head.headers, peer)?;
-        let body = match route.has_body() {
-            true => {
-                let bytes = body().await?;
-                let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-                let may_lack_it = bytes.is_empty() && route.may_be_empty();
-                if !is_json(content_type) && !may_lack_it {
-                    return Err(AdminProblem::not_json());
-                }
-                decode::body(&bytes, &route)?
+        let mut request = decode::AdminBody::default();
+        if let Some(members) = route.members() {
+            let bytes = body().await?;
+            let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+            let may_be_untyped = bytes.is_empty() && members.allowed.is_empty();
+            if !is_json(content_type) && !may_be_untyped {
+                return Err(Problem::not_json());
             }
-            false => decode::AdminBody::default(),
-        };
+            request = decode::body(&bytes, members)?;
+        }
         match route {
-            AdminRoute::Inspect => self.inspect(&body).await,
+            AdminRoute::Inspect => self.inspect(&request).await,
             AdminRoute::Policy => Ok(self.policy()),
             route => {
                 let admin = Arc::clone(self);
-                let change = async move { admin.change(route, &operator, &body).await };
-                // In a task of its own: were it dropped with the call, there could be a line for a
-                // change that was not made.
-                let changed = tokio::spawn(change).await;
-                changed.unwrap_or_else(|_| Err(AdminProblem::panicked("the change")))
+                let change = async move { admin.change(route, &operator, &request).await };
+                // A task of its own outlives the call: otherwise the audit log could have a line
+                // for a change that was not made.
+                tokio::spawn(change).await.unwrap_or_else(|_| {
+                    let detail = "the change panicked; see the log";
+                    Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+                })
             }
         }
     }
@@ -178,7 +171,7 @@ impl Admin {
         route: AdminRoute,
         operator: &Operator,
         body: &decode::AdminBody,
-    ) -> Result<AdminResponse, AdminProblem> {
+    ) -> Result<AdminResponse, Problem> {
         match route {
             AdminRoute::Block => {
                 let for_us = body.for_us.unwrap_or_default();
@@ -193,32 +186,28 @@ impl Admin {
     }
 
     /// Lets whoever shows the token in.
-    fn authenticate(
-        &self,
-        headers: &HeaderMap,
-        peer: SocketAddr,
-    ) -> Result<Operator, AdminProblem> {
+    fn authenticate(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Operator, Problem> {
         let access = self.access.load();
         let denied = |why: AdminDenial| self.node.metrics.admin_denied(why);
         let Some(token) = &access.token else {
             denied(AdminDenial::Disabled);
-            return Err(AdminProblem::no_token_configured());
+            let detail = "the admin API is off, because no token is configured; set `admin: {token: {env: TOLLGATE_ADMIN_TOKEN}}` in the policy file, put a long random text into that variable and restart";
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail).at("authorization"));
         };
         let mut fields = headers.get_all(AUTHORIZATION).iter();
-        // Two fields are as good as none: who forwards such a request may have looked at the other
-        // one.
+        // Two headers count as none: a proxy may have checked the other one.
         let (Some(field), None) = (fields.next(), fields.next()) else {
             denied(AdminDenial::Missing);
             let detail = "send the token as `Authorization: Bearer TOKEN`, once";
-            return Err(AdminProblem::unauthorised(detail));
+            return Err(unauthorised(detail));
         };
         if let Some(wait_us) = self.login_throttle.count_try(self.node.clock.now_us(), peer.ip()) {
             denied(AdminDenial::Limited);
-            return Err(AdminProblem::too_many_tries(wait_us));
+            return Err(too_many_tries(wait_us));
         }
         if !bearer_token(field.as_bytes()).is_some_and(|sent| token.matches(sent)) {
             denied(AdminDenial::Wrong);
-            return Err(AdminProblem::unauthorised("this is not the token of `admin.token`"));
+            return Err(unauthorised("this is not the token of `admin.token`"));
         }
         self.login_throttle.clear(peer.ip());
         Ok(Operator { peer, fingerprint: token.fingerprint() })
@@ -241,7 +230,7 @@ impl Admin {
         let format = ExpositionFormat::of_accept(accept);
         response(
             format.content_type(),
-            self.node.metrics.exposition(reading::snapshot(&self.node), format),
+            self.node.metrics.exposition(&MetricsSnapshot::of(&self.node), format),
         )
     }
 
@@ -267,12 +256,35 @@ impl Handler for Arc<Admin> {
                 let body = async || body.collect(BODY_BYTES_MAX, BODY_WITHIN).await;
                 self.answer(&head, caller.peer, body).await
             }
-            None => self.into_response(Err(AdminProblem::bad(
-                "path",
-                "the target of the request is no URI",
-            ))),
+            None => {
+                self.respond(Err(Problem::bad("path", "the target of the request is not a URI")))
+            }
         });
     }
+}
+
+/// The admin API answers to known hosts only: a web page could point its own name at this machine.
+fn wrong_host(host: &str) -> Problem {
+    let detail = format!(
+        "the admin listener does not answer to the name `{}`; call it by an address or as localhost, or add the name to `admin.hosts` in the policy file",
+        host.escape_debug()
+    );
+    Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).at("host")
+}
+
+fn unauthorised(detail: &'static str) -> Problem {
+    let challenge = HeaderValue::from_static("Bearer realm=\"tollgate admin\"");
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, detail).at("authorization");
+    problem.with_header(WWW_AUTHENTICATE, challenge)
+}
+
+fn too_many_tries(wait_us: u64) -> Problem {
+    let seconds = wait_us.div_ceil(1_000_000);
+    let detail = format!(
+        "too many wrong tokens came from your address; wait {seconds} s, whatever token you have"
+    );
+    let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).at("authorization");
+    problem.with_header(RETRY_AFTER, HeaderValue::from(seconds))
 }
 
 fn json_response(status: StatusCode, value: &impl Serialize) -> AdminResponse {

@@ -1,7 +1,7 @@
-//! Which call a method and a path are.
+//! Routes: the calls of the admin API by method and path.
 
-use super::problem::AdminProblem;
-use hyper::Method;
+use crate::front::problem::Problem;
+use hyper::{Method, StatusCode};
 
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,23 +19,25 @@ pub(super) enum AdminRoute {
     ClearMode(String),
 }
 
+/// The members that the body of a call may have, and those that it must have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyMembers {
+    pub(super) allowed: &'static [&'static str],
+    pub(super) required: &'static [&'static str],
+}
+
 impl AdminRoute {
-    /// The call, or why there is none.
-    pub(super) fn find(method: &Method, path: &str) -> Result<Self, AdminProblem> {
-        if let Some(name) =
-            path.strip_prefix("/v1/limits/").and_then(|rest| rest.strip_suffix("/mode"))
-        {
-            let name = percent_decode(name).filter(|name| !name.is_empty());
-            let name = name.ok_or_else(|| {
-                AdminProblem::bad(
-                    "name",
-                    "the limit's name in the path is not percent-encoded UTF-8",
-                )
+    /// The call with this method and path.
+    pub(super) fn find(method: &Method, path: &str) -> Result<Self, Problem> {
+        let mode = path.strip_prefix("/v1/limits/").and_then(|rest| rest.strip_suffix("/mode"));
+        if let Some(name) = mode {
+            let name = percent_decode(name).filter(|name| !name.is_empty()).ok_or_else(|| {
+                Problem::bad("name", "the limit's name in the path is not percent-encoded UTF-8")
             })?;
             return match *method {
                 Method::PUT => Ok(Self::SetMode(name)),
                 Method::DELETE => Ok(Self::ClearMode(name)),
-                _ => Err(AdminProblem::wrong_method("PUT, DELETE")),
+                _ => Err(Problem::wrong_method("PUT, DELETE")),
             };
         }
         let (route, is_read) = match path {
@@ -48,33 +50,35 @@ impl AdminRoute {
             "/v1/block" => (Self::Block, false),
             "/v1/unblock" => (Self::Unblock, false),
             "/v1/reload" => (Self::Reload, false),
-            _ => return Err(AdminProblem::not_found(path)),
+            _ => return Err(not_found(path)),
         };
         match (is_read, method) {
             (true, &Method::GET | &Method::HEAD) | (false, &Method::POST) => Ok(route),
-            (true, _) => Err(AdminProblem::wrong_method("GET, HEAD")),
-            (false, _) => Err(AdminProblem::wrong_method("POST")),
+            (true, _) => Err(Problem::wrong_method("GET, HEAD")),
+            (false, _) => Err(Problem::wrong_method("POST")),
         }
     }
 
-    /// Whether everybody may call it. What it tells is what load balancers and scrapers need, and
-    /// no key.
-    pub(super) const fn is_public(&self) -> bool {
-        matches!(self, Self::Health | Self::Ready | Self::Metrics)
+    /// The members of its body; `None` for a call without one.
+    pub(super) const fn members(&self) -> Option<BodyMembers> {
+        let (allowed, required): (&[&str], &[&str]) = match self {
+            Self::Inspect | Self::Reset | Self::Unblock => (&["attributes", "limit"], &[]),
+            Self::Block => (&["attributes", "limit", "for"], &["for"]),
+            Self::SetMode(_) => (&["mode"], &["mode"]),
+            Self::Reload => (&[], &[]),
+            Self::Health | Self::Ready | Self::Metrics | Self::Policy | Self::ClearMode(_) => {
+                return None;
+            }
+        };
+        Some(BodyMembers { allowed, required })
     }
+}
 
-    /// Whether it has a body to read.
-    pub(super) const fn has_body(&self) -> bool {
-        !matches!(
-            self,
-            Self::Health | Self::Ready | Self::Metrics | Self::Policy | Self::ClearMode(_)
-        )
-    }
-
-    /// Whether it may come without a body.
-    pub(super) const fn may_be_empty(&self) -> bool {
-        matches!(self, Self::Reload)
-    }
+fn not_found(path: &str) -> Problem {
+    let detail = format!(
+        "nothing is at {path}; there are /healthz, /readyz, /metrics, /v1/policy, /v1/inspect, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
+    );
+    Problem::new(StatusCode::NOT_FOUND, detail).at("path")
 }
 
 /// Undoes percent-encoding; `None` where it is broken or not UTF-8. A slash may come either way,

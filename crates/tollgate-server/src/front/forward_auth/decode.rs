@@ -1,33 +1,33 @@
-//! From a proxy's question to the request it asks about.
+//! Reading a proxy's call: the client's request, and the parameters of the call.
 
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Uri};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use tollgate_policy::policy::Policy;
 use tollgate_policy::settings::OverrideHeaders;
 use tollgate_tower::{Ambiguity, Override};
 
-/// What a proxy asks.
+/// A call of a proxy.
 #[derive(Debug)]
 pub(super) struct AuthRequest {
-    /// The head of the request it asks about.
+    /// The head of the client's request.
     pub(super) head: Parts,
-    /// The places of the only limits that are to apply.
+    /// The only limits that apply, if the call names some.
     pub(super) limit_indexes: Option<Vec<usize>>,
     pub(super) cost: u64,
     pub(super) deny_status: Option<u16>,
-    /// Why the request is denied before any limit is asked.
+    /// Why the request is denied without a decision.
     pub(super) ambiguous: Option<AmbiguousRequest>,
 }
 
-/// Why a request is denied before any limit is asked: the service behind might read it as another
-/// than is counted here.
+/// Why a request is denied without a decision: the service could read it in another way than it
+/// would be counted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AmbiguousRequest {
-    /// Some servers cut a target at `#`, others take what follows for a part of the path.
+    /// Some services cut a target at `#`, others do not.
     Fragment,
-    /// A field that some servers take for one that counts here.
+    /// A header that some services take for one that counts here.
     Alias(HeaderName),
     /// Two headers that describe the request contradict each other: the client wrote one of them.
     Contradiction(RequestPart),
@@ -45,20 +45,20 @@ pub(super) enum RequestPart {
     Host,
 }
 
-/// Why there is no answer.
+/// A call that cannot be answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AuthRequestError {
-    /// Whoever asks may not.
+    /// The client is not a trusted proxy.
     Untrusted,
-    /// Neither of these fields is there, or it makes no sense.
+    /// These headers are missing or malformed.
     MissingHeader(&'static str),
-    /// A parameter makes no sense: its name, and its value where that cannot be a secret.
+    /// An unknown or malformed parameter: its name, and its value unless it may be a secret.
     Parameter(Box<str>),
-    /// There is no such limit.
+    /// An unknown limit.
     Limit(Box<str>),
 }
 
-/// The question in the head of a request to [`PATH`](super::PATH).
+/// The call in the head of a request to [`PATH`](super::PATH).
 pub(super) fn read_request(
     mut head: Parts,
     policy: &Policy,
@@ -89,13 +89,12 @@ pub(super) fn read_request(
     if ambiguous.is_none() && override_headers != OverrideHeaders::Pass {
         ambiguous = differing_override(headers, &method, path_and_query(target));
     }
-    // Some proxies put the client's own query behind the path that they ask. A client has no say in
-    // how it is decided.
+    // Some proxies append the client's own query. A client must not choose the parameters.
     let query = head.uri.query().unwrap_or("");
     let is_clients = uri.query().is_some_and(|own| *own == percent_encode(query.as_bytes()));
     let query = if is_clients { "" } else { query };
     let (only, cost, deny_status) = parameters(query, policy)?;
-    // The other fields are the client's own, which proxies pass along.
+    // The other headers are the client's own.
     let mut fields = std::mem::take(&mut head.headers);
     if let Some(host) = host {
         fields.insert(header::HOST, host);
@@ -125,7 +124,7 @@ fn common_value<'h>(
     Some(first)
 }
 
-/// The host that is asked for: by `X-Forwarded-Host`, and by targets that name one.
+/// The host of the request, from `X-Forwarded-Host` and from targets that name one.
 fn host(
     headers: &HeaderMap,
     ambiguous: &mut Option<AmbiguousRequest>,
@@ -142,7 +141,7 @@ fn host(
     HeaderValue::from_bytes(first).map(Some).map_err(|_| HOST)
 }
 
-/// The place behind `http://` in a target that has it.
+/// The index after `http://` in a target that has it.
 fn after_scheme(target: &[u8]) -> Option<usize> {
     let place = target.windows(3).position(|three| three == b"://")?;
     target[..place].iter().all(u8::is_ascii_alphabetic).then_some(place + 3)
@@ -163,8 +162,7 @@ fn path_and_query(target: &[u8]) -> &[u8] {
     }
 }
 
-/// An override header that differs from the request that is counted. The service gets it, and may
-/// obey.
+/// An override header that differs from the counted request. The service gets it, and may obey it.
 fn differing_override(
     headers: &HeaderMap,
     method: &Method,
@@ -186,30 +184,15 @@ fn differing_override(
     headers.keys().filter(is_suspicious).find(differs).cloned().map(AmbiguousRequest::Override)
 }
 
-/// Proxies pass on what clients send, and clients send what is no URI. Escaped it means the same,
-/// here and behind.
+/// Escapes the bytes that a URI cannot have, since proxies forward targets unchecked.
 fn percent_encode(target: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = String::with_capacity(target.len());
     for &byte in target {
-        match byte {
-            b'#'
-            | b'"'
-            | b'<'
-            | b'>'
-            | b'\\'
-            | b'^'
-            | b'`'
-            | b'{'
-            | b'|'
-            | b'}'
-            | 0..=b' '
-            | 0x7f.. => {
-                out.push('%');
-                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-                out.push(char::from(DIGITS[usize::from(byte & 15)]));
-            }
-            byte => out.push(char::from(byte)),
+        if matches!(byte, 0..=b' ' | 0x7f..) || b"#\"<>\\^`{|}".contains(&byte) {
+            // Writing to a `String` cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        } else {
+            out.push(char::from(byte));
         }
     }
     out
@@ -242,8 +225,7 @@ fn parameters(query: &str, policy: &Policy) -> Result<QueryParameters, AuthReque
     Ok((only, cost, deny_status))
 }
 
-/// A parameter as the log may show it. It may come from the client's query, and its value may be a
-/// token.
+/// A parameter as the log may show it. It may be the client's, and its value a token.
 fn loggable_parameter(pair: &str) -> &str {
     match pair.split_once('=') {
         Some(("deny_status" | "cost", _)) => pair,
@@ -252,7 +234,7 @@ fn loggable_parameter(pair: &str) -> &str {
     }
 }
 
-/// The limit of that name, or all that an entry with `keys` became.
+/// The limit with this name, or all limits of an entry with `keys`.
 fn limits_named(name: &str, policy: &Policy) -> Vec<usize> {
     let is_meant = |limit: &str| {
         limit == name || limit.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
@@ -279,15 +261,23 @@ fn percent_decode_lossy(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+impl RequestPart {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Target => "target",
+            Self::Host => "host",
+        }
+    }
+}
+
 impl AmbiguousRequest {
     /// One word for the proxy.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Fragment => "fragment",
             Self::Alias(_) => "alias",
-            Self::Contradiction(RequestPart::Method) => "method",
-            Self::Contradiction(RequestPart::Target) => "target",
-            Self::Contradiction(RequestPart::Host) => "host",
+            Self::Contradiction(part) => part.name(),
             Self::Override(_) => "override",
             Self::Read(ambiguity) => ambiguity.reason(),
         }
@@ -299,16 +289,10 @@ impl fmt::Display for AmbiguousRequest {
         match self {
             Self::Fragment => f.write_str("the target has a fragment"),
             // A name has no character that JSON would need escaped.
-            Self::Alias(name) => write!(f, "the field {name} looks like one that counts"),
-            Self::Contradiction(asks) => write!(
-                f,
-                "two headers name different {}",
-                match asks {
-                    RequestPart::Method => "methods",
-                    RequestPart::Target => "targets",
-                    RequestPart::Host => "hosts",
-                }
-            ),
+            Self::Alias(name) => write!(f, "the header {name} looks like one that counts"),
+            Self::Contradiction(part) => {
+                write!(f, "two headers name different {}s", part.name())
+            }
             Self::Override(name) => write!(f, "the header {name} differs from the request"),
             Self::Read(ambiguity) => ambiguity.fmt(f),
         }
@@ -318,16 +302,15 @@ impl fmt::Display for AmbiguousRequest {
 impl fmt::Display for AuthRequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Untrusted => f.write_str(
-                "whoever asks is not in `trusted_proxies`; add the proxy's address there",
-            ),
-            Self::MissingHeader(names) => write!(
-                f,
-                "the proxy sends no {names} that makes sense; see docs/forward-auth, and `trusted_proxies` for who may"
-            ),
+            Self::Untrusted => {
+                f.write_str("the client is not in `trusted_proxies`; add the proxy's address there")
+            }
+            Self::MissingHeader(names) => {
+                write!(f, "the proxy sends no valid {names}; see docs/forward-auth")
+            }
             Self::Parameter(pair) => write!(
                 f,
-                "`{}` is no parameter; there are policy=NAME, deny_status=401, 403 or 429, and cost=N",
+                "`{}` is not a parameter; there are policy=NAME, deny_status=401, 403 or 429, and cost=N",
                 pair.escape_debug()
             ),
             Self::Limit(name) => write!(f, "no limit is named `{}`", name.escape_debug()),

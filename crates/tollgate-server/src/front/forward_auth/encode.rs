@@ -1,9 +1,9 @@
 //! From a decision to what proxies understand.
 
 use super::decode::{AmbiguousRequest, AuthRequestError};
+use crate::front::problem::Problem;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
-use tollgate_core::header::Problem;
 use tollgate_tower::Refusal;
 
 const DECISION: HeaderName = HeaderName::from_static("x-tollgate-decision");
@@ -21,13 +21,11 @@ pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response<Stri
     let mut headers = HeaderMap::new();
     refusal.write_headers(&mut headers);
     // A problem repeats the status, so it goes with its own only.
-    let body = match status == refusal.status {
-        true => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::MEDIA_TYPE));
-            refusal.problem()
-        }
-        false => String::new(),
-    };
+    let mut body = String::new();
+    if status == refusal.status {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        body = refusal.problem();
+    }
     answer(status, "deny", headers, body)
 }
 
@@ -40,10 +38,8 @@ pub(super) fn ambiguous(why: &AmbiguousRequest, deny_status: Option<u16>) -> Res
     let body = match status {
         Some(_) => String::new(),
         None => {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(Problem::MEDIA_TYPE));
-            format!(
-                "{{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"detail\":\"{why}\"}}"
-            )
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+            Problem::new(StatusCode::BAD_REQUEST, why.to_string()).to_json()
         }
     };
     answer(status.unwrap_or(StatusCode::BAD_REQUEST), "deny", headers, body)

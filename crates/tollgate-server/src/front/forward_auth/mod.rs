@@ -1,32 +1,32 @@
-//! Forward-auth: a proxy asks whether a request may pass, and does with it as it is told.
+//! Forward-auth: a proxy asks whether a client's request may pass.
 //!
-//! What the proxy says about the request is believed only of a trusted one, since anybody else
-//! could say what they like. A question that cannot be answered is answered 403, so that a mistake
-//! in a proxy's configuration does not let everything pass, and is logged. A request that could be
-//! read in two ways is denied: it would be counted in one of them and served in the other.
+//! Only trusted proxies may describe a request. A call that cannot be answered gets 403 and a line
+//! in the log, so that a mistake in the proxy's configuration does not let everything pass. A
+//! request with two readings is denied: it would be counted by one and served by the other.
 
 mod decode;
 mod encode;
 #[cfg(test)]
 mod tests;
 
+use crate::Node;
 use crate::front::ambiguous_path::LoggedReasons;
-use crate::metrics::{Front, Outcome};
-use crate::{Node, trace};
+use crate::observe::metrics::{Front, Outcome};
+use crate::observe::trace;
 use decode::{AmbiguousRequest, AuthRequest, AuthRequestError};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Response};
+use hyper::{HeaderMap, Response, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate::{AdmissionOptions, Verdict};
+use tollgate::Verdict;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{CheckOptions, Engine, HttpDecision, HttpGate};
 
-/// Where it is asked, with any method.
+/// The path of the call, with any method.
 pub(super) const PATH: &str = "/v1/forward-auth";
 
-/// The reasons for which forward-auth denied a path and said so.
+/// The reasons of denied paths that the log has.
 static LOGGED_AMBIGUITIES: LoggedReasons = LoggedReasons::new();
 
 /// Answers for one worker.
@@ -39,7 +39,7 @@ impl ForwardAuth {
         Self { http_gate: HttpGate::new(node) }
     }
 
-    /// Answers a question with this head, asked from `peer`.
+    /// Answers the call of `peer` with this head.
     pub(super) async fn answer(&self, head: Parts, peer: IpAddr) -> (Response<String>, Outcome) {
         let node = self.http_gate.engine();
         let settings = node.settings().settings.http;
@@ -62,10 +62,7 @@ impl ForwardAuth {
             return (encode::ambiguous(why, asked.deny_status), Outcome::Invalid);
         }
         let AuthRequest { mut head, limit_indexes: only, cost, deny_status, .. } = asked;
-        let parent = match trace::enabled() {
-            true => head.headers.get("traceparent").cloned(),
-            false => None,
-        };
+        let parent = trace::enabled().then(|| head.headers.get("traceparent").cloned()).flatten();
         let observe = |facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
             let parent = parent.as_ref().and_then(|value| value.to_str().ok());
             let key_hash = trace::key_hash(facts, verdict);
@@ -75,30 +72,26 @@ impl ForwardAuth {
                 verdict,
             );
         };
-        let mut question = CheckOptions::default();
-        let mut passage = AdmissionOptions::default();
-        (passage.cost, passage.only) = (cost, only.as_deref());
-        question.admission = passage;
-        question.ambiguous_paths = settings.ambiguous_paths;
+        let mut options = CheckOptions::default();
+        (options.admission.cost, options.admission.only) = (cost, only.as_deref());
+        options.ambiguous_paths = settings.ambiguous_paths;
         if trace::enabled() {
-            question.observe = Some(&observe);
+            options.observe = Some(&observe);
         }
-        match self.http_gate.check_with(&mut head, Some(peer), &question).await {
+        match self.http_gate.check_with(&mut head, Some(peer), &options).await {
             HttpDecision::Admitted(pass) => {
                 if !pass.delay().is_zero() {
                     node.sleep(pass.delay()).await;
                 }
                 let mut headers = HeaderMap::new();
                 pass.headers().write(&mut headers);
-                // Nobody here will see the answer.
+                // The proxy does not report the response of the service.
                 pass.detach();
                 (encode::allow(headers), Outcome::Admitted)
             }
             HttpDecision::Refused(refusal) => {
-                let outcome = match refusal.status.as_u16() {
-                    503 => Outcome::FailClosed,
-                    _ => Outcome::Refused,
-                };
+                let failed = refusal.status == StatusCode::SERVICE_UNAVAILABLE;
+                let outcome = if failed { Outcome::FailClosed } else { Outcome::Refused };
                 (encode::deny(&refusal, deny_status), outcome)
             }
             HttpDecision::Ambiguous(why) => {
@@ -119,7 +112,7 @@ impl ForwardAuth {
     }
 }
 
-/// Once a second at most: whoever can reach the port could fill a disk otherwise.
+/// Logs at most once a second. Otherwise any client could fill the disk.
 fn log_misconfigured(now_us: u64, peer: IpAddr, why: &AuthRequestError) {
     static LAST_S: AtomicU64 = AtomicU64::new(0);
     let now_s = now_us / 1_000_000;

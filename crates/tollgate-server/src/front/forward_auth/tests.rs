@@ -17,6 +17,6 @@ fn the_log_says_nothing_of_values_in_a_query() {
     for query in ["access_token=hunter2", "hunter2", "a=1&key=hunter2"] {
         assert!(!wrong(query).contains("hunter2"), "{query}: {}", wrong(query));
     }
-    assert!(wrong("access_token=hunter2").starts_with("`access_token` is no parameter"));
-    assert!(wrong("cost=-1").starts_with("`cost=-1` is no parameter"));
+    assert!(wrong("access_token=hunter2").starts_with("`access_token` is not a parameter"));
+    assert!(wrong("cost=-1").starts_with("`cost=-1` is not a parameter"));
 }

@@ -23,9 +23,10 @@ mod validate;
 pub(crate) use state::GatewayState;
 pub(crate) use upstream::check;
 
-use crate::metrics::{Front, Outcome};
 use crate::net::{Answer, ClientConnection, Handler, Request};
-use crate::{Node, front::ambiguous_path::LoggedReasons, tls::Certificate, trace};
+use crate::observe::metrics::{Front, Outcome};
+use crate::observe::trace;
+use crate::{Node, front::ambiguous_path::LoggedReasons, tls::Certificate};
 use exchange::{Exchange, ExchangeError};
 use respond::{OutcomeRecorder, observe, refuse, status};
 use state::MaintenanceTask;

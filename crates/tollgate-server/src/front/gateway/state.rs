@@ -3,7 +3,7 @@
 use super::respond::status;
 use super::upstream::{Upstreams, health_check};
 use crate::tls::{Certificate, TlsError, TlsListener};
-use crate::{Node, RuntimeSettings, front::guard::LoginThrottle};
+use crate::{Node, RuntimeSettings, front::login_throttle::LoginThrottle};
 use arc_swap::ArcSwap;
 use hyper::header::HeaderName;
 use std::path::{Path, PathBuf};

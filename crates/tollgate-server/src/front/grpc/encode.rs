@@ -1,10 +1,10 @@
 //! `RateLimitResponse`, written from the decision as protobuf or as JSON.
 
-use super::message_writer::{MessageField, MessageWriter};
 use super::messages::RateLimitRequest;
 use super::metadata;
-use crate::front::http::encode::fields;
-use crate::metrics::Outcome;
+use super::writer::{MessageField, MessageWriter};
+use crate::front::http::encode::headers as fields;
+use crate::observe::metrics::Outcome;
 use smallvec::SmallVec;
 use tollgate::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Problem, Profile, retry_after_seconds};

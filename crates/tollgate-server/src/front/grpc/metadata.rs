@@ -2,8 +2,8 @@
 //! nests them, and our own values beside them under `tollgate`.
 
 use super::encode::{DescriptorDecision, RateLimitDecision};
-use super::message_writer::MessageWriter;
 use super::messages::{RateLimitDescriptor, RateLimitRequest};
+use super::writer::MessageWriter;
 use smallvec::SmallVec;
 use tollgate::Verdict;
 use tollgate_policy::envoy::{Metadata, Unit};

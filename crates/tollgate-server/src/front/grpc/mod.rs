@@ -9,24 +9,21 @@ mod encode;
 mod framing;
 mod health;
 mod http;
-mod json_writer;
-mod message_writer;
 pub mod messages;
 mod metadata;
 mod proto_json;
-mod proto_writer;
 mod reflection;
 mod service;
 pub mod status;
+mod writer;
 
 pub(crate) use http::{answer as answer_http, is_http_path};
 pub use service::{CallContext, RateLimitService};
 
 use crate::Node;
 use crate::net::{Answer, BodyError, Handler, Limits, Request, ResponseBody, Upload, handle_http2};
+use crate::observe::trace;
 use crate::tls::Certificate;
-use crate::trace;
-use http::HttpAnswer;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
@@ -119,7 +116,7 @@ impl Handler for RlsHandler {
             return Box::pin(answer_http(&self.service, request, self.body_within, answer)).await;
         }
         let text = "this port speaks gRPC, JSON at POST /json, and GET /healthcheck\n";
-        HttpAnswer::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).write(answer);
+        http::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text, answer);
     }
 
     async fn handle_http2(

@@ -2,10 +2,9 @@
 
 use super::{
     decode::{self, BODY_BYTES_MAX, Op},
-    encode::{self, fields},
+    encode::{self, headers as fields},
     openapi,
     problem::CheckProblem,
-    reservation,
     route::CheckRoute,
 };
 use crate::{
@@ -13,9 +12,10 @@ use crate::{
     front::date,
     front::forward_auth::ForwardAuth,
     front::grpc::{RateLimitService, answer_http, is_http_path},
-    metrics::{Front, Outcome},
+    front::reservation_id as reservation,
     net::{Answer, ClientConnection, Handler, Limits, Request, RequestBody, RequestHead},
-    trace,
+    observe::metrics::{Front, Outcome},
+    observe::trace,
 };
 use hyper::StatusCode;
 use std::{mem, net::IpAddr, rc::Rc, sync::Arc, time::Duration};

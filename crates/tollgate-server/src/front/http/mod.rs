@@ -5,7 +5,6 @@ pub mod decode;
 pub mod encode;
 pub mod openapi;
 mod problem;
-pub(super) mod reservation;
 mod route;
 
 pub use api::CheckApi;

@@ -1,148 +1,94 @@
-//! What is answered to a request that cannot be: a problem after RFC 9457 that names the field to
-//! look at.
+//! Problems of the check API.
 
-use super::{
-    decode::{BODY_BYTES_MAX, BadRequest, Fault},
-    encode,
-};
-use crate::{
-    metrics::Outcome,
-    net::{Answer, BodyError},
-};
+use super::decode::BadRequest;
+use crate::front::problem::Problem;
+use crate::net::{Answer, BodyError};
+use crate::observe::metrics::Outcome;
 use hyper::StatusCode;
-use std::borrow::Cow;
+use hyper::header::{HeaderValue, RETRY_AFTER};
 use tollgate::ReservationError;
-use tollgate_core::header;
 
 /// Why a request has no answer.
 #[derive(Debug)]
 pub(super) enum CheckProblem {
-    /// Nothing is served there.
     NoSuchPath,
-    /// Something is, but it is asked for in another way.
-    Method { allow: &'static str },
-    /// The target of the request is no URI.
+    Method {
+        allow: &'static str,
+    },
+    /// The target of the request is not a URI.
     Target,
-    /// Nobody, or several, are asked, which only those on the way could have done.
+    /// A request by HTTP/1.1 has no `Host`, or several.
     Host,
-    /// A web page sent it.
     FromWebPage,
-    /// The body does not say that it is JSON.
     NotJson,
     /// The body is compressed.
     ContentEncoding,
-    /// The body is too large, too slow or broken off.
     Body(BodyError),
-    /// The body does not say what the operation needs.
     BadBody(BadRequest),
-    /// An attribute cannot be what it is.
-    Attribute { name: Box<str>, why: String },
-    /// The reservation is not to be had.
+    Attribute {
+        name: Box<str>,
+        why: String,
+    },
     Reservation(ReservationError),
-    /// The system gave no random bytes, and a reservation that can be guessed is worse than none.
+    /// The system gave no random bytes. A reservation that can be guessed is worse than none.
     NoRandom,
 }
 
 impl CheckProblem {
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::NoSuchPath => StatusCode::NOT_FOUND,
-            Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Target | Self::Host => StatusCode::BAD_REQUEST,
-            Self::FromWebPage => StatusCode::FORBIDDEN,
-            Self::NotJson | Self::ContentEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
-            Self::BadBody(BadRequest { fault: Fault::TooLarge, .. }) => {
-                StatusCode::PAYLOAD_TOO_LARGE
-            }
-            Self::Body(BodyError::Broken | BodyError::PeerClosed)
-            | Self::BadBody(_)
-            | Self::Attribute { .. } => StatusCode::BAD_REQUEST,
-            Self::Reservation(error) => match error {
-                ReservationError::Unknown => StatusCode::NOT_FOUND,
-                ReservationError::Ended | ReservationError::Taken => StatusCode::CONFLICT,
-                ReservationError::CostTooLarge | ReservationError::TtlOutOfRange => {
-                    StatusCode::BAD_REQUEST
-                }
-                _ => StatusCode::SERVICE_UNAVAILABLE,
-            },
-            Self::NoRandom => StatusCode::SERVICE_UNAVAILABLE,
-        }
+    /// Writes the answer. Returns how it counts.
+    #[cold]
+    pub(super) fn write(self, answer: &mut Answer) -> Outcome {
+        // The connection would have to skip the rest of the body before the next request.
+        let close = matches!(self, Self::Body(_));
+        let problem = self.into_problem();
+        let outcome = problem.outcome();
+        answer.set(problem.into_response());
+        answer.close = close;
+        outcome
     }
 
-    /// The member of the body to look at, or the part of the request.
-    fn field(&self) -> Cow<'_, str> {
-        match self {
-            Self::NoSuchPath | Self::Target => "path".into(),
-            Self::Method { .. } => "method".into(),
-            Self::Host => "host".into(),
-            Self::FromWebPage => "origin".into(),
-            Self::NotJson => "content-type".into(),
-            Self::ContentEncoding => "content-encoding".into(),
-            Self::Body(_) => "body".into(),
-            Self::BadBody(bad) => bad.field.as_deref().unwrap_or("body").into(),
-            Self::Attribute { name, .. } => format!("attributes.{name}").into(),
-            Self::Reservation(ReservationError::CostTooLarge) => "cost".into(),
-            Self::Reservation(ReservationError::TtlOutOfRange) => "ttl".into(),
-            Self::Reservation(_) | Self::NoRandom => "reservation".into(),
-        }
-    }
-
-    fn detail(&self) -> Cow<'_, str> {
+    fn into_problem(self) -> Problem {
         match self {
             Self::NoSuchPath => {
-                "there is nothing here; ask POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, or GET /openapi.json; proxies ask /v1/forward-auth".into()
+                let detail = "nothing is here; use POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, GET /openapi.json, or /v1/forward-auth";
+                Problem::new(StatusCode::NOT_FOUND, detail).at("path")
             }
-            Self::Method { allow } => format!("ask with {allow}").into(),
-            Self::Target => "the target of the request is no URI".into(),
-            Self::NotJson => {
-                "the body has to be JSON and say so: send Content-Type: application/json, as curl --json does".into()
+            Self::Method { allow } => Problem::wrong_method(allow),
+            Self::Target => Problem::bad("path", "the target of the request is not a URI"),
+            Self::Host => Problem::bad("host", "send one Host header with HTTP/1.1"),
+            Self::FromWebPage => {
+                let detail = "the check API is for programs, and this request is from a web page; call it from a server, or leave out the Origin header";
+                Problem::new(StatusCode::FORBIDDEN, detail).at("origin")
             }
-            Self::Host => "a request over HTTP/1.1 has one Host field".into(),
-            Self::FromWebPage => "the check API is for programs, and this request is from a web page; ask from a server, or leave out the Origin header".into(),
-            Self::ContentEncoding => "send the body as it is, without Content-Encoding".into(),
-            Self::Body(BodyError::TooLarge) => {
-                format!("larger than {BODY_BYTES_MAX} bytes; send less").into()
+            Self::NotJson => Problem::not_json(),
+            Self::ContentEncoding => {
+                let detail = "send the body without Content-Encoding";
+                Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).at("content-encoding")
             }
-            Self::Body(error) => error.to_string().into(),
-            Self::BadBody(bad) => bad.fault.to_string().into(),
-            Self::Attribute { why, .. } => why.into(),
-            Self::Reservation(error) => error.to_string().into(),
-            Self::NoRandom => "the system gave no random bytes for a reservation; try again".into(),
+            Self::Body(error) => error.into(),
+            Self::BadBody(bad) => bad.into(),
+            Self::Attribute { name, why } => Problem::bad(&format!("attributes.{name}"), why),
+            Self::Reservation(error) => reservation_problem(&error),
+            Self::NoRandom => retry("the system gave no random bytes for a reservation; try again"),
         }
     }
+}
 
-    /// Writes the answer. How it counts.
-    #[cold]
-    pub(super) fn write(&self, answer: &mut Answer) -> Outcome {
-        let status = self.status();
-        answer.status = status;
-        answer.header("content-type", header::Problem::MEDIA_TYPE);
-        answer.header("cache-control", "no-store");
-        match self {
-            Self::Method { allow } => answer.header("allow", allow),
-            // The connection would have to skip the rest of the body before the next request.
-            Self::Body(_) => answer.close = true,
-            _ if status == StatusCode::SERVICE_UNAVAILABLE => answer.header("retry-after", "1"),
-            _ => {}
+fn reservation_problem(error: &ReservationError) -> Problem {
+    let text = error.to_string();
+    match error {
+        ReservationError::Unknown => Problem::new(StatusCode::NOT_FOUND, text).at("reservation"),
+        ReservationError::Ended | ReservationError::Taken => {
+            Problem::new(StatusCode::CONFLICT, text).at("reservation")
         }
-        self.write_json(status, &mut answer.body);
-        match status.is_server_error() {
-            true => Outcome::Error,
-            false => Outcome::Invalid,
-        }
+        ReservationError::CostTooLarge => Problem::bad("cost", text),
+        ReservationError::TtlOutOfRange => Problem::bad("ttl", text),
+        _ => retry(text),
     }
+}
 
-    fn write_json(&self, status: StatusCode, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"{\"type\":\"about:blank\",\"title\":");
-        encode::string(out, status.canonical_reason().unwrap_or_default());
-        out.extend_from_slice(b",\"status\":");
-        encode::integer(out, status.as_u16().into());
-        out.extend_from_slice(b",\"detail\":");
-        encode::string(out, &self.detail());
-        out.extend_from_slice(b",\"field\":");
-        encode::string(out, &self.field());
-        out.push(b'}');
-    }
+/// 503 for a reservation that may succeed in a second.
+fn retry(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+    let problem = Problem::unavailable(detail).at("reservation");
+    problem.with_header(RETRY_AFTER, HeaderValue::from_static("1"))
 }

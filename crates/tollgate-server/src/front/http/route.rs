@@ -2,7 +2,7 @@
 
 use super::{decode::Op, problem::CheckProblem};
 use crate::{
-    front::{forward_auth, media::is_json, page::is_public_origin},
+    front::{browser::is_json, browser::is_public_origin, forward_auth},
     net::RequestHead,
 };
 use hyper::Version;

@@ -1,22 +1,14 @@
-//! For any Redis client: `CL.THROTTLE` as redis-cell has it, and the limits of the policy as `TG.`
-//! commands.
+//! Redis protocol: `CL.THROTTLE` as redis-cell has it, and the policy's limits as `TG.` commands.
 //!
-//! Commands that came together are decided together: `talk` reads what a connection sent, `turn`
-//! makes one batch of it and writes the answers in the order of the commands, and the store is
-//! asked once.
+//! Commands that arrive together are decided together: `session` reads what a connection sent,
+//! `batch` asks the store once and writes the replies in the order of the commands.
 
+mod auth;
+mod batch;
 mod command;
 mod decode;
 mod encode;
-mod entrance;
-mod introduction;
-mod limit;
-mod reservation;
 mod session;
-mod table;
-mod talk;
-mod throttle;
-mod turn;
 
-pub use entrance::{RespAuth, RespPassword, RespPasswordError};
-pub use talk::{Resp, RespState};
+pub use auth::RespAuth;
+pub use session::{Resp, RespState};

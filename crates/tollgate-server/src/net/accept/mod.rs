@@ -8,7 +8,7 @@ pub use inherited::{InheritError, InheritedSockets};
 pub use listener::{BindError, Listener};
 
 use super::{Limits, Stats};
-use crate::{Node, supervise::Supervisor};
+use crate::{Node, node::supervisor::Supervisor};
 use listener::BACKLOG;
 use std::future::{pending, poll_fn};
 use std::net::{SocketAddr, TcpStream};

@@ -4,7 +4,7 @@ use super::Frontend;
 use crate::Node;
 use crate::net::Limits;
 use crate::net::connection::{Registration, Registry};
-use crate::supervise::{Attempt, Supervisor};
+use crate::node::supervisor::{Attempt, Supervisor};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};

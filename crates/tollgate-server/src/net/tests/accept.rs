@@ -2,7 +2,7 @@
 
 use super::super::accept::{Accept, accept_all, worker::Workers};
 use super::*;
-use crate::log::{LogFormat, tests::logged};
+use crate::observe::log::{LogFormat, tests::logged};
 use std::{
     cell::RefCell,
     collections::VecDeque,

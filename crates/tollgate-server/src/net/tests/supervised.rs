@@ -7,7 +7,7 @@ use super::super::{
 use super::*;
 use crate::{
     Node,
-    supervise::{Attempt, Supervisor},
+    node::supervisor::{Attempt, Supervisor},
 };
 use std::{
     io::{self, Read, Write},

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use hyper::{Request, Response};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tollgate::{Setup, Work};
 use tollgate_server::front::admin::{
     Access, Admin, LastReload, PolicyControl, PolicyOrigin, ReloadFailure,
@@ -50,8 +52,8 @@ pub(crate) struct FakeControl {
     pub(crate) last: Mutex<Option<LastReload>>,
 }
 
-impl PolicyControl for FakeControl {
-    fn reload(&self) -> Result<(), ReloadFailure> {
+impl FakeControl {
+    fn reload_now(&self) -> Result<(), ReloadFailure> {
         let file = self.file.lock().unwrap().clone();
         let compiled = tollgate_policy::compile(file.as_bytes());
         let mut last = LastReload { time_us: 1_700_000_000_000_000, error: None };
@@ -69,6 +71,18 @@ impl PolicyControl for FakeControl {
         };
         *self.last.lock().unwrap() = Some(last);
         done
+    }
+}
+
+impl PolicyControl for FakeControl {
+    /// Waits while a test holds the file.
+    fn reload(&self) -> Pin<Box<dyn Future<Output = Result<(), ReloadFailure>> + Send + '_>> {
+        Box::pin(async {
+            while self.file.try_lock().is_err() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            self.reload_now()
+        })
     }
 
     fn policy_origin(&self) -> PolicyOrigin {

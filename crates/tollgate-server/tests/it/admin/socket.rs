@@ -20,9 +20,11 @@ fn exchange(address: SocketAddr, request: &str) -> String {
 #[test]
 fn calls_are_answered_over_http() {
     let desk = Desk::new();
-    let listener =
-        Listener::bind(tollgate_server::metrics::Front::Admin, "127.0.0.1:0".parse().unwrap())
-            .unwrap();
+    let listener = Listener::bind(
+        tollgate_server::observe::metrics::Front::Admin,
+        "127.0.0.1:0".parse().unwrap(),
+    )
+    .unwrap();
     let address = listener.address();
     let admin = Arc::clone(&desk.admin);
     let server = FrontendServer::builder()
@@ -39,7 +41,7 @@ fn calls_are_answered_over_http() {
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
     assert!(head.contains("\r\ncontent-length: 3\r\n"), "{head}");
     let no_uri = get("/<");
-    assert!(no_uri.starts_with("HTTP/1.1 400 ") && no_uri.contains("is no URI"), "{no_uri}");
+    assert!(no_uri.starts_with("HTTP/1.1 400 ") && no_uri.contains("is not a URI"), "{no_uri}");
     let body = r#"{"mode": "off"}"#;
     let answer = exchange(
         address,

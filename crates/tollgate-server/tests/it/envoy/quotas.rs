@@ -8,7 +8,7 @@ use tollgate_server::front::grpc::messages::{
     Entry, RateLimitDescriptor, RateLimitRequest, UInt64Value,
 };
 use tollgate_server::front::grpc::{CallContext, RateLimitService};
-use tollgate_server::metrics::Front;
+use tollgate_server::observe::metrics::Front;
 
 fn quotas(unit: &str) -> String {
     let service = |name: &str, requests: u32| {

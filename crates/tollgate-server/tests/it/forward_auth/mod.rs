@@ -287,7 +287,7 @@ const AMBIGUOUS: &[(&str, &str, &str, &str)] = &[
         "fragment",
         "the target has a fragment",
     ),
-    (GET, "x_user_id: 7\r\n", "alias", "the field x_user_id looks like one that counts"),
+    (GET, "x_user_id: 7\r\n", "alias", "the header x_user_id looks like one that counts"),
     (GET, "x-original-uri: /nothing\r\n", "target", "two headers name different targets"),
     (GET, "x-original-url: http://h/nothing\r\n", "target", "two headers name different targets"),
     (GET, "x-forwarded-uri: /nothing\r\n", "target", "two headers name different targets"),

@@ -39,7 +39,7 @@ use std::{
 };
 use tollgate_server::{
     config::Config,
-    metrics::Front,
+    observe::metrics::Front,
     serve::{RunningServer, Server},
 };
 

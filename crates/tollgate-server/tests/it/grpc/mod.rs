@@ -30,7 +30,7 @@ use tollgate_server::front::grpc::messages::{
     Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, UInt64Value,
 };
 use tollgate_server::front::grpc::{CallContext, RateLimitService};
-use tollgate_server::metrics::Front;
+use tollgate_server::observe::metrics::Front;
 use tollgate_server::serve::{RunningServer, Server};
 
 const CALL: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";

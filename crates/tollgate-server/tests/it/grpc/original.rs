@@ -142,7 +142,7 @@ fn the_health_check_answers_as_the_original_does() {
         let answer = http(port, "GET", "/healthcheck", "");
         assert_eq!((answer.status, &*answer.body), (200, "OK"));
     }
-    node.running.node().health.fail("draining", "the process is about to end");
+    node.running.node().health.fail("draining", "the process is stopping");
     for port in ports {
         let answer = http(port, "GET", "/healthcheck", "");
         assert_eq!((answer.status, &*answer.body), (500, ""));

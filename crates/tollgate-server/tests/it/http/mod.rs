@@ -20,8 +20,8 @@ use tollgate::Setup;
 use tollgate_server::{
     Node,
     front::http::CheckApi,
-    metrics::Front,
     net::{FrontendServer, Limits, Listener},
+    observe::metrics::Front,
 };
 
 /// Whoever waits for longer than this has been forgotten.

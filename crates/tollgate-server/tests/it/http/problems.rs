@@ -9,7 +9,7 @@ const BAD: &[(&str, u16, &str, &str)] = &[
     ("POST /v1/chek HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}", 404, "path", "/v1/check"),
     ("GET / HTTP/1.1\r\nhost: x\r\n\r\n", 404, "path", ""),
     ("POST /v1/check/ HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n", 404, "path", ""),
-    ("GET /v1/forward-auth?< HTTP/1.1\r\nhost: x\r\n\r\n", 400, "path", "no URI"),
+    ("GET /v1/forward-auth?< HTTP/1.1\r\nhost: x\r\n\r\n", 400, "path", "not a URI"),
     ("GET /v1/check HTTP/1.1\r\n\r\n", 400, "host", "one Host"),
     ("GET /v1/check HTTP/1.1\r\nhost: x\r\nhost: x\r\n\r\n", 400, "head", "two hosts"),
     (

@@ -98,7 +98,7 @@ fn all_ways_count_alike_on_one_connection() {
         let first = names[usize::from(is_refused)].get_or_insert_with(|| seen.clone());
         assert_eq!(seen, *first, "{way:?}");
     }
-    let page = served.node.metrics.exposition(Default::default(), Default::default());
+    let page = served.node.metrics.exposition(&Default::default(), Default::default());
     for (outcome, count) in [("admitted", 10), ("refused", 8)] {
         let row =
             format!("tollgate_requests_total{{front=\"http\",outcome=\"{outcome}\"}} {count}\n");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::exposition::Page;
 use serde_json::json;
-use tollgate_server::metrics::{ExpositionFormat, MetricsSnapshot};
+use tollgate_server::observe::metrics::{ExpositionFormat, MetricsSnapshot};
 
 const FILE: &str = "
 limits:
@@ -120,7 +120,7 @@ fn every_request_is_counted_by_what_became_of_it() {
         client.post(path, body);
     }
     let text =
-        served.node.metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+        served.node.metrics.exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
     let page = Page::prometheus(&text).unwrap();
     for (outcome, count) in [("admitted", 1.0), ("refused", 1.0), ("invalid", 2.0), ("error", 0.0)]
     {

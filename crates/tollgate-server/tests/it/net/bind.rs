@@ -1,6 +1,7 @@
 //! An address that cannot be had.
 
-use tollgate_server::{metrics::Front, net::Listener};
+use tollgate_server::net::Listener;
+use tollgate_server::observe::metrics::Front;
 
 #[test]
 fn a_taken_address_names_the_field_and_the_fix() {

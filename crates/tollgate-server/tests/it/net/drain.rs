@@ -2,7 +2,8 @@
 
 use crate::http::{post, serve, serve_with};
 use std::{io::Write, net::TcpStream, time::Duration};
-use tollgate_server::{metrics::Front, net::Limits};
+use tollgate_server::net::Limits;
+use tollgate_server::observe::metrics::Front;
 
 const FILE: &str = "limits: [{name: a, rate: 1000/h}]";
 

@@ -3,8 +3,8 @@
 use crate::http::{Client, serve, serve_with};
 use std::{io::Read, net::TcpStream, process::Command, time::Duration};
 use tollgate_server::{
-    metrics::{ExpositionFormat, Front, MetricsSnapshot},
     net::Limits,
+    observe::metrics::{ExpositionFormat, Front, MetricsSnapshot},
 };
 
 const FILE: &str = "limits: [{name: a, rate: 1000/h}]";
@@ -29,7 +29,7 @@ fn one_too_many_takes_the_place_of_the_idle() {
     }
     assert_eq!(stats.evicted(), 8);
     let page =
-        served.node.metrics.exposition(MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+        served.node.metrics.exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
     let row = "tollgate_connections_closed_total{front=\"http\",reason=\"evicted\"} 8\n";
     assert!(page.contains(row), "{page}");
     assert!(silent[0].is_ended());

@@ -46,7 +46,7 @@ fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &st
         row.as_object_mut().unwrap().remove("source");
     }
     for profile in Profile::ALL {
-        encode::fields::for_each_header(
+        encode::headers::for_each_header(
             &verdict,
             &[profile],
             at_us,

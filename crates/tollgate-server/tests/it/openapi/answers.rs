@@ -1,10 +1,10 @@
 //! What the encoder really writes is what the description says.
 
+use super::generate::answer::{Reserved, Settled, Verdict};
 use super::validator::errors;
 use serde_json::{Value, from_value};
 use tollgate::{Gate, MemoryStore, ReservationEnd, Setup, Work};
 use tollgate_server::front::http::encode;
-use tollgate_server::front::http::openapi::answer::{Reserved, Settled, Verdict};
 
 /// Every algorithm, mode and oddity.
 const POLICY: &str = r#"
@@ -93,7 +93,7 @@ fn real_answers_are_valid_and_hold_nothing_else() {
 
 #[test]
 fn the_samples_in_the_description_are_valid() {
-    let document = tollgate_server::front::http::openapi::document();
+    let document = super::generate::document();
     let mut samples = Vec::new();
     for path in ["check", "peek", "reserve", "settle", "cancel"] {
         let call = &document["paths"][format!("/v1/{path}")]["post"];

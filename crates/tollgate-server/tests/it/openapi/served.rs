@@ -3,7 +3,7 @@
 use crate::http::serve;
 use std::process::Command;
 use tollgate_server::front::http::openapi::openapi;
-use tollgate_server::metrics::Front;
+use tollgate_server::observe::metrics::Front;
 
 /// Most of what is asked is admitted and some refused, whatever the program makes up.
 const FILE: &str = r#"

@@ -1,11 +1,11 @@
 //! Validates values with a program that knows nothing of us: Python's `jsonschema`, which
 //! schemathesis brings.
 
+use super::generate::document;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-use tollgate_server::front::http::openapi::document;
 
 const PROGRAM: &str = r##"
 import json, sys

@@ -35,7 +35,7 @@ fn redis_cli() {
     assert_eq!(cli(&["CL.THROTTLE", "cli", "15", "30", "60"]), "0\n16\n15\n-1\n2\n");
     assert_eq!(cli(&["-3", "CL.THROTTLE", "cli", "15", "30", "60", "0"]), "0\n16\n15\n-1\n2\n");
     assert!(cli(&["-3", "HELLO"]).contains("proto 3"));
-    assert!(cli(&["COMMAND", "DOCS", "tg.check"]).contains("Decides by a limit of the policy"));
+    assert!(cli(&["COMMAND", "DOCS", "tg.check"]).contains("Checks a limit of the policy"));
     assert!(cli(&["INFO"]).contains("tollgate_version:"));
     let wrong = run(
         Command::new("redis-cli").args(["-p", &port, "CL.THROTTLE", "cli", "15", "30", "60"]),

@@ -1,7 +1,7 @@
 //! Passwords.
 
 use super::{RespClient, RespServer, Value};
-use tollgate_server::config::{Config, ConfigError};
+use tollgate_server::config::{Config, ConfigError, ConfigErrorKind};
 use tollgate_server::serve::{Server, StartError};
 
 const NOAUTH: &str = "-NOAUTH Authentication required.";
@@ -111,7 +111,10 @@ fn a_password_that_is_nowhere_keeps_the_node_from_starting() {
         "listen: {resp: '127.0.0.1:0'}\nresp: {password: {env: TOLLGATE_NOT_SET_ANYWHERE}}";
     std::fs::write(&file, policy).unwrap();
     let error = Server::start(Config::file(file)).unwrap_err();
-    assert!(matches!(error, StartError::Config(ConfigError::Password { .. })), "{error}");
+    assert!(
+        matches!(error, StartError::Config(ConfigError { kind: ConfigErrorKind::Secret(_), .. })),
+        "{error}"
+    );
     assert!(error.to_string().contains("TOLLGATE_NOT_SET_ANYWHERE"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -1,14 +1,16 @@
+use super::super::route::AdminRoute;
 use super::*;
 
 fn fails(input: &str, route: &AdminRoute) -> (u16, Option<String>) {
-    let problem = body(input.as_bytes(), route).unwrap_err();
+    let problem = body(input.as_bytes(), route.members().unwrap()).unwrap_err();
     let json = serde_json::to_value(&problem).unwrap();
-    (problem.status().as_u16(), json["field"].as_str().map(str::to_owned))
+    (problem.into_response().status().as_u16(), json["field"].as_str().map(str::to_owned))
 }
 
 #[test]
 fn each_call_has_its_members() {
-    let read = |input: &str, route: &AdminRoute| body(input.as_bytes(), route).unwrap();
+    let read =
+        |input: &str, route: &AdminRoute| body(input.as_bytes(), route.members().unwrap()).unwrap();
     let full = read(
         r#"{"attributes": {"user": "4\u0032"}, "limit": "a", "for": "10m"}"#,
         &AdminRoute::Block,

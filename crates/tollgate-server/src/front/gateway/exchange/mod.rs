@@ -18,10 +18,10 @@ use super::forward::{self, HopOptions, RequestOrigin};
 use super::upstream::{SelectedUpstream, UpstreamConnection, UpstreamServer, Upstreams, connect};
 use super::{Gateway, validate::ValidHead};
 use crate::Node;
-use crate::metrics::{Outcome, UpstreamFailure};
 use crate::net::{
     Answer, BodyError, ClientConnection, CoarseTimer, Framing, Headers, RequestBody, parse_decimal,
 };
+use crate::observe::metrics::{Outcome, UpstreamFailure};
 use body::{Download, DownloadSource};
 use hyper::{Version, body::Body as _};
 use smallvec::SmallVec;

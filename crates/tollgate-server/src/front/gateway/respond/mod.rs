@@ -3,9 +3,9 @@
 pub(super) mod status;
 
 use super::{exchange::ExchangeError, validate::InvalidRequest};
-use crate::metrics::{Front, Metrics, Outcome};
 use crate::net::{Answer, BodyError, RequestHead};
-use crate::{Node, trace};
+use crate::observe::metrics::{Front, Metrics, Outcome};
+use crate::{Node, observe::trace};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use std::time::Duration;

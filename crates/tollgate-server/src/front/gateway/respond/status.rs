@@ -4,8 +4,8 @@
 //! `method` in the query name a request. Without them, limits are listed for any path or method.
 
 use crate::front::{gateway::Gateway, http::encode};
-use crate::metrics::Outcome;
 use crate::net::{Answer, ClientConnection, RequestHead};
+use crate::observe::metrics::Outcome;
 use hyper::{Method, StatusCode, header::HeaderName};
 use tollgate_policy::address::unmap;
 use tollgate_tower::{Head, query_parameter};

@@ -3,7 +3,7 @@
 use super::{
     UpstreamConnection, UpstreamServer, Upstreams, connect, failure_log::connect_failure_reason,
 };
-use crate::{front::gateway::exchange, health::Health};
+use crate::{front::gateway::exchange, node::health::Health};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};

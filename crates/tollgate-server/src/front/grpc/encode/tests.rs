@@ -7,7 +7,8 @@ pub(in crate::front::grpc) mod response;
 use super::*;
 use crate::Node;
 use crate::front::grpc::{
-    CallContext, RateLimitService, json_writer, messages::*, proto_writer::ProtoWriter,
+    CallContext, RateLimitService, messages::*, writer::json as json_writer,
+    writer::proto::ProtoWriter,
 };
 use prost::Message;
 use response::{Kind, RateLimitResponse, Struct};

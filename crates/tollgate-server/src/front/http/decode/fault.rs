@@ -1,4 +1,4 @@
-//! Why a body or a row was refused.
+//! Faults of a body or a row.
 
 use super::{
     ATTRIBUTES_MAX, BODY_BYTES_MAX, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
@@ -7,24 +7,24 @@ use super::{
 use std::borrow::Cow;
 use std::fmt;
 
-/// How much of what was sent a message quotes, in bytes.
+/// The most bytes of the input in a message.
 const QUOTED_BYTES_MAX: usize = 256;
 
-/// A body or a row that cannot be read, and the member to look at.
+/// An invalid body or row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadRequest {
-    /// The offending member, such as `cost` or `attributes.user`; none when the whole is at fault.
+    /// The invalid member, such as `cost` or `attributes.user`; none if the whole is invalid.
     pub field: Option<Box<str>>,
-    /// What is wrong with it.
+    /// What is wrong.
     pub fault: Fault,
 }
 
-/// What can be wrong.
+/// What is wrong with a body or a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// More bytes than anybody needs.
+    /// Too many bytes.
     TooLarge,
     /// Not UTF-8 after so many bytes.
     NotUtf8(usize),
@@ -32,11 +32,11 @@ pub enum Fault {
     NotJson(Box<str>),
     /// JSON of the wrong type.
     Type(Box<str>),
-    /// A member that means nothing here, and those that do.
+    /// An unknown member, and the known ones.
     Unknown(MemberSet),
     /// A member given twice.
     Repeated,
-    /// A member that has to be there.
+    /// A required member is missing.
     Missing,
     /// A member that another operation has.
     NotForThisOp(Op),
@@ -66,7 +66,7 @@ pub enum Fault {
     NameTooLong,
     /// An attribute with too long a value.
     ValueTooLong,
-    /// A reservation that nobody can have been given.
+    /// An empty or too long reservation.
     ReservationLength,
 }
 
@@ -76,8 +76,7 @@ impl Fault {
         BadRequest { field: Some(field.into()), fault: self }
     }
 
-    /// What the JSON reader stumbled over. A row is one line, so only a body of several lines names
-    /// one.
+    /// An error of the JSON reader. It names the line only in a body of several lines.
     pub(super) fn from_json_error(error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let (line, column) = (error.line(), error.column());
@@ -90,9 +89,8 @@ impl Fault {
     }
 }
 
-/// The reader's own words quote the whole value it met. A string may be a secret in the wrong
-/// place, and is not repeated; of anything else an answer need not be as long as what was sent:
-/// what was met is cut, what was expected stays.
+/// An error of the JSON reader without a string, which may be a secret, and cut to a length. The
+/// expected type stays.
 fn shortened(what: &str) -> Cow<'_, str> {
     let expected = what.rfind(", expected ").map_or("", |at| &what[at..]);
     if let Some(at) = what.find("string \"") {
@@ -102,10 +100,8 @@ fn shortened(what: &str) -> Cow<'_, str> {
         return Cow::Borrowed(what);
     }
     let met = &what[..what.floor_char_boundary(QUOTED_BYTES_MAX / 2)];
-    match expected.len() <= QUOTED_BYTES_MAX / 2 {
-        true => Cow::Owned(format!("{met}...{expected}")),
-        false => Cow::Owned(format!("{met}...")),
-    }
+    let expected = if expected.len() <= QUOTED_BYTES_MAX / 2 { expected } else { "" };
+    Cow::Owned(format!("{met}...{expected}"))
 }
 
 impl From<Fault> for BadRequest {
@@ -118,13 +114,18 @@ impl fmt::Display for BadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.field {
             Some(field) => {
-                // Escaped it may be much longer than what was sent.
+                // Escapes make it longer.
                 let shown: String = field.escape_debug().take(QUOTED_BYTES_MAX).collect();
                 write!(f, "`{shown}`: {}", self.fault)
             }
             None => self.fault.fmt(f),
         }
     }
+}
+
+fn names<'a>(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = &'a str>) -> fmt::Result {
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    f.write_str(&names.join(", "))
 }
 
 impl fmt::Display for Fault {
@@ -137,11 +138,7 @@ impl fmt::Display for Fault {
             Self::Unknown(known) => {
                 f.write_str("unknown member; there is ")?;
                 let known = Member::ALL.into_iter().filter(|member| known.has(*member));
-                for (place, member) in known.enumerate() {
-                    let separator = if place > 0 { ", " } else { "" };
-                    write!(f, "{separator}`{}`", member.as_str())?;
-                }
-                Ok(())
+                names(f, known.map(Member::as_str))
             }
             Self::Repeated => f.write_str("given twice; name it once"),
             Self::Missing => f.write_str("missing; this operation needs it"),
@@ -150,12 +147,7 @@ impl fmt::Display for Fault {
             }
             Self::NoSuchOp => {
                 f.write_str("no such operation; there are ")?;
-                let mut separator = "";
-                for op in Op::ALL {
-                    write!(f, "{separator}`{}`", op.as_str())?;
-                    separator = ", ";
-                }
-                Ok(())
+                names(f, Op::ALL.into_iter().map(Op::as_str))
             }
             Self::Negative => f.write_str("negative; a cost is 0 or more"),
             Self::NotAnInteger => {

@@ -33,7 +33,7 @@ impl Member {
     }
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        // Spelt out, because a search through the names costs as much as the rest of a member.
+        // A search through `ALL` would cost as much as the rest of a member.
         Some(match name {
             "time" => Self::Time,
             "op" => Self::Op,
@@ -54,7 +54,7 @@ impl MemberSet {
     /// Every member, as a row may have.
     pub const ALL: Self = Self(u8::MAX);
 
-    /// Those of a call.
+    /// The members of a call.
     pub const fn for_op(op: Op) -> Self {
         let none = Self(0);
         match op {

@@ -1,23 +1,20 @@
-//! Reading a request: the body of a check API call, or a row of `simulate`'s input, which is a body
-//! with an instant and an operation.
+//! Bodies of the check API, and rows of `simulate`: a row is a body with a time and an operation.
 //!
-//! One pass, nothing copied that can be borrowed, and nothing kept of what is refused. The shape is
-//! two levels deep and no value of another shape is ever entered, so no input can nest the reader.
+//! The reader makes one pass and borrows text where it can. It enters two levels only, so no input
+//! can nest it.
 
-mod cost;
-mod decimal;
+mod fast;
 mod fault;
 mod member;
-mod plain;
-mod time;
-mod visit;
+mod number;
+mod serde_reader;
 
 pub use fault::{BadRequest, Fault};
 pub use member::{Member, MemberSet};
 
 use serde::de::DeserializeSeed;
+use serde_reader::{BodySeed, ReadFailure};
 use std::borrow::Cow;
-use visit::{BodySeed, ReadFailure};
 
 /// The largest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -30,11 +27,11 @@ pub const VALUE_BYTES_MAX: usize = 4 * 1024;
 /// The longest reservation, in bytes.
 pub const RESERVATION_BYTES_MAX: usize = 512;
 
-/// What a body or a row says. Text is borrowed from the input unless an escape had to be undone.
+/// A body or a row. Text is borrowed from the input unless it has escapes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Body<'a> {
-    /// `attributes`: as sent, in the order sent, each name once.
+    /// `attributes`, in the order sent, each name once.
     pub attributes: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     /// `cost`.
     pub cost: Option<u64>,
@@ -48,7 +45,7 @@ pub struct Body<'a> {
     pub op: Option<Op>,
 }
 
-/// What is asked.
+/// An operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Op {
@@ -57,11 +54,11 @@ pub enum Op {
     Check,
     /// Decide and consume nothing.
     Peek,
-    /// Decide, consume, and say later what it really was.
+    /// Decide and consume; the real cost follows.
     Reserve,
-    /// Say what a reservation really was.
+    /// End a reservation with its real cost.
     Settle,
-    /// Give a reservation back.
+    /// End a reservation and refund it.
     Cancel,
 }
 
@@ -81,7 +78,7 @@ impl Op {
     }
 }
 
-/// Reads the body of a call to `op`: exactly the members that the operation has.
+/// Reads the body of a call to `op`, with exactly its members.
 pub fn body(input: &[u8], op: Op) -> Result<Body<'_>, BadRequest> {
     let body = read(input, MemberSet::for_op(op))?;
     if matches!(op, Op::Settle | Op::Cancel) && body.reservation.is_none() {
@@ -93,9 +90,8 @@ pub fn body(input: &[u8], op: Op) -> Result<Body<'_>, BadRequest> {
     Ok(body)
 }
 
-/// Reads a row of `simulate`. Attributes and a cost may stand in any row, since a file that gives
-/// each of its rows the same members is no mistake; `ttl` and `reservation` only where they mean
-/// something.
+/// Reads a row of `simulate`. Any row may have attributes and a cost, so that all rows of a file
+/// can have the same members. `ttl` and `reservation` need an operation that uses them.
 pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
     let body = read(input, MemberSet::ALL)?;
     let op = body.op.unwrap_or_default();
@@ -113,13 +109,13 @@ pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
     }
 }
 
-/// A row of `simulate`: a body, when it came, and what it asked.
+/// A row of `simulate`: a time, an operation and a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row<'a> {
     /// `time`, in microseconds since the epoch.
     pub time_us: u64,
-    /// `op`; a check unless it says otherwise.
+    /// `op`, by default a check.
     pub op: Op,
     /// The rest.
     pub body: Body<'a>,
@@ -130,13 +126,13 @@ fn read(input: &[u8], allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
         return Err(Fault::TooLarge.into());
     }
     let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
-    match plain::read(input, allowed) {
+    match fast::read(input, allowed) {
         Some(body) => Ok(body),
         None => read_with_serde(input, allowed),
     }
 }
 
-/// Reads whatever is valid, and finds what is wrong with anything else.
+/// Reads any valid body, and finds what is wrong with an invalid one.
 #[cold]
 fn read_with_serde(input: &str, allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
     let mut body = Body::default();

@@ -359,7 +359,7 @@ proptest::proptest! {
     #[test]
     fn the_short_way_leads_where_the_long_one_does(input in any_body()) {
         for allowed in [MemberSet::ALL, MemberSet::for_op(Op::Check)] {
-            if let Some(body) = plain::read(&input, allowed) {
+            if let Some(body) = fast::read(&input, allowed) {
                 proptest::prop_assert_eq!(Ok(body), read_with_serde(&input, allowed));
             }
         }
@@ -373,9 +373,9 @@ fn usual_rows_take_the_short_way() {
         r#"{"time":0,"attributes":{}}"#,
         r#"{"op":"reserve","time":1.000001,"reservation":"r1"}"#,
     ] {
-        assert!(plain::read(input, MemberSet::ALL).is_some(), "{input}");
+        assert!(fast::read(input, MemberSet::ALL).is_some(), "{input}");
         assert_eq!(
-            plain::read(input, MemberSet::ALL),
+            fast::read(input, MemberSet::ALL),
             read_with_serde(input, MemberSet::ALL).ok(),
             "{input}"
         );

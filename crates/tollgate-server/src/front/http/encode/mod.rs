@@ -1,8 +1,9 @@
-//! The JSON answer of the check API, written straight into a byte buffer: a million rows a second
-//! is the least that `simulate` promises, and a JSON value per answer would cost more than the
+//! JSON answers of the check API, written into a byte buffer.
+//!
+//! `simulate` writes a million of them a second. A JSON value for each would cost more than the
 //! decision.
 
-pub mod fields;
+pub mod headers;
 
 use tollgate::{Row, Settled, Verdict, limit::Mode};
 pub use tollgate_core::push_decimal as integer;
@@ -47,14 +48,12 @@ pub fn rows<'r>(out: &mut Vec<u8>, rows: impl IntoIterator<Item = Row<'r>>) {
 
 fn row(out: &mut Vec<u8>, row: &Row<'_>) {
     let shown = |figure: u64| row.limit.disclose.then_some(figure);
-    // Once for all that follows, names that need escapes aside.
+    // Room for the whole row, unless its name has escapes.
     out.reserve(row.limit.name.len() + 256);
     out.extend_from_slice(b"{\"name\":");
     string(out, &row.limit.name);
-    out.extend_from_slice(match row.outcome.admitted {
-        true => b",\"allowed\":true,\"limit\":".as_slice(),
-        false => b",\"allowed\":false,\"limit\":".as_slice(),
-    });
+    let (yes, no) = (b",\"allowed\":true,\"limit\":", b",\"allowed\":false,\"limit\":");
+    out.extend_from_slice(if row.outcome.admitted { yes } else { no });
     optional(out, shown(row.outcome.limit), integer);
     out.extend_from_slice(b",\"remaining\":");
     optional(out, shown(row.outcome.remaining), integer);
@@ -81,7 +80,7 @@ fn optional(out: &mut Vec<u8>, value: Option<u64>, write: impl Fn(&mut Vec<u8>, 
     }
 }
 
-/// `00` to `99`, so that two digits cost one division.
+/// `00` to `99`: two digits for one division.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut value = 0;
@@ -116,9 +115,10 @@ pub fn seconds(out: &mut Vec<u8>, us: u64) {
 /// Appends a JSON string.
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    match text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
-        true => escaped(out, text),
-        false => out.extend_from_slice(text.as_bytes()),
+    if text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
+        escaped(out, text);
+    } else {
+        out.extend_from_slice(text.as_bytes());
     }
     out.push(b'"');
 }

@@ -11,10 +11,8 @@ pub(super) fn read_line(
 ) -> Result<DecodeStatus, Malformed> {
     let most = LINE_BYTES_MAX.min(caps.bulk_bytes_max);
     let Some(end) = bytes.iter().take(most).position(|byte| *byte == b'\n') else {
-        return match bytes.len() < most {
-            true => Ok(DecodeStatus::Partial(bytes.len() + 1)),
-            false => Err(Malformed::Line),
-        };
+        let partial = Ok(DecodeStatus::Partial(bytes.len() + 1));
+        return if bytes.len() < most { partial } else { Err(Malformed::Line) };
     };
     let mut words = InlineWords { bytes: &mut bytes[..end], at: 0 };
     while let Some(start) = words.start() {

@@ -5,9 +5,6 @@
 //! comes byte by byte is not read again for every one of them.
 
 mod inline;
-mod integer;
-
-pub(crate) use integer::integer;
 
 use std::fmt;
 use std::ops::Range;
@@ -181,6 +178,30 @@ impl fmt::Display for Malformed {
             Self::Size => f.write_str("too big request"),
         }
     }
+}
+
+/// A signed 64-bit integer in decimal digits, with a sign if need be, as Rust's own reader takes
+/// it.
+#[inline]
+pub(crate) fn integer(text: &[u8]) -> Option<i64> {
+    // Up to this many digits nothing can overflow.
+    if let 1..=18 = text.len() {
+        let mut sum = 0;
+        for byte in text {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return unusual(text);
+            }
+            sum = sum * 10 + i64::from(digit);
+        }
+        return Some(sum);
+    }
+    unusual(text)
+}
+
+#[cold]
+fn unusual(text: &[u8]) -> Option<i64> {
+    str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,0 +1,129 @@
+//! Errors of a configuration: the file to change, and what is wrong with it.
+
+use super::SecretError;
+use crate::observe::audit::AuditError;
+use crate::storage::StorageError;
+use crate::tls::TlsError;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use tollgate_policy::Diagnostic;
+use tollgate_policy::policy::InvalidPolicy;
+use tollgate_tower::InvalidKeys;
+
+/// A configuration that no server can run on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ConfigError {
+    /// The file to change.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub kind: ConfigErrorKind,
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigErrorKind {
+    /// The file cannot be read.
+    Unreadable(io::Error),
+    /// The file has mistakes.
+    Invalid(Vec<Diagnostic>),
+    /// Ratelimit files have mistakes.
+    Ratelimit(Vec<(PathBuf, Vec<Diagnostic>)>),
+    /// The limits do not make a policy.
+    Policy(InvalidPolicy),
+    /// A secret cannot be used.
+    Secret(SecretError),
+    /// The audit log cannot be written.
+    Audit(AuditError),
+    /// The store cannot be used as the file says.
+    Storage(StorageError),
+    /// TLS cannot be used as the file says.
+    Tls(TlsError),
+    /// The keys of `jwt` cannot be used.
+    Keys(InvalidKeys),
+    /// A reload would remove this many limits, and the file does not say `limits: []`.
+    LimitsRemoved(usize),
+    /// The policy at this path names the file. The diagnostic says where, and what is wrong.
+    NamedFile(PathBuf, Box<Diagnostic>),
+}
+
+impl ConfigErrorKind {
+    /// The error in this file.
+    pub(crate) fn of(self, file: impl Into<PathBuf>) -> ConfigError {
+        ConfigError { file: file.into(), kind: self }
+    }
+}
+
+impl ConfigError {
+    pub(crate) fn unreadable(file: &Path, error: io::Error) -> Self {
+        ConfigErrorKind::Unreadable(error).of(file)
+    }
+
+    /// Whether the file was read, and something in it has to change.
+    pub const fn is_invalid(&self) -> bool {
+        !matches!(
+            self.kind,
+            ConfigErrorKind::Unreadable(_)
+                | ConfigErrorKind::Secret(_)
+                | ConfigErrorKind::Audit(_)
+                | ConfigErrorKind::Storage(_)
+                | ConfigErrorKind::Tls(_)
+        )
+    }
+}
+
+impl fmt::Display for ConfigErrorKind {
+    /// As `tollgate check` shows it, without the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(error) => error.fmt(f),
+            Self::Policy(error) => error.fmt(f),
+            Self::Secret(error) => error.fmt(f),
+            Self::Audit(error) => error.fmt(f),
+            Self::Storage(error) => error.fmt(f),
+            Self::Tls(error) => error.fmt(f),
+            Self::Keys(error) => error.fmt(f),
+            Self::LimitsRemoved(in_force) => write!(
+                f,
+                "the file has no `limits`, and {in_force} {} in force; to remove them all, write `limits: []`",
+                if *in_force == 1 { "is" } else { "are" }
+            ),
+            Self::Invalid(_) | Self::Ratelimit(_) | Self::NamedFile(..) => {
+                f.write_str("the file has mistakes")
+            }
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    /// As `tollgate check` shows it: a line for each finding, and its help.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        let all = |file: &Path, all: &[Diagnostic]| {
+            let file = file.display().to_string();
+            all.iter().map(|one| one.render(&file).to_string()).collect::<String>()
+        };
+        let text = match &self.kind {
+            ConfigErrorKind::Unreadable(error) => return write!(f, "cannot read {file}: {error}"),
+            ConfigErrorKind::Invalid(diagnostics) => all(&self.file, diagnostics),
+            ConfigErrorKind::Ratelimit(files) => {
+                files.iter().map(|(file, diagnostics)| all(file, diagnostics)).collect()
+            }
+            ConfigErrorKind::NamedFile(policy, one) => all(policy, std::slice::from_ref(one)),
+            kind => return write!(f, "{file}: {kind}"),
+        };
+        f.write_str(text.trim_end())
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl std::error::Error for ConfigErrorKind {}
+
+impl From<SecretError> for ConfigErrorKind {
+    fn from(error: SecretError) -> Self {
+        Self::Secret(error)
+    }
+}

@@ -1,0 +1,93 @@
+//! Secrets: in the file, or in an environment variable that the file names.
+
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::fmt;
+use subtle::ConstantTimeEq;
+use tollgate_policy::settings::{Secret, SecretSource};
+
+/// A secret that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The environment variable is not set, empty or not text.
+    Unset {
+        /// The field that names the variable.
+        field: &'static str,
+        /// The variable.
+        variable: Box<str>,
+    },
+    /// A secret with these characters cannot be in a header. The field that holds or names it.
+    Unsendable(&'static str),
+}
+
+/// The SHA-256 of a secret. Digests have one length, so a comparison tells nothing about the
+/// secret.
+#[derive(Clone)]
+pub struct SecretDigest([u8; 32]);
+
+/// The secret that `field` of the file holds or names, without line ends.
+///
+/// # Errors
+///
+/// When the variable is not set, empty or not text.
+pub(crate) fn resolve(
+    secret: &Secret,
+    field: &'static str,
+    variable: impl FnOnce(&str) -> Option<OsString>,
+) -> Result<String, SecretError> {
+    match secret.expose() {
+        SecretSource::Literal(text) => Ok(text.to_string()),
+        SecretSource::Env(name) => {
+            let value = variable(name).and_then(|value| value.into_string().ok());
+            // A file that a variable is set from often ends with a newline.
+            let value = value.unwrap_or_default().trim_end_matches(['\r', '\n']).to_owned();
+            let unset = || SecretError::Unset { field, variable: name.clone() };
+            Some(value).filter(|value| !value.is_empty()).ok_or_else(unset)
+        }
+    }
+}
+
+impl SecretDigest {
+    /// The digest of `secret`.
+    pub fn new(secret: &[u8]) -> Self {
+        Self(Sha256::digest(secret).into())
+    }
+
+    /// Whether `sent` is the secret. The time does not depend on how much of it is right.
+    pub(crate) fn matches(&self, sent: &[u8]) -> bool {
+        self.0.ct_eq(&Self::new(sent).0).into()
+    }
+
+    /// Enough of the digest to tell secrets apart, and too little to find the secret.
+    pub fn fingerprint(&self) -> String {
+        let [a, b, c, d, ..] = self.0;
+        format!("sha256:{a:02x}{b:02x}{c:02x}{d:02x}")
+    }
+}
+
+impl fmt::Debug for SecretDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fingerprint())
+    }
+}
+
+impl fmt::Display for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unset { field, variable } => write!(
+                f,
+                "`{field}` names the environment variable {variable}, which is not set; set it, or change the field"
+            ),
+            Self::Unsendable(field) => write!(
+                f,
+                "the secret of `{field}` has spaces or characters outside ASCII, so no client could send it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SecretError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Costs and instants from the digits of JSON numbers, never through a float: a double has 53 bits,
+//! and few decimal fractions are among its values.
+
+use super::Fault;
+use tollgate_core::MAX_US;
+
+/// Digits of the largest cost.
+const COST_DIGITS_MAX: i64 = 20;
+
+/// A cost from a valid JSON value. JSON has one kind of number, so `1.0` and `1e0` are the whole
+/// number 1. Nothing after the point is dropped.
+pub(super) fn parse_cost(text: &str) -> Result<u64, Fault> {
+    match text.as_bytes().first() {
+        Some(b'0'..=b'9') => {
+            parse_scaled(text, 0, COST_DIGITS_MAX).map_err(|_| Fault::NotAnInteger)
+        }
+        Some(b'-') if parse_scaled(&text[1..], 0, COST_DIGITS_MAX) == Ok(0) => Ok(0),
+        Some(b'-') => Err(Fault::Negative),
+        _ => Err(wrong_type(text)),
+    }
+}
+
+/// The type of a value that is not a number, in the words of the JSON reader.
+fn wrong_type(text: &str) -> Fault {
+    let found = match text.as_bytes().first() {
+        Some(b'"') => "string",
+        Some(b'[') => "sequence",
+        Some(b'{') => "map",
+        Some(b't') => "boolean `true`",
+        Some(b'f') => "boolean `false`",
+        _ => "null",
+    };
+    Fault::Type(format!("invalid type: {found}, expected a whole number").into())
+}
+
+/// Digits of [`MAX_US`].
+const TIME_DIGITS_MAX: i64 = 16;
+
+/// Microseconds from a valid JSON value, a number of seconds. Any spelling of a whole number of
+/// microseconds in range is accepted.
+pub(super) fn parse_us(text: &str) -> Result<u64, Fault> {
+    match text.as_bytes().first() {
+        Some(b'0'..=b'9') => {}
+        Some(b'-') => return Err(Fault::TimeNegative),
+        _ => return Err(Fault::TimeNotANumber),
+    }
+    match parse_scaled(text, 6, TIME_DIGITS_MAX) {
+        Ok(us) if us <= MAX_US => Ok(us),
+        Ok(_) | Err(DecimalError::TooLarge) => Err(Fault::TimeTooLate),
+        Err(DecimalError::TooFine) => Err(Fault::TimeTooFine),
+    }
+}
+
+/// Why a number is not a whole one in range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DecimalError {
+    /// Too many digits before the point.
+    TooLarge,
+    /// Digits remain after the point.
+    TooFine,
+}
+
+/// `text x 10^places`, of at most `digits_max` digits. `text` is a valid JSON number without a
+/// sign.
+fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, DecimalError> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+
+    // The value is `digits x 10^scale`, where `digits` neither starts nor ends with a zero.
+    let mut fraction = fraction.trim_end_matches('0');
+    let mut whole = whole.trim_start_matches('0');
+    let mut scale = exponent.saturating_add(places).saturating_sub(fraction.len() as i64);
+    if fraction.is_empty() {
+        let zeros = whole.len();
+        whole = whole.trim_end_matches('0');
+        scale = scale.saturating_add((zeros - whole.len()) as i64);
+    }
+    if whole.is_empty() {
+        fraction = fraction.trim_start_matches('0');
+    }
+    let digits = (whole.len() + fraction.len()) as i64;
+    if digits == 0 {
+        return Ok(0);
+    }
+    if scale.saturating_add(digits) > digits_max {
+        return Err(DecimalError::TooLarge);
+    }
+    let scale = u32::try_from(scale).map_err(|_| DecimalError::TooFine)?;
+    let significant = whole.bytes().chain(fraction.bytes()).try_fold(0, |value: u64, digit| {
+        value.checked_mul(10)?.checked_add(u64::from(digit.wrapping_sub(b'0')))
+    });
+    significant
+        .and_then(|significant| significant.checked_mul(10_u64.checked_pow(scale)?))
+        .ok_or(DecimalError::TooLarge)
+}
+
+/// An exponent, cut to the range of the type.
+fn parse_exponent(text: &str) -> i64 {
+    text.parse().unwrap_or(if text.starts_with('-') { i64::MIN } else { i64::MAX })
+}
+
+#[cfg(test)]
+mod tests;

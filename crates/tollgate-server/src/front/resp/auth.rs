@@ -1,0 +1,28 @@
+//! The password of Redis clients.
+
+use crate::config::SecretDigest;
+use arc_swap::ArcSwapOption;
+use std::sync::Arc;
+
+/// The password in force, if any. A reload changes it for later connections.
+#[derive(Debug, Default)]
+pub struct RespAuth(ArcSwapOption<SecretDigest>);
+
+impl RespAuth {
+    /// Requires this password from now on; `None` requires none.
+    pub fn set_password(&self, password: Option<SecretDigest>) {
+        self.0.store(password.map(Arc::new));
+    }
+
+    pub(super) fn requires_password(&self) -> bool {
+        self.0.load().is_some()
+    }
+
+    /// Whether `sent` is the password. Nothing is where none is required.
+    pub(super) fn is_password(&self, sent: &[u8]) -> bool {
+        self.0.load().as_ref().is_some_and(|password| password.matches(sent))
+    }
+}
+
+#[cfg(test)]
+mod tests;

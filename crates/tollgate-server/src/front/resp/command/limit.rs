@@ -1,0 +1,174 @@
+//! `TG.CHECK` and its kin: the limits of the policy, by name.
+
+use crate::front::resp::encode::decision;
+use std::fmt;
+use std::ops::Range;
+use tollgate::{Rules, SingleVerdict, Source};
+use tollgate_core::Outcome;
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::Limit;
+
+/// A value, in bytes: as on the check API.
+const VALUE_BYTES_MAX: usize = 4096;
+
+/// A limit, for whom, and what follows that.
+#[derive(Debug)]
+pub(crate) struct LimitCall<'a> {
+    /// Its place in the file.
+    pub(crate) limit: usize,
+    pub(crate) values: &'a [Range<usize>],
+    pub(crate) rest: &'a [Range<usize>],
+}
+
+/// A call that cannot be answered.
+#[derive(Debug)]
+pub(crate) enum LimitCallError {
+    Unknown(Box<str>),
+    Count { limit: Box<str>, key: Box<str>, count: usize },
+    NotACount,
+    TooFew,
+    Value(usize, Box<str>),
+    Cost,
+    Ttl,
+    Arguments,
+}
+
+impl<'a> LimitCall<'a> {
+    /// Reads `name n v1 .. vn` and leaves the rest. `named` is the limit that was named last, and
+    /// often is named again.
+    pub(crate) fn parse(
+        bytes: &[u8],
+        arguments: &'a [Range<usize>],
+        rules: &Rules,
+        named: &mut usize,
+    ) -> Result<Self, LimitCallError> {
+        let [_, name, count, rest @ ..] = arguments else { return Err(LimitCallError::Arguments) };
+        let (name, limits) = (&bytes[name.clone()], rules.policy().limits());
+        let is_named =
+            |place: usize| limits.get(place).is_some_and(|limit| limit.name.as_bytes() == name);
+        if !is_named(*named) {
+            let unknown = || LimitCallError::Unknown(quoted(name));
+            *named = (0..limits.len()).find(|place| is_named(*place)).ok_or_else(unknown)?;
+        }
+        let limit = &limits[*named];
+        let count =
+            parse_unsigned(&bytes[count.clone()]).and_then(|count| usize::try_from(count).ok());
+        let count = count.ok_or(LimitCallError::NotACount)?;
+        if limit.fallback_keys.is_empty() && count != limit.key.len() {
+            let (limit, key) = (limit.name.clone(), limit.key.join(", ").into());
+            return Err(LimitCallError::Count { limit, key, count });
+        }
+        let (values, rest) = rest.split_at_checked(count).ok_or(LimitCallError::TooFew)?;
+        Ok(Self { limit: *named, values, rest })
+    }
+
+    /// Sets the attributes of the limit's key.
+    pub(crate) fn set_key<'b>(
+        &self,
+        bytes: &'b [u8],
+        rules: &'b Rules,
+        facts: &mut Facts<'b>,
+    ) -> Result<(), LimitCallError> {
+        let limit = &rules.policy().limits()[self.limit];
+        let mut names = limit.key.iter();
+        for (place, value) in self.values.iter().enumerate() {
+            let bad = |why: &str| LimitCallError::Value(place + 1, why.into());
+            let value =
+                str::from_utf8(&bytes[value.clone()]).map_err(|_| bad("it is not UTF-8"))?;
+            let (name, value) = if limit.fallback_keys.is_empty() {
+                (names.next().map_or("", |name| name), value)
+            } else {
+                split_named_value(limit, value).ok_or_else(|| {
+                    let names = limit.keys().map(|key| key.join(", ")).collect::<Vec<_>>();
+                    bad(&format!("write name=value, with a name of: {}", names.join(" | ")))
+                })?
+            };
+            if value.len() > VALUE_BYTES_MAX {
+                return Err(bad("it has more than 4096 bytes"));
+            }
+            facts.set(name, value).map_err(|why| bad(&why.to_string()))?;
+        }
+        rules.identify(facts);
+        Ok(())
+    }
+
+    /// The cost, where one may follow; 1 where none does.
+    pub(crate) fn cost(&self, bytes: &[u8]) -> Result<u64, LimitCallError> {
+        match self.rest {
+            [] => Ok(1),
+            [cost] => parse_unsigned(&bytes[cost.clone()]).ok_or(LimitCallError::Cost),
+            _ => Err(LimitCallError::Arguments),
+        }
+    }
+}
+
+/// The attribute that `name=value` names, and its value. A limit with several keys needs the names:
+/// `[user]` and `[ip]` have one value each. An attribute's own name may have a `=` in it, so the
+/// longest that fits counts.
+fn split_named_value<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str, &'v str)> {
+    let value = |name: &str| text.strip_prefix(name)?.strip_prefix('=');
+    let names = limit.keys().flatten().map(|name| &**name);
+    let fits = names.filter_map(|name| Some((name, value(name)?)));
+    fits.max_by_key(|(name, _)| name.len())
+}
+
+/// Who leaves the count out has the first value read as one.
+const COUNT_HINT: &str = "; the second argument is how many values follow";
+
+/// Decimal digits and nothing else.
+pub(crate) fn parse_unsigned(text: &[u8]) -> Option<u64> {
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
+}
+
+/// What was sent, as far as an error repeats it.
+fn quoted(text: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(&text[..text.len().min(64)]).into()
+}
+
+/// Writes what was decided, in milliseconds; -1 stands for what is not said.
+pub(crate) fn write_decision(out: &mut Vec<u8>, decided: &SingleVerdict, disclose: bool) {
+    match decided.source {
+        Source::None => decision(out, NO_LIMIT),
+        _ => decision(out, decision_integers(decided.allowed, &decided.outcome, disclose)),
+    }
+}
+
+/// Where no limit applies.
+pub(crate) const NO_LIMIT: [i64; 5] = [0, -1, -1, -1, 0];
+
+pub(crate) fn decision_integers(allowed: bool, outcome: &Outcome, disclose: bool) -> [i64; 5] {
+    let integer = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let shown = |value: u64| if disclose { integer(value) } else { -1 };
+    let retry_ms = match (allowed, outcome.retry_after_us) {
+        (false, Some(wait_us)) => integer(wait_us.div_ceil(1_000).max(1)),
+        (false, None) | (true, _) => -1,
+    };
+    let reset_ms = outcome.reset_after_us.div_ceil(1_000);
+    let [limit, remaining, reset_ms] = [outcome.limit, outcome.remaining, reset_ms].map(shown);
+    [i64::from(!allowed), limit, remaining, retry_ms, reset_ms]
+}
+
+impl fmt::Display for LimitCallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "ERR no limit is called '{name}'"),
+            Self::Count { limit, key, count } if key.is_empty() => {
+                write!(f, "ERR limit '{limit}' has no key: 0 values, not {count}{COUNT_HINT}")
+            }
+            Self::Count { limit, key, count } => write!(
+                f,
+                "ERR limit '{limit}' has the key {key}: {} values, not {count}{COUNT_HINT}",
+                key.split(", ").count()
+            ),
+            Self::NotACount => f.write_str("ERR after the limit comes how many values follow, such as TG.CHECK per-user 1 42"),
+            Self::TooFew => f.write_str("ERR fewer values than announced"),
+            Self::Value(place, why) => write!(f, "ERR value {place}: {why}"),
+            Self::Cost => f.write_str("ERR a cost is a whole number from 0"),
+            Self::Ttl => f.write_str("ERR a ttl is in milliseconds, from 1 to 3600000"),
+            Self::Arguments => f.write_str(
+                "ERR usage: TG.CHECK|TG.PEEK limit n v1..vn [cost], TG.RESERVE limit n v1..vn [cost [ttl_ms]]",
+            ),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `TG.RESERVE`, `TG.SETTLE` and `TG.CANCEL`.
+
+use super::CommandKind;
+use super::limit::{LimitCall, LimitCallError, NO_LIMIT, decision_integers, parse_unsigned};
+use crate::front::reservation_id::new_id;
+use crate::front::resp::batch::Batch;
+use crate::front::resp::encode::{self, RespVersion};
+use crate::front::resp::session::RespState;
+use crate::front::resp::session::Session;
+use crate::observe::metrics::Outcome;
+use std::fmt;
+use std::ops::Range;
+use tollgate::{ReservationEnd, ReservationError, Rules};
+
+/// The longest id of a reservation, in bytes.
+const ID_BYTES_MAX: usize = 512;
+
+/// Why a reservation was not made or not ended.
+enum ReservationCommandError {
+    Call(LimitCallError),
+    Reservation(ReservationError),
+    NoRandom,
+}
+
+impl RespState {
+    /// Replies to one of the three. No earlier command waits for its decision.
+    pub(crate) async fn reservation(
+        &self,
+        batch: &mut Batch,
+        (bytes, name, arguments): (&[u8], CommandKind, &[Range<usize>]),
+        rules: &Rules,
+        session: &Session,
+    ) {
+        let done = match name {
+            CommandKind::Reserve => {
+                self.reserve(batch, bytes, arguments, rules, session.version).await
+            }
+            _ => self.end(batch, bytes, name, arguments).await,
+        };
+        if let Err(failed) = done {
+            batch.reply(failed.outcome(), |out| encode::error(out, failed));
+        }
+    }
+
+    async fn reserve(
+        &self,
+        batch: &mut Batch,
+        bytes: &[u8],
+        arguments: &[Range<usize>],
+        rules: &Rules,
+        version: RespVersion,
+    ) -> Result<(), ReservationCommandError> {
+        let mut call = LimitCall::parse(bytes, arguments, rules, &mut batch.last_limit)?;
+        let mut ttl_us = None;
+        if let [cost, ttl] = call.rest {
+            let ttl_ms = parse_unsigned(&bytes[ttl.clone()]).filter(|ttl_ms| *ttl_ms <= 3_600_000);
+            ttl_us = Some(ttl_ms.filter(|ttl_ms| *ttl_ms > 0).ok_or(LimitCallError::Ttl)? * 1_000);
+            call.rest = std::slice::from_ref(cost);
+        }
+        let cost = call.cost(bytes)?;
+        let now_us = self.node.clock.now_us();
+        let mut facts = rules.facts(std::mem::take(&mut batch.facts));
+        call.set_key(bytes, rules, &mut facts)?;
+        let tier = self.node.tier(&facts, now_us).await;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
+        let id = new_id().map_err(|_| ReservationCommandError::NoRandom)?;
+        let (limit, work) = (call.limit, &mut batch.work);
+        let reserving =
+            self.node.gate.reserve_one(rules, now_us, &id, limit, &facts, cost, ttl_us, work);
+        let (verdict, kept_us) = reserving.await.map_err(ReservationCommandError::Reservation)?;
+        let outcome = Outcome::of_decision(verdict.allowed, verdict.source);
+        let shown = verdict.rows.first();
+        let five = shown.map_or(NO_LIMIT, |row| {
+            decision_integers(verdict.allowed, &row.outcome, row.limit.disclose)
+        });
+        batch.outcome_counts[outcome as usize] += 1;
+        let out = &mut batch.output;
+        encode::array(out, 6);
+        five.into_iter().for_each(|value| encode::integer(out, value));
+        match kept_us {
+            Some(_) => encode::bulk(out, id.as_bytes()),
+            None => encode::null(out, version),
+        }
+        batch.work.recycle(verdict);
+        batch.facts = facts.into_buffer();
+        Ok(())
+    }
+
+    async fn end(
+        &self,
+        batch: &mut Batch,
+        bytes: &[u8],
+        name: CommandKind,
+        arguments: &[Range<usize>],
+    ) -> Result<(), ReservationCommandError> {
+        let text = |place: usize| &bytes[arguments[place].clone()];
+        let end = match name {
+            CommandKind::Settle => {
+                ReservationEnd::Settle(parse_unsigned(text(2)).ok_or(LimitCallError::Cost)?)
+            }
+            _ => ReservationEnd::Cancel,
+        };
+        let id = str::from_utf8(text(1)).ok().filter(|id| id.len() <= ID_BYTES_MAX);
+        let id = id.ok_or(ReservationCommandError::Reservation(ReservationError::Unknown))?;
+        let now_us = self.node.clock.now_us();
+        let settled = self.node.gate.end(now_us, id, end).await;
+        let settled = settled.map_err(ReservationCommandError::Reservation)?;
+        let five = settled.tightest().map_or(NO_LIMIT, |row| {
+            decision_integers(!row.refuses(), &row.outcome, row.limit.disclose)
+        });
+        batch.reply(Outcome::Ok, |out| encode::decision(out, five));
+        Ok(())
+    }
+}
+
+impl ReservationCommandError {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Reservation(
+                ReservationError::Undecided(_) | ReservationError::Full | ReservationError::Taken,
+            )
+            | Self::NoRandom => Outcome::Error,
+            Self::Call(_) | Self::Reservation(_) => Outcome::Invalid,
+        }
+    }
+}
+
+impl From<LimitCallError> for ReservationCommandError {
+    fn from(bad: LimitCallError) -> Self {
+        Self::Call(bad)
+    }
+}
+
+impl fmt::Display for ReservationCommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(bad) => bad.fmt(f),
+            Self::NoRandom => f.write_str("ERR the system has no random bytes"),
+            Self::Reservation(error) => {
+                let code = match error {
+                    ReservationError::Unknown => "NOTFOUND",
+                    ReservationError::Ended => "CONFLICT",
+                    ReservationError::Undecided(_) => "UNAVAILABLE",
+                    ReservationError::Full | ReservationError::Taken => "BUSY",
+                    _ => "ERR",
+                };
+                write!(f, "{code} {error}")
+            }
+        }
+    }
+}

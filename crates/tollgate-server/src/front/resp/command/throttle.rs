@@ -1,0 +1,264 @@
+//! `CL.THROTTLE` as redis-cell has it, and `GCRA`, the same thing as Redis itself was to have it.
+//!
+//! The numbers come with every call and the state belongs to the key alone, so a caller that
+//! changes its numbers keeps what the key has spent.
+
+use crate::front::resp::decode::integer;
+use crate::front::resp::encode::decision;
+use std::fmt;
+use std::ops::Range;
+use tollgate::SingleVerdict;
+use tollgate_core::algorithm::Gcra;
+use tollgate_core::{Algorithm, InvalidParams, LimitParams, Rate};
+
+/// What a call asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ThrottleSpec {
+    /// Units beyond the first that pass at once.
+    pub(crate) max_burst: i64,
+    /// Units a period.
+    pub(crate) count: i64,
+    pub(crate) period_us: i64,
+}
+
+/// Which of the two was called: they read their arguments, say what is wrong and round their
+/// answers in different ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Cell,
+    Gcra,
+}
+
+/// A call that cannot be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThrottleError<'a> {
+    Usage,
+    NotAnInteger(&'a [u8]),
+    ZeroRate,
+    Negative(&'static str),
+    TooLarge(&'static str),
+    Numbers(InvalidParams),
+    /// `GCRA` alone.
+    Period(&'a [u8]),
+    Tokens,
+}
+
+const SECOND_US: i64 = 1_000_000;
+/// How much of what was sent an error quotes that redis-cell does not have.
+const QUOTED_BYTES_MAX: usize = 64;
+
+impl ThrottleSpec {
+    /// The same numbers in lowest terms, so that two that differ in their period agree on what a
+    /// fraction of a microsecond is.
+    ///
+    /// A period has at least a millisecond; those that would be shorter are written as several of
+    /// them.
+    pub(crate) fn limit_params(self) -> Result<LimitParams, ThrottleError<'static>> {
+        let positive = |value: i64| u64::try_from(value).unwrap_or(0);
+        let (count, period_us) = (positive(self.count), positive(self.period_us));
+        // As the caller wrote it, before anything is divided out.
+        Rate::try_new(count, period_us).map_err(ThrottleError::Numbers)?;
+        let burst = positive(self.max_burst).saturating_add(1);
+        if burst > u64::from(u32::MAX) {
+            return Err(ThrottleError::TooLarge("max_burst"));
+        }
+        let common = gcd(count, period_us);
+        let (count, period_us) = (count / common, period_us / common);
+        let times = 1_000_u64.div_ceil(period_us);
+        let rate = Rate::try_new(count * times, period_us * times);
+        let gcra = rate.and_then(|rate| Gcra::try_new(rate, Some(burst)));
+        gcra.map(LimitParams::Gcra).map_err(ThrottleError::Numbers)
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a.max(1)
+}
+
+impl Dialect {
+    /// The key, what is asked for, and the cost.
+    #[inline]
+    pub(crate) fn parse<'a>(
+        self,
+        bytes: &'a [u8],
+        arguments: &[Range<usize>],
+    ) -> Result<(Range<usize>, ThrottleSpec, u64), ThrottleError<'a>> {
+        match self {
+            Self::Cell => parse_cell(bytes, arguments),
+            Self::Gcra => parse_gcra(bytes, arguments),
+        }
+    }
+
+    /// Writes what was decided.
+    #[inline]
+    pub(crate) fn write_decision(
+        self,
+        out: &mut Vec<u8>,
+        decided: &SingleVerdict,
+        params: &LimitParams,
+        cost: u64,
+    ) {
+        let mut outcome = decided.outcome;
+        // Looking is free, but not where a key owes more than these numbers would ever let it: then
+        // not even nothing passes.
+        let full_us = || params.window_us().unwrap_or(u64::MAX);
+        if cost == 0 && outcome.admitted && outcome.reset_after_us > full_us() {
+            outcome.admitted = false;
+            outcome.retry_after_us = Some(outcome.reset_after_us - full_us());
+        }
+        let reset_s = match self {
+            Self::Cell => cell_seconds(outcome.reset_after_us),
+            Self::Gcra => outcome.reset_after_us.div_ceil(1_000_000),
+        };
+        let retry_s = match (outcome.admitted, outcome.retry_after_us) {
+            // Rounded up: whoever comes back then is let through, which redis-cell does not
+            // promise.
+            (false, Some(wait_us)) => as_integer(wait_us.div_ceil(1_000_000).max(1)),
+            (false, None) | (true, _) => -1,
+        };
+        let limited = i64::from(!outcome.admitted);
+        let [limit, remaining, reset_s] =
+            [params.capacity(), outcome.remaining, reset_s].map(as_integer);
+        decision(out, [limited, limit, remaining, retry_s, reset_s]);
+    }
+}
+
+#[inline]
+fn as_integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Whole seconds as redis-cell counts them: one more if there is a millisecond left.
+#[inline]
+fn cell_seconds(us: u64) -> u64 {
+    us / 1_000_000 + u64::from(us % 1_000_000 >= 1_000)
+}
+
+#[inline]
+fn parse_cell<'a>(
+    bytes: &'a [u8],
+    arguments: &[Range<usize>],
+) -> Result<(Range<usize>, ThrottleSpec, u64), ThrottleError<'a>> {
+    let [_, key, params @ ..] = arguments else { return Err(ThrottleError::Usage) };
+    let (3 | 4, [burst, count, period, cost @ ..]) = (params.len(), params) else {
+        return Err(ThrottleError::Usage);
+    };
+    let read = |at: &Range<usize>| {
+        let text = &bytes[at.clone()];
+        integer(text).ok_or(ThrottleError::NotAnInteger(text))
+    };
+    let (max_burst, count, period_s) = (read(burst)?, read(count)?, read(period)?);
+    let cost = match cost {
+        [cost] => read(cost)?,
+        _ => 1,
+    };
+    if count == 0 || period_s == 0 {
+        return Err(ThrottleError::ZeroRate);
+    }
+    for (value, name) in
+        [(max_burst, "max_burst"), (count, "count"), (period_s, "period"), (cost, "quantity")]
+    {
+        if value < 0 {
+            return Err(ThrottleError::Negative(name));
+        }
+    }
+    let period_us = period_s.checked_mul(SECOND_US).ok_or(ThrottleError::TooLarge("period"))?;
+    Ok((key.clone(), ThrottleSpec { max_burst, count, period_us }, cost.unsigned_abs()))
+}
+
+/// `GCRA key max_burst tokens_per_period period [TOKENS n]`, where a period may have decimals and a
+/// token is the least to be had.
+fn parse_gcra<'a>(
+    bytes: &'a [u8],
+    arguments: &[Range<usize>],
+) -> Result<(Range<usize>, ThrottleSpec, u64), ThrottleError<'a>> {
+    let text = |at: &Range<usize>| &bytes[at.clone()];
+    let read = |at: &Range<usize>| integer(text(at)).ok_or(ThrottleError::NotAnInteger(text(at)));
+    let (head, cost) = match arguments {
+        [head @ .., word, cost] if head.len() == 5 => {
+            if !text(word).eq_ignore_ascii_case(b"TOKENS") {
+                return Err(ThrottleError::Usage);
+            }
+            (head, read(cost)?)
+        }
+        head => (head, 1),
+    };
+    let [_, key, burst, count, period] = head else { return Err(ThrottleError::Usage) };
+    let (max_burst, count) = (read(burst)?, read(count)?);
+    let period_us = decimal_us(text(period)).ok_or(ThrottleError::Period(text(period)))?;
+    if cost < 1 {
+        return Err(ThrottleError::Tokens);
+    }
+    if count == 0 || period_us == 0 {
+        return Err(ThrottleError::ZeroRate);
+    }
+    for (value, name) in [(max_burst, "max_burst"), (count, "tokens_per_period")] {
+        if value < 0 {
+            return Err(ThrottleError::Negative(name));
+        }
+    }
+    Ok((key.clone(), ThrottleSpec { max_burst, count, period_us }, cost.unsigned_abs()))
+}
+
+/// Seconds with at most six decimals, read from their digits.
+fn decimal_us(text: &[u8]) -> Option<i64> {
+    let point = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
+    let (whole, decimals) = (&text[..point], text.get(point + 1..).unwrap_or_default());
+    let is_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if !is_digits(whole) || (point < text.len() && !is_digits(decimals)) || decimals.len() > 6 {
+        return None;
+    }
+    let zeros = std::iter::repeat_n(&b'0', 6 - decimals.len());
+    let digits = whole.iter().chain(decimals).chain(zeros);
+    digits
+        .into_iter()
+        .try_fold(0_i64, |sum, digit| sum.checked_mul(10)?.checked_add(i64::from(digit - b'0')))
+}
+
+/// What redis-cell says, as far as it says anything. The words before it are the dialect's.
+impl fmt::Display for ThrottleError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |text: &[u8]| {
+            let short = &text[..text.len().min(QUOTED_BYTES_MAX)];
+            String::from_utf8_lossy(short).into_owned()
+        };
+        match self {
+            Self::Usage => f.write_str(
+                "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]",
+            ),
+            Self::NotAnInteger(text) => {
+                write!(f, "Couldn't parse as integer: {}", String::from_utf8_lossy(text))
+            }
+            Self::ZeroRate => f.write_str("Zero rates are not supported"),
+            Self::Negative(name) => write!(f, "{name} must not be negative"),
+            Self::TooLarge("max_burst") => f.write_str("max_burst is at most 4294967294"),
+            Self::TooLarge(name) => write!(f, "{name} is too large"),
+            Self::Numbers(invalid) => invalid.fmt(f),
+            Self::Period(text) => write!(
+                f,
+                "the period is in seconds with at most six decimals, not '{}'",
+                quoted(text)
+            ),
+            Self::Tokens => f.write_str("TOKENS must be at least 1"),
+        }
+    }
+}
+
+impl Dialect {
+    /// What goes before the words of a [`ThrottleError`], and instead of redis-cell's usage.
+    pub(crate) fn error_message(self, bad: ThrottleError<'_>) -> String {
+        match (self, bad) {
+            (Self::Cell, bad) => format!("Cell error: Store error: {bad}"),
+            (Self::Gcra, ThrottleError::Usage) => {
+                "ERR usage: GCRA key max_burst tokens_per_period period [TOKENS n]".into()
+            }
+            (Self::Gcra, bad) => format!("ERR {bad}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Node: the state that all front ends share.
+
+pub mod health;
+pub(crate) mod supervisor;
+pub mod tier_cache;
+
+use crate::config::ConfigErrorKind;
+use crate::front::resp::RespAuth;
+use crate::observe::metrics::Metrics;
+use crate::storage::Storage;
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use health::Health;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tier_cache::{TierCache, TierKey};
+use tollgate::policy::Compiled;
+use tollgate::{Gate, ProcessClock, Setup, StoreError, StoreReply};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::policy::InvalidPolicy;
+use tollgate_policy::settings::{Settings, TierSource};
+use tollgate_tower::{Engine, Task, Verifier};
+
+/// Locks `mutex`. Every holder leaves the value whole, so a panic in one of them does no harm.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The engine that a node runs, over whichever store its file names.
+pub type NodeGate = Gate<Storage>;
+
+/// Everything a front end needs; one per process, shared by `Arc`.
+#[derive(Debug)]
+pub struct Node {
+    /// Decides.
+    pub gate: NodeGate,
+    /// Says when. Read once for each request.
+    pub clock: ProcessClock,
+    /// Counts.
+    pub metrics: Metrics,
+    /// Says how the node is.
+    pub health: Health,
+    /// Whom the front end for Redis clients lets in.
+    pub resp_auth: RespAuth,
+    tiers: TierCache,
+    tokens: ArcSwapOption<Verifier>,
+    settings: ArcSwap<RuntimeSettings>,
+    /// The names of limits whose keys overflowed, by what the store called them under earlier
+    /// files.
+    overflowed_names: Mutex<BTreeMap<u64, Box<str>>>,
+}
+
+/// How the process behaves, by the file in force. What a decision's answer depends on is part of
+/// the rules instead, which a request loads once.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct RuntimeSettings {
+    /// Everything in the file but its limits.
+    pub settings: Settings,
+}
+
+impl RuntimeSettings {
+    /// By what a file says.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Node {
+    /// A node by what `compiled` says, with `setup`, which is of the same file and has what other
+    /// files add to it.
+    ///
+    /// # Errors
+    ///
+    /// When the limits do not make a policy, or the store cannot be used as the file says.
+    pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, ConfigErrorKind> {
+        Self::in_folder(Path::new(""), compiled, setup)
+    }
+
+    /// The same, with the files that the settings name in this folder.
+    ///
+    /// # Errors
+    ///
+    /// When the limits do not make a policy, or the store cannot be used as the file says.
+    pub fn in_folder(
+        folder: &Path,
+        compiled: Compiled,
+        setup: Setup,
+    ) -> Result<Self, ConfigErrorKind> {
+        let store = &compiled.settings.store;
+        let storage = Storage::new(store, folder, |name| std::env::var_os(name));
+        let storage = storage.map_err(ConfigErrorKind::Storage)?;
+        let gate = Gate::new(setup, storage);
+        let mut gate = gate.map_err(ConfigErrorKind::Policy)?;
+        if let Some(deny_cache) = Storage::deny_cache(store) {
+            gate = gate.with_deny_cache(deny_cache);
+        }
+        Ok(Self {
+            gate,
+            clock: ProcessClock,
+            metrics: Metrics::default(),
+            health: Health::default(),
+            resp_auth: RespAuth::default(),
+            tiers: TierCache::default(),
+            tokens: ArcSwapOption::empty(),
+            settings: ArcSwap::from_pointee(RuntimeSettings::new(compiled.settings)),
+            overflowed_names: Mutex::default(),
+        })
+    }
+
+    /// How to answer.
+    pub fn settings(&self) -> Guard<Arc<RuntimeSettings>> {
+        self.settings.load()
+    }
+
+    /// What verifies tokens, where the file has `jwt`.
+    pub fn tokens(&self) -> Option<Arc<Verifier>> {
+        self.tokens.load_full()
+    }
+
+    /// Verifies tokens by these keys from now on.
+    pub fn set_tokens(&self, tokens: Option<Arc<Verifier>>) {
+        self.tokens.store(tokens);
+    }
+
+    /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and
+    /// for those it does not know.
+    pub fn tier(&self, facts: &Facts<'_>, now_us: u64) -> StoreReply<'_, Option<Arc<str>>, ()> {
+        let storage = self.gate.store();
+        if let Storage::Memory(_) = storage {
+            return StoreReply::Now(None);
+        }
+        let conduct = self.settings.load_full();
+        let Some(TierSource::Redis { by, .. }) = &conduct.settings.tiers.source else {
+            return StoreReply::Now(None);
+        };
+        let Some(value) = facts.unhashed(by).map(Cow::into_owned) else {
+            return StoreReply::Now(None);
+        };
+        StoreReply::later((), async move {
+            let Some(TierSource::Redis { hash, by }) = &conduct.settings.tiers.source else {
+                return None;
+            };
+            let who = TierKey { value: &value, is_secret: **by == *"api_key" };
+            let failed = |error: &StoreError| self.metrics.store_error(error.kind);
+            self.tiers.tier(storage, hash, who, now_us, failed).await
+        })
+    }
+
+    /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A
+    /// limit has several states where its tiers or earlier files gave it several periods.
+    pub fn overflowed(&self) -> Vec<(u64, Box<str>, u64)> {
+        let rules = self.gate.rules();
+        let policy = rules.policy();
+        let earlier = self.lock_overflowed_names();
+        let name = |id: u64| {
+            let variant = policy.tier_params().iter().find(|variant| variant.id == id);
+            let now = variant.map(|variant| policy.limits()[variant.limit].name.clone());
+            now.or_else(|| earlier.get(&id).cloned())
+        };
+        let memory = self.gate.store().memory();
+        let counts = memory.map(|memory| memory.overflowed()).unwrap_or_default().into_iter();
+        counts.filter_map(|(id, count)| Some((id, name(id)?, count))).collect()
+    }
+
+    fn lock_overflowed_names(&self) -> MutexGuard<'_, BTreeMap<u64, Box<str>>> {
+        lock(&self.overflowed_names)
+    }
+
+    /// Puts another file in force: its limits, then how to answer.
+    ///
+    /// # Errors
+    ///
+    /// When the limits do not make a policy; then all stays as it was.
+    pub fn replace(&self, compiled: Compiled, setup: Setup) -> Result<(), InvalidPolicy> {
+        let overflowed = self.overflowed();
+        self.gate.replace(setup)?;
+        self.lock_overflowed_names().extend(overflowed.into_iter().map(|(id, name, _)| (id, name)));
+        self.settings.store(Arc::new(RuntimeSettings::new(compiled.settings)));
+        Ok(())
+    }
+}
+
+/// A node decides over HTTP.
+impl Engine for Node {
+    type Store = Storage;
+
+    fn gate(&self) -> &NodeGate {
+        &self.gate
+    }
+
+    fn now_us(&self) -> u64 {
+        self.clock.now_us()
+    }
+
+    fn tier(
+        &self,
+        facts: &Facts<'_>,
+        now_us: u64,
+    ) -> impl Future<Output = Option<Arc<str>>> + Send {
+        Self::tier(self, facts, now_us)
+    }
+
+    fn verifier(&self) -> Option<Arc<Verifier>> {
+        Self::tokens(self)
+    }
+
+    /// On the worker's own runtime. A worker that is ending has none, and then it is as if the node
+    /// had crashed.
+    fn spawn(&self, task: Task) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(task);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Audit log: one line of JSON for each change through the admin API.
+//!
+//! A line is written before its change. A change whose line cannot be written is not made; a change
+//! that failed gets a second line with `error`. The file is opened for each line, so that it can be
+//! rotated, and written with one call in append mode, so that lines of several processes do not
+//! mix.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// The destination of the lines.
+#[derive(Clone, Debug, Default)]
+pub enum AuditLog {
+    /// Standard error, whatever the log's level.
+    #[default]
+    Stderr,
+    /// A file that only its owner may read.
+    File(PathBuf),
+}
+
+/// One line.
+#[derive(Clone, Debug, Serialize)]
+pub struct AuditEntry<'a> {
+    /// The time in RFC 3339, to the microsecond.
+    pub time: String,
+    /// The author of the change.
+    pub who: AuditActor,
+    /// The name of the operation.
+    pub what: &'a str,
+    /// A limit, or the attributes of a key.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub target: Value,
+    /// The state before.
+    pub before: Value,
+    /// The state after.
+    pub after: Value,
+    /// Why the change failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The author of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AuditActor {
+    /// The address of the client.
+    pub peer: String,
+    /// The fingerprint of the token.
+    pub token: String,
+}
+
+/// A line that could not be written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AuditError {
+    /// The file, if it is one.
+    pub path: Option<PathBuf>,
+    /// The system's error.
+    pub source: io::Error,
+}
+
+impl AuditLog {
+    /// A log in the file at `path`, which is opened once to check it.
+    ///
+    /// # Errors
+    ///
+    /// When the file can neither be opened nor created.
+    pub fn file(path: impl Into<PathBuf>) -> Result<Self, AuditError> {
+        let path = path.into();
+        open(&path).map_err(|source| AuditError { path: Some(path.clone()), source })?;
+        Ok(Self::File(path))
+    }
+
+    /// Writes one line. This blocks on the file system.
+    ///
+    /// # Errors
+    ///
+    /// When the line was not written, or only in part. The next line does not continue it.
+    pub fn write(&self, entry: &AuditEntry<'_>) -> Result<(), AuditError> {
+        let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
+            line.push(b'\n');
+            match self {
+                Self::Stderr => io::stderr().lock().write_all(&line),
+                Self::File(path) => {
+                    if ends_mid_line(path) {
+                        line.insert(0, b'\n');
+                    }
+                    write_line(&mut open(path)?, &line)
+                }
+            }
+        });
+        written.map_err(|source| AuditError { path: self.path().map(Path::to_owned), source })
+    }
+
+    /// The file, if it is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stderr => None,
+            Self::File(path) => Some(path),
+        }
+    }
+}
+
+/// Writes in one call: another process could write between two.
+fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
+    match file.write(line)? {
+        written if written == line.len() => Ok(()),
+        _ => Err(io::Error::new(io::ErrorKind::WriteZero, "only part of the line was written")),
+    }
+}
+
+/// Whether the last line in the file is incomplete, after a full disk or a crash.
+fn ends_mid_line(path: &Path) -> bool {
+    let last = || -> io::Result<Option<u8>> {
+        // A pipe has no end, and would block.
+        if !path.metadata()?.is_file() {
+            return Ok(None);
+        }
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::End(-1))?;
+        let mut byte = [0];
+        file.read_exact(&mut byte)?;
+        Ok(Some(byte[0]))
+    };
+    // An empty file has no last byte, and an unreadable one counts as complete.
+    matches!(last(), Ok(Some(byte)) if byte != b'\n')
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+impl fmt::Display for AuditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(
+                f,
+                "the audit log {} cannot be written: {}; check the path and its rights, or change `admin.audit.file`",
+                path.display(),
+                self.source
+            ),
+            None => write!(f, "the audit log cannot be written to standard error: {}", self.source),
+        }
+    }
+}
+
+impl std::error::Error for AuditError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests;

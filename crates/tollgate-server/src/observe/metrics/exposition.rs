@@ -1,0 +1,254 @@
+//! The text of `/metrics`. The names of the families are a contract with dashboards.
+
+use super::family_writer::{FamilyType, FamilyWriter, Seconds};
+use super::process::Process;
+use super::{
+    AdminDenial, BUCKET_BOUNDS_NS, FrontCounters, Metrics, MetricsSnapshot, Outcome, ReloadResult,
+    UpstreamFailure, lock,
+};
+use crate::net::Stats;
+use FamilyType::{Counter, Gauge};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tollgate::Counts;
+use tollgate_policy::settings::Front;
+use tollgate_store::StoreErrorKind;
+
+/// How the text is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExpositionFormat {
+    /// The Prometheus text format, version 0.0.4: read by everything.
+    #[default]
+    Prometheus,
+    /// OpenMetrics 1.0: what a Prometheus server asks for first.
+    OpenMetrics,
+}
+
+impl ExpositionFormat {
+    /// The format to answer a request's `Accept` with: OpenMetrics where it is named and not
+    /// refused.
+    pub fn of_accept(accept: &str) -> Self {
+        let wanted = accept.split(',').any(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let named = parts
+                .next()
+                .is_some_and(|media| media.eq_ignore_ascii_case("application/openmetrics-text"));
+            let refused = |part: &str| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000");
+            named && !parts.any(refused)
+        });
+        if wanted { Self::OpenMetrics } else { Self::Prometheus }
+    }
+
+    /// The answer's `Content-Type`.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// Reads one figure.
+type Figure<T> = fn(&T) -> u64;
+
+/// Figures without labels.
+#[rustfmt::skip]
+const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 14] = [
+    (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
+        "Keys in the memory store."),
+    (Gauge, "tollgate_memory_bytes", |now| now.memory.bytes,
+        "Bytes used by the memory store, as counted against its cap."),
+    (Counter, "tollgate_memory_evictions", |now| now.memory.evicted,
+        "Keys that the full memory store evicted although they were not idle."),
+    (Counter, "tollgate_uncounted_refusals", |now| now.memory.uncounted,
+        "Refusals that no penalty counted, because the memory store was full."),
+    (Counter, "tollgate_lease_rollbacks", |now| now.leases.rollbacks,
+        "Times that the store had lost units that it had granted."),
+    (Counter, "tollgate_lease_granted_units", |now| now.leases.granted,
+        "Units of leased limits that the store granted in advance."),
+    (Counter, "tollgate_lease_spent_units", |now| now.leases.spent,
+        "Units that requests took from leases."),
+    (Counter, "tollgate_lease_returned_units", |now| now.leases.returned,
+        "Units returned to the store unspent."),
+    (Counter, "tollgate_lease_stranded_units", |now| now.leases.stranded,
+        "Units that could neither be spent nor returned."),
+    (Gauge, "tollgate_lease_held_units", |now| now.leases.held,
+        "Units that leases hold now."),
+    (Gauge, "tollgate_lease_keys", |now| now.leases.leases,
+        "Keys with a lease, now or recently."),
+    (Counter, "tollgate_lease_store_calls", |now| now.leases.calls,
+        "Calls to the store to get units, to return them, or to report those held."),
+    (Gauge, "tollgate_breaker_open", |now| u64::from(now.breaker_open),
+        "Whether the store's circuit breaker is open."),
+    (Gauge, "tollgate_policy_generation", |now| now.generation,
+        "Counts up with every change of the policy."),
+];
+
+impl Metrics {
+    /// The page with all figures.
+    pub fn exposition(&self, now: &MetricsSnapshot, format: ExpositionFormat) -> String {
+        let mut page = FamilyWriter::new(format);
+        write_limits(&mut page, now);
+        self.write_requests(&mut page);
+        self.write_connections(&mut page);
+        self.write_events(&mut page, now);
+        for (kind, name, figure, help) in FIGURES {
+            page.family(kind, name, help, [([], figure(now))]);
+        }
+        write_process(&mut page, &Process::read());
+        page.finish()
+    }
+
+    fn write_requests(&self, page: &mut FamilyWriter) {
+        let fronts = Front::ALL.map(|front| {
+            let mut totals = FrontTotals::default();
+            self.stripes.iter().for_each(|stripe| totals.add(&stripe.fronts[front as usize]));
+            (front.name(), totals)
+        });
+        let requests = fronts.iter().flat_map(|(front, totals)| {
+            Outcome::ALL.map(|outcome| {
+                let labels = [("front", *front), ("outcome", outcome.as_str())];
+                (labels, totals.outcomes[outcome as usize])
+            })
+        });
+        page.family(Counter, "tollgate_requests", "Requests by front end and outcome.", requests);
+        let bounds = BUCKET_BOUNDS_NS.map(|bound_ns| Some(Seconds(bound_ns)));
+        let histograms = fronts.iter().map(|(front, totals)| {
+            let buckets = bounds.into_iter().chain([None]).zip(totals.buckets).collect();
+            (("front", *front), Seconds(totals.sum_ns), buckets)
+        });
+        let help = "Time from a request read to its answer ready to send.";
+        page.histograms("tollgate_decision_seconds", help, histograms);
+    }
+
+    fn write_connections(&self, page: &mut FamilyWriter) {
+        let by_front = || {
+            let connections = Front::ALL.into_iter().zip(&self.connections);
+            connections.map(|(front, counters)| ([("front", front.name())], counters))
+        };
+        let open = by_front().map(|(labels, counters)| {
+            (labels, load(&counters.opened).saturating_sub(load(&counters.closed)))
+        });
+        page.family(Gauge, "tollgate_connections_open", "Open connections.", open);
+        let failed = by_front().map(|(labels, counters)| (labels, load(&counters.accept_errors)));
+        let help = "Connections that could not be accepted.";
+        page.family(Counter, "tollgate_accept_errors", help, failed);
+        let stats = lock(&self.connection_stats);
+        let sum = |front, figure: Figure<Stats>| {
+            stats.iter().filter(|(of, _)| *of == front).map(|(_, stats)| figure(stats)).sum::<u64>()
+        };
+        let reasons: [(_, Figure<Stats>); 3] =
+            [("expired", Stats::expired), ("evicted", Stats::evicted), ("cut", Stats::cut)];
+        let closed = Front::ALL.into_iter().flat_map(|front| {
+            reasons.map(|(reason, figure)| {
+                ([("front", front.name()), ("reason", reason)], sum(front, figure))
+            })
+        });
+        let help = "Connections that the server closed before the client was done, by reason.";
+        page.family(Counter, "tollgate_connections_closed", help, closed);
+        let panics = Front::ALL.map(|front| ([("front", front.name())], sum(front, Stats::panics)));
+        page.family(Counter, "tollgate_panics", "Requests whose handler panicked.", panics);
+    }
+
+    fn write_events(&self, page: &mut FamilyWriter, now: &MetricsSnapshot) {
+        let errors = StoreErrorKind::ALL.into_iter().zip(&self.store_errors).map(|(kind, own)| {
+            let met = now.store_errors.iter().filter(|one| one.0 == kind).map(|one| one.1);
+            ([("kind", kind.label())], load(own) + met.sum::<u64>())
+        });
+        page.family(Counter, "tollgate_store_errors", "Failures of the store by kind.", errors);
+        let leases = &now.leases;
+        let decisions =
+            [("lease", leases.local), ("store", leases.direct), ("refusal", leases.refused)];
+        let decisions = decisions.map(|(by, count)| ([("by", by)], count));
+        let help = "Charges of leased limits, by what decided them.";
+        page.family(Counter, "tollgate_lease_decisions", help, decisions);
+        let reloads = ReloadResult::ALL
+            .map(|result| ([("result", result.as_str())], load(&self.reloads[result as usize])));
+        page.family(Counter, "tollgate_reload", "Reloads of the policy by result.", reloads);
+        let denied = AdminDenial::ALL
+            .map(|why| ([("reason", why.as_str())], load(&self.denied[why as usize])));
+        let help = "Calls that the admin API denied, by reason.";
+        page.family(Counter, "tollgate_admin_denied", help, denied);
+        let failures = UpstreamFailure::ALL
+            .map(|why| ([("kind", why.as_str())], load(&self.upstream_failures[why as usize])));
+        let help = "Requests that no upstream answered, by kind of failure.";
+        page.family(Counter, "tollgate_upstream_errors", help, failures);
+        let help = "Changes refused because they could not be written to the audit log.";
+        page.family(Counter, "tollgate_audit_failures", help, [([], load(&self.audit_failures))]);
+    }
+}
+
+fn load(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
+}
+
+fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
+    let outcomes: [(_, Figure<Counts>); 5] = [
+        ("admitted", |counts| counts.admitted),
+        ("refused", |counts| counts.refused),
+        ("shadow_refused", |counts| counts.shadow_refused),
+        ("fail_open", |counts| counts.fail_open),
+        ("fail_closed", |counts| counts.fail_closed),
+    ];
+    let decisions = now.limits.iter().flat_map(|limit| {
+        outcomes.map(|(outcome, count)| {
+            ([("limit", &*limit.name), ("outcome", outcome)], count(&limit.counts))
+        })
+    });
+    page.family(Counter, "tollgate_decisions", "Decisions by limit and outcome.", decisions);
+    let hits = now.limits.iter();
+    let hits = hits.map(|limit| ([("limit", &*limit.name)], limit.counts.deny_cache_hits));
+    let help = "Refusals answered by the deny cache.";
+    page.family(Counter, "tollgate_deny_cache_hits", help, hits);
+    let overflowed = now.limits.iter().map(|limit| ([("limit", &*limit.name)], limit.overflowed));
+    let help = "Decisions for new keys in shared cells, because the memory store was full.";
+    page.family(Counter, "tollgate_overflow", help, overflowed);
+}
+
+fn write_process(page: &mut FamilyWriter, process: &Process) {
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    page.family(Gauge, "tollgate_build_info", "The version that runs; always 1.", [(version, 1)]);
+    let times = [
+        (Counter, "process_cpu_seconds", "Processor time, user and system.", process.cpu),
+        (
+            Gauge,
+            "process_start_time_seconds",
+            "When the process started, in seconds since 1970.",
+            process.start,
+        ),
+    ];
+    for (kind, name, help, time) in times {
+        let time = time.map(|time| Seconds(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
+        if let Some(time) = time {
+            page.family(kind, name, help, [([], time)]);
+        }
+    }
+    let gauges = [
+        ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
+        ("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes),
+        ("process_threads", "Threads.", process.threads),
+        ("process_open_fds", "Open file descriptors.", process.open_fds),
+        ("process_max_fds", "The most file descriptors there may be.", process.max_fds),
+    ];
+    for (name, help, value) in gauges {
+        if let Some(value) = value {
+            page.family(Gauge, name, help, [([], value)]);
+        }
+    }
+}
+
+/// The figures of one front end over all stripes.
+#[derive(Debug, Default)]
+struct FrontTotals {
+    outcomes: [u64; Outcome::ALL.len()],
+    sum_ns: u64,
+    buckets: [u64; BUCKET_BOUNDS_NS.len() + 1],
+}
+
+impl FrontTotals {
+    fn add(&mut self, counters: &FrontCounters) {
+        let add = |sum: &mut u64, count| *sum = sum.wrapping_add(load(count));
+        self.outcomes.iter_mut().zip(&counters.outcomes).for_each(|(sum, count)| add(sum, count));
+        self.buckets.iter_mut().zip(&counters.buckets).for_each(|(sum, count)| add(sum, count));
+        add(&mut self.sum_ns, &counters.sum_ns);
+    }
+}

@@ -1,0 +1,185 @@
+//! Metrics: what a node counts, and the text of `/metrics`.
+//!
+//! Counting costs a relaxed addition to a word that no other worker writes. The engine and the
+//! store have counters of their own; a [`MetricsSnapshot`] holds them when `/metrics` is read.
+
+mod exposition;
+mod family_writer;
+mod labels;
+mod process;
+mod snapshot;
+mod stripe;
+
+pub use exposition::ExpositionFormat;
+pub use labels::{AdminDenial, Outcome, ReloadResult, UpstreamFailure};
+pub use snapshot::{LimitCounters, MetricsSnapshot};
+pub use tollgate_policy::settings::Front;
+
+use crate::net::Stats;
+use crate::node::lock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use stripe::STRIPES;
+use tollgate_store::StoreErrorKind;
+
+/// The counters of a node. Shared by all its threads.
+#[derive(Debug)]
+pub struct Metrics {
+    stripes: Box<[Stripe]>,
+    connections: [ConnectionCounters; Front::ALL.len()],
+    /// The counters of the front ends' own threads, from when they were started.
+    connection_stats: Mutex<Vec<(Front, Arc<Stats>)>>,
+    store_errors: [AtomicU64; StoreErrorKind::ALL.len()],
+    reloads: [AtomicU64; ReloadResult::ALL.len()],
+    denied: [AtomicU64; AdminDenial::ALL.len()],
+    upstream_failures: [AtomicU64; UpstreamFailure::ALL.len()],
+    audit_failures: AtomicU64,
+}
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000 * US;
+/// The upper bounds of the histogram's buckets. One more bucket has none.
+#[rustfmt::skip]
+const BUCKET_BOUNDS_NS: [u64; 17] = [
+    US, 2 * US + US / 2, 5 * US, 10 * US, 25 * US, 50 * US, 100 * US, 250 * US, 500 * US,
+    MS, 2 * MS + MS / 2, 5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS, 1_000 * MS,
+];
+
+/// The counters of one thread. Processors fetch cache lines in pairs, so two stripes are two lines
+/// apart.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe {
+    fronts: [FrontCounters; Front::ALL.len()],
+}
+
+/// The counters of one thread for one front end. Every request counts in the first cache line.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct FrontCounters {
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    sum_ns: AtomicU64,
+    buckets: [AtomicU64; BUCKET_BOUNDS_NS.len() + 1],
+}
+
+/// The connections of one front end. New ones are too rare to need stripes.
+#[derive(Debug, Default)]
+struct ConnectionCounters {
+    opened: AtomicU64,
+    closed: AtomicU64,
+    accept_errors: AtomicU64,
+}
+
+impl Metrics {
+    /// Counters at zero.
+    pub fn new() -> Self {
+        Self {
+            stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
+            connections: Default::default(),
+            connection_stats: Mutex::default(),
+            store_errors: Default::default(),
+            reloads: Default::default(),
+            denied: Default::default(),
+            upstream_failures: Default::default(),
+            audit_failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a request to `front`.
+    #[inline]
+    pub fn count_request(&self, front: Front, outcome: Outcome) {
+        self.count_requests(front, outcome, 1);
+    }
+
+    /// Counts `count` requests to `front` with the same outcome.
+    #[inline]
+    pub fn count_requests(&self, front: Front, outcome: Outcome, count: u64) {
+        if count > 0 {
+            add(&self.front_counters(front).outcomes[outcome as usize], count);
+        }
+    }
+
+    /// Counts how long a decision took, from a request read to an answer ready to send.
+    #[inline]
+    pub fn observe(&self, front: Front, elapsed: Duration) {
+        self.observe_n(front, elapsed, 1);
+    }
+
+    /// Counts how long `count` decisions took that were made together: each took all of it.
+    #[inline]
+    pub fn observe_n(&self, front: Front, elapsed: Duration, count: u64) {
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = BUCKET_BOUNDS_NS.partition_point(|&bound_ns| bound_ns < elapsed_ns);
+        let counters = self.front_counters(front);
+        add(&counters.sum_ns, elapsed_ns.saturating_mul(count));
+        add(&counters.buckets[bucket], count);
+    }
+
+    /// Counts an accepted connection. Each is followed by one
+    /// [`connection_closed`](Self::connection_closed).
+    pub fn connection_opened(&self, front: Front) {
+        add(&self.connections[front as usize].opened, 1);
+    }
+
+    /// Counts a connection that ended.
+    pub fn connection_closed(&self, front: Front) {
+        add(&self.connections[front as usize].closed, 1);
+    }
+
+    /// Adds counters of the connections of `front` to the page.
+    pub fn register_stats(&self, front: Front, stats: Arc<Stats>) {
+        lock(&self.connection_stats).push((front, stats));
+    }
+
+    /// Open connections of all front ends.
+    pub(crate) fn open_connections(&self) -> usize {
+        lock(&self.connection_stats).iter().map(|(_, stats)| stats.open()).sum()
+    }
+
+    /// Counts a connection that could not be accepted.
+    pub fn accept_error(&self, front: Front) {
+        add(&self.connections[front as usize].accept_errors, 1);
+    }
+
+    /// Counts a failure of the store that the engine does not count itself.
+    pub fn store_error(&self, kind: StoreErrorKind) {
+        add(&self.store_errors[kind as usize], 1);
+    }
+
+    /// Counts a reload.
+    pub fn reload(&self, result: ReloadResult) {
+        add(&self.reloads[result as usize], 1);
+    }
+
+    /// Counts a call that the admin API denied.
+    pub fn admin_denied(&self, why: AdminDenial) {
+        add(&self.denied[why as usize], 1);
+    }
+
+    /// Counts a request that no upstream answered.
+    pub fn upstream_failed(&self, why: UpstreamFailure) {
+        add(&self.upstream_failures[why as usize], 1);
+    }
+
+    /// Counts a change that was refused because it could not be written to the audit log.
+    pub fn audit_failure(&self) {
+        add(&self.audit_failures, 1);
+    }
+
+    #[inline]
+    fn front_counters(&self, front: Front) -> &FrontCounters {
+        &self.stripes[stripe::current()].fronts[front as usize]
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[inline]
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}

@@ -1,0 +1,66 @@
+//! Snapshot: the counters of the engine and of the store, at one moment.
+
+use crate::node::Node;
+use std::collections::BTreeMap;
+use tollgate::Counts;
+use tollgate::store::memory::MemoryStats;
+use tollgate::store::redis::LeaseStats;
+use tollgate_store::StoreErrorKind;
+
+/// The counters of the engine and of the store, at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct MetricsSnapshot {
+    /// The limits of the policy in force, in file order. Only the author of the policy chooses
+    /// their names, so clients cannot add values of the label.
+    pub limits: Vec<LimitCounters>,
+    /// The memory store.
+    pub memory: MemoryStats,
+    /// Leases.
+    pub leases: LeaseStats,
+    /// Failures of the store that the engine or a probe met, by kind.
+    pub store_errors: Vec<(StoreErrorKind, u64)>,
+    /// Whether the store's circuit breaker is open.
+    pub breaker_open: bool,
+    /// Counts the policies of this process, overrides included.
+    pub generation: u64,
+}
+
+/// The counters of one limit.
+#[derive(Clone, Debug, Default)]
+pub struct LimitCounters {
+    /// The limit's name.
+    pub name: Box<str>,
+    /// Its decisions.
+    pub counts: Counts,
+    /// Decisions for new keys in shared cells, because the memory store was full.
+    pub overflowed: u64,
+}
+
+impl MetricsSnapshot {
+    /// The counters of `node` now.
+    pub(crate) fn of(node: &Node) -> Self {
+        let mut overflowed: BTreeMap<Box<str>, u64> = BTreeMap::new();
+        for (_, name, count) in node.overflowed() {
+            *overflowed.entry(name).or_default() += count;
+        }
+        let limits = node.gate.counts().into_iter().map(|(name, counts)| LimitCounters {
+            overflowed: overflowed.get(&name).copied().unwrap_or_default(),
+            name,
+            counts,
+        });
+        let store = node.gate.store();
+        Self {
+            limits: limits.collect(),
+            memory: store.memory().map(|memory| memory.stats()).unwrap_or_default(),
+            leases: store.leases(),
+            store_errors: node
+                .gate
+                .store_errors()
+                .into_iter()
+                .chain(store.probe_failures())
+                .collect(),
+            breaker_open: store.is_breaker_open(),
+            generation: node.gate.rules().generation(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Traces: a span for each decision, sent to an OpenTelemetry collector when the environment names
+//! one.
+//!
+//! Nothing here waits for the collector. Spans go into a bounded queue that a thread of its own
+//! empties; with the queue full, spans are dropped. Without a collector a decision costs one
+//! relaxed load.
+
+mod client;
+mod options;
+mod span;
+#[cfg(test)]
+mod tests;
+
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tollgate::Verdict;
+
+pub use options::{InvalidTraceOptions, TraceOptions};
+pub use span::{DecisionContext, SpanDecision, bytes_hash, key_hash};
+
+/// The traces of this process.
+static PROCESS: Traces = Traces::off();
+
+/// Sends spans to a collector once it is started.
+pub struct Traces {
+    on: AtomicBool,
+    pipeline: OnceLock<(SdkTracerProvider, SdkTracer)>,
+}
+
+/// Traces could not be started.
+#[derive(Debug)]
+pub struct TraceStartError(Box<str>);
+
+/// Sends this process's spans to the collector from now on. A second call changes nothing.
+///
+/// # Errors
+///
+/// When the options cannot be used.
+pub fn start(options: &TraceOptions) -> Result<(), TraceStartError> {
+    PROCESS.start(options)
+}
+
+/// Whether anyone wants spans: one relaxed load.
+#[inline]
+pub fn enabled() -> bool {
+    PROCESS.enabled()
+}
+
+/// Records a decision, if anyone wants spans.
+#[inline]
+pub fn record_decision(decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
+    if enabled() {
+        PROCESS.record_decision(decided, verdict);
+    }
+}
+
+/// The same for a request that one limit decided.
+#[cold]
+pub fn record_single(decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
+    PROCESS.record(decided, shown);
+}
+
+/// Sends what is queued, for at most `timeout`, and ends this process's traces.
+pub fn stop(timeout: Duration) {
+    PROCESS.stop(timeout);
+}
+
+impl Traces {
+    /// Traces without a collector.
+    pub const fn off() -> Self {
+        Self { on: AtomicBool::new(false), pipeline: OnceLock::new() }
+    }
+
+    /// See [`start`].
+    ///
+    /// # Errors
+    ///
+    /// When the options cannot be used.
+    pub fn start(&self, options: &TraceOptions) -> Result<(), TraceStartError> {
+        let client = client::OtlpClient::new(options.timeout).map_err(TraceStartError::new)?;
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(client)
+            .with_endpoint(options.endpoint.clone())
+            .with_timeout(options.timeout)
+            .build()
+            .map_err(TraceStartError::new)?;
+        // The provider reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, the batches
+        // OTEL_BSP_*.
+        let provider = SdkTracerProvider::builder()
+            .with_resource(TraceOptions::resource())
+            .with_batch_exporter(exporter)
+            .build();
+        let tracer = provider.tracer("tollgate");
+        if self.pipeline.set((provider, tracer)).is_ok() {
+            self.on.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// See [`enabled`].
+    #[inline]
+    pub fn enabled(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// See [`record_decision`].
+    #[cold]
+    pub fn record_decision(&self, decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
+        self.record(decided, &SpanDecision::of(verdict));
+    }
+
+    fn record(&self, decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
+        if let Some((_, tracer)) = self.pipeline.get() {
+            span::record(tracer, decided, shown);
+        }
+    }
+
+    /// See [`stop`].
+    pub fn stop(&self, timeout: Duration) {
+        self.on.store(false, Ordering::Release);
+        if let Some((provider, _)) = self.pipeline.get() {
+            // A collector that does not answer has been reported by the client.
+            let _ = provider.shutdown_with_timeout(timeout);
+        }
+    }
+}
+
+impl TraceStartError {
+    fn new(error: impl fmt::Display) -> Self {
+        Self(error.to_string().into())
+    }
+}
+
+impl fmt::Display for TraceStartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot send traces: {}", self.0)
+    }
+}
+
+impl std::error::Error for TraceStartError {}

@@ -1,0 +1,44 @@
+//! Limits of connections, by the file descriptors that the system allows.
+
+#[cfg(test)]
+mod tests;
+
+use crate::net::Limits;
+
+/// The most connections of the admin API: enough for scrapers, and few enough for traffic.
+const ADMIN_MAX: u64 = 256;
+/// Descriptors of listeners and files, and a margin for connections that are closed at once.
+const RESERVED_FDS: u64 = 96;
+/// Descriptors of a thread's event loop.
+const FDS_PER_THREAD: u64 = 4;
+
+/// Raises the process's limit of descriptors. Returns the limits of each of `fronts` front ends,
+/// and of the admin API. Traffic leaves enough descriptors for health and metrics.
+pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limits) {
+    // The default of shells and service managers is for programs that cannot use more.
+    let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(u64::MAX);
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let own = RESERVED_FDS + FDS_PER_THREAD * threads;
+    let wanted = limits.connections_max as u64;
+    let (traffic, admin) = divide(descriptors, own, wanted, fronts as u64);
+    if traffic < wanted {
+        tracing::warn!(
+            descriptors,
+            connections_max = traffic,
+            "the limit of open files is below the limit of connections; raise `ulimit -Hn` or LimitNOFILE"
+        );
+    }
+    let with = |connections_max: u64| Limits {
+        connections_max: usize::try_from(connections_max).unwrap_or(usize::MAX),
+        ..limits.clone()
+    };
+    (with(traffic), with(admin))
+}
+
+/// Connections for each front end and for the admin API.
+fn divide(descriptors: u64, own: u64, wanted: u64, fronts: u64) -> (u64, u64) {
+    let admin = (descriptors / 8).clamp(1, ADMIN_MAX);
+    let own = own.min(descriptors / 2);
+    let left = descriptors.saturating_sub(admin + own) / fronts.max(1);
+    (left.clamp(1, wanted), admin.min(wanted))
+}

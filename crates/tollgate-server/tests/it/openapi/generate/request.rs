@@ -1,0 +1,133 @@
+//! Requests as types. The server reads bodies with its own `decode`; tests hold the two together.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use tollgate_server::front::http::decode::{
+    ATTRIBUTES_MAX, NAME_BYTES_MAX, RESERVATION_BYTES_MAX, VALUE_BYTES_MAX,
+};
+
+/// The body of a check or a peek.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckRequest {
+    /// What is known about the request to decide.
+    #[serde(default)]
+    pub(crate) attributes: Attributes,
+    /// How much it costs; each limit multiplies it by its own cost.
+    #[serde(default = "one")]
+    #[schemars(range(max = u64::MAX))]
+    pub(crate) cost: u64,
+}
+
+/// The body of a reserve.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReserveRequest {
+    /// What is known about the request to decide.
+    #[serde(default)]
+    pub(crate) attributes: Attributes,
+    /// How much it will probably cost; each limit multiplies it by its own cost.
+    #[serde(default = "one")]
+    #[schemars(range(max = u64::MAX))]
+    pub(crate) cost: u64,
+    /// How long the reservation lasts unless it ends before; the limit's own `ttl`, else 30s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Ttl")]
+    pub(crate) ttl: Option<Ttl>,
+}
+
+/// The body of a settle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SettleRequest {
+    /// What the reserve answered.
+    pub(crate) reservation: Reservation,
+    /// What it really cost; more than was reserved is accepted, and may leave a limit in debt.
+    #[schemars(range(max = u32::MAX))]
+    pub(crate) cost: u32,
+}
+
+/// The body of a cancel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelRequest {
+    /// What the reserve answered.
+    pub(crate) reservation: Reservation,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+/// Names and values, such as `user`, `ip`, `method` and `path`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Attributes(pub(crate) BTreeMap<String, String>);
+
+impl JsonSchema for Attributes {
+    fn schema_name() -> Cow<'static, str> {
+        "Attributes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": format!(
+                "Names and values. The policy says which of them count; the others are ignored. `ip` is an address, \
+                 `method`, `host` and `path` are brought into one form, `api_key` is hashed. An empty value is an absent \
+                 one. A name has at most {NAME_BYTES_MAX} bytes in UTF-8, a value {VALUE_BYTES_MAX}."
+            ),
+            "type": "object",
+            "maxProperties": ATTRIBUTES_MAX,
+            "propertyNames": {"minLength": 1, "maxLength": NAME_BYTES_MAX},
+            "properties": {
+                "ip": {"type": "string", "anyOf": [{"format": "ipv4"}, {"format": "ipv6"}, {"maxLength": 0}]}
+            },
+            "additionalProperties": {"type": "string", "maxLength": VALUE_BYTES_MAX},
+            "examples": [{"user": "42", "path": "/api/x"}],
+        })
+    }
+}
+
+/// A duration from 1ms to 1h, as the file writes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Ttl(pub(crate) String);
+
+impl JsonSchema for Ttl {
+    fn schema_name() -> Cow<'static, str> {
+        "Ttl".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A whole number and a unit, from 1ms to 1h.",
+            "type": "string",
+            "pattern": "^0*(([1-9][0-9]{0,5}|[12][0-9]{6}|3[0-5][0-9]{5}|3600000)ms\
+                |([1-9][0-9]{0,2}|[12][0-9]{3}|3[0-5][0-9]{2}|3600)(s|sec|secs)\
+                |([1-9]|[1-5][0-9]|60)(m|min|mins)|1(h|hour|hours))$",
+            "examples": ["30s", "500ms", "1h"],
+        })
+    }
+}
+
+/// What names a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Reservation(pub(crate) String);
+
+impl JsonSchema for Reservation {
+    fn schema_name() -> Cow<'static, str> {
+        "Reservation".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "What names a reservation: opaque, and nobody can guess it.",
+            "type": "string",
+            "minLength": 1,
+            "maxLength": RESERVATION_BYTES_MAX,
+        })
+    }
+}
