@@ -50,10 +50,7 @@ impl RowWriter {
             RowOutcome::Decided(verdict, reserved) => {
                 encode::verdict(out, verdict);
                 if let Some((id, ttl_us)) = reserved {
-                    out.extend_from_slice(b",\"reservation\":");
-                    encode::string(out, id);
-                    out.extend_from_slice(b",\"expires_after\":");
-                    encode::seconds(out, *ttl_us);
+                    encode::reserved(out, id, *ttl_us);
                 }
                 time(out, time_us);
                 self.fields(out, time_us, verdict);

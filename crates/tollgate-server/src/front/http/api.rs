@@ -97,22 +97,15 @@ impl CheckApi {
         if trace::enabled() {
             self.record_span(head, &facts, &verdict, now_us);
         }
-        answer.lines.extend_from_slice(JSON_HEADERS);
-        fields::write_header_lines(
-            &verdict,
-            rules.profiles(),
-            now_us,
-            &mut buffers.fields,
-            &mut answer.lines,
-        );
-        date::with_line(now_us, |line| answer.lines.extend_from_slice(line));
+        let lines = &mut answer.lines;
+        lines.extend_from_slice(JSON_HEADERS);
+        let fields = &mut buffers.fields;
+        fields::write_header_lines(&verdict, rules.profiles(), now_us, fields, lines);
+        date::with_line(now_us, |line| lines.extend_from_slice(line));
         answer.is_dated = true;
         encode::verdict(&mut answer.body, &verdict);
         if let Some((id, ttl_us)) = &reserved {
-            answer.body.extend_from_slice(b",\"reservation\":");
-            encode::string(&mut answer.body, id);
-            answer.body.extend_from_slice(b",\"expires_after\":");
-            encode::seconds(&mut answer.body, *ttl_us);
+            encode::reserved(&mut answer.body, id, *ttl_us);
         }
         answer.body.push(b'}');
         let status = fields::status(&verdict);

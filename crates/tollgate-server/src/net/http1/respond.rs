@@ -95,7 +95,7 @@ pub(super) async fn respond(
             None => skip_body(connection).await,
         };
     }
-    take_interim(connection, output);
+    swap_interim(connection, output);
     connection.mark_answered();
     let (framing, persists) = write_response(answer, context, output);
     if let (Some(stream), true) = (answer.stream.take(), framing != ResponseFraming::NoStream) {
@@ -109,11 +109,12 @@ pub(super) async fn respond(
     Ok(persists)
 }
 
-/// Puts interim responses that were not sent before the response.
+/// Hands unsent responses over to the handler's interim responses, or takes them back: only one of
+/// both has any.
 #[inline]
-fn take_interim(connection: &Http1Connection, output: &mut Vec<u8>) {
+pub(super) fn swap_interim(connection: &Http1Connection, output: &mut Vec<u8>) {
     let mut interim = connection.caller.interim.borrow_mut();
-    if !interim.is_empty() {
+    if !interim.is_empty() || !output.is_empty() {
         mem::swap(output, &mut *interim);
     }
 }

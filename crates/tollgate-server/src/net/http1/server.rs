@@ -6,7 +6,7 @@ use super::{
     body::{Http1Connection, PushbackRead},
     chunked::is_valid_prefix,
     parse::{Framing, ParsedRequest, parse_request},
-    respond::{ConnectionEnd, close, refuse, respond, run_tunnel, send, skip_body},
+    respond::{ConnectionEnd, close, refuse, respond, run_tunnel, send, skip_body, swap_interim},
 };
 use crate::net::{
     Answer, ClientConnection, Handler, InFlightRequest, Request, RequestBody, Upload,
@@ -15,7 +15,7 @@ use crate::net::{
 };
 use std::{
     future::poll_fn,
-    io, mem,
+    io,
     pin::{Pin, pin},
     rc::Rc,
     task::{Context, Poll, ready},
@@ -125,17 +125,12 @@ pub(in crate::net) async fn serve<H: Handler>(
                 },
             };
             let head = parsed.head(input.unparsed(), lines);
-            let body = match used {
-                Some(used) => RequestBody::Full(&input.unparsed()[parsed.len..used]),
-                None => RequestBody::Stream(Upload::http1(connection.clone(), state)),
-            };
+            let body = request_body(&connection, &input.unparsed()[parsed.len..], &parsed, used);
             answer.clear();
             let mut context = ResponseContext::new(&head, parsed.persists);
             let busy = InFlightRequest::new(state);
-            if !output.is_empty() {
-                // Earlier responses are sent as soon as the handler waits.
-                mem::swap(output, &mut *caller.interim.borrow_mut());
-            }
+            // Earlier responses are sent as soon as the handler waits.
+            swap_interim(&connection, output);
             {
                 let mut handling = pin!(handler.handle(Request { head, body }, caller, answer));
                 let handled = |context: &mut Context<'_>| {
@@ -168,6 +163,20 @@ pub(in crate::net) async fn serve<H: Handler>(
         buffers.recycle();
     };
     close(&connection, end).await;
+}
+
+/// The body of a request: all of it, or what the connection still delivers.
+#[inline]
+fn request_body<'a>(
+    connection: &Rc<Http1Connection>,
+    bytes: &'a [u8],
+    parsed: &ParsedRequest,
+    used: Option<usize>,
+) -> RequestBody<'a> {
+    match used {
+        Some(used) => RequestBody::Full(&bytes[..used - parsed.len]),
+        None => RequestBody::Stream(Upload::http1(connection.clone(), &connection.caller.state)),
+    }
 }
 
 impl Http1Buffers {

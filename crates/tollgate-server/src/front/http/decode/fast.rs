@@ -5,7 +5,7 @@
 //! the two.
 
 use super::{
-    ATTRIBUTES_MAX, Body, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
+    ATTRIBUTES_MAX, Attributes, Body, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
     VALUE_BYTES_MAX,
 };
 use std::borrow::Cow;
@@ -164,7 +164,7 @@ impl<'a> Cursor<'a> {
         (count <= 10 && us <= MAX_US).then_some(us)
     }
 
-    fn attributes(&mut self, attributes: &mut Vec<(Cow<'a, str>, Cow<'a, str>)>) -> Option<()> {
+    fn attributes(&mut self, attributes: &mut Attributes<'a>) -> Option<()> {
         self.expect(b'{')?;
         self.skip_space();
         if self.peek() == Some(b'}') {

@@ -14,6 +14,7 @@ pub use member::{Member, MemberSet};
 
 use serde::de::DeserializeSeed;
 use serde_reader::{BodySeed, ReadFailure};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// The largest body, in bytes.
@@ -27,12 +28,15 @@ pub const VALUE_BYTES_MAX: usize = 4 * 1024;
 /// The longest reservation, in bytes.
 pub const RESERVATION_BYTES_MAX: usize = 512;
 
+/// Names and values. A request with few of them allocates nothing.
+pub type Attributes<'a> = SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>;
+
 /// A body or a row. Text is borrowed from the input unless it has escapes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Body<'a> {
     /// `attributes`, in the order sent, each name once.
-    pub attributes: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    pub attributes: Attributes<'a>,
     /// `cost`.
     pub cost: Option<u64>,
     /// `ttl`, in microseconds.

@@ -1,8 +1,8 @@
 //! The full reader, on serde: reads each member in place.
 
 use super::{
-    ATTRIBUTES_MAX, Body, Fault, Member, MemberSet, NAME_BYTES_MAX, Op, RESERVATION_BYTES_MAX,
-    VALUE_BYTES_MAX, number,
+    ATTRIBUTES_MAX, Attributes, Body, Fault, Member, MemberSet, NAME_BYTES_MAX, Op,
+    RESERVATION_BYTES_MAX, VALUE_BYTES_MAX, number,
 };
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -121,7 +121,7 @@ fn read_member<'de, A: MapAccess<'de>>(
 
 /// Reads the object of attributes.
 struct AttributesSeed<'s, 'de> {
-    attributes: &'s mut Vec<(Cow<'de, str>, Cow<'de, str>)>,
+    attributes: &'s mut Attributes<'de>,
     failure: &'s mut ReadFailure,
 }
 

@@ -27,7 +27,10 @@ fn time(text: &str) -> Result<u64, Fault> {
 fn a_check_reads_attributes_and_cost() {
     let read = body(br#" {"attributes": {"user": "42", "path": "/api/x"}, "cost": 3} "#, Op::Check)
         .unwrap();
-    assert_eq!(read.attributes, [("user".into(), "42".into()), ("path".into(), "/api/x".into())]);
+    assert_eq!(
+        read.attributes[..],
+        [("user".into(), "42".into()), ("path".into(), "/api/x".into())]
+    );
     assert_eq!(read.cost, Some(3));
     assert_eq!(body(b"{}", Op::Check).unwrap(), Body::default());
 }

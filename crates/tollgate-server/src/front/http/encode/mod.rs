@@ -23,6 +23,14 @@ pub fn verdict(out: &mut Vec<u8>, verdict: &Verdict<'_>) {
     rows(out, verdict.rows.iter().copied());
 }
 
+/// Appends `,"reservation": ..., "expires_after": ...` to a verdict.
+pub fn reserved(out: &mut Vec<u8>, id: &str, ttl_us: u64) {
+    out.extend_from_slice(b",\"reservation\":");
+    string(out, id);
+    out.extend_from_slice(b",\"expires_after\":");
+    seconds(out, ttl_us);
+}
+
 /// Appends `{"reservation": ..., "charged": ..., "limits": [...]` without the closing brace.
 pub fn settled(out: &mut Vec<u8>, id: &str, settled: &Settled) {
     out.extend_from_slice(b"{\"reservation\":");
