@@ -26,7 +26,7 @@ fn an_outage_is_one_line_and_its_end_another() {
     assert!(wait_until(PATIENCE, || !shown() && node.metric("tollgate_breaker_open") == 0));
     let lines = |words: [&str; 2]| words.map(|word| node.logged(word)).iter().sum::<usize>();
     assert_eq!(lines(["not calling the store", "does not answer"]), 1, "{:#?}", node.log());
-    assert_eq!(lines(["asked again", "answers again"]), 1, "{:#?}", node.log());
+    assert_eq!(lines(["calling the store again", "answers again"]), 1, "{:#?}", node.log());
 }
 
 fn started(store: &str, limits: &str) -> Node {
