@@ -109,8 +109,8 @@ pub(super) async fn respond(
     Ok(persists)
 }
 
-/// Hands unsent responses over to the handler's interim responses, or takes them back: only one of
-/// both has any.
+/// Before the handler runs: lets it send earlier responses as soon as it waits. Afterwards: takes
+/// back what it did not send. Only one of the two buffers has bytes.
 #[inline]
 pub(super) fn swap_interim(connection: &Http1Connection, output: &mut Vec<u8>) {
     let mut interim = connection.caller.interim.borrow_mut();

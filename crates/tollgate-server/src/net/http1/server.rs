@@ -129,7 +129,6 @@ pub(in crate::net) async fn serve<H: Handler>(
             answer.clear();
             let mut context = ResponseContext::new(&head, parsed.persists);
             let busy = InFlightRequest::new(state);
-            // Earlier responses are sent as soon as the handler waits.
             swap_interim(&connection, output);
             {
                 let mut handling = pin!(handler.handle(Request { head, body }, caller, answer));
