@@ -130,7 +130,7 @@ fn a_certificate_that_cannot_be_used_is_in_readyz() {
     };
     assert!(get(&admin, "/readyz").1.contains("\"detail\":{}"));
     put("pem", "junk");
-    gateway.until(|line| line.contains("the gateway's certificate stays as it was"));
+    gateway.until(|line| line.contains("the gateway's certificate not reloaded"));
     let (status, health) = get(&admin, "/readyz");
     assert!(status == 200 && health.contains("site.pem has no certificate"), "{health}");
     put("key", include_str!("expired.key"));
