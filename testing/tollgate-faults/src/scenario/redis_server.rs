@@ -125,7 +125,7 @@ pub(crate) fn evicting(context: &Context) -> TrialResult {
     let said = format!("{:?}", redis.run("INFO stats"));
     let evicted = said.split("evicted_keys:").nth(1).and_then(|rest| rest.split('\\').next());
     let evicted = evicted.and_then(|number| number.parse().ok()).unwrap_or(0_u64);
-    let warned = trial.nodes.iter().all(|node| node.logged("forgets counts") == 1);
+    let warned = trial.nodes.iter().all(|node| node.logged("evicts counts") == 1);
     let mut ended = trial.end().check_all_answered();
     ended.check("every node warns at the start", warned);
     ended.note("evicted keys", evicted);

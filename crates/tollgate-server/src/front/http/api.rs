@@ -1,7 +1,7 @@
 //! The handler of the check API.
 
 use super::{
-    decode::{self, BODY_BYTES_MAX, Op},
+    decode::{self, BODY_BYTES_MAX, Body, Op},
     encode::{self, headers as fields},
     openapi,
     problem::CheckProblem,
@@ -63,25 +63,25 @@ impl CheckApi {
         answer: &mut Answer,
     ) -> Result<Outcome, CheckProblem> {
         let now_us = self.node.clock.now_us();
-        let body = decode::body(bytes, op).map_err(CheckProblem::BadBody)?;
+        // Read in place: the future holds the body, and a move would copy it.
+        let mut body = Body::default();
+        decode::read_body(bytes, op, &mut body).map_err(CheckProblem::BadBody)?;
         let gate = &self.node.gate;
         let rules = gate.rules();
         let mut buffers = self.buffers.take();
         let mut facts = rules.facts(mem::take(&mut buffers.facts));
         facts.set_ambiguous_paths(self.node.settings().settings.http.ambiguous_paths);
         for (name, value) in &body.attributes {
-            facts.set(name, value).map_err(|bad| CheckProblem::Attribute {
-                name: (**name).into(),
-                why: bad.to_string(),
-            })?;
+            let invalid =
+                |why| CheckProblem::Attribute { name: (**name).into(), why: format!("{why}") };
+            facts.set(name, value).map_err(invalid)?;
         }
         rules.identify(&mut facts);
         let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
-        let (cost, work) = (body.cost.unwrap_or(1), &mut buffers.work);
-        let mut reserved = None;
+        let (cost, work, mut reserved) = (body.cost.unwrap_or(1), &mut buffers.work, None);
         let verdict = match op {
             Op::Peek => gate.peek(&rules, now_us, &facts, cost, work).await,
             Op::Reserve => {

@@ -12,8 +12,7 @@ use std::borrow::Cow;
 use tollgate_core::MAX_US;
 
 /// Reads a body with the members allowed.
-pub(super) fn read(input: &str, allowed: MemberSet) -> Option<Body<'_>> {
-    let mut body = Body::default();
+pub(super) fn read<'a>(input: &'a str, allowed: MemberSet, body: &mut Body<'a>) -> Option<()> {
     let mut seen = MemberSet::default();
     let mut cursor = Cursor { text: input, at: 0 };
     cursor.expect(b'{')?;
@@ -46,7 +45,7 @@ pub(super) fn read(input: &str, allowed: MemberSet) -> Option<Body<'_>> {
         }
     }
     cursor.skip_space();
-    (cursor.at == input.len()).then_some(body)
+    (cursor.at == input.len()).then_some(())
 }
 
 /// How many bytes stand for themselves before one that ends a string or begins an escape.

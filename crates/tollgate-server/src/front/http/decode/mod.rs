@@ -84,20 +84,27 @@ impl Op {
 
 /// Reads the body of a call to `op`, with exactly its members.
 pub fn body(input: &[u8], op: Op) -> Result<Body<'_>, BadRequest> {
-    let body = read(input, MemberSet::for_op(op))?;
+    let mut body = Body::default();
+    read_body(input, op, &mut body).map(|()| body)
+}
+
+/// Reads the body of a call to `op` into an empty `body`.
+pub fn read_body<'a>(input: &'a [u8], op: Op, body: &mut Body<'a>) -> Result<(), BadRequest> {
+    read(input, MemberSet::for_op(op), body)?;
     if matches!(op, Op::Settle | Op::Cancel) && body.reservation.is_none() {
         return Err(Fault::Missing.at(Member::Reservation.as_str()));
     }
     if op == Op::Settle && body.cost.is_none() {
         return Err(Fault::Missing.at(Member::Cost.as_str()));
     }
-    Ok(body)
+    Ok(())
 }
 
 /// Reads a row of `simulate`. Any row may have attributes and a cost, so that all rows of a file
 /// can have the same members. `ttl` and `reservation` need an operation that uses them.
 pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
-    let body = read(input, MemberSet::ALL)?;
+    let mut body = Body::default();
+    read(input, MemberSet::ALL, &mut body)?;
     let op = body.op.unwrap_or_default();
     let time_us = body.time_us.ok_or_else(|| Fault::Missing.at(Member::Time.as_str()))?;
     let refused = |member: Member| Err(Fault::NotForThisOp(op).at(member.as_str()));
@@ -125,14 +132,14 @@ pub struct Row<'a> {
     pub body: Body<'a>,
 }
 
-fn read(input: &[u8], allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
+fn read<'a>(input: &'a [u8], allowed: MemberSet, body: &mut Body<'a>) -> Result<(), BadRequest> {
     if input.len() > BODY_BYTES_MAX {
         return Err(Fault::TooLarge.into());
     }
     let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
-    match fast::read(input, allowed) {
-        Some(body) => Ok(body),
-        None => read_with_serde(input, allowed),
+    match fast::read(input, allowed, body) {
+        Some(()) => Ok(()),
+        None => read_with_serde(input, allowed).map(|read| *body = read),
     }
 }
 

@@ -23,6 +23,11 @@ fn time(text: &str) -> Result<u64, Fault> {
     })
 }
 
+fn read_fast(input: &str, allowed: MemberSet) -> Option<Body<'_>> {
+    let mut body = Body::default();
+    fast::read(input, allowed, &mut body).map(|()| body)
+}
+
 #[test]
 fn a_check_reads_attributes_and_cost() {
     let read = body(br#" {"attributes": {"user": "42", "path": "/api/x"}, "cost": 3} "#, Op::Check)
@@ -362,7 +367,7 @@ proptest::proptest! {
     #[test]
     fn the_short_way_leads_where_the_long_one_does(input in any_body()) {
         for allowed in [MemberSet::ALL, MemberSet::for_op(Op::Check)] {
-            if let Some(body) = fast::read(&input, allowed) {
+            if let Some(body) = read_fast(&input, allowed) {
                 proptest::prop_assert_eq!(Ok(body), read_with_serde(&input, allowed));
             }
         }
@@ -376,9 +381,9 @@ fn usual_rows_take_the_short_way() {
         r#"{"time":0,"attributes":{}}"#,
         r#"{"op":"reserve","time":1.000001,"reservation":"r1"}"#,
     ] {
-        assert!(fast::read(input, MemberSet::ALL).is_some(), "{input}");
+        assert!(read_fast(input, MemberSet::ALL).is_some(), "{input}");
         assert_eq!(
-            fast::read(input, MemberSet::ALL),
+            read_fast(input, MemberSet::ALL),
             read_with_serde(input, MemberSet::ALL).ok(),
             "{input}"
         );
