@@ -106,7 +106,7 @@ impl Configs {
         self.domains.contains_key(domain)
     }
 
-    /// The limit for a descriptor, by its place in [`compiled_limits`](Self::rules): the one at the
+    /// The limit for a descriptor, by its place in [`rules`](Self::rules): the one at the
     /// end of its path, if there is one. Then `key` has been set to whose count it is.
     pub fn find(&self, domain: &str, entries: &[(&str, &str)], key: &mut Vec<u8>) -> Option<usize> {
         self.domains.get(domain)?.find(entries, key)

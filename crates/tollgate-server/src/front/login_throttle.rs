@@ -32,7 +32,7 @@ impl LoginThrottle {
     /// So many at once and per minute, by address.
     pub(super) fn per_minute(count: u64) -> Self {
         let gcra = Rate::try_new(count, MINUTE_US).and_then(|rate| Gcra::try_new(rate, None));
-        // These numbers are in range. Were they not, nobody should be let in.
+        // These numbers are in range; out of range, refuse.
         let nothing = FixedWindow::new(Rate::NOTHING);
         Self {
             store: MemoryStore::new(MemoryOptions::default().max_bytes(BYTES_MAX)),

@@ -1,4 +1,4 @@
-//! Names of reservations: whoever knows one may end it, so nobody can guess one.
+//! Ids of reservations: random, because knowing an id is enough to end the reservation.
 
 /// Random bytes in a name: 192 bits, in 32 characters.
 const BYTES: usize = 24;

@@ -149,7 +149,7 @@ impl StoreThread {
         let handle = runtime.handle().clone();
         let run = move || {
             let _ = runtime.block_on(stopped);
-            // Looking up a name cannot be called off, and nobody waits for it.
+            // A name lookup cannot be cancelled; nothing waits for it.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;

@@ -101,7 +101,7 @@ impl CalendarWindow {
         }
     }
 
-    /// What [`resolved_windows`](Self::known) gave away; `None` for what it never gives.
+    /// The inverse of [`resolved_windows`](Self::resolved_windows); `None` for any other numbers.
     pub(crate) fn from_resolved(limit: u64, unit: CalendarUnit, known: [u64; 4]) -> Option<Self> {
         let [first_s, a, b, c] = known;
         let length = |seconds: u64| u32::try_from(seconds).ok();

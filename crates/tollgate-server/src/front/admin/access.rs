@@ -12,7 +12,7 @@ const TOKEN: &str = "admin.token";
 /// The clients that may use the admin API, and the log of their changes.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Without a token nobody may use it.
+    /// Without a token every call is refused.
     pub(super) token: Option<SecretDigest>,
     pub(super) audit: AuditLog,
     /// The names by which clients may call it.

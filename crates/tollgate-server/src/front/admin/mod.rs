@@ -61,7 +61,7 @@ pub struct Admin {
 /// An answer, complete.
 type AdminResponse = hyper::Response<Bytes>;
 
-/// Somebody who showed the token.
+/// A caller who sent the token.
 struct Operator {
     peer: SocketAddr,
     fingerprint: String,
@@ -185,7 +185,7 @@ impl Admin {
         }
     }
 
-    /// Lets whoever shows the token in.
+    /// Authenticates a caller by the token.
     fn authenticate(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Operator, Problem> {
         let access = self.access.load();
         let denied = |why: AdminDenial| self.node.metrics.admin_denied(why);

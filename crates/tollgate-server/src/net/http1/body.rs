@@ -95,7 +95,7 @@ impl MessageBody {
                     }
                     Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                     Err(error) => {
-                        // Nobody knows where the next message begins.
+                        // The start of the next message is unknown.
                         self.framing = Framing::UntilClose;
                         return Poll::Ready(Some(Err(error)));
                     }
@@ -191,7 +191,7 @@ impl Http1Connection {
         self.is_answered.set(true);
     }
 
-    /// Whether the client has given up its request. Nobody else reads the stream by then.
+    /// Whether the client has given up its request. Nothing else reads the stream by then.
     pub(super) fn poll_client_closed(
         &self,
         stream: &mut ConnectionStream,

@@ -101,7 +101,7 @@ impl TrackedBody {
     pub(super) fn new(body: ResponseBody, in_flight: InFlightRequest) -> Self {
         let is_streaming = body.stream.is_some() && !body.is_watch && !body.is_end_stream();
         let in_flight = Some(in_flight).filter(|_| is_streaming);
-        // A peer may allow no first byte, and then nobody polls this body.
+        // A peer may allow no first byte, and then this body is not polled.
         let write_timeout = in_flight
             .as_ref()
             .map(|request| WriteTimeout::new(request.state(), request.state().front.limits.idle));

@@ -83,7 +83,7 @@ pub(super) fn whole(client: &mut Client, method: &str) -> (Vec<String>, String) 
     (lines, String::from_utf8(body).unwrap())
 }
 
-/// What a server writes of an answer: to `FRAME_HEADER_BYTES`, only what comes before the body.
+/// What a server writes of an answer: to `HEAD`, only what comes before the body.
 fn part(text: &'static str, method: &str) -> &'static [u8] {
     let heads = if text.contains(" 103 ") { 2 } else { 1 };
     let end = text.match_indices("\r\n\r\n").nth(heads - 1).unwrap().0 + 4;

@@ -45,7 +45,7 @@ pub fn lease_reply(bytes: &[u8]) -> Option<LedgerReply> {
 /// Reads the marker of a primary.
 pub(crate) static MARKER: LazyLock<Script> = LazyLock::new(|| Script::of(crate::lease::MARKER_LUA));
 
-/// Removes a key's state and makes its ledger say that nobody holds units.
+/// Removes a key's state and empties its ledger.
 pub(crate) static CLEAR: LazyLock<Script> = LazyLock::new(|| Script::of(crate::lease::CLEAR_LUA));
 
 /// The TTL of a marker: much longer than any quiet time.

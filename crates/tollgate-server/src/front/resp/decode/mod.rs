@@ -28,10 +28,10 @@ pub(crate) struct Caps {
 }
 
 impl Caps {
-    /// For whoever may use the front end.
+    /// For authenticated clients.
     pub(crate) const AUTHENTICATED: Self =
         Self { bulk_bytes_max: BULK_BYTES_MAX, arguments_max: ARGUMENTS_MAX };
-    /// For whoever has not said the password yet: enough to say it.
+    /// Before AUTH: enough for AUTH and HELLO.
     pub(crate) const UNAUTHENTICATED: Self = Self { bulk_bytes_max: 4096, arguments_max: 10 };
 }
 

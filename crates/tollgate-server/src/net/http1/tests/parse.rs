@@ -311,7 +311,7 @@ fn the_framing_of_an_answer_depends_on_its_status_and_request() {
             assert_eq!(found, expected, "{text:?}");
         }
     }
-    // A body to the end of the connection is no body of an answer to `FRAME_HEADER_BYTES`.
+    // A body to the end of the connection is no body of an answer to `HEAD`.
     let text = "HTTP/1.1 200 OK\r\na: b\r\n\r\n";
     let expected = |framing, persists| (200, "OK".into(), framing, None, persists);
     assert_eq!(response(text, false), Ok(Some(expected(UntilClose, false))));
