@@ -65,7 +65,7 @@ impl fmt::Display for StoreError {
         f.write_str(match self.kind {
             StoreErrorKind::Timeout => "the store did not answer in time",
             StoreErrorKind::Unreachable => {
-                "the store cannot be reached; check that it runs and its address"
+                "the store cannot be reached (check that it runs, and its address)"
             }
             StoreErrorKind::Busy => "the store was not called",
             StoreErrorKind::Protocol => "the store's reply is malformed",

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 /// Print the hash of an API key, for a map of tiers
 ///
 /// A map under `tiers` may hold this line in place of the key, so the file does not reveal the key.
-/// The hash is SHA-256 of the value, as `sha256sum` computes it: every node and every run gives the
-/// same hash.
+/// The hash is SHA-256 of the value without its line end, as `printf %s KEY | sha256sum` prints it.
+/// Every node and every run gives the same hash.
 ///
 /// Without VALUE, each line of standard input is a value. A key typed as VALUE stays in the shell's
 /// history.
@@ -28,7 +28,7 @@ pub(crate) struct Hash {
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate hash < key.txt                 the key of a file, one a line
+  tollgate hash < keys.txt                hash each line of a file
   tollgate hash key-1                     sha256:be297454...
   tollgate hash --format json key-1       {\"hash\":\"sha256:be297454...\"}
 

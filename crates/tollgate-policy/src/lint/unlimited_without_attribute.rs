@@ -36,7 +36,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         };
         let (name, attribute) = (quoted(&item.limit.name), quoted(attribute));
         let message = format!(
-            "requests without {attribute} are not limited: {name} skips them, and no other limit covers them"
+            "requests without {attribute} are not limited: {name} skips them, and no other limit covers all of them"
         );
         let help = "add `on_missing: refuse` or `share`, or a limit by `ip` for the same requests";
         findings.warn(at, message, help);

@@ -25,7 +25,9 @@ pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limi
         tracing::warn!(
             descriptors,
             connections_max = traffic,
-            "the limit of open files is below the limit of connections; raise `ulimit -Hn` or LimitNOFILE"
+            connections_wanted = wanted,
+            "too few file descriptors: each listener accepts fewer connections than it may; \
+             raise `ulimit -Hn` or LimitNOFILE"
         );
     }
     let with = |connections_max: u64| Limits {

@@ -32,7 +32,7 @@ impl StoreObserver {
 impl Observer for StoreObserver {
     fn breaker_opened(&self, server: &str, error: &StoreError) {
         *lock(&self.last_failure) = Some(error.kind);
-        tracing::warn!(server, %error, "circuit breaker open; not calling the store");
+        tracing::warn!(server, %error, "circuit breaker open: not calling the store; each limit follows its on_store_failure");
     }
 
     fn breaker_closed(&self, server: &str) {

@@ -67,19 +67,19 @@ impl<S: Store> Gate<S> {
         answers: &mut Answers,
         decided: &mut DecidedRows<R>,
     ) -> Option<PendingDecision<'c, S::Undecided>> {
-        let buffer = std::mem::take(&mut request.requests);
+        let buffer = std::mem::take(&mut request.spare_requests);
         let deny_cache = self.deny_cache.as_ref();
         let lookup = deny_cache.map(|cache| self.check_deny_cache(cache, request, decided));
         let answered = DenyCacheLookup::answered(lookup.as_ref());
-        let requests = request.requests(answered, buffer);
+        let requests = request.store_requests(answered, buffer);
         if requests.is_empty() {
             return None;
         }
-        let left = self.store.begin(request.now_us, StoreCall::Decide(&requests), answers);
+        let undecided = self.store.begin(request.now_us, StoreCall::Decide(&requests), answers);
         if requests.spilled() {
-            request.requests = recycle_vec(requests.into_vec());
+            request.spare_requests = recycle_vec(requests.into_vec());
         }
-        if let Some(rest) = left {
+        if let Some(rest) = undecided {
             return Some(PendingDecision { rest, lookup });
         }
         self.push_rows(request, None, answered, answers, decided);
@@ -98,7 +98,7 @@ impl<S: Store> Gate<S> {
         decided: &mut DecidedRows<R>,
     ) {
         let answered = DenyCacheLookup::answered(lookup.as_ref());
-        let requests = request.requests(answered, Vec::new());
+        let requests = request.store_requests(answered, Vec::new());
         let call = StoreCall::Decide(&requests);
         let error = self.store.finish(request.now_us, call, rest, answers).await.err();
         let is_answered = error.is_none();
@@ -215,7 +215,7 @@ impl<S: Store> Gate<S> {
             }
             true
         };
-        let mut answered: SmallVec<_> = (0..request.len()).map(is_refused).collect();
+        let mut answered: SmallVec<_> = (0..request.request_count()).map(is_refused).collect();
         if answered.contains(&true) {
             // The rows of the other requests follow.
             request.unanswered(&answered).for_each(|limits| decided.limit_indices.extend(limits));
@@ -236,8 +236,8 @@ impl<S: Store> Gate<S> {
         if adjustments.is_empty() {
             return StoreReply::Now(Ok(answers));
         }
-        let left = self.store.begin(now_us, StoreCall::Adjust(&adjustments), &mut answers);
-        let Some(rest) = left else {
+        let undecided = self.store.begin(now_us, StoreCall::Adjust(&adjustments), &mut answers);
+        let Some(rest) = undecided else {
             self.forget_refusals(&adjustments);
             return StoreReply::Now(Ok(answers));
         };

@@ -18,8 +18,8 @@ pub(crate) struct DecisionRequest<'a, 'r> {
     pub(crate) is_one_request: bool,
     pub(crate) limits: Vec<RequestedLimit<'a>>,
     pub(crate) charges: Vec<Charge<'a>>,
-    /// Always empty; kept for its allocation.
-    pub(super) requests: Vec<Request<'static>>,
+    /// Spare allocation for batches; always empty.
+    pub(super) spare_requests: Vec<Request<'static>>,
 }
 
 /// The allocations of the last [`DecisionRequest`], for the next one.
@@ -64,10 +64,18 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     pub(crate) fn new(rules: &'r Rules, now_us: u64, buffers: &mut DecisionBuffers) -> Self {
         let DecisionBuffers { limits, charges, requests } = std::mem::take(buffers);
         let (uses_deny_cache, is_one_request) = (true, true);
-        Self { rules, now_us, uses_deny_cache, is_one_request, limits, charges, requests }
+        Self {
+            rules,
+            now_us,
+            uses_deny_cache,
+            is_one_request,
+            limits,
+            charges,
+            spare_requests: requests,
+        }
     }
 
-    /// Adds limits of the policy, each with its usual charge.
+    /// Fills an empty request with limits of the policy, each with its usual charge.
     #[inline]
     pub(crate) fn push_selected(
         &mut self,
@@ -76,6 +84,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     ) {
         let (rules, counts, batch_index) = (self.rules, intent == Intent::Take, 0);
         let limit = |selected| RequestedLimit { selected, intent, counts, batch_index };
+        debug_assert!(self.limits.is_empty(), "the charges below are those of all limits");
         self.limits.extend(selected.map(limit));
         self.charges.extend(self.limits.iter().map(|one| rules.charge(&one.selected)));
     }
@@ -90,7 +99,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
 impl<'a> DecisionRequest<'a, '_> {
     /// How many requests there are.
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(super) fn request_count(&self) -> usize {
         if self.is_one_request { usize::from(!self.limits.is_empty()) } else { self.limits.len() }
     }
 
@@ -104,12 +113,12 @@ impl<'a> DecisionRequest<'a, '_> {
     #[inline]
     pub(super) fn unanswered(&self, answered: &[bool]) -> impl Iterator<Item = Range<usize>> {
         let is_unknown = |n: &usize| answered.get(*n) != Some(&true);
-        (0..self.len()).filter(is_unknown).map(|n| self.limit_range(n))
+        (0..self.request_count()).filter(is_unknown).map(|n| self.limit_range(n))
     }
 
     /// The store's requests.
     #[inline]
-    pub(super) fn requests<'q>(
+    pub(super) fn store_requests<'q>(
         &'q self,
         answered: &[bool],
         buffers: Vec<Request<'static>>,
@@ -118,7 +127,7 @@ impl<'a> DecisionRequest<'a, '_> {
             intent: self.limits[limits.start].intent,
             charges: &self.charges[limits],
         };
-        if self.len() == 1 && answered.is_empty() {
+        if self.request_count() == 1 && answered.is_empty() {
             return SmallVec::from_buf([request(self.limit_range(0))]);
         }
         let mut requests = SmallVec::from_vec(buffers);
@@ -130,13 +139,13 @@ impl<'a> DecisionRequest<'a, '_> {
 impl DecisionBuffers {
     #[inline]
     pub(super) fn recycle(&mut self, request: DecisionRequest<'_, '_>) {
-        let DecisionRequest { limits, charges, requests, .. } = request;
+        let DecisionRequest { limits, charges, spare_requests: requests, .. } = request;
         *self = Self { limits: recycle_vec(limits), charges: recycle_vec(charges), requests };
     }
 }
 
 impl<R> DecidedRows<R> {
-    /// Whether the rows are those of the first limits, in order.
+    /// Whether row n belongs to limit n.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
         self.limit_indices.iter().enumerate().all(|(place, limit)| place == *limit)
@@ -156,8 +165,8 @@ impl<R> DecidedRows<R> {
     }
 }
 
-/// An empty vector with the same allocation, for elements of another lifetime. Collecting an empty
-/// vector into one of the same layout keeps the allocation.
+/// An empty vector for elements of another lifetime. The standard library reuses the allocation
+/// today; if it stops, this costs an allocation and nothing else.
 pub(crate) fn recycle_vec<A, B>(mut used: Vec<A>) -> Vec<B> {
     used.clear();
     used.into_iter().map(|_| unreachable!("it was emptied")).collect()

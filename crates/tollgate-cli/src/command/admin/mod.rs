@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Look after a running tollgate
+/// Inspect and control a running tollgate
 ///
 /// Talks to the admin API. The token is taken from the environment variable TOLLGATE_ADMIN_TOKEN,
 /// or from a file; it is never an argument, since everybody on the machine can read those.

@@ -21,8 +21,9 @@ use tollgate_server::serve::{RunningServer, Server, StartError};
 /// standard error has a line for each, such as `listening http 127.0.0.1:8081`. The log goes to
 /// standard error too.
 ///
-/// The file is watched: a change takes effect at once and loses no request and no count. A bad file
-/// changes nothing; the log, /readyz and `tollgate_reload_total` report it. SIGHUP reloads the
+/// The file is watched: a change takes effect within a moment and loses no request. Counts are kept,
+/// except of limits whose key, algorithm, period or time zone changes. A bad file changes nothing;
+/// the log, /readyz and `tollgate_reload_total` report it. SIGHUP reloads the
 /// file. SIGTERM and SIGINT let requests in flight finish within `drain`; a second signal exits at
 /// once.
 ///
@@ -39,7 +40,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Listen at this address instead of the one in the file; port 0 picks a free port
+    /// Listen at this address instead of the file's; FRONT is http, gateway, grpc, resp or admin;
+    /// port 0 picks a free port; may be repeated
     #[arg(long, value_name = "FRONT=ADDRESS")]
     listen: Vec<ListenOverride>,
 

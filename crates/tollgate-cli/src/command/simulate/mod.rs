@@ -22,7 +22,7 @@ use tally::Tally;
 use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 use writer_thread::{Output, WriterClosed};
 
-/// Decide a file of requests, each at the time it names
+/// Replay recorded requests against a policy, each at the time it names
 ///
 /// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1},
 /// optionally with "op" (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is

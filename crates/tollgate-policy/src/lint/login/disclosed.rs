@@ -19,8 +19,11 @@ pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let mut paths = matched_paths(&item.entry.value);
         let Some((path, at)) = paths.find(|(path, _)| is_login_like(path)) else { continue };
         let name = item.entry_name();
-        let message =
-            format!("{} tells everyone how many attempts {} has left", quoted(name), quoted(path));
+        let message = format!(
+            "{} tells each client how many attempts at {} it has left",
+            quoted(name),
+            quoted(path)
+        );
         findings.warn(at, message, "add `disclose: false`: refusals then say only when to retry");
     }
 }

@@ -24,34 +24,33 @@ use std::{
 };
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Responses to requests that came together are sent together, up to here.
+/// Responses to pipelined requests are collected up to this size.
 const OUTPUT_BYTES: usize = 16 * 1024;
-/// Longest rest of an unwanted body that is read, so that its connection persists.
+/// Unread body that is drained at most, so that its connection persists.
 const SKIPPED_BYTES_MAX: u64 = 64 * 1024;
-/// Longest time for which that rest is waited for.
+/// How long draining may take.
 const SKIPPED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
-    /// There is nothing more to say or to hear.
+    /// Shut down our side: the exchange is over, or the peer has gone.
     Done,
-    /// It has been told to close.
+    /// A deadline has passed, or the connection was evicted.
     CloseRequested,
-    /// At once: what it carries is spoilt, or the client has gone.
+    /// Drop without a shutdown, so that the client sees that a streamed response was cut short.
     Abort,
 }
 
-/// Whether the rest of a body that the handler did not read is short and on its way. Without a
-/// length it may be endless, so only reading it can tell.
+/// Whether the unread body may be drained: it is not above the cap, and the client does not wait for
+/// `100 Continue`. Without a length only reading it can tell.
 fn is_skippable(connection: &Http1Connection) -> bool {
     let length = connection.size_hint().exact();
     connection.is_over()
         || !connection.awaits_continue() && length.is_none_or(|length| length <= SKIPPED_BYTES_MAX)
 }
 
-/// Reads the rest of a body that the handler did not read, if it is short and on its way. `false`:
-/// the connection cannot persist.
+/// Drains the unread body, if it is short and on its way. `false`: the connection cannot persist.
 pub(super) async fn skip_body(connection: &Http1Connection) -> bool {
     if connection.is_over() || !is_skippable(connection) {
         return connection.is_over();
@@ -78,8 +77,7 @@ pub(super) async fn skip_body(connection: &Http1Connection) -> bool {
     Box::pin(tokio::time::timeout(within, skipping)).await.unwrap_or(false)
 }
 
-/// Sends a response; whether another request may follow. Responses to requests that came together
-/// leave together.
+/// Sends or queues a response, and returns whether the connection persists.
 pub(super) async fn respond(
     connection: &Http1Connection,
     answer: &mut Answer,
@@ -89,7 +87,8 @@ pub(super) async fn respond(
     is_more: bool,
 ) -> Result<bool, ConnectionEnd> {
     if !connection.is_over() && answer.stream.is_none() {
-        // The response does not wait for a body whose length is known.
+        // A body of known length is drained after the response; a chunked one now, because only its
+        // end shows that the connection can persist.
         context.persists &= match connection.size_hint().exact() {
             Some(_) => is_skippable(connection),
             None => skip_body(connection).await,
@@ -194,7 +193,7 @@ fn poll_stream(
         let is_pending = match filled {
             Ok(is_pending) => is_pending,
             Err(error) => {
-                // The client gets what has come, and sees by the end that it is not all.
+                // Send what has come, then abort: the missing end tells the client that the body is cut.
                 let _ = writer.poll_write(&mut *stream, context);
                 return Poll::Ready(Err(io::Error::other(error)));
             }
@@ -271,7 +270,7 @@ pub(in crate::net) async fn respond_timeout(
         return;
     }
     state.allow_final_response();
-    let (detail, mut output) = ("the request's head took too long", Vec::new());
+    let (detail, mut output) = ("the request's head was not complete in time", Vec::new());
     push_final_problem(StatusCode::REQUEST_TIMEOUT, detail, &mut output);
     let mut sending = pin!(async {
         stream.write_all(&output).await?;

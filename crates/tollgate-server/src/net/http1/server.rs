@@ -23,7 +23,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tollgate::BufferPool;
 
-/// Bytes that one read takes, at most. Larger heads get more room.
+/// Initial size of the read buffer. It grows to `head_bytes_max` for a large head.
 const INPUT_BYTES: usize = 8 * 1024;
 /// Memory of one response that is kept for the next, at most.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
@@ -61,13 +61,14 @@ impl ReadBuffer {
         &self.bytes[self.at..self.len]
     }
 
-    /// The length of a request that has come whole.
+    /// The length of the request if all of it is buffered.
     #[inline]
     fn buffered_len(&self, parsed: &ParsedRequest) -> Option<usize> {
         parsed.message_len().filter(|whole| *whole <= self.len - self.at)
     }
 
-    /// Makes room for more behind what has not been used; `false` where `most` bytes are there.
+    /// Moves unparsed bytes to the front and grows the buffer up to `most`. Returns whether there is
+    /// room.
     fn make_room(&mut self, most: usize) -> bool {
         self.bytes.copy_within(self.at..self.len, 0);
         (self.at, self.len) = (0, self.len - self.at);
@@ -141,7 +142,7 @@ pub(in crate::net) async fn serve<H: Handler>(
                     None => break 'end ConnectionEnd::CloseRequested,
                 }
             }
-            // The stream keeps what follows a body that came in pieces.
+            // `None`: the stream delivered the body, and has what follows it.
             input.at = used.map_or(input.len, |used| input.at + used);
             context.persists &= state.close_request() == CloseRequest::None;
             let is_more = !cancels && !input.unparsed().is_empty();
@@ -190,7 +191,7 @@ impl Http1Buffers {
     }
 }
 
-/// Reads into buffers that are taken only once bytes have come. `None`: the client has ended.
+/// Reads into buffers that are taken only once bytes have come. `None`: the client closed its side.
 fn poll_first_bytes(
     connection: &Http1Connection,
     context: &mut Context<'_>,
@@ -211,8 +212,8 @@ fn poll_first_bytes(
     }
 }
 
-/// Waits for more of a head, to the end of a line at least, once all answers have been sent; or
-/// refuses what is no request.
+/// Sends pending responses, then reads until another line of the head is complete. Refuses a
+/// malformed or too large head.
 async fn read_more_head(
     connection: &Http1Connection,
     parsed: Result<Option<ParsedRequest>, ParseError>,
@@ -231,7 +232,7 @@ async fn read_more_head(
         if !input.make_room(most) {
             return Err(refuse(connection, ParseError::TooLarge, output).await);
         }
-        // Empty lines may belong to the request before.
+        // Blank lines after a request do not start the deadline of the next head.
         if input.unparsed().iter().any(|byte| !b"\r\n".contains(byte)) {
             state.bytes_received();
         }
@@ -249,8 +250,8 @@ async fn read_more_head(
     }
 }
 
-/// The bytes of a request whose body has come whole, and without waiting. Otherwise what has come
-/// of the body goes back to the stream, and the body is read from there.
+/// Reads the rest of a small body if it is already there, and returns the length of the message.
+/// `None`: the body is streamed, and what was read of it goes back to the stream.
 async fn buffer_body(
     connection: &Http1Connection,
     parsed: &ParsedRequest,

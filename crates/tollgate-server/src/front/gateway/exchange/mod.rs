@@ -1,9 +1,8 @@
 //! One request to an upstream and its response, with retries.
 //!
-//! A request is sent again only where the first attempt cannot have had an effect: no byte of it
-//! left, or the upstream says that it did not process the request. A request without a body and
-//! with an idempotent method is also sent again when a reused connection closed before the first
-//! byte of a response.
+//! A request is sent again if no byte of it left, or if the upstream says that it did not process
+//! the request. A bodyless idempotent request is also sent again, though it may have been processed,
+//! if a reused connection closed before the first byte of a response.
 
 mod body;
 mod http1;
