@@ -21,11 +21,10 @@ use tollgate_server::serve::{RunningServer, Server, StartError};
 /// standard error has a line for each, such as `listening http 127.0.0.1:8081`. The log goes to
 /// standard error too.
 ///
-/// The file is watched: a change takes effect within a moment and loses no request. Counts are kept,
-/// except of limits whose key, algorithm, period or time zone changes. A bad file changes nothing;
-/// the log, /readyz and `tollgate_reload_total` report it. SIGHUP reloads the
-/// file. SIGTERM and SIGINT let requests in flight finish within `drain`; a second signal exits at
-/// once.
+/// The file is watched: a change takes effect within a moment and loses no request. Counts are
+/// kept, except of limits whose key, algorithm, period or time zone changes. A bad file changes
+/// nothing; the log, /readyz and `tollgate_reload_total` report it. SIGHUP reloads the file.
+/// SIGTERM and SIGINT let requests in flight finish within `drain`; a second signal exits at once.
 ///
 /// A socket from systemd (LISTEN_FDS) goes to the listener of its name (LISTEN_FDNAMES) or of its
 /// address.

@@ -42,8 +42,8 @@ pub(super) enum ConnectionEnd {
     Abort,
 }
 
-/// Whether the unread body may be drained: it is not above the cap, and the client does not wait for
-/// `100 Continue`. Without a length only reading it can tell.
+/// Whether the unread body may be drained: it is not above the cap, and the client does not wait
+/// for `100 Continue`. Without a length only reading it can tell.
 fn is_skippable(connection: &Http1Connection) -> bool {
     let length = connection.size_hint().exact();
     connection.is_over()
@@ -193,7 +193,8 @@ fn poll_stream(
         let is_pending = match filled {
             Ok(is_pending) => is_pending,
             Err(error) => {
-                // Send what has come, then abort: the missing end tells the client that the body is cut.
+                // Send what has come, then abort: the missing end tells the client that the body is
+                // cut.
                 let _ = writer.poll_write(&mut *stream, context);
                 return Poll::Ready(Err(io::Error::other(error)));
             }

@@ -67,8 +67,8 @@ impl ReadBuffer {
         parsed.message_len().filter(|whole| *whole <= self.len - self.at)
     }
 
-    /// Moves unparsed bytes to the front and grows the buffer up to `most`. Returns whether there is
-    /// room.
+    /// Moves unparsed bytes to the front and grows the buffer up to `most`. Returns whether there
+    /// is room.
     fn make_room(&mut self, most: usize) -> bool {
         self.bytes.copy_within(self.at..self.len, 0);
         (self.at, self.len) = (0, self.len - self.at);

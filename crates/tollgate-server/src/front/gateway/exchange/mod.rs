@@ -1,8 +1,8 @@
 //! One request to an upstream and its response, with retries.
 //!
 //! A request is sent again if no byte of it left, or if the upstream says that it did not process
-//! the request. A bodyless idempotent request is also sent again, though it may have been processed,
-//! if a reused connection closed before the first byte of a response.
+//! the request. A bodyless idempotent request is also sent again, though it may have been
+//! processed, if a reused connection closed before the first byte of a response.
 
 mod body;
 mod http1;
