@@ -70,7 +70,9 @@ fn is_capped(body: &Body<'_>) {
 fn is_read_again(given: &Body<'_>, op: Op) {
     for string in [plain, escaped] {
         let mut again = written(given, string);
-        assert_eq!(body(&again, op).as_ref(), Ok(given), "{}", String::from_utf8_lossy(&again));
+        // As text: a body has the lifetime of what it was read from, and no other compares with it.
+        let read = body(&again, op).map(|body| format!("{body:?}"));
+        assert_eq!(read, Ok(format!("{given:?}")), "{}", String::from_utf8_lossy(&again));
         again.push(b'}');
         assert!(body(&again, op).is_err(), "something follows");
     }
