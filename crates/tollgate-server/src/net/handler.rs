@@ -10,8 +10,9 @@ use std::{cell::RefCell, fmt, net::SocketAddr, pin::Pin, rc::Rc, sync::Arc};
 use tollgate_core::header::Problem;
 use tollgate_policy::address::unmap;
 
-/// The most bytes of interim answers that wait to be sent.
-const INTERIM_BYTES_MAX: usize = 16 * 1024;
+/// The most bytes that wait to be sent when an interim response is added. Earlier responses to
+/// pipelined requests may be 16 KiB of them; a `100 Continue` must fit behind these.
+const INTERIM_BYTES_MAX: usize = 32 * 1024;
 
 /// A request. Its body may still be in transit.
 #[derive(Debug)]
@@ -143,7 +144,7 @@ pub struct ClientConnection {
     /// Whether the connection is encrypted.
     pub is_tls: bool,
     pub(super) state: Rc<ConnectionState>,
-    /// Interim answers that wait to be sent.
+    /// Interim responses that wait to be sent, behind earlier responses.
     pub(super) interim: RefCell<Vec<u8>>,
 }
 
@@ -160,7 +161,7 @@ impl ClientConnection {
         CoarseTimer::new(self.state.timers.clone())
     }
 
-    /// Sends an interim answer (1xx) of HTTP/1.1. A client that does not read them loses some.
+    /// Sends an interim response (1xx) of HTTP/1.1. A client that does not read them loses some.
     pub(crate) fn send_interim(&self, bytes: &[u8]) {
         let mut interim = self.interim.borrow_mut();
         if interim.len() + bytes.len() <= INTERIM_BYTES_MAX {
