@@ -63,6 +63,7 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_admin_denied_total", "counter", &["reason"]),
     ("tollgate_upstream_errors_total", "counter", &["kind"]),
     ("tollgate_audit_failures_total", "counter", &[]),
+    ("tollgate_log_lines_dropped_total", "counter", &[]),
 ];
 
 #[test]

@@ -52,7 +52,7 @@ type Figure<T> = fn(&T) -> u64;
 
 /// Figures without labels.
 #[rustfmt::skip]
-const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 14] = [
+const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 15] = [
     (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
         "Keys in the memory store."),
     (Gauge, "tollgate_memory_bytes", |now| now.memory.bytes,
@@ -81,6 +81,8 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 14] = [
         "Whether the store's circuit breaker is open."),
     (Gauge, "tollgate_policy_generation", |now| now.generation,
         "Counts up with every change of the policy."),
+    (Counter, "tollgate_log_lines_dropped", |now| now.log_lines_dropped,
+        "Lines of the log that were dropped because standard error was not read."),
 ];
 
 impl Metrics {
