@@ -3,7 +3,8 @@
 use super::accept::worker::{ConnectionService, WorkerInit, Workers};
 use super::accept::{Frontend, accept_on};
 use super::{
-    Handler, Limits, Listener, ListenerOptions, Protocol, ProtocolConnection, Stats, connection,
+    Handler, Limits, Listener, ListenerOptions, Protocol, ProtocolConnection, Stats, Transport,
+    connection,
 };
 use crate::Node;
 use crate::node::supervisor::{Attempt, Supervisor};
@@ -81,7 +82,8 @@ impl ServerBuilder {
                 let protocol = protocol.clone();
                 spawn_local(async move {
                     let _guard = guard;
-                    protocol.serve(ProtocolConnection::new(stream, registration), peer).await;
+                    let wire = ProtocolConnection::new(Transport::Tcp(stream), registration);
+                    protocol.serve(wire, peer).await;
                 });
             })
         })
