@@ -21,11 +21,12 @@ mod ledger;
 mod message;
 mod primary_monitor;
 mod report;
+mod summary;
 mod terms;
 
 pub use holder::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
-pub use ledger::{GrantBook, HolderGrant, Ledger};
-pub use message::{Holder, LedgerReply, LedgerRequest};
+pub use ledger::{GrantBook, HolderGrant, Ledger, Restored};
+pub use message::{BookSummary, Holder, LedgerReply, LedgerRequest};
 pub use primary_monitor::{MarkerReading, PrimaryMonitor, Trust};
 pub use report::{HolderReport, LedgerReport};
 pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};

@@ -105,3 +105,22 @@ fn a_day_of_evicted_leases_leaves_no_more_in_a_book_than_there_are_nodes() {
     assert!(!reply.rolled_back, "it was there all the time");
     assert_eq!(reply.left, 1_000_000 - granted, "what was granted stays counted");
 }
+
+/// A store that lost a book has granted from a new one before a holder of the old one says what it
+/// has: that comes on top.
+#[test]
+fn a_holder_that_speaks_too_late_is_charged_on_top() {
+    let terms = plan(2, 0).terms;
+    let (mut lost, now_us) = (Ledger::default(), 1_700_000_000_100_000);
+    let mut late = LedgerRequest::default();
+    (late.holder.number, late.want, late.need) = (1, 30, 30);
+    let reply = lost.handle(now_us, 1_000_000, &terms, &late);
+    (late.ledger, late.known_granted, late.summary) = (reply.ledger, reply.granted, reply.summary);
+    let mut ledger = Ledger::default();
+    let mut other = LedgerRequest::default();
+    (other.holder.number, other.want, other.need) = (2, 50, 50);
+    assert_eq!(ledger.handle(now_us, 1_000_000, &terms, &other).left, 950);
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &late);
+    assert!(reply.rolled_back);
+    assert_eq!((reply.granted, reply.left), (30, 920));
+}

@@ -26,7 +26,7 @@ pub struct LeaseStats {
     pub refused: u64,
     /// Leases at the moment.
     pub leases: u64,
-    /// Units in leases at the moment.
+    /// Units in leases at the moment, and those on their way back.
     pub held: u64,
 }
 

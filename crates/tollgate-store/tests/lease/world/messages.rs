@@ -177,7 +177,7 @@ impl World {
         let doubted = doubtful.extract_if(.., |one| (one.0, one.1) == (key, number)).count() > 0;
         let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return };
         match doubted {
-            true => drop(lease.discard_reply(number, renewed)),
+            true => lease.discard_reply(number, renewed),
             false => lease.request_failed(number),
         }
     }
@@ -193,7 +193,9 @@ impl World {
         let clock_us = self.nodes[node].clock_us(now_us);
         let renewed = self.nodes[node].holder();
         let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return Ok(()) };
-        lease.apply_reply(&terms, clock_us, number, reply, renewed);
+        let result = lease.apply_reply(&terms, clock_us, number, reply, renewed);
+        self.nodes[node].totals.granted += result.granted;
+        self.nodes[node].totals.returned += result.returned;
         let waiting = self.nodes[node].waiting.remove(&key).unwrap_or_default();
         let mut kept = Vec::new();
         for (cost, gives_up_us) in waiting {

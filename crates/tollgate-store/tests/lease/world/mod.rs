@@ -197,6 +197,7 @@ impl World {
                     && let Some(lease) = self.nodes[node].leases.get_mut(&key)
                 {
                     lease.refund(clock_us, &spent);
+                    self.nodes[node].totals.spent -= spent.units;
                 }
                 Ok(())
             }
@@ -289,6 +290,7 @@ impl World {
         let clock_us = self.nodes[node].clock_us(now_us);
         let lease = self.nodes[node].lease(key, now_us);
         let Some(spent) = lease.spend(clock_us, cost) else { return Ok(false) };
+        self.nodes[node].totals.spent += cost;
         let start = self.nodes[node].starts;
         if self.rng.once_in(self.plan.faults.refuse) {
             let after_us = self.rng.within(0, 8_000);
@@ -310,9 +312,8 @@ impl World {
         let primary = &mut self.primaries[self.homes[key].0];
         let clock_us = primary.clock_us(self.now_us);
         let units = self.oracles[key].cancel(place);
-        if let Some(state) = primary.ledgers.get_mut(&key).and_then(|ledger| ledger.state.as_mut())
-        {
-            let receipt = Receipt { cost: units, at_us: granted_us, ..Receipt::default() };
+        let receipt = Receipt { cost: units, at_us: granted_us, ..Receipt::default() };
+        for state in primary.states_mut(key) {
             self.plan.terms.store_params.give_back(state, clock_us, units, &receipt);
         }
     }
@@ -344,7 +345,7 @@ impl World {
             let Some(lease) = self.nodes[node].leases.get_mut(&key) else { continue };
             let spent = lease.holds_nothing(clock_us) && !lease.should_return(clock_us);
             if lease.can_be_dropped(&terms, clock_us) || evicts && spent {
-                self.nodes[node].leases.remove(&key);
+                self.nodes[node].drop_lease(key);
             } else if lease.should_return(clock_us) {
                 self.send(node, key, (0, true));
             } else if self.plan.hoard && !lease.has_request_in_flight() {
@@ -364,8 +365,11 @@ impl World {
     /// Holds after every step.
     fn check(&mut self) -> Result<(), String> {
         let now_us = self.now_us;
+        for node in &mut self.nodes {
+            node.check_totals()?;
+        }
         for primary in 0..PRIMARIES {
-            let excuses = self.primaries[primary].unsaid(now_us);
+            let excuses = self.primaries[primary].end_losses(now_us, &self.plan.terms)?;
             self.excuse(excuses);
             // What was cancelled is granted again, and stays granted to whoever spent it first.
             if !self.lost && self.plan.faults.step + self.plan.faults.cancel == 0 {
