@@ -22,6 +22,7 @@ fn plan(nodes: usize, skew: u64) -> Plan {
         cost_most: 1,
         phases_us: None,
         hoard: false,
+        direct: false,
         faults: Faults { delay_us: 200, ..Faults::default() },
     }
 }

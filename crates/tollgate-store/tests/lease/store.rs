@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
-use tollgate_store::lease::{
-    LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading, Restored,
-};
+use tollgate_store::lease::{LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading};
 
 /// How much of the past a replica may lack, in writes.
 const REMEMBERED: usize = 24;
@@ -22,6 +20,10 @@ pub(crate) struct Primary {
     past: VecDeque<(u64, Ledgers, Mark)>,
     pub(crate) ahead_us: i64,
     losses: Vec<Loss>,
+    /// Units cancelled, by key: a summary may be older.
+    cancelled: BTreeMap<usize, u64>,
+    /// Whether it ever decided by itself: nobody can say that again.
+    decided: bool,
     /// Units that holders had, by key, ledger and totals.
     held_at: BTreeMap<(usize, u64, u64, u64), u64>,
 }
@@ -41,6 +43,8 @@ pub(crate) struct Loss {
     spoke: BTreeSet<[u32; 4]>,
     /// Whether a process that had seen them lives, and nothing keeps it from saying so.
     must_be_said: bool,
+    /// Whether the store lost everything.
+    all: bool,
     /// Units that holders had when the store lost them, and in what it kept: how much a summary may
     /// be out of date.
     held: u64,
@@ -90,8 +94,14 @@ impl Primary {
         MarkerReading { run: name, age_us: clock_us.saturating_sub(since_us) }
     }
 
-    /// The state of a key, as it is and as it would be without the losses.
-    pub(crate) fn states_mut(&mut self, key: usize) -> impl Iterator<Item = &mut LimitState> {
+    /// Where cancelled units are credited: the state of a key, as it is and as it would be without the
+    /// losses.
+    pub(crate) fn cancel(
+        &mut self,
+        key: usize,
+        units: u64,
+    ) -> impl Iterator<Item = &mut LimitState> {
+        *self.cancelled.entry(key).or_default() += units;
         let unlost = self.losses.iter_mut().filter(move |loss| loss.key == key);
         let unlost = unlost.map(|loss| {
             loss.differs = true;
@@ -129,6 +139,36 @@ impl Primary {
         let granted = reply.granted.saturating_sub(had.max(known));
         let excuses = self.excuses(now_us, key, terms, ask, (&reply, granted));
         (reply, excuses)
+    }
+
+    /// Decides as the script for exact limits does. What was lost and not said again is excused.
+    pub(crate) fn decide(
+        &mut self,
+        now_us: u64,
+        key: usize,
+        terms: &LeaseTerms,
+        cost: u64,
+    ) -> (bool, Vec<Excuse>) {
+        let (clock_us, params) = (self.clock_us(now_us), &terms.store_params);
+        let left = |state: &LimitState| params.decide(state, clock_us, 0, Intent::Peek).remaining;
+        let ledger = self.ledgers.entry(key).or_default();
+        ledger.expire(clock_us);
+        let state = ledger.state.get_or_insert_default();
+        let is = left(state);
+        params.redate(state, clock_us);
+        if params.take(state, clock_us, cost).is_none() {
+            return (false, Vec::new());
+        }
+        ledger.expires_us = ledger.expires_us.max(params.idle_at_us(state) + 1_000_000);
+        self.decided = true;
+        let mut excuses = Vec::new();
+        for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
+            let unlost = loss.unlost.state.get_or_insert_default();
+            excuses.push((key, loss.window, is.saturating_sub(left(unlost)).min(cost)));
+            params.charge(unlost, clock_us, cost);
+            loss.differs = true;
+        }
+        (true, excuses)
     }
 
     /// Units that went to somebody before anybody said what had been lost elsewhere are excused.
@@ -177,7 +217,10 @@ impl Primary {
             }
             if granted > 0 && same {
                 if loss.unmarked {
-                    all.push((key, loss.window, granted));
+                    let unlost = loss.unlost.state.clone().unwrap_or_default();
+                    let was = terms.store_params.decide(&unlost, clock_us, 0, Intent::Peek);
+                    let more = (reply.left + granted).saturating_sub(was.remaining);
+                    all.push((key, loss.window, more.min(granted)));
                 }
                 let params = &terms.store_params;
                 let state = loss.unlost.state.get_or_insert_default();
@@ -188,14 +231,19 @@ impl Primary {
     }
 
     /// A key moves away, with what was lost of it.
-    pub(crate) fn take(&mut self, key: usize) -> (Option<Ledger>, Vec<Loss>) {
+    pub(crate) fn take(&mut self, key: usize) -> (Option<Ledger>, Vec<Loss>, u64) {
         let (gone, kept) = self.losses.drain(..).partition(|loss| loss.key == key);
         self.losses = kept;
-        (self.ledgers.remove(&key), gone)
+        (self.ledgers.remove(&key), gone, self.cancelled.remove(&key).unwrap_or(0))
     }
 
     /// A key arrives. Its new primary's mark shows nothing of what was lost elsewhere.
-    pub(crate) fn put(&mut self, key: usize, (ledger, losses): (Option<Ledger>, Vec<Loss>)) {
+    pub(crate) fn put(
+        &mut self,
+        key: usize,
+        (ledger, losses, cancelled): (Option<Ledger>, Vec<Loss>, u64),
+    ) {
+        self.cancelled.insert(key, cancelled);
         self.ledgers.extend(ledger.map(|ledger| (key, ledger)));
         self.losses.extend(losses.into_iter().map(|loss| Loss { unmarked: true, ..loss }));
     }
@@ -224,18 +272,17 @@ impl Primary {
             if loss.must_be_said && !loss.said && !passed && is > was {
                 return Err("nobody said what all of them knew".into());
             }
-            if !loss.said && !passed {
+            if (self.decided || !loss.said) && !passed {
                 all.push((loss.key, loss.window, is.saturating_sub(was)));
             }
-            if loss.said && is > was && !passed && !loss.differs {
+            if loss.said && is > was && !passed && !loss.differs && !self.decided {
                 return Err(format!("{is} are left where {was} would be, and all was said"));
             }
             // A book that was restored and nothing else is as it would be.
-            let ledger = self.ledgers.get(&loss.key).and_then(|ledger| ledger.book.as_ref());
-            let pure = ledger.is_some_and(|book| book.restored == Restored::Purely);
-            let pure = pure && loss.said && !loss.differs;
+            let pure = loss.all && loss.said && !loss.differs;
             let outdated = if pure { 0 } else { loss.held };
-            if is + outdated + loss.forfeited < was && !passed {
+            let outdated = outdated + self.cancelled.get(&loss.key).copied().unwrap_or(0);
+            if is + outdated + loss.forfeited < was && !passed && !self.decided {
                 return Err(format!("{is} are left where {was} would be, {outdated} were held"));
             }
         }
@@ -269,7 +316,10 @@ impl Primary {
         let losses = self.ledgers.iter().filter_map(|(key, before)| {
             let mut loss = loss(*key, before, clock_us, now_us, terms)?;
             loss.held += after.get(key).map_or(0, held);
-            Some(Loss { unmarked: matches!(what, Lost::Keys), ..loss })
+            let all = matches!(what, Lost::All);
+            let copied = before.book.as_ref().map(|book| &book.copy) == before.state.as_ref();
+            let unmarked = matches!(what, Lost::Keys) || matches!(what, Lost::States) && !copied;
+            Some(Loss { unmarked, all, ..loss })
         });
         self.losses.extend(losses.collect::<Vec<_>>());
         (self.ledgers, self.mark, self.run) = (after, mark, run);
@@ -282,7 +332,8 @@ impl Primary {
         let now = |loss: &&mut Loss| !loss.unmarked && loss.quiet_until_us == until_us;
         for loss in self.losses.iter_mut().filter(now) {
             let ledger = loss.unlost.book.as_ref().map_or(0, |book| book.ledger);
-            loss.must_be_said |= seen.contains(&(loss.key, ledger, loss.totals));
+            let seen = seen.contains(&(loss.key, ledger, loss.totals));
+            loss.must_be_said |= seen && !self.decided;
         }
     }
 
@@ -314,20 +365,21 @@ fn loss(
     now_us: u64,
     terms: &LeaseTerms,
 ) -> Option<Loss> {
-    let book = before.book.as_ref()?;
     let params = &terms.store_params;
     let fixed = matches!(params, LimitParams::FixedWindow(_));
-    if fixed && book.ledger < clock_us / params.period_us() {
-        return None;
-    }
+    let window = clock_us / params.period_us();
+    // The store may have decided by itself, without any book.
+    let book = before.book.as_ref().filter(|book| !fixed || book.ledger >= window);
+    before.state.as_ref()?;
     Some(Loss {
         key,
-        window: fixed.then_some(book.ledger),
+        window: fixed.then(|| book.map_or(window, |book| book.ledger)),
         unlost: before.clone(),
-        totals: (book.granted, book.returned),
+        totals: book.map_or((0, 0), |book| (book.granted, book.returned)),
         said: false,
         spoke: BTreeSet::new(),
         must_be_said: false,
+        all: false,
         held: held(before),
         differs: false,
         credited: 0,

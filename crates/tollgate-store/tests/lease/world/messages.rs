@@ -43,7 +43,7 @@ impl World {
         self.post(node, primary, Call::Look { sent_us });
     }
 
-    fn post(&mut self, node: usize, primary: usize, what: Call) {
+    pub(super) fn post(&mut self, node: usize, primary: usize, what: Call) {
         let (start, run) = (self.nodes[node].starts, self.primaries[primary].run);
         self.travel(node, Event::Arrives { node, start, primary, run, what });
     }
@@ -61,6 +61,13 @@ impl World {
         let (answer, sent_us) = match what {
             Call::Look { sent_us } => {
                 (Answer::Seen(self.primaries[primary].look(self.now_us)), sent_us)
+            }
+            Call::Decide { key, cost } => {
+                let (home, gone_until_us) = self.homes[key];
+                if home == primary && self.now_us >= gone_until_us {
+                    self.decide(key, cost)?;
+                }
+                return Ok(());
             }
             Call::Ask { key, number, ask } => {
                 let (home, gone_until_us) = self.homes[key];
@@ -80,6 +87,19 @@ impl World {
             }
         };
         self.travel(node, Event::Answers { node, start, primary, run, sent_us, what: answer });
+        Ok(())
+    }
+
+    /// The store decides by itself. Whatever becomes of the answer, the request counts.
+    fn decide(&mut self, key: usize, cost: u64) -> Result<(), String> {
+        let store = &mut self.primaries[self.homes[key].0];
+        let (admitted, excuses) = store.decide(self.now_us, key, &self.plan.terms, cost);
+        self.excuse(excuses);
+        if admitted {
+            let clock_us = self.primaries[self.homes[key].0].clock_us(self.now_us);
+            self.oracles[key].admit(self.now_us, clock_us, cost)?;
+            self.decided += cost;
+        }
         Ok(())
     }
 

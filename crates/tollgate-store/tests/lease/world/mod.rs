@@ -38,6 +38,7 @@ enum Event {
 enum Call {
     Look { sent_us: u64 },
     Ask { key: usize, number: u64, ask: LedgerRequest },
+    Decide { key: usize, cost: u64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +66,8 @@ pub(crate) struct World {
     pub(crate) requests: u64,
     pub(crate) steps: u64,
     pub(crate) rollbacks: u64,
+    /// Units that the store decided itself.
+    pub(crate) decided: u64,
     /// Admissions that were decided before a pause and happened after it.
     late: u64,
     pauses: u64,
@@ -104,6 +107,7 @@ impl World {
             requests: 0,
             steps: 0,
             rollbacks: 0,
+            decided: 0,
             late: 0,
             pauses: 0,
             deaths: Vec::new(),
@@ -231,12 +235,25 @@ impl World {
             return Ok(());
         }
         self.requests += 1;
-        if !self.spend(node, key, cost)? {
+        if self.spend(node, key, cost)? {
+        } else if self.plan.direct && self.is_quiet(node, key) {
+            self.post(node, self.homes[key].0, Call::Decide { key, cost });
+        } else {
             let gives_up_us = self.now_us + PATIENCE_US;
             self.nodes[node].waiting.entry(key).or_default().push((cost, gives_up_us));
         }
         self.want(node, key);
         Ok(())
+    }
+
+    /// Whether a node knows that its store may have forgotten what others hold.
+    fn is_quiet(&mut self, node: usize, key: usize) -> bool {
+        let clock_us = self.nodes[node].clock_us(self.now_us);
+        let watch = self.nodes[node].watches[self.homes[key].0];
+        let quiet_us = self.plan.terms_of(node).quiet_us;
+        let lease = self.nodes[node].lease(key, self.now_us);
+        watch.trust(clock_us, quiet_us) == Trust::GracePeriod
+            || clock_us < lease.snapshot().quiet_until_us
     }
 
     /// Every node spends all that it holds at once.
@@ -313,7 +330,7 @@ impl World {
         let clock_us = primary.clock_us(self.now_us);
         let units = self.oracles[key].cancel(place);
         let receipt = Receipt { cost: units, at_us: granted_us, ..Receipt::default() };
-        for state in primary.states_mut(key) {
+        for state in primary.cancel(key, units) {
             self.plan.terms.store_params.give_back(state, clock_us, units, &receipt);
         }
     }
