@@ -237,7 +237,15 @@ impl Leases {
         let reading = read_marker(servers, &node).await;
         self.record_result(&reading);
         let times_us = (sent_us, self.clock.now_us());
-        if self.monitors.finish_check(&node, times_us, dials, reading.ok().as_ref()) {
+        let changed = self.monitors.finish_check(&node, times_us, dials, reading.ok().as_ref());
+        let quiet_us = self.registry.quiet_us();
+        if let Some(began) = self.monitors.update_grace_period(&node, times_us.1, quiet_us) {
+            servers.shared().options.notify(|observer| match began {
+                true => observer.grace_period_began(&node.name),
+                false => observer.grace_period_ended(&node.name),
+            });
+        }
+        if changed {
             let held = self.table.sweep(|entry, _| {
                 let here = servers.serves_slot(entry.slot, &node);
                 entry.must_reassert |= here;
