@@ -124,9 +124,9 @@ local function restore(replaces)
   return state.previous ~= previous or state.current ~= current
 end
 
--- Restores a book with less than the holder has seen from the holder's summary. It contains all that
--- the holder was granted. Which returns of others it contains is unknown, so every holder has to be
--- reinstated.
+-- Restores a book with less than the holder has seen from the holder's summary. It contains all
+-- that the holder was granted. Which returns of others it contains is unknown, so every holder has
+-- to be reinstated.
 local named = ledger == id
 if ledger ~= 0 and (named or not fixed) then
   -- Lost returns alone are credited again by the holders' own totals.

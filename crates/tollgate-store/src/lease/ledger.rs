@@ -126,18 +126,7 @@ impl Ledger {
 
         let blocked = now_us < self.block_us;
         let mut left = if blocked { 0 } else { call.left() };
-        let known = if request.ledger == call.book.ledger { request.known_granted } else { 0 };
-        let units = call.grant_size(&entry, known, left, request);
-        if units > 0 {
-            if entry.granted == known {
-                entry.oldest_grant_us = now_us;
-            }
-            params.charge(&mut call.state, now_us, units);
-            entry.granted += units;
-            call.book.granted += units;
-            call.book.restored = call.book.restored.charged();
-            left -= units;
-        }
+        left -= call.grant(&mut entry, left, request);
         (entry.seen_us, entry.reclaim_at_us) = (now_us, now_us + terms.reclaim_us());
         call.book.holders.insert(request.holder, entry);
 
@@ -168,11 +157,7 @@ impl Ledger {
             age_us: now_us.saturating_sub(call.book.begun_us),
             rolled_back: call.rolled_back,
             reinstated: call.reinstated,
-            summary: BookSummary {
-                granted: call.book.granted,
-                returned: call.book.returned,
-                state: figures(params, &call.state),
-            },
+            summary: call.summary(),
             retry_after_us: shown.retry_after_us.max(blocked_us),
             reset_after_us: shown.reset_after_us,
         };
@@ -239,8 +224,8 @@ impl LedgerCall<'_> {
         self.book.restored = Restored::No;
     }
 
-    /// Selects the ledger: that of the window, or the one begun when the key was last unknown. A lost
-    /// ledger goes on under its name, so that its holders keep their units.
+    /// Selects the ledger: that of the window, or the one begun when the key was last unknown. A
+    /// lost ledger goes on under its name, so that its holders keep their units.
     fn select_ledger(&mut self, known: bool, window: Option<u64>, request: &LedgerRequest) {
         if !known {
             self.book.begun_us = self.now_us;
@@ -258,9 +243,9 @@ impl LedgerCall<'_> {
         }
     }
 
-    /// Restores a book with less than the holder has seen from the holder's summary (I7). It contains
-    /// all that the holder was granted. Which returns of others it contains is unknown, so every
-    /// holder has to be reinstated.
+    /// Restores a book with less than the holder has seen from the holder's summary (I7). It
+    /// contains all that the holder was granted. Which returns of others it contains is unknown, so
+    /// every holder has to be reinstated.
     fn restore(&mut self, known: bool, fixed: bool, request: &LedgerRequest) {
         let named = request.ledger == self.book.ledger;
         if request.ledger == 0 || fixed && !named {
@@ -361,6 +346,27 @@ impl LedgerCall<'_> {
             *one == request.holder || entry.reclaim_at_us > now_us || fixed && !replaced(one)
         });
         self.book.swept_us = now_us;
+    }
+
+    /// Charges units before it grants them (I2). Returns their number.
+    fn grant(&mut self, entry: &mut HolderGrant, left: u64, request: &LedgerRequest) -> u64 {
+        let known = if request.ledger == self.book.ledger { request.known_granted } else { 0 };
+        let units = self.grant_size(entry, known, left, request);
+        if units > 0 {
+            if entry.granted == known {
+                entry.oldest_grant_us = self.now_us;
+            }
+            self.params.charge(&mut self.state, self.now_us, units);
+            entry.granted += units;
+            self.book.granted += units;
+            self.book.restored = self.book.restored.charged();
+        }
+        units
+    }
+
+    fn summary(&self) -> BookSummary {
+        let GrantBook { granted, returned, .. } = self.book;
+        BookSummary { granted, returned, state: figures(self.params, &self.state) }
     }
 
     /// The units to grant: a share of what is left, smaller the more holders share it; but all that

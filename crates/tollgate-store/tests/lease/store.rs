@@ -48,8 +48,8 @@ pub(crate) struct Loss {
     /// Units that holders had when the store lost them, and in what it kept: how much a summary may
     /// be out of date.
     held: u64,
-    /// Whether units were granted or cancelled since, more was lost, or holders used another ledger:
-    /// then the two differ.
+    /// Whether units were granted or cancelled since, more was lost, or holders used another
+    /// ledger: then the two differ.
     differs: bool,
     /// Returns that were credited since.
     credited: u64,
@@ -94,8 +94,8 @@ impl Primary {
         MarkerReading { run: name, age_us: clock_us.saturating_sub(since_us) }
     }
 
-    /// Where cancelled units are credited: the state of a key, as it is and as it would be without the
-    /// losses.
+    /// Where cancelled units are credited: the state of a key, as it is and as it would be without
+    /// the losses.
     pub(crate) fn cancel(
         &mut self,
         key: usize,
@@ -282,7 +282,8 @@ impl Primary {
             let pure = loss.all && loss.said && !loss.differs;
             let outdated = if pure { 0 } else { loss.held };
             let outdated = outdated + self.cancelled.get(&loss.key).copied().unwrap_or(0);
-            if is + outdated + loss.forfeited < was && !passed && !self.decided {
+            // A TAT is rounded up.
+            if is + outdated + loss.forfeited + 1 < was && !passed && !self.decided {
                 return Err(format!("{is} are left where {was} would be, {outdated} were held"));
             }
         }

@@ -348,7 +348,7 @@ impl Lease {
         own
     }
 
-    /// Starts anew as `holder`. Units held are stranded, and so are returns without acknowledgement.
+    /// Starts anew as `holder`. Units held and returns without acknowledgement are stranded.
     fn reset_as(&mut self, holder: Holder) {
         self.stranded += self.held();
         self.holder = holder;

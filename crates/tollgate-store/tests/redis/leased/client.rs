@@ -23,7 +23,7 @@ pub(crate) const LEASING: LeaseSettings = LeaseSettings {
 /// Why nobody decided.
 #[derive(Debug)]
 pub(crate) enum Undecided {
-    Failed(StoreError),
+    Failed,
     GracePeriod,
 }
 
@@ -94,7 +94,7 @@ impl LeasedClient {
     /// Takes units, unless the store cannot decide, or is in a quiet time.
     pub(crate) async fn try_take(&self, cost: u64) -> Result<(bool, Answer), Undecided> {
         let (admitted, rows) =
-            self.ask(&[self.charge(cost)], Intent::Take).await.map_err(Undecided::Failed)?;
+            self.ask(&[self.charge(cost)], Intent::Take).await.map_err(|_| Undecided::Failed)?;
         match rows[0].origin {
             Origin::GracePeriod => Err(Undecided::GracePeriod),
             _ => Ok((admitted, rows[0])),
