@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
-use tollgate_store::lease::{LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading};
+use tollgate_store::lease::{
+    LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading, Restored,
+};
 
 /// How much of the past a replica may lack, in writes.
 const REMEMBERED: usize = 24;
@@ -279,11 +281,10 @@ impl Primary {
                 return Err(format!("{is} are left where {was} would be, and all was said"));
             }
             // A book that was restored and nothing else is as it would be.
-            let pure = loss.all && loss.said && !loss.differs;
+            let pure = loss.all && loss.said && !loss.differs && loss.credited == 0;
             let outdated = if pure { 0 } else { loss.held };
             let outdated = outdated + self.cancelled.get(&loss.key).copied().unwrap_or(0);
-            // A TAT is rounded up.
-            if is + outdated + loss.forfeited + 1 < was && !passed && !self.decided {
+            if is + outdated + loss.forfeited < was && !passed && !self.decided {
                 return Err(format!("{is} are left where {was} would be, {outdated} were held"));
             }
         }
@@ -319,7 +320,11 @@ impl Primary {
             loss.held += after.get(key).map_or(0, held);
             let all = matches!(what, Lost::All);
             let copied = before.book.as_ref().map(|book| &book.copy) == before.state.as_ref();
-            let unmarked = matches!(what, Lost::Keys) || matches!(what, Lost::States) && !copied;
+            // One after the other, both are gone.
+            let both = matches!(what, Lost::Books) && before.state.is_none();
+            let unmarked = both
+                || matches!(what, Lost::Keys)
+                || matches!(what, Lost::States) && (!copied || self.decided);
             Some(Loss { unmarked, all, ..loss })
         });
         self.losses.extend(losses.collect::<Vec<_>>());
@@ -371,18 +376,21 @@ fn loss(
     let window = clock_us / params.period_us();
     // The store may have decided by itself, without any book.
     let book = before.book.as_ref().filter(|book| !fixed || book.ledger >= window);
-    before.state.as_ref()?;
+    let mut unlost = before.clone();
+    unlost.state = unlost.state.or(before.book.as_ref().map(|book| book.copy.clone()));
+    unlost.state.as_ref()?;
     Some(Loss {
         key,
         window: fixed.then(|| book.map_or(window, |book| book.ledger)),
-        unlost: before.clone(),
+        unlost,
         totals: book.map_or((0, 0), |book| (book.granted, book.returned)),
         said: false,
         spoke: BTreeSet::new(),
         must_be_said: false,
         all: false,
         held: held(before),
-        differs: false,
+        // The totals of a restored book may be behind its state.
+        differs: book.is_some_and(|book| book.restored != Restored::No),
         credited: 0,
         forfeited: 0,
         quiet_until_us: now_us + terms.quiet_us,
