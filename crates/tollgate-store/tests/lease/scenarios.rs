@@ -125,3 +125,21 @@ fn a_holder_that_speaks_too_late_is_charged_on_top() {
     assert!(reply.rolled_back);
     assert_eq!((reply.granted, reply.left), (30, 920));
 }
+
+/// A failover loses a return that was acknowledged. When its units were granted is forgotten, so
+/// that a bucket cannot tell how much of them time has returned.
+#[test]
+fn a_bucket_does_not_credit_a_lost_return_again() {
+    let rate = Rate::try_new(1_000, 1_000_000).unwrap();
+    let params = LimitParams::Gcra(Gcra::try_new(rate, Some(2_000)).unwrap());
+    let terms = LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap();
+    let (mut ledger, now_us) = (Ledger::default(), 1_700_000_000_000_000);
+    let mut ask = LedgerRequest::default();
+    (ask.want, ask.need) = (400, 400);
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &ask);
+    (ask.ledger, ask.known_granted, ask.summary) = (reply.ledger, reply.granted, reply.summary);
+    (ask.want, ask.need, ask.returned, ask.acknowledged) = (0, 0, 400, 400);
+    // Time has returned half of the units by now, and nobody knows which half.
+    let reply = ledger.handle(now_us + 200_000, 1_000_000, &terms, &ask);
+    assert_eq!((reply.left, reply.returned), (1_300, 400));
+}
