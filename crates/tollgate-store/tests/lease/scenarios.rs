@@ -139,6 +139,7 @@ fn a_bucket_does_not_credit_a_lost_return_again() {
     let reply = ledger.handle(now_us, 1_000_000, &terms, &ask);
     (ask.ledger, ask.known_granted, ask.summary) = (reply.ledger, reply.granted, reply.summary);
     (ask.want, ask.need, ask.returned, ask.acknowledged) = (0, 0, 400, 400);
+    ask.return_at_us = tollgate_core::MAX_US;
     // Time has returned half of the units by now, and nobody knows which half.
     let reply = ledger.handle(now_us + 200_000, 1_000_000, &terms, &ask);
     assert_eq!((reply.left, reply.returned), (1_300, 400));
