@@ -63,6 +63,8 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 15] = [
         "Refusals that no penalty counted, because the memory store was full."),
     (Counter, "tollgate_lease_rollbacks", |now| now.leases.rollbacks,
         "Times that the store had lost units that it had granted."),
+    (Counter, "tollgate_lease_grace_periods", |now| now.leases.grace_periods,
+        "Times that no units were leased for a while, because the store may have lost some."),
     (Counter, "tollgate_lease_granted_units", |now| now.leases.granted,
         "Units of leased limits that the store granted in advance."),
     (Counter, "tollgate_lease_spent_units", |now| now.leases.spent,
