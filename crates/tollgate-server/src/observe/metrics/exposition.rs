@@ -52,7 +52,7 @@ type Figure<T> = fn(&T) -> u64;
 
 /// Figures without labels.
 #[rustfmt::skip]
-const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 15] = [
+const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 16] = [
     (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
         "Keys in the memory store."),
     (Gauge, "tollgate_memory_bytes", |now| now.memory.bytes,
