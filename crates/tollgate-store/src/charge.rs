@@ -78,11 +78,9 @@ pub struct LeaseSettings {
 /// limits of the request are decided as always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GracePolicy {
-    /// The request fails.
+    /// The store decides, by what it knows and nodes have told it again.
     #[default]
-    Fail,
-    /// The limit admits, and is not charged.
-    Admit,
+    Decide,
     /// The limit refuses.
     Refuse,
 }

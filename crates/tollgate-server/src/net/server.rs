@@ -3,7 +3,8 @@
 use super::accept::worker::{ConnectionService, WorkerInit, Workers};
 use super::accept::{Frontend, accept_on};
 use super::{
-    Handler, Limits, Listener, ListenerOptions, Protocol, ProtocolConnection, Stats, connection,
+    Handler, Limits, Listener, ListenerOptions, Protocol, ProtocolConnection, Stats, Transport,
+    connection,
 };
 use crate::Node;
 use crate::node::supervisor::{Attempt, Supervisor};
@@ -81,7 +82,8 @@ impl ServerBuilder {
                 let protocol = protocol.clone();
                 spawn_local(async move {
                     let _guard = guard;
-                    protocol.serve(ProtocolConnection::new(stream, registration), peer).await;
+                    let wire = ProtocolConnection::new(Transport::Tcp(stream), registration);
+                    protocol.serve(wire, peer).await;
                 });
             })
         })
@@ -130,7 +132,7 @@ impl ServerBuilder {
         }
         let stats = frontends.iter().map(|front| (front.front, front.stats.clone())).collect();
         let subject = frontends.first().map_or("", |front| front.front.name());
-        let supervisor = Supervisor::new(format!("{subject}-accept"), self.node);
+        let supervisor = Supervisor::watched(format!("{subject}-accept"), self.node);
         let (stop, stopping) = watch::channel(None);
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let sources: io::Result<Vec<_>> = {
@@ -144,8 +146,12 @@ impl ServerBuilder {
         let accept = move || {
             supervisor.run(|attempt| {
                 if attempt == Attempt::First || stopping.borrow().is_none() {
-                    let accepting = accept_on(&sources, &workers, &stopping, &supervisor);
-                    LocalSet::new().block_on(&runtime, accepting);
+                    LocalSet::new().block_on(&runtime, async {
+                        tokio::select! {
+                            () = accept_on(&sources, &workers, &stopping, &supervisor) => {}
+                            () = supervisor.answer_heartbeats() => {}
+                        }
+                    });
                 }
             });
             drop(sources);

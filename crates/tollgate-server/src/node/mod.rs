@@ -1,6 +1,7 @@
 //! Node: the state that all front ends share.
 
 pub mod health;
+pub(crate) mod heartbeat;
 pub(crate) mod supervisor;
 pub mod tier_cache;
 
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use supervisor::WatchedThreads;
 use tier_cache::{TierCache, TierKey};
 use tollgate::policy::Compiled;
 use tollgate::{Gate, ProcessClock, Setup, StoreError, StoreReply};
@@ -43,6 +45,8 @@ pub struct Node {
     pub health: Health,
     /// Whom the front end for Redis clients lets in.
     pub resp_auth: RespAuth,
+    /// The threads that have a heartbeat.
+    pub(crate) threads: WatchedThreads,
     tiers: TierCache,
     tokens: ArcSwapOption<Verifier>,
     settings: ArcSwap<RuntimeSettings>,
@@ -102,6 +106,7 @@ impl Node {
             metrics: Metrics::default(),
             health: Health::default(),
             resp_auth: RespAuth::default(),
+            threads: WatchedThreads::default(),
             tiers: TierCache::default(),
             tokens: ArcSwapOption::empty(),
             settings: ArcSwap::from_pointee(RuntimeSettings::new(compiled.settings)),

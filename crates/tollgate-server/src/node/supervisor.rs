@@ -1,12 +1,15 @@
-//! Supervisor: restarts the work of a thread when it panics. Meanwhile the node is not ready.
+//! Supervisor: restarts the work of a thread when it panics, and notices when it is stuck. The node
+//! is not ready meanwhile.
 
 #[cfg(test)]
 mod tests;
 
+use super::heartbeat::{Heartbeat, HeartbeatChange};
+use super::lock;
 use crate::Node;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// The delay before a restart grows, so that a panic that repeats at once does not keep a core
@@ -28,11 +31,55 @@ pub(crate) struct Supervisor {
     subject: String,
     node: Option<Arc<Node>>,
     running: AtomicBool,
+    heartbeat: Heartbeat,
+}
+
+/// The supervisors of the threads that have a heartbeat.
+#[derive(Debug, Default)]
+pub(crate) struct WatchedThreads(Mutex<Vec<Weak<Supervisor>>>);
+
+impl WatchedThreads {
+    /// Asks each thread for a sign of life, and reports those that gave none.
+    pub(crate) fn ask(&self) {
+        let mut all = lock(&self.0);
+        all.retain(|supervisor| supervisor.strong_count() > 0);
+        all.iter().filter_map(Weak::upgrade).for_each(|supervisor| supervisor.ask());
+    }
 }
 
 impl Supervisor {
     pub(crate) fn new(subject: String, node: Option<Arc<Node>>) -> Self {
-        Self { subject, node, running: AtomicBool::new(true) }
+        Self { subject, node, running: AtomicBool::new(true), heartbeat: Heartbeat::default() }
+    }
+
+    /// A supervisor of a thread with a heartbeat, whose work must run
+    /// [`answer_heartbeats`](Self::answer_heartbeats).
+    pub(crate) fn watched(subject: String, node: Option<Arc<Node>>) -> Arc<Self> {
+        let supervisor = Arc::new(Self::new(subject, node));
+        if let Some(node) = &supervisor.node {
+            lock(&node.threads.0).push(Arc::downgrade(&supervisor));
+        }
+        supervisor
+    }
+
+    /// Gives signs of life, for ever.
+    pub(crate) async fn answer_heartbeats(&self) {
+        self.heartbeat.answer().await;
+    }
+
+    fn ask(&self) {
+        let Some(node) = self.node.as_ref().filter(|_| self.is_running()) else { return };
+        match self.heartbeat.ask() {
+            Some(HeartbeatChange::Lost) => {
+                tracing::error!(task = self.subject, "stuck: it gave no sign of life for 3 s");
+                node.health.fail(self.subject.clone(), "it gave no sign of life for 3 s");
+            }
+            Some(HeartbeatChange::Recovered) => {
+                tracing::info!(task = self.subject, "no longer stuck");
+                node.health.clear(&self.subject);
+            }
+            None => {}
+        }
     }
 
     pub(crate) fn subject(&self) -> &str {
@@ -49,7 +96,7 @@ impl Supervisor {
         }
     }
 
-    /// False between a panic and the next [`mark_running`](Self::mark_running).
+    /// False between a panic and the next [`mark_running`](Self::mark_running), and at the end.
     pub(crate) fn is_running(&self) -> bool {
         self.running.load(Relaxed)
     }
@@ -69,5 +116,6 @@ impl Supervisor {
             std::thread::sleep(delay);
             delay = (delay * 2).min(RESTART_DELAY_MAX);
         }
+        self.running.store(false, Relaxed);
     }
 }

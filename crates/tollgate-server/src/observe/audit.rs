@@ -5,6 +5,7 @@
 //! rotated, and written with one call in append mode, so that lines of several processes do not
 //! mix.
 
+use super::log;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
@@ -74,16 +75,16 @@ impl AuditLog {
         Ok(Self::File(path))
     }
 
-    /// Writes one line. This blocks on the file system.
+    /// Writes one line. This blocks on the file system, or up to a second on standard error.
     ///
     /// # Errors
     ///
-    /// When the line was not written, or only in part. The next line does not continue it.
+    /// When the line was not written in time, or only in part. The next line does not continue it.
     pub fn write(&self, entry: &AuditEntry<'_>) -> Result<(), AuditError> {
         let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
             match self {
-                Self::Stderr => io::stderr().lock().write_all(&line),
+                Self::Stderr => log::write_line(&line),
                 Self::File(path) => {
                     if ends_mid_line(path) {
                         line.insert(0, b'\n');

@@ -6,6 +6,7 @@ use super::{AppliedPolicy, ReloadError, Reloader, SharedOrigin};
 use crate::Node;
 use crate::config::{Config, ConfigError, ConfigErrorKind};
 use crate::front::admin::{PolicyControl, PolicyOrigin, ReloadFailure};
+use crate::node::heartbeat::HEARTBEAT_INTERVAL;
 use crate::node::lock;
 use crate::node::supervisor::{Attempt, Supervisor};
 use crate::reload::poll::POLL_INTERVAL;
@@ -25,6 +26,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Ticks for a sweep over all shards of the store: ten seconds.
 const TICKS_PER_SWEEP: usize = 200;
+/// Ticks from one question for signs of life to the next.
+const TICKS_PER_HEARTBEAT: u128 = HEARTBEAT_INTERVAL.as_millis() / POLL_INTERVAL.as_millis();
 /// How long a stop waits for the thread, which may hang in the file system.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most reload requests that wait.
@@ -177,6 +180,7 @@ async fn run(
     supervisor: &Supervisor,
 ) {
     let mut trim_trigger = MemoryTrimTrigger::default();
+    let mut ticks_total: u128 = 0;
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -197,6 +201,10 @@ async fn run(
             ControlEvent::Stop => return,
             ControlEvent::Tick => {
                 task.poll();
+                ticks_total += 1;
+                if ticks_total.is_multiple_of(TICKS_PER_HEARTBEAT) {
+                    node.threads.ask();
+                }
                 node.gate.sweep(node.clock.now_us());
                 if let Some(store) = node.gate.store().memory() {
                     store.sweep(node.clock.now_us(), store.shard_count().div_ceil(TICKS_PER_SWEEP));

@@ -40,22 +40,20 @@ pub enum FileChange {
 /// The time between two polls.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Equal polls in a row before another file counts.
-const POLLS_REPLACED: u32 = 2;
-/// Equal polls in a row before a write to the same file counts.
-const POLLS_WRITTEN: u32 = 6;
+/// How long content has to stay the same before it is read.
+const SETTLE_TIME: Duration = Duration::from_millis(300);
+/// Equal polls in a row that span [`SETTLE_TIME`], even if the first of them came late.
+const POLLS_SETTLED: u32 = (SETTLE_TIME.as_millis() / POLL_INTERVAL.as_millis()) as u32 + 2;
 
 /// Decides which content of a file to report.
 ///
-/// A half-written file can be valid, so new content counts only if it stays the same: a quarter of
-/// a second for a file written in place, one more poll for another file, which usually was complete
-/// before its rename. By then the stamp is also older than the grain of the file system's clock, so
-/// a write after the read leaves another stamp.
+/// A half-written file can be valid, so new content counts only if it stays the same for
+/// [`SETTLE_TIME`]. That holds for a new file too: an upload may remove the old one first. By then
+/// the stamp is also older than the grain of the file system's clock, so a write after the read
+/// leaves another stamp.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
     reported: Option<Option<Stamp>>,
-    /// The device and inode of the file that was reported last.
-    last: Option<(u64, u64)>,
     last_seen: Option<Option<Stamp>>,
     /// How often in a row `last_seen` was seen.
     polls_unchanged: u32,
@@ -66,23 +64,11 @@ impl Watcher {
     pub fn poll(&mut self, stamp: Option<Stamp>) -> Option<FileChange> {
         let unchanged = self.last_seen.replace(stamp) == Some(stamp);
         self.polls_unchanged = if unchanged { self.polls_unchanged.saturating_add(1) } else { 1 };
-        if self.reported == Some(stamp) || self.polls_unchanged < self.polls_needed(stamp) {
+        if self.reported == Some(stamp) || self.polls_unchanged < POLLS_SETTLED {
             return None;
         }
         self.reported = Some(stamp);
-        self.last = stamp.map(Stamp::file_id);
         Some(stamp.map_or(FileChange::Gone, FileChange::Content))
-    }
-
-    fn polls_needed(&self, stamp: Option<Stamp>) -> u32 {
-        let written_to = stamp.is_some() && stamp.map(Stamp::file_id) == self.last;
-        if written_to { POLLS_WRITTEN } else { POLLS_REPLACED }
-    }
-
-    /// Forgets the last report, whose content could not be read: it will be reported again. It has
-    /// to settle as long as a file that is being written.
-    pub fn retry(&mut self) {
-        *self = Self { last: self.last, ..Self::default() };
     }
 }
 
@@ -98,7 +84,8 @@ pub struct WatchedFile {
 }
 
 impl WatchedFile {
-    /// Polls the file at `path`, which need not exist yet. The second poll reports its content.
+    /// Polls the file at `path`, which need not exist yet. Its first content
+    /// is reported too, once it has settled.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), watcher: Watcher::default() }
     }
@@ -122,7 +109,7 @@ impl WatchedFile {
                 Ok(Some(bytes)) => Some(Ok(bytes)),
                 // It changed during the read: later polls will report it.
                 Ok(None) => {
-                    self.watcher.retry();
+                    self.watcher = Watcher::default();
                     None
                 }
                 Err(error) => Some(Err(error)),
@@ -150,10 +137,6 @@ fn read_if_unchanged(path: &Path, stamp: Stamp) -> io::Result<Option<Vec<u8>>> {
 }
 
 impl Stamp {
-    fn file_id(self) -> (u64, u64) {
-        (self.device, self.inode)
-    }
-
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),

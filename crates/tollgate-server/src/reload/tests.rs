@@ -354,12 +354,14 @@ fn a_tier_that_no_limit_has_leaves_the_map_as_it_was() {
 #[test]
 fn a_reload_removes_all_limits_only_in_writing() {
     let mut world = World::new("gone", &[("tollgate.yaml", &policy("2/h"))]);
-    for cut_short in ["", "# limits: are below\n", "limits:\n", "headers: none\n"] {
+    let all_cut_short = ["", "# limits: are below\n", "limits:\n", "listen:\n", "headers: none\n"];
+    for (at, cut_short) in (1..).zip(all_cut_short) {
         world.put("tollgate.yaml", cut_short);
         world.look();
         let detail = world.detail();
         assert!(detail.contains("1 is in force") && detail.contains("`limits: []`"), "{detail}");
         assert!(world.reloader.reload().is_err(), "{cut_short:?}");
+        assert_eq!(world.reloads(), (0, 2 * at), "{cut_short:?}");
     }
     assert_eq!(world.admitted("42", 9), 2);
     world.put("tollgate.yaml", "limits: []");

@@ -14,6 +14,7 @@ use tollgate_policy::limit::{self, OnStoreFailure};
 
 /// The subjects in `/readyz`.
 const STORE: &str = "store";
+const LEASES: &str = "leases";
 const TASKS: &str = "store tasks";
 const HEALTHY_INTERVAL: Duration = Duration::from_secs(1);
 const FAILING_INTERVAL: Duration = Duration::from_millis(250);
@@ -29,6 +30,7 @@ pub(crate) async fn monitor(node: &Node) {
     let mut is_new = true;
     loop {
         report_task_restarts(&node.health, node.gate.store().task_restarts(), &mut died);
+        report_grace_period(&node.health, node.gate.store().leases().in_grace_period);
         match check_store(node).await {
             Ok(()) => {
                 if is_new {
@@ -78,6 +80,14 @@ impl Outage {
     /// Records a check that succeeded. Returns whether to log it.
     fn record_success(&mut self) -> bool {
         std::mem::take(self).is_logged
+    }
+}
+
+fn report_grace_period(health: &Health, in_grace_period: bool) {
+    if in_grace_period {
+        health.degrade(LEASES, "grace period: the store may have lost leases");
+    } else {
+        health.clear(LEASES);
     }
 }
 

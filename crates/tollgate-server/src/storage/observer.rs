@@ -66,6 +66,18 @@ impl Observer for StoreObserver {
         tracing::debug!(server, %error, "cannot connect to the store");
     }
 
+    fn grace_period_began(&self, server: &str) {
+        tracing::warn!(
+            server,
+            "the store may have lost leases: nodes report them first, and leased limits are decided \
+             by the store meanwhile, or refuse if they fail closed"
+        );
+    }
+
+    fn grace_period_ended(&self, server: &str) {
+        tracing::info!(server, "units are leased from the store again");
+    }
+
     fn topology_changed(&self) {
         tracing::info!("the slots of the cluster moved to other servers");
     }

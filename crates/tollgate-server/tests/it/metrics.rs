@@ -40,6 +40,7 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_overflow_total", "counter", &["limit"]),
     ("tollgate_memory_keys", "gauge", &[]),
     ("tollgate_lease_rollbacks_total", "counter", &[]),
+    ("tollgate_lease_grace_periods_total", "counter", &[]),
     ("tollgate_lease_granted_units_total", "counter", &[]),
     ("tollgate_lease_spent_units_total", "counter", &[]),
     ("tollgate_lease_returned_units_total", "counter", &[]),
@@ -63,6 +64,7 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_admin_denied_total", "counter", &["reason"]),
     ("tollgate_upstream_errors_total", "counter", &["kind"]),
     ("tollgate_audit_failures_total", "counter", &[]),
+    ("tollgate_log_lines_dropped_total", "counter", &[]),
 ];
 
 #[test]

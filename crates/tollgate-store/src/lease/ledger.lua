@@ -3,8 +3,9 @@
 --
 -- KEYS[1] is the limit's state, as the other scripts keep it; granted units count as used. KEYS[2]
 -- is the book, a hash. `m` is the latest instant seen, the ledger's id, the end of the quiet time,
--- the last sweep, when the book began and until when it is kept. `s` is a copy of the state, in
--- case the state alone is lost. Every other field is a holder: units granted and returned, both
+-- the last sweep, when the book began, until when it is kept, the units granted and returned by all
+-- holders, and whether holders restored it. `s` is a copy of the state, in case the state alone is
+-- lost. Every other field is a holder: units granted and returned, both
 -- cumulative, the oldest grant it may not know of, when it was last seen, when to reclaim it.
 --
 -- ARGV[3] has the store's params; ARGV[5] is a flat array, in the order of the assignments below.
@@ -15,6 +16,7 @@ local name = struct.pack('>I4I4I4I4I6', request[1], request[2], request[3], requ
 local ledger, known, want, need = request[6], request[7], request[8], request[9]
 local returned, return_at = request[10], request[11]
 local lifetime, quiet, reclaim = request[12], request[13], request[14]
+local their_granted, their_returned = request[15], request[16]
 local algorithm, book = params.algorithm, KEYS[2]
 local fixed = algorithm == fixed_window
 local windowed = fixed or algorithm == sliding_window
@@ -22,6 +24,7 @@ local windowed = fixed or algorithm == sliding_window
 local found = redis.call('HMGET', book, 'm', 's', name)
 local head, value = split(redis.call('GET', KEYS[1]))
 local state = algorithm.decode(value or found[2] or nil)
+local decided_directly = value and value ~= found[2]
 algorithm.redate(params, state, raw)
 
 local function numbers(text)
@@ -39,8 +42,10 @@ local function written(...)
   return table.concat(all, ':')
 end
 local last, id, quiet_until, swept, begun, kept_until = 0, 0, 0, 0, 0, 0
+local all_granted, all_returned, restored = 0, 0, 0
 if found[1] then
-  last, id, quiet_until, swept, begun, kept_until = numbers(found[1])
+  last, id, quiet_until, swept, begun, kept_until, all_granted, all_returned, restored =
+    numbers(found[1])
 end
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
 local now = max(raw, last)
@@ -55,14 +60,12 @@ if windowed then
 end
 
 -- Selects the ledger: that of the window, or the one begun when the key was last unknown.
-local rolled = false
+-- A lost ledger goes on under its name, so that its holders keep their units.
+local rolled, reinstated = false, false
 local function restart(named)
   redis.call('UNLINK', book)
   found[3], id, swept = false, named, now
-end
-local function exhaust()
-  algorithm.charge(params, state, now, algorithm.decide(params, state, now, 0, false).remaining)
-  rolled = true
+  all_granted, all_returned, restored = 0, 0, 0
 end
 if not found[1] then
   begun = now
@@ -74,12 +77,75 @@ if fixed then
   end
   id = index
 elseif not found[1] then
-  restart(now)
-  if ledger ~= 0 then
-    exhaust()
+  restart(ledger == 0 and now or ledger)
+end
+
+-- Restored is 0 for a book that lost nothing, 1 for one with nothing but what holders said, 2 for
+-- one with other charges too.
+local function charged()
+  restored = restored == 0 and 0 or 2
+end
+if decided_directly then
+  charged()
+end
+
+-- Raises the state to what the request's summary says, or replaces it; returns whether it changed.
+local function restore(replaces)
+  local at, first, second = request[17], request[18], request[19]
+  local function merge(own, other)
+    return replaces and other or max(own, other)
   end
-elseif ledger ~= 0 and ledger ~= id then
-  exhaust()
+  if not windowed then
+    if not replaces and algorithm.idle_at_us(params, state) >= at then
+      return false
+    end
+    local tat = state.full or state
+    tat.us, tat.fraction, tat.count = at, 0, 0
+    if state.full then
+      state.latest_us = 0
+    end
+    return true
+  end
+  local index = div_rem(now, params.window)
+  if fixed then
+    local own = state.index == index and state.count or 0
+    state.index, state.count = index, merge(own, at >= index and first or 0)
+    return state.count ~= own
+  end
+  local function counts(window, previous, current)
+    if window >= index then
+      return previous, current
+    end
+    return window + 1 == index and current or 0, 0
+  end
+  local previous, current = counts(state.index, state.previous, state.current)
+  first, second = counts(at, first, second)
+  state.index, state.previous, state.current = index, merge(previous, first), merge(current, second)
+  return state.previous ~= previous or state.current ~= current
+end
+
+-- Restores a book with less than the holder has seen from the holder's summary. It contains all
+-- that the holder was granted. Which returns of others it contains is unknown, so every holder has
+-- to be reinstated.
+local named = ledger == id
+if ledger ~= 0 and (named or not fixed) then
+  -- Lost returns alone are credited again by the holders' own totals.
+  local later = their_granted > all_granted
+    or (restored == 1 and their_granted == all_granted and their_returned > all_returned)
+  if not found[1] or not named or later then
+    local replaces = found[1] and named and restored == 1
+    local raised = restore(replaces)
+    if named or raised then
+      local pure = replaces or (not found[1] and not value)
+      restored = pure and 1 or 2
+      if named then
+        all_granted = max(all_granted, their_granted)
+        all_returned = max(all_returned, their_returned)
+      end
+      redis.call('UNLINK', book)
+      found[3], rolled = false, true
+    end
+  end
 end
 
 -- Merges the request with the holder's entry by maximum. If the entry has less than the holder
@@ -92,18 +158,28 @@ if since > now then
   -- The clock stepped back, so the age is unknown.
   since = 0
 end
-if ledger ~= id then
+if not named then
   known, returned = 0, 0
+end
+if known > g and restored ~= 0 then
+  -- The state that was restored contains its units, and perhaps its returns.
+  g, q, reinstated = known, max(q, returned), true
 end
 if known > g then
   -- More than the capacity, plus what is given back below, makes no difference.
   local most = (windowed and params.limit or params.capacity) + max(0, returned - q)
   algorithm.charge(params, state, now, fixed and known - g or min(known - g, most))
+  all_granted = all_granted + known - g
   g, rolled = known, true
+end
+if named and not fixed then
+  -- When they were granted is forgotten, and so is what time has returned of them.
+  q = max(q, request[20])
 end
 if returned > q then
   local receipt = { at_us = min(return_at, now), mark_us = 0, mark_fraction = 0 }
   algorithm.give_back(params, state, now, returned - q, receipt)
+  all_returned = all_returned + returned - q
   q = returned
 end
 if rolled then
@@ -155,7 +231,8 @@ if want > 0 and room > 0 and now >= quiet_until then
       since = now
     end
     algorithm.charge(params, state, now, units)
-    g, left = g + units, left - units
+    g, left, all_granted = g + units, left - units, all_granted + units
+    charged()
   end
 end
 
@@ -166,7 +243,9 @@ kept_until = max(kept_until, now + ttl)
 ttl = kept_until - now
 local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + ttl_margin)
 redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
-local meta = written(now, id, quiet_until, swept, begun, kept_until)
+local meta = written(
+  now, id, quiet_until, swept, begun, kept_until, all_granted, all_returned, restored
+)
 local field = written(g, q, since, now, now + reclaim)
 redis.call('HSET', book, 'm', meta, 's', kept, name, field)
 redis.call('PEXPIRE', book, left_ms)
@@ -179,5 +258,7 @@ local shown = algorithm.decide(params, state, now, max(1, need), false)
 return cmsgpack.pack({
   id, g, q, since, usable, max(0, quiet_until - now), left, ttl, rolled and 1 or 0,
   now < block and max(block - now, shown.retry_after_us or 0) or shown.retry_after_us or -1,
-  shown.reset_after_us, max(0, now - begun),
+  shown.reset_after_us, max(0, now - begun), reinstated and 1 or 0, all_granted, all_returned,
+  windowed and state.index or algorithm.idle_at_us(params, state),
+  fixed and state.count or state.previous or 0, state.current or 0,
 })

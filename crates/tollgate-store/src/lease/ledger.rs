@@ -1,6 +1,7 @@
 //! The store's side of a lease: `ledger.lua` in Rust, for the simulator and for readers.
 
-use super::{Holder, LeaseTerms, LedgerReply, LedgerRequest};
+use super::summary::{figures, restore};
+use super::{BookSummary, Holder, LeaseTerms, LedgerReply, LedgerRequest};
 use std::collections::BTreeMap;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
 
@@ -32,10 +33,28 @@ pub struct GrantBook {
     pub begun_us: u64,
     /// Until when holders were told that the ledger is kept.
     pub kept_until_us: u64,
+    /// Units granted in this ledger, to all holders.
+    pub granted: u64,
+    /// Units returned in this ledger, by all holders.
+    pub returned: u64,
+    /// Whether holders restored the book after a loss.
+    pub restored: Restored,
     /// A copy of the state, in case the state alone is lost.
     pub copy: LimitState,
     /// The entry of each holder.
     pub holders: BTreeMap<Holder, HolderGrant>,
+}
+
+/// Whether holders restored a book after a loss (I7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Restored {
+    /// The book has lost nothing that it was told of.
+    #[default]
+    No,
+    /// The state is what holders said, and nothing else. A later summary replaces it.
+    Purely,
+    /// The state has other charges too. A later summary can only raise it.
+    Partly,
 }
 
 /// The entry of one holder.
@@ -59,7 +78,22 @@ struct LedgerCall<'a> {
     state: LimitState,
     now_us: u64,
     book: GrantBook,
+    /// Whether a state was stored.
+    had_state: bool,
+    /// Whether the state changed since the last call, by a direct decision.
+    decided_directly: bool,
     rolled_back: bool,
+    reinstated: bool,
+}
+
+impl Restored {
+    /// After a charge that no summary of the lost book contains.
+    const fn charged(self) -> Self {
+        match self {
+            Self::No => Self::No,
+            Self::Purely | Self::Partly => Self::Partly,
+        }
+    }
 }
 
 impl Ledger {
@@ -85,22 +119,14 @@ impl Ledger {
         let known_book = self.book.is_some();
         let mut call = self.load(raw_us, terms, windowed);
         call.select_ledger(known_book, fixed.then(|| call.now_us / period_us), request);
+        call.restore(known_book, fixed, request);
         let now_us = call.now_us;
         let mut entry = call.reconcile_holder(terms, request, fixed);
         call.sweep(terms, request, fixed);
 
         let blocked = now_us < self.block_us;
         let mut left = if blocked { 0 } else { call.left() };
-        let known = if request.ledger == call.book.ledger { request.known_granted } else { 0 };
-        let units = call.grant_size(&entry, known, left, request);
-        if units > 0 {
-            if entry.granted == known {
-                entry.oldest_grant_us = now_us;
-            }
-            params.charge(&mut call.state, now_us, units);
-            entry.granted += units;
-            left -= units;
-        }
+        left -= call.grant(&mut entry, left, request);
         (entry.seen_us, entry.reclaim_at_us) = (now_us, now_us + terms.reclaim_us());
         call.book.holders.insert(request.holder, entry);
 
@@ -130,6 +156,8 @@ impl Ledger {
             kept_us,
             age_us: now_us.saturating_sub(call.book.begun_us),
             rolled_back: call.rolled_back,
+            reinstated: call.reinstated,
+            summary: call.summary(),
             retry_after_us: shown.retry_after_us.max(blocked_us),
             reset_after_us: shown.reset_after_us,
         };
@@ -145,8 +173,10 @@ impl Ledger {
     /// state and the book; the end of the call puts them back without copying a thousand holders.
     fn load<'a>(&mut self, raw_us: u64, terms: &'a LeaseTerms, windowed: bool) -> LedgerCall<'a> {
         let params = &terms.store_params;
-        let copy = |book: &GrantBook| book.copy.clone();
-        let state = self.state.take().or_else(|| self.book.as_ref().map(copy));
+        let had_state = self.state.is_some();
+        let copy = self.book.as_ref().map(|book| book.copy.clone());
+        let decided_directly = had_state && self.state != copy;
+        let state = self.state.take().or(copy);
         let mut state = state.unwrap_or_default();
         params.redate(&mut state, raw_us);
         let mut book = self.book.take().unwrap_or_default();
@@ -168,7 +198,16 @@ impl Ledger {
             };
             now_us = now_us.max(index * period_us);
         }
-        LedgerCall { params, state, now_us, book, rolled_back: false }
+        LedgerCall {
+            params,
+            state,
+            now_us,
+            book,
+            had_state,
+            decided_directly,
+            rolled_back: false,
+            reinstated: false,
+        }
     }
 }
 
@@ -181,16 +220,12 @@ impl LedgerCall<'_> {
         self.book.holders.clear();
         self.book.ledger = ledger;
         self.book.swept_us = self.now_us;
+        (self.book.granted, self.book.returned) = (0, 0);
+        self.book.restored = Restored::No;
     }
 
-    /// Charges all that is left: whatever the lost ledger granted, the limit holds.
-    fn exhaust(&mut self) {
-        let left = self.left();
-        self.params.charge(&mut self.state, self.now_us, left);
-        self.rolled_back = true;
-    }
-
-    /// Selects the ledger: that of the window, or the one begun when the key was last unknown.
+    /// Selects the ledger: that of the window, or the one begun when the key was last unknown. A
+    /// lost ledger goes on under its name, so that its holders keep their units.
     fn select_ledger(&mut self, known: bool, window: Option<u64>, request: &LedgerRequest) {
         if !known {
             self.book.begun_us = self.now_us;
@@ -201,13 +236,42 @@ impl LedgerCall<'_> {
             }
             self.book.ledger = index;
         } else if !known {
-            self.restart(self.now_us);
-            if request.ledger != 0 {
-                self.exhaust();
-            }
-        } else if request.ledger != 0 && request.ledger != self.book.ledger {
-            self.exhaust();
+            self.restart(if request.ledger == 0 { self.now_us } else { request.ledger });
         }
+        if self.decided_directly {
+            self.book.restored = self.book.restored.charged();
+        }
+    }
+
+    /// Restores a book with less than the holder has seen from the holder's summary (I7). It
+    /// contains all that the holder was granted. Which returns of others it contains is unknown, so
+    /// every holder has to be reinstated.
+    fn restore(&mut self, known: bool, fixed: bool, request: &LedgerRequest) {
+        let named = request.ledger == self.book.ledger;
+        if request.ledger == 0 || fixed && !named {
+            return;
+        }
+        let (theirs, book) = (&request.summary, &mut self.book);
+        let pure = book.restored == Restored::Purely;
+        // Lost returns alone are credited again by the holders' own totals.
+        let later = theirs.granted > book.granted
+            || pure && theirs.granted == book.granted && theirs.returned > book.returned;
+        if known && named && !later {
+            return;
+        }
+        let replaces = known && named && pure;
+        let raised = restore(self.params, &mut self.state, self.now_us, &theirs.state, replaces);
+        if !named && !raised {
+            return;
+        }
+        let pure = replaces || !known && !self.had_state;
+        book.restored = if pure { Restored::Purely } else { Restored::Partly };
+        if named {
+            book.granted = book.granted.max(theirs.granted);
+            book.returned = book.returned.max(theirs.returned);
+        }
+        book.holders.clear();
+        self.rolled_back = true;
     }
 
     /// Merges the request with the holder's entry by maximum (I3). If the entry has less than the
@@ -224,21 +288,35 @@ impl LedgerCall<'_> {
             // The clock stepped back, so the age is unknown.
             entry.oldest_grant_us = 0;
         }
-        if request.ledger == self.book.ledger {
-            if request.known_granted > entry.granted {
+        let behind = request.known_granted > entry.granted;
+        if request.ledger != self.book.ledger {
+            // The totals are those of another ledger.
+        } else if behind && self.book.restored != Restored::No {
+            // The state that was restored contains its units, and perhaps its returns.
+            entry.granted = entry.granted.max(request.known_granted);
+            entry.returned = entry.returned.max(request.returned);
+            self.reinstated = true;
+        } else {
+            if behind {
                 let lost = request.known_granted - entry.granted;
                 // More than the capacity, plus what is given back below, makes no difference.
                 let back = request.returned.saturating_sub(entry.returned);
                 let max = self.params.capacity().saturating_add(back);
+                self.book.granted += lost;
                 let lost = if fixed { lost } else { lost.min(max) };
                 self.params.charge(&mut self.state, self.now_us, lost);
                 entry.granted = request.known_granted;
                 self.rolled_back = true;
             }
+            if !fixed {
+                // When they were granted is forgotten, and so is what time has returned of them.
+                entry.returned = entry.returned.max(request.acknowledged);
+            }
             if request.returned > entry.returned {
                 let at_us = request.return_at_us.min(self.now_us);
                 let receipt = Receipt { at_us, ..Receipt::default() };
                 let units = request.returned - entry.returned;
+                self.book.returned += units;
                 self.params.give_back(&mut self.state, self.now_us, units, &receipt);
                 entry.returned = request.returned;
             }
@@ -268,6 +346,27 @@ impl LedgerCall<'_> {
             *one == request.holder || entry.reclaim_at_us > now_us || fixed && !replaced(one)
         });
         self.book.swept_us = now_us;
+    }
+
+    /// Charges units before it grants them (I2). Returns their number.
+    fn grant(&mut self, entry: &mut HolderGrant, left: u64, request: &LedgerRequest) -> u64 {
+        let known = if request.ledger == self.book.ledger { request.known_granted } else { 0 };
+        let units = self.grant_size(entry, known, left, request);
+        if units > 0 {
+            if entry.granted == known {
+                entry.oldest_grant_us = self.now_us;
+            }
+            self.params.charge(&mut self.state, self.now_us, units);
+            entry.granted += units;
+            self.book.granted += units;
+            self.book.restored = self.book.restored.charged();
+        }
+        units
+    }
+
+    fn summary(&self) -> BookSummary {
+        let GrantBook { granted, returned, .. } = self.book;
+        BookSummary { granted, returned, state: figures(self.params, &self.state) }
     }
 
     /// The units to grant: a share of what is left, smaller the more holders share it; but all that

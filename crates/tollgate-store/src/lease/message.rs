@@ -10,6 +10,18 @@ pub struct Holder {
     pub number: u64,
 }
 
+/// What the book says of a key at the end of a call (I7). In one ledger the totals only grow, so of
+/// two summaries the one with the larger totals is the later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BookSummary {
+    /// Units granted in the ledger, to all holders.
+    pub granted: u64,
+    /// Units returned in the ledger, by all holders.
+    pub returned: u64,
+    /// The limit's state: the window and its counts, or the TAT.
+    pub state: [u64; 3],
+}
+
 /// "In this ledger I know of so much granted and have returned so much; I want so much more."
 ///
 /// All totals are cumulative, so a late, repeated or reordered request changes nothing.
@@ -28,8 +40,12 @@ pub struct LedgerRequest {
     pub need: u64,
     /// Units returned in that ledger.
     pub returned: u64,
+    /// Of these, the units whose return was acknowledged.
+    pub acknowledged: u64,
     /// When the oldest unit was granted whose return is not acknowledged, by the store's clock.
     pub return_at_us: u64,
+    /// The last summary that the holder received of that ledger.
+    pub summary: BookSummary,
 }
 
 /// The ledger's reply.
@@ -56,6 +72,10 @@ pub struct LedgerReply {
     pub age_us: u64,
     /// Whether the store had lost writes that holders re-asserted.
     pub rolled_back: bool,
+    /// Whether the holder had no entry, so that returns without acknowledgement were not credited.
+    pub reinstated: bool,
+    /// The book at the end of the call.
+    pub summary: BookSummary,
     /// When the needed units are there again, by time alone.
     pub retry_after_us: Option<u64>,
     /// Until the limit is as if never used.
@@ -64,20 +84,23 @@ pub struct LedgerReply {
 
 impl LedgerRequest {
     /// The request as the script reads it.
-    pub fn to_script_args(&self, terms: &super::LeaseTerms) -> [u64; 14] {
+    pub fn to_script_args(&self, terms: &super::LeaseTerms) -> [u64; 20] {
         let [a, b, c, d] = self.holder.process.map(u64::from);
         let own = [a, b, c, d, self.holder.number, self.ledger, self.known_granted];
         let asked = [self.want, self.need, self.returned, self.return_at_us];
         let terms = [terms.lifetime_us, terms.quiet_us, terms.reclaim_us()];
-        let mut args = [0; 14];
-        args.iter_mut().zip(own.into_iter().chain(asked).chain(terms)).for_each(|(to, n)| *to = n);
+        let BookSummary { granted, returned, state: [a, b, c] } = self.summary;
+        let summary = [granted, returned, a, b, c, self.acknowledged];
+        let all = own.into_iter().chain(asked).chain(terms).chain(summary);
+        let mut args = [0; 20];
+        args.iter_mut().zip(all).for_each(|(to, n)| *to = n);
         args
     }
 }
 
 impl LedgerReply {
     /// Reads the script's reply; `None` if it is malformed.
-    pub fn from_script_reply(numbers: [i64; 12]) -> Option<Self> {
+    pub fn from_script_reply(numbers: [i64; 18]) -> Option<Self> {
         let at = |index: usize| u64::try_from(numbers[index]).ok();
         Some(Self {
             ledger: at(0)?,
@@ -92,6 +115,12 @@ impl LedgerReply {
             retry_after_us: at(9),
             reset_after_us: at(10)?,
             age_us: at(11)?,
+            reinstated: at(12)? != 0,
+            summary: BookSummary {
+                granted: at(13)?,
+                returned: at(14)?,
+                state: [at(15)?, at(16)?, at(17)?],
+            },
         })
     }
 }

@@ -13,7 +13,24 @@
 //! Comments refer to the rules of the protocol: I1 spend (one checked subtraction), I2 debit first
 //! (the ledger charges before it grants), I3 (totals are cumulative and merged by maximum), I4
 //! scope (grants expire by the process's own clock, from when it sent the request), I5 return
-//! (units leave the balance first), I6 rollback (after a loss, a quiet time without grants).
+//! (units leave the balance first), I6 rollback (after a loss, a quiet time without grants), I7
+//! summary.
+//!
+//! I7: each reply carries a summary of the book: the units granted and returned by all holders,
+//! which only grow in one ledger, and the limit's state. A holder sends the last one along. A book
+//! with fewer units granted, or no book, has lost writes: it takes over the holder's summary, and
+//! goes on under the holder's ledger. The last reply to a living holder contains all before it. So
+//! only what others took after it is forgotten, and what the store decided by itself after it.
+//! A later summary replaces an earlier one while the book has nothing else; otherwise the larger
+//! state counts. Which returns a summary contains is unknown. So the first word of each holder
+//! after a loss credits no return, and those that the store had not acknowledged are stranded.
+//!
+//! In a quiet time the store grants nothing. Requests that a lease cannot decide are then decided
+//! by the store, on the state that holders restore, or refused, as the limit's failure policy says.
+//! What is lost and not re-asserted by then is the most that may be admitted in excess; on a first
+//! start that is nothing. A limit that fails closed admits nothing in excess.
+//!
+//! Units granted are at all times the sum of those spent, returned, stranded and held.
 
 mod demand;
 mod holder;
@@ -21,11 +38,12 @@ mod ledger;
 mod message;
 mod primary_monitor;
 mod report;
+mod summary;
 mod terms;
 
 pub use holder::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
-pub use ledger::{GrantBook, HolderGrant, Ledger};
-pub use message::{Holder, LedgerReply, LedgerRequest};
+pub use ledger::{GrantBook, HolderGrant, Ledger, Restored};
+pub use message::{BookSummary, Holder, LedgerReply, LedgerRequest};
 pub use primary_monitor::{MarkerReading, PrimaryMonitor, Trust};
 pub use report::{HolderReport, LedgerReport};
 pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};

@@ -128,9 +128,9 @@ impl RedisStore {
                     Some(answer)
                 }
                 Some((LeaseDecision::Refused(answer), _)) => Some(answer),
-                Some((LeaseDecision::GracePeriod, _)) => self.grace_answer(charge)?,
+                Some((LeaseDecision::GracePeriod, _)) => self.grace_answer(charge),
                 _ if intent == Intent::Peek || self.is_store_trusted(charge).await? => None,
-                _ => self.grace_answer(charge)?,
+                _ => self.grace_answer(charge),
             };
             planned.lease_answers.push(answer);
         }
@@ -157,9 +157,9 @@ impl RedisStore {
         self.leases.confirm_primary(&self.servers, slot, leased.terms.quiet_us).await
     }
 
-    /// A leased limit's answer in a quiet time.
-    fn grace_answer(&self, charge: &Charge<'_>) -> Result<Option<Answer>, StoreError> {
-        self.leases.leased_limit(charge.params_id).map(LeasedLimit::grace_answer).transpose()
+    /// A leased limit's answer in a quiet time; `None` if the store decides.
+    fn grace_answer(&self, charge: &Charge<'_>) -> Option<Answer> {
+        self.leases.leased_limit(charge.params_id).and_then(LeasedLimit::grace_answer)
     }
 
     /// Merges the rows of leases and store, in the order of the charges.

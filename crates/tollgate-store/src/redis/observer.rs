@@ -46,6 +46,17 @@ pub trait Observer: fmt::Debug + Send + Sync {
         let _ = (name, server);
     }
 
+    /// The server may have lost writes. Until a quiet time is over, no units of leased limits are
+    /// taken from it, and the store decides them or refuses.
+    fn grace_period_began(&self, server: &str) {
+        let _ = server;
+    }
+
+    /// The quiet time is over.
+    fn grace_period_ended(&self, server: &str) {
+        let _ = server;
+    }
+
     /// A connection attempt or a probe failed. Failures of callers are not reported here.
     fn attempt_failed(&self, server: &str, error: &StoreError) {
         let _ = (server, error);

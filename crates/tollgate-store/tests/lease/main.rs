@@ -41,7 +41,7 @@ fn no_seed_admits_more_than_it_may() {
         assert_eq!(outcome, Ok(()), "seed {seed}");
         return;
     }
-    let (mut steps, mut rollbacks) = (0, 0);
+    let (mut steps, mut rollbacks, mut decided) = (0, 0, 0);
     for seed in 0..number("TOLLGATE_SEEDS").unwrap_or(SEEDS) {
         let mut world = main_of(seed, false);
         if let Err(why) = world.run() {
@@ -49,6 +49,7 @@ fn no_seed_admits_more_than_it_may() {
         }
         steps += world.steps;
         rollbacks += world.rollbacks;
+        decided += world.decided;
     }
-    println!("{steps} steps, {rollbacks} rollbacks");
+    println!("{steps} steps, {rollbacks} rollbacks, {decided} units decided by the store");
 }

@@ -18,12 +18,22 @@ pub(crate) struct Node {
     holdings: u64,
     flights: u64,
     pub(crate) leases: BTreeMap<usize, Lease>,
+    pub(crate) totals: Totals,
     pub(crate) watches: Vec<PrimaryMonitor>,
     pub(crate) looking: Vec<bool>,
     /// Answers whose units wait for a look at the primary: key, number, when they came.
     pub(crate) doubtful: Vec<(usize, u64, u64, LedgerReply)>,
     /// Requests that wait for an answer, by key: cost, and when they give up.
     pub(crate) waiting: BTreeMap<usize, Vec<(u64, u64)>>,
+}
+
+/// Units since the process started.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) granted: u64,
+    pub(crate) spent: u64,
+    pub(crate) returned: u64,
+    pub(crate) stranded: u64,
 }
 
 impl Node {
@@ -39,6 +49,7 @@ impl Node {
             holdings: 0,
             flights: 0,
             leases: BTreeMap::new(),
+            totals: Totals::default(),
             watches: vec![PrimaryMonitor::default(); primaries],
             looking: vec![false; primaries],
             doubtful: Vec::new(),
@@ -55,6 +66,7 @@ impl Node {
     pub(crate) fn crash(&mut self) {
         self.up = false;
         self.leases.clear();
+        self.totals = Totals::default();
         self.waiting.clear();
         self.doubtful.clear();
         self.watches.fill(PrimaryMonitor::default());
@@ -83,6 +95,24 @@ impl Node {
     pub(crate) fn flight(&mut self) -> u64 {
         self.flights += 1;
         self.flights
+    }
+
+    /// Every unit that was granted is spent, returned, stranded or held.
+    pub(crate) fn check_totals(&mut self) -> Result<(), String> {
+        let totals = &mut self.totals;
+        totals.stranded += self.leases.values_mut().map(Lease::take_stranded).sum::<u64>();
+        let held = self.leases.values().map(Lease::held).sum::<u64>();
+        match totals.granted == totals.spent + totals.returned + totals.stranded + held {
+            true => Ok(()),
+            false => Err(format!("units are missing: {totals:?} and {held} held")),
+        }
+    }
+
+    /// Drops the lease for a key.
+    pub(crate) fn drop_lease(&mut self, key: usize) {
+        if let Some(mut lease) = self.leases.remove(&key) {
+            self.totals.stranded += lease.held() + lease.take_stranded();
+        }
     }
 
     /// The lease for a key, made when it is first needed.

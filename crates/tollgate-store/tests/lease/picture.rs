@@ -47,6 +47,7 @@ fn world() -> World {
         cost_most: 1,
         phases_us: None,
         hoard: false,
+        direct: false,
         faults: Faults { delay_us: 400, crash: 16, ..Faults::default() },
     };
     let mut world = World::new(plan, Rng::new(SEED), false);

@@ -47,6 +47,8 @@ pub(crate) struct Plan {
     /// Whether nodes take all that they can get, whoever wants it, and now and then spend it all at
     /// once: the worst that is allowed.
     pub(crate) hoard: bool,
+    /// Whether the store decides what comes in a quiet time, as for limits that fail open.
+    pub(crate) direct: bool,
     pub(crate) faults: Faults,
 }
 
@@ -79,6 +81,7 @@ impl Plan {
             return Self {
                 phases_us,
                 hoard,
+                direct: rng.once_in(2),
                 params,
                 terms,
                 others: None,

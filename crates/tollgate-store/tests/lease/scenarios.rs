@@ -22,6 +22,7 @@ fn plan(nodes: usize, skew: u64) -> Plan {
         cost_most: 1,
         phases_us: None,
         hoard: false,
+        direct: false,
         faults: Faults { delay_us: 200, ..Faults::default() },
     }
 }
@@ -104,4 +105,42 @@ fn a_day_of_evicted_leases_leaves_no_more_in_a_book_than_there_are_nodes() {
     let reply = ledger.handle(start_us + 2_000_000_000, 1_000_000, &terms, &says);
     assert!(!reply.rolled_back, "it was there all the time");
     assert_eq!(reply.left, 1_000_000 - granted, "what was granted stays counted");
+}
+
+/// A store that lost a book has granted from a new one before a holder of the old one says what it
+/// has: that comes on top.
+#[test]
+fn a_holder_that_speaks_too_late_is_charged_on_top() {
+    let terms = plan(2, 0).terms;
+    let (mut lost, now_us) = (Ledger::default(), 1_700_000_000_100_000);
+    let mut late = LedgerRequest::default();
+    (late.holder.number, late.want, late.need) = (1, 30, 30);
+    let reply = lost.handle(now_us, 1_000_000, &terms, &late);
+    (late.ledger, late.known_granted, late.summary) = (reply.ledger, reply.granted, reply.summary);
+    let mut ledger = Ledger::default();
+    let mut other = LedgerRequest::default();
+    (other.holder.number, other.want, other.need) = (2, 50, 50);
+    assert_eq!(ledger.handle(now_us, 1_000_000, &terms, &other).left, 950);
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &late);
+    assert!(reply.rolled_back);
+    assert_eq!((reply.granted, reply.left), (30, 920));
+}
+
+/// A failover loses a return that was acknowledged. When its units were granted is forgotten, so
+/// that a bucket cannot tell how much of them time has returned.
+#[test]
+fn a_bucket_does_not_credit_a_lost_return_again() {
+    let rate = Rate::try_new(1_000, 1_000_000).unwrap();
+    let params = LimitParams::Gcra(Gcra::try_new(rate, Some(2_000)).unwrap());
+    let terms = LeaseTerms::for_limit(&params, 500_000, 100, 1_500_000).unwrap();
+    let (mut ledger, now_us) = (Ledger::default(), 1_700_000_000_000_000);
+    let mut ask = LedgerRequest::default();
+    (ask.want, ask.need) = (400, 400);
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &ask);
+    (ask.ledger, ask.known_granted, ask.summary) = (reply.ledger, reply.granted, reply.summary);
+    (ask.want, ask.need, ask.returned, ask.acknowledged) = (0, 0, 400, 400);
+    ask.return_at_us = tollgate_core::MAX_US;
+    // Time has returned half of the units by now, and nobody knows which half.
+    let reply = ledger.handle(now_us + 200_000, 1_000_000, &terms, &ask);
+    assert_eq!((reply.left, reply.returned), (1_300, 400));
 }

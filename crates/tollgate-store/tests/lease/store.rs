@@ -1,9 +1,9 @@
 //! The store: primaries with ledgers, replicas that lag, clocks that step.
 
-use std::collections::{BTreeMap, VecDeque};
-use tollgate_core::{Algorithm, Intent, LimitParams};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
 use tollgate_store::lease::{
-    Holder, LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading,
+    LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading, Restored,
 };
 
 /// How much of the past a replica may lack, in writes.
@@ -22,6 +22,12 @@ pub(crate) struct Primary {
     past: VecDeque<(u64, Ledgers, Mark)>,
     pub(crate) ahead_us: i64,
     losses: Vec<Loss>,
+    /// Units cancelled, by key: a summary may be older.
+    cancelled: BTreeMap<usize, u64>,
+    /// Whether it ever decided by itself: nobody can say that again.
+    decided: bool,
+    /// Units that holders had, by key, ledger and totals.
+    held_at: BTreeMap<(usize, u64, u64, u64), u64>,
 }
 
 /// What a store lost, until everybody concerned had the time to say so.
@@ -30,16 +36,43 @@ pub(crate) struct Loss {
     key: usize,
     /// Of fixed windows.
     window: Option<u64>,
-    ledger: u64,
-    /// By holder, what it had; one who has said so again is no longer in it.
-    holders: BTreeMap<Holder, (u64, u64)>,
-    /// For ledgers that are gone: what of the limit was used, which one holder is enough to bring
-    /// back.
-    whole: Option<u64>,
+    /// The ledger as it would be if nothing had been lost.
+    unlost: Ledger,
+    /// The totals of the lost book, and whether somebody who had seen them spoke since.
+    totals: (u64, u64),
+    said: bool,
+    /// Processes that spoke since.
+    spoke: BTreeSet<[u32; 4]>,
+    /// Whether a process that had seen them lives, and nothing keeps it from saying so.
+    must_be_said: bool,
+    /// Whether the store lost everything.
+    all: bool,
+    /// Units that holders had when the store lost them, and in what it kept: how much a summary may
+    /// be out of date.
+    held: u64,
+    /// Whether units were granted or cancelled since, more was lost, or holders used another
+    /// ledger: then the two differ.
+    differs: bool,
+    /// Returns that were credited since.
+    credited: u64,
+    /// Returns that were not credited, since they may have been before.
+    forfeited: u64,
     quiet_until_us: u64,
-    /// Whether the key moved to a primary whose mark shows nothing of it, and nobody who knew of it
-    /// has asked there yet.
-    moved: bool,
+    /// Whether the primary's mark shows nothing of it, since the key was evicted or has moved, and
+    /// nobody who knew of it has asked there yet.
+    unmarked: bool,
+}
+
+/// What a store loses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lost {
+    /// The writes of so many microseconds.
+    Last(u64),
+    All,
+    /// Single keys: the books, the states, or both.
+    Books,
+    States,
+    Keys,
 }
 
 /// Units that the bound allows on top: of which key, in which window.
@@ -63,6 +96,22 @@ impl Primary {
         MarkerReading { run: name, age_us: clock_us.saturating_sub(since_us) }
     }
 
+    /// Where cancelled units are credited: the state of a key, as it is and as it would be without
+    /// the losses.
+    pub(crate) fn cancel(
+        &mut self,
+        key: usize,
+        units: u64,
+    ) -> impl Iterator<Item = &mut LimitState> {
+        *self.cancelled.entry(key).or_default() += units;
+        let unlost = self.losses.iter_mut().filter(move |loss| loss.key == key);
+        let unlost = unlost.map(|loss| {
+            loss.differs = true;
+            &mut loss.unlost
+        });
+        unlost.chain(self.ledgers.get_mut(&key)).filter_map(|ledger| ledger.state.as_mut())
+    }
+
     /// Answers as the script does, and says what the losses before this excuse.
     pub(crate) fn ask(
         &mut self,
@@ -83,86 +132,215 @@ impl Primary {
         ledger.expire(clock_us);
         let before = ledger.clone();
         let reply = ledger.handle(clock_us, 1_000_000, terms, ask);
+        let at = (key, reply.ledger, reply.summary.granted, reply.summary.returned);
+        let most = self.held_at.entry(at).or_default();
+        *most = held(ledger).max(*most);
         let had = before.book.as_ref().filter(|book| book.ledger == reply.ledger);
         let had = had.and_then(|book| book.holders.get(&ask.holder)).map_or(0, |h| h.granted);
         let known = if ask.ledger == reply.ledger { ask.known_granted } else { 0 };
         let granted = reply.granted.saturating_sub(had.max(known));
-        (reply, self.excuses(key, ask, &reply, granted))
+        let excuses = self.excuses(now_us, key, terms, ask, (&reply, granted));
+        (reply, excuses)
+    }
+
+    /// Decides as the script for exact limits does. What was lost and not said again is excused.
+    pub(crate) fn decide(
+        &mut self,
+        now_us: u64,
+        key: usize,
+        terms: &LeaseTerms,
+        cost: u64,
+    ) -> (bool, Vec<Excuse>) {
+        let (clock_us, params) = (self.clock_us(now_us), &terms.store_params);
+        let left = |state: &LimitState| params.decide(state, clock_us, 0, Intent::Peek).remaining;
+        let ledger = self.ledgers.entry(key).or_default();
+        ledger.expire(clock_us);
+        let state = ledger.state.get_or_insert_default();
+        let is = left(state);
+        params.redate(state, clock_us);
+        if params.take(state, clock_us, cost).is_none() {
+            return (false, Vec::new());
+        }
+        ledger.expires_us = ledger.expires_us.max(params.idle_at_us(state) + 1_000_000);
+        self.decided = true;
+        let mut excuses = Vec::new();
+        for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
+            let unlost = loss.unlost.state.get_or_insert_default();
+            excuses.push((key, loss.window, is.saturating_sub(left(unlost)).min(cost)));
+            params.charge(unlost, clock_us, cost);
+            loss.differs = true;
+        }
+        (true, excuses)
     }
 
     /// Units that went to somebody before anybody said what had been lost elsewhere are excused.
     fn excuses(
         &mut self,
+        now_us: u64,
         key: usize,
+        terms: &LeaseTerms,
         ask: &LedgerRequest,
-        reply: &LedgerReply,
-        granted: u64,
+        (reply, granted): (&LedgerReply, u64),
     ) -> Vec<Excuse> {
+        let clock_us = self.clock_us(now_us);
         let mut all = Vec::new();
         for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
-            if reply.rolled_back {
-                loss.moved = false;
-                loss.whole = None;
-            }
-            let held = loss.holders.get(&ask.holder).filter(|_| ask.ledger == loss.ledger);
-            if held.is_some_and(|had| ask.known_granted >= had.0) {
-                loss.holders.remove(&ask.holder);
-            }
+            loss.unmarked &= !reply.rolled_back;
             let same = loss.window.is_none_or(|window| window == reply.ledger);
-            if loss.moved && granted > 0 && same {
-                all.push((key, loss.window, granted));
+            let ledger = loss.unlost.book.as_ref().map(|book| book.ledger);
+            // Later words of a process are about the restored book.
+            let first = loss.spoke.insert(ask.holder.process);
+            loss.said |= (first || reply.rolled_back)
+                && ledger == Some(ask.ledger)
+                && (ask.summary.granted, ask.summary.returned) >= loss.totals;
+            let mut said = *ask;
+            said.want = 0;
+            // A summary has what holders returned since.
+            let at = (key, ask.ledger, ask.summary.granted, ask.summary.returned);
+            let outdated = self.held_at.get(&at).copied().unwrap_or(terms.store_params.capacity());
+            if reply.rolled_back {
+                loss.held = outdated.max(loss.held);
+                // A later summary does not have what was returned after an earlier one.
+                loss.forfeited += std::mem::take(&mut loss.credited);
+            }
+            let returned = |one: &Ledger| one.book.as_ref().map_or(0, |book| book.returned);
+            let before = returned(&loss.unlost);
+            let named = ledger == Some(reply.ledger) && [0, reply.ledger].contains(&ask.ledger);
+            loss.differs |= !named || granted > 0;
+            if !loss.differs {
+                // It may be what an earlier loss left.
+                loss.differs |= loss.unlost.handle(clock_us, 1_000_000, terms, &said).rolled_back;
+            }
+            if !reply.reinstated {
+                loss.credited += returned(&loss.unlost).saturating_sub(before);
+            } else {
+                // The store credits nothing that it may have credited before.
+                loss.forfeited += returned(&loss.unlost).saturating_sub(before);
+            }
+            if granted > 0 && same {
+                if loss.unmarked {
+                    let unlost = loss.unlost.state.clone().unwrap_or_default();
+                    let was = terms.store_params.decide(&unlost, clock_us, 0, Intent::Peek);
+                    let more = (reply.left + granted).saturating_sub(was.remaining);
+                    all.push((key, loss.window, more.min(granted)));
+                }
+                let params = &terms.store_params;
+                let state = loss.unlost.state.get_or_insert_default();
+                params.charge(state, clock_us, granted);
             }
         }
         all
     }
 
     /// A key moves away, with what was lost of it.
-    pub(crate) fn take(&mut self, key: usize) -> (Option<Ledger>, Vec<Loss>) {
+    pub(crate) fn take(&mut self, key: usize) -> (Option<Ledger>, Vec<Loss>, u64) {
         let (gone, kept) = self.losses.drain(..).partition(|loss| loss.key == key);
         self.losses = kept;
-        (self.ledgers.remove(&key), gone)
+        (self.ledgers.remove(&key), gone, self.cancelled.remove(&key).unwrap_or(0))
     }
 
     /// A key arrives. Its new primary's mark shows nothing of what was lost elsewhere.
-    pub(crate) fn put(&mut self, key: usize, (ledger, losses): (Option<Ledger>, Vec<Loss>)) {
+    pub(crate) fn put(
+        &mut self,
+        key: usize,
+        (ledger, losses, cancelled): (Option<Ledger>, Vec<Loss>, u64),
+    ) {
+        self.cancelled.insert(key, cancelled);
         self.ledgers.extend(ledger.map(|ledger| (key, ledger)));
-        self.losses.extend(losses.into_iter().map(|loss| Loss { moved: true, ..loss }));
+        self.losses.extend(losses.into_iter().map(|loss| Loss { unmarked: true, ..loss }));
     }
 
-    /// What was lost and not said again within the quiet time.
-    pub(crate) fn unsaid(&mut self, now_us: u64) -> Vec<Excuse> {
-        let mut all = Vec::new();
-        self.losses.retain(|loss| {
-            let open = now_us < loss.quiet_until_us;
-            if !open {
-                let units = loss.holders.values().map(|had| had.1).sum::<u64>();
-                all.push((loss.key, loss.window, loss.whole.unwrap_or(units)));
-            }
-            open
-        });
-        all
-    }
-
-    /// Another server takes over, without the last writes, or the same one without any.
-    pub(crate) fn lose(&mut self, now_us: u64, lag_us: Option<u64>, run: u64, terms: &LeaseTerms) {
-        let (after, mark) = match lag_us {
-            None => (Ledgers::new(), None),
-            Some(lag_us) => {
-                let kept = self.past.iter().rfind(|(at_us, ..)| at_us + lag_us <= now_us);
-                let kept = kept.or(self.past.front());
-                kept.map_or_else(|| (self.ledgers.clone(), self.mark), |(_, l, m)| (l.clone(), *m))
-            }
-        };
+    /// What was lost and not said again within the quiet time. What somebody said is not excused,
+    /// and nobody is kept from what he would have without the loss.
+    pub(crate) fn end_losses(
+        &mut self,
+        now_us: u64,
+        terms: &LeaseTerms,
+    ) -> Result<Vec<Excuse>, String> {
         let clock_us = self.clock_us(now_us);
-        let mut losses = Vec::new();
-        for (key, before) in &mut self.ledgers {
-            before.expire(clock_us);
-            let after = after.get(key).cloned().unwrap_or_default();
-            losses.extend(loss(*key, before, &after, clock_us, now_us, terms));
+        let params = &terms.store_params;
+        let left = |ledger: &Ledger| {
+            let state = ledger.state.clone().unwrap_or_default();
+            params.decide(&state, clock_us, 0, Intent::Peek).remaining
+        };
+        let mut all = Vec::new();
+        let (over, open) =
+            self.losses.drain(..).partition::<Vec<_>, _>(|loss| now_us >= loss.quiet_until_us);
+        self.losses = open;
+        for loss in over {
+            let is = self.ledgers.get(&loss.key).map_or(params.capacity(), left);
+            let was = left(&loss.unlost);
+            let passed = loss.window.is_some_and(|window| window < clock_us / params.period_us());
+            if loss.must_be_said && !loss.said && !passed && is > was {
+                return Err("nobody said what all of them knew".into());
+            }
+            if (self.decided || !loss.said) && !passed {
+                all.push((loss.key, loss.window, is.saturating_sub(was)));
+            }
+            if loss.said && is > was && !passed && !loss.differs && !self.decided {
+                return Err(format!("{is} are left where {was} would be, and all was said"));
+            }
+            // A book that was restored and nothing else is as it would be.
+            let pure = loss.all && loss.said && !loss.differs && loss.credited == 0;
+            let outdated = if pure { 0 } else { loss.held };
+            let outdated = outdated + self.cancelled.get(&loss.key).copied().unwrap_or(0);
+            if is + outdated + loss.forfeited < was && !passed && !self.decided {
+                return Err(format!("{is} are left where {was} would be, {outdated} were held"));
+            }
         }
-        self.losses.extend(losses);
+        Ok(all)
+    }
+
+    /// Another server takes over, without the last writes, or the same one forgets.
+    pub(crate) fn lose(&mut self, now_us: u64, what: Lost, run: u64, terms: &LeaseTerms) {
+        let clock_us = self.clock_us(now_us);
+        self.ledgers.values_mut().for_each(|ledger| ledger.expire(clock_us));
+        // What was said is lost too.
+        self.losses
+            .iter_mut()
+            .for_each(|loss| (loss.said, loss.must_be_said, loss.differs) = (false, false, true));
+        let mut after = self.ledgers.clone();
+        let mut mark = self.mark;
+        match what {
+            Lost::Last(lag_us) => {
+                let kept = self.past.iter().rfind(|(at_us, ..)| at_us + lag_us <= now_us);
+                if let Some((_, ledgers, kept)) = kept.or(self.past.front()) {
+                    (after, mark) = (ledgers.clone(), *kept);
+                    // A key that has moved away since.
+                    after.retain(|key, _| self.ledgers.contains_key(key));
+                }
+            }
+            Lost::All => (after, mark) = (Ledgers::new(), None),
+            Lost::Books => after.values_mut().for_each(|ledger| ledger.book = None),
+            Lost::Keys => after.clear(),
+            Lost::States => after.values_mut().for_each(|ledger| ledger.state = None),
+        }
+        let losses = self.ledgers.iter().filter_map(|(key, before)| {
+            let mut loss = loss(*key, before, clock_us, now_us, terms)?;
+            loss.held += after.get(key).map_or(0, held);
+            let all = matches!(what, Lost::All);
+            let copied = before.book.as_ref().map(|book| &book.copy) == before.state.as_ref();
+            // One after the other, both are gone.
+            let both = matches!(what, Lost::Books) && before.state.is_none();
+            let unmarked = both
+                || matches!(what, Lost::Keys)
+                || matches!(what, Lost::States) && (!copied || self.decided);
+            Some(Loss { unmarked, all, ..loss })
+        });
+        self.losses.extend(losses.collect::<Vec<_>>());
         (self.ledgers, self.mark, self.run) = (after, mark, run);
         self.past.clear();
+    }
+
+    /// Marks the losses of this instant that somebody has to make good: by key, what ledger and
+    /// totals a living process has seen.
+    pub(crate) fn expect_said(&mut self, until_us: u64, seen: &[(usize, u64, (u64, u64))]) {
+        let now = |loss: &&mut Loss| !loss.unmarked && loss.quiet_until_us == until_us;
+        for loss in self.losses.iter_mut().filter(now) {
+            let ledger = loss.unlost.book.as_ref().map_or(0, |book| book.ledger);
+            let seen = seen.contains(&(loss.key, ledger, loss.totals));
+            loss.must_be_said |= seen && !self.decided;
+        }
     }
 
     /// Whether the ledgers hold what the theorem says of them, where nothing was ever lost.
@@ -180,40 +358,42 @@ impl Primary {
     }
 }
 
+/// Units that were granted and not returned.
+fn held(ledger: &Ledger) -> u64 {
+    let holders = ledger.book.iter().flat_map(|book| book.holders.values());
+    holders.map(|one| one.granted - one.returned).sum()
+}
+
 fn loss(
     key: usize,
     before: &Ledger,
-    after: &Ledger,
     clock_us: u64,
     now_us: u64,
     terms: &LeaseTerms,
 ) -> Option<Loss> {
-    let book = before.book.as_ref()?;
     let params = &terms.store_params;
     let fixed = matches!(params, LimitParams::FixedWindow(_));
-    if fixed && book.ledger < clock_us / params.period_us() {
-        return None;
-    }
-    let same = after.book.as_ref().filter(|after| after.ledger == book.ledger);
-    let net = |held: &tollgate_store::lease::HolderGrant| held.granted - held.returned;
-    let mut holders = BTreeMap::new();
-    for (holder, held) in &book.holders {
-        let kept = same.and_then(|after| after.holders.get(holder)).map_or(0, net);
-        holders.insert(*holder, (held.granted, net(held).saturating_sub(kept)));
-    }
-    let used = |ledger: &Ledger| {
-        let state = ledger.state.clone().unwrap_or_default();
-        let left = params.decide(&state, clock_us, 0, Intent::Peek).remaining;
-        params.capacity() - left.min(params.capacity())
-    };
-    let whole = (!fixed && same.is_none()).then(|| used(before));
+    let window = clock_us / params.period_us();
+    // The store may have decided by itself, without any book.
+    let book = before.book.as_ref().filter(|book| !fixed || book.ledger >= window);
+    let mut unlost = before.clone();
+    unlost.state = unlost.state.or(before.book.as_ref().map(|book| book.copy.clone()));
+    unlost.state.as_ref()?;
     Some(Loss {
         key,
-        window: fixed.then_some(book.ledger),
-        ledger: book.ledger,
-        holders,
-        whole,
+        window: fixed.then(|| book.map_or(window, |book| book.ledger)),
+        unlost,
+        totals: book.map_or((0, 0), |book| (book.granted, book.returned)),
+        said: false,
+        spoke: BTreeSet::new(),
+        must_be_said: false,
+        all: false,
+        held: held(before),
+        // The totals of a restored book may be behind its state.
+        differs: book.is_some_and(|book| book.restored != Restored::No),
+        credited: 0,
+        forfeited: 0,
         quiet_until_us: now_us + terms.quiet_us,
-        moved: false,
+        unmarked: false,
     })
 }

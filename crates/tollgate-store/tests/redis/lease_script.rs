@@ -7,7 +7,7 @@ use redis::aio::MultiplexedConnection;
 use std::collections::HashMap;
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
 use tollgate_core::{LimitParams, Rate};
-use tollgate_store::lease::{Holder, LeaseTerms, Ledger, LedgerReply, LedgerRequest};
+use tollgate_store::lease::{BookSummary, Holder, LeaseTerms, Ledger, LedgerReply, LedgerRequest};
 use tollgate_store::redis::lease_script;
 
 const SPARE_MS: u64 = 1_000;
@@ -24,16 +24,20 @@ struct Step {
     /// Says that it knows more than it was told, as after a rollback.
     beyond: u64,
     stale: bool,
-    forget: bool,
+    /// What the server forgets: nothing, everything, the state or the book.
+    forget: u64,
+    /// Brings the summary of the last reply to anyone.
+    summary: bool,
     age_us: u64,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let by = prop_oneof![8 => 0_i64..80_000, 2 => 0_i64..3_000_000, 1 => -5_000_000_i64..0];
     let beyond = prop_oneof![9 => Just(0_u64), 1 => 1_u64..50];
-    let flags = (prop::bool::weighted(0.1), prop::bool::weighted(0.05));
+    let forget = prop_oneof![16 => Just(0_u64), 3 => 1_u64..4];
+    let flags = (prop::bool::weighted(0.1), forget, prop::bool::weighted(0.2));
     (0_u64..4, by, 0_u64..120, 0_u64..20, 0_u64..30, beyond, flags, 0_u64..600_000).prop_map(
-        |(holder, by_us, want, need, returned, beyond, (stale, forget), age_us)| Step {
+        |(holder, by_us, want, need, returned, beyond, (stale, forget, summary), age_us)| Step {
             holder,
             by_us,
             want,
@@ -42,6 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
             beyond,
             stale,
             forget,
+            summary,
             age_us,
         },
     )
@@ -69,6 +74,7 @@ struct KnownHolding {
     ledger: u64,
     granted: u64,
     returned: u64,
+    summary: BookSummary,
 }
 
 fn ask(step: &Step, told: KnownHolding, now_us: u64) -> LedgerRequest {
@@ -78,7 +84,9 @@ fn ask(step: &Step, told: KnownHolding, now_us: u64) -> LedgerRequest {
     ask.known_granted = told.granted + step.beyond;
     (ask.want, ask.need) = (step.want, step.need);
     ask.returned = (told.returned + step.returned).min(ask.known_granted);
+    ask.acknowledged = told.returned.min(ask.returned);
     ask.return_at_us = now_us.saturating_sub(step.age_us);
+    ask.summary = told.summary;
     ask
 }
 
@@ -102,19 +110,28 @@ async fn compare(server: &mut MultiplexedConnection, params: LimitParams, steps:
     let Some(terms) = LeaseTerms::for_limit(&params, 400_000, 2, 1_500_000) else { return };
     let _: Value = redis::cmd("FLUSHALL").query_async(server).await.unwrap();
     let (mut mirror, mut told, mut now_us) = (Ledger::default(), HashMap::new(), EPOCH_US);
+    let mut newest = BookSummary::default();
     for (place, step) in steps.iter().enumerate() {
         now_us = now_us.checked_add_signed(step.by_us).unwrap();
-        if step.forget {
-            let _: Value = redis::cmd("FLUSHALL").query_async(server).await.unwrap();
-            mirror = Ledger::default();
+        if step.forget & 1 != 0 {
+            let _: Value = redis::cmd("DEL").arg("state").query_async(server).await.unwrap();
+            mirror.state = None;
+        }
+        if step.forget & 2 != 0 {
+            let _: Value = redis::cmd("DEL").arg("book").query_async(server).await.unwrap();
+            mirror.book = None;
         }
         let told: &mut KnownHolding = told.entry(step.holder).or_default();
-        let ask = ask(step, *told, now_us);
+        let mut ask = ask(step, *told, now_us);
+        if step.summary {
+            ask.summary = newest;
+        }
         let expected = mirror.handle(now_us, SPARE_MS * 1_000, &terms, &ask);
         let answered = run(server, &terms, now_us, &ask).await;
         assert_eq!(answered, expected, "step {place}: {step:?} {ask:?} {mirror:?}");
         let (ledger, granted) = (answered.ledger, answered.granted);
-        *told = KnownHolding { ledger, granted, returned: answered.returned };
+        newest = answered.summary;
+        *told = KnownHolding { ledger, granted, returned: answered.returned, summary: newest };
         for key in ["state", "book"] {
             let left: i64 = redis::cmd("PTTL").arg(key).query_async(server).await.unwrap();
             let most = expected.kept_us.div_ceil(1_000) + SPARE_MS;

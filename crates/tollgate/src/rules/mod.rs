@@ -316,10 +316,9 @@ fn lease_settings(limit: &Limit) -> Option<LeaseSettings> {
         && limit.penalty.is_none()
         && limit.counting == Counting::Admitted;
     let grace_policy = match limit.on_store_failure {
-        OnStoreFailure::Open => GracePolicy::Admit,
+        // The store answers, so it decides: this is no failure.
+        OnStoreFailure::Open | OnStoreFailure::Local { .. } => GracePolicy::Decide,
         OnStoreFailure::Closed => GracePolicy::Refuse,
-        // The gate decides the share, together with the other limits of the request.
-        OnStoreFailure::Local { .. } => GracePolicy::Fail,
     };
     plain.then_some(LeaseSettings { lifetime_us, min_limit, quiet_us, grace_policy })
 }

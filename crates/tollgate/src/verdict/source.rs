@@ -55,7 +55,6 @@ impl Source {
                 Origin::State => usual,
                 Origin::Lease => Self::Lease,
                 Origin::CachedRefusal => Self::DenyCache,
-                Origin::GracePeriod if answer.outcome.admitted => Self::FailOpen,
                 Origin::GracePeriod => Self::FailClosed,
             },
         }

@@ -186,7 +186,7 @@ pub const ROWS: &[FaultScenario] = &[
     },
     FaultScenario {
         name: "reload",
-        injected: "10 new files a second under load; one of them halves a limit",
+        injected: "2 new files a second under load; one of them halves a limit",
         expected: "errors 0; excess over the new limit 0",
         run: nodes::reload,
     },

@@ -164,7 +164,8 @@ pub(super) fn reload(context: &Context) -> TrialResult {
         let rate = if trial.answered() < 150 { 1_000 } else { 500 };
         turn += 1;
         trial.nodes.iter().for_each(|node| node.put(&halved(&store, rate, turn)));
-        trial.run_for(Duration::from_millis(100));
+        // A file is taken when it has not changed for 300 ms.
+        trial.run_for(Duration::from_millis(500));
     }
     trial.mark_cleared();
     let reloads: u64 =

@@ -91,9 +91,12 @@ impl Serve {
             Ok(inherited) => inherited,
             Err(error) => return cannot_start(&StartError::Inherit(error)),
         };
-        log::start(self.log_format.into(), self.log);
+        let _log = match log::start(self.log_format.into(), self.log) {
+            Ok(log) => log,
+            Err(error) => return cannot_start(&StartError::System(error)),
+        };
         if let Err(error) = start_traces() {
-            eprintln!("tollgate: {error}");
+            log::print(&format!("tollgate: {error}\n"));
             return ExitCode::from(UNUSABLE);
         }
         // Must come before anything listens, so that no signal is lost.
@@ -133,17 +136,17 @@ fn start_traces() -> Result<(), Box<dyn std::error::Error>> {
 fn cannot_start(error: &StartError) -> ExitCode {
     match error {
         StartError::Config(error) if error.is_invalid() => {
-            eprintln!("{error}");
+            log::print(&format!("{error}\n"));
             ExitCode::from(FAILED)
         }
         _ => {
-            eprintln!("tollgate: {error}");
+            log::print(&format!("tollgate: {error}\n"));
             ExitCode::from(UNUSABLE)
         }
     }
 }
 
-/// Prints where each front end listens. A closed standard error does not stop the server.
+/// Prints where each front end listens.
 fn announce(running: &RunningServer, built_in: bool) {
     let mut text = String::new();
     for (front, address) in running.addresses() {
@@ -152,7 +155,7 @@ fn announce(running: &RunningServer, built_in: bool) {
     if built_in {
         text.push_str(&hint::text(running.addresses()));
     }
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    log::print(&text);
 }
 
 impl From<LogFormat> for log::LogFormat {

@@ -143,6 +143,11 @@ impl Process {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
+    /// Whether it has ended, although nobody reads its standard error.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for the end; the rest of standard error is in `lines` then.
     pub(crate) fn end(&mut self) -> ExitStatus {
         let mut rest = String::new();

@@ -130,6 +130,7 @@ impl Resp {
     ) -> Option<(usize, usize)> {
         let mut used = 0;
         loop {
+            let since = wire.waiting_since();
             let busy = wire.begin_request();
             let progress = self.shared.run_batch(batch, &mut bytes[used..], session).await;
             drop(busy);
@@ -138,6 +139,10 @@ impl Resp {
             batch.output.clear();
             if !sent {
                 return None;
+            }
+            if progress.consumed == 0 {
+                // More bytes of one command buy no more time.
+                wire.resume_wait(since);
             }
             if !progress.has_more {
                 return Some((used, progress.needed));
@@ -291,3 +296,6 @@ impl Session {
         self.is_authenticated = is_authenticated;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,7 @@ impl Workers {
         let name = format!("worker-{}", self.all.len());
         // The first front end tells the workers of the admin API from the others.
         let front = frontends.first().map_or("", |frontend| frontend.front.name());
-        let supervisor = Arc::new(Supervisor::new(format!("{front}-{name}"), node));
+        let supervisor = Supervisor::watched(format!("{front}-{name}"), node);
         let supervised = supervisor.clone();
         let (started_tx, started) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
@@ -94,7 +94,10 @@ impl Workers {
                     if let Some(prepare) = &prepare {
                         prepare();
                     }
-                    run_worker(&frontends, &mut messages, &supervised).await;
+                    tokio::select! {
+                        () = run_worker(&frontends, &mut messages, &supervised) => {}
+                        () = supervised.answer_heartbeats() => {}
+                    }
                 });
                 runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
             });

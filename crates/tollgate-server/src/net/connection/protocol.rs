@@ -8,7 +8,6 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::{net::SocketAddr, rc::Rc};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 
 /// Serves connections in a protocol other than HTTP. Each worker has one, as it has one
 /// [`Handler`](crate::net::Handler). A panic closes its connection, and is counted.
@@ -26,11 +25,9 @@ pub struct ProtocolConnection {
 }
 
 impl ProtocolConnection {
-    pub(crate) fn new(stream: TcpStream, registration: Registration) -> Self {
+    pub(crate) fn new(transport: Transport, registration: Registration) -> Self {
         let state = registration.state.clone();
-        // The client may wait before its first request: the deadline of a head does not apply.
-        state.enter(Stage::Idle);
-        let stream = ConnectionStream::new(Transport::Tcp(stream), state.clone());
+        let stream = ConnectionStream::new(transport, state.clone());
         Self { stream, state, _registration: registration }
     }
 
@@ -66,7 +63,18 @@ impl ProtocolConnection {
         InFlightRequest::new(&self.state)
     }
 
-    /// Starts the deadline for the rest of a request.
+    /// The tick at which the present wait began.
+    pub fn waiting_since(&self) -> u64 {
+        self.state.since.get()
+    }
+
+    /// Lets the deadline of a request that is still incomplete run on since the tick `since`.
+    pub fn resume_wait(&self, since: u64) {
+        self.state.enter(Stage::ReadingHead);
+        self.state.since.set(since);
+    }
+
+    /// Starts the deadline for the rest of a request, unless it runs already.
     pub fn await_rest(&self) {
         self.state.bytes_received();
     }

@@ -9,7 +9,8 @@ mod supervised;
 mod upgrade;
 
 use super::{
-    Answer, ClientConnection, Handler, Limits, ListenerOptions, Request, Stats,
+    Answer, ClientConnection, Handler, Limits, ListenerOptions, Protocol, ProtocolConnection,
+    Request, Stats,
     accept::{Frontend, worker::run_ticks},
     connection::{ConnectionState, Registration, Registry, Transport, serve_http},
     server::http_service,
@@ -111,6 +112,17 @@ impl Rig {
     /// A connection to another handler than the rig's own.
     pub(crate) fn connect_to(&self, handler: &Rc<impl Handler>) -> DuplexStream {
         self.connect_and_see(handler, 64 * 1024).0
+    }
+
+    /// A connection in a protocol other than HTTP.
+    pub(crate) fn connect_protocol(&self, protocol: &Rc<impl Protocol>) -> DuplexStream {
+        let (near, far, registration) = self.registration(64 * 1024);
+        let protocol = protocol.clone();
+        tokio::task::spawn_local(async move {
+            let wire = ProtocolConnection::new(Transport::Pipe(far), registration);
+            protocol.serve(wire, PEER).await;
+        });
+        near
     }
 
     /// A connection whose pipe holds `room` bytes in each direction, and its state.

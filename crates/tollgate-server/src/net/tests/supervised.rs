@@ -81,6 +81,43 @@ fn nobody_waits_for_a_worker_that_is_missing() {
     drop(server);
 }
 
+/// Blocks its thread until the test lets it go.
+struct StuckHandler(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl Handler for Arc<StuckHandler> {
+    async fn handle(&self, _: Request<'_>, _: &Rc<ClientConnection>, _: &mut Answer) {
+        self.0.lock().unwrap().recv().unwrap();
+    }
+}
+
+#[test]
+fn a_stuck_worker_keeps_traffic_away_and_is_named() {
+    let (node, listener) =
+        (node(), Listener::bind(Front::Http, "127.0.0.1:0".parse().unwrap()).unwrap());
+    let address = listener.address();
+    let (go, gate) = std::sync::mpsc::channel();
+    let handler = Arc::new(StuckHandler(gate.into()));
+    let builder = FrontendServer::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
+    let builder = builder.front(listener, Limits::default(), move || handler.clone());
+    let _server = builder.start().unwrap();
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(&get("/a")).unwrap();
+    let problems = || node.health.problems();
+    // Questions come faster here than a thread may answer, so the accept thread may miss some too.
+    let ask_until = |is_done: &dyn Fn() -> bool| {
+        while !is_done() {
+            node.threads.ask();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    ask_until(&|| problems().iter().any(|(subject, _)| subject == "http-worker-0"));
+    assert!(!node.health.is_ready());
+    ask_until(&|| problems().len() == 1);
+    go.send(()).unwrap();
+    ask_until(&|| node.health.is_ready());
+    assert!(problems().is_empty());
+}
+
 /// Panics the first time.
 struct PanickingListener(AtomicBool);
 

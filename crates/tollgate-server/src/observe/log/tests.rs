@@ -1,24 +1,8 @@
-use super::{LogFormat, LogLevel, subscriber};
-use std::io::Write;
-use std::sync::{Arc, Mutex};
-
-/// What was written, by everyone who has a clone.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use super::{LineBuffer, LogFormat, LogLevel, loss_report, subscriber};
 
 /// The log of `events`.
 pub(crate) fn logged(format: LogFormat, severity: &str, events: impl FnOnce()) -> String {
-    let lines = Lines::default();
+    let lines = LineBuffer::default();
     let writer = lines.clone();
     let log = subscriber(format, severity.parse().unwrap(), move || writer.clone());
     tracing::subscriber::with_default(log, events);
@@ -80,4 +64,11 @@ fn libraries_are_heard_when_something_is_looked_for() {
     let event = || tracing::warn!(target: "h2::proto", "a stream was reset");
     assert_eq!(logged(LogFormat::Json, "info", event), "");
     assert!(logged(LogFormat::Json, "debug", event).contains("a stream was reset"));
+}
+
+#[test]
+fn lost_lines_are_reported_at_every_level() {
+    let line = loss_report(LogFormat::Json, "error".parse().unwrap(), 7);
+    let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!((&line["level"], &line["lines"]), (&"ERROR".into(), &7.into()));
 }

@@ -52,7 +52,7 @@ type Figure<T> = fn(&T) -> u64;
 
 /// Figures without labels.
 #[rustfmt::skip]
-const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 14] = [
+const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 16] = [
     (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
         "Keys in the memory store."),
     (Gauge, "tollgate_memory_bytes", |now| now.memory.bytes,
@@ -63,6 +63,8 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 14] = [
         "Refusals that no penalty counted, because the memory store was full."),
     (Counter, "tollgate_lease_rollbacks", |now| now.leases.rollbacks,
         "Times that the store had lost units that it had granted."),
+    (Counter, "tollgate_lease_grace_periods", |now| now.leases.grace_periods,
+        "Times that no units were leased for a while, because the store may have lost some."),
     (Counter, "tollgate_lease_granted_units", |now| now.leases.granted,
         "Units of leased limits that the store granted in advance."),
     (Counter, "tollgate_lease_spent_units", |now| now.leases.spent,
@@ -81,6 +83,8 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 14] = [
         "Whether the store's circuit breaker is open."),
     (Gauge, "tollgate_policy_generation", |now| now.generation,
         "Counts up with every change of the policy."),
+    (Counter, "tollgate_log_lines_dropped", |now| now.log_lines_dropped,
+        "Lines of the log that were dropped because standard error was not read."),
 ];
 
 impl Metrics {

@@ -1,6 +1,7 @@
 //! Snapshot: the counters of the engine and of the store, at one moment.
 
 use crate::node::Node;
+use crate::observe::log;
 use std::collections::BTreeMap;
 use tollgate::Counts;
 use tollgate::store::memory::MemoryStats;
@@ -23,6 +24,8 @@ pub struct MetricsSnapshot {
     pub breaker_open: bool,
     /// Counts the policies of this process, overrides included.
     pub generation: u64,
+    /// Lines of the log that standard error did not take.
+    pub log_lines_dropped: u64,
 }
 
 /// The counters of one limit.
@@ -61,6 +64,7 @@ impl MetricsSnapshot {
                 .collect(),
             breaker_open: store.is_breaker_open(),
             generation: node.gate.rules().generation(),
+            log_lines_dropped: log::dropped_lines(),
         }
     }
 }

@@ -1,6 +1,7 @@
 use super::{ControlThread, ReloadTask, reload_channel};
 use crate::Node;
 use crate::config::{Config, ConfigError};
+use crate::node::supervisor::Supervisor;
 use crate::reload::{AppliedPolicy, ReloadError};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -90,4 +91,27 @@ fn an_end_does_not_wait_for_a_look_that_does_not_end() {
         ControlThread::start(node(&config), Stuck(looking), reload_channel(&config)).unwrap();
     looks.recv().unwrap();
     drop(control);
+}
+
+/// Has nothing to do.
+struct Unneeded;
+
+impl ReloadTask for Unneeded {
+    fn reload(&mut self) -> Result<AppliedPolicy, ConfigError> {
+        unreachable!("nobody asks")
+    }
+
+    fn poll(&mut self) {}
+}
+
+#[test]
+fn a_thread_without_a_sign_of_life_is_noticed() {
+    let config = Config::built_in();
+    let node = node(&config);
+    let _silent = Supervisor::watched("http-worker-7".to_owned(), Some(node.clone()));
+    let _control = ControlThread::start(node.clone(), Unneeded, reload_channel(&config)).unwrap();
+    while node.health.is_ready() {
+        std::thread::park_timeout(crate::reload::poll::POLL_INTERVAL);
+    }
+    assert_eq!(node.health.problems()[0].0, "http-worker-7");
 }

@@ -6,7 +6,7 @@ mod snapshot;
 pub use snapshot::LimitSnapshot;
 
 use super::demand::Demand;
-use super::{Holder, LeaseTerms, LedgerReply, LedgerRequest, shortest_local_us};
+use super::{BookSummary, Holder, LeaseTerms, LedgerReply, LedgerRequest, shortest_local_us};
 use grants::{GRANTS_MAX, Grant};
 
 /// The units that a process holds of one limit for one key.
@@ -16,6 +16,8 @@ use grants::{GRANTS_MAX, Grant};
 pub struct Lease {
     holder: Holder,
     ledger: u64,
+    /// The book as the last reply showed it (I7).
+    summary: BookSummary,
     /// When the store may have dropped the ledger.
     ledger_expires_us: u64,
     /// From when on the ledger makes no difference.
@@ -31,6 +33,8 @@ pub struct Lease {
     /// When the oldest unit was granted that is returned and not acknowledged, by the store's
     /// clock.
     return_at_us: u64,
+    /// Units that can be neither spent nor returned any more, since they were last taken.
+    stranded: u64,
     in_flight: Option<InFlightRequest>,
     last_request_us: u64,
     /// When the last answered request was sent.
@@ -45,6 +49,8 @@ pub struct Lease {
 struct InFlightRequest {
     number: u64,
     sent_us: u64,
+    /// Units returned, as it said.
+    returned: u64,
     /// Whether it asked for units.
     wants_units: bool,
 }
@@ -69,8 +75,6 @@ pub struct RenewalResult {
     pub granted: u64,
     /// Returned units that the store acknowledged.
     pub returned: u64,
-    /// Units that can be neither spent nor returned any more.
-    pub stranded: u64,
     /// Whether the store had lost writes.
     pub rolled_back: bool,
 }
@@ -81,6 +85,7 @@ impl Lease {
         Self {
             holder,
             ledger: 0,
+            summary: BookSummary::default(),
             ledger_expires_us: 0,
             ledger_counts_until_us: 0,
             granted: 0,
@@ -90,6 +95,7 @@ impl Lease {
             grant_count: 0,
             returned_acknowledged: 0,
             return_at_us: u64::MAX,
+            stranded: 0,
             in_flight: None,
             last_request_us: now_us,
             last_answered_us: None,
@@ -121,7 +127,11 @@ impl Lease {
     /// Puts back what a request spent that another limit refused. If its grant is gone, the units
     /// go back to the store: in a later grant they would live too long.
     pub fn refund(&mut self, now_us: u64, spent: &SpentUnits) {
-        if (spent.holder, spent.ledger) != (self.holder, self.ledger) || spent.units == 0 {
+        if (spent.holder, spent.ledger) != (self.holder, self.ledger) {
+            self.stranded += spent.units;
+            return;
+        }
+        if spent.units == 0 {
             return;
         }
         self.spent -= spent.units;
@@ -139,6 +149,17 @@ impl Lease {
         self.granted - self.spent - self.returned
     }
 
+    /// Units granted that were neither spent nor stranded, and whose return the store has not
+    /// acknowledged.
+    pub fn held(&self) -> u64 {
+        self.granted - self.spent - self.returned_acknowledged
+    }
+
+    /// Takes the number of units that were stranded since the last call.
+    pub fn take_stranded(&mut self) -> u64 {
+        std::mem::take(&mut self.stranded)
+    }
+
     /// Units that can be spent at `now_us`.
     pub fn spendable(&self, now_us: u64) -> u64 {
         let grants = self.grants[..self.grant_count].iter();
@@ -148,6 +169,11 @@ impl Lease {
     /// Units granted, spent and returned in the current ledger.
     pub fn totals(&self) -> (Holder, u64, [u64; 3]) {
         (self.holder, self.ledger, [self.granted, self.spent, self.returned])
+    }
+
+    /// The ledger, and its book as the last reply showed it.
+    pub fn summary(&self) -> (u64, BookSummary) {
+        (self.ledger, self.summary)
     }
 
     /// Whether a request waits for its reply.
@@ -215,11 +241,14 @@ impl Lease {
                 .is_some_and(|answered_us| now_us >= answered_us + terms.holder_timeout_us())
         {
             // The store may have forgotten the holder, but not the ledger.
-            let ledger = self.ledger;
-            self.reset_as(new_holder);
-            self.ledger = ledger;
+            self.replace_holder(new_holder);
         }
-        self.in_flight = Some(InFlightRequest { number, sent_us: now_us, wants_units: !assert });
+        self.in_flight = Some(InFlightRequest {
+            number,
+            sent_us: now_us,
+            returned: self.returned,
+            wants_units: !assert,
+        });
         self.last_request_us = now_us;
         let spendable = self.spendable(now_us);
         let want =
@@ -231,7 +260,9 @@ impl Lease {
             want,
             need: need.saturating_sub(spendable).min(want),
             returned: self.returned,
+            acknowledged: self.returned_acknowledged,
             return_at_us: self.return_at_us.min(tollgate_core::MAX_US),
+            summary: self.summary,
         }
     }
 
@@ -262,8 +293,8 @@ impl Lease {
             RenewalResult { rolled_back: reply.rolled_back, ..RenewalResult::default() };
         self.last_answered_us = Some(request.sent_us);
         self.expire(now_us);
-        let (own, stranded) = self.switch_ledger(terms, reply, new_holder);
-        result.stranded = stranded;
+        let own = self.switch_ledger(terms, reply, new_holder);
+        self.summary = reply.summary;
         self.ledger_expires_us = request.sent_us + shortest_local_us(reply.kept_us);
         self.ledger_counts_until_us = now_us.saturating_add(reply.reset_after_us);
         self.update_snapshot(terms, (request.sent_us, now_us), request.wants_units, reply);
@@ -283,22 +314,22 @@ impl Lease {
             self.ask_not_before_us = now_us;
             self.demand.cap_target(self.spendable(now_us));
         }
+        if reply.reinstated {
+            // The store cannot tell which returns it has credited, so it credits none.
+            self.stranded += request.returned.saturating_sub(self.returned_acknowledged);
+            self.returned_acknowledged = self.returned_acknowledged.max(request.returned);
+        }
         let known = reply.returned.min(self.returned).max(self.returned_acknowledged);
         result.returned = known - self.returned_acknowledged;
         self.returned_acknowledged = known;
         if self.returned_acknowledged >= self.returned {
             self.return_at_us = u64::MAX;
         }
-        if reply.rolled_back && !is_window(terms) {
-            // The store re-charged what fits, not all that was held.
-            result.stranded += self.balance();
-            self.reset_as(new_holder);
-        }
         result
     }
 
     /// Moves to the reply's ledger; units of the old one are stranded. Returns whether the reply's
-    /// totals are this holder's, and the stranded units.
+    /// totals are this holder's.
     ///
     /// In a later window, this holder is new, so the totals are its own. In any other ledger it may
     /// have been before, and have spent its units there; so it becomes a new holder.
@@ -307,22 +338,30 @@ impl Lease {
         terms: &LeaseTerms,
         reply: &LedgerReply,
         new_holder: Holder,
-    ) -> (bool, u64) {
+    ) -> bool {
         if reply.ledger == self.ledger {
-            return (true, 0);
+            return true;
         }
-        // Returns that the store has not acknowledged come too late as well.
-        let stranded = self.balance() + self.returned - self.returned_acknowledged;
         let own = self.ledger == 0 || is_window(terms) && reply.ledger > self.ledger;
         self.reset_as(if own { self.holder } else { new_holder });
         self.ledger = reply.ledger;
-        (own, stranded)
+        own
     }
 
+    /// Starts anew as `holder`. Units held and returns without acknowledgement are stranded.
     fn reset_as(&mut self, holder: Holder) {
+        self.stranded += self.held();
         self.holder = holder;
         (self.ledger, self.granted, self.spent, self.returned) = (0, 0, 0, 0);
         (self.returned_acknowledged, self.return_at_us, self.grant_count) = (0, u64::MAX, 0);
+        self.summary = BookSummary::default();
+    }
+
+    /// Starts anew as `holder`, and keeps what it knows of the ledger.
+    fn replace_holder(&mut self, holder: Holder) {
+        let (ledger, summary) = (self.ledger, self.summary);
+        self.reset_as(holder);
+        (self.ledger, self.summary) = (ledger, summary);
     }
 
     /// When the units were requested that a reply newly grants, if it grants any.
@@ -334,13 +373,10 @@ impl Lease {
 
     /// Discards a reply of a store that may have lost writes. Units that it granted stay counted in
     /// the store, for a holder that never speaks again.
-    pub fn discard_reply(&mut self, number: u64, new_holder: Holder) -> RenewalResult {
-        if self.in_flight.take_if(|request| request.number == number).is_none() {
-            return RenewalResult::default();
+    pub fn discard_reply(&mut self, number: u64, new_holder: Holder) {
+        if self.in_flight.take_if(|request| request.number == number).is_some() {
+            self.replace_holder(new_holder);
         }
-        let stranded = self.balance() + self.returned - self.returned_acknowledged;
-        self.reset_as(new_holder);
-        RenewalResult { stranded, ..RenewalResult::default() }
     }
 }
 

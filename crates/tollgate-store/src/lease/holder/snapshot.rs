@@ -38,7 +38,14 @@ impl Lease {
         waits: (Option<u64>, u64),
     ) {
         let (retry_after_us, reset_after_us) = waits;
-        let reply = LedgerReply { left, retry_after_us, reset_after_us, ..LedgerReply::default() };
+        let quiet_us = self.snapshot.quiet_until_us.saturating_sub(now_us);
+        let reply = LedgerReply {
+            left,
+            quiet_us,
+            retry_after_us,
+            reset_after_us,
+            ..LedgerReply::default()
+        };
         if self.in_flight.is_none() {
             self.update_snapshot(terms, (now_us, now_us), true, &reply);
         }

@@ -275,6 +275,7 @@ impl Leases {
 
     pub(super) fn stats(&self) -> LeaseStats {
         let mut stats = self.table.stats();
+        (stats.grace_periods, stats.in_grace_period) = self.monitors.grace_periods();
         let LeaseStats { spent, local, refused, .. } = &mut stats;
         // A refund lowers these counters, but a metric must not fall.
         for (shown, now) in self.stats_shown.iter().zip([spent, local, refused]) {

@@ -5,7 +5,7 @@ use crate::lease::{MarkerReading, PrimaryMonitor, Trust};
 use crate::redis::client::Servers;
 use crate::redis::client::node::Node;
 use crate::sync::{Lock, lock};
-use crate::{Answer, GracePolicy, Origin, StoreError, StoreErrorKind};
+use crate::{Answer, GracePolicy, Origin, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::watch as channel;
@@ -25,6 +25,8 @@ struct MonitoredPrimary {
     /// The node's `connects` at the last check. A later connection may lead to another server.
     dials: u64,
     is_checking: bool,
+    in_grace_period: bool,
+    grace_periods: u64,
 }
 
 impl PrimaryMonitors {
@@ -96,6 +98,33 @@ impl PrimaryMonitors {
         changed
     }
 
+    /// Whether a quiet time of the primary began (`Some(true)`) or ended since the last call.
+    pub(crate) fn update_grace_period(
+        &self,
+        node: &Node,
+        now_us: u64,
+        quiet_us: u64,
+    ) -> Option<bool> {
+        let mut primaries = lock(&self.primaries);
+        let primary = primaries.get_mut(&node.name)?;
+        let is_quiet = match primary.monitor.trust(now_us, quiet_us) {
+            Trust::Unknown => return None,
+            trust => trust == Trust::GracePeriod,
+        };
+        if std::mem::replace(&mut primary.in_grace_period, is_quiet) == is_quiet {
+            return None;
+        }
+        primary.grace_periods += u64::from(is_quiet);
+        Some(is_quiet)
+    }
+
+    /// Quiet times so far, over all primaries, and whether one is in a quiet time.
+    pub(crate) fn grace_periods(&self) -> (u64, bool) {
+        let primaries = lock(&self.primaries);
+        let count = primaries.values().map(|primary| primary.grace_periods).sum();
+        (count, primaries.values().any(|primary| primary.in_grace_period))
+    }
+
     /// Forgets checks in flight: the task that ran them panicked.
     pub(crate) fn forget_checks(&self) {
         lock(&self.primaries).values_mut().for_each(|primary| primary.is_checking = false);
@@ -160,16 +189,12 @@ impl Leases {
 }
 
 impl LeasedLimit {
-    /// The limit's answer in a quiet time.
-    pub(crate) fn grace_answer(&self) -> Result<Answer, StoreError> {
+    /// The limit's answer in a quiet time; `None` if the store decides.
+    pub(crate) fn grace_answer(&self) -> Option<Answer> {
         let outcome = match self.grace_policy {
-            GracePolicy::Admit => Outcome::admitting(self.capacity),
+            GracePolicy::Decide => return None,
             GracePolicy::Refuse => Outcome::refusing(self.capacity, RETRY_AFTER_US),
-            GracePolicy::Fail => {
-                let why = "quiet time after a data loss: nodes report their leases first";
-                return Err(StoreError::new(StoreErrorKind::Busy, why));
-            }
         };
-        Ok(Answer { outcome, blocked: false, receipt: None, origin: Origin::GracePeriod })
+        Some(Answer { outcome, blocked: false, receipt: None, origin: Origin::GracePeriod })
     }
 }

@@ -99,9 +99,10 @@ impl Leases {
     /// or to ask for.
     fn tick(&self) {
         let now_us = self.clock.now_us();
-        let found = self.table.sweep(|entry, _| {
+        let found = self.table.sweep(|entry, stats| {
             let leased = self.registry.get(entry.params_id)?;
             if !entry.queued && entry.lease.can_be_dropped(&leased.terms, now_us) {
+                stats.stranded += entry.lease.held();
                 return None;
             }
             let reports = (entry.must_reassert || entry.lease.should_return(now_us))
@@ -145,13 +146,13 @@ impl Leases {
                     let result = lease.apply_reply(terms, now_us, *number, &reply, new_holder);
                     stats.granted += result.granted;
                     stats.returned += result.returned;
-                    stats.stranded += result.stranded;
+                    stats.stranded += lease.take_stranded();
                     stats.rollbacks += u64::from(result.rolled_back);
                     return;
                 }
                 Ok(_) => {
-                    let discarded = entry.lease.discard_reply(renewal.number, new_holder);
-                    stats.stranded += discarded.stranded;
+                    entry.lease.discard_reply(renewal.number, new_holder);
+                    stats.stranded += entry.lease.take_stranded();
                 }
                 Err(_) => {
                     entry.lease.request_failed(renewal.number);
@@ -211,6 +212,7 @@ impl Leases {
             }
             stats.calls += 1;
             let request = entry.lease.start_request(&terms, now_us, (need, !asks), number, holder);
+            stats.stranded += entry.lease.take_stranded();
             let (name, slot) = (entry.name.clone(), entry.slot);
             Some(RenewalRequest { name, slot, terms, request, number })
         })?
@@ -235,7 +237,15 @@ impl Leases {
         let reading = read_marker(servers, &node).await;
         self.record_result(&reading);
         let times_us = (sent_us, self.clock.now_us());
-        if self.monitors.finish_check(&node, times_us, dials, reading.ok().as_ref()) {
+        let changed = self.monitors.finish_check(&node, times_us, dials, reading.ok().as_ref());
+        let quiet_us = self.registry.quiet_us();
+        if let Some(began) = self.monitors.update_grace_period(&node, times_us.1, quiet_us) {
+            servers.shared().options.notify(|observer| match began {
+                true => observer.grace_period_began(&node.name),
+                false => observer.grace_period_ended(&node.name),
+            });
+        }
+        if changed {
             let held = self.table.sweep(|entry, _| {
                 let here = servers.serves_slot(entry.slot, &node);
                 entry.must_reassert |= here;

@@ -14,6 +14,10 @@ pub struct LeaseStats {
     pub stranded: u64,
     /// How often the store had forgotten acknowledged writes.
     pub rollbacks: u64,
+    /// How often a primary was in a quiet time, since it may have lost writes.
+    pub grace_periods: u64,
+    /// Whether one is at the moment.
+    pub in_grace_period: bool,
     /// Calls that asked for units, returned units or re-asserted them.
     pub calls: u64,
     /// Calls that failed.
@@ -26,7 +30,7 @@ pub struct LeaseStats {
     pub refused: u64,
     /// Leases at the moment.
     pub leases: u64,
-    /// Units in leases at the moment.
+    /// Units in leases at the moment, and those on their way back.
     pub held: u64,
 }
 

@@ -222,6 +222,7 @@ impl LeaseTable {
             stats.spent = stats.spent.saturating_sub(spent.units);
             stats.local = stats.local.saturating_sub(1);
             entry.lease.refund(now_us, spent);
+            stats.stranded += entry.lease.take_stranded();
         });
     }
 
@@ -286,7 +287,7 @@ impl LeaseTable {
             let shard = lock(&shard.0.0);
             all.add(&shard.stats);
             all.leases += shard.entries.len() as u64;
-            all.held += shard.entries.values().map(|entry| entry.lease.balance()).sum::<u64>();
+            all.held += shard.entries.values().map(|entry| entry.lease.held()).sum::<u64>();
         }
         all
     }

@@ -37,10 +37,10 @@ pub(crate) fn clamp(number: u64) -> i64 {
 
 /// Reads an array of exactly `N` integers, as `cmsgpack.pack` writes it.
 pub(crate) fn numbers<const N: usize>(bytes: &[u8]) -> Option<[i64; N]> {
-    let (&head, mut rest) = bytes.split_first()?;
-    if head != 0x90 | N as u8 {
-        return None;
-    }
+    let mut rest = match N {
+        0..16 => bytes.strip_prefix(&[0x90 | N as u8])?,
+        _ => bytes.strip_prefix(&[0xdc, (N >> 8) as u8, N as u8])?,
+    };
     let mut numbers = [0; N];
     for number in &mut numbers {
         *number = read(&mut rest)?;

@@ -1,6 +1,7 @@
 //! What happens to nodes and stores.
 
 use super::{Event, PRIMARIES, World};
+use crate::store::Lost;
 use tollgate_core::{Algorithm, LimitParams};
 
 impl World {
@@ -26,8 +27,9 @@ impl World {
         if self.rng.once_in(faults.failover) {
             let lag_us = self.rng.within(0, 200_000);
             let run = self.rng.next();
-            self.primaries[primary].lose(self.now_us, Some(lag_us), run, &terms);
+            self.primaries[primary].lose(self.now_us, Lost::Last(lag_us), run, &terms);
             self.lost = true;
+            self.expect_said(primary);
             self.nodes.iter_mut().for_each(|node| {
                 node.watches[primary].connection_lost();
                 node.looking[primary] = false;
@@ -35,8 +37,13 @@ impl World {
         }
         if self.rng.once_in(faults.wipe) {
             let run = self.primaries[primary].run;
-            self.primaries[primary].lose(self.now_us, None, run, &terms);
+            let what =
+                self.rng.pick(&[Lost::All, Lost::All, Lost::Keys, Lost::Books, Lost::States]);
+            self.primaries[primary].lose(self.now_us, what, run, &terms);
             self.lost = true;
+            if matches!(what, Lost::All) {
+                self.expect_said(primary);
+            }
         }
         if self.rng.once_in(faults.step) {
             self.step_clocks();
@@ -50,6 +57,23 @@ impl World {
         }
     }
 
+    /// Whoever has seen the last totals of a lost book has to say so in time.
+    fn expect_said(&mut self, primary: usize) {
+        let faults = self.plan.faults;
+        let kept_from_it = [faults.crash, faults.pause, faults.partition, faults.evict];
+        if kept_from_it.iter().sum::<u64>() + faults.lose + faults.slot_move > 0 {
+            return;
+        }
+        let leases = self.nodes.iter().flat_map(|node| &node.leases);
+        let seen = leases.map(|(key, lease)| {
+            let (ledger, summary) = lease.summary();
+            (*key, ledger, (summary.granted, summary.returned))
+        });
+        let seen: Vec<_> = seen.collect();
+        let until_us = self.now_us + self.plan.terms.quiet_us;
+        self.primaries[primary].expect_said(until_us, &seen);
+    }
+
     /// A process stops, perhaps between looking at the clock and letting one request pass.
     fn pause(&mut self, node: usize) {
         let for_us = self.rng.within(1_000, 3 * self.plan.terms.lifetime_us);
@@ -59,6 +83,7 @@ impl World {
             && self.rng.once_in(2)
             && lease.spend(clock_us, 1).is_some()
         {
+            self.nodes[node].totals.spent += 1;
             self.late += 1;
         }
         self.nodes[node].paused_until_us = self.now_us + for_us;

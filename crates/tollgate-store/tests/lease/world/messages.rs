@@ -43,7 +43,7 @@ impl World {
         self.post(node, primary, Call::Look { sent_us });
     }
 
-    fn post(&mut self, node: usize, primary: usize, what: Call) {
+    pub(super) fn post(&mut self, node: usize, primary: usize, what: Call) {
         let (start, run) = (self.nodes[node].starts, self.primaries[primary].run);
         self.travel(node, Event::Arrives { node, start, primary, run, what });
     }
@@ -61,6 +61,13 @@ impl World {
         let (answer, sent_us) = match what {
             Call::Look { sent_us } => {
                 (Answer::Seen(self.primaries[primary].look(self.now_us)), sent_us)
+            }
+            Call::Decide { key, cost } => {
+                let (home, gone_until_us) = self.homes[key];
+                if home == primary && self.now_us >= gone_until_us {
+                    self.decide(key, cost)?;
+                }
+                return Ok(());
             }
             Call::Ask { key, number, ask } => {
                 let (home, gone_until_us) = self.homes[key];
@@ -80,6 +87,19 @@ impl World {
             }
         };
         self.travel(node, Event::Answers { node, start, primary, run, sent_us, what: answer });
+        Ok(())
+    }
+
+    /// The store decides by itself. Whatever becomes of the answer, the request counts.
+    fn decide(&mut self, key: usize, cost: u64) -> Result<(), String> {
+        let store = &mut self.primaries[self.homes[key].0];
+        let (admitted, excuses) = store.decide(self.now_us, key, &self.plan.terms, cost);
+        self.excuse(excuses);
+        if admitted {
+            let clock_us = self.primaries[self.homes[key].0].clock_us(self.now_us);
+            self.oracles[key].admit(self.now_us, clock_us, cost)?;
+            self.decided += cost;
+        }
         Ok(())
     }
 
@@ -177,7 +197,7 @@ impl World {
         let doubted = doubtful.extract_if(.., |one| (one.0, one.1) == (key, number)).count() > 0;
         let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return };
         match doubted {
-            true => drop(lease.discard_reply(number, renewed)),
+            true => lease.discard_reply(number, renewed),
             false => lease.request_failed(number),
         }
     }
@@ -193,7 +213,9 @@ impl World {
         let clock_us = self.nodes[node].clock_us(now_us);
         let renewed = self.nodes[node].holder();
         let Some(lease) = self.nodes[node].leases.get_mut(&key) else { return Ok(()) };
-        lease.apply_reply(&terms, clock_us, number, reply, renewed);
+        let result = lease.apply_reply(&terms, clock_us, number, reply, renewed);
+        self.nodes[node].totals.granted += result.granted;
+        self.nodes[node].totals.returned += result.returned;
         let waiting = self.nodes[node].waiting.remove(&key).unwrap_or_default();
         let mut kept = Vec::new();
         for (cost, gives_up_us) in waiting {

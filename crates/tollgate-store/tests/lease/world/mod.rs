@@ -38,6 +38,7 @@ enum Event {
 enum Call {
     Look { sent_us: u64 },
     Ask { key: usize, number: u64, ask: LedgerRequest },
+    Decide { key: usize, cost: u64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +66,8 @@ pub(crate) struct World {
     pub(crate) requests: u64,
     pub(crate) steps: u64,
     pub(crate) rollbacks: u64,
+    /// Units that the store decided itself.
+    pub(crate) decided: u64,
     /// Admissions that were decided before a pause and happened after it.
     late: u64,
     pauses: u64,
@@ -104,6 +107,7 @@ impl World {
             requests: 0,
             steps: 0,
             rollbacks: 0,
+            decided: 0,
             late: 0,
             pauses: 0,
             deaths: Vec::new(),
@@ -197,6 +201,7 @@ impl World {
                     && let Some(lease) = self.nodes[node].leases.get_mut(&key)
                 {
                     lease.refund(clock_us, &spent);
+                    self.nodes[node].totals.spent -= spent.units;
                 }
                 Ok(())
             }
@@ -230,12 +235,25 @@ impl World {
             return Ok(());
         }
         self.requests += 1;
-        if !self.spend(node, key, cost)? {
+        if self.spend(node, key, cost)? {
+        } else if self.plan.direct && self.is_quiet(node, key) {
+            self.post(node, self.homes[key].0, Call::Decide { key, cost });
+        } else {
             let gives_up_us = self.now_us + PATIENCE_US;
             self.nodes[node].waiting.entry(key).or_default().push((cost, gives_up_us));
         }
         self.want(node, key);
         Ok(())
+    }
+
+    /// Whether a node knows that its store may have forgotten what others hold.
+    fn is_quiet(&mut self, node: usize, key: usize) -> bool {
+        let clock_us = self.nodes[node].clock_us(self.now_us);
+        let watch = self.nodes[node].watches[self.homes[key].0];
+        let quiet_us = self.plan.terms_of(node).quiet_us;
+        let lease = self.nodes[node].lease(key, self.now_us);
+        watch.trust(clock_us, quiet_us) == Trust::GracePeriod
+            || clock_us < lease.snapshot().quiet_until_us
     }
 
     /// Every node spends all that it holds at once.
@@ -289,6 +307,7 @@ impl World {
         let clock_us = self.nodes[node].clock_us(now_us);
         let lease = self.nodes[node].lease(key, now_us);
         let Some(spent) = lease.spend(clock_us, cost) else { return Ok(false) };
+        self.nodes[node].totals.spent += cost;
         let start = self.nodes[node].starts;
         if self.rng.once_in(self.plan.faults.refuse) {
             let after_us = self.rng.within(0, 8_000);
@@ -310,9 +329,8 @@ impl World {
         let primary = &mut self.primaries[self.homes[key].0];
         let clock_us = primary.clock_us(self.now_us);
         let units = self.oracles[key].cancel(place);
-        if let Some(state) = primary.ledgers.get_mut(&key).and_then(|ledger| ledger.state.as_mut())
-        {
-            let receipt = Receipt { cost: units, at_us: granted_us, ..Receipt::default() };
+        let receipt = Receipt { cost: units, at_us: granted_us, ..Receipt::default() };
+        for state in primary.cancel(key, units) {
             self.plan.terms.store_params.give_back(state, clock_us, units, &receipt);
         }
     }
@@ -344,7 +362,7 @@ impl World {
             let Some(lease) = self.nodes[node].leases.get_mut(&key) else { continue };
             let spent = lease.holds_nothing(clock_us) && !lease.should_return(clock_us);
             if lease.can_be_dropped(&terms, clock_us) || evicts && spent {
-                self.nodes[node].leases.remove(&key);
+                self.nodes[node].drop_lease(key);
             } else if lease.should_return(clock_us) {
                 self.send(node, key, (0, true));
             } else if self.plan.hoard && !lease.has_request_in_flight() {
@@ -364,8 +382,11 @@ impl World {
     /// Holds after every step.
     fn check(&mut self) -> Result<(), String> {
         let now_us = self.now_us;
+        for node in &mut self.nodes {
+            node.check_totals()?;
+        }
         for primary in 0..PRIMARIES {
-            let excuses = self.primaries[primary].unsaid(now_us);
+            let excuses = self.primaries[primary].end_losses(now_us, &self.plan.terms)?;
             self.excuse(excuses);
             // What was cancelled is granted again, and stays granted to whoever spent it first.
             if !self.lost && self.plan.faults.step + self.plan.faults.cancel == 0 {

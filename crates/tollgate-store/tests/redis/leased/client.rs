@@ -17,8 +17,15 @@ pub(crate) const LEASING: LeaseSettings = LeaseSettings {
     lifetime_us: 250_000,
     min_limit: 100,
     quiet_us: 1_000_000,
-    grace_policy: GracePolicy::Fail,
+    grace_policy: GracePolicy::Refuse,
 };
+
+/// Why nobody decided.
+#[derive(Debug)]
+pub(crate) enum Undecided {
+    Failed,
+    GracePeriod,
+}
 
 /// One node and one limit.
 pub(crate) struct LeasedClient {
@@ -84,11 +91,14 @@ impl LeasedClient {
         }
     }
 
-    /// Takes units, unless the store cannot decide.
-    pub(crate) async fn try_take(&self, cost: u64) -> Result<(bool, Answer), StoreError> {
-        self.ask(&[self.charge(cost)], Intent::Take)
-            .await
-            .map(|(admitted, rows)| (admitted, rows[0]))
+    /// Takes units, unless the store cannot decide, or is in a quiet time.
+    pub(crate) async fn try_take(&self, cost: u64) -> Result<(bool, Answer), Undecided> {
+        let (admitted, rows) =
+            self.ask(&[self.charge(cost)], Intent::Take).await.map_err(|_| Undecided::Failed)?;
+        match rows[0].origin {
+            Origin::GracePeriod => Err(Undecided::GracePeriod),
+            _ => Ok((admitted, rows[0])),
+        }
     }
 
     /// Takes units.

@@ -113,28 +113,35 @@ async fn several_leased_limits_are_taken_from_together() {
 }
 
 #[tokio::test]
-async fn while_the_store_may_have_forgotten_what_is_held_only_leased_limits_do_without_it() {
+async fn in_a_quiet_time_the_store_decides_or_the_limit_refuses_and_other_limits_count() {
     let server = Server::start().await;
-    let (clock, three) = (manual(), a_day(3));
-    let mut desk = LeasedClient::with_clock(&server, &a_day(100_000), &clock);
+    let (clock, three) = (manual(), a_day(300));
+    let mut desk = LeasedClient::with_clock(&server, &a_day(100), &clock);
     // Nobody knows this server, and the clock stands still: it stays quiet.
     let mut admitted = [0, 0];
-    for (place, grace_policy) in [GracePolicy::Refuse, GracePolicy::Admit].into_iter().enumerate() {
+    for (place, grace_policy) in [GracePolicy::Refuse, GracePolicy::Decide].into_iter().enumerate()
+    {
         let leasing = LeaseSettings { grace_policy, ..LEASING };
         desk.params_id = desk.store.register_leased(&desk.params, &leasing);
-        for _ in 0..10 {
+        for _ in 0..150 {
             let charges = [desk.charge(1), exact(&three)];
             let (passed, rows) = desk.ask(&charges, Intent::Take).await.unwrap();
             admitted[place] += usize::from(passed);
-            assert_eq!((rows[0].origin, rows[1].origin), (Origin::GracePeriod, Origin::State));
-            assert_eq!(rows[0].outcome.admitted, grace_policy == GracePolicy::Admit);
-            assert!(rows[0].receipt.is_none());
+            let decides = grace_policy == GracePolicy::Decide;
+            let origin = if decides { Origin::State } else { Origin::GracePeriod };
+            assert_eq!((rows[0].origin, rows[1].origin), (origin, Origin::State));
+            assert_eq!(rows[0].receipt.is_some(), passed);
             assert_eq!(rows[1].receipt.is_some(), passed);
         }
     }
-    assert_eq!(admitted, [0, 3], "the exact limit holds, and what was refused took nothing of it");
-    desk.params_id = desk.store.register_leased(&desk.params, &LEASING);
-    desk.ask(&[desk.charge(1), exact(&three)], Intent::Take).await.unwrap_err();
+    // On a store that nobody knew, the leased limit holds to the unit.
+    assert_eq!(admitted, [0, 100]);
+    let mut peek = exact(&three);
+    peek.cost = 0;
+    let (_, rows) = desk.ask(&[peek], Intent::Peek).await.unwrap();
+    assert_eq!(rows[0].outcome.remaining, 200, "what was refused took nothing");
+    let stats = desk.store.lease_stats();
+    assert_eq!((stats.grace_periods, stats.in_grace_period), (1, true));
 }
 
 #[tokio::test]

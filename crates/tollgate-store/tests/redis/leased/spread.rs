@@ -48,6 +48,10 @@ impl Spread {
         let requests = [Request { charges: &charges, intent: Intent::Take }];
         store.call(0, StoreCall::Decide(&requests), &mut answers).await.ok()?;
         let (admitted, rows) = answers.get(0).unwrap();
+        // A refusal in a quiet time is no decision.
+        if rows[0].origin == Origin::GracePeriod {
+            return None;
+        }
         *self.admitted.entry(key).or_default() += u64::from(admitted);
         self.by_leases += u64::from(admitted && rows[0].origin == Origin::Lease);
         Some(admitted)

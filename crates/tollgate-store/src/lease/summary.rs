@@ -1,0 +1,66 @@
+//! The state of a limit as three numbers, and back (I7).
+
+use tollgate_core::algorithm::{Tat, fixed_window, sliding_window, token_bucket};
+use tollgate_core::{Algorithm, LimitParams, LimitState};
+
+/// The state as a summary has it: the window and its counts, or the TAT, rounded up.
+pub(super) fn figures(params: &LimitParams, state: &LimitState) -> [u64; 3] {
+    match state {
+        LimitState::FixedWindow(state) => [state.index, state.count, 0],
+        LimitState::SlidingWindow(state) => [state.index, state.previous, state.current],
+        state => [params.idle_at_us(state), 0, 0],
+    }
+}
+
+/// Raises the state at `now_us` to what a summary says, or replaces it. Returns whether it changed.
+/// Counts of a window that is ahead count in this one: another primary's clock was ahead.
+pub(super) fn restore(
+    params: &LimitParams,
+    state: &mut LimitState,
+    now_us: u64,
+    theirs: &[u64; 3],
+    replaces: bool,
+) -> bool {
+    let before = state.clone();
+    let merge = |own: u64, other: u64| if replaces { other } else { own.max(other) };
+    let index = now_us / params.period_us();
+    match params {
+        LimitParams::FixedWindow(_) => {
+            let own = match &before {
+                LimitState::FixedWindow(own) if own.index == index => own.count,
+                _ => 0,
+            };
+            let count = merge(own, if theirs[0] >= index { theirs[1] } else { 0 });
+            *state = LimitState::FixedWindow(fixed_window::State { index, count });
+            count != own
+        }
+        LimitParams::SlidingWindow(_) => {
+            let counts_in = |at: u64, previous: u64, current: u64| match index.checked_sub(at) {
+                None | Some(0) => (previous, current),
+                Some(1) => (current, 0),
+                Some(_) => (0, 0),
+            };
+            let own = match &before {
+                LimitState::SlidingWindow(own) => counts_in(own.index, own.previous, own.current),
+                _ => (0, 0),
+            };
+            let other = counts_in(theirs[0], theirs[1], theirs[2]);
+            let (previous, current) = (merge(own.0, other.0), merge(own.1, other.1));
+            *state = LimitState::SlidingWindow(sliding_window::State { index, previous, current });
+            (previous, current) != own
+        }
+        params => {
+            if !replaces && params.idle_at_us(&before) >= theirs[0] {
+                return false;
+            }
+            let full = Tat { us: theirs[0], fraction: 0, count: 0 };
+            *state = match params {
+                LimitParams::TokenBucket(_) => {
+                    LimitState::TokenBucket(token_bucket::State { latest_us: 0, full })
+                }
+                _ => LimitState::Tat(full),
+            };
+            true
+        }
+    }
+}
