@@ -20,7 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Calls in flight, at most.
+/// Calls in flight from which no renewal is accepted. Checks of primaries may exceed it.
 const CALLS: usize = 256;
 /// The shortest and the longest pause between two sweeps over all leases.
 const TICK_US: (u64, u64) = (8_000, 1_000_000);
@@ -36,7 +36,7 @@ struct RenewalRequest {
 
 type Calls<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
 
-/// Runs until the store is dropped.
+/// Runs until the store is dropped, which aborts the task.
 pub(crate) async fn run(leases: Arc<Leases>, servers: Arc<Servers>) {
     let mut inbox = leases.inbox.lock().await;
     leases.recover();

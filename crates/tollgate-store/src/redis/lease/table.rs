@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 const SHARDS: usize = 64;
-/// Leases in a shard, of about half a KiB each: 20 MiB in all. The store decides other keys.
+/// Leases in a shard, of about half a KiB each: 16 MiB in all. The store decides other keys.
 const SHARD_ENTRIES: usize = 512;
 /// Counters of requests for keys without a lease.
 const HOTNESS_COUNTERS: usize = 1 << 16;
-/// Requests in one lifetime from which a lease pays: it costs two calls, to ask and to return.
+/// A key gets a lease at this many requests in one lifetime. A lease costs two calls, to ask and to
+/// return, so fewer requests would not pay.
 const HOT_REQUESTS: u32 = 4;
 
 /// A shard, and the key's tag in it.
@@ -34,7 +35,7 @@ pub(super) struct LeaseTable {
     hashes: RandomState,
     /// With each shard, a notification of renewals in it.
     shards: Box<[PaddedLeaseShard]>,
-    /// Each holds the number of its lifetime, and the requests in it.
+    /// The lifetime in the high half, and the requests seen in it. Keys may share a counter.
     hotness: OnceLock<Box<[AtomicU32]>>,
     /// Addresses by the hash of the state's Redis key.
     by_name: Lock<HashMap<u64, LeaseAddress, RandomState>>,
@@ -117,6 +118,7 @@ impl LeaseTable {
     }
 
     /// Takes a charge from the key's lease. Also returns whether the lease should be renewed.
+    /// `None`: the key has no lease. Keys are found by their 64-bit tag alone.
     #[inline]
     pub(super) fn take(
         &self,
@@ -184,7 +186,8 @@ impl LeaseTable {
             return false;
         }
         if entries.len() >= SHARD_ENTRIES {
-            // Evicts a lease that holds nothing and has nothing to return.
+            // Evicts a lease that holds nothing and has nothing to return, though it could still
+            // re-assert a lost ledger: under pressure that is given up.
             let is_idle = |one: &mut LeaseEntry| {
                 !one.queued && one.lease.holds_nothing(now_us) && !one.lease.should_return(now_us)
             };
