@@ -48,7 +48,7 @@ const POLLS_SETTLED: u32 = (SETTLE_TIME.as_millis() / POLL_INTERVAL.as_millis())
 /// Decides which content of a file to report.
 ///
 /// A half-written file can be valid, so new content counts only if it stays the same for
-/// [`SETTLE_TIME`]. That holds for a new file too: an upload may remove the old one first. By then
+/// 300 ms. That holds for a new file too: an upload may remove the old one first. By then
 /// the stamp is also older than the grain of the file system's clock, so a write after the read
 /// leaves another stamp.
 #[derive(Clone, Debug, Default)]
