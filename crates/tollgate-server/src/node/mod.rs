@@ -129,8 +129,8 @@ impl Node {
         self.tokens.store(tokens);
     }
 
-    /// The tier that a hash in Redis gives whoever the facts name; `None` without such a hash, and
-    /// for those it does not know.
+    /// The tier of the client from the hash in Redis; `None` without such a hash, and for clients
+    /// that it does not have.
     pub fn tier(&self, facts: &Facts<'_>, now_us: u64) -> StoreReply<'_, Option<Arc<str>>, ()> {
         let storage = self.gate.store();
         if let Storage::Memory(_) = storage {

@@ -24,7 +24,7 @@ pub struct Stamp {
     pub size: u64,
     /// The last write, in seconds and nanoseconds. A writer can set it.
     pub modified: (i64, i64),
-    /// The last change, in seconds and nanoseconds. Nobody can set it.
+    /// The last change, in seconds and nanoseconds. No program can set it.
     pub changed: (i64, i64),
 }
 

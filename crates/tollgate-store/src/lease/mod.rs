@@ -53,7 +53,7 @@ use terms::shortest_local_us;
 
 /// Reads and writes the marker in `KEYS[1]`.
 pub const MARKER_LUA: &str = include_str!("marker.lua");
-/// Makes the ledger in `KEYS[1]` say that nobody holds units, and removes the state in `KEYS[2]`.
+/// Empties the ledger in `KEYS[1]`, and removes the state in `KEYS[2]`.
 pub const CLEAR_LUA: &str = include_str!("clear.lua");
 /// The ledger script, without the mirrors in front of it.
 pub const LEDGER_LUA: &str = include_str!("ledger.lua");

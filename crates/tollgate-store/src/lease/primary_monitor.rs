@@ -25,9 +25,9 @@ pub enum Trust {
 
 /// A process's knowledge of one primary.
 ///
-/// A primary that may have lost writes is quiet: nobody asks it for units until every process has
-/// had time to re-assert its own. A process that starts later need not wait: the marker's age shows
-/// that the quiet time is over.
+/// A primary that may have lost writes is quiet: no process asks it for units until every process
+/// has had time to re-assert its own. A process that starts later need not wait: the marker's age
+/// shows that the quiet time is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrimaryMonitor {
     run: Option<u128>,

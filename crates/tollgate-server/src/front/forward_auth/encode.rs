@@ -45,12 +45,11 @@ pub(super) fn ambiguous(why: &AmbiguousRequest, deny_status: Option<u16>) -> Res
     answer(status.unwrap_or(StatusCode::BAD_REQUEST), "deny", headers, body)
 }
 
-/// Nobody knows, since the question makes no sense.
+/// Answers a proxy that asks wrongly: 403.
 pub(super) fn forbid(why: &AuthRequestError) -> Response<String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    // What is wrong with the proxy is nothing to tell whoever is behind it: clients see this body
-    // through some proxies.
+    // Some proxies pass this body on to clients, who must not learn how the proxy is set up.
     let body = match why {
         AuthRequestError::Untrusted => "forward-auth answers proxies in `trusted_proxies` only\n",
         _ => "forward-auth was not asked as it should be; tollgate's log says more\n",

@@ -3,7 +3,7 @@
 //! A line reports a change of state, such as a reload or a lost store. Events of single requests
 //! belong in metrics and traces. Types that hold a secret do not print it.
 //!
-//! Lines pass through a queue, so a pipe that nobody reads blocks no thread but the one that writes
+//! Lines pass through a queue, so a full pipe blocks no thread but the one that writes
 //! them. Lines that do not fit are dropped and counted.
 
 mod queue;
@@ -142,7 +142,7 @@ impl Write for LineBuffer {
     }
 }
 
-/// Logs a panic. The hook of the standard library would block on a pipe that nobody reads.
+/// Logs a panic. The hook of the standard library would block on a full pipe.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let payload = info.payload();
     let message = payload.downcast_ref::<&str>().copied();

@@ -1,4 +1,4 @@
-//! Log queue: one thread writes the lines, so that a sink that nobody reads blocks no other thread.
+//! Log queue: one thread writes the lines, so that a full pipe blocks no other thread.
 
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,7 @@ impl Leases {
 }
 
 impl RedisStore {
-    /// Removes the states of a key, and makes its ledgers say that nobody holds units.
+    /// Removes the states of a key, and empties its ledgers.
     pub(crate) async fn clear(&self, slot: u16, names: &[Vec<u8>]) -> Result<(), StoreError> {
         let clear = |name: &Vec<u8>| {
             let mut tables = ScriptTables::default();
