@@ -21,12 +21,14 @@ impl Rate {
     pub const NOTHING: Self = Self { count: 0, period_us: PERIOD_US_MIN };
 
     /// A count up to 2^32 - 1 per period between 1 ms and 366 days.
-    pub fn try_new(count: u64, period_us: u64) -> Result<Self, InvalidParams> {
-        let count = u32::try_from(count).map_err(|_| InvalidParams::CountTooLarge)?;
-        if !(PERIOD_US_MIN..=PERIOD_US_MAX).contains(&period_us) {
+    pub const fn try_new(count: u64, period_us: u64) -> Result<Self, InvalidParams> {
+        if count > u32::MAX as u64 {
+            return Err(InvalidParams::CountTooLarge);
+        }
+        if period_us < PERIOD_US_MIN || period_us > PERIOD_US_MAX {
             return Err(InvalidParams::PeriodOutOfRange);
         }
-        Ok(Self { count, period_us })
+        Ok(Self { count: count as u32, period_us })
     }
 
     /// Units per period.

@@ -16,8 +16,8 @@ type Response = (u16, Option<u64>, String);
 impl Api {
     fn new() -> Result<Self, Box<dyn std::error::Error>> {
         let requests =
-            Limiter::builder(Quota::per_second(5)?).and(Quota::per_hour(1_000)?).build()?;
-        Ok(Self { requests, tokens: Limiter::new(Quota::per_minute(2_000)?) })
+            Limiter::builder(Quota::per_second(5)).and(Quota::per_hour(1_000)).build()?;
+        Ok(Self { requests, tokens: Limiter::new(Quota::per_minute(2_000)) })
     }
 
     fn complete(&self, user: &str, prompt: &str) -> Response {

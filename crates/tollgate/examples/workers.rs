@@ -9,7 +9,7 @@ use tollgate::{Decision, Limiter, Quota};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The upstream allows 20 a second, and no two bursts.
     let upstream =
-        Limiter::builder(Quota::per_second(20)?.with_burst(1)?).max_waiters(100).build()?;
+        Limiter::builder(Quota::per_second(20).with_burst(1)?).max_waiters(100).build()?;
 
     let workers: Vec<_> = (0..4)
         .map(|worker| {

@@ -5,12 +5,11 @@
 //! ```
 //! use tollgate::{Decision, Limiter, Quota};
 //!
-//! let limiter = Limiter::new(Quota::per_minute(100)?);
+//! let limiter = Limiter::new(Quota::per_minute(100));
 //! match limiter.check("alice") {
 //!     Decision::Admitted(permit) => println!("go ahead, {} left", permit.remaining),
 //!     Decision::Refused(refusal) => println!("not now: {refusal}"),
 //! }
-//! # Ok::<(), tollgate::quota::InvalidQuota>(())
 //! ```
 //!
 //! A [`Gate`] enforces a policy: many limits, and rules that say which of them apply to a request.
@@ -40,6 +39,7 @@ mod buffers;
 mod deny_cache;
 mod gate;
 pub mod guide;
+mod key;
 pub mod limiter;
 pub mod policy;
 pub mod quota;
@@ -55,9 +55,10 @@ pub use gate::{
     ChargeMode, Gate, Inspected, ModeChange, MultiCheck, MultiVerdict, RulesGuard, SingleCheck,
     SingleVerdict, UnknownLimit,
 };
+pub use key::Key;
 #[cfg(feature = "tokio")]
 pub use limiter::WaitError;
-pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation};
+pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation, Standing};
 pub use quota::Quota;
 pub use reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,

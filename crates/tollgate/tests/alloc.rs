@@ -11,7 +11,7 @@ use tollgate_core::{LimitParams, Outcome, Rate};
 #[test]
 fn no_allocation_for_a_known_key() {
     let clock = Arc::new(ManualClock::new(1_700_000_000_000_000));
-    let quota = Quota::per_second(100).unwrap();
+    let quota = Quota::per_second(100);
     let limiter = Limiter::builder(quota).clock(clock.clone()).build().unwrap();
     // Until the key is known, and the thread has its room for answers.
     assert!(limiter.check("a key of up to thirty-two bytes").is_admitted());
@@ -25,6 +25,22 @@ fn no_allocation_for_a_known_key() {
     });
     assert_eq!(counted.count_total, 0, "{counted:?}");
     assert!(outcomes.iter().all(|&count| count > 100), "both outcomes were seen: {outcomes:?}");
+}
+
+/// Nor does a key that is not text: a number, an address, a long tuple.
+#[test]
+fn no_allocation_for_keys_of_any_kind() {
+    let limiter = Limiter::new(Quota::per_second(100));
+    let (ip, path) = (std::net::IpAddr::from([0_u8; 16]), "/a/path".repeat(100));
+    let look = || {
+        limiter.peek(42).admits
+            && limiter.peek(ip).admits
+            && limiter.peek(*b"\xFF a hash of 16").admits
+            && limiter.peek((ip, &path, ("tenant", 7))).admits
+    };
+    assert!(look());
+    let counted = allocation_counter::measure(|| assert!((0..100).all(|_| look())));
+    assert_eq!(counted.count_total, 0, "{counted:?}");
 }
 
 /// Nor does a batch of them, once there has been one.

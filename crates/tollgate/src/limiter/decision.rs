@@ -11,14 +11,13 @@ use tollgate_core::Receipt;
 /// ```
 /// use tollgate::{Decision, Limiter, Quota};
 ///
-/// let limiter = Limiter::new(Quota::per_minute(1)?);
+/// let limiter = Limiter::new(Quota::per_minute(1));
 /// let answer = |decision: Decision| match decision {
 ///     Decision::Admitted(permit) => format!("200, {} left", permit.remaining),
 ///     Decision::Refused(refusal) => format!("429, {refusal}"),
 /// };
 /// assert_eq!(answer(limiter.check("alice")), "200, 0 left");
 /// assert!(answer(limiter.check("alice")).starts_with("429, 0 of 1 left; retry after "));
-/// # Ok::<(), tollgate::quota::InvalidQuota>(())
 /// ```
 #[derive(Debug)]
 #[must_use = "a decision that nobody heeds limits nothing"]

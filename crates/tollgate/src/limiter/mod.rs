@@ -11,7 +11,7 @@ mod wait;
 #[cfg(feature = "tokio")]
 mod wait_queue;
 
-use crate::Quota;
+use crate::{Key, Quota};
 use smallvec::SmallVec;
 use std::convert::Infallible;
 use std::fmt;
@@ -33,13 +33,12 @@ pub use wait::WaitError;
 /// ```
 /// use tollgate::{Decision, Limiter, Quota};
 ///
-/// let limiter = Limiter::new(Quota::per_minute(100)?);
+/// let limiter = Limiter::new(Quota::per_minute(100));
 ///
 /// match limiter.check("alice") {
 ///     Decision::Admitted(permit) => println!("go ahead, {} left", permit.remaining),
 ///     Decision::Refused(refusal) => println!("not now: {refusal}"),
 /// }
-/// # Ok::<(), tollgate::quota::InvalidQuota>(())
 /// ```
 ///
 /// A limiter is a handle: clones share their state, and any number of threads may use them.
@@ -61,18 +60,27 @@ pub use wait::WaitError;
 ///
 /// # Keys
 ///
-/// Each key has a count of its own: a user, an address, a tenant and an endpoint. A key is bytes:
-/// `"alice"`, a `String`, `user_id.to_be_bytes()`, `ip.octets()`; use `""` for one shared count.
-/// The store keeps a keyed hash, not the key. To count by two values, join them so that different
-/// pairs give different bytes: with a separator that the first cannot contain, or with its length
-/// first.
+/// Each key has a count of its own: a user, an address, a tenant and an endpoint. A [`Key`] is text,
+/// bytes, a number, an IP address, or a tuple of these; `()` is one shared count. The store keeps a
+/// keyed hash, not the key.
+///
+/// ```
+/// use std::net::IpAddr;
+/// use tollgate::{Limiter, Quota};
+///
+/// let limiter = Limiter::new(Quota::per_minute(1));
+/// let ip: IpAddr = [192, 0, 2, 7].into();
+/// assert!(limiter.check((ip, "/login")).is_admitted());
+/// assert!(!limiter.check((ip, "/login")).is_admitted());
+/// assert!(limiter.check((ip, "/search")).is_admitted());
+/// ```
 ///
 /// # Several quotas
 ///
 /// ```
 /// use tollgate::{Limiter, Quota};
 ///
-/// let limiter = Limiter::builder(Quota::per_second(5)?).and(Quota::per_hour(1_000)?).build()?;
+/// let limiter = Limiter::builder(Quota::per_second(5)).and(Quota::per_hour(1_000)).build()?;
 /// assert!(limiter.check("alice").is_admitted());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -86,7 +94,7 @@ pub use wait::WaitError;
 /// use tollgate::{Limiter, ManualClock, Quota};
 ///
 /// let clock = Arc::new(ManualClock::default());
-/// let quota = Quota::per_minute(1)?.with_burst(1)?;
+/// let quota = Quota::per_minute(1).with_burst(1)?;
 /// let limiter = Limiter::builder(quota).clock(clock.clone()).build()?;
 /// assert!(limiter.check("alice").is_admitted());
 /// assert!(!limiter.check("alice").is_admitted());
@@ -130,7 +138,7 @@ impl Limiter {
     }
 
     /// Takes one unit for `key`, if one is left.
-    pub fn check(&self, key: impl AsRef<[u8]>) -> Decision {
+    pub fn check(&self, key: impl Key) -> Decision {
         self.check_n(key, 1)
     }
 
@@ -141,14 +149,13 @@ impl Limiter {
     /// ```
     /// use tollgate::{Limiter, Quota};
     ///
-    /// let limiter = Limiter::new(Quota::per_minute(100)?);
+    /// let limiter = Limiter::new(Quota::per_minute(100));
     /// assert!(limiter.check_n("alice", 100).is_admitted());
     /// let never = limiter.check_n("alice", 101);
     /// assert_eq!(never.refusal().and_then(|refusal| refusal.retry_after), None);
-    /// # Ok::<(), tollgate::quota::InvalidQuota>(())
     /// ```
-    pub fn check_n(&self, key: impl AsRef<[u8]>, cost: u64) -> Decision {
-        infallible(self.inner.check(key.as_ref(), cost))
+    pub fn check_n(&self, key: impl Key, cost: u64) -> Decision {
+        infallible(self.inner.check(key.key_bytes().as_ref(), cost))
     }
 
     /// The state of `key`. Takes nothing.
@@ -156,19 +163,19 @@ impl Limiter {
     /// ```
     /// use tollgate::{Limiter, Quota};
     ///
-    /// let limiter = Limiter::new(Quota::per_minute(100)?);
+    /// let limiter = Limiter::new(Quota::per_minute(100));
     /// limiter.check_n("alice", 30).admitted().ok_or("refused")?;
     /// let standing = limiter.peek("alice");
     /// assert_eq!((standing.remaining, standing.limit), (70, 100));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn peek(&self, key: impl AsRef<[u8]>) -> Standing {
+    pub fn peek(&self, key: impl Key) -> Standing {
         self.peek_n(key, 1)
     }
 
     /// The answer that [`check_n`](Self::check_n) would give. Takes nothing.
-    pub fn peek_n(&self, key: impl AsRef<[u8]>, cost: u64) -> Standing {
-        infallible(self.inner.peek(key.as_ref(), cost))
+    pub fn peek_n(&self, key: impl Key, cost: u64) -> Standing {
+        infallible(self.inner.peek(key.key_bytes().as_ref(), cost))
     }
 
     /// Gives back what a check took, except what time has already given back. Returns the state of
@@ -179,7 +186,7 @@ impl Limiter {
     /// ```
     /// use tollgate::{Limiter, Quota};
     ///
-    /// let limiter = Limiter::new(Quota::per_minute(100)?);
+    /// let limiter = Limiter::new(Quota::per_minute(100));
     /// let permit = limiter.check_n("alice", 10).admitted().ok_or("refused")?;
     /// assert_eq!(permit.remaining, 90);
     /// assert_eq!(limiter.refund(permit).remaining, 100);
@@ -190,8 +197,8 @@ impl Limiter {
     }
 
     /// Drops the count and any block of `key`.
-    pub fn reset(&self, key: impl AsRef<[u8]>) {
-        infallible(self.inner.reset(key.as_ref()));
+    pub fn reset(&self, key: impl Key) {
+        infallible(self.inner.reset(key.key_bytes().as_ref()));
     }
 
     /// Refuses `key` for `duration`, even at a cost of zero. A longer block stays.
@@ -200,25 +207,24 @@ impl Limiter {
     /// use std::time::Duration;
     /// use tollgate::{Limiter, Quota};
     ///
-    /// let limiter = Limiter::new(Quota::per_minute(100)?);
+    /// let limiter = Limiter::new(Quota::per_minute(100));
     /// limiter.block("mallory", Duration::from_secs(600));
     /// assert!(limiter.peek("mallory").blocked);
     /// limiter.unblock("mallory");
     /// assert!(limiter.check("mallory").is_admitted());
-    /// # Ok::<(), tollgate::quota::InvalidQuota>(())
     /// ```
-    pub fn block(&self, key: impl AsRef<[u8]>, duration: Duration) -> Standing {
-        infallible(self.inner.block(key.as_ref(), duration))
+    pub fn block(&self, key: impl Key, duration: Duration) -> Standing {
+        infallible(self.inner.block(key.key_bytes().as_ref(), duration))
     }
 
     /// Ends the block of `key`. Its count stays.
-    pub fn unblock(&self, key: impl AsRef<[u8]>) -> Standing {
-        infallible(self.inner.adjust_all(key.as_ref(), Change::Unblock))
+    pub fn unblock(&self, key: impl Key) -> Standing {
+        infallible(self.inner.adjust_all(key.key_bytes().as_ref(), Change::Unblock))
     }
 
     /// Takes `estimate` units for `key`, to be settled when the real cost is known. Slots are held
     /// as long as the [`Reservation`] lives.
-    pub fn reserve(&self, key: impl AsRef<[u8]>, estimate: u64) -> Decision<Reservation> {
+    pub fn reserve(&self, key: impl Key, estimate: u64) -> Decision<Reservation> {
         self.check_n(key, estimate).map(|permit| self.hold(permit))
     }
 }

@@ -18,7 +18,7 @@ use tollgate_store::{MemoryStore, Store, StoreError};
 /// ```
 /// use tollgate::{Limiter, Quota};
 ///
-/// let tokens = Limiter::new(Quota::per_minute(10_000)?);
+/// let tokens = Limiter::new(Quota::per_minute(10_000));
 /// let reservation = tokens.reserve("alice", 4_000).admitted().ok_or("refused")?;
 /// // ... call the model, which says how many tokens it really used ...
 /// let standing = reservation.settle(1_200);
@@ -31,13 +31,12 @@ use tollgate_store::{MemoryStore, Store, StoreError};
 /// ```
 /// use tollgate::{Limiter, Quota};
 ///
-/// let uploads = Limiter::new(Quota::concurrency(1)?);
+/// let uploads = Limiter::new(Quota::concurrency(1));
 /// let first = uploads.reserve("alice", 1);
 /// assert!(first.is_admitted());
 /// assert!(!uploads.reserve("alice", 1).is_admitted());
 /// drop(first);
 /// assert!(uploads.reserve("alice", 1).is_admitted());
-/// # Ok::<(), tollgate::quota::InvalidQuota>(())
 /// ```
 ///
 /// Dropping cannot wait for a remote store: a task of the current tokio runtime frees the slots.

@@ -4,6 +4,7 @@ use super::detach::{run_to_completion, spawn_detached};
 use super::store_calls::micros;
 use super::wait_queue::{QueuePlace, WaitQueue};
 use super::{Decision, Limiter, Permit, Refusal};
+use crate::Key;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -31,7 +32,7 @@ impl<S: Store + 'static> Limiter<S> {
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let limiter = Limiter::builder(Quota::per_second(10)?.with_burst(1)?)
+    /// let limiter = Limiter::builder(Quota::per_second(10).with_burst(1)?)
     /// #   .clock(tollgate::TokioClock::default())
     ///     .build()?;
     /// for page in 0..3 {
@@ -59,11 +60,7 @@ impl<S: Store + 'static> Limiter<S> {
     /// # Errors
     ///
     /// If the line is full, or the store fails. A refusal is not an error.
-    pub async fn wait(
-        &self,
-        key: impl AsRef<[u8]>,
-        within: Duration,
-    ) -> Result<Decision, WaitError> {
+    pub async fn wait(&self, key: impl Key, within: Duration) -> Result<Decision, WaitError> {
         self.wait_n(key, 1, within).await
     }
 
@@ -74,11 +71,12 @@ impl<S: Store + 'static> Limiter<S> {
     /// If the line is full, or the store fails. A refusal is not an error.
     pub async fn wait_n(
         &self,
-        key: impl AsRef<[u8]>,
+        key: impl Key,
         cost: u64,
         within: Duration,
     ) -> Result<Decision, WaitError> {
-        let place = self.inner.wait_queues.join(key.as_ref()).ok_or(WaitError::LineFull)?;
+        let place =
+            self.inner.wait_queues.join(key.key_bytes().as_ref()).ok_or(WaitError::LineFull)?;
         let mut waiter = Waiter {
             limiter: self,
             queue_place: &place,

@@ -11,31 +11,40 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 use tollgate_core::{Algorithm as _, LimitParams, Rate, algorithm as core};
 
+const SECOND_US: u64 = 1_000_000;
 /// The default of [`Quota::with_ttl`].
-const TTL: Duration = Duration::from_secs(30);
+const TTL_US: u64 = 30 * SECOND_US;
 
 /// How much may be admitted, how often, and by which algorithm.
-///
-/// A quota that exists is valid:
 ///
 /// ```
 /// use std::time::Duration;
 /// use tollgate::quota::{Algorithm, Quota};
 ///
-/// let browsing = Quota::per_minute(100)?;
-/// let api = Quota::per_second(20)?.with_burst(50)?;
+/// const BROWSING: Quota = Quota::per_minute(100);
+/// let api = Quota::per_second(20).with_burst(50)?;
 /// let exports = Quota::of(3).every(Duration::from_secs(90))?;
 /// let exports = exports.with_algorithm(Algorithm::SlidingLog)?;
-/// let uploads = Quota::concurrency(4)?.with_ttl(Duration::from_secs(120))?;
+/// let uploads = Quota::concurrency(4).with_ttl(Duration::from_secs(120))?;
 /// let from_a_file: Quota = "100/min".parse()?;
 ///
-/// assert_eq!(from_a_file, browsing);
+/// assert_eq!(from_a_file, BROWSING);
 /// assert_eq!(api.to_string(), "20 per second, up to 50 at once (gcra)");
-/// assert!(Quota::per_minute(u64::MAX).is_err());
 /// # Ok::<(), tollgate::quota::InvalidQuota>(())
 /// ```
 ///
-/// Zero means nothing: a quota of zero refuses everything, and no number means "unlimited".
+/// A rate alone is always valid. A setting that contradicts another one is an error.
+///
+/// Zero means nothing: a quota of zero refuses every cost but zero, and the refusal says that no
+/// wait can help. No number means "unlimited"; leave the limiter out instead.
+///
+/// ```
+/// use tollgate::{Limiter, Quota};
+///
+/// let closed = Limiter::new(Quota::per_minute(0));
+/// let refusal = closed.check("alice");
+/// assert_eq!(refusal.refusal().and_then(|refusal| refusal.retry_after), None);
+/// ```
 ///
 /// # What a quota promises
 ///
@@ -47,7 +56,7 @@ const TTL: Duration = Duration::from_secs(30);
 /// use tollgate::quota::{Algorithm, Quota};
 ///
 /// let minute = Duration::from_secs(60);
-/// let quota = Quota::per_minute(100)?;
+/// let quota = Quota::per_minute(100);
 /// // A burst at the end of one minute, and a ramp in the next.
 /// assert_eq!(quota.bound(minute), Some(199));
 /// assert_eq!(quota.with_algorithm(Algorithm::FixedWindow)?.bound(minute), Some(200));
@@ -60,8 +69,8 @@ pub struct Quota {
     amount: Amount,
     /// `None` until one is chosen; then `burst` decides.
     algorithm: Option<Algorithm>,
-    burst: Option<u64>,
-    queue: Option<u64>,
+    burst: Option<u32>,
+    queue: Option<u32>,
     /// The resulting parameters.
     params: LimitParams,
 }
@@ -69,55 +78,64 @@ pub struct Quota {
 #[derive(Clone, Copy)]
 enum Amount {
     Rate(Rate),
-    Slots { count: u64, ttl_us: u64 },
+    Slots { count: u32, ttl_us: u64 },
 }
 
 /// The units of a quota, from [`Quota::of`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "say how often, with `every`"]
-pub struct Units(u64);
+pub struct Units(u32);
 
 impl Units {
     /// Completes the quota: so many units in every `period`, a whole number of microseconds between
     /// 1 ms and 366 days.
     pub fn every(self, period: Duration) -> Result<Quota, InvalidQuota> {
         let period_us = whole_us(period).ok_or(InvalidQuota::FractionOfMicrosecond)?;
-        Quota::try_new(Amount::Rate(Rate::try_new(self.0, period_us)?), None, None, None)
+        Quota::try_new(Amount::Rate(Rate::try_new(self.0.into(), period_us)?), None, None, None)
     }
 }
 
 impl Quota {
     /// `units` in every second.
-    pub fn per_second(units: u64) -> Result<Self, InvalidQuota> {
-        Self::of(units).every(Duration::from_secs(1))
+    pub const fn per_second(units: u32) -> Self {
+        Self::per(units, SECOND_US)
     }
 
     /// `units` in every minute.
-    pub fn per_minute(units: u64) -> Result<Self, InvalidQuota> {
-        Self::of(units).every(Duration::from_secs(60))
+    pub const fn per_minute(units: u32) -> Self {
+        Self::per(units, 60 * SECOND_US)
     }
 
     /// `units` in every hour.
-    pub fn per_hour(units: u64) -> Result<Self, InvalidQuota> {
-        Self::of(units).every(Duration::from_secs(3_600))
+    pub const fn per_hour(units: u32) -> Self {
+        Self::per(units, 3_600 * SECOND_US)
     }
 
     /// `units` in every day of 24 hours.
-    pub fn per_day(units: u64) -> Result<Self, InvalidQuota> {
-        Self::of(units).every(Duration::from_secs(86_400))
+    pub const fn per_day(units: u32) -> Self {
+        Self::per(units, 86_400 * SECOND_US)
     }
 
     /// Starts a quota with its units: `Quota::of(5).every(Duration::from_millis(250))`.
-    pub const fn of(units: u64) -> Units {
+    pub const fn of(units: u32) -> Units {
         Units(units)
     }
 
     /// At most `slots` at once. A slot is freed when its [`Reservation`](crate::Reservation) ends,
     /// or after 30 seconds; [`with_ttl`](Self::with_ttl) changes that. A plain check never frees
     /// its slot early, so [reserve](crate::Limiter::reserve) slots instead.
-    pub fn concurrency(slots: u64) -> Result<Self, InvalidQuota> {
-        let ttl_us = whole_us(TTL).ok_or(InvalidQuota::FractionOfMicrosecond)?;
-        Self::try_new(Amount::Slots { count: slots, ttl_us }, None, None, None)
+    pub const fn concurrency(slots: u32) -> Self {
+        let Ok(params) = core::Concurrency::try_new(slots as u64, TTL_US) else { unreachable!() };
+        let amount = Amount::Slots { count: slots, ttl_us: TTL_US };
+        let params = LimitParams::Concurrency(params);
+        Self { amount, algorithm: None, burst: None, queue: None, params }
+    }
+
+    /// A quota with the default algorithm. The period must be in range.
+    const fn per(units: u32, period_us: u64) -> Self {
+        let Ok(rate) = Rate::try_new(units as u64, period_us) else { unreachable!() };
+        let params = LimitParams::SlidingWindow(core::SlidingWindow::new(rate));
+        Self { amount: Amount::Rate(rate), algorithm: None, burst: None, queue: None, params }
     }
 
     /// Decides by `algorithm` instead of the default, [`SlidingWindow`](Algorithm::SlidingWindow).
@@ -135,7 +153,7 @@ impl Quota {
     /// # Errors
     ///
     /// If the burst is zero, or the algorithm has none.
-    pub fn with_burst(self, burst: u64) -> Result<Self, InvalidQuota> {
+    pub fn with_burst(self, burst: u32) -> Result<Self, InvalidQuota> {
         Self::try_new(self.amount, self.algorithm, Some(burst), self.queue)
     }
 
@@ -145,11 +163,11 @@ impl Quota {
     /// ```
     /// use tollgate::quota::{Algorithm, Quota};
     ///
-    /// let paced = Quota::per_second(10)?.with_algorithm(Algorithm::LeakyBucket)?.with_queue(5)?;
+    /// let paced = Quota::per_second(10).with_algorithm(Algorithm::LeakyBucket)?.with_queue(5)?;
     /// assert_eq!(paced.to_string(), "10 per second, 1 at once and 5 in a queue (leaky-bucket)");
     /// # Ok::<(), tollgate::quota::InvalidQuota>(())
     /// ```
-    pub fn with_queue(self, queue: u64) -> Result<Self, InvalidQuota> {
+    pub fn with_queue(self, queue: u32) -> Result<Self, InvalidQuota> {
         Self::try_new(self.amount, self.algorithm, self.burst, Some(queue))
     }
 
@@ -211,8 +229,8 @@ impl Quota {
     fn try_new(
         amount: Amount,
         algorithm: Option<Algorithm>,
-        burst: Option<u64>,
-        queue: Option<u64>,
+        burst: Option<u32>,
+        queue: Option<u32>,
     ) -> Result<Self, InvalidQuota> {
         let params = match amount {
             Amount::Rate(rate) => {
@@ -228,7 +246,7 @@ impl Quota {
                     return Err(InvalidQuota::NoRate(algorithm));
                 }
                 no_burst_no_queue(algorithm, burst, queue)?;
-                LimitParams::Concurrency(core::Concurrency::try_new(count, ttl_us)?)
+                LimitParams::Concurrency(core::Concurrency::try_new(count.into(), ttl_us)?)
             }
         };
         Ok(Self { amount, algorithm, burst, queue, params })
@@ -238,8 +256,8 @@ impl Quota {
 fn params_of_rate(
     rate: Rate,
     algorithm: Algorithm,
-    burst: Option<u64>,
-    queue: Option<u64>,
+    burst: Option<u32>,
+    queue: Option<u32>,
 ) -> Result<LimitParams, InvalidQuota> {
     if queue.is_some() && algorithm != Algorithm::LeakyBucket {
         return Err(InvalidQuota::NoQueue(algorithm));
@@ -247,6 +265,7 @@ fn params_of_rate(
     if !algorithm.has_burst() {
         no_burst_no_queue(algorithm, burst, queue)?;
     }
+    let (burst, queue) = (burst.map(u64::from), queue.map(u64::from));
     Ok(match algorithm {
         Algorithm::SlidingWindow => LimitParams::SlidingWindow(core::SlidingWindow::new(rate)),
         Algorithm::FixedWindow => LimitParams::FixedWindow(core::FixedWindow::new(rate)),
@@ -264,8 +283,8 @@ fn params_of_rate(
 
 fn no_burst_no_queue(
     algorithm: Algorithm,
-    burst: Option<u64>,
-    queue: Option<u64>,
+    burst: Option<u32>,
+    queue: Option<u32>,
 ) -> Result<(), InvalidQuota> {
     match (burst, queue) {
         (Some(_), _) => Err(InvalidQuota::NoBurst(algorithm)),

@@ -3,8 +3,7 @@
 use super::{Algorithm, Amount, InvalidQuota, Quota};
 use std::fmt;
 use std::str::FromStr;
-use tollgate_core::CalendarUnit;
-use tollgate_core::Rate;
+use tollgate_core::{CalendarUnit, InvalidParams, Rate};
 use tollgate_policy::{WrittenRate, parse_rate};
 
 impl fmt::Display for Quota {
@@ -41,8 +40,8 @@ impl fmt::Debug for Quota {
 /// ```
 /// use tollgate::Quota;
 ///
-/// assert_eq!("100/min".parse(), Quota::per_minute(100));
-/// assert_eq!("20".parse(), Quota::concurrency(20));
+/// assert_eq!("100/min".parse(), Ok(Quota::per_minute(100)));
+/// assert_eq!("20".parse(), Ok(Quota::concurrency(20)));
 /// let error = "100/minute".parse::<Quota>().unwrap_err();
 /// assert_eq!(error.to_string(), "`100/minute` is not a rate; write `min` for the unit");
 /// ```
@@ -59,7 +58,10 @@ impl FromStr for Quota {
             WrittenRate::Per { count, period_us, .. } => {
                 Self::try_new(Amount::Rate(Rate::try_new(count, period_us)?), None, None, None)
             }
-            WrittenRate::Slots(count) => Self::concurrency(count),
+            WrittenRate::Slots(count) => match count.try_into() {
+                Ok(count) => Ok(Self::concurrency(count)),
+                Err(_) => Err(InvalidParams::CountTooLarge.into()),
+            },
             WrittenRate::Unlimited => Err(InvalidQuota::Unreadable(
                 "`unlimited` is no quota; leave the limiter out instead".into(),
             )),

@@ -17,8 +17,8 @@ fn limiter(quota: Quota) -> (Limiter, Arc<ManualClock>) {
     (Limiter::builder(quota).clock(clock.clone()).build().unwrap(), clock)
 }
 
-fn gcra(count: u64) -> Quota {
-    Quota::per_second(count).unwrap().with_burst(count).unwrap()
+fn gcra(count: u32) -> Quota {
+    Quota::per_second(count).with_burst(count).unwrap()
 }
 
 fn permit(decision: Decision) -> Permit {
@@ -71,8 +71,8 @@ fn more_than_there_ever_is_says_so() {
 
 #[test]
 fn zero_refuses_everything() {
-    for quota in [Quota::per_second(0), Quota::concurrency(0), "0/day".parse()] {
-        let (limiter, _) = limiter(quota.unwrap());
+    for quota in [Quota::per_second(0), Quota::concurrency(0), "0/day".parse().unwrap()] {
+        let (limiter, _) = limiter(quota);
         assert_eq!(limiter.check("a").refusal().unwrap().retry_after, None);
     }
 }
@@ -101,7 +101,7 @@ fn peeking_takes_nothing() {
 #[test]
 fn several_quotas_take_all_or_nothing() {
     let clock = Arc::new(ManualClock::new(1_700_000_000_000_000));
-    let hourly = Quota::per_hour(3).unwrap().with_algorithm(Algorithm::SlidingLog).unwrap();
+    let hourly = Quota::per_hour(3).with_algorithm(Algorithm::SlidingLog).unwrap();
     let limiter = Limiter::builder(gcra(2)).and(hourly).clock(clock.clone()).build().unwrap();
     assert_eq!(permit(limiter.check_n("a", 2)).remaining, 0);
     let refusal = limiter.check_n("a", 2).refusal().cloned().unwrap();
@@ -142,7 +142,7 @@ fn a_permit_is_good_for_its_own_limiter_and_key_only() {
 
 #[test]
 fn a_reservation_ends_in_its_true_cost() {
-    let (limiter, _) = limiter(Quota::per_minute(100).unwrap());
+    let (limiter, _) = limiter(Quota::per_minute(100));
     let reserve = |units| limiter.reserve("a", units).admitted().unwrap();
     let reservation = reserve(60);
     assert_eq!(reservation.permit().remaining, 40);
@@ -159,7 +159,7 @@ fn a_reservation_ends_in_its_true_cost() {
 
 #[test]
 fn slots_are_free_when_a_reservation_ends() {
-    let (limiter, clock) = limiter(Quota::concurrency(2).unwrap());
+    let (limiter, clock) = limiter(Quota::concurrency(2));
     let reserve = || limiter.reserve("a", 1).admitted();
     let ends: [fn(Reservation); 3] = [drop, |r| _ = r.settle(1), |r| _ = r.cancel()];
     for end in ends {
@@ -182,7 +182,7 @@ fn slots_are_free_when_a_reservation_ends() {
 
 #[test]
 fn a_drop_frees_slots_and_keeps_the_rest() {
-    let builder = Limiter::builder(Quota::concurrency(10).unwrap()).and(gcra(8));
+    let builder = Limiter::builder(Quota::concurrency(10)).and(gcra(8));
     let limiter = builder.clock(ManualClock::default()).build().unwrap();
     drop(limiter.reserve("a", 6));
     assert_eq!((limiter.peek("a").limit, limiter.peek("a").remaining), (8, 2));
@@ -193,7 +193,7 @@ fn a_drop_frees_slots_and_keeps_the_rest() {
 
 #[test]
 fn a_check_can_be_held_like_a_reservation() {
-    let (limiter, _) = limiter(Quota::concurrency(1).unwrap());
+    let (limiter, _) = limiter(Quota::concurrency(1));
     let held = limiter.hold(permit(limiter.check("a")));
     assert!(!limiter.check("a").is_admitted());
     drop(held);

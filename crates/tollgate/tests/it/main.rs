@@ -8,6 +8,7 @@ mod faulty_store;
 mod fixture;
 mod gate;
 mod in_flight;
+mod key;
 mod limiter;
 mod manage;
 mod multi;

@@ -18,33 +18,33 @@ pub(crate) const RATES: [Algorithm; 6] = [
 
 #[test]
 fn a_quota_is_per_what_it_says() {
-    let period = |quota: Result<Quota, InvalidQuota>| quota.unwrap().period().unwrap().as_secs();
+    let period = |quota: Quota| quota.period().unwrap().as_secs();
     assert_eq!(period(Quota::per_second(7)), 1);
     assert_eq!(period(Quota::per_minute(7)), 60);
     assert_eq!(period(Quota::per_hour(7)), 3_600);
     assert_eq!(period(Quota::per_day(7)), 86_400);
-    assert_eq!(Quota::per_second(7).unwrap().capacity(), 7);
-    assert_eq!(Quota::concurrency(7).unwrap().capacity(), 7);
-    assert_eq!(Quota::concurrency(7).unwrap().period(), None);
+    assert_eq!(Quota::per_second(7).capacity(), 7);
+    assert_eq!(Quota::concurrency(7).capacity(), 7);
+    assert_eq!(Quota::concurrency(7).period(), None);
 }
 
 #[test]
 fn it_reads_as_it_is_spoken() {
-    let shown = |quota: Result<Quota, InvalidQuota>| quota.unwrap().to_string();
+    let shown = |quota: Quota| quota.to_string();
     assert_eq!(shown(Quota::per_minute(100)), "100 per minute (sliding-window)");
-    let odd = Quota::of(3).every(Duration::from_millis(1_500));
+    let odd = Quota::of(3).every(Duration::from_millis(1_500)).unwrap();
     assert_eq!(shown(odd), "3 per 1500ms (sliding-window)");
-    let leaky = Quota::per_second(10).unwrap().with_algorithm(Algorithm::LeakyBucket);
+    let leaky = Quota::per_second(10).with_algorithm(Algorithm::LeakyBucket).unwrap();
     assert_eq!(shown(leaky), "10 per second, 1 at once (leaky-bucket)");
     assert_eq!(shown(Quota::concurrency(20)), "20 at once, each for at most 30s");
-    let quota = Quota::per_second(20).unwrap().with_burst(50).unwrap();
+    let quota = Quota::per_second(20).with_burst(50).unwrap();
     assert_eq!(format!("{quota:?}"), "Quota(20 per second, up to 50 at once (gcra))");
 }
 
 #[test]
 fn what_makes_no_sense_cannot_be_built() {
-    let rate = Quota::per_second(5).unwrap();
-    let slots = Quota::concurrency(5).unwrap();
+    let rate = Quota::per_second(5);
+    let slots = Quota::concurrency(5);
     for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::SlidingLog] {
         let window = rate.with_algorithm(algorithm).unwrap();
         assert_eq!(window.with_burst(9), Err(InvalidQuota::NoBurst(algorithm)));
@@ -62,7 +62,6 @@ fn what_makes_no_sense_cannot_be_built() {
     assert_eq!(slots.with_burst(1), Err(InvalidQuota::NoBurst(Algorithm::Concurrency)));
     assert_eq!(slots.with_queue(1), Err(InvalidQuota::NoQueue(Algorithm::Concurrency)));
     assert!(matches!(rate.with_burst(0), Err(InvalidQuota::OutOfRange(_))));
-    assert!(matches!(Quota::per_second(1 << 32), Err(InvalidQuota::OutOfRange(_))));
 }
 
 #[test]
@@ -77,7 +76,7 @@ fn a_period_is_never_rounded() {
 
 #[test]
 fn a_burst_keeps_the_algorithm_that_was_chosen() {
-    let rate = Quota::per_second(5).unwrap();
+    let rate = Quota::per_second(5);
     assert_eq!(rate.with_burst(9).unwrap().algorithm(), Algorithm::Gcra);
     for algorithm in [Algorithm::TokenBucket, Algorithm::Gcra, Algorithm::LeakyBucket] {
         let one = rate.with_algorithm(algorithm).unwrap().with_burst(9).unwrap();
@@ -89,7 +88,7 @@ fn a_burst_keeps_the_algorithm_that_was_chosen() {
 #[test]
 fn text_is_read_as_the_file_reads_it() {
     assert_eq!("5 / 10s".parse(), Quota::of(5).every(Duration::from_secs(10)));
-    assert_eq!("0/s".parse(), Quota::per_second(0));
+    assert_eq!("0/s".parse(), Ok(Quota::per_second(0)));
     for bad in
         ["", "fast", "1.5/s", "5/minute", "5/", "-1/s", "unlimited", "99999999999/s", "1/9000d"]
     {
@@ -103,7 +102,7 @@ fn text_is_read_as_the_file_reads_it() {
 proptest! {
     /// The period's text names its exact length.
     #[test]
-    fn shown_periods_are_exact(count in 0..9_u64, period_us in 1_000..10_000_000_000_u64) {
+    fn shown_periods_are_exact(count in 0..9_u32, period_us in 1_000..10_000_000_000_u64) {
         let quota = Quota::of(count).every(Duration::from_micros(period_us)).unwrap();
         let shown = quota.to_string();
         let period = shown.split(" per ").nth(1).unwrap().split(' ').next().unwrap();

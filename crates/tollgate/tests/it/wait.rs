@@ -16,7 +16,7 @@ const MS: Duration = Duration::from_millis(1);
 
 /// One every 100 ms.
 fn pace() -> Quota {
-    Quota::per_second(10).unwrap().with_burst(1).unwrap()
+    Quota::per_second(10).with_burst(1).unwrap()
 }
 
 /// Begins at a boundary of every period, and goes as tokio's time does.
@@ -62,7 +62,7 @@ async fn keys_wait_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_small_cost_does_not_overtake_a_large_one() {
-    let limiter = limiter(Quota::per_second(10).unwrap().with_burst(5).unwrap());
+    let limiter = limiter(Quota::per_second(10).with_burst(5).unwrap());
     assert!(limiter.check_n("a", 4).is_admitted());
     let mut large = Box::pin(limiter.wait_n("a", 5, MS * 1_000));
     assert!(poll(&mut large).await.is_pending());
@@ -133,7 +133,7 @@ async fn a_full_line_is_an_error_that_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn all_lines_together_are_bounded() {
-    let quota = Quota::concurrency(1).unwrap();
+    let quota = Quota::concurrency(1);
     let limiter =
         Limiter::builder(quota).clock(TokioClock::default()).max_waiters(1).build().unwrap();
     let mut waiting = Vec::new();
@@ -150,7 +150,7 @@ async fn all_lines_together_are_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_leaves_takes_nothing_and_wakes_the_next() {
-    let limiter = limiter(Quota::per_second(10).unwrap().with_burst(5).unwrap());
+    let limiter = limiter(Quota::per_second(10).with_burst(5).unwrap());
     assert!(limiter.check_n("a", 5).is_admitted());
     let mut first = Box::pin(limiter.wait_n("a", 5, MS * 1_000));
     assert!(poll(&mut first).await.is_pending());
@@ -166,7 +166,7 @@ async fn whoever_leaves_takes_nothing_and_wakes_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_comes_next_does_not_inherit_a_wait() {
-    let limiter = limiter(Quota::per_second(10).unwrap().with_burst(5).unwrap());
+    let limiter = limiter(Quota::per_second(10).with_burst(5).unwrap());
     assert!(limiter.check_n("a", 5).is_admitted());
     let mut large = Box::pin(limiter.wait_n("a", 5, MS * 1_000));
     assert!(poll(&mut large).await.is_pending());
@@ -182,7 +182,7 @@ async fn whoever_comes_next_does_not_inherit_a_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_freed_slot_goes_to_the_first_in_line_at_once() {
-    let limiter = limiter(Quota::concurrency(1).unwrap());
+    let limiter = limiter(Quota::concurrency(1));
     let held = limiter.reserve("a", 1).admitted().unwrap();
     let start = Instant::now();
     let mut first = Box::pin(limiter.wait("a", MS * 5_000));
@@ -201,7 +201,7 @@ async fn a_freed_slot_goes_to_the_first_in_line_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn whatever_gives_back_wakes_the_first() {
-    let limiter = limiter(Quota::per_minute(4).unwrap().with_burst(4).unwrap());
+    let limiter = limiter(Quota::per_minute(4).with_burst(4).unwrap());
     let start = Instant::now();
     let wakes: [fn(&Limiter, Reservation); 5] = [
         |_, reservation| _ = reservation.cancel(),
@@ -241,7 +241,7 @@ async fn whatever_gives_back_wakes_the_first() {
 
 #[tokio::test(start_paused = true)]
 async fn the_delay_of_a_queue_is_part_of_the_wait() {
-    let quota = Quota::per_second(10).unwrap().with_algorithm(Algorithm::LeakyBucket).unwrap();
+    let quota = Quota::per_second(10).with_algorithm(Algorithm::LeakyBucket).unwrap();
     let limiter = limiter(quota.with_queue(3).unwrap());
     let start = Instant::now();
     assert!(limiter.check("a").is_admitted());
@@ -265,10 +265,10 @@ async fn leaving_while_a_slow_store_decides_takes_nothing() {
     let limiter = builder.clock(TokioClock::default()).build().unwrap();
     let mut waiter = Box::pin(limiter.wait("a", MS * 1_000));
     assert!(poll(&mut waiter).await.is_pending());
-    assert!(!limiter.peek_async("a", 1).await.unwrap().admits, "the store has taken it already");
+    assert!(!limiter.peek_async("a").await.unwrap().admits, "the store has taken it already");
     drop(waiter);
     store.settled().await;
-    assert!(limiter.peek_async("a", 1).await.unwrap().admits, "nobody gives it back");
+    assert!(limiter.peek_async("a").await.unwrap().admits, "nobody gives it back");
     assert_eq!(limiter.waiting(), 0);
 }
 

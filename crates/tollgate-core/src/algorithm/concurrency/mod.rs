@@ -16,11 +16,11 @@ pub struct Concurrency {
 
 impl Concurrency {
     /// Up to 2^32 - 1 slots, held for 1 ms to 366 days.
-    pub fn try_new(slots: u64, ttl_us: u64) -> Result<Self, InvalidParams> {
-        if slots > u64::from(u32::MAX) {
+    pub const fn try_new(slots: u64, ttl_us: u64) -> Result<Self, InvalidParams> {
+        if slots > u32::MAX as u64 {
             return Err(InvalidParams::CountTooLarge);
         }
-        if !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us) {
+        if ttl_us < TTL_US_MIN || ttl_us > TTL_US_MAX {
             return Err(InvalidParams::TtlOutOfRange);
         }
         Ok(Self { limit: slots, ttl_us })

@@ -39,14 +39,14 @@ fn case(
         }
         other => panic!("{other} has no bound"),
     };
-    let mut quota = Quota::of(count).every(Duration::from_micros(period_us)).unwrap();
+    let mut quota = Quota::of(count as u32).every(Duration::from_micros(period_us)).unwrap();
     quota = quota.with_algorithm(algorithm).unwrap();
     let buckets = [Algorithm::TokenBucket, Algorithm::Gcra, Algorithm::LeakyBucket];
     if let Some(burst) = burst.filter(|_| buckets.contains(&algorithm)) {
-        quota = quota.with_burst(burst).unwrap();
+        quota = quota.with_burst(burst as u32).unwrap();
     }
     if let Some(queue) = queue.filter(|_| algorithm == Algorithm::LeakyBucket) {
-        quota = quota.with_queue(queue).unwrap();
+        quota = quota.with_queue(queue as u32).unwrap();
     }
     Case { quota, params, count, period_us }
 }
@@ -166,16 +166,14 @@ proptest! {
 #[test]
 fn the_figures_that_people_quote() {
     let minute = Duration::from_secs(60);
-    let bound = |algorithm| {
-        Quota::per_minute(100).unwrap().with_algorithm(algorithm).unwrap().bound(minute)
-    };
+    let bound = |algorithm| Quota::per_minute(100).with_algorithm(algorithm).unwrap().bound(minute);
     assert_eq!(bound(Algorithm::SlidingWindow), Some(199));
     assert_eq!(bound(Algorithm::FixedWindow), Some(200));
     assert_eq!(bound(Algorithm::SlidingLog), Some(100));
     assert_eq!(bound(Algorithm::TokenBucket), Some(199));
     assert_eq!(bound(Algorithm::Gcra), Some(199));
     assert_eq!(bound(Algorithm::LeakyBucket), Some(100));
-    assert_eq!(Quota::concurrency(5).unwrap().bound(minute), None);
+    assert_eq!(Quota::concurrency(5).bound(minute), None);
 }
 
 /// Where one microsecond is worth a unit, each of them shows.
@@ -194,7 +192,7 @@ fn every_microsecond_counts() {
 fn the_ends_of_the_range() {
     for algorithm in RATES {
         let quota = |count| Quota::of(count).every(Duration::from_millis(1)).unwrap();
-        let most = quota(u64::from(u32::MAX)).with_algorithm(algorithm).unwrap();
+        let most = quota(u32::MAX).with_algorithm(algorithm).unwrap();
         assert_eq!(most.bound(Duration::ZERO), Some(0), "{algorithm}");
         assert_eq!(most.bound(Duration::from_nanos(1)), Some(most.capacity()), "{algorithm}");
         assert_eq!(most.bound(Duration::MAX), Some(u64::MAX), "{algorithm}");
@@ -220,7 +218,7 @@ fn the_pages_say_what_the_bound_is() {
                     assert_eq!((name, cells[column]), ("concurrency", ""), "{page}");
                     continue;
                 };
-                let quota = Quota::per_minute(100).unwrap().with_algorithm(algorithm).unwrap();
+                let quota = Quota::per_minute(100).with_algorithm(algorithm).unwrap();
                 let most = quota.bound(Duration::from_secs(60)).unwrap();
                 let said = cells[column].split(' ').next().unwrap();
                 assert_eq!(said, most.to_string(), "{page}: {name}");

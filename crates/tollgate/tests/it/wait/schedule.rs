@@ -47,7 +47,7 @@ fn visits() -> impl Strategy<Value = Vec<Visit>> {
 }
 
 fn quotas() -> impl Strategy<Value = Quota> {
-    (1..6_u64, prop::sample::select(&RATES)).prop_map(|(count, algorithm)| {
+    (1..6_u32, prop::sample::select(&RATES)).prop_map(|(count, algorithm)| {
         let quota = Quota::of(count).every(MS * 100).unwrap();
         quota.with_algorithm(algorithm).unwrap()
     })
@@ -132,7 +132,7 @@ proptest! {
     /// Those who left or were refused have taken nothing: what is left is what those admitted left.
     #[test]
     fn only_the_admitted_take(visits in visits()) {
-        let day = Quota::per_day(30).unwrap().with_algorithm(Algorithm::SlidingLog).unwrap();
+        let day = Quota::per_day(30).with_algorithm(Algorithm::SlidingLog).unwrap();
         let (records, left) = run(day, &visits);
         for key in 0..2 {
             let admitted = records.iter().filter(|(visit, fate, _)| {
@@ -147,7 +147,7 @@ proptest! {
 #[test]
 fn a_schedule_can_fill_the_line() {
     let visit = Visit { key: 0, cost: 1, arrives: MS, within: MS * 1_000, leaves: None };
-    let quota = Quota::per_second(1).unwrap().with_burst(1).unwrap();
+    let quota = Quota::per_second(1).with_burst(1).unwrap();
     let (records, _) = run(quota, &vec![visit; 9]);
     let full = records.iter().filter(|record| record.1 == Fate::LineFull).count();
     // The first is admitted at once, or is one of those in line when the rest come.
