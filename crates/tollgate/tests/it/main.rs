@@ -9,6 +9,7 @@ mod fixture;
 mod gate;
 mod in_flight;
 mod limiter;
+mod local_rate;
 mod manage;
 mod multi;
 mod quota;
