@@ -6,6 +6,7 @@ use crate::algorithm::{
     token_bucket,
 };
 use crate::{Intent, InvalidParams, Outcome, Rate, Receipt};
+use core::cmp::Ordering;
 
 /// The params of a limit for one request: its algorithm with rate, burst, queue or slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -202,6 +203,47 @@ impl LimitParams {
         let nodes = u64::from(nodes.max(1));
         let nothing = Self::FixedWindow(FixedWindow::new(Rate::NOTHING));
         self.divided(nodes).unwrap_or(nothing)
+    }
+
+    /// The same algorithm at another rate; of slots, at `rate`'s count. A bucket holds no more than
+    /// it did and no more than the count; a leaky bucket keeps its burst and queue.
+    ///
+    /// # Errors
+    ///
+    /// If a bucket would take more than 100 years to refill.
+    pub fn at_rate(&self, rate: Rate) -> Result<Self, InvalidParams> {
+        let burst = |one: &Bucket| Some(one.burst().min(rate.count().max(1).into()));
+        Ok(match self {
+            Self::FixedWindow(_) | Self::CalendarWindow(_) => {
+                Self::FixedWindow(FixedWindow::new(rate))
+            }
+            Self::SlidingLog(_) => Self::SlidingLog(SlidingLog::new(rate)),
+            Self::SlidingWindow(_) => Self::SlidingWindow(SlidingWindow::new(rate)),
+            Self::TokenBucket(one) => {
+                Self::TokenBucket(TokenBucket::try_new(rate, burst(one.bucket()))?)
+            }
+            Self::Gcra(one) => Self::Gcra(Gcra::try_new(rate, burst(one.bucket()))?),
+            Self::LeakyBucket(one) => {
+                let ahead = one.bucket().burst();
+                let queue = one.capacity().saturating_sub(ahead);
+                Self::LeakyBucket(LeakyBucket::try_new(rate, Some(ahead), Some(queue))?)
+            }
+            Self::Concurrency(slots) => {
+                Self::Concurrency(Concurrency::try_new(rate.count().into(), slots.ttl_us())?)
+            }
+        })
+    }
+
+    /// How these parameters compare with `other`, in the long run and at once: units per time, and
+    /// capacity.
+    pub fn compare(&self, other: &Self) -> (Ordering, Ordering) {
+        let per = |one: &Self, period_us: u64| u128::from(one.count()) * u128::from(period_us);
+        let at_once = self.capacity().cmp(&other.capacity());
+        let (ours_us, theirs_us) = (self.period_us(), other.period_us());
+        if ours_us == 0 || theirs_us == 0 {
+            return (at_once, at_once);
+        }
+        (per(self, theirs_us).cmp(&per(other, ours_us)), at_once)
     }
 
     fn divided(&self, nodes: u64) -> Result<Self, InvalidParams> {

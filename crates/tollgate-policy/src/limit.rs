@@ -4,7 +4,7 @@ pub use crate::raw::{Mode, OnInvalid, OnMissing};
 
 use crate::match_spec::MatchSpec;
 use crate::state_id;
-use tollgate_core::{LimitParams, Penalty};
+use tollgate_core::{LimitParams, Penalty, Rate};
 
 /// One limit with one key; an entry with `keys` compiles to several.
 #[derive(Clone, Debug)]
@@ -124,6 +124,39 @@ pub enum OnStoreFailure {
         /// How many nodes share the limit.
         nodes: u32,
     },
+    /// Enforce this rate in memory, on every node.
+    LocalRate(LocalRate),
+}
+
+/// `rate` of `on_store_failure.local`: what each node admits while the store fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalRate {
+    /// So many in so long.
+    Per(Rate),
+    /// So many slots, for `concurrency`.
+    Slots(u32),
+}
+
+impl LocalRate {
+    /// The parameters of a node by itself, for a limit with `params`. They are `params` where the
+    /// rate is nowhere stricter, or does not fit the algorithm.
+    pub fn params(self, params: &LimitParams) -> LimitParams {
+        let Some(local) = self.exact_params(params) else { return *params };
+        let (in_long_run, at_once) = local.compare(params);
+        if in_long_run.is_ge() && at_once.is_ge() { *params } else { local }
+    }
+
+    /// The limit's algorithm at this rate; `None` if the rate does not fit it.
+    pub(crate) fn exact_params(self, params: &LimitParams) -> Option<LimitParams> {
+        let rate = match (self, params) {
+            (Self::Slots(slots), LimitParams::Concurrency(_)) => {
+                Rate::try_new(slots.into(), Rate::NOTHING.period_us()).ok()?
+            }
+            (Self::Slots(_), _) | (Self::Per(_), LimitParams::Concurrency(_)) => return None,
+            (Self::Per(rate), _) => rate,
+        };
+        params.at_rate(rate).ok()
+    }
 }
 
 /// `consistency`.

@@ -106,6 +106,8 @@ codes! {
         "An exclusion is a map of conditions, or a list of such maps; it does not nest."
     BAD_TIME_ZONE "TG038" "unknown time zone"
         "A time zone has a name of the IANA's database, such as Europe/Berlin or UTC."
+    LOCAL_RATE_TOO_HIGH "TG039" "local rate above the limit's"
+        "While the store fails every node enforces `local.rate` by itself; one node must not admit more than all nodes do otherwise."
     SAME_ADDRESS "TG040" "two listeners on one address"
         "Only one of them could be bound."
     NO_UPSTREAM "TG041" "gateway without upstream"

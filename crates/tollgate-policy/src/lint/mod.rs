@@ -12,6 +12,7 @@ mod cardinality;
 mod client_chosen;
 mod fixed_window;
 mod ip_key;
+mod local_rate;
 mod login;
 mod long_queue;
 mod never_fits;
@@ -67,6 +68,7 @@ lints! {
     unused_key,
     ambiguous_path,
     tier_lookup_empty,
+    local_rate,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that

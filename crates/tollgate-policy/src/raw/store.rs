@@ -1,7 +1,7 @@
 //! `store` and `on_store_failure`.
 
 use super::forms::SecretEnv;
-use super::{DurationText, List, SecretText, SizeText, Text, either, raw, words};
+use super::{DurationText, List, RateText, SecretText, SizeText, Text, either, raw, words};
 
 either! {
     /// `store`.
@@ -148,7 +148,7 @@ either! {
     OnStoreFailure {
         /// `open`, `closed` or `local`.
         Word(FailureWord),
-        /// `local` with the number of nodes.
+        /// `local` with the number of nodes, or with the rate of each.
         Form(FailureForm),
     }
 }
@@ -166,18 +166,20 @@ words! {
 }
 
 raw! {
-    /// `on_store_failure` with the number of nodes.
+    /// `on_store_failure` with the number of nodes, or with the rate of each.
     FailureForm {
-        /// Enforce this node's share in memory.
+        /// Enforce this node's share, or the rate, in memory.
         #[schemars(required)]
         local: FailureLocal,
     }
 }
 
 raw! {
-    /// This node's share.
+    /// This node's share, or a rate for each node.
     FailureLocal {
         /// How many nodes share the limit.
         nodes: u64,
+        /// How much each node admits per how long; a bare number of slots for `concurrency`.
+        rate: RateText,
     }
 }

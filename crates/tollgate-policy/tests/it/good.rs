@@ -7,7 +7,8 @@ use tollgate_core::algorithm::{
 };
 use tollgate_core::{CalendarUnit, LimitParams, Penalty, Rate};
 use tollgate_policy::limit::{
-    Consistency, CostRule, Limit, Mode, OnMissing, OnStoreFailure, ResponseCost, Statuses,
+    Consistency, CostRule, Limit, LocalRate, Mode, OnMissing, OnStoreFailure, ResponseCost,
+    Statuses,
 };
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::{Compiled, compile};
@@ -292,12 +293,15 @@ fn costs_have_three_forms() {
 #[test]
 fn the_other_fields_of_a_limit() {
     let compiled = good("limit-options");
+    let per_minute = Rate::try_new(20, 60_000_000).unwrap();
     for (name, mode, failure, disclose) in [
         ("defaults", Mode::Enforce, OnStoreFailure::Local { nodes: 3 }, true),
         ("off", Mode::Off, OnStoreFailure::Open, true),
         ("shadow", Mode::Shadow, OnStoreFailure::Closed, false),
         ("enforce", Mode::Enforce, OnStoreFailure::Local { nodes: 1 }, true),
         ("local", Mode::Enforce, OnStoreFailure::Local { nodes: 4 }, true),
+        ("rate", Mode::Enforce, OnStoreFailure::LocalRate(LocalRate::Per(per_minute)), true),
+        ("slots", Mode::Enforce, OnStoreFailure::LocalRate(LocalRate::Slots(2)), true),
     ] {
         let limit = limit(&compiled, name);
         assert_eq!((limit.mode, limit.on_store_failure), (mode, failure), "{name}");

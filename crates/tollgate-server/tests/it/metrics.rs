@@ -27,8 +27,10 @@ fn limit(name: &str, first: u64) -> LimitCounters {
     counts.shadow_refused = first + 2;
     counts.fail_open = first + 3;
     counts.fail_closed = first + 4;
-    counts.deny_cache_hits = first + 5;
-    LimitCounters { name: name.into(), counts, overflowed: first + 6 }
+    counts.local_admitted = first + 5;
+    counts.local_refused = first + 6;
+    counts.deny_cache_hits = first + 7;
+    LimitCounters { name: name.into(), counts, overflowed: first + 8 }
 }
 
 /// Every family: its name in the older format, its type, and the labels of its samples.
@@ -108,14 +110,15 @@ fn what_the_engine_counts_shows_under_its_limit() {
     reading.leases.rollbacks = 8;
     let page = page(&Metrics::new(), &reading);
     for (name, first) in [("a", 10.0), ("login/ip+user", 100.0)] {
-        let outcomes = ["admitted", "refused", "shadow_refused", "fail_open", "fail_closed"];
-        for (outcome, more) in outcomes.into_iter().zip([0.0, 1.0, 2.0, 3.0, 4.0]) {
+        let outcomes =
+            "admitted refused shadow_refused fail_open fail_closed local_admitted local_refused";
+        for (outcome, more) in outcomes.split(' ').zip([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) {
             let labels = [("limit", name), ("outcome", outcome)];
             assert_eq!(page.value("tollgate_decisions_total", &labels), Some(first + more));
         }
         let own = [("limit", name)];
-        assert_eq!(page.value("tollgate_deny_cache_hits_total", &own), Some(first + 5.0));
-        assert_eq!(page.value("tollgate_overflow_total", &own), Some(first + 6.0));
+        assert_eq!(page.value("tollgate_deny_cache_hits_total", &own), Some(first + 7.0));
+        assert_eq!(page.value("tollgate_overflow_total", &own), Some(first + 8.0));
     }
     assert_eq!(page.value("tollgate_memory_keys", &[]), Some(7.0));
     assert_eq!(page.value("tollgate_lease_rollbacks_total", &[]), Some(8.0));

@@ -19,8 +19,8 @@ const FALLBACK_BYTES_MAX: u64 = 32 << 20;
 const FALLBACK_SHARDS: usize = 256;
 
 impl<S: Store> Gate<S> {
-    /// Adds rows by each limit's failure policy, and returns whether the request may pass. Shares
-    /// are decided together, and charged only if no other limit refuses.
+    /// Adds rows by each limit's failure policy, and returns whether the request may pass. Local
+    /// limits are decided together, and charged only if no other limit refuses.
     #[cold]
     pub(super) fn without_store<'r, R: FromAnswer<'r>>(
         &self,
@@ -33,21 +33,24 @@ impl<S: Store> Gate<S> {
         let DecisionRequest { rules, now_us, .. } = *request;
         let selected = limits.iter().map(|limit| limit.selected);
         let is_closed = selected.clone().any(|one| failure_policy(&one) == OnStoreFailure::Closed);
-        let is_local =
-            |one: &Selected<'_>| matches!(failure_policy(one), OnStoreFailure::Local { .. });
+        let is_local = |one: &Selected<'_>| {
+            use OnStoreFailure::{Local, LocalRate};
+            matches!(failure_policy(one), Local { .. } | LocalRate(_))
+        };
         let local = selected.clone().zip(charges).filter(|(one, _)| is_local(one));
-        let params: SmallVec<[LimitParams; 4]> =
-            local.clone().map(|(one, _)| rules.share(&one)).collect();
+        let params: SmallVec<[(u64, LimitParams); 4]> =
+            local.clone().map(|(one, _)| rules.local(&one)).collect();
         answers.clear();
         if !params.is_empty() {
             let fallback = self.fallback();
-            let shares = local.zip(&params).map(|((one, charge), share)| {
-                let params = if one.missing { charge.params } else { share };
-                Charge { params, params_id: fallback.register_params(params), ..*charge }
+            let charges = local.zip(&params).map(|((one, charge), (limit, params))| {
+                let params = if one.missing { charge.params } else { params };
+                let params_id = fallback.register_params(params);
+                Charge { limit: *limit, params, params_id, ..*charge }
             });
-            let shares: SmallVec<[Charge<'_>; 4]> = shares.collect();
+            let charges: SmallVec<[Charge<'_>; 4]> = charges.collect();
             let intent = if is_closed { Intent::Peek } else { limits[0].intent };
-            let request = Request { charges: &shares, intent };
+            let request = Request { charges: &charges, intent };
             fallback.begin(now_us, StoreCall::Decide(&[request]), answers);
         }
         let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
@@ -58,7 +61,7 @@ impl<S: Store> Gate<S> {
                 OnStoreFailure::Closed => {
                     (Outcome::refusing(capacity, RETRY_AFTER_US), Source::FailClosed)
                 }
-                OnStoreFailure::Local { .. } => {
+                OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
                     let answer = decided.split_off_first();
                     let outcome = answer.map_or(Outcome::admitting(0), |answer| answer.outcome);
                     (outcome, Source::LocalFallback)

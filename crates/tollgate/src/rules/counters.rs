@@ -21,6 +21,10 @@ pub struct Counts {
     pub fail_open: u64,
     /// The store failed, and the limit refused.
     pub fail_closed: u64,
+    /// The store failed, and this node admitted by itself.
+    pub local_admitted: u64,
+    /// The store failed, and this node refused by itself.
+    pub local_refused: u64,
     /// The deny cache answered; also counted as [`refused`](Self::refused).
     pub deny_cache_hits: u64,
 }
@@ -33,6 +37,8 @@ impl Counts {
         self.shadow_refused += other.shadow_refused;
         self.fail_open += other.fail_open;
         self.fail_closed += other.fail_closed;
+        self.local_admitted += other.local_admitted;
+        self.local_refused += other.local_refused;
         self.deny_cache_hits += other.deny_cache_hits;
     }
 }
@@ -43,7 +49,7 @@ pub(crate) struct Counters([Stripe; STRIPES]);
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Stripe([AtomicU64; 6]);
+struct Stripe([AtomicU64; 8]);
 
 impl Counters {
     /// Counts one answer: its source, whether the limit admits, and whether it refuses.
@@ -52,16 +58,33 @@ impl Counters {
         let stripe = &self.0[stripe()].0;
         stripe[kind(source, admitted, refuses)].fetch_add(1, Ordering::Relaxed);
         if source == Source::DenyCache && refuses {
-            stripe[5].fetch_add(1, Ordering::Relaxed);
+            stripe[7].fetch_add(1, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn read(&self) -> Counts {
         let sum =
             |kind: usize| self.0.iter().map(move |stripe| stripe.0[kind].load(Ordering::Relaxed));
-        let [admitted, refused, shadow_refused, fail_open, fail_closed, deny_cache_hits] =
-            std::array::from_fn(|kind| sum(kind).sum());
-        Counts { admitted, refused, shadow_refused, fail_open, fail_closed, deny_cache_hits }
+        let [
+            admitted,
+            refused,
+            shadow_refused,
+            fail_open,
+            fail_closed,
+            local_admitted,
+            local_refused,
+            deny_cache_hits,
+        ] = std::array::from_fn(|kind| sum(kind).sum());
+        Counts {
+            admitted,
+            refused,
+            shadow_refused,
+            fail_open,
+            fail_closed,
+            local_admitted,
+            local_refused,
+            deny_cache_hits,
+        }
     }
 }
 
@@ -71,6 +94,8 @@ fn kind(source: Source, admitted: bool, refuses: bool) -> usize {
     match (source, admitted) {
         (Source::FailOpen, _) => 3,
         (Source::FailClosed, _) => 4,
+        (Source::LocalFallback, true) => 5,
+        (Source::LocalFallback, false) => 6,
         (_, true) => 0,
         (_, false) if refuses => 1,
         (_, false) => 2,

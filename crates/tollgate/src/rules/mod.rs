@@ -32,8 +32,8 @@ pub struct Rules {
     params_ids: Box<[ParamsId]>,
     /// Whether the store leases the limit with these parameters.
     leased: Box<[bool]>,
-    /// This node's share of the same parameters, for limits that fall back on it.
-    shares: Box<[Option<LimitParams>]>,
+    /// The parameters that this node enforces by itself while the store fails.
+    local_params: Box<[Option<LimitParams>]>,
     tiers: Option<Arc<TierMap>>,
     /// Whether the charge of any limit depends on the response.
     depends_on_answers: bool,
@@ -79,10 +79,6 @@ impl Rules {
         options.attributes.extend(setup.tiers.iter().map(|tiers| tiers.by().to_owned()));
         let policy = Policy::new(limits, options)?;
         let variants = policy.tier_params().iter();
-        let share = |limit: usize| match policy.limits()[limit].on_store_failure {
-            OnStoreFailure::Local { nodes } => Some(nodes),
-            OnStoreFailure::Open | OnStoreFailure::Closed => None,
-        };
         let register = |variant: &TierParams| {
             let settings = lease_settings(&policy.limits()[variant.limit]);
             match settings.and_then(|settings| store.register_leased(&variant.params, &settings)) {
@@ -94,8 +90,10 @@ impl Rules {
         Ok(Self {
             params_ids: params_ids.into(),
             leased: leased.into(),
-            shares: variants
-                .map(|variant| share(variant.limit).map(|nodes| variant.params.share(nodes)))
+            local_params: variants
+                .map(|variant| {
+                    local_params(policy.limits()[variant.limit].on_store_failure, &variant.params)
+                })
                 .collect(),
             limits: policy.limits().iter().cloned().map(Arc::new).collect(),
             counters: policy
@@ -214,17 +212,26 @@ impl Rules {
         !selected.missing && self.leased.get(selected.params_index).copied().unwrap_or(false)
     }
 
-    /// This node's share of the parameters; the parameters themselves unless `local` applies.
-    pub(crate) fn share(&self, selected: &Selected<'_>) -> LimitParams {
-        match (self.shares.get(selected.params_index), selected.limit.on_store_failure) {
-            (Some(Some(share)), _) => *share,
+    /// The parameters that this node enforces by itself while the store fails, and the id of their
+    /// state; the limit's own unless `local` applies.
+    pub(crate) fn local(&self, selected: &Selected<'_>) -> (u64, LimitParams) {
+        let on_store_failure = selected.limit.on_store_failure;
+        let params = match (self.local_params.get(selected.params_index), on_store_failure) {
+            (Some(known), _) => *known,
             (None, OnStoreFailure::Local { nodes }) if self.inline_index(selected.limit) == 1 => {
-                with_longer_period(selected.params, nodes)
+                Some(with_longer_period(selected.params, nodes))
             }
             // The parameters of an inline limit are not known before its request.
-            (None, OnStoreFailure::Local { nodes }) => selected.params.share(nodes),
-            _ => *selected.params,
-        }
+            (None, on_store_failure) => local_params(on_store_failure, selected.params),
+        };
+        let params = params.unwrap_or(*selected.params);
+        let period_us = params.period_us();
+        // State belongs to a period. A reload may give a local rate another one.
+        let id = match period_us == selected.params.period_us() {
+            true => selected.id,
+            false => stable_hash(selected.id, &period_us.to_le_bytes()),
+        };
+        (id, params)
     }
 
     /// The charge of the limit, by what it counts.
@@ -317,10 +324,21 @@ fn lease_settings(limit: &Limit) -> Option<LeaseSettings> {
         && limit.counting == Counting::Admitted;
     let grace_policy = match limit.on_store_failure {
         // The store answers, so it decides: this is no failure.
-        OnStoreFailure::Open | OnStoreFailure::Local { .. } => GracePolicy::Decide,
+        OnStoreFailure::Open | OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
+            GracePolicy::Decide
+        }
         OnStoreFailure::Closed => GracePolicy::Refuse,
     };
     plain.then_some(LeaseSettings { lifetime_us, min_limit, quiet_us, grace_policy })
+}
+
+/// The parameters that a node enforces by itself while the store fails.
+fn local_params(policy: OnStoreFailure, params: &LimitParams) -> Option<LimitParams> {
+    match policy {
+        OnStoreFailure::Local { nodes } => Some(params.share(nodes)),
+        OnStoreFailure::LocalRate(rate) => Some(rate.params(params)),
+        OnStoreFailure::Open | OnStoreFailure::Closed => None,
+    }
 }
 
 /// This node's share of a caller's parameters. The period grows instead of the count shrinking:

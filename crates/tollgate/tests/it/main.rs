@@ -10,6 +10,7 @@ mod gate;
 mod in_flight;
 mod key;
 mod limiter;
+mod local_rate;
 mod manage;
 mod multi;
 mod quota;

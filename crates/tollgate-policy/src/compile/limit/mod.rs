@@ -1,11 +1,12 @@
 //! One entry of `limits`, checked: its keys, rates, costs and failure policy.
 
 mod cost;
+mod failure;
 mod lease;
 mod outcome;
 mod params;
 
-pub(super) use outcome::on_store_failure;
+pub(super) use failure::on_store_failure;
 
 use super::fields;
 use crate::diagnostic::{Position, Report, codes, quoted};
@@ -72,8 +73,11 @@ fn limit(
     let penalty = outcome::penalty(&entry.penalty, report);
     let counting = counting(entry, params.as_ref(), consistency, report);
     let on_response = outcome::on_response(&entry.on_response, report);
-    let on_store_failure = outcome::on_store_failure(&entry.on_store_failure, report)
+    let on_store_failure = failure::on_store_failure(&entry.on_store_failure, report)
         .unwrap_or(settings.on_store_failure);
+    if let Some(params) = &params {
+        failure::check_local_rate(entry, on_store_failure, params, report);
+    }
     let (Some(name), Some(params)) = (name, params) else { return Vec::new() };
     let at = entry.name.as_ref().map_or(entry.at, |name| name.at);
     let expanded = entry.keys.is_some();

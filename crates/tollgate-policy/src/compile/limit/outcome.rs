@@ -1,11 +1,11 @@
-//! `penalty`.
+//! `penalty` and `on_response`.
 
-use crate::compile::fields::{duration_us, map_items, number_u32};
+use crate::compile::fields::{duration_us, map_items};
 use crate::diagnostic::{Report, codes, quoted};
 use crate::grammar;
 use crate::grammar::Problem;
-use crate::limit::{OnResponse, OnStoreFailure, Statuses};
-use crate::raw::{self, FailureWord, Field, OneOrMany, Text};
+use crate::limit::{OnResponse, Statuses};
+use crate::raw::{self, Field, OneOrMany, Text};
 use tollgate_core::{MAX_US, Penalty};
 
 const MINUTE_US: u64 = 60_000_000;
@@ -84,26 +84,5 @@ fn statuses(field: &Field<OneOrMany<Text>>, report: &mut Report) -> Vec<Statuses
                 "write one such as 401, or a class such as 4xx",
             )
         })
-    })
-}
-
-pub(crate) fn on_store_failure(
-    field: &Field<raw::OnStoreFailure>,
-    report: &mut Report,
-) -> Option<OnStoreFailure> {
-    let field = field.as_ref()?;
-    Some(match &field.value {
-        raw::OnStoreFailure::Word(FailureWord::Open) => OnStoreFailure::Open,
-        raw::OnStoreFailure::Word(FailureWord::Closed) => OnStoreFailure::Closed,
-        raw::OnStoreFailure::Word(FailureWord::Local) => OnStoreFailure::Local { nodes: 1 },
-        raw::OnStoreFailure::Form(form) => match &form.local {
-            Some(local) => {
-                OnStoreFailure::Local { nodes: number_u32(&local.nodes, 1, (1, u32::MAX), report) }
-            }
-            None => {
-                crate::compile::fields::missing("local", (field.at, &form.unreadable), report);
-                OnStoreFailure::Open
-            }
-        },
     })
 }

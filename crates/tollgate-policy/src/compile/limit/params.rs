@@ -270,7 +270,7 @@ fn ttl_us(limit: &Limit, algorithm: Algorithm, report: &mut Report) -> u64 {
 }
 
 /// The core's reasons, as errors of the file.
-fn invalid(reason: InvalidParams) -> Problem {
+pub(super) fn invalid(reason: InvalidParams) -> Problem {
     let (code, message, help) = match reason {
         InvalidParams::CountTooLarge => (
             codes::COUNT_TOO_LARGE,

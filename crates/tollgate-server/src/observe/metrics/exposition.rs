@@ -186,12 +186,14 @@ fn load(count: &AtomicU64) -> u64 {
 }
 
 fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
-    let outcomes: [(_, Figure<Counts>); 5] = [
+    let outcomes: [(_, Figure<Counts>); 7] = [
         ("admitted", |counts| counts.admitted),
         ("refused", |counts| counts.refused),
         ("shadow_refused", |counts| counts.shadow_refused),
         ("fail_open", |counts| counts.fail_open),
         ("fail_closed", |counts| counts.fail_closed),
+        ("local_admitted", |counts| counts.local_admitted),
+        ("local_refused", |counts| counts.local_refused),
     ];
     let decisions = now.limits.iter().flat_map(|limit| {
         outcomes.map(|(outcome, count)| {
