@@ -1,8 +1,8 @@
 //! The connection task: sends batches over one connection, and connects again when it is lost.
 
-use super::queue::{PendingBatch, Queue};
+use super::queue::{BatchScope, PendingBatch, Queue};
 use super::rows::invalid_reply;
-use crate::StoreError;
+use crate::{StoreError, StoreErrorKind};
 use crate::redis::client::connection::Link;
 use crate::redis::client::failure::{Failure, FailureAction};
 use crate::redis::client::node::Node;
@@ -125,6 +125,11 @@ async fn decide(
 ) -> Result<bool, StoreError> {
     if !pending.drop_cancelled() {
         return Ok(false);
+    }
+    if pending.scope == BatchScope::Primary && !node.spans_slots() {
+        // The server at this address changed while the batch waited.
+        let failure = Failure::new(StoreErrorKind::Unreachable, FailureAction::NotLocal, "");
+        return redirect_or_fail(node, queue, pending, failure).map_or(Ok(false), Err);
     }
     let call = node.call_for(&pending);
     match link.call(&call).await {

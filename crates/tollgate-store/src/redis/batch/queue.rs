@@ -36,15 +36,26 @@ struct WaitingBatches {
     batches: VecDeque<PendingBatch>,
     /// Batches popped so far.
     popped: u64,
-    /// By slot, the number of the batch that can still grow: its index plus `popped`.
-    open: HashMap<Option<u16>, u64, RandomState>,
+    /// By scope, the number of the batch that can still grow: its index plus `popped`.
+    open: HashMap<BatchScope, u64, RandomState>,
+}
+
+/// The keys that one call may use together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum BatchScope {
+    /// All keys of a server outside a cluster.
+    #[default]
+    Server,
+    /// The keys of one slot.
+    Slot(u16),
+    /// The keys of all slots of one primary.
+    Primary,
 }
 
 /// A batch, and the callers that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct PendingBatch {
-    /// The slot, in a cluster.
-    pub(crate) slot: Option<u16>,
+    pub(crate) scope: BatchScope,
     pub(crate) now_us: Option<u64>,
     pub(crate) batch: Batch,
     waiters: Vec<Waiter>,
@@ -57,12 +68,13 @@ pub(crate) struct PendingBatch {
 #[derive(Debug)]
 struct Waiter {
     requests: usize,
-    reply: oneshot::Sender<Result<BatchRows, StoreError>>,
+    reply: ReplySender,
 }
 
 /// Whether a request was admitted, and a row for each of its limits.
 pub(crate) type RequestRows = (bool, SmallVec<[Answer; 1]>);
 pub(crate) type BatchRows = SmallVec<[RequestRows; 1]>;
+pub(crate) type ReplySender = oneshot::Sender<Result<BatchRows, StoreError>>;
 pub(crate) type ReplyReceiver = oneshot::Receiver<Result<BatchRows, StoreError>>;
 
 impl Queue {
@@ -78,7 +90,7 @@ impl Queue {
     /// Adds requests to a waiting batch; one call decides them together.
     pub(crate) fn push(
         &self,
-        slot: Option<u16>,
+        scope: BatchScope,
         now_us: Option<u64>,
         requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
@@ -87,7 +99,7 @@ impl Queue {
         self.limit.acquire(count)?;
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.lock();
-        let pending = waiting.batch_with_room(slot, now_us, count, charges);
+        let pending = waiting.batch_with_room(scope, now_us, count, charges);
         requests.into_iter().for_each(|request| pending.batch.push(request));
         pending.waiters.push(Waiter { requests: count, reply });
         drop(waiting);
@@ -122,8 +134,9 @@ impl Queue {
         let mut waiting = self.lock();
         while let Some(next) = waiting.batches.front() {
             requests += next.batch.requests.len();
-            let alone =
-                next.slot.is_none() || requests > BATCH_REQUESTS_MAX || popped.len() == CALLS_MOST;
+            let alone = !matches!(next.scope, BatchScope::Slot(_))
+                || requests > BATCH_REQUESTS_MAX
+                || popped.len() == CALLS_MOST;
             if alone && !popped.is_empty() {
                 break;
             }
@@ -168,12 +181,12 @@ impl WaitingBatches {
     /// A batch with room for so many requests and charges.
     fn batch_with_room(
         &mut self,
-        slot: Option<u16>,
+        scope: BatchScope,
         now_us: Option<u64>,
         requests: usize,
         charges: usize,
     ) -> &mut PendingBatch {
-        let open = self.open.get(&slot).map(|number| number.wrapping_sub(self.popped) as usize);
+        let open = self.open.get(&scope).map(|number| number.wrapping_sub(self.popped) as usize);
         let fits = |pending: &&PendingBatch| {
             pending.batch.requests.len() + requests <= BATCH_REQUESTS_MAX
                 && pending.batch.charges.len() + charges <= BATCH_CHARGES_MAX
@@ -181,8 +194,8 @@ impl WaitingBatches {
         let index = open.filter(|index| self.batches.get(*index).filter(fits).is_some());
         let index = index.unwrap_or_else(|| {
             let index = self.batches.len();
-            self.open.insert(slot, self.popped.wrapping_add(index as u64));
-            self.batches.push_back(PendingBatch { slot, now_us, ..PendingBatch::default() });
+            self.open.insert(scope, self.popped.wrapping_add(index as u64));
+            self.batches.push_back(PendingBatch { scope, now_us, ..PendingBatch::default() });
             index
         });
         let pending = &mut self.batches[index];
@@ -193,8 +206,8 @@ impl WaitingBatches {
 
     fn pop(&mut self, limit: &QueueLimit) -> Option<PendingBatch> {
         let pending = self.batches.pop_front()?;
-        if self.open.get(&pending.slot) == Some(&self.popped) {
-            self.open.remove(&pending.slot);
+        if self.open.get(&pending.scope) == Some(&self.popped) {
+            self.open.remove(&pending.scope);
         }
         self.popped = self.popped.wrapping_add(1);
         limit.release(pending.batch.requests.len());
@@ -262,16 +275,25 @@ impl PendingBatch {
     }
 
     /// One batch for each caller.
-    pub(crate) fn split(mut self) -> Vec<Self> {
+    pub(crate) fn split(self) -> Vec<Self> {
+        let (scope, now_us, redirects) = (self.scope, self.now_us, self.redirects);
+        let alone = |(requests, reply): (DecideRequests, ReplySender)| {
+            let (mut batch, count) = (Batch::default(), requests.len());
+            requests.into_iter().for_each(|request| batch.push(request));
+            let waiters = vec![Waiter { requests: count, reply }];
+            Self { scope, now_us, batch, waiters, asking: false, redirects }
+        };
+        self.into_callers().into_iter().map(alone).collect()
+    }
+
+    /// The requests of each caller that still waits.
+    pub(crate) fn into_callers(mut self) -> Vec<(DecideRequests, ReplySender)> {
         self.drop_cancelled();
         let mut left =
             (0..self.batch.requests.len()).filter(|n| !self.batch.requests[*n].cancelled);
         let each = self.waiters.into_iter().map(|waiter| {
-            let mut batch = Batch::default();
             let own = left.by_ref().take(waiter.requests).filter_map(|n| self.batch.request_at(n));
-            own.for_each(|request| batch.push(request));
-            let (slot, now_us, redirects) = (self.slot, self.now_us, self.redirects);
-            Self { slot, now_us, batch, waiters: vec![waiter], asking: false, redirects }
+            (own.collect(), waiter.reply)
         });
         each.collect()
     }

@@ -1,7 +1,9 @@
 //! One connection, and the script calls that it sends.
 
 use super::failure::{Failure, FailureAction};
-use crate::redis::batch::ScriptTables;
+use crate::StoreErrorKind;
+use crate::redis::batch::queue::BatchScope;
+use crate::redis::batch::{Batch, ScriptTables};
 use crate::redis::batch::single_charge::SingleChargeBatch;
 use crate::redis::script::{self, Script, msgpack};
 use crate::redis::sentinel::PrimaryWatch;
@@ -63,22 +65,39 @@ impl ScriptCall {
         ttl_margin: Duration,
     ) -> Self {
         let [params, penalties] = tables.packed();
-        Self::with(script, tables, &[params, penalties, program], now_us, ttl_margin)
+        let arguments = [params, penalties, program];
+        Self::with(script, tables, BatchScope::Server, &arguments, now_us, ttl_margin)
+    }
+
+    /// The call that decides any batch.
+    pub(crate) fn decide(
+        batch: &Batch,
+        scope: BatchScope,
+        now_us: Option<u64>,
+        ttl_margin: Duration,
+    ) -> Self {
+        let script = script::decide(&batch.tables, batch.has_debts(), scope);
+        let [params, penalties] = batch.tables.packed();
+        let arguments = [params, penalties, batch.program()];
+        Self::with(script, &batch.tables, scope, &arguments, now_us, ttl_margin)
     }
 
     pub(crate) fn single(
         singles: &SingleChargeBatch,
         tables: &ScriptTables,
+        scope: BatchScope,
         now_us: Option<u64>,
         ttl_margin: Duration,
     ) -> Self {
-        let call = Self::with(&script::SINGLE, tables, &singles.arguments(), now_us, ttl_margin);
+        let script = script::single(scope);
+        let call = Self::with(script, tables, scope, &singles.arguments(), now_us, ttl_margin);
         Self { single: true, ..call }
     }
 
     fn with(
         script: &'static Script,
         tables: &ScriptTables,
+        scope: BatchScope,
         arguments: &[Vec<u8>; 3],
         now_us: Option<u64>,
         ttl_margin: Duration,
@@ -86,12 +105,21 @@ impl ScriptCall {
         let bytes = |parts: &[Vec<u8>]| parts.iter().map(Vec::len).sum::<usize>();
         let (keys, rest) = (tables.keys.len(), bytes(&tables.keys) + bytes(arguments));
         let mut command = Cmd::with_capacity(FIXED_ARGUMENTS + keys, FIXED_BYTES + rest);
-        command.arg("EVALSHA").arg(&*script.sha).arg(keys).arg(&tables.keys);
+        command.arg("EVALSHA").arg(&*script.sha);
+        // Redis refuses declared keys of several slots, even with `allow-cross-slot-keys`.
+        let declares_keys = scope != BatchScope::Primary;
+        match declares_keys {
+            true => command.arg(keys).arg(&tables.keys),
+            false => command.arg(0),
+        };
         match now_us {
             None => command.arg(""),
             Some(us) => command.arg(us.min(msgpack::MOST)),
         };
         command.arg(ttl_margin.as_millis() as u64).arg(arguments);
+        if !declares_keys {
+            command.arg(&tables.keys);
+        }
         Self { script, command, eval_command: "EVAL", single: false, asking: false }
     }
 
@@ -209,6 +237,19 @@ impl Link {
         let mut connection = self.connection.clone();
         let sent = timeout(self.deadline, call.send(&mut connection)).await;
         sent.unwrap_or_else(|_| Err(Failure::timeout()))
+    }
+
+    /// Whether the server's scripts may use keys of several slots. `EVAL_RO` came with that flag,
+    /// also runs on a replica, and a user without the right to it gets a call for each slot.
+    pub(crate) async fn spans_slots(&self) -> Result<bool, Failure> {
+        let mut command = redis::cmd("EVAL_RO");
+        command.arg("#!lua flags=no-writes,allow-cross-slot-keys\nreturn 1").arg(0);
+        match self.command(&command, false).await {
+            Ok(answer) => Ok(answer == Value::Int(1)),
+            Err(failure) if failure.error.kind == StoreErrorKind::Rejected => Ok(false),
+            Err(Failure { action: FailureAction::NotLocal, .. }) => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Runs a command other than a script.

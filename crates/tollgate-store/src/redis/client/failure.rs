@@ -30,6 +30,9 @@ pub(crate) enum FailureAction {
     Ask(String, u16),
     /// Wait: the slot migrates, and its keys are on two servers.
     TryAgain,
+    /// Ask slot by slot: a call over several slots met a key that the server does not have, before
+    /// it wrote anything.
+    NotLocal,
 }
 
 impl Failure {
@@ -101,7 +104,8 @@ fn server_error(error: &RedisError) -> Option<(String, String)> {
 /// Only the server's code is passed on: its text may repeat arguments.
 fn by_code(code: &str, text: &str) -> Failure {
     use FailureAction::{
-        Ask, CallRefused, KeepConnection, Moved, NotPrimary, Reconnect, SendScript, TryAgain,
+        Ask, CallRefused, KeepConnection, Moved, NotLocal, NotPrimary, Reconnect, SendScript,
+        TryAgain,
     };
     use StoreErrorKind::{Rejected, Unreachable};
     let redirect = |to: fn(String, u16) -> FailureAction| {
@@ -127,6 +131,8 @@ fn by_code(code: &str, text: &str) -> Failure {
         "ERR" if text.contains("user executing the script") => {
             (Rejected, CallRefused, "NOPERM: its user lacks rights that scripts need")
         }
+        "ERR" if NOT_LOCAL.iter().any(|part| text.contains(part)) => (Unreachable, NotLocal, code),
+        "ERR" if text.contains("cluster is down") => (Unreachable, KeepConnection, "CLUSTERDOWN"),
         "ERR" if text.contains("cluster support disabled") => {
             (Rejected, KeepConnection, "it is not part of a cluster; give its `url` instead")
         }
@@ -158,6 +164,16 @@ fn missing_right(text: &str) -> String {
     }
 }
 
+/// How servers name a key that they do not have, when a script uses it: moved, migrating, or in a
+/// slot without a server. The last words are those of Redis 6.2 and 7.0 about the shebang line of a
+/// script over several slots.
+const NOT_LOCAL: [&str; 5] = [
+    "access a non local key",
+    "undeclared keys were accessed during rehashing",
+    "access a slot not served",
+    "flag in script shebang",
+    "unexpected symbol near '#'",
+];
 const NOT_REDIS: &str =
     "it does not answer like Redis; is it a sentinel? Sentinels are named in `sentinel`";
 const IN_A_CLUSTER: &str = "it is part of a cluster; name the cluster's nodes instead";

@@ -12,7 +12,7 @@ pub(crate) mod supervise;
 pub(crate) mod thread_connections;
 
 use super::batch::connection_task::REDIRECTS_MAX;
-use super::batch::queue::{BatchRows, PendingBatch};
+use super::batch::queue::{BatchRows, BatchScope, PendingBatch};
 use super::batch::{DecideRequest, DecideRequests, ScriptTables};
 use super::cluster::{Cluster, NodeCommand, group_by_slot, slot_of};
 use super::key::KeyNamer;
@@ -130,7 +130,7 @@ impl Servers {
         }
         match &self.kind {
             Kind::One(node) => {
-                let reply = node.push(None, now_us, requests)?;
+                let reply = node.push(BatchScope::Server, now_us, requests)?;
                 reply.await.unwrap_or_else(|_| Err(connection_task_ended()))
             }
             Kind::Cluster(cluster) => cluster.decide(now_us, requests).await,

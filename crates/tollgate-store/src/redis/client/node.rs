@@ -9,15 +9,15 @@ use super::health::{Breaker, RefusalTracker};
 use super::replica::ReplicaLink;
 use super::supervise::{self, jitter};
 use super::thread_connections;
-use crate::redis::batch::queue::{PendingBatch, Queue, QueueLimit, ReplyReceiver};
+use crate::redis::batch::queue::{BatchScope, PendingBatch, Queue, QueueLimit, ReplyReceiver};
 use crate::redis::batch::single_charge::SingleChargeBatch;
 use crate::redis::batch::{DecideRequest, DecideRequests, NamedCharge, connection_task};
 use crate::redis::cluster::{Cluster, slot_of};
 use crate::redis::key::KeyNamer;
-use crate::redis::{RedisOptions, script};
+use crate::redis::RedisOptions;
 use crate::{Mode, StoreError};
 use smallvec::smallvec;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
 use tokio::runtime::Handle;
 use tollgate_core::algorithm::FixedWindow;
@@ -64,6 +64,8 @@ pub(crate) struct Node {
     pub(crate) connected: AtomicUsize,
     /// Connections made so far. Each may lead to another server than the one before.
     connects: AtomicU64,
+    /// Whether scripts may use keys of several slots, as the last connection found.
+    spans_slots: AtomicBool,
     cluster: Weak<Cluster>,
     tasks: supervise::TaskSupervisor,
 }
@@ -92,6 +94,7 @@ impl Node {
             replica: ReplicaLink::default(),
             connected: AtomicUsize::new(0),
             connects: AtomicU64::new(0),
+            spans_slots: AtomicBool::new(false),
             cluster,
             tasks: supervise::TaskSupervisor::default(),
             shared,
@@ -157,8 +160,16 @@ impl Node {
 
     pub(crate) async fn dial(&self) -> Result<Link, Failure> {
         let link = self.reach().await?;
+        if self.cluster().is_some() {
+            self.spans_slots.store(link.spans_slots().await?, Ordering::Relaxed);
+        }
         self.connects.fetch_add(1, Ordering::AcqRel);
         Ok(link)
+    }
+
+    /// Whether one call may decide charges of several slots.
+    pub(crate) fn spans_slots(&self) -> bool {
+        self.spans_slots.load(Ordering::Relaxed)
     }
 
     async fn reach(&self) -> Result<Link, Failure> {
@@ -172,14 +183,14 @@ impl Node {
     /// Queues requests; the connection task batches them with others.
     pub(crate) fn push(
         self: &Arc<Self>,
-        slot: Option<u16>,
+        scope: BatchScope,
         now_us: Option<u64>,
         requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
         self.breaker.check()?;
         match thread_connections::thread_queue(self) {
-            Some(own) => own.push(slot, now_us, requests),
-            None => self.connected_queue(&self.queue).push(slot, now_us, requests),
+            Some(own) => own.push(scope, now_us, requests),
+            None => self.connected_queue(&self.queue).push(scope, now_us, requests),
         }
     }
 
@@ -258,13 +269,10 @@ impl Node {
     pub(crate) fn call_for(&self, pending: &PendingBatch) -> ScriptCall {
         let batch = &pending.batch;
         let ttl_margin = self.shared.options.ttl_margin;
-        let (tables, now_us) = (&batch.tables, pending.now_us);
+        let (tables, now_us, scope) = (&batch.tables, pending.now_us, pending.scope);
         let mut call = match SingleChargeBatch::of(batch) {
-            Some(singles) => ScriptCall::single(&singles, tables, now_us, ttl_margin),
-            None => {
-                let script = script::decide(tables, batch.has_debts());
-                ScriptCall::new(script, tables, batch.program(), now_us, ttl_margin)
-            }
+            Some(singles) => ScriptCall::single(&singles, tables, scope, now_us, ttl_margin),
+            None => ScriptCall::decide(batch, scope, now_us, ttl_margin),
         };
         call.asking = pending.asking;
         call

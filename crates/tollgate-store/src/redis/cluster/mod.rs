@@ -3,13 +3,13 @@
 mod multi_slot;
 mod pipeline;
 mod refresh;
+mod route;
 mod slot_map;
 
 pub(super) use slot_map::{group_by_slot, slot_of};
 
-use super::batch::DecideRequests;
 use super::batch::connection_task::REDIRECTS_MAX;
-use super::batch::queue::{PendingBatch, ReplyReceiver};
+use super::batch::queue::{BatchScope, PendingBatch};
 use super::client::connection::ScriptCall;
 use super::client::dial::NodeLocation;
 use super::client::endpoint::ServerAddress;
@@ -112,16 +112,6 @@ impl Cluster {
         self.map().primaries()
     }
 
-    /// Queues requests at the server of `slot`.
-    fn push(
-        &self,
-        slot: u16,
-        now_us: Option<u64>,
-        requests: DecideRequests,
-    ) -> Result<ReplyReceiver, StoreError> {
-        self.node(slot)?.push(Some(slot), now_us, requests)
-    }
-
     fn map(&self) -> Arc<SlotMap> {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -165,6 +155,14 @@ impl Cluster {
         node
     }
 
+    /// Records that a slot migrates: until the map is read again, calls use no other slot with it.
+    fn record_migration(&self, slot: u16) {
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        if !map.is_migrating(slot) {
+            Arc::make_mut(&mut map).set_migrating(slot);
+        }
+    }
+
     /// The node that a redirect names, and whether it needs `ASKING` first.
     fn redirected(
         self: &Arc<Self>,
@@ -178,8 +176,11 @@ impl Cluster {
             _ => return None,
         };
         let address = resolve(host, port, from.address()?);
-        let node = if asking { self.node_at(&address) } else { self.record_move(slot, &address) };
-        Some((node, asking))
+        if !asking {
+            return Some((self.record_move(slot, &address), false));
+        }
+        self.record_migration(slot);
+        Some((self.node_at(&address), true))
     }
 
     /// Requeues a batch after a failure at a server that did nothing for it.
@@ -189,7 +190,9 @@ impl Cluster {
         mut pending: PendingBatch,
         action: FailureAction,
     ) {
-        let Some(slot) = pending.slot else { return };
+        let BatchScope::Slot(slot) = pending.scope else {
+            return self.ask_by_slot(pending, &action);
+        };
         pending.asking = false;
         match action {
             FailureAction::Moved(..) | FailureAction::Ask(..) => {
@@ -213,6 +216,7 @@ impl Cluster {
         }
     }
 
+    /// Queues a batch for one slot at the server that has the slot.
     fn requeue(&self, slot: u16, pending: PendingBatch) {
         match self.node(slot) {
             Ok(node) => node.queue.put_back(pending),

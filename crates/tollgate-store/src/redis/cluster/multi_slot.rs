@@ -1,11 +1,11 @@
-//! Requests whose limits are in several slots.
+//! Requests that several calls decide, since no call may use the keys of all their limits.
 //!
-//! All slots are asked in parallel, each all-or-nothing. If one refuses or fails, the others give
+//! All calls are sent in parallel, each all-or-nothing. If one refuses or fails, the others give
 //! back what they took. Until then they admit less than they could, never more. Giving back goes on
 //! when the caller is gone.
 
-use super::pipeline::ChargesBySlot;
-use super::{Cluster, NodeCommand};
+use super::route::{ChargesByRoute, Route};
+use super::{Cluster, NodeCommand, group_by_slot, slot_of};
 use crate::redis::adjust::{ChangeBatch, rows};
 use crate::redis::batch::queue::{BatchRows, ReplyReceiver};
 use crate::redis::batch::reply::AdjustReply;
@@ -28,30 +28,25 @@ const RETURN_SHARE: u32 = 4;
 /// For so many deadlines a give-back waits for a slot that migrates.
 const GIVE_BACK_DEADLINES: u32 = 40;
 
-/// The part of a request that one slot decides: the indexes of its charges, and its reply.
-struct SlotPart {
-    slot: u16,
+/// The part of a request that one call decides: the indexes of its charges, and its reply.
+struct RequestPart {
     indexes: Vec<usize>,
     reply: Result<ReplyReceiver, StoreError>,
 }
 
 impl Cluster {
-    /// Decides one request. Unlike on one server, a request that one slot refuses may for a moment
+    /// Decides one request. Unlike on one server, a request that one call refuses may for a moment
     /// be counted by another.
-    pub(crate) fn decide_across_slots(
+    pub(super) fn decide_in_parts(
         self: &Arc<Self>,
         now_us: Option<u64>,
         request: DecideRequest,
-        parts: ChargesBySlot,
+        parts: ChargesByRoute,
     ) -> ReplyReceiver {
-        let part = |(slot, indexes): (u16, Vec<usize>)| {
+        let part = |(route, indexes): (Route, Vec<usize>)| {
             let charges = indexes.iter().map(|index| request.charges[*index].clone()).collect();
-            let reply = self.push(
-                slot,
-                now_us,
-                smallvec![DecideRequest { intent: request.intent, charges }],
-            );
-            SlotPart { slot, indexes, reply }
+            let requests = smallvec![DecideRequest { intent: request.intent, charges }];
+            RequestPart { indexes, reply: self.push(&route, now_us, requests) }
         };
         let parts = parts.into_iter().map(part).collect();
         let (reply, answer) = oneshot::channel();
@@ -60,12 +55,12 @@ impl Cluster {
     }
 }
 
-/// Waits for every slot, then admits or gives back.
+/// Waits for every part, then admits or gives back.
 async fn merge_or_give_back(
     cluster: Arc<Cluster>,
     now_us: Option<u64>,
     request: DecideRequest,
-    parts: Vec<SlotPart>,
+    parts: Vec<RequestPart>,
     reply: oneshot::Sender<Result<BatchRows, StoreError>>,
 ) {
     let deadline = cluster.shared.options.deadline;
@@ -80,20 +75,26 @@ async fn merge_or_give_back(
                 Err(_) => Err(StoreError::new(StoreErrorKind::Timeout, "")),
             },
         };
-        (part.slot, part.indexes, decided)
+        (part.indexes, decided)
     });
     let decided = join_all(waits).await;
-    let failed = decided.iter().find_map(|(_, _, decided)| decided.as_ref().err().cloned());
-    let admitted = decided.iter().all(|(_, _, decided)| matches!(decided, Ok((true, _))));
+    let failed = decided.iter().find_map(|(_, decided)| decided.as_ref().err().cloned());
+    let admitted = decided.iter().all(|(_, decided)| matches!(decided, Ok((true, _))));
     let mut merged = vec![None; request.charges.len()];
     let mut taken = Vec::new();
-    for (slot, indexes, decided) in decided {
+    for (indexes, decided) in decided {
         let Ok((_, rows)) = decided else { continue };
-        let charges = indexes.iter().map(|index| &request.charges[*index]);
-        taken.push((slot, indexes.clone(), changes(charges, &rows)));
-        indexes.into_iter().zip(rows).for_each(|(index, row)| merged[index] = Some(row));
+        for (index, row) in indexes.into_iter().zip(rows) {
+            taken.extend(give_back_of(&request.charges[index], &row).map(|change| (index, change)));
+            merged[index] = Some(row);
+        }
     }
-    let returning = join_all(taken.iter().map(|part| give_back(&cluster, now_us, &request, part)));
+    let slots = taken.iter().map(|(index, _)| slot_of(&request.charges[*index].name));
+    let by_slot = group_by_slot(slots);
+    let returning = join_all(by_slot.into_iter().map(|(slot, own)| {
+        let taken = own.into_iter().map(|at| &taken[at]).collect();
+        give_back(&cluster, now_us, &request, slot, taken)
+    }));
     if let Some(error) = failed {
         // The caller need not wait until counts are corrected.
         let _ = reply.send(Err(error));
@@ -120,38 +121,27 @@ fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<BatchRows, StoreE
     rows.map(|rows| smallvec![(admitted, rows)]).ok_or_else(connection_task_ended)
 }
 
-/// The give-backs of a part: for each charge, if it took anything.
-fn changes<'a>(
-    charges: impl Iterator<Item = &'a NamedCharge>,
-    rows: &[Answer],
-) -> Vec<Option<Change>> {
-    let change = |(charge, row): (&NamedCharge, &Answer)| {
-        let receipt = row.receipt?;
-        Some(Change::GiveBack { units: receipt.cost, receipt, charged_params: charge.params })
-    };
-    charges.zip(rows).map(change).collect()
+/// The give-back of a charge, if it took anything.
+fn give_back_of(charge: &NamedCharge, row: &Answer) -> Option<Change> {
+    let receipt = row.receipt?;
+    Some(Change::GiveBack { units: receipt.cost, receipt, charged_params: charge.params })
 }
 
-/// Gives back what one slot took. Returns the rows afterwards.
+/// Gives back what charges of one slot took. Returns the rows afterwards.
 async fn give_back(
     cluster: &Arc<Cluster>,
     now_us: Option<u64>,
     request: &DecideRequest,
-    (slot, indexes, changes): &(u16, Vec<usize>, Vec<Option<Change>>),
+    slot: u16,
+    taken: Vec<&(usize, Change)>,
 ) -> Vec<(usize, Answer)> {
-    let pairs = indexes.iter().zip(changes);
-    let taken: Vec<_> =
-        pairs.filter_map(|(index, change)| Some((*index, change.as_ref()?))).collect();
-    if taken.is_empty() {
-        return Vec::new();
-    }
-    let charges = || taken.iter().map(|(index, change)| (&request.charges[*index], *change));
+    let charges = || taken.iter().map(|(index, change)| (&request.charges[*index], change));
     let changes = ChangeBatch::new(charges());
     let ttl_margin = cluster.shared.options.ttl_margin;
     let call =
         ScriptCall::new(&script::ADJUST, &changes.tables, changes.program(), now_us, ttl_margin);
     let limit = cluster.shared.options.deadline * GIVE_BACK_DEADLINES;
-    let returned = timeout(limit, cluster.run(*slot, &mut NodeCommand::Script(call))).await;
+    let returned = timeout(limit, cluster.run(slot, &mut NodeCommand::Script(call))).await;
     let returned = returned.unwrap_or_else(|_| Err(connection_task_ended()));
     let rows = returned.and_then(AdjustReply::read).and_then(|adjusted| rows(charges(), &adjusted));
     taken.iter().map(|(index, _)| *index).zip(rows.unwrap_or_default()).collect()

@@ -1,10 +1,11 @@
 //! The requests of one caller, decided as if one after the other.
 //!
-//! Requests for one slot go into one call, in order. Calls for different slots are independent, so
-//! they are sent at once. A request over several slots may have to give back: the next request
-//! that uses one of its slots waits for it.
+//! Requests with one [route](super::route) go into one call, in order. Calls on different routes
+//! are independent, so they are sent at once. A request over several routes may have to give back:
+//! the next request that uses one of its routes waits for it.
 
-use super::{Cluster, group_by_slot, slot_of};
+use super::Cluster;
+use super::route::{CallSpan, ChargesByRoute, Route};
 use crate::StoreError;
 use crate::redis::batch::queue::{BatchRows, ReplyReceiver, RequestRows};
 use crate::redis::batch::{DecideRequest, DecideRequests};
@@ -12,16 +13,13 @@ use crate::redis::client::connection_task_ended;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// The indexes of a request's charges, by slot.
-pub(crate) type ChargesBySlot = Vec<(u16, Vec<usize>)>;
-
 /// Requests that are sent, or about to be.
 #[derive(Debug, Default)]
-struct SlotPipeline {
-    /// By slot, requests with their indexes.
-    single_slot: Vec<(u16, Vec<usize>, DecideRequests)>,
-    /// Requests over several slots.
-    multi_slot: Vec<(Vec<u16>, usize, ReplyReceiver)>,
+struct RequestPipeline {
+    /// By route, requests with their indexes.
+    single_route: Vec<(Route, Vec<usize>, DecideRequests)>,
+    /// Requests over several routes.
+    multi_route: Vec<(Vec<Route>, usize, ReplyReceiver)>,
 }
 
 impl Cluster {
@@ -30,21 +28,32 @@ impl Cluster {
         now_us: Option<u64>,
         requests: DecideRequests,
     ) -> Result<BatchRows, StoreError> {
+        self.decide_by(CallSpan::Primary, now_us, requests).await
+    }
+
+    pub(super) async fn decide_by(
+        self: &Arc<Self>,
+        span: CallSpan,
+        now_us: Option<u64>,
+        requests: DecideRequests,
+    ) -> Result<BatchRows, StoreError> {
         self.until_map_read().await?;
         let mut answered: Vec<Option<RequestRows>> = requests.iter().map(|_| None).collect();
-        let mut pipeline = SlotPipeline::default();
+        let (mut pipeline, mut routes) = (RequestPipeline::default(), self.routes(span));
         for (index, request) in requests.into_iter().enumerate() {
-            let parts = group_by_slot(request.charges.iter().map(|charge| slot_of(&charge.name)));
+            let mut parts = routes.parts(&request);
             if pipeline.could_be_overtaken(&parts) {
                 pipeline.send_and_wait(self, now_us, &mut answered).await?;
+                routes = self.routes(span);
+                parts = routes.parts(&request);
             }
             match &parts[..] {
                 [] => answered[index] = Some((true, smallvec![])),
-                [(slot, _)] => pipeline.add(*slot, index, request),
+                [(route, _)] => pipeline.add(route, index, request),
                 _ => {
-                    let slots = parts.iter().map(|part| part.0).collect();
-                    let reply = self.decide_across_slots(now_us, request, parts);
-                    pipeline.multi_slot.push((slots, index, reply));
+                    let routes = parts.iter().map(|part| part.0.clone()).collect();
+                    let reply = self.decide_in_parts(now_us, request, parts);
+                    pipeline.multi_route.push((routes, index, reply));
                 }
             }
         }
@@ -53,21 +62,21 @@ impl Cluster {
     }
 }
 
-impl SlotPipeline {
-    /// Whether a request with these slots could be decided before an earlier one.
-    fn could_be_overtaken(&self, parts: &ChargesBySlot) -> bool {
-        let meets = |slot: u16| parts.iter().any(|part| part.0 == slot);
-        let split = self.multi_slot.iter().any(|(slots, ..)| slots.iter().any(|slot| meets(*slot)));
-        split || (parts.len() > 1 && self.single_slot.iter().any(|(slot, ..)| meets(*slot)))
+impl RequestPipeline {
+    /// Whether a request with these parts could be decided before an earlier one.
+    fn could_be_overtaken(&self, parts: &ChargesByRoute) -> bool {
+        let meets = |route: &Route| parts.iter().any(|part| part.0 == *route);
+        let split = self.multi_route.iter().any(|(routes, ..)| routes.iter().any(meets));
+        split || (parts.len() > 1 && self.single_route.iter().any(|(route, ..)| meets(route)))
     }
 
-    fn add(&mut self, slot: u16, index: usize, request: DecideRequest) {
-        match self.single_slot.iter_mut().find(|group| group.0 == slot) {
+    fn add(&mut self, route: &Route, index: usize, request: DecideRequest) {
+        match self.single_route.iter_mut().find(|group| group.0 == *route) {
             Some((_, indexes, requests)) => {
                 indexes.push(index);
                 requests.push(request);
             }
-            None => self.single_slot.push((slot, vec![index], smallvec![request])),
+            None => self.single_route.push((route.clone(), vec![index], smallvec![request])),
         }
     }
 
@@ -79,10 +88,10 @@ impl SlotPipeline {
         answered: &mut [Option<RequestRows>],
     ) -> Result<(), StoreError> {
         let mut sent = Vec::new();
-        for (slot, indexes, requests) in self.single_slot.drain(..) {
-            sent.push((indexes, cluster.push(slot, now_us, requests)?));
+        for (route, indexes, requests) in self.single_route.drain(..) {
+            sent.push((indexes, cluster.push(&route, now_us, requests)?));
         }
-        sent.extend(self.multi_slot.drain(..).map(|(_, index, reply)| (vec![index], reply)));
+        sent.extend(self.multi_route.drain(..).map(|(_, index, reply)| (vec![index], reply)));
         for (indexes, reply) in sent {
             let rows = reply.await.unwrap_or_else(|_| Err(connection_task_ended()))?;
             indexes.into_iter().zip(rows).for_each(|(i, row)| answered[i] = Some(row));

@@ -2,6 +2,7 @@
 
 use super::Cluster;
 use super::slot_map::{SlotMap, SlotRange, ranges};
+use crate::redis::batch::queue::BatchScope;
 use crate::redis::client::endpoint::ServerAddress;
 use crate::redis::client::failure::{Failure, FailureAction};
 use crate::redis::client::supervise::jitter;
@@ -91,9 +92,9 @@ fn install_map(cluster: &Arc<Cluster>, ranges: &[SlotRange]) {
         let cluster = Arc::clone(cluster);
         tokio::spawn(async move {
             for pending in node.queue.drain() {
-                match pending.slot {
-                    Some(slot) => cluster.requeue(slot, pending),
-                    None => drop(pending),
+                match pending.scope {
+                    BatchScope::Slot(slot) => cluster.requeue(slot, pending),
+                    _ => cluster.ask_by_slot(pending, &FailureAction::NotLocal),
                 }
             }
             sleep(cluster.shared.options.deadline * 2).await;

@@ -11,11 +11,13 @@ pub(crate) struct SlotMap {
     /// For each slot, the index of its node, or `u16::MAX`.
     slots: Vec<u16>,
     pub(crate) nodes: Vec<Arc<Node>>,
+    /// Slots that answered `ASK` since this map was read.
+    migrating: Vec<u16>,
 }
 
 impl Default for SlotMap {
     fn default() -> Self {
-        Self { slots: vec![u16::MAX; SLOTS], nodes: Vec::new() }
+        Self { slots: vec![u16::MAX; SLOTS], nodes: Vec::new(), migrating: Vec::new() }
     }
 }
 
@@ -24,8 +26,20 @@ pub(crate) type SlotRange = (std::ops::RangeInclusive<u16>, ServerAddress);
 
 impl SlotMap {
     pub(crate) fn node(&self, slot: u16) -> Option<&Arc<Node>> {
-        let index = self.slots.get(usize::from(slot))?;
-        self.nodes.get(usize::from(*index))
+        self.nodes.get(self.node_index(slot)?)
+    }
+
+    pub(crate) fn node_index(&self, slot: u16) -> Option<usize> {
+        let index = usize::from(*self.slots.get(usize::from(slot))?);
+        (index < self.nodes.len()).then_some(index)
+    }
+
+    pub(crate) fn is_migrating(&self, slot: u16) -> bool {
+        self.migrating.contains(&slot)
+    }
+
+    pub(crate) fn set_migrating(&mut self, slot: u16) {
+        self.migrating.push(slot);
     }
 
     /// The nodes that have slots.

@@ -11,7 +11,6 @@
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, penalties = limits_of(ARGV[3]), penalties_of(ARGV[4])
 local program = cmsgpack.unpack(ARGV[5])
-local values = redis.call('MGET', unpack(KEYS))
 local cells, changed = {}, {}
 local verdicts, outcomes = {}, {}
 
@@ -83,6 +82,6 @@ while at < last do
 end
 
 for key, cell in pairs(changed) do
-  keep(KEYS[key], cell, now, ttl_margin)
+  keep(keys[key], cell, now, ttl_margin)
 end
 return { digits(now), table.concat(verdicts), values, outcomes }

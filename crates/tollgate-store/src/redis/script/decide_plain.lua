@@ -5,7 +5,6 @@
 
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, program = limits_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
-local values = redis.call('MGET', unpack(KEYS))
 local byte, call = string.byte, redis.call
 local states, changed, blocks, own, verdicts = {}, {}, {}, {}, {}
 
@@ -63,6 +62,6 @@ for key, params in pairs(changed) do
   if block then
     value, idle = string.char(HEAD) .. struct.pack('>I7', block) .. '\0' .. value, max(idle, block)
   end
-  call('SET', KEYS[key], value, 'PX', lasting(idle, now, ttl_margin))
+  call('SET', keys[key], value, 'PX', lasting(idle, now, ttl_margin))
 end
 return { digits(now), table.concat(verdicts), values, {} }

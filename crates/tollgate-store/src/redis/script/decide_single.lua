@@ -1,5 +1,5 @@
 -- Decides requests with one charge each, for limits without penalties whose state is one TAT: gcra
--- and leaky bucket. Follows step.lua.
+-- and leaky bucket. Follows step.lua and the part that reads the keys.
 --
 -- The steps are those of bucket.lua, without calls and strings: this is what most decisions cost
 -- Redis. Keys are independent, so requests are decided key by key.
@@ -16,7 +16,7 @@
 -- It has no function, since Redis would create each anew in every call.
 
 local MAX_US, HEAD = 9007199254740991, 127
-local keys, call, byte = KEYS, redis.call, string.byte
+local call, byte = redis.call, string.byte
 local given, ttl_margin, packed, kinds, many = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local now, seconds, micros = nil, '', ''
 if given == '' then
@@ -26,7 +26,6 @@ if given == '' then
 else
   now = tonumber(given)
 end
-local values = call('MGET', unpack(keys))
 local room, room_part, span, span_part, scale, count
 local kind, span_text, step, ends, refused
 

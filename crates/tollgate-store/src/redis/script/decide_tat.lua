@@ -6,7 +6,6 @@
 
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, program = limits_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
-local values = redis.call('MGET', unpack(KEYS))
 local byte, call, format = string.byte, redis.call, string.format
 -- By key: the TAT, its fraction, the count that the fraction belongs to, an operator's block. By
 -- charge of the current request: the backlog, and whether the charge fits.
@@ -121,6 +120,6 @@ for i = 1, #changed do
   if block then
     value, idle = string.char(HEAD) .. struct.pack('>I7', block) .. '\0' .. value, max(idle, block)
   end
-  call('SET', KEYS[key], value, 'PX', lasting(idle, now, ttl_margin))
+  call('SET', keys[key], value, 'PX', lasting(idle, now, ttl_margin))
 end
 return { digits(now), table.concat(verdicts), values, {} }

@@ -6,6 +6,7 @@
 pub(super) mod msgpack;
 
 use super::batch::ScriptTables;
+use super::batch::queue::BatchScope;
 use sha1::{Digest, Sha1};
 use std::sync::{LazyLock, OnceLock};
 use tollgate_core::{LimitParams, lua};
@@ -36,14 +37,15 @@ pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
 /// Reads a server's version, settings and rights.
 pub(super) static PROBE: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("probe.lua")));
 
-/// Decides requests with one charge each, for limits whose state is one TAT.
-pub(super) static SINGLE: LazyLock<Script> =
-    LazyLock::new(|| Script::of(lua::compose([STEP, include_str!("decide_single.lua")])));
-/// The scripts that decide any batch. The index has a bit for each algorithm, one for debts and one
-/// for penalties.
-static DECIDE: [OnceLock<Script>; 4 * (ALL as usize + 1)] =
-    [const { OnceLock::new() }; 4 * (ALL as usize + 1)];
+/// The scripts that decide requests with one charge each, for limits whose state is one TAT: with
+/// declared keys, and over several slots.
+static SINGLE: [OnceLock<Script>; 2] = [const { OnceLock::new() }; 2];
+/// The scripts that decide any batch. The index has a bit for each algorithm, one for several
+/// slots, one for debts and one for penalties.
+static DECIDE: [OnceLock<Script>; 8 * (ALL as usize + 1)] =
+    [const { OnceLock::new() }; 8 * (ALL as usize + 1)];
 
+const SHEBANG: &str = "#!lua flags=allow-cross-slot-keys\n";
 const ALL: u8 = u8::MAX >> (8 - lua::MIRRORS.len());
 const STEP: &str = include_str!("step.lua");
 const PARAMS: &str = include_str!("params.lua");
@@ -54,21 +56,39 @@ const PLAIN: &str = include_str!("decide_plain.lua");
 const TAT: &str = include_str!("decide_tat.lua");
 const FULL: &str = include_str!("decide.lua");
 
+/// The script that decides requests with one charge each, for limits whose state is one TAT.
+pub(super) fn single(scope: BatchScope) -> &'static Script {
+    let spans_slots = scope == BatchScope::Primary;
+    SINGLE[usize::from(spans_slots)].get_or_init(|| {
+        let text = lua::compose([STEP, keys_of(spans_slots), include_str!("decide_single.lua")]);
+        Script::with_span(text, spans_slots)
+    })
+}
+
 /// The script that decides a batch with these tables.
-pub(super) fn decide(tables: &ScriptTables, has_debts: bool) -> &'static Script {
+pub(super) fn decide(tables: &ScriptTables, has_debts: bool, scope: BatchScope) -> &'static Script {
+    let spans_slots = scope == BatchScope::Primary;
     let index = |params: &LimitParams| lua::to_lua_params(params)[0].saturating_sub(1) as u8;
     let used = tables.params.iter().fold(0, |used, one| used | 1 << index(one)) & ALL;
     let has_penalties = !tables.penalties.is_empty();
-    let kind = 2 * usize::from(has_debts) + usize::from(has_penalties);
-    DECIDE[4 * usize::from(used) + kind].get_or_init(|| {
-        if has_penalties || has_debts || used & EXPIRY_LOGS != 0 {
-            Script::new(used, has_penalties, [CELLS, FULL])
+    let kind = [spans_slots, has_debts, has_penalties];
+    let kind = kind.into_iter().fold(0, |kind, bit| 2 * kind + usize::from(bit));
+    DECIDE[8 * usize::from(used) + kind].get_or_init(|| {
+        let keys = keys_of(spans_slots);
+        let text = if has_penalties || has_debts || used & EXPIRY_LOGS != 0 {
+            compose(used, has_penalties, [CELLS, keys, FULL])
         } else if used & !TATS != 0 {
-            Script::new(used, false, [PLAIN])
+            compose(used, false, [keys, PLAIN])
         } else {
-            Script::new(used, false, [TAT])
-        }
+            compose(used, false, [keys, TAT])
+        };
+        Script::with_span(text, spans_slots)
     })
+}
+
+/// The part that reads every key, before any script writes one.
+const fn keys_of(spans_slots: bool) -> &'static str {
+    if spans_slots { include_str!("keys_given.lua") } else { include_str!("keys_declared.lua") }
 }
 
 /// Sliding log and concurrency, by their places in `lua::MIRRORS`.
@@ -76,21 +96,28 @@ const EXPIRY_LOGS: u8 = 1 << 2 | 1 << 6;
 /// Leaky bucket and gcra.
 const TATS: u8 = 1 << 4 | 1 << 5;
 
+/// The text of a script with the mirrors of the algorithms in `used`.
+fn compose<const N: usize>(used: u8, has_penalties: bool, bodies: [&str; N]) -> String {
+    let is_used = |index: usize| used & 1 << index != 0;
+    let mirrors = lua::MIRRORS.iter().enumerate();
+    let parts = mirrors.clone().filter(|(index, _)| is_used(*index)).flat_map(|(_, one)| one.1);
+    // Scripts may test the names of algorithms that they do not contain.
+    let absent = mirrors.filter(|(index, _)| !is_used(*index)).map(|(_, one)| one.0);
+    let absent = absent.chain((!has_penalties).then_some("penalty"));
+    let names: String = absent.map(|name| format!("local {}\n", name.replace('-', "_"))).collect();
+    let penalty = has_penalties.then_some(lua::PENALTY);
+    let parts = parts.copied().chain(penalty).chain([names.as_str(), STEP, PARAMS]).chain(bodies);
+    lua::compose(parts)
+}
+
 impl Script {
-    /// A script with the mirrors of the algorithms in `used`.
     pub(super) fn new<const N: usize>(used: u8, has_penalties: bool, bodies: [&str; N]) -> Self {
-        let is_used = |index: usize| used & 1 << index != 0;
-        let mirrors = lua::MIRRORS.iter().enumerate();
-        let parts = mirrors.clone().filter(|(index, _)| is_used(*index)).flat_map(|(_, one)| one.1);
-        // Scripts may test the names of algorithms that they do not contain.
-        let absent = mirrors.filter(|(index, _)| !is_used(*index)).map(|(_, one)| one.0);
-        let absent = absent.chain((!has_penalties).then_some("penalty"));
-        let names: String =
-            absent.map(|name| format!("local {}\n", name.replace('-', "_"))).collect();
-        let penalty = has_penalties.then_some(lua::PENALTY);
-        let parts =
-            parts.copied().chain(penalty).chain([names.as_str(), STEP, PARAMS]).chain(bodies);
-        Self::of(lua::compose(parts))
+        Self::of(compose(used, has_penalties, bodies))
+    }
+
+    /// A script that may use keys of several slots, if it `spans_slots`.
+    fn with_span(text: String, spans_slots: bool) -> Self {
+        Self::of(if spans_slots { format!("{SHEBANG}{text}") } else { text })
     }
 
     pub(super) fn of(text: impl Into<String>) -> Self {

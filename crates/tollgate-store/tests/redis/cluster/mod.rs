@@ -1,6 +1,7 @@
-//! On a cluster of six servers, three of them replicas.
+//! On clusters of real servers.
 
 mod migrating_slot;
+mod primary_batches;
 
 use crate::leased::spread::Spread;
 use crate::support::server::Server;
@@ -22,9 +23,9 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    async fn start() -> Self {
+    async fn start(primaries: usize, replicas: usize) -> Self {
         let mut servers = Vec::new();
-        for _ in 0..6 {
+        for _ in 0..primaries * (1 + replicas) {
             let arguments = [
                 "--cluster-enabled",
                 "yes",
@@ -44,7 +45,8 @@ impl Cluster {
             cluster.servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
         let mut create = vec!["create"];
         create.extend(nodes.iter().map(String::as_str));
-        create.extend(["--cluster-replicas", "1", "--cluster-yes"]);
+        let replicas = replicas.to_string();
+        create.extend(["--cluster-replicas", &replicas, "--cluster-yes"]);
         redis_cli(&create).await;
         for server in &cluster.servers {
             until_says(server, "CLUSTER INFO", "cluster_state:ok").await;
@@ -120,9 +122,9 @@ async fn until_agreed(address: &str) {
 }
 
 /// How much a key has left.
-async fn left(store: &RedisStore, key: &[u8], params: &LimitParams) -> u64 {
+async fn left(store: &RedisStore, limit: u64, key: &[u8], params: &LimitParams) -> u64 {
     let (params_id, cost, mode) = (ParamsId::default(), 1, Mode::Enforce);
-    let charge = Charge { limit: 1, key, params, params_id, cost, mode, penalty: None };
+    let charge = Charge { limit, key, params, params_id, cost, mode, penalty: None };
     let change = Change::Owe { units: 0 };
     let mut answers = Answers::default();
     store
@@ -134,7 +136,7 @@ async fn left(store: &RedisStore, key: &[u8], params: &LimitParams) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start(3, 1).await;
     every_rule_holds(&cluster.open(long_deadline())).await;
     cluster.flush().await;
     let store = cluster.open(long_deadline());
@@ -261,13 +263,13 @@ async fn split_requests_count_for_all_slots_or_none(store: &RedisStore, many: Li
     // What is being returned is soon back; nothing else was ever taken.
     for key in [&b"shared"[..], b"also shared"] {
         for _ in 0..1_000 {
-            if left(store, key, &many).await == 50 - admitted {
+            if left(store, 1, key, &many).await == 50 - admitted {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let name = many.algorithm();
-        assert_eq!(left(store, key, &many).await, 50 - admitted, "{name}: all of it came back");
+        assert_eq!(left(store, 1, key, &many).await, 50 - admitted, "{name}: all of it came back");
     }
 }
 
@@ -312,7 +314,7 @@ async fn slots_that_move_lose_and_double_nothing(cluster: &Cluster, store: &Redi
     let ((), (keys, rounds)) = join(moving, asking).await;
     for n in 0..keys {
         let key = format!("moving {n}");
-        let used = 4_000_000_000 - left(store, key.as_bytes(), &a_day(4_000_000_000)).await;
+        let used = 4_000_000_000 - left(store, 1, key.as_bytes(), &a_day(4_000_000_000)).await;
         assert_eq!(used, 2 * rounds, "{key}");
     }
 }

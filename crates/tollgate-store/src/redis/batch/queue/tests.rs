@@ -18,7 +18,7 @@ fn ask(name: &str) -> DecideRequest {
 fn requests_that_wait_share_a_batch_up_to_a_size() {
     let queue = Queue::new(&QueueLimit::new(1_000));
     let replies: Vec<_> = (0..BATCH_REQUESTS_MAX + 1)
-        .map(|_| queue.push(None, None, smallvec![ask("a")]).unwrap())
+        .map(|_| queue.push(BatchScope::Server, None, smallvec![ask("a")]).unwrap())
         .collect();
     assert_eq!(queue.limit.waiting(), BATCH_REQUESTS_MAX + 1);
     let batches = queue.drain();
@@ -35,20 +35,20 @@ fn slots_have_batches_of_their_own_that_go_out_together() {
     let queue = Queue::new(&QueueLimit::new(1_000));
     let slots = [3, 5, 3, 5, 3];
     let _replies: Vec<_> =
-        slots.map(|slot| queue.push(Some(slot), None, smallvec![ask("a")]).unwrap()).into();
+        slots.map(|slot| queue.push(BatchScope::Slot(slot), None, smallvec![ask("a")]).unwrap()).into();
     let popped = queue.pop();
     let sizes: Vec<_> =
-        popped.iter().map(|one| (one.slot.unwrap(), one.batch.requests.len())).collect();
-    assert_eq!(sizes, [(3, 3), (5, 2)]);
+        popped.iter().map(|one| (one.scope, one.batch.requests.len())).collect();
+    assert_eq!(sizes, [(BatchScope::Slot(3), 3), (BatchScope::Slot(5), 2)]);
     // What comes now must not join a batch that has left.
-    let _reply = queue.push(Some(3), None, smallvec![ask("a")]).unwrap();
+    let _reply = queue.push(BatchScope::Slot(3), None, smallvec![ask("a")]).unwrap();
     assert_eq!(queue.pop().len(), 1);
 }
 
 #[test]
 fn a_batch_is_decided_when_the_last_of_it_was_asked() {
     let queue = Queue::new(&QueueLimit::new(1_000));
-    let _replies = [1, 3, 2].map(|us| queue.push(None, Some(us), smallvec![ask("a")]).unwrap());
+    let _replies = [1, 3, 2].map(|us| queue.push(BatchScope::Server, Some(us), smallvec![ask("a")]).unwrap());
     let batches = queue.drain();
     assert_eq!(batches.iter().map(|batch| batch.now_us).collect::<Vec<_>>(), [Some(3)]);
 }
@@ -56,19 +56,19 @@ fn a_batch_is_decided_when_the_last_of_it_was_asked() {
 #[test]
 fn no_more_wait_than_may() {
     let queue = Queue::new(&QueueLimit::new(2));
-    let _first = queue.push(None, None, smallvec![ask("a"), ask("b")]).unwrap();
-    let error = queue.push(None, None, smallvec![ask("c")]).unwrap_err();
+    let _first = queue.push(BatchScope::Server, None, smallvec![ask("a"), ask("b")]).unwrap();
+    let error = queue.push(BatchScope::Server, None, smallvec![ask("c")]).unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Busy);
     queue.drain();
-    assert!(queue.push(None, None, smallvec![ask("c")]).is_ok());
+    assert!(queue.push(BatchScope::Server, None, smallvec![ask("c")]).is_ok());
 }
 
 #[test]
 fn what_nobody_waits_for_is_not_decided() {
     let queue = Queue::new(&QueueLimit::new(10));
-    let first = queue.push(None, None, smallvec![ask("a")]).unwrap();
-    let second = queue.push(None, None, smallvec![ask("b"), ask("c")]).unwrap();
-    let third = queue.push(None, None, smallvec![ask("d")]).unwrap();
+    let first = queue.push(BatchScope::Server, None, smallvec![ask("a")]).unwrap();
+    let second = queue.push(BatchScope::Server, None, smallvec![ask("b"), ask("c")]).unwrap();
+    let third = queue.push(BatchScope::Server, None, smallvec![ask("d")]).unwrap();
     drop(first);
     let mut pending = queue.drain().pop().unwrap();
     assert!(pending.drop_cancelled());

@@ -1,0 +1,141 @@
+//! Routes: which call decides a charge, and how charges are asked again.
+//!
+//! A primary that knows `allow-cross-slot-keys` (Redis 7.0, Valkey) decides charges of all its
+//! slots in one call. The call declares no key: its keys are arguments, and this module, not
+//! Redis, routes it to the primary. Any other primary gets a call for each slot.
+//!
+//! **Invariant: no request is counted twice or half, under resharding, failover and mixed
+//! versions.** It follows from five rules.
+//!
+//! 1. A script call is atomic: slots neither move nor change state while it runs.
+//! 2. A script reads every key before its first write. A key that the server does not have fails
+//!    its read: its slot is at another server, or migrates and the key is gone, or is imported.
+//!    Redis 7.0.15 then answers `ERR`, not `MOVED` or `ASK`, and keeps writes that came before. So
+//!    the error proves that nothing was written. A key that was read can be written.
+//! 3. A batch is asked again only after an answer that proves that the server did nothing: that
+//!    error; a refused shebang line (Redis 6.2); `READONLY`, which Redis answers before it runs a
+//!    script with a shebang line. A timeout or a lost connection never repeats a call.
+//! 4. A batch over several slots is asked again slot by slot, with declared keys, and never over
+//!    several slots. Then `MOVED` and `ASK` say where each slot is.
+//! 5. A caller's reply moves with its requests, so each request has one place where it waits. A
+//!    request over several calls is admitted if all admit; otherwise each gives back what it took.
+
+use super::slot_map::{SlotMap, slot_of};
+use super::{Cluster, TRY_AGAIN};
+use crate::StoreError;
+use crate::redis::batch::queue::{BatchScope, PendingBatch, ReplyReceiver};
+use crate::redis::batch::{DecideRequest, DecideRequests};
+use crate::redis::client::failure::FailureAction;
+use crate::redis::client::node::Node;
+use crate::redis::client::supervise::jitter;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use tokio::time::sleep;
+
+/// The calls that may decide a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallSpan {
+    /// One for each primary, where the primary can.
+    Primary,
+    /// One for each slot.
+    Slot,
+}
+
+/// The call that decides a part of a request.
+#[derive(Clone, Debug)]
+pub(super) enum Route {
+    Slot(u16),
+    Primary(Arc<Node>),
+}
+
+/// The indexes of a request's charges, by route.
+pub(super) type ChargesByRoute = Vec<(Route, Vec<usize>)>;
+
+impl PartialEq for Route {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Slot(one), Self::Slot(other)) => one == other,
+            (Self::Primary(one), Self::Primary(other)) => Arc::ptr_eq(one, other),
+            (Self::Slot(_), Self::Primary(_)) | (Self::Primary(_), Self::Slot(_)) => false,
+        }
+    }
+}
+
+/// The routes of all slots at one instant, so that requests on one slot share a route.
+#[derive(Debug)]
+pub(super) struct RouteTable {
+    map: Arc<SlotMap>,
+    /// For each node, whether its calls use several slots.
+    spans_slots: SmallVec<[bool; 8]>,
+}
+
+impl RouteTable {
+    fn route(&self, slot: u16) -> Route {
+        let spans = |node: &usize| self.spans_slots[*node] && !self.map.is_migrating(slot);
+        match self.map.node_index(slot).filter(spans) {
+            Some(node) => Route::Primary(Arc::clone(&self.map.nodes[node])),
+            None => Route::Slot(slot),
+        }
+    }
+
+    /// The parts of a request, in the order in which routes first occur.
+    pub(super) fn parts(&self, request: &DecideRequest) -> ChargesByRoute {
+        let mut parts = ChargesByRoute::new();
+        for (index, charge) in request.charges.iter().enumerate() {
+            let route = self.route(slot_of(&charge.name));
+            match parts.iter_mut().find(|part| part.0 == route) {
+                Some(part) => part.1.push(index),
+                None => parts.push((route, vec![index])),
+            }
+        }
+        parts
+    }
+}
+
+impl Cluster {
+    pub(super) fn routes(&self, span: CallSpan) -> RouteTable {
+        let map = self.map();
+        let spans = |node: &Arc<Node>| span == CallSpan::Primary && node.spans_slots();
+        RouteTable { spans_slots: map.nodes.iter().map(spans).collect(), map }
+    }
+
+    /// Queues requests at the server of a route.
+    pub(super) fn push(
+        &self,
+        route: &Route,
+        now_us: Option<u64>,
+        requests: DecideRequests,
+    ) -> Result<ReplyReceiver, StoreError> {
+        match route {
+            Route::Slot(slot) => {
+                self.node(*slot)?.push(BatchScope::Slot(*slot), now_us, requests)
+            }
+            Route::Primary(node) => node.push(BatchScope::Primary, now_us, requests),
+        }
+    }
+
+    /// Asks a batch over several slots again, slot by slot.
+    pub(super) fn ask_by_slot(self: &Arc<Self>, pending: PendingBatch, action: &FailureAction) {
+        let now_us = pending.now_us;
+        let has_moved = *action == FailureAction::NotLocal;
+        if !has_moved {
+            self.request_refresh();
+        }
+        for (requests, mut reply) in pending.into_callers() {
+            let cluster = Arc::clone(self);
+            tokio::spawn(async move {
+                let asked = async {
+                    if !has_moved {
+                        sleep(jitter(TRY_AGAIN)).await;
+                    }
+                    cluster.decide_by(CallSpan::Slot, now_us, requests).await
+                };
+                // A caller that is gone must not be charged.
+                tokio::select! {
+                    decided = asked => drop(reply.send(decided)),
+                    () = reply.closed() => {}
+                }
+            });
+        }
+    }
+}

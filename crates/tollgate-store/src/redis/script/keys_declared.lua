@@ -1,0 +1,4 @@
+-- Reads the declared keys.
+
+local keys = KEYS
+local values = redis.call('MGET', unpack(keys))
