@@ -22,3 +22,20 @@ end
 local function window_params(count, period)
   return { limit = count, window = period }
 end
+
+-- A value: index and window in six bytes each, previous and current count in four each, or in seven
+-- if one needs more. Big-endian, so it begins with a byte below 32. The window is zero unless the
+-- key lasts until its counts are idle under that window: a script that counts in the same window
+-- then need not change the TTL. No decision reads it.
+local function window_encode(index, previous, current)
+  local long = max(previous, current) >= 4294967296
+  return struct.pack(long and '>I6I6I7I7' or '>I6I6I4I4', index, 0, previous, current)
+end
+
+local function window_decode(value)
+  if not value then
+    return 0, 0, 0
+  end
+  local index, _, previous, current = struct.unpack(#value == 26 and '>I6I6I7I7' or '>I6I6I4I4', value)
+  return index, previous, current
+end

@@ -28,7 +28,7 @@ mod params;
 use alloc::string::String;
 
 pub use params::{
-    decode_params, decode_penalty, decode_state, encode_params, tat_spans, to_lua_params,
+    charge_kind, decode_params, decode_penalty, decode_state, encode_params, to_lua_params,
 };
 
 /// Exact products and quotients, which every mirror needs.

@@ -34,13 +34,23 @@ pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
     }
 }
 
-/// The spans of a charge, for limits whose state is one TAT: the longest backlog that admits
-/// `cost`, in whole microseconds plus one (zero if it never fits) and a fraction; the span that it
-/// adds, whole and fraction; the scale of fractions; and the count that they belong to.
-pub fn tat_spans(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
+/// A charge of `cost`, as scripts for single charges read it; `None` if the algorithm needs another
+/// script.
+///
+/// For limits whose state is one TAT: the longest backlog that admits `cost`, in whole microseconds
+/// plus one (zero if it never fits) and a fraction; the span that it adds, whole and fraction; the
+/// scale of fractions; and the count that they belong to. For fixed and sliding windows: the
+/// largest use that admits `cost`, plus one (zero if it never fits); the window; the cost; whether
+/// the previous window counts; and zeros, since no scale is zero.
+pub fn charge_kind(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
     let bucket = match params {
         LimitParams::Gcra(one) => one.bucket(),
         LimitParams::LeakyBucket(one) => one.bucket(),
+        LimitParams::FixedWindow(_) | LimitParams::SlidingWindow(_) => {
+            let room = params.capacity().checked_sub(cost).map_or(0, |rest| rest + 1);
+            let slides = matches!(params, LimitParams::SlidingWindow(_)).into();
+            return Some([room, params.period_us(), cost, slides, 0, 0]);
+        }
         _ => return None,
     };
     let (interval, scale, count) = (bucket.interval(), bucket.scale(), bucket.count());
@@ -94,11 +104,11 @@ pub fn decode_params(written: [u64; 7]) -> Option<LimitParams> {
 pub fn decode_state(params: &LimitParams, value: &[u8]) -> Option<LimitState> {
     match params {
         LimitParams::FixedWindow(_) => {
-            let [index, count] = decimals(value)?;
+            let [index, _, count] = window_counts(value)?;
             Some(LimitState::FixedWindow(fixed_window::State { index, count }))
         }
         LimitParams::SlidingWindow(_) => {
-            let [index, previous, current] = decimals(value)?;
+            let [index, previous, current] = window_counts(value)?;
             Some(LimitState::SlidingWindow(sliding_window::State { index, previous, current }))
         }
         LimitParams::TokenBucket(_) => {
@@ -142,6 +152,15 @@ fn decimals<const N: usize>(value: &[u8]) -> Option<[u64; N]> {
         *number = parts.next()?.parse().ok()?;
     }
     parts.next().is_none().then_some(numbers)
+}
+
+/// Index, previous and current count, as `window.lua` writes them. The window between them says
+/// only how long the key lasts.
+fn window_counts(value: &[u8]) -> Option<[u64; 3]> {
+    let (index, counts) = value.split_first_chunk::<6>()?;
+    let counts = counts.get(6..).filter(|counts| matches!(counts.len(), 8 | 14))?;
+    let (previous, current) = counts.split_at(counts.len() / 2);
+    Some([integer(index), integer(previous), integer(current)])
 }
 
 /// Seven bytes of whole microseconds; then, unless zero, the fraction and the count in equally many

@@ -1,4 +1,5 @@
--- The mirror of fixed_window/mod.rs. Value: `index:count`.
+-- The mirror of fixed_window/mod.rs. Value: as window.lua has it, without a
+-- previous count.
 
 local fixed_window = { params = window_params, redate = window_redate }
 
@@ -57,10 +58,10 @@ function fixed_window.idle_at_us(params, state)
 end
 
 function fixed_window.encode(state)
-  return digits(state.index) .. ':' .. digits(state.count)
+  return window_encode(state.index, 0, state.count)
 end
 
 function fixed_window.decode(value)
-  local index, count = string.match(value or '0:0', '^(%d+):(%d+)$')
-  return { index = tonumber(index), count = tonumber(count) }
+  local index, _, count = window_decode(value)
+  return { index = index, count = count }
 end

@@ -1,4 +1,4 @@
--- The mirror of sliding_window/mod.rs. Value: `index:previous:current`.
+-- The mirror of sliding_window/mod.rs. Value: as window.lua has it.
 
 local sliding_window = { params = window_params, redate = window_redate }
 
@@ -104,10 +104,10 @@ function sliding_window.idle_at_us(params, state)
 end
 
 function sliding_window.encode(state)
-  return digits(state.index) .. ':' .. digits(state.previous) .. ':' .. digits(state.current)
+  return window_encode(state.index, state.previous, state.current)
 end
 
 function sliding_window.decode(value)
-  local index, previous, current = string.match(value or '0:0:0', '^(%d+):(%d+):(%d+)$')
-  return { index = tonumber(index), previous = tonumber(previous), current = tonumber(current) }
+  local index, previous, current = window_decode(value)
+  return { index = index, previous = previous, current = current }
 end

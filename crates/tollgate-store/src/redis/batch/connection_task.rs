@@ -2,11 +2,11 @@
 
 use super::queue::{BatchScope, PendingBatch, Queue};
 use super::rows::invalid_reply;
-use crate::{StoreError, StoreErrorKind};
 use crate::redis::client::connection::Link;
 use crate::redis::client::failure::{Failure, FailureAction};
 use crate::redis::client::node::Node;
 use crate::redis::client::supervise::Backoff;
+use crate::{StoreError, StoreErrorKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::pin::pin;

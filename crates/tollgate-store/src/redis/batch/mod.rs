@@ -1,6 +1,8 @@
 //! Batches: waiting requests become one script call, and its reply becomes rows.
 
+pub(super) mod charge_kinds;
 pub(super) mod connection_task;
+pub(super) mod fast_batch;
 pub(super) mod queue;
 pub(super) mod reply;
 pub(super) mod rows;

@@ -1,49 +1,36 @@
-//! Batches of requests with one charge each, for limits whose state is one TAT. Their script costs
-//! half of `decide.lua`.
+//! Batches of requests with one charge each, for limits whose state is one TAT or a count of
+//! windows. Their script costs a third of `decide.lua`.
 
 use super::Batch;
+use super::charge_kinds::ChargeKinds;
 use super::reply::{DecideReply, bytes};
 use super::rows::invalid_reply;
+use crate::StoreError;
 use crate::redis::script::msgpack;
-use crate::{Mode, StoreError};
 use redis::Value;
-use tollgate_core::{Intent, lua};
+use tollgate_core::Intent;
 
 /// A batch of such requests, grouped by key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SingleChargeBatch {
-    /// Params and cost, as `decide_single.lua` reads them.
-    charge_kinds: Vec<[u64; 6]>,
-    /// For each key, the index of its kind, from one.
+    pub(crate) kinds: ChargeKinds,
+    /// For each key, the number of its kind.
     kind_of_key: Vec<u8>,
     /// For each key, its number of requests.
     requests_of_key: Vec<u8>,
 }
 
 impl SingleChargeBatch {
-    /// Groups a batch by key; `None` if it needs `decide.lua`.
+    /// Groups a batch by key; `None` if it needs another script.
     pub(crate) fn of(batch: &Batch) -> Option<Self> {
         let keys = batch.tables.keys.len();
         let (mut kind_of_key, mut requests_of_key) = (vec![0; keys], vec![0_u8; keys]);
-        let (mut seen, mut charge_kinds) = (Vec::new(), Vec::new());
+        let mut kinds = ChargeKinds::default();
         for (intent, charges) in batch.live_requests() {
             let [charge] = charges else { return None };
-            let takes = intent == Intent::Take && charge.cost > 0;
-            if !takes || charge.mode != Mode::Enforce || charge.penalty.is_some() {
-                return None;
-            }
-            let pair = (charge.params, charge.cost);
-            let index = match seen.iter().position(|one| *one == pair) {
-                Some(index) => index,
-                None => {
-                    seen.push(pair);
-                    let params = &batch.tables.params[charge.params];
-                    charge_kinds.push(lua::tat_spans(params, charge.cost)?);
-                    charge_kinds.len() - 1
-                }
-            };
-            let kind = u8::try_from(index + 1).ok()?;
-            if kind_of_key[charge.key] != 0 && kind_of_key[charge.key] != kind {
+            let kind = u8::try_from(kinds.number_of(batch, charge)?).ok()?;
+            let other = kind_of_key[charge.key] != 0 && kind_of_key[charge.key] != kind;
+            if intent != Intent::Take || other {
                 return None;
             }
             kind_of_key[charge.key] = kind;
@@ -51,19 +38,17 @@ impl SingleChargeBatch {
         }
         // A key whose requests are all cancelled is charged nothing, but needs a kind.
         kind_of_key.iter_mut().for_each(|kind| *kind = (*kind).max(1));
-        Some(Self { charge_kinds, kind_of_key, requests_of_key })
+        kinds.are_enforced().then_some(Self { kinds, kind_of_key, requests_of_key })
     }
 
     /// The script's arguments besides the keys.
-    pub(crate) fn arguments(&self) -> [Vec<u8>; 3] {
-        let seven = |number: &u64| number.to_be_bytes().into_iter().skip(1);
-        let kinds = self.charge_kinds.iter().flatten().flat_map(seven).collect();
-        let unless = |same: bool, list: &Vec<u8>| if same { Vec::new() } else { list.clone() };
+    pub(crate) fn into_arguments(self) -> [Vec<u8>; 3] {
+        let unless = |same: bool, list: Vec<u8>| if same { Vec::new() } else { list };
         let one_each = self.requests_of_key.iter().all(|many| *many == 1);
         [
-            kinds,
-            unless(self.charge_kinds.len() == 1, &self.kind_of_key),
-            unless(one_each, &self.requests_of_key),
+            self.kinds.packed(),
+            unless(self.kinds.count() == 1, self.kind_of_key),
+            unless(one_each, self.requests_of_key),
         ]
     }
 }

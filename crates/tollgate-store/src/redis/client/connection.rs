@@ -2,9 +2,10 @@
 
 use super::failure::{Failure, FailureAction};
 use crate::StoreErrorKind;
+use crate::redis::batch::fast_batch::FastBatch;
 use crate::redis::batch::queue::BatchScope;
-use crate::redis::batch::{Batch, ScriptTables};
 use crate::redis::batch::single_charge::SingleChargeBatch;
+use crate::redis::batch::{Batch, ScriptTables};
 use crate::redis::script::{self, Script, msgpack};
 use crate::redis::sentinel::PrimaryWatch;
 use redis::aio::MultiplexedConnection;
@@ -69,29 +70,27 @@ impl ScriptCall {
         Self::with(script, tables, BatchScope::Server, &arguments, now_us, ttl_margin)
     }
 
-    /// The call that decides any batch.
+    /// The call that decides a batch, by the cheapest script that can.
     pub(crate) fn decide(
         batch: &Batch,
         scope: BatchScope,
         now_us: Option<u64>,
         ttl_margin: Duration,
     ) -> Self {
-        let script = script::decide(&batch.tables, batch.has_debts(), scope);
+        let with = |script, arguments: &[Vec<u8>; 3]| {
+            Self::with(script, &batch.tables, scope, arguments, now_us, ttl_margin)
+        };
+        if let Some(singles) = SingleChargeBatch::of(batch) {
+            let script = script::fast(true, singles.kinds.has_windows(), scope);
+            return Self { single: true, ..with(script, &singles.into_arguments()) };
+        }
+        if let Some(fast) = FastBatch::of(batch) {
+            let script = script::fast(false, fast.kinds.has_windows(), scope);
+            return with(script, &fast.into_arguments());
+        }
         let [params, penalties] = batch.tables.packed();
-        let arguments = [params, penalties, batch.program()];
-        Self::with(script, &batch.tables, scope, &arguments, now_us, ttl_margin)
-    }
-
-    pub(crate) fn single(
-        singles: &SingleChargeBatch,
-        tables: &ScriptTables,
-        scope: BatchScope,
-        now_us: Option<u64>,
-        ttl_margin: Duration,
-    ) -> Self {
-        let script = script::single(scope);
-        let call = Self::with(script, tables, scope, &singles.arguments(), now_us, ttl_margin);
-        Self { single: true, ..call }
+        let script = script::decide(&batch.tables, batch.has_debts(), scope);
+        with(script, &[params, penalties, batch.program()])
     }
 
     fn with(

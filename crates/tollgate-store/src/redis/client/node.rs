@@ -9,12 +9,11 @@ use super::health::{Breaker, RefusalTracker};
 use super::replica::ReplicaLink;
 use super::supervise::{self, jitter};
 use super::thread_connections;
+use crate::redis::RedisOptions;
 use crate::redis::batch::queue::{BatchScope, PendingBatch, Queue, QueueLimit, ReplyReceiver};
-use crate::redis::batch::single_charge::SingleChargeBatch;
 use crate::redis::batch::{DecideRequest, DecideRequests, NamedCharge, connection_task};
 use crate::redis::cluster::{Cluster, slot_of};
 use crate::redis::key::KeyNamer;
-use crate::redis::RedisOptions;
 use crate::{Mode, StoreError};
 use smallvec::smallvec;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -267,13 +266,9 @@ impl Node {
 
     /// The script call that decides a batch.
     pub(crate) fn call_for(&self, pending: &PendingBatch) -> ScriptCall {
-        let batch = &pending.batch;
         let ttl_margin = self.shared.options.ttl_margin;
-        let (tables, now_us, scope) = (&batch.tables, pending.now_us, pending.scope);
-        let mut call = match SingleChargeBatch::of(batch) {
-            Some(singles) => ScriptCall::single(&singles, tables, scope, now_us, ttl_margin),
-            None => ScriptCall::decide(batch, scope, now_us, ttl_margin),
-        };
+        let mut call =
+            ScriptCall::decide(&pending.batch, pending.scope, pending.now_us, ttl_margin);
         call.asking = pending.asking;
         call
     }

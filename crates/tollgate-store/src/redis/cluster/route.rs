@@ -107,9 +107,7 @@ impl Cluster {
         requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
         match route {
-            Route::Slot(slot) => {
-                self.node(*slot)?.push(BatchScope::Slot(*slot), now_us, requests)
-            }
+            Route::Slot(slot) => self.node(*slot)?.push(BatchScope::Slot(*slot), now_us, requests),
             Route::Primary(node) => node.push(BatchScope::Primary, now_us, requests),
         }
     }

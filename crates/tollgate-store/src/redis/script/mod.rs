@@ -37,9 +37,9 @@ pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
 /// Reads a server's version, settings and rights.
 pub(super) static PROBE: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("probe.lua")));
 
-/// The scripts that decide requests with one charge each, for limits whose state is one TAT: with
-/// declared keys, and over several slots.
-static SINGLE: [OnceLock<Script>; 2] = [const { OnceLock::new() }; 2];
+/// The scripts that decide batches whose charges have [kinds](lua::charge_kind). The index has a
+/// bit for several charges a request, one for several slots and one for windows.
+static FAST: [OnceLock<Script>; 8] = [const { OnceLock::new() }; 8];
 /// The scripts that decide any batch. The index has a bit for each algorithm, one for several
 /// slots, one for debts and one for penalties.
 static DECIDE: [OnceLock<Script>; 8 * (ALL as usize + 1)] =
@@ -53,16 +53,24 @@ const CELLS: &str = include_str!("cells.lua");
 const CHANGES: &str = include_str!("changes.lua");
 const RECORD: &str = include_str!("reservation_record.lua");
 const PLAIN: &str = include_str!("decide_plain.lua");
-const TAT: &str = include_str!("decide_tat.lua");
+const SINGLE: &str = include_str!("decide_single.lua");
+const MANY: &str = include_str!("decide_fast.lua");
 const FULL: &str = include_str!("decide.lua");
 
-/// The script that decides requests with one charge each, for limits whose state is one TAT.
-pub(super) fn single(scope: BatchScope) -> &'static Script {
+/// The script that decides a batch whose charges have [kinds](lua::charge_kind). `single`: its
+/// requests have one charge each.
+pub(super) fn fast(single: bool, has_windows: bool, scope: BatchScope) -> &'static Script {
     let spans_slots = scope == BatchScope::Primary;
-    SINGLE[usize::from(spans_slots)].get_or_init(|| {
-        let text = lua::compose([STEP, keys_of(spans_slots), include_str!("decide_single.lua")]);
+    FAST[index_of([!single, spans_slots, has_windows])].get_or_init(|| {
+        let body = if single { SINGLE } else { MANY };
+        let parts = has_windows.then_some(lua::MULDIV).into_iter();
+        let text = lua::compose(parts.chain([STEP, keys_of(spans_slots), body]));
         Script::with_span(text, spans_slots)
     })
+}
+
+fn index_of<const N: usize>(bits: [bool; N]) -> usize {
+    bits.into_iter().fold(0, |index, bit| 2 * index + usize::from(bit))
 }
 
 /// The script that decides a batch with these tables.
@@ -71,16 +79,13 @@ pub(super) fn decide(tables: &ScriptTables, has_debts: bool, scope: BatchScope) 
     let index = |params: &LimitParams| lua::to_lua_params(params)[0].saturating_sub(1) as u8;
     let used = tables.params.iter().fold(0, |used, one| used | 1 << index(one)) & ALL;
     let has_penalties = !tables.penalties.is_empty();
-    let kind = [spans_slots, has_debts, has_penalties];
-    let kind = kind.into_iter().fold(0, |kind, bit| 2 * kind + usize::from(bit));
+    let kind = index_of([spans_slots, has_debts, has_penalties]);
     DECIDE[8 * usize::from(used) + kind].get_or_init(|| {
         let keys = keys_of(spans_slots);
         let text = if has_penalties || has_debts || used & EXPIRY_LOGS != 0 {
             compose(used, has_penalties, [CELLS, keys, FULL])
-        } else if used & !TATS != 0 {
-            compose(used, false, [keys, PLAIN])
         } else {
-            compose(used, false, [keys, TAT])
+            compose(used, false, [keys, PLAIN])
         };
         Script::with_span(text, spans_slots)
     })
@@ -93,8 +98,6 @@ const fn keys_of(spans_slots: bool) -> &'static str {
 
 /// Sliding log and concurrency, by their places in `lua::MIRRORS`.
 const EXPIRY_LOGS: u8 = 1 << 2 | 1 << 6;
-/// Leaky bucket and gcra.
-const TATS: u8 = 1 << 4 | 1 << 5;
 
 /// The text of a script with the mirrors of the algorithms in `used`.
 fn compose<const N: usize>(used: u8, has_penalties: bool, bodies: [&str; N]) -> String {

@@ -34,11 +34,11 @@ fn requests_that_wait_share_a_batch_up_to_a_size() {
 fn slots_have_batches_of_their_own_that_go_out_together() {
     let queue = Queue::new(&QueueLimit::new(1_000));
     let slots = [3, 5, 3, 5, 3];
-    let _replies: Vec<_> =
-        slots.map(|slot| queue.push(BatchScope::Slot(slot), None, smallvec![ask("a")]).unwrap()).into();
+    let _replies: Vec<_> = slots
+        .map(|slot| queue.push(BatchScope::Slot(slot), None, smallvec![ask("a")]).unwrap())
+        .into();
     let popped = queue.pop();
-    let sizes: Vec<_> =
-        popped.iter().map(|one| (one.scope, one.batch.requests.len())).collect();
+    let sizes: Vec<_> = popped.iter().map(|one| (one.scope, one.batch.requests.len())).collect();
     assert_eq!(sizes, [(BatchScope::Slot(3), 3), (BatchScope::Slot(5), 2)]);
     // What comes now must not join a batch that has left.
     let _reply = queue.push(BatchScope::Slot(3), None, smallvec![ask("a")]).unwrap();
@@ -48,7 +48,8 @@ fn slots_have_batches_of_their_own_that_go_out_together() {
 #[test]
 fn a_batch_is_decided_when_the_last_of_it_was_asked() {
     let queue = Queue::new(&QueueLimit::new(1_000));
-    let _replies = [1, 3, 2].map(|us| queue.push(BatchScope::Server, Some(us), smallvec![ask("a")]).unwrap());
+    let _replies =
+        [1, 3, 2].map(|us| queue.push(BatchScope::Server, Some(us), smallvec![ask("a")]).unwrap());
     let batches = queue.drain();
     assert_eq!(batches.iter().map(|batch| batch.now_us).collect::<Vec<_>>(), [Some(3)]);
 }

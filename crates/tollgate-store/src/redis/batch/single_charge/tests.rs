@@ -1,6 +1,7 @@
 use super::*;
+use crate::Mode;
 use crate::redis::batch::{DecideRequest, NamedCharge};
-use tollgate_core::algorithm::{FixedWindow, Gcra};
+use tollgate_core::algorithm::{Gcra, SlidingLog};
 use tollgate_core::{LimitParams, Rate};
 
 fn gcra(count: u64) -> LimitParams {
@@ -23,10 +24,10 @@ fn batch(asks: impl IntoIterator<Item = DecideRequest>) -> Batch {
 fn alike_requests_need_only_the_numbers() {
     let alike =
         SingleChargeBatch::of(&batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 1)])).unwrap();
-    let [ways, way_of, many] = alike.arguments();
+    let [ways, way_of, many] = alike.into_arguments();
     assert_eq!((ways.len(), way_of.len(), many.len()), (42, 0, 0));
     let asks = [ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 2), ask(b"a", gcra(6), 1)];
-    let [ways, way_of, many] = SingleChargeBatch::of(&batch(asks)).unwrap().arguments();
+    let [ways, way_of, many] = SingleChargeBatch::of(&batch(asks)).unwrap().into_arguments();
     assert_eq!((ways.len(), way_of, many), (84, vec![1, 2], vec![2, 1]));
 }
 
@@ -34,13 +35,13 @@ fn alike_requests_need_only_the_numbers() {
 fn whoever_went_away_is_charged_nothing() {
     let mut batch = batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(7), 1)]);
     batch.requests[0].cancelled = true;
-    let [_, _, many] = SingleChargeBatch::of(&batch).unwrap().arguments();
+    let [_, _, many] = SingleChargeBatch::of(&batch).unwrap().into_arguments();
     assert_eq!(many, [0, 1]);
 }
 
 #[test]
 fn what_the_script_does_not_know_goes_another_way() {
-    let window = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
+    let log = LimitParams::SlidingLog(SlidingLog::new(Rate::try_new(1, 1_000).unwrap()));
     let other = |change: fn(&mut DecideRequest)| {
         let mut ask = ask(b"b", gcra(6), 1);
         change(&mut ask);
@@ -51,7 +52,7 @@ fn what_the_script_does_not_know_goes_another_way() {
     assert_eq!(other(|ask| ask.charges[0].mode = Mode::Shadow), None);
     assert_eq!(other(|ask| ask.charges[0].cost = 0), None);
     assert_eq!(other(|ask| ask.charges.push(ask.charges[0].clone())), None);
-    assert_eq!(SingleChargeBatch::of(&batch([ask(b"a", window, 1)])), None);
+    assert_eq!(SingleChargeBatch::of(&batch([ask(b"a", log, 1)])), None);
     let twice = [ask(b"a", gcra(6), 1), ask(b"a", gcra(6), 2)];
     assert_eq!(SingleChargeBatch::of(&batch(twice)), None, "one key in two ways");
 }
