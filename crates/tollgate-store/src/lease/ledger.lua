@@ -129,13 +129,14 @@ end
 -- to be reinstated.
 local named = ledger == id
 if ledger ~= 0 and (named or not fixed) then
-  -- Lost returns alone are credited again by the holders' own totals.
-  local later = their_granted > all_granted
-    or (restored == 1 and their_granted == all_granted and their_returned > all_returned)
-  if not found[1] or not named or later then
+  -- Lost returns alone are credited again by the holders' own totals. If the state lacks more, the
+  -- store also lost what it had decided itself.
+  local more_returned = their_granted == all_granted and their_returned > all_returned
+  local later = their_granted > all_granted or (restored == 1 and more_returned)
+  if not found[1] or not named or later or more_returned then
     local replaces = found[1] and named and restored == 1
     local raised = restore(replaces)
-    if named or raised then
+    if raised or (named and (later or not found[1])) then
       local pure = replaces or (not found[1] and not value)
       restored = pure and 1 or 2
       if named then
@@ -171,6 +172,11 @@ if known > g then
   algorithm.charge(params, state, now, fixed and known - g or min(known - g, most))
   all_granted = all_granted + known - g
   g, rolled = known, true
+  -- The summary also has what the store had decided itself, before a book that granted since.
+  if restore(false) then
+    all_granted, all_returned = max(all_granted, their_granted), max(all_returned, their_returned)
+    q, restored, reinstated = max(q, returned), 2, true
+  end
 end
 if named and not fixed then
   -- When they were granted is forgotten, and so is what time has returned of them.

@@ -253,15 +253,16 @@ impl LedgerCall<'_> {
         }
         let (theirs, book) = (&request.summary, &mut self.book);
         let pure = book.restored == Restored::Purely;
-        // Lost returns alone are credited again by the holders' own totals.
-        let later = theirs.granted > book.granted
-            || pure && theirs.granted == book.granted && theirs.returned > book.returned;
-        if known && named && !later {
+        // Lost returns alone are credited again by the holders' own totals. If the state lacks more,
+        // the store also lost what it had decided itself.
+        let returned = theirs.granted == book.granted && theirs.returned > book.returned;
+        let later = theirs.granted > book.granted || pure && returned;
+        if known && named && !later && !returned {
             return;
         }
         let replaces = known && named && pure;
         let raised = restore(self.params, &mut self.state, self.now_us, &theirs.state, replaces);
-        if !named && !raised {
+        if !raised && !(named && (later || !known)) {
             return;
         }
         let pure = replaces || !known && !self.had_state;
@@ -307,6 +308,7 @@ impl LedgerCall<'_> {
                 self.params.charge(&mut self.state, self.now_us, lost);
                 entry.granted = request.known_granted;
                 self.rolled_back = true;
+                self.raise_to_summary(&mut entry, request);
             }
             if !fixed {
                 // When they were granted is forgotten, and so is what time has returned of them.
@@ -326,6 +328,19 @@ impl LedgerCall<'_> {
             self.book.quiet_until_us = self.book.quiet_until_us.max(until_us);
         }
         entry
+    }
+
+    /// Raises the state of a book that granted since it was lost: the holder's summary also has what
+    /// the store had decided itself.
+    fn raise_to_summary(&mut self, entry: &mut HolderGrant, request: &LedgerRequest) {
+        let (theirs, book) = (&request.summary, &mut self.book);
+        if restore(self.params, &mut self.state, self.now_us, &theirs.state, false) {
+            book.restored = Restored::Partly;
+            book.granted = book.granted.max(theirs.granted);
+            book.returned = book.returned.max(theirs.returned);
+            entry.returned = entry.returned.max(request.returned);
+            self.reinstated = true;
+        }
     }
 
     /// Removes entries of dead holders; their units stay counted in the state. In a fixed window a

@@ -92,6 +92,27 @@ impl PrimaryMonitor {
         seen.then_some(sent_us >= self.quiet_until_us(quiet_us))
     }
 
+    /// Whether a decision of the store counts that was requested at `times_us.0` and arrived at
+    /// `times_us.1`; `None` if the marker must be read again.
+    ///
+    /// `marker` is what the server said right after the decision. If it is the one that this
+    /// process knows, the state had lost nothing. A replica that took over has it too, so a
+    /// connection that is newer than the last reading proves nothing.
+    pub fn is_decision_valid(
+        &self,
+        (sent_us, arrived_us): (u64, u64),
+        marker: Option<u128>,
+        is_connection_known: bool,
+        quiet_us: u64,
+    ) -> Option<bool> {
+        if marker.is_none() || marker != self.run {
+            return Some(false);
+        }
+        let seen =
+            is_connection_known || self.confirmed_us.is_some_and(|at_us| at_us >= arrived_us);
+        seen.then_some(sent_us >= self.quiet_until_us(quiet_us))
+    }
+
     /// The end of the quiet time.
     fn quiet_until_us(&self, quiet_us: u64) -> u64 {
         self.since_us + quiet_us + quiet_us / CLOCK_RATE_ERROR + 1

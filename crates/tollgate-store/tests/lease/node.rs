@@ -1,6 +1,6 @@
 //! One process: leases, what it knows of the primaries, a clock of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tollgate_store::lease::{Holder, Lease, LedgerReply, PrimaryMonitor};
 
 /// One process, or the place where one runs.
@@ -23,8 +23,28 @@ pub(crate) struct Node {
     pub(crate) looking: Vec<bool>,
     /// Answers whose units wait for a look at the primary: key, number, when they came.
     pub(crate) doubtful: Vec<(usize, u64, u64, LedgerReply)>,
+    /// Decisions of the store that wait for a look at the primary.
+    pub(crate) undecided: Vec<Undecided>,
+    /// Requests that the store was left to decide and that have no answer yet.
+    pub(crate) asked: BTreeSet<u64>,
     /// Requests that wait for an answer, by key: cost, and when they give up.
     pub(crate) waiting: BTreeMap<usize, Vec<(u64, u64)>>,
+}
+
+/// A decision of the store, which counts if the store had lost nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Undecided {
+    pub(crate) key: usize,
+    pub(crate) cost: u64,
+    pub(crate) number: u64,
+    /// When the request was sent, and when the answer came.
+    pub(crate) times_us: (u64, u64),
+    /// When the store decided, and by its clock.
+    pub(crate) decided_us: (u64, u64),
+    /// The mark that the answer showed.
+    pub(crate) mark: Option<u128>,
+    /// Whether the answer came from the server that the request was for.
+    pub(crate) same_server: bool,
 }
 
 /// Units since the process started.
@@ -53,6 +73,8 @@ impl Node {
             watches: vec![PrimaryMonitor::default(); primaries],
             looking: vec![false; primaries],
             doubtful: Vec::new(),
+            undecided: Vec::new(),
+            asked: BTreeSet::new(),
             waiting: BTreeMap::new(),
         }
     }
@@ -69,6 +91,8 @@ impl Node {
         self.totals = Totals::default();
         self.waiting.clear();
         self.doubtful.clear();
+        self.undecided.clear();
+        self.asked.clear();
         self.watches.fill(PrimaryMonitor::default());
         self.looking.fill(false);
     }

@@ -67,9 +67,22 @@ impl Oracle {
         self.admissions.push((at_us, units, window));
         *self.windows.entry(window).or_default() += units;
         let place = self.admissions.len() - 1;
-        self.keep(at_us, units)?;
+        // The answer of a store may come after later admissions.
+        match self.admissions.iter().any(|one| one.0 > at_us) {
+            true => self.keep_all()?,
+            false => self.keep(at_us, units)?,
+        }
         self.check_window(window)?;
         Ok(place)
+    }
+
+    /// Judges all admissions again, in the order in which they happened.
+    fn keep_all(&mut self) -> Result<(), String> {
+        let mut all: Vec<_> = self.admissions.iter().map(|one| (one.0, one.1)).collect();
+        all.sort_unstable();
+        (self.total, self.least) = (0, i128::MAX);
+        let judged = all.into_iter().map(|(at_us, units)| self.keep(at_us, units));
+        judged.collect::<Vec<_>>().into_iter().collect()
     }
 
     /// An admission that was taken back: the bounds are those of what remains.
@@ -77,13 +90,8 @@ impl Oracle {
         let (_, units, window) = self.admissions[place];
         self.admissions[place].1 = 0;
         *self.windows.entry(window).or_default() -= units;
-        let all = std::mem::take(&mut self.admissions);
-        (self.total, self.least) = (0, i128::MAX);
-        for (at_us, units, _) in &all {
-            // It was within its bounds before, and less is now.
-            let _ = self.keep(*at_us, *units);
-        }
-        self.admissions = all;
+        // They were within their bounds before, and less is now.
+        let _ = self.keep_all();
         units
     }
 

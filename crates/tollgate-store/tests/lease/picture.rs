@@ -48,6 +48,7 @@ fn world() -> World {
         phases_us: None,
         hoard: false,
         direct: false,
+        sparse: 0,
         faults: Faults { delay_us: 400, crash: 16, ..Faults::default() },
     };
     let mut world = World::new(plan, Rng::new(SEED), false);

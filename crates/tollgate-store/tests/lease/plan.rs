@@ -49,6 +49,9 @@ pub(crate) struct Plan {
     pub(crate) hoard: bool,
     /// Whether the store decides what comes in a quiet time, as for limits that fail open.
     pub(crate) direct: bool,
+    /// One in so many requests that find no units is left to the store, as for keys that hardly
+    /// anybody uses; zero is never.
+    pub(crate) sparse: u64,
     pub(crate) faults: Faults,
 }
 
@@ -82,6 +85,7 @@ impl Plan {
                 phases_us,
                 hoard,
                 direct: rng.once_in(2),
+                sparse: rng.pick(&[0, 2, 8]),
                 params,
                 terms,
                 others: None,

@@ -23,6 +23,7 @@ fn plan(nodes: usize, skew: u64) -> Plan {
         phases_us: None,
         hoard: false,
         direct: false,
+        sparse: 0,
         faults: Faults { delay_us: 200, ..Faults::default() },
     }
 }

@@ -24,8 +24,9 @@ pub(crate) struct Primary {
     losses: Vec<Loss>,
     /// Units cancelled, by key: a summary may be older.
     cancelled: BTreeMap<usize, u64>,
-    /// Whether it ever decided by itself: nobody can say that again.
-    decided: bool,
+    /// Units that it decided by itself, by key, since the totals of the book last changed: who has
+    /// seen these totals may not have seen those units.
+    unseen: BTreeMap<usize, u64>,
     /// Units that holders had, by key, ledger and totals.
     held_at: BTreeMap<(usize, u64, u64, u64), u64>,
 }
@@ -53,6 +54,18 @@ pub(crate) struct Loss {
     /// Whether units were granted or cancelled since, more was lost, or holders used another
     /// ledger: then the two differ.
     differs: bool,
+    /// Whether only the state was evicted, which the book has a copy of: as long as the store does
+    /// not decide by itself.
+    copied: bool,
+    /// Units that were lost and that nobody can say: the store decided them after the last totals.
+    unseen: u64,
+    /// Units that the store decided by itself before they were said. The larger of these and of what
+    /// is said counts, not the sum.
+    merged: u64,
+    /// Whether it decided by itself at all.
+    decided: bool,
+    /// Units that it gave away, and would not have without the loss.
+    given: u64,
     /// Returns that were credited since.
     credited: u64,
     /// Returns that were not credited, since they may have been before.
@@ -92,8 +105,13 @@ impl Primary {
         let (run, since_us) = *self.mark.get_or_insert((self.run, clock_us));
         let (run, since_us) = if run == self.run { (run, since_us) } else { (self.run, clock_us) };
         self.mark = Some((run, since_us));
-        let name = u128::from(run) << 64 | u128::from(since_us);
-        MarkerReading { run: name, age_us: clock_us.saturating_sub(since_us) }
+        let age_us = clock_us.saturating_sub(since_us);
+        MarkerReading { run: name_of((run, since_us)), age_us }
+    }
+
+    /// The mark as it is, which another server may have written.
+    pub(crate) fn mark(&self) -> Option<u128> {
+        self.mark.map(name_of)
     }
 
     /// Where cancelled units are credited: the state of a key, as it is and as it would be without
@@ -135,6 +153,10 @@ impl Primary {
         let at = (key, reply.ledger, reply.summary.granted, reply.summary.returned);
         let most = self.held_at.entry(at).or_default();
         *most = held(ledger).max(*most);
+        let totals = before.book.as_ref().map(|book| (book.ledger, book.granted, book.returned));
+        if totals != Some((reply.ledger, reply.summary.granted, reply.summary.returned)) {
+            self.unseen.remove(&key);
+        }
         let had = before.book.as_ref().filter(|book| book.ledger == reply.ledger);
         let had = had.and_then(|book| book.holders.get(&ask.holder)).map_or(0, |h| h.granted);
         let known = if ask.ledger == reply.ledger { ask.known_granted } else { 0 };
@@ -143,16 +165,18 @@ impl Primary {
         (reply, excuses)
     }
 
-    /// Decides as the script for exact limits does. What was lost and not said again is excused.
+    /// Decides as the script for exact limits does. If the answer counts whatever was lost, what
+    /// was lost and not said again is excused; else only what no mark shows.
     pub(crate) fn decide(
         &mut self,
         now_us: u64,
         key: usize,
         terms: &LeaseTerms,
         cost: u64,
+        counts: bool,
     ) -> (bool, Vec<Excuse>) {
         let (clock_us, params) = (self.clock_us(now_us), &terms.store_params);
-        let left = |state: &LimitState| params.decide(state, clock_us, 0, Intent::Peek).remaining;
+        let left = |state: &LimitState| left(params, state, clock_us);
         let ledger = self.ledgers.entry(key).or_default();
         ledger.expire(clock_us);
         let state = ledger.state.get_or_insert_default();
@@ -162,13 +186,21 @@ impl Primary {
             return (false, Vec::new());
         }
         ledger.expires_us = ledger.expires_us.max(params.idle_at_us(state) + 1_000_000);
-        self.decided = true;
+        *self.unseen.entry(key).or_default() += cost;
         let mut excuses = Vec::new();
         for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
             let unlost = loss.unlost.state.get_or_insert_default();
-            excuses.push((key, loss.window, is.saturating_sub(left(unlost)).min(cost)));
-            params.charge(unlost, clock_us, cost);
-            loss.differs = true;
+            let was = left(unlost);
+            loss.unmarked |= std::mem::take(&mut loss.copied);
+            if counts || loss.unmarked {
+                excuses.push((key, loss.window, cost.saturating_sub(was)));
+            }
+            if !loss.said {
+                loss.merged += cost.min(is.saturating_sub(was));
+            }
+            loss.decided = true;
+            loss.given += cost.saturating_sub(was);
+            params.charge(unlost, clock_us, cost.min(was));
         }
         (true, excuses)
     }
@@ -218,15 +250,17 @@ impl Primary {
                 loss.forfeited += returned(&loss.unlost).saturating_sub(before);
             }
             if granted > 0 && same {
+                let mut charged = granted;
                 if loss.unmarked {
                     let unlost = loss.unlost.state.clone().unwrap_or_default();
                     let was = terms.store_params.decide(&unlost, clock_us, 0, Intent::Peek);
-                    let more = (reply.left + granted).saturating_sub(was.remaining);
-                    all.push((key, loss.window, more.min(granted)));
+                    charged = granted.min(was.remaining);
+                    all.push((key, loss.window, granted - charged));
+                    loss.given += granted - charged;
                 }
                 let params = &terms.store_params;
                 let state = loss.unlost.state.get_or_insert_default();
-                params.charge(state, clock_us, granted);
+                params.charge(state, clock_us, charged);
             }
         }
         all
@@ -259,10 +293,8 @@ impl Primary {
     ) -> Result<Vec<Excuse>, String> {
         let clock_us = self.clock_us(now_us);
         let params = &terms.store_params;
-        let left = |ledger: &Ledger| {
-            let state = ledger.state.clone().unwrap_or_default();
-            params.decide(&state, clock_us, 0, Intent::Peek).remaining
-        };
+        let left =
+            |ledger: &Ledger| left(params, &ledger.state.clone().unwrap_or_default(), clock_us);
         let mut all = Vec::new();
         let (over, open) =
             self.losses.drain(..).partition::<Vec<_>, _>(|loss| now_us >= loss.quiet_until_us);
@@ -271,20 +303,22 @@ impl Primary {
             let is = self.ledgers.get(&loss.key).map_or(params.capacity(), left);
             let was = left(&loss.unlost);
             let passed = loss.window.is_some_and(|window| window < clock_us / params.period_us());
-            if loss.must_be_said && !loss.said && !passed && is > was {
+            let more = if passed { 0 } else { is.saturating_sub(was) };
+            let unsaid = loss.unseen + loss.merged;
+            if loss.must_be_said && !loss.said && more > unsaid {
                 return Err("nobody said what all of them knew".into());
             }
-            if (self.decided || !loss.said) && !passed {
-                all.push((loss.key, loss.window, is.saturating_sub(was)));
+            if loss.said && more > unsaid && !loss.differs {
+                return Err(format!("{is} are left where {was} would be, {unsaid} were not said"));
             }
-            if loss.said && is > was && !passed && !loss.differs && !self.decided {
-                return Err(format!("{is} are left where {was} would be, and all was said"));
-            }
+            let excused = if loss.said { more.min(unsaid) } else { more };
+            all.push((loss.key, loss.window, excused));
             // A book that was restored and nothing else is as it would be.
-            let pure = loss.all && loss.said && !loss.differs && loss.credited == 0;
+            let pure = loss.all && loss.said && !loss.differs && !loss.decided;
+            let pure = pure && loss.credited == 0;
             let outdated = if pure { 0 } else { loss.held };
             let outdated = outdated + self.cancelled.get(&loss.key).copied().unwrap_or(0);
-            if is + outdated + loss.forfeited < was && !passed && !self.decided {
+            if is + outdated + loss.forfeited + loss.given < was && !passed {
                 return Err(format!("{is} are left where {was} would be, {outdated} were held"));
             }
         }
@@ -319,15 +353,29 @@ impl Primary {
             let mut loss = loss(*key, before, clock_us, now_us, terms)?;
             loss.held += after.get(key).map_or(0, held);
             let all = matches!(what, Lost::All);
-            let copied = before.book.as_ref().map(|book| &book.copy) == before.state.as_ref();
+            let copied = matches!(what, Lost::States)
+                && before.book.as_ref().map(|book| &book.copy) == before.state.as_ref();
             // One after the other, both are gone.
             let both = matches!(what, Lost::Books) && before.state.is_none();
-            let unmarked = both
-                || matches!(what, Lost::Keys)
-                || matches!(what, Lost::States) && (!copied || self.decided);
-            Some(Loss { unmarked, all, ..loss })
+            let unmarked = both || matches!(what, Lost::Keys | Lost::States) && !copied;
+            let unseen = self.unseen.get(key).copied().unwrap_or(0);
+            Some(Loss { unmarked, all, copied, unseen, ..loss })
         });
-        self.losses.extend(losses.collect::<Vec<_>>());
+        for mut loss in losses.collect::<Vec<_>>() {
+            let same = |old: &&mut Loss| (old.key, old.window) == (loss.key, loss.window);
+            match self.losses.iter_mut().find(same) {
+                Some(old) => {
+                    let state = loss.unlost.state.take().unwrap_or_default();
+                    old.lose_again(
+                        loss,
+                        left(&terms.store_params, &state, clock_us),
+                        clock_us,
+                        terms,
+                    );
+                }
+                None => self.losses.push(loss),
+            }
+        }
         (self.ledgers, self.mark, self.run) = (after, mark, run);
         self.past.clear();
     }
@@ -339,7 +387,7 @@ impl Primary {
         for loss in self.losses.iter_mut().filter(now) {
             let ledger = loss.unlost.book.as_ref().map_or(0, |book| book.ledger);
             let seen = seen.contains(&(loss.key, ledger, loss.totals));
-            loss.must_be_said |= seen && !self.decided;
+            loss.must_be_said |= seen;
         }
     }
 
@@ -356,6 +404,37 @@ impl Primary {
         }
         Ok(())
     }
+}
+
+impl Loss {
+    /// The store lost the key again, of which it had `is` units left. What it would be without any
+    /// loss stays; what it lacked of that cannot be said by whoever saw it since.
+    fn lose_again(&mut self, again: Self, is: u64, clock_us: u64, terms: &LeaseTerms) {
+        let state = self.unlost.state.clone().unwrap_or_default();
+        let was = left(&terms.store_params, &state, clock_us);
+        let unlost = std::mem::take(&mut self.unlost);
+        *self = Self {
+            unlost: Ledger { book: again.unlost.book.clone(), ..unlost },
+            unseen: again.unseen + is.saturating_sub(was),
+            decided: self.decided,
+            given: self.given,
+            held: self.held.max(again.held),
+            credited: self.credited,
+            forfeited: self.forfeited,
+            unmarked: self.unmarked || again.unmarked,
+            copied: self.copied || again.copied,
+            differs: true,
+            ..again
+        };
+    }
+}
+
+fn left(params: &LimitParams, state: &LimitState, clock_us: u64) -> u64 {
+    params.decide(state, clock_us, 0, Intent::Peek).remaining
+}
+
+fn name_of((run, since_us): (u64, u64)) -> u128 {
+    u128::from(run) << 64 | u128::from(since_us)
 }
 
 /// Units that were granted and not returned.
@@ -391,6 +470,11 @@ fn loss(
         held: held(before),
         // The totals of a restored book may be behind its state.
         differs: book.is_some_and(|book| book.restored != Restored::No),
+        copied: false,
+        unseen: 0,
+        merged: 0,
+        decided: false,
+        given: 0,
         credited: 0,
         forfeited: 0,
         quiet_until_us: now_us + terms.quiet_us,

@@ -1,6 +1,7 @@
 //! What nodes and stores say to each other, and what becomes of it on the way.
 
 use super::{Answer, Call, Event, PATIENCE_US, World};
+use crate::node::Undecided;
 use tollgate_store::lease::{LedgerReply, Trust};
 
 impl World {
@@ -54,20 +55,27 @@ impl World {
         (primary, run): (usize, u64),
         what: Call,
     ) -> Result<(), String> {
-        // Another server has other connections.
-        if self.primaries[primary].run != run {
+        // Another server has other connections. A request that was not sent yet goes to it.
+        let (same_server, waits) =
+            (self.primaries[primary].run == run, matches!(what, Call::Decide { .. }));
+        let run = self.primaries[primary].run;
+        if !same_server && !waits {
             return Ok(());
         }
         let (answer, sent_us) = match what {
             Call::Look { sent_us } => {
                 (Answer::Seen(self.primaries[primary].look(self.now_us)), sent_us)
             }
-            Call::Decide { key, cost } => {
+            Call::Decide { key, cost, number, sent_us } => {
                 let (home, gone_until_us) = self.homes[key];
-                if home == primary && self.now_us >= gone_until_us {
-                    self.decide(key, cost)?;
+                if home != primary || self.now_us < gone_until_us || !self.decide(key, cost)? {
+                    return Ok(());
                 }
-                return Ok(());
+                let store = &self.primaries[primary];
+                let decided_us = (self.now_us, store.clock_us(self.now_us));
+                let (times_us, mark) = ((sent_us, 0), store.mark());
+                let all = Undecided { key, cost, number, times_us, decided_us, mark, same_server };
+                (Answer::Decided(all), 0)
             }
             Call::Ask { key, number, ask } => {
                 let (home, gone_until_us) = self.homes[key];
@@ -90,15 +98,36 @@ impl World {
         Ok(())
     }
 
-    /// The store decides by itself. Whatever becomes of the answer, the request counts.
-    fn decide(&mut self, key: usize, cost: u64) -> Result<(), String> {
+    /// The store decides by itself. Where the limit fails open, the request counts, whatever
+    /// becomes of the answer. Returns whether the node has to see first if the store lost nothing.
+    fn decide(&mut self, key: usize, cost: u64) -> Result<bool, String> {
+        let (direct, now_us) = (self.plan.direct, self.now_us);
         let store = &mut self.primaries[self.homes[key].0];
-        let (admitted, excuses) = store.decide(self.now_us, key, &self.plan.terms, cost);
+        let (admitted, excuses) = store.decide(now_us, key, &self.plan.terms, cost, direct);
         self.excuse(excuses);
-        if admitted {
-            let clock_us = self.primaries[self.homes[key].0].clock_us(self.now_us);
-            self.oracles[key].admit(self.now_us, clock_us, cost)?;
+        if admitted && direct {
+            let clock_us = self.primaries[self.homes[key].0].clock_us(now_us);
+            self.oracles[key].admit(now_us, clock_us, cost)?;
             self.decided += cost;
+        }
+        Ok(admitted && !direct)
+    }
+
+    /// A limit that fails closed admits what a store decided that had lost nothing.
+    fn believe(&mut self, node: usize, one: Undecided) -> Result<(), String> {
+        let (home, quiet_us) = (self.homes[one.key].0, self.plan.terms_of(node).quiet_us);
+        let watch = &mut self.nodes[node].watches[home];
+        match watch.is_decision_valid(one.times_us, one.mark, one.same_server, quiet_us) {
+            None => {
+                self.nodes[node].undecided.push(one);
+                self.look(node, home);
+            }
+            Some(false) => watch.connection_lost(),
+            Some(true) => {
+                let (at_us, clock_us) = one.decided_us;
+                self.oracles[one.key].admit(at_us, clock_us, one.cost)?;
+                self.decided += one.cost;
+            }
         }
         Ok(())
     }
@@ -150,9 +179,16 @@ impl World {
                 {
                     self.consider(node, key, number, came_us, reply)?;
                 }
+                for one in std::mem::take(&mut self.nodes[node].undecided) {
+                    self.believe(node, one)?;
+                }
             }
             Answer::Reply { key, number, reply } => {
                 self.consider(node, key, number, clock_us, reply)?;
+            }
+            Answer::Decided(one) if !self.nodes[node].asked.remove(&one.number) => {}
+            Answer::Decided(one) => {
+                self.believe(node, Undecided { times_us: (one.times_us.0, clock_us), ..one })?;
             }
         }
         Ok(())

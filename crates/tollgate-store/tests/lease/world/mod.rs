@@ -3,7 +3,7 @@
 mod faults;
 mod messages;
 
-use crate::node::Node;
+use crate::node::{Node, Undecided};
 use crate::oracle::Oracle;
 use crate::plan::Plan;
 use crate::rng::Rng;
@@ -38,13 +38,14 @@ enum Event {
 enum Call {
     Look { sent_us: u64 },
     Ask { key: usize, number: u64, ask: LedgerRequest },
-    Decide { key: usize, cost: u64 },
+    Decide { key: usize, cost: u64, number: u64, sent_us: u64 },
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Seen(MarkerReading),
     Reply { key: usize, number: u64, reply: LedgerReply },
+    Decided(Undecided),
 }
 
 pub(crate) struct World {
@@ -236,14 +237,28 @@ impl World {
         }
         self.requests += 1;
         if self.spend(node, key, cost)? {
-        } else if self.plan.direct && self.is_quiet(node, key) {
-            self.post(node, self.homes[key].0, Call::Decide { key, cost });
+        } else if self.is_left_to_store(node, key) {
+            let sent_us = self.nodes[node].clock_us(self.now_us);
+            let number = self.nodes[node].flight();
+            self.nodes[node].asked.insert(number);
+            self.post(node, self.homes[key].0, Call::Decide { key, cost, number, sent_us });
         } else {
             let gives_up_us = self.now_us + PATIENCE_US;
             self.nodes[node].waiting.entry(key).or_default().push((cost, gives_up_us));
         }
         self.want(node, key);
         Ok(())
+    }
+
+    /// Whether the store decides a request that finds no units.
+    fn is_left_to_store(&mut self, node: usize, key: usize) -> bool {
+        if self.plan.direct && self.is_quiet(node, key) {
+            return true;
+        }
+        let clock_us = self.nodes[node].clock_us(self.now_us);
+        let (watch, quiet_us) =
+            (self.nodes[node].watches[self.homes[key].0], self.plan.terms_of(node).quiet_us);
+        watch.trust(clock_us, quiet_us) == Trust::Trusted && self.rng.once_in(self.plan.sparse)
     }
 
     /// Whether a node knows that its store may have forgotten what others hold.
