@@ -5,7 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use std::cell::RefCell;
-use tollgate::{Gate, MemoryStore, MultiCheck, Setup, Work, policy};
+use tollgate::MemoryStore;
+use tollgate::engine::{Gate, MultiCheck, Setup, Work, policy};
 use tollgate_policy::envoy::{Configs, ConfigOptions};
 
 /// The readers by themselves: the sockets around them would be most of what has to be built.

@@ -1,7 +1,7 @@
 //! Tollgate from facts to verdict: which limits apply, and what they say.
 
 use crate::{Arrivals, Contender, Limit, ours};
-use tollgate::{Gate, Setup, Work, limit};
+use tollgate::engine::{Gate, Setup, Work, limit};
 use tollgate_policy::facts::FactsBuffer;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::policy::{PolicyOptions, Selection};

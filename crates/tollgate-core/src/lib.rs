@@ -33,6 +33,8 @@ mod outcome;
 mod params;
 pub mod penalty;
 mod rate;
+mod state_id;
+pub mod written_rate;
 
 pub use algorithm::Algorithm;
 pub use calendar::{CalendarSpan, CalendarUnit, OffsetChange, Zone};
@@ -41,3 +43,4 @@ pub use outcome::{Intent, Outcome, Receipt};
 pub use params::{LimitParams, LimitState};
 pub use penalty::Penalty;
 pub use rate::{InvalidParams, MAX_US, Rate};
+pub use state_id::state_id;

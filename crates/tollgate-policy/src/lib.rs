@@ -27,15 +27,13 @@ pub mod policy;
 pub mod raw;
 mod schema;
 pub mod settings;
-mod state_id;
 mod time_zone;
 mod yaml;
 
 pub use compile::{Compiled, compile};
-pub use diagnostic::{Diagnostic, Severity};
-pub use grammar::{WrittenRate, parse_duration_us, parse_listen, parse_rate};
+pub use diagnostic::{Diagnostic, PolicyError, Severity};
+pub use grammar::{parse_duration_us, parse_listen};
 pub use identity::{HASH_PREFIX, HttpPolicy, TierMap, TierRules, address, hash};
 pub use lint::{LINTS, lint};
 pub use schema::schema;
-pub use state_id::state_id;
 pub use time_zone::time_zone;

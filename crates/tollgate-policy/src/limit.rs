@@ -3,8 +3,7 @@
 pub use crate::raw::{Mode, OnInvalid, OnMissing};
 
 use crate::match_spec::MatchSpec;
-use crate::state_id;
-use tollgate_core::{LimitParams, Penalty, Rate};
+use tollgate_core::{LimitParams, Penalty, Rate, state_id};
 
 /// One limit with one key; an entry with `keys` compiles to several.
 #[derive(Clone, Debug)]

@@ -5,7 +5,8 @@ use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::routing::{get, post};
 use std::net::SocketAddr;
-use tollgate::{Gate, MemoryStore, Setup, policy};
+use tollgate::MemoryStore;
+use tollgate::engine::{Gate, Setup, policy};
 use tollgate_tower::TollgateLayer;
 
 /// Three requests a minute for each user, and for those without a name by address; logins that fail

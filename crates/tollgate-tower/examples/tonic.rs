@@ -3,7 +3,8 @@
 
 use std::future::Future;
 use tokio::net::TcpListener;
-use tollgate::{Gate, MemoryStore, Setup, policy};
+use tollgate::MemoryStore;
+use tollgate::engine::{Gate, Setup, policy};
 use tollgate_tower::TollgateLayer;
 use tonic::transport::server::{Server, TcpConnectInfo, TcpIncoming};
 

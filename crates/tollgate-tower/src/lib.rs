@@ -1,6 +1,6 @@
 //! HTTP for the engine: request heads to facts, verdicts to responses, and a tower layer.
 //!
-//! [`HttpGate`] is what stands between any server of HTTP and a [`Gate`](tollgate::Gate);
+//! [`HttpGate`] is what stands between any server of HTTP and a [`Gate`](tollgate::engine::Gate);
 //! Tollgate's own gateway and its forward-auth run it, and so does the tower layer for services of
 //! your own.
 

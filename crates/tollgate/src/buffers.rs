@@ -1,7 +1,7 @@
 //! Buffers that outlive a request, so that deciding the next one allocates nothing.
 
+use crate::engine::{Row, Verdict};
 use crate::gate::{DecisionBuffers, SingleVerdict, recycle_vec};
-use crate::{Row, Verdict};
 use std::cell::RefCell;
 use tollgate_core::LimitParams;
 use tollgate_policy::policy::Selection;
@@ -21,7 +21,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// The answers to the last [batch](crate::Gate::check_batch), in the order asked.
+    /// The answers to the last [batch](crate::engine::Gate::check_batch), in the order asked.
     pub fn verdicts(&self) -> &[SingleVerdict] {
         &self.verdicts
     }
@@ -39,7 +39,7 @@ const KEPT_MAX: usize = 64;
 /// decided, so that one that does not have to wait finds the same memory as the one before it.
 ///
 /// ```
-/// use tollgate::{BufferPool, Work};
+/// use tollgate::engine::{BufferPool, Work};
 ///
 /// let spares: BufferPool<Work> = BufferPool::new();
 /// let work = spares.take();

@@ -1,4 +1,4 @@
-//! Rate-limit engine: quotas by key, or a policy file, over a memory or shared store.
+//! Rate limiting: quotas by key, in memory or in Redis; and the engine that decides by a policy.
 //!
 //! A [`Limiter`] enforces quotas, with a count for every key. The [`guide`] shows the rest:
 //!
@@ -12,64 +12,51 @@
 //! }
 //! ```
 //!
-//! A [`Gate`] enforces a policy: many limits, and rules that say which of them apply to a request.
-//! It takes facts and returns a [`Verdict`]. A refusal is an answer, not an error. Time is an
-//! argument, so tests need no clock.
+//! A refusal is an answer, not an error. In memory no call waits or fails.
 //!
-//! ```
-//! use tollgate::{Gate, MemoryStore, Setup, Work, policy};
+//! # Features
 //!
-//! let file = b"limits: [{name: per-user, key: [user], rate: 2/s, algorithm: gcra}]";
-//! let file = policy::compile(file).unwrap();
-//! let gate = Gate::new(Setup::of(&file), MemoryStore::default())?;
+//! None is on by default, and a limiter in memory needs none.
 //!
-//! let rules = gate.rules(); // a reload does not change them
-//! let mut work = Work::default(); // reused, so that deciding allocates nothing
-//! let mut facts = rules.facts(Default::default());
-//! facts.set("user", "42")?;
-//! let now_us = 1_700_000_000_000_000;
-//! assert!(gate.check(&rules, now_us, &facts, 1, &mut work).now().allowed);
-//! assert!(gate.check(&rules, now_us, &facts, 1, &mut work).now().allowed);
-//! let refused = gate.check(&rules, now_us, &facts, 1, &mut work).now();
-//! assert_eq!((refused.allowed, refused.retry_after_us), (false, Some(500_000)));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! | feature | what it adds |
+//! | --- | --- |
+//! | `tokio` | [`Limiter::wait`], which needs timers |
+//! | `redis` | counts in Redis or Valkey: [`redis`](limiter::LimiterBuilder::redis) |
+//! | `policy` | [`engine`]: policy files, many limits for a request, reservations by name |
+// Links to items of a feature that is off are plain text.
+#![cfg_attr(
+    not(all(feature = "policy", feature = "redis", feature = "tokio")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 
+#[cfg(feature = "policy")]
 mod buffers;
+#[cfg(feature = "policy")]
 mod deny_cache;
+#[cfg(feature = "policy")]
+pub mod engine;
+#[cfg(feature = "policy")]
 mod gate;
 pub mod guide;
 mod key;
 pub mod limiter;
-pub mod policy;
 pub mod quota;
 #[cfg(doctest)]
 mod readme;
+#[cfg(feature = "policy")]
 mod reservation;
+#[cfg(feature = "policy")]
 mod rules;
+mod settlement;
+#[cfg(feature = "policy")]
 mod verdict;
 
-pub use buffers::{BufferPool, Work};
-pub use deny_cache::DenyCache;
-pub use gate::{
-    ChargeMode, Gate, Inspected, ModeChange, MultiCheck, MultiVerdict, RulesGuard, SingleCheck,
-    SingleVerdict, UnknownLimit,
-};
 pub use key::Key;
 #[cfg(feature = "tokio")]
 pub use limiter::WaitError;
 pub use limiter::{Decision, Limiter, Permit, Refusal, Reservation, Standing};
 pub use quota::Quota;
-pub use reservation::{
-    AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
-};
-pub use rules::{Counts, Rules, Setup};
-pub use tollgate_policy::{HttpPolicy, limit};
 pub use tollgate_store as store;
 #[cfg(feature = "tokio")]
 pub use tollgate_store::TokioClock;
-pub use tollgate_store::{
-    Clock, LeaseStore, ManualClock, MemoryStore, ProcessClock, ReservationStore, Store, StoreError,
-    StoreReply,
-};
-pub use verdict::{Row, Source, Verdict};
+pub use tollgate_store::{ManualClock, MemoryStore, StoreError};

@@ -1,9 +1,9 @@
 //! A check of a known key allocates nothing.
 
 use std::sync::Arc;
-use tollgate::{
-    Gate, Limiter, ManualClock, MemoryStore, Quota, Setup, SingleCheck, Store, Work, policy,
-};
+use tollgate::engine::{Gate, Setup, SingleCheck, Work, policy};
+use tollgate::store::Store;
+use tollgate::{Limiter, ManualClock, MemoryStore, Quota};
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::header::{Fields, Profile, Row, render_all};
 use tollgate_core::{LimitParams, Outcome, Rate};

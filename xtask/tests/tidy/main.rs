@@ -10,6 +10,7 @@ mod decisions;
 mod floats;
 mod layout;
 mod lengths;
+mod library;
 mod manifest;
 mod map;
 mod mask;

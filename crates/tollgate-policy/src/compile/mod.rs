@@ -6,7 +6,7 @@ mod fields;
 mod limit;
 mod settings;
 
-use crate::diagnostic::{Diagnostic, Report};
+use crate::diagnostic::{PolicyError, Report};
 use crate::limit::Limit;
 use crate::match_spec::MatchSpec;
 use crate::raw::File;
@@ -28,9 +28,13 @@ pub struct Compiled {
     pub file: File,
 }
 
-/// Reads a whole file: its meaning, or all errors in the order of the file.
-pub fn compile(bytes: &[u8]) -> Result<Compiled, Vec<Diagnostic>> {
-    let node = yaml::parse(bytes).map_err(|error| vec![error])?;
+/// Reads a whole file.
+///
+/// # Errors
+///
+/// All errors of the file.
+pub fn compile(bytes: &[u8]) -> Result<Compiled, PolicyError> {
+    let node = yaml::parse(bytes)?;
     let mut report = Report::default();
     let file = File::read(&node, &mut report);
     let settings = settings::settings(&file, &mut report);
@@ -38,6 +42,6 @@ pub fn compile(bytes: &[u8]) -> Result<Compiled, Vec<Diagnostic>> {
     if report.is_empty() {
         Ok(Compiled { settings, limits, entries, file })
     } else {
-        Err(report.finish())
+        Err(report.finish().into())
     }
 }

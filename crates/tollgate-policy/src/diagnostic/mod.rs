@@ -1,6 +1,7 @@
 //! Diagnostics: errors and warnings with position, code, message and fix.
 
 pub mod codes;
+mod policy_error;
 mod report;
 mod suggest;
 
@@ -8,6 +9,7 @@ use serde::Serialize;
 use std::fmt;
 
 pub use codes::Code;
+pub use policy_error::PolicyError;
 pub use report::Report;
 pub(crate) use suggest::{listed, nearest, quoted};
 

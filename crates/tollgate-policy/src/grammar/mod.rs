@@ -18,7 +18,6 @@ pub(crate) use pattern::pattern;
 pub use quantity::parse_duration_us;
 pub(crate) use quantity::size;
 pub(crate) use quantity::{duration_us, format_us};
-pub use rate::{WrittenRate, parse_rate};
 pub(crate) use rate::{factor_milli, rate};
 pub(crate) use url::{node, redis_url, upstream};
 
@@ -38,12 +37,6 @@ impl Problem {
     ) -> Self {
         Self { code, message: message.into(), help: help.into() }
     }
-}
-
-/// Splits `123abc` after its digits.
-fn split_digits(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    text.split_at(end)
 }
 
 #[cfg(test)]

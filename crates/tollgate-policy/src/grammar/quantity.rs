@@ -1,57 +1,11 @@
-//! Durations and the units they share with rates.
+//! Durations and sizes.
 
-use super::{Problem, split_digits};
+use super::Problem;
 use crate::diagnostic::{codes, quoted};
 use tollgate_core::CalendarUnit;
-
-const UNITS: &[(&[&str], u64)] = &[
-    (&["ms"], 1_000),
-    (&["s", "sec", "secs"], 1_000_000),
-    (&["m", "min", "mins"], 60_000_000),
-    (&["h", "hour", "hours"], 3_600_000_000),
-    (&["d", "day", "days"], 86_400_000_000),
-    (&["w", "week", "weeks"], 604_800_000_000),
-];
-
-/// The word for the unit that people try first, where ours is another.
-const NEARLY: &[(&str, &str)] = &[
-    ("second", "sec"),
-    ("seconds", "secs"),
-    ("minute", "min"),
-    ("minutes", "mins"),
-    ("hr", "h"),
-    ("hrs", "h"),
-    ("msec", "ms"),
-    ("millisecond", "ms"),
-    ("milliseconds", "ms"),
-];
+use tollgate_core::written_rate::{UNITS, calendar_unit, split_digits, unit_help, unit_us};
 
 const MONTHS: &str = "months differ in length: write days, such as `30d`";
-
-/// The length of a unit, in microseconds.
-pub(super) fn unit_us(unit: &str) -> Option<u64> {
-    UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, us)| *us)
-}
-
-/// The unit of the calendar that a word is, in a rate.
-pub(super) fn calendar_unit(unit: &str) -> Option<CalendarUnit> {
-    match unit {
-        "d" | "day" | "days" => Some(CalendarUnit::Day),
-        "w" | "week" | "weeks" => Some(CalendarUnit::Week),
-        "month" | "months" => Some(CalendarUnit::Month),
-        _ => None,
-    }
-}
-
-/// What to write instead of an unknown unit.
-pub(super) fn unit_help(unit: &str) -> String {
-    let lower = unit.to_lowercase();
-    let near = NEARLY.iter().find(|(name, _)| *name == lower).map(|(_, ours)| *ours);
-    match near.or_else(|| unit_us(&lower).map(|_| lower.as_str())) {
-        Some(ours) => format!("write `{ours}` for the unit"),
-        None => "the units are ms, s or sec, m or min, h or hour, d or day, w or week".to_owned(),
-    }
-}
 
 /// `k` and a unit, in microseconds.
 pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::settings::RedisUrl;
 use tollgate_core::CalendarUnit;
+use tollgate_core::written_rate::WrittenRate;
 
 #[test]
 fn rates_follow_the_grammar() {

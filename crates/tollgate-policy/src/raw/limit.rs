@@ -3,11 +3,12 @@
 use super::{At, Decimal, Decode, DurationText, Entries, List, OnStoreFailure, OneOrMany};
 use super::{Cost, Match, RateText, Text, either, raw, words};
 use crate::diagnostic::{Report, codes};
-use crate::grammar::{self, WrittenRate};
+use crate::grammar;
 use crate::yaml::{Node, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 use tollgate_core::CalendarUnit;
+use tollgate_core::written_rate::WrittenRate;
 
 raw! {
     /// A named rule.

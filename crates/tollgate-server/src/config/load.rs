@@ -10,7 +10,7 @@ use crate::reload::poll::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tollgate::Setup;
+use tollgate::engine::Setup;
 use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap, TierRules};
 use tollgate_tower::Verifier;
@@ -73,7 +73,7 @@ impl Config {
     /// Loads a policy from bytes, with the files that it names.
     pub(crate) fn parse(&self, bytes: Vec<u8>) -> Result<LoadedConfig, ConfigError> {
         let mut compiled = tollgate_policy::compile(&bytes)
-            .map_err(|found| ConfigErrorKind::Invalid(found).of(self.name()))?;
+            .map_err(|found| ConfigErrorKind::Invalid(found.into()).of(self.name()))?;
         let listeners = &mut compiled.settings.listeners;
         for listen in &self.listen_overrides {
             match listeners.iter_mut().find(|listener| listener.front == listen.0.front) {

@@ -5,7 +5,7 @@ use super::{Config, ConfigError, ConfigErrorKind};
 use crate::front::gateway;
 use crate::tls::{self, TlsError, TlsProblem};
 use std::path::{Path, PathBuf};
-use tollgate::ProcessClock;
+use tollgate::store::ProcessClock;
 use tollgate_policy::diagnostic::{Position, Severity, codes};
 use tollgate_policy::raw::{
     At, Field, File, GatewayListen, GrpcListen, ServerTls, Text, Upstreams,

@@ -6,8 +6,8 @@ use crate::observe::metrics::{ExpositionFormat, MetricsSnapshot};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tollgate::Work;
-use tollgate::limit::Mode;
+use tollgate::engine::Work;
+use tollgate::engine::limit::Mode;
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 

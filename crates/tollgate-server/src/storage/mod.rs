@@ -17,14 +17,14 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tollgate::engine::DenyCache;
 use tollgate::store::redis::UndecidedRequests;
 use tollgate::store::{
     Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation, OpenOutcome,
     ParamsId, Settlement, StateKey, StoreCall, memory,
 };
-use tollgate::{
-    DenyCache, LeaseStore, MemoryStore, ReservationStore, Store, StoreError, StoreReply,
-};
+use tollgate::store::{LeaseStore, ReservationStore, Store, StoreReply};
+use tollgate::{MemoryStore, StoreError};
 use tollgate_core::LimitParams;
 use tollgate_policy::settings;
 use tollgate_store::{ProcessClock, StoreErrorKind};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
-use tollgate::Store;
+use tollgate::store::Store;
 use tollgate::store::{Answers, Charge, Mode, ParamsId, Request, StoreCall};
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};

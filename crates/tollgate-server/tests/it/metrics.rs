@@ -3,7 +3,7 @@
 use crate::exposition::Page;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::Counts;
+use tollgate::engine::Counts;
 use tollgate_server::observe::metrics::{
     AdminDenial, ExpositionFormat, Front, LimitCounters, Metrics, MetricsSnapshot, Outcome,
     ReloadResult, UpstreamFailure,

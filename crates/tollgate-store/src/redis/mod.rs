@@ -23,7 +23,7 @@ mod reservation;
 mod script;
 mod sentinel;
 
-pub use client::endpoint::{Endpoint, Tls};
+pub use client::endpoint::{Endpoint, InvalidEndpoint, Tls};
 pub use decide::UndecidedRequests;
 pub use lease::{LeaseStats, lease_reply, lease_script};
 pub use observer::{Observer, Status};
@@ -45,6 +45,7 @@ use key::KeyNamer;
 use lease::Leases;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tollgate_core::LimitParams;
 
@@ -59,8 +60,12 @@ pub struct RedisStore {
 
 impl RedisStore {
     /// Opens a store. It connects in the background, on the current runtime, and again whenever a
-    /// connection is lost; meanwhile calls fail, at their deadline at the latest. An error means
-    /// that certificates cannot be read.
+    /// connection is lost; meanwhile calls fail, at their deadline at the latest. When the runtime
+    /// ends, the connections end with it, and calls fail.
+    ///
+    /// # Errors
+    ///
+    /// If certificates cannot be read, or there is no current tokio runtime.
     pub fn open(endpoint: &Endpoint, options: RedisOptions) -> Result<Self, StoreError> {
         let password = endpoint.password.as_deref().unwrap_or_default();
         let secret = match options.secret.as_slice() {
@@ -181,6 +186,11 @@ impl RedisStore {
         spent: Duration,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        // Without a runtime, tokio's timer would panic.
+        if Handle::try_current().is_err() {
+            let kind = StoreErrorKind::Unreachable;
+            return Err(StoreError::new(kind, "call it inside a tokio runtime"));
+        }
         let result = timeout(self.options.deadline.saturating_sub(spent), work).await;
         result.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::Timeout, "")))
     }

@@ -10,8 +10,9 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::policy::Facts;
-use tollgate::{Gate, Store};
+use tollgate::engine::Gate;
+use tollgate::engine::policy::Facts;
+use tollgate::store::Store;
 
 /// A task that runs after a response, for which no one waits.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

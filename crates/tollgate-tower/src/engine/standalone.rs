@@ -6,7 +6,9 @@ use arc_swap::ArcSwapOption;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::{Clock, Gate, MemoryStore, ProcessClock, Store};
+use tollgate::MemoryStore;
+use tollgate::engine::Gate;
+use tollgate::store::{Clock, ProcessClock, Store};
 
 /// An engine with a gate and a clock, which is all that most services need.
 pub struct Standalone<S = MemoryStore> {

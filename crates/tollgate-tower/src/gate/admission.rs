@@ -11,8 +11,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tollgate::limit::{CostRule, Limit, ResponseCost};
-use tollgate::{InFlightCharges, Source, Verdict};
+use tollgate::engine::limit::{CostRule, Limit, ResponseCost};
+use tollgate::engine::{InFlightCharges, Source, Verdict};
 
 /// The charges of an admitted request: slots, a place in a queue, estimates. Dropping it without a
 /// response, as when a client leaves, frees slots and the place in a queue. Other charges stay.

@@ -12,8 +12,8 @@ use slot_renewer::SlotRenewer;
 use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
-use tollgate::policy::{Facts, FactsBuffer};
-use tollgate::{AdmissionOptions, BufferPool, InFlightCharges, RulesGuard, Verdict, Work};
+use tollgate::engine::policy::{Facts, FactsBuffer};
+use tollgate::engine::{AdmissionOptions, BufferPool, InFlightCharges, RulesGuard, Verdict, Work};
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::AmbiguousPaths;
 
@@ -119,7 +119,7 @@ impl<E: Engine> HttpGate<E> {
     }
 
     /// Shows the client's figures for up to `most` limits; charges nothing. Attributes in `open`
-    /// may have any value: see [`Gate::standing`](tollgate::Gate::standing).
+    /// may have any value: see [`Gate::standing`](tollgate::engine::Gate::standing).
     ///
     /// # Errors
     ///

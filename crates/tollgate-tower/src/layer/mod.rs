@@ -14,14 +14,16 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use tollgate::policy::Facts;
-use tollgate::{Gate, Store};
+use tollgate::engine::Gate;
+use tollgate::engine::policy::Facts;
+use tollgate::store::Store;
 use tower_layer::Layer;
 
 /// A layer that rate limits a service. Its services and clones share their counts.
 ///
 /// ```
-/// use tollgate::{Gate, MemoryStore, Setup, policy};
+/// use tollgate::MemoryStore;
+/// use tollgate::engine::{Gate, Setup, policy};
 /// use tollgate_tower::TollgateLayer;
 ///
 /// let file = b"limits: [{name: per-user, key: [user], rate: 100/min}]";

@@ -12,8 +12,8 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tollgate::AdmissionOptions;
-use tollgate::policy::Facts;
+use tollgate::engine::AdmissionOptions;
+use tollgate::engine::policy::Facts;
 use tower_service::Service;
 
 /// A rate-limited service, made by [`TollgateLayer`](crate::TollgateLayer).

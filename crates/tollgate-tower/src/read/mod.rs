@@ -32,7 +32,7 @@ use http::header::{AUTHORIZATION, COOKIE, HOST};
 use http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
 use std::sync::Arc;
-use tollgate::Rules;
+use tollgate::engine::Rules;
 use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
 use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
 

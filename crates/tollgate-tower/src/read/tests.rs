@@ -5,8 +5,9 @@ use crate::AmbiguousPaths;
 use http::Request;
 use http::request::Parts;
 use std::net::IpAddr;
-use tollgate::policy::Facts;
-use tollgate::{Gate, MemoryStore, Rules, Setup, policy};
+use tollgate::MemoryStore;
+use tollgate::engine::policy::Facts;
+use tollgate::engine::{Gate, Rules, Setup, policy};
 use tollgate_policy::facts::Unverified;
 
 /// Everything that can be read, in one policy.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
 use std::ops::Deref;
-use tollgate::{BufferPool, Row, Source, Verdict};
+use tollgate::engine::{BufferPool, Row, Source, Verdict};
 use tollgate_core::LimitParams;
 use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
 

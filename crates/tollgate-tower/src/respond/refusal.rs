@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use std::fmt::Write;
-use tollgate::{Row, Source, Verdict};
+use tollgate::engine::{Row, Source, Verdict};
 use tollgate_core::header::{Problem, Quota, refusal_members, retry_after_seconds};
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::Template;

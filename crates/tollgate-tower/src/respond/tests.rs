@@ -6,7 +6,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use tollgate::{Gate, ManualClock, MemoryStore, Setup, policy};
+use tollgate::engine::{Gate, Setup, policy};
+use tollgate::{ManualClock, MemoryStore};
 use tollgate_core::header::Profile;
 
 /// Eighteen seconds into a minute.

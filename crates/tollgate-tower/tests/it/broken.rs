@@ -1,7 +1,8 @@
 //! A store that cannot be reached.
 
 use tollgate::store::{Answers, Charge, ParamsId, StateKey, StoreCall, StoreErrorKind};
-use tollgate::{LeaseStore, MemoryStore, Store, StoreError};
+use tollgate::store::{LeaseStore, Store};
+use tollgate::{MemoryStore, StoreError};
 use tollgate_core::LimitParams;
 
 /// Decides nothing, ever.

@@ -9,7 +9,9 @@ use http_body_util::{BodyExt, Full};
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use tollgate::{Gate, LeaseStore, ManualClock, MemoryStore, Setup, policy};
+use tollgate::engine::{Gate, Setup, policy};
+use tollgate::store::LeaseStore;
+use tollgate::{ManualClock, MemoryStore};
 use tollgate_tower::{Engine, Standalone, TollgateLayer, Verifier};
 use tower::{Layer, ServiceExt, service_fn};
 

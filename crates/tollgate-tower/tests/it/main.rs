@@ -8,7 +8,9 @@ mod table;
 mod tonic;
 
 use std::sync::Arc;
-use tollgate::{Clock, Gate, MemoryStore, Setup, policy};
+use tollgate::MemoryStore;
+use tollgate::engine::{Gate, Setup, policy};
+use tollgate::store::Clock;
 use tollgate_tower::{Standalone, TollgateLayer};
 
 const NOW_US: u64 = 1_794_744_018_000_000;

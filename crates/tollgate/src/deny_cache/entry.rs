@@ -1,6 +1,6 @@
 //! An entry of the deny cache: the row of a (limit, key) in a refused request.
 
-use crate::Rules;
+use crate::engine::Rules;
 use tollgate_core::{Algorithm, LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
 use tollgate_store::Charge;

@@ -3,8 +3,8 @@
 use super::entry::{CachedAnswer, CachedRow, DenyEntry, EntryRole, MissBudget};
 use super::single_flight::FlightRole;
 use super::{DenyCache, SingleFlight, lock};
+use crate::engine::{Row, Rules, Source};
 use crate::gate::{DecisionRequest, FromAnswer, RequestedLimit};
-use crate::{Row, Rules, Source};
 use smallvec::SmallVec;
 use tollgate_core::LimitParams;
 use tollgate_policy::limit::{Counting, Mode};

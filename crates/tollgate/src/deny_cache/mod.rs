@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_store::{Charge, StateKey};
 
-use crate::Rules;
+use crate::engine::Rules;
 use crate::gate::RequestedLimit;
 use crate::limiter::micros;
 

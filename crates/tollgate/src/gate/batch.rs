@@ -1,8 +1,8 @@
 //! Batches of checks by one limit each, such as pipelined Redis commands.
 
 use super::{DecisionRequest, FromAnswer, RequestedLimit};
+use crate::engine::{Gate, Row, Rules, Source, Work};
 use crate::rules::outcome;
-use crate::{Gate, Row, Rules, Source, Work};
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::{Selected, Selection};
@@ -143,7 +143,7 @@ impl<'a> SingleCheck<'a> {
 #[cfg(test)]
 mod tests {
     use super::INLINE_STATE_ID;
-    use tollgate_policy::state_id;
+    use tollgate_core::state_id;
 
     #[test]
     fn no_file_can_give_a_limit_this_id() {

@@ -2,7 +2,7 @@
 
 use super::request::{DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, recycle_vec};
 use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
-use crate::{Gate, Row, Rules};
+use crate::engine::{Gate, Row, Rules};
 use smallvec::SmallVec;
 use tollgate_core::Intent;
 use tollgate_policy::limit::Mode;

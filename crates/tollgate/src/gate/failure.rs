@@ -1,7 +1,7 @@
 //! Failure policy: how each limit decides when the store fails, and the count of failures.
 
 use super::{DecisionRequest, FromAnswer, Gate, RequestedLimit};
-use crate::Source;
+use crate::engine::Source;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::{Algorithm, Intent, LimitParams, Outcome};

@@ -1,7 +1,7 @@
 //! Operator actions on one key: inspect, reset, block.
 
 use super::{FromAnswer, Gate};
-use crate::{Row, Rules, Work};
+use crate::engine::{Row, Rules, Work};
 use std::collections::BTreeSet;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;

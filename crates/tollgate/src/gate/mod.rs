@@ -17,9 +17,9 @@ pub(crate) use request::{
 };
 
 use crate::deny_cache::DenyCache;
+use crate::engine::{Rules, Setup, Verdict, Work};
 use crate::reservation::SlotRegistry;
 use crate::rules::{Counters, INLINE};
-use crate::{Rules, Setup, Verdict, Work};
 use arc_swap::{ArcSwap, Guard};
 use failure::StoreErrorCounters;
 use reload::RulesBuilder;

@@ -1,8 +1,8 @@
 //! Reload: replaces the rules while requests are decided; also tiers and modes.
 
 use super::Gate;
+use crate::engine::{Rules, Setup};
 use crate::rules::{ByName, Counters, Counts, INLINE};
-use crate::{Rules, Setup};
 use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tollgate_policy::TierMap;

@@ -1,6 +1,6 @@
 //! The limits that a decision is about, and the rows that answer them.
 
-use crate::{Row, Rules, Source};
+use crate::engine::{Row, Rules, Source};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tollgate_core::Intent;

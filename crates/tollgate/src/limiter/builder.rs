@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate_policy::state_id;
+use tollgate_core::state_id;
 use tollgate_store::{Clock, MemoryStore, ProcessClock, Store};
 
 /// The most quotas of a limiter, since every check decides all of them.
@@ -33,6 +33,9 @@ pub enum InvalidLimiter {
     TooManyQuotas,
     /// The line has no room.
     NoWaiters,
+    /// The Redis store cannot be opened, for this reason.
+    #[cfg(feature = "redis")]
+    Redis(Box<str>),
 }
 
 impl LimiterBuilder {
@@ -62,6 +65,52 @@ impl<S: Store> LimiterBuilder<S> {
     pub fn store<T: Store>(self, store: Arc<T>) -> LimiterBuilder<T> {
         let Self { quotas, clock, name, max_waiters, .. } = self;
         LimiterBuilder { quotas, store, clock, name, max_waiters }
+    }
+
+    /// Keeps the counts in Redis or Valkey, shared by all processes with the same settings.
+    ///
+    /// ```no_run
+    /// use tollgate::{Decision, Limiter, Quota};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let logins = Limiter::builder(Quota::per_minute(5))
+    ///     .redis("redis://127.0.0.1:6379")?
+    ///     .name("logins")
+    ///     .build()?;
+    ///
+    /// match logins.check_async("alice").await? {
+    ///     Decision::Admitted(permit) => println!("{} tries left", permit.remaining),
+    ///     Decision::Refused(refusal) => println!("too many tries: {refusal}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The URL is `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://` for TLS,
+    /// or `unix:///path`. Limiters with one [name](Self::name) share their counts, in this process
+    /// and others, so give each a name of its own. For sentinels, a cluster, another deadline than
+    /// 25 ms or a prefix, open a [`RedisStore`] and pass it to [`store`](Self::store). Many
+    /// limiters can share its connections.
+    ///
+    /// Call this inside a tokio runtime. The connections live as long as that runtime; afterwards
+    /// every call is an error.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is invalid, or there is no tokio runtime. A server that is down is not an error
+    /// here: calls fail until it is up.
+    ///
+    /// [`RedisStore`]: tollgate_store::RedisStore
+    #[cfg(feature = "redis")]
+    pub fn redis(
+        self,
+        url: &str,
+    ) -> Result<LimiterBuilder<tollgate_store::RedisStore>, InvalidLimiter> {
+        let invalid = |why: &dyn fmt::Display| InvalidLimiter::Redis(why.to_string().into());
+        let endpoint = url.parse().map_err(|why| invalid(&why))?;
+        let store = tollgate_store::RedisStore::open(&endpoint, Default::default());
+        Ok(self.store(Arc::new(store.map_err(|why| invalid(&why))?)))
     }
 
     /// Sets the name of the counts in a shared store; `""` by default.
@@ -142,6 +191,8 @@ impl fmt::Display for InvalidLimiter {
             Self::NoWaiters => {
                 f.write_str("a line needs room for at least one; to refuse at once, use check")
             }
+            #[cfg(feature = "redis")]
+            Self::Redis(why) => write!(f, "cannot use Redis: {why}"),
         }
     }
 }

@@ -60,9 +60,9 @@ pub use wait::WaitError;
 ///
 /// # Keys
 ///
-/// Each key has a count of its own: a user, an address, a tenant and an endpoint. A [`Key`] is text,
-/// bytes, a number, an IP address, or a tuple of these; `()` is one shared count. The store keeps a
-/// keyed hash, not the key.
+/// Each key has a count of its own: a user, an address, a tenant and an endpoint. A [`Key`] is
+/// text, bytes, a number, an IP address, or a tuple of these; `()` is one shared count. The store
+/// keeps a keyed hash, not the key.
 ///
 /// ```
 /// use std::net::IpAddr;

@@ -2,7 +2,7 @@
 
 use super::decision::{Decision, Permit, PermitRecord, Receipts, Standing};
 use super::{Inner, RegisteredQuota};
-use crate::reservation::settle;
+use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,6 +10,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 use tollgate_store::{Store, StoreError};
 
@@ -19,6 +20,8 @@ use tollgate_store::{Store, StoreError};
 pub enum WaitError {
     /// The line is [full](crate::limiter::LimiterBuilder::max_waiters). Nothing was charged.
     LineFull,
+    /// There is no tokio runtime here, and waiting needs its timer. Nothing was charged.
+    NoRuntime,
     /// The store failed.
     Store(StoreError),
 }
@@ -55,11 +58,12 @@ impl<S: Store + 'static> Limiter<S> {
     ///
     /// Call this inside a tokio runtime; its timer ticks in milliseconds. In tests, pause tokio's
     /// time and give the limiter a [`TokioClock`](crate::TokioClock). Waiting needs the feature
-    /// `tokio`, which is on by default.
+    /// `tokio`.
     ///
     /// # Errors
     ///
-    /// If the line is full, or the store fails. A refusal is not an error.
+    /// If the line is full, there is no tokio runtime, or the store fails. A refusal is not an
+    /// error.
     pub async fn wait(&self, key: impl Key, within: Duration) -> Result<Decision, WaitError> {
         self.wait_n(key, 1, within).await
     }
@@ -75,6 +79,9 @@ impl<S: Store + 'static> Limiter<S> {
         cost: u64,
         within: Duration,
     ) -> Result<Decision, WaitError> {
+        if Handle::try_current().is_err() {
+            return Err(WaitError::NoRuntime);
+        }
         let place =
             self.inner.wait_queues.join(key.key_bytes().as_ref()).ok_or(WaitError::LineFull)?;
         let mut waiter = Waiter {
@@ -189,6 +196,7 @@ impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LineFull => f.write_str("the line is full; try again later"),
+            Self::NoRuntime => f.write_str("waiting needs a tokio runtime; call it inside one"),
             Self::Store(error) => error.fmt(f),
         }
     }

@@ -3,8 +3,8 @@
 use super::{Algorithm, Amount, InvalidQuota, Quota};
 use std::fmt;
 use std::str::FromStr;
+use tollgate_core::written_rate::{InvalidWrittenRate, WrittenRate};
 use tollgate_core::{CalendarUnit, InvalidParams, Rate};
-use tollgate_policy::{WrittenRate, parse_rate};
 
 impl fmt::Display for Quota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,7 +49,7 @@ impl FromStr for Quota {
     type Err = InvalidQuota;
 
     fn from_str(text: &str) -> Result<Self, InvalidQuota> {
-        match parse_rate(text).map_err(|why| InvalidQuota::Unreadable(why.into()))? {
+        match WrittenRate::parse(text).map_err(|invalid| unreadable(text, &invalid))? {
             WrittenRate::Per { unit: Some(CalendarUnit::Month), .. } => {
                 Err(InvalidQuota::Unreadable(
                     "months differ in length; write a number of days, such as `30d`".into(),
@@ -66,6 +66,17 @@ impl FromStr for Quota {
                 "`unlimited` is no quota; leave the limiter out instead".into(),
             )),
         }
+    }
+}
+
+fn unreadable(text: &str, invalid: &InvalidWrittenRate) -> InvalidQuota {
+    match invalid {
+        InvalidWrittenRate::NotARate(help) => {
+            let shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+            InvalidQuota::Unreadable(format!("`{shown}` is not a rate; {help}").into())
+        }
+        InvalidWrittenRate::CountTooLarge => InvalidParams::CountTooLarge.into(),
+        _ => InvalidParams::PeriodOutOfRange.into(),
     }
 }
 

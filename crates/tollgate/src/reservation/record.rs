@@ -2,8 +2,9 @@
 //!
 //! A record has the names and parameters of limits. Only the store knows the keys.
 
-use super::{ReservationEnd, settle};
+use super::ReservationEnd;
 use crate::rules::store_mode;
+use crate::settlement::settle;
 use std::sync::Arc;
 use tollgate_core::{LimitParams, Penalty, Receipt, lua};
 use tollgate_policy::limit::{Limit, Mode};

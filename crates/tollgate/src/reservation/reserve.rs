@@ -2,8 +2,8 @@
 
 use super::record::{self, ReservedCharge};
 use super::{ReservationEnd, ReservationError};
+use crate::engine::{Gate, Row, Rules, Source, Verdict, Work};
 use crate::gate::DecisionRequest;
-use crate::{Gate, Row, Rules, Source, Verdict, Work};
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;

@@ -5,7 +5,7 @@
 //! gives back the old one. So the request holds a slot at every instant.
 
 use super::in_flight::KeyedCharge;
-use crate::Gate;
+use crate::engine::Gate;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -157,9 +157,9 @@ impl Drop for SlotGuard {
 }
 
 impl<S: Store> Gate<S> {
-    /// Renews the slots of [`InFlightCharges`](crate::InFlightCharges) that have used a third of
-    /// their `ttl`. Returns how long to wait before the next call; `None` if no request holds a
-    /// slot. Without renewal, a request loses its slot after the `ttl`.
+    /// Renews the slots of [`InFlightCharges`](crate::engine::InFlightCharges) that have used a
+    /// third of their `ttl`. Returns how long to wait before the next call; `None` if no request
+    /// holds a slot. Without renewal, a request loses its slot after the `ttl`.
     ///
     /// If the store fails, the slot is renewed a little later.
     pub async fn renew_slots(&self, now_us: u64) -> Option<Duration> {

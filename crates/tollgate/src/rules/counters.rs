@@ -1,6 +1,6 @@
 //! Counters of each limit's answers, striped so that no two cores write to one cache line.
 
-use crate::Source;
+use crate::engine::Source;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

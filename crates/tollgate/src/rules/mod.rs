@@ -7,8 +7,8 @@ pub(crate) use counters::Counters;
 pub use counters::Counts;
 pub use setup::Setup;
 
+use crate::engine::{Row, Source};
 use crate::reservation::depends_on_answer;
-use crate::{Row, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tollgate_core::algorithm::{FixedWindow, Gcra};

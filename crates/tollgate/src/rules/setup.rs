@@ -10,7 +10,7 @@ use tollgate_policy::policy::PolicyOptions;
 use tollgate_policy::settings::TierSource;
 use tollgate_policy::{Compiled, HttpPolicy, TierMap};
 
-/// The configuration of a [`Gate`](crate::Gate): limits, and settings for all of them.
+/// The configuration of a [`Gate`](crate::engine::Gate): limits, and settings for all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub(crate) limits: Vec<(Limit, MatchSpec)>,
@@ -94,8 +94,8 @@ impl Setup {
         self
     }
 
-    /// Computes the [`bucket`](crate::Row::bucket) of every row, which costs a hash each. Header
-    /// profiles that show buckets turn this on by themselves.
+    /// Computes the [`bucket`](crate::engine::Row::bucket) of every row, which costs a hash each.
+    /// Header profiles that show buckets turn this on by themselves.
     pub fn with_buckets(mut self) -> Self {
         self.buckets = true;
         self

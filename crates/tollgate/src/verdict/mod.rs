@@ -4,7 +4,7 @@ mod source;
 
 pub use source::Source;
 
-use crate::Rules;
+use crate::engine::Rules;
 use crate::gate::{DecidedRows, FromAnswer};
 use tollgate_core::header::tightness;
 use tollgate_core::{Algorithm, LimitParams, Outcome};
@@ -43,7 +43,7 @@ pub struct Row<'g> {
     /// The source of this row.
     pub source: Source,
     /// A hash of limit and key, equal on every node; zero unless the
-    /// [setup](crate::Setup::with_buckets) asks for it.
+    /// [setup](crate::engine::Setup::with_buckets) asks for it.
     pub bucket: u64,
     /// Whether the limit refuses because the request's token did not verify.
     pub unverified: bool,

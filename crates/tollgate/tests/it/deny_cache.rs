@@ -2,7 +2,7 @@ use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, rows, setup};
 use crate::now;
 use std::time::Duration;
-use tollgate::{DenyCache, Gate, ReservationEnd, Source, Verdict, Work};
+use tollgate::engine::{DenyCache, Gate, ReservationEnd, Source, Verdict, Work};
 
 const SECOND: u64 = 1_000_000;
 

@@ -5,7 +5,7 @@ use crate::fixture::{NOW_US, setup};
 use crate::now;
 use proptest::prelude::*;
 use std::time::Duration;
-use tollgate::{DenyCache, Gate, Source, Work};
+use tollgate::engine::{DenyCache, Gate, Source, Work};
 use tollgate_core::Outcome;
 
 const SECOND: u64 = 1_000_000;
@@ -42,7 +42,7 @@ fn ask(gate: &Gate<Faulty>, at_us: u64, (_, user, ip, cost, peek): Step) -> Answ
     } else {
         now(gate.check(&rules, at_us, &facts, cost, &mut work))
     };
-    let seen = |row: &tollgate::Row<'_>| {
+    let seen = |row: &tollgate::engine::Row<'_>| {
         let key = if row.limit.name.starts_with("ip") { 100 + ip } else { user };
         (row.limit.name.to_string(), key, row.outcome, row.blocked)
     };

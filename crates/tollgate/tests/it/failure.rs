@@ -1,7 +1,7 @@
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, rows, setup};
 use crate::now;
-use tollgate::{Gate, ReservationEnd, ReservationError, Source, Verdict, Work};
+use tollgate::engine::{Gate, ReservationEnd, ReservationError, Source, Verdict, Work};
 use tollgate_store::StoreErrorKind;
 
 /// A gate over a store that is down.

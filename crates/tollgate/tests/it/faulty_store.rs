@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
-use tollgate::{LeaseStore, MemoryStore, ReservationStore, Store, StoreError, StoreReply};
+use tollgate::store::{LeaseStore, ReservationStore, Store, StoreReply};
+use tollgate::{MemoryStore, StoreError};
 use tollgate_core::LimitParams;
 use tollgate_store::{
     Answers, Charge, EndedReservation, NewReservation, OpenOutcome, ParamsId, Request, Settlement,

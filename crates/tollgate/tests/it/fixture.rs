@@ -1,6 +1,7 @@
 //! A gate made from a few lines of YAML, with the rules it was made with.
 
-use tollgate::{Gate, MemoryStore, RulesGuard, Setup, Verdict, Work, policy};
+use tollgate::MemoryStore;
+use tollgate::engine::{Gate, RulesGuard, Setup, Verdict, Work, policy};
 
 /// Any instant will do; this one starts no window.
 pub(crate) const NOW_US: u64 = 1_700_000_000_000_000;
@@ -45,7 +46,8 @@ pub(crate) fn check<'g>(
 
 /// Name, whether it admits, and what remains, for each row.
 pub(crate) fn rows<'v>(verdict: &'v Verdict<'_>) -> Vec<(&'v str, bool, u64)> {
-    let row =
-        |row: &tollgate::Row<'v>| (&*row.limit.name, row.outcome.admitted, row.outcome.remaining);
+    let row = |row: &tollgate::engine::Row<'v>| {
+        (&*row.limit.name, row.outcome.admitted, row.outcome.remaining)
+    };
     verdict.rows.iter().map(row).collect()
 }

@@ -1,5 +1,5 @@
 use crate::fixture::{NOW_US, check, facts, fixture, gate, rows, setup};
-use tollgate::{Source, Work};
+use tollgate::engine::{Source, Work};
 
 #[test]
 fn nothing_is_charged_when_one_limit_refuses() {

@@ -3,7 +3,7 @@
 use crate::faulty_store::Faulty;
 use crate::fixture::{GateFixture, NOW_US, check, facts, gate, rows, setup};
 use crate::now;
-use tollgate::{AdmissionOptions, Gate, InFlightCharges, Work};
+use tollgate::engine::{AdmissionOptions, Gate, InFlightCharges, Work};
 
 fn pass(desk: &GateFixture, passage: &AdmissionOptions<'_>) -> (bool, Option<InFlightCharges>) {
     let facts = facts(desk, &[("user", "a")]);

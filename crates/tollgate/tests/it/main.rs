@@ -14,6 +14,7 @@ mod local_rate;
 mod manage;
 mod multi;
 mod quota;
+mod redis;
 mod reload;
 mod reservations;
 mod slots;

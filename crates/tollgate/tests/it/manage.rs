@@ -1,6 +1,6 @@
 use crate::fixture::{NOW_US, check, facts, gate};
 use crate::now;
-use tollgate::Source;
+use tollgate::engine::Source;
 
 const SECOND: u64 = 1_000_000;
 const LIMITS: &str = concat!(
@@ -58,7 +58,7 @@ fn a_key_is_blocked_in_every_tier_until_told_otherwise() {
 
 #[test]
 fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
-    use tollgate::{ReservationEnd, Work};
+    use tollgate::engine::{ReservationEnd, Work};
     for algorithm in ["fixed-window", "sliding-window", "sliding-log", "gcra", "token-bucket"] {
         let limits = format!("  - {{name: l, key: [user], rate: 10/h, algorithm: {algorithm}}}\n");
         let desk = gate(&limits);

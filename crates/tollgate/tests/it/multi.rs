@@ -2,9 +2,9 @@
 
 use crate::faulty_store::Faulty;
 use crate::now;
-use tollgate::{
-    ChargeMode, DenyCache, Gate, LeaseStore, MemoryStore, MultiCheck, Setup, Work, policy,
-};
+use tollgate::MemoryStore;
+use tollgate::engine::{ChargeMode, DenyCache, Gate, MultiCheck, Setup, Work, policy};
+use tollgate::store::LeaseStore;
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{ConfigOptions, Configs};
 

@@ -1,6 +1,7 @@
 use crate::fixture::{NOW_US, fixture, rows, setup};
-use tollgate::limit::Mode;
-use tollgate::{Gate, MemoryStore, ReservationEnd, Source, UnknownLimit, Verdict, Work};
+use tollgate::MemoryStore;
+use tollgate::engine::limit::Mode;
+use tollgate::engine::{Gate, ReservationEnd, Source, UnknownLimit, Verdict, Work};
 use tollgate_policy::{TierMap, TierRules};
 
 const TWO: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n";
@@ -82,12 +83,12 @@ fn only_known_limits_are_overridden_and_lost_ones_can_be_cleared() {
 fn tiers_come_from_a_map_that_can_change() {
     let limits = "  - {name: l, key: [user], rate: 1/h, tiers: {pro: 5/h}}\n";
     let text = format!("tiers: {{default: free, file: {{path: t.yaml}}}}\nlimits:\n{limits}");
-    let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
+    let compiled = tollgate::engine::policy::compile(text.as_bytes()).unwrap();
     let rules = TierRules::of(&compiled);
     let tiers = |tier| {
         TierMap::read(format!("{{by: user, map: {{a: {tier}}}}}").as_bytes(), &rules).unwrap()
     };
-    let setup = tollgate::Setup::of(&compiled).with_tiers(tiers("pro"));
+    let setup = tollgate::engine::Setup::of(&compiled).with_tiers(tiers("pro"));
     let gate = Gate::new(setup, MemoryStore::default()).unwrap();
     check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 4)]));
     check(&gate, "b", |verdict| assert_eq!(rows(verdict), [("l", true, 0)]));
@@ -156,8 +157,9 @@ fn another_tier_keeps_the_same() {
             "tiers: {{from: plan}}\nlimits:\n  - {{name: l, key: [user], rate: 10/day, \
              algorithm: {algorithm}, tiers: {{pro: 1000/day}}}}\n"
         );
-        let compiled = tollgate::policy::compile(text.as_bytes()).unwrap();
-        let gate = Gate::new(tollgate::Setup::of(&compiled), MemoryStore::default()).unwrap();
+        let compiled = tollgate::engine::policy::compile(text.as_bytes()).unwrap();
+        let gate =
+            Gate::new(tollgate::engine::Setup::of(&compiled), MemoryStore::default()).unwrap();
         let rules = gate.rules();
         let ask = |plan: &str, cost: u64| {
             let mut facts = rules.facts(Default::default());

@@ -1,5 +1,5 @@
 use crate::fixture::{GateFixture, NOW_US, check, facts, gate, rows};
-use tollgate::{ReservationEnd, ReservationError, Settled, Verdict, Work};
+use tollgate::engine::{ReservationEnd, ReservationError, Settled, Verdict, Work};
 
 const SECOND: u64 = 1_000_000;
 
@@ -233,7 +233,8 @@ async fn ending_without_a_future_works_within_a_task_too() {
 
 #[test]
 fn what_a_shared_cell_took_is_not_charged_twice() {
-    use tollgate::{Gate, MemoryStore};
+    use tollgate::MemoryStore;
+    use tollgate::engine::Gate;
     use tollgate_store::memory::MemoryOptions;
     let store = MemoryStore::new(MemoryOptions::default().max_bytes(0).shards(1));
     let limits = "  - {name: l, key: [user], rate: 10/min, algorithm: fixed-window}\n";

@@ -6,7 +6,7 @@ use crate::now;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
-use tollgate::{AdmissionOptions, Gate, InFlightCharges, Work};
+use tollgate::engine::{AdmissionOptions, Gate, InFlightCharges, Work};
 
 const SECOND_US: u64 = 1_000_000;
 

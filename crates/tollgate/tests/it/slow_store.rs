@@ -2,7 +2,8 @@
 //! are answered later, all else has effect later.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tollgate::{MemoryStore, Store, StoreError};
+use tollgate::store::Store;
+use tollgate::{MemoryStore, StoreError};
 use tollgate_core::LimitParams;
 use tollgate_store::{Answers, Charge, ParamsId, StateKey, StoreCall};
 

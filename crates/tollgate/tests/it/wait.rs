@@ -320,3 +320,11 @@ async fn a_task_that_is_aborted_leaves_no_trace() {
     advance(MS * 100).await;
     assert!(limiter.check("a").is_admitted());
 }
+
+#[test]
+fn waiting_without_a_runtime_is_an_error() {
+    let limiter = Limiter::new(Quota::per_hour(1));
+    let waited = crate::now(limiter.wait("a", Duration::from_secs(1)));
+    assert!(matches!(waited, Err(WaitError::NoRuntime)), "{waited:?}");
+    assert!(limiter.peek("a").admits, "nothing was charged");
+}

@@ -99,7 +99,7 @@ impl Check {
                         }
                     }
                     let found =
-                        compiled.map_or_else(|errors| errors, |good| tollgate_policy::lint(&good));
+                        compiled.map_or_else(Vec::from, |good| tollgate_policy::lint(&good));
                     findings.extend(found.into_iter().map(|found| (file.clone(), found)));
                 }
                 Err(error) => {

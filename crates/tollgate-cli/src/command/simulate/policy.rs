@@ -3,7 +3,7 @@
 use super::plot::{Panel, Plot};
 use super::{Stop, unreadable};
 use std::path::Path;
-use tollgate::{Gate, RulesGuard, Setup, limit::Mode};
+use tollgate::engine::{Gate, RulesGuard, Setup, limit::Mode};
 use tollgate_core::header::Profile;
 use tollgate_policy::settings::{AmbiguousPaths, Settings, Store, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};

@@ -1,6 +1,6 @@
 //! One row of output: the check API's answer with its time, and status and headers on demand.
 
-use tollgate::{ReservationError, Settled, Verdict};
+use tollgate::engine::{ReservationError, Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
 use tollgate_server::front::http::encode::{self, headers};
 

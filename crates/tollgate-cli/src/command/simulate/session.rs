@@ -2,7 +2,7 @@
 
 use super::row_writer::{RowOutcome, RowResult};
 use super::tally::Tally;
-use tollgate::{Gate, ReservationEnd, ReservationError, Rules, Work};
+use tollgate::engine::{Gate, ReservationEnd, ReservationError, Rules, Work};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::settings::AmbiguousPaths;
 use tollgate_server::front::http::decode::{self, Op, Row};

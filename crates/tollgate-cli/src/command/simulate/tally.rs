@@ -2,7 +2,7 @@
 
 use super::plot::{LimitAnswer, Plot};
 use std::fmt;
-use tollgate::{Verdict, limit::Limit};
+use tollgate::engine::{Verdict, limit::Limit};
 
 /// The counts of a run.
 pub(super) struct Tally<'g> {

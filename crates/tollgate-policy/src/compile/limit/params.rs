@@ -2,13 +2,14 @@
 
 use crate::compile::fields::{duration_us, missing};
 use crate::diagnostic::{Position, Report, codes, quoted};
-use crate::grammar::{self, Problem, WrittenRate};
+use crate::grammar::{self, Problem};
 use crate::raw::{Algorithm, At, Field, Limit, LimitTier, RateText};
 use crate::time_zone::{self, time_zone};
 use tollgate_core::algorithm::{
     CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
     TokenBucket,
 };
+use tollgate_core::written_rate::WrittenRate;
 use tollgate_core::{CalendarUnit, InvalidParams, LimitParams, Rate, Zone};
 
 const TTL_US: u64 = 30_000_000;

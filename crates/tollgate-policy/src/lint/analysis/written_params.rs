@@ -2,9 +2,10 @@
 //! apart.
 
 use crate::diagnostic::Position;
-use crate::grammar::{self, WrittenRate};
+use crate::grammar;
 use crate::raw::{Algorithm, At, Limit, LimitTier};
 use tollgate_core::CalendarUnit;
+use tollgate_core::written_rate::WrittenRate;
 
 /// What a limit allows one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate::Verdict;
+use tollgate::engine::Verdict;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{CheckOptions, Engine, HttpDecision, HttpGate};
 

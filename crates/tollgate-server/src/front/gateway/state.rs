@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tollgate::ProcessClock;
+use tollgate::store::ProcessClock;
 use tollgate_tower::HttpGate;
 
 /// How often files and settings are checked for changes.

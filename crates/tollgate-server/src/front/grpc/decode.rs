@@ -3,7 +3,7 @@
 use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use super::status::{INVALID_ARGUMENT, Status};
 use smallvec::SmallVec;
-use tollgate::{ChargeMode, MultiCheck, Rules};
+use tollgate::engine::{ChargeMode, MultiCheck, Rules};
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{Configs, Unit};
 use tollgate_policy::facts::{AttributeId, Facts};

@@ -6,7 +6,7 @@ use super::writer::{MessageField, MessageWriter};
 use crate::front::http::encode::headers as fields;
 use crate::observe::metrics::Outcome;
 use smallvec::SmallVec;
-use tollgate::{Row, Source, Verdict};
+use tollgate::engine::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Problem, Profile, retry_after_seconds};
 use tollgate_policy::envoy::{DescriptorRule, Unit};
 use tollgate_policy::settings::Envoy;

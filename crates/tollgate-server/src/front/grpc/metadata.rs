@@ -5,7 +5,7 @@ use super::encode::{DescriptorDecision, RateLimitDecision};
 use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use super::writer::MessageWriter;
 use smallvec::SmallVec;
-use tollgate::Verdict;
+use tollgate::engine::Verdict;
 use tollgate_policy::envoy::{Metadata, Unit};
 
 /// The entries of a map of a file.

@@ -19,7 +19,7 @@ use crate::{
 };
 use hyper::StatusCode;
 use std::{mem, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
-use tollgate::{BufferPool, ReservationEnd, Verdict, Work};
+use tollgate::engine::{BufferPool, ReservationEnd, Verdict, Work};
 use tollgate_core::header::Fields;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 

@@ -6,7 +6,7 @@ use crate::net::{Answer, BodyError};
 use crate::observe::metrics::Outcome;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
-use tollgate::ReservationError;
+use tollgate::engine::ReservationError;
 
 /// Why a request has no answer.
 #[derive(Debug)]

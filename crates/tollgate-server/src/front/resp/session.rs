@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
-use tollgate::Store;
+use tollgate::store::Store;
 
 /// Bytes of one read: some two hundred commands.
 const INPUT_BYTES: usize = 16 * 1024;

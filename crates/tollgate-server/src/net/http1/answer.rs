@@ -6,7 +6,7 @@ use crate::{
     net::{Answer, head::RequestHead},
 };
 use hyper::{StatusCode, Version, body::Body as _};
-use tollgate::ProcessClock;
+use tollgate::store::ProcessClock;
 use tollgate_core::push_decimal;
 
 /// How the body of an answer is sent.

@@ -21,7 +21,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tollgate::BufferPool;
+use tollgate::engine::BufferPool;
 
 /// Initial size of the read buffer. It grows to `head_bytes_max` for a large head.
 const INPUT_BYTES: usize = 8 * 1024;

@@ -22,7 +22,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, pin::Pin, rc::Rc};
-use tollgate::BufferPool;
+use tollgate::engine::BufferPool;
 
 /// Serves a connection until either side closes it.
 pub(super) async fn serve<H: Handler>(

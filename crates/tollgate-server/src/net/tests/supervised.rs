@@ -20,7 +20,7 @@ use tollgate_policy::settings::Front;
 
 fn node() -> Arc<Node> {
     let compiled = tollgate_policy::compile(b"limits: [{name: a, rate: 5/min}]").unwrap();
-    let setup = tollgate::Setup::of(&compiled);
+    let setup = tollgate::engine::Setup::of(&compiled);
     let node = Node::new(compiled, setup).unwrap();
     node.health.set_serving(true);
     Arc::new(node)

@@ -6,7 +6,7 @@ use tollgate_policy::compile;
 #[test]
 fn what_breaks_off_keeps_traffic_away_until_it_is_at_work_again() {
     let compiled = compile(b"limits: [{name: a, rate: 5/min}]").unwrap();
-    let setup = tollgate::Setup::of(&compiled);
+    let setup = tollgate::engine::Setup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
     node.health.set_serving(true);
     let supervisor = Supervisor::new("worker-7".to_owned(), Some(node.clone()));

@@ -9,7 +9,7 @@ use super::{
 use crate::net::Stats;
 use FamilyType::{Counter, Gauge};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate::Counts;
+use tollgate::engine::Counts;
 use tollgate_policy::settings::Front;
 use tollgate_store::StoreErrorKind;
 

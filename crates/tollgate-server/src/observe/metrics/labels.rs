@@ -1,6 +1,6 @@
 //! Labels: the fixed values that the labels of counters have.
 
-use tollgate::Source;
+use tollgate::engine::Source;
 
 /// An enumeration whose values are those of a label.
 macro_rules! labels {

@@ -3,7 +3,7 @@
 use crate::node::Node;
 use crate::observe::log;
 use std::collections::BTreeMap;
-use tollgate::Counts;
+use tollgate::engine::Counts;
 use tollgate::store::memory::MemoryStats;
 use tollgate::store::redis::LeaseStats;
 use tollgate_store::StoreErrorKind;

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tollgate::Verdict;
+use tollgate::engine::Verdict;
 
 pub use options::{InvalidTraceOptions, TraceOptions};
 pub use span::{DecisionContext, SpanDecision, bytes_hash, key_hash};

@@ -8,7 +8,7 @@ use opentelemetry_sdk::trace::SdkTracer;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tollgate::{Source, Verdict};
+use tollgate::engine::{Source, Verdict};
 use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
 

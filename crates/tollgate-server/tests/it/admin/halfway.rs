@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use tollgate::Setup;
+use tollgate::engine::Setup;
 
 /// Whoever waits for longer than this has been forgotten.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tollgate::{Setup, Work};
+use tollgate::engine::{Setup, Work};
 use tollgate_server::front::admin::{
     Access, Admin, LastReload, PolicyControl, PolicyOrigin, ReloadFailure,
 };
@@ -66,7 +66,7 @@ impl FakeControl {
             Err(diagnostics) => {
                 let message = diagnostics[0].message.clone();
                 last.error = Some(message.clone());
-                Err(ReloadFailure { message, diagnostics })
+                Err(ReloadFailure { message, diagnostics: diagnostics.into() })
             }
         };
         *self.last.lock().unwrap() = Some(last);

@@ -16,7 +16,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tollgate::Setup;
+use tollgate::engine::Setup;
 use tollgate_server::{
     Node,
     front::http::CheckApi,

@@ -2,7 +2,7 @@
 
 use super::Redis;
 use std::sync::Arc;
-use tollgate::{Setup, Work};
+use tollgate::engine::{Setup, Work};
 use tollgate_server::Node;
 
 #[test]

@@ -4,7 +4,7 @@ use super::Redis;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use tollgate::{ChargeMode, MultiCheck, Setup, Work};
+use tollgate::engine::{ChargeMode, MultiCheck, Setup, Work};
 use tollgate_core::header::{Fields, Profile};
 use tollgate_server::Node;
 use tollgate_server::front::http::encode;

@@ -3,7 +3,8 @@
 use super::generate::answer::{Reserved, Settled, Verdict};
 use super::validator::errors;
 use serde_json::{Value, from_value};
-use tollgate::{Gate, MemoryStore, ReservationEnd, Setup, Work};
+use tollgate::MemoryStore;
+use tollgate::engine::{Gate, ReservationEnd, Setup, Work};
 use tollgate_server::front::http::encode;
 
 /// Every algorithm, mode and oddity.
@@ -32,7 +33,7 @@ fn parsed(mut bytes: Vec<u8>) -> Value {
 
 /// Answers to many requests of a few users, with what the schema of each is called.
 fn answers() -> Vec<(&'static str, Value)> {
-    let compiled = tollgate::policy::compile(POLICY.as_bytes()).unwrap();
+    let compiled = tollgate::engine::policy::compile(POLICY.as_bytes()).unwrap();
     let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap();
     let rules = gate.rules();
     let mut work = Work::default();

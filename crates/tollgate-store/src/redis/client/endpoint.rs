@@ -1,7 +1,9 @@
 //! Addresses, credentials and TLS of the servers.
 
+use redis::{ConnectionAddr, IntoConnectionInfo};
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Addresses, credentials and TLS of the servers. `Debug` shows neither passwords nor keys.
 #[derive(Clone)]
@@ -94,6 +96,52 @@ impl Endpoint {
         self
     }
 }
+
+/// Why a text names no server. It does not repeat the text, which may hold a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidEndpoint(Box<str>);
+
+/// One server by its URL: `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://`
+/// for TLS, or `unix:///path[?db=db]`.
+///
+/// ```
+/// use tollgate_store::redis::Endpoint;
+///
+/// assert!("redis://user:password@localhost:6379/1".parse::<Endpoint>().is_ok());
+/// assert!("localhost".parse::<Endpoint>().is_err());
+/// ```
+impl FromStr for Endpoint {
+    type Err = InvalidEndpoint;
+
+    fn from_str(url: &str) -> Result<Self, InvalidEndpoint> {
+        // TLS is ours, so the parser need not know it.
+        let (is_tls, plain) = match url.strip_prefix("rediss://") {
+            Some(rest) => (true, format!("redis://{rest}")),
+            None => (false, url.to_owned()),
+        };
+        let invalid = |why: &dyn fmt::Display| InvalidEndpoint(why.to_string().into());
+        let parsed = plain.into_connection_info().map_err(|error| invalid(&error))?;
+        let endpoint = match parsed.addr() {
+            ConnectionAddr::Tcp(host, port) => Self::tcp(host, *port),
+            ConnectionAddr::Unix(path) => Self::unix(path),
+            _ => return Err(invalid(&"unknown kind of address")),
+        };
+        let login = parsed.redis_settings();
+        let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
+        let database = u32::try_from(login.db()).map_err(|_| invalid(&"no such database"))?;
+        let endpoint = endpoint.database(database);
+        let endpoint = endpoint.credentials(owned(login.username()), owned(login.password()));
+        Ok(if is_tls { endpoint.tls(Tls::default()) } else { endpoint })
+    }
+}
+
+impl fmt::Display for InvalidEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the text is not a URL such as redis://localhost:6379/0: {}", self.0)
+    }
+}
+
+impl std::error::Error for InvalidEndpoint {}
 
 fn addresses(nodes: impl IntoIterator<Item = (String, u16)>) -> Vec<ServerAddress> {
     nodes.into_iter().map(|(host, port)| ServerAddress::Tcp(host, port)).collect()

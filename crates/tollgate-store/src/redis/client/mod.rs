@@ -53,13 +53,16 @@ impl Servers {
         options: &Arc<RedisOptions>,
         namer: &Arc<KeyNamer>,
     ) -> Result<Self, StoreError> {
+        let runtime = Handle::try_current().map_err(|_| {
+            StoreError::new(StoreErrorKind::Unreachable, "open it inside a tokio runtime")
+        })?;
         let shared = NodeContext {
             dialer: Arc::new(Dialer::new(endpoint, options)?),
             options: Arc::clone(options),
             namer: Arc::clone(namer),
             task_restarts: Arc::default(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
-            runtime: Handle::current(),
+            runtime,
         };
         let location = match &endpoint.topology {
             Topology::Cluster(seeds) => {

@@ -1,7 +1,7 @@
 //! Merges the charges of all sub-checks: each (limit, key) is charged once.
 
 use super::ChargeMode;
-use crate::Rules;
+use crate::engine::Rules;
 use crate::gate::DecisionRequest;
 use smallvec::SmallVec;
 use std::collections::HashMap;

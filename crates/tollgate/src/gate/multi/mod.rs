@@ -3,7 +3,7 @@
 mod merge;
 
 use super::{DecidedRows, DecisionRequest, Gate};
-use crate::{Row, Rules, Source, Verdict, Work};
+use crate::engine::{Row, Rules, Source, Verdict, Work};
 use merge::{MergedCharges, RowsBySubCheck};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -135,7 +135,7 @@ impl MultiCheck {
 
     /// Adds an inline limit: a fixed window of this rate, for this key.
     pub fn add_inline(&mut self, rate: Rate, key: Vec<u8>, cost: u64, mode: ChargeMode) {
-        let id = tollgate_policy::state_id("\0override", &[], "fixed-window", rate.period_us());
+        let id = tollgate_core::state_id("\0override", &[], "fixed-window", rate.period_us());
         let params = LimitParams::FixedWindow(FixedWindow::new(rate));
         self.inline.push(InlineLimit { params, id, key, cost: mode.cost(cost), mode });
         if let Some(sub_check) = self.sub_checks.last_mut() {

@@ -7,7 +7,8 @@ use crate::slow_store::Slow;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
-use tollgate::{Limiter, ManualClock, Quota, Store};
+use tollgate::store::Store;
+use tollgate::{Limiter, ManualClock, Quota};
 
 fn on<S: Store>(store: Arc<S>, quota: Quota) -> Limiter<S> {
     Limiter::builder(quota).store(store).clock(ManualClock::default()).build().unwrap()

@@ -1,5 +1,6 @@
 use super::*;
-use tollgate::{Gate, MemoryStore, Setup, Work};
+use tollgate::MemoryStore;
+use tollgate::engine::{Gate, Setup, Work};
 
 const FILE: &[u8] = b"
 limits:

@@ -9,7 +9,7 @@ use hyper::StatusCode;
 use std::task::{Context, Poll, Waker, ready};
 use std::{io, pin::Pin};
 use tokio::io::{AsyncRead, ReadBuf};
-use tollgate::BufferPool;
+use tollgate::engine::BufferPool;
 
 /// The size of the buffer, and so of the largest head.
 const INPUT_BYTES: usize = 16 * 1024;

@@ -26,7 +26,7 @@ use hyper::{Version, body::Body as _};
 use smallvec::SmallVec;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use std::{future::poll_fn, io, pin::pin, rc::Rc, task::Poll, time::Duration};
-use tollgate::ProcessClock;
+use tollgate::store::ProcessClock;
 use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
 use tollgate_tower::{Admission, AdmissionGuard};
 

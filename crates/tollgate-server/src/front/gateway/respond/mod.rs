@@ -9,7 +9,7 @@ use crate::{Node, observe::trace};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use std::time::Duration;
-use tollgate::Verdict;
+use tollgate::engine::Verdict;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{Ambiguity, Refusal};
 

@@ -17,7 +17,7 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::{io, path::Path};
-use tollgate::ProcessClock;
+use tollgate::store::ProcessClock;
 use tollgate_policy::settings::{Gateway, Settings, Upstream, UpstreamProtocol};
 
 /// How long an unreachable upstream gets no requests while there are others.

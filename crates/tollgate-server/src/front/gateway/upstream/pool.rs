@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::{collections::VecDeque, time::Duration};
 use tokio::sync::Mutex;
-use tollgate::ProcessClock;
+use tollgate::store::ProcessClock;
 
 /// The most requests in flight on an HTTP/2 connection, however many its upstream allows.
 const STREAMS_MAX: usize = 100;

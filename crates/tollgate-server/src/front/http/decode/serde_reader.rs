@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
-use tollgate::TTL_US_MAX;
+use tollgate::engine::TTL_US_MAX;
 
 /// The fault and its member, kept beside serde's error, which carries text only.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Status and headers of a verdict.
 
-use tollgate::{Row, Source, Verdict};
+use tollgate::engine::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Profile};
 use tollgate_tower::render_headers;
 

@@ -5,7 +5,7 @@
 
 pub mod headers;
 
-use tollgate::{Row, Settled, Verdict, limit::Mode};
+use tollgate::engine::{Row, Settled, Verdict, limit::Mode};
 pub use tollgate_core::push_decimal as integer;
 
 /// Appends `{"allowed": ..., "limits": [...]` without the closing brace, so that a caller can add

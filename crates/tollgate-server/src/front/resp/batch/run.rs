@@ -12,8 +12,9 @@ use crate::observe::metrics::{Front, Outcome};
 use crate::observe::trace;
 use std::ops::Range;
 use std::time::Duration;
+use tollgate::engine::{Rules, SingleCheck, SingleVerdict};
 use tollgate::store::ParamsId;
-use tollgate::{Rules, SingleCheck, SingleVerdict, StoreReply};
+use tollgate::store::StoreReply;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_policy::policy::Selection;
 

@@ -3,7 +3,7 @@
 use crate::front::resp::encode::decision;
 use std::fmt;
 use std::ops::Range;
-use tollgate::{Rules, SingleVerdict, Source};
+use tollgate::engine::{Rules, SingleVerdict, Source};
 use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;

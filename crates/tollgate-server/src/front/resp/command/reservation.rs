@@ -10,7 +10,7 @@ use crate::front::resp::session::Session;
 use crate::observe::metrics::Outcome;
 use std::fmt;
 use std::ops::Range;
-use tollgate::{ReservationEnd, ReservationError, Rules};
+use tollgate::engine::{ReservationEnd, ReservationError, Rules};
 
 /// The longest id of a reservation, in bytes.
 const ID_BYTES_MAX: usize = 512;

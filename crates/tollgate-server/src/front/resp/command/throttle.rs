@@ -7,7 +7,7 @@ use crate::front::resp::decode::integer;
 use crate::front::resp::encode::decision;
 use std::fmt;
 use std::ops::Range;
-use tollgate::SingleVerdict;
+use tollgate::engine::SingleVerdict;
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Algorithm, InvalidParams, LimitParams, Rate};
 

@@ -4,7 +4,7 @@ use super::{DecisionContext, TraceOptions, Traces, key_hash};
 use collector::{Collector, attribute};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use std::time::Duration;
-use tollgate::{Gate, Setup, Work, policy};
+use tollgate::engine::{Gate, Setup, Work, policy};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";

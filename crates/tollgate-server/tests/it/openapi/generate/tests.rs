@@ -77,7 +77,7 @@ fn samples_of_answers_are_of_their_types() {
 
 #[test]
 fn every_source_is_described() {
-    use tollgate::Source as Real;
+    use tollgate::engine::Source as Real;
     for source in [
         Real::Store,
         Real::Memory,

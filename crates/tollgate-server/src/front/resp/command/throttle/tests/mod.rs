@@ -5,8 +5,9 @@ mod model;
 use super::*;
 use model::{Literal, Model};
 use proptest::prelude::*;
+use tollgate::engine::{Gate, Setup, SingleCheck, Work, policy};
 use tollgate::store::ParamsId;
-use tollgate::{Gate, Setup, SingleCheck, Store, Work, policy};
+use tollgate::store::Store;
 
 /// Some instant of 2023.
 const START_US: u64 = 1_700_000_000_000_000;

@@ -1,4 +1,6 @@
-//! Whose state it is: a number that stays the same as long as counts are to be kept.
+//! The identity of a limit's state: a number that stays the same as long as counts are to be kept.
+
+use alloc::boxed::Box;
 
 /// The identity of a limit's state: a hash of its name, key attributes, algorithm and period. The
 /// number N, burst, queue, tier, mode and cost are not part of it, so changing them keeps the
@@ -27,13 +29,13 @@ pub fn state_id(name: &str, key: &[Box<str>], algorithm: &str, period_us: u64) -
 
 #[cfg(test)]
 mod tests {
-    use super::state_id;
+    use super::*;
 
     #[test]
     fn every_part_counts_and_parts_do_not_run_together() {
         let keys: [&[Box<str>]; 4] =
             [&[], &["a".into()], &["a".into(), "b".into()], &["ab".into()]];
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = alloc::collections::BTreeSet::new();
         for name in ["n", "na"] {
             for key in keys {
                 for algorithm in ["gcra", "fixed-window"] {

@@ -2,4 +2,4 @@
 
 pub use tollgate_policy::facts::{Facts, FactsBuffer};
 pub use tollgate_policy::policy::{Policy, PolicyOptions};
-pub use tollgate_policy::{Compiled, Diagnostic, compile};
+pub use tollgate_policy::{Compiled, Diagnostic, PolicyError, compile};

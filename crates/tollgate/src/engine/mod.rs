@@ -1,0 +1,40 @@
+//! The engine: decides requests by a policy. Tollgate's server and its tower layer use it.
+//!
+//! A [`Gate`] enforces a policy: many limits, and rules that say which of them apply to a request.
+//! It takes facts and returns a [`Verdict`]. A refusal is an answer, not an error. Time is an
+//! argument, so tests need no clock.
+//!
+//! ```
+//! use tollgate::MemoryStore;
+//! use tollgate::engine::{Gate, Setup, Work, policy};
+//!
+//! let file = b"limits: [{name: per-user, key: [user], rate: 2/s, algorithm: gcra}]";
+//! let gate = Gate::new(Setup::of(&policy::compile(file)?), MemoryStore::default())?;
+//!
+//! let rules = gate.rules(); // a reload does not change them
+//! let mut work = Work::default(); // reused, so that deciding allocates nothing
+//! let mut facts = rules.facts(Default::default());
+//! facts.set("user", "42")?;
+//! let now_us = 1_700_000_000_000_000;
+//! assert!(gate.check(&rules, now_us, &facts, 1, &mut work).now().allowed);
+//! assert!(gate.check(&rules, now_us, &facts, 1, &mut work).now().allowed);
+//! let refused = gate.check(&rules, now_us, &facts, 1, &mut work).now();
+//! assert_eq!((refused.allowed, refused.retry_after_us), (false, Some(500_000)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod policy;
+
+pub use crate::buffers::{BufferPool, Work};
+pub use crate::deny_cache::DenyCache;
+pub use crate::gate::{
+    ChargeMode, Gate, Inspected, ModeChange, MultiCheck, MultiVerdict, RulesGuard, SingleCheck,
+    SingleVerdict, UnknownLimit,
+};
+
+pub use crate::reservation::{
+    AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
+};
+pub use crate::rules::{Counts, Rules, Setup};
+pub use crate::verdict::{Row, Source, Verdict};
+pub use tollgate_policy::{HttpPolicy, limit};
