@@ -4,7 +4,7 @@ use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
 use crate::now;
 use proptest::prelude::*;
-use tollgate::{Gate, Source, Work};
+use tollgate::engine::{Gate, Source, Work};
 
 const MINUTE_US: u64 = 60_000_000;
 
@@ -98,8 +98,8 @@ fn a_tier_below_the_local_rate_keeps_its_own() {
 #[test]
 fn the_default_of_the_file_is_no_looser_than_a_limit() {
     let limits = "tiers: {default: free, from: plan}\non_store_failure: {local: {rate: 20/min}}\nlimits:\n  - {name: l, key: [user], rate: 3/min}\n";
-    let compiled = tollgate::policy::compile(limits.as_bytes()).unwrap();
-    let gate = Gate::new(tollgate::Setup::of(&compiled), Faulty::default()).unwrap();
+    let compiled = tollgate::engine::policy::compile(limits.as_bytes()).unwrap();
+    let gate = Gate::new(tollgate::engine::Setup::of(&compiled), Faulty::default()).unwrap();
     gate.store().set_down(true);
     assert_eq!(admitted(&gate, NOW_US, 50), 3);
 }

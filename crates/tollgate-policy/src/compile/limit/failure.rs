@@ -3,9 +3,10 @@
 use super::params::{ParamsByTier, invalid};
 use crate::compile::fields::{missing, number_u32};
 use crate::diagnostic::{Position, Report, codes, quoted};
-use crate::grammar::{self, Problem, WrittenRate};
+use crate::grammar::{self, Problem};
 use crate::limit::{LocalRate, OnStoreFailure};
 use crate::raw::{self, At, FailureLocal, FailureWord, Field, RateText};
+use tollgate_core::written_rate::WrittenRate;
 use tollgate_core::{CalendarUnit, Rate};
 
 pub(crate) fn on_store_failure(
