@@ -1,5 +1,6 @@
 //! The check API on Redis beside the same on memory: processor time of both, throughput of one node and of three, latency, a cluster.
 
+mod cluster;
 mod latency;
 pub(crate) mod leased;
 
@@ -12,12 +13,10 @@ use crate::turns::{Runner, interleave};
 use crate::{Effort, LOAD_CORE};
 use std::error::Error;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 
 const IN_FLIGHT: usize = 100;
 const MEMORY: &str = "memory";
 const REDIS: &str = "Redis";
-const CLUSTER: &str = "a cluster of three";
 
 /// What one turn said.
 struct Turn {
@@ -32,25 +31,13 @@ struct Turn {
 /// All tables.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let redis = Redis::start(LOAD_CORE, &[])?;
-    let cluster = cluster()?;
     let one = format!("url: 'redis://127.0.0.1:{}/0'", redis.port);
-    let names: Vec<_> =
-        cluster.iter().map(|server| format!("'127.0.0.1:{}'", server.port)).collect();
-    let many = format!("cluster: [{}]", names.join(", "));
-    let runners = [
-        runner(programs, MEMORY, "")?,
-        runner(programs, REDIS, &one)?,
-        runner(programs, CLUSTER, &many)?,
-    ];
-    let stores: [&[Redis]; 3] = [&[], std::slice::from_ref(&redis), &cluster];
-    let store_of = |name: &str| match name {
-        REDIS => stores[1],
-        CLUSTER => stores[2],
-        _ => stores[0],
-    };
+    cluster::report(programs, &one, &redis, effort)?;
+    let runners = [runner(programs, MEMORY, "")?, runner(programs, REDIS, &one)?];
     let turn = |runner: &Runner| {
-        let nodes = [&runner.server];
-        turn(&nodes, store_of(runner.contender.name), &runner.requests, effort.requests / 3)
+        let stores =
+            if runner.contender.name == REDIS { std::slice::from_ref(&redis) } else { &[] };
+        turn(&[&runner.server], stores, &runner.requests, IN_FLIGHT, effort.requests / 3)
     };
     interleave(&runners, 1, turn)?;
     let figures = interleave(&runners, effort.rounds, turn)?;
@@ -89,20 +76,6 @@ fn runner_of(
     Ok(Runner { contender, server, requests })
 }
 
-/// Three primaries that share the slots.
-fn cluster() -> Result<Vec<Redis>, Box<dyn Error>> {
-    let start = |_| Redis::start(LOAD_CORE, &["--cluster-enabled", "yes"]);
-    let servers: Vec<Redis> = (0..3).map(start).collect::<Result<_, _>>()?;
-    let mut create = Command::new("redis-cli");
-    create.args(["--cluster", "create"]).stdin(Stdio::null()).stdout(Stdio::null());
-    create.args(servers.iter().map(|server| format!("127.0.0.1:{}", server.port)));
-    let done = create.arg("--cluster-yes").status()?;
-    match done.success() {
-        true => Ok(servers),
-        false => Err("redis-cli could not make a cluster".into()),
-    }
-}
-
 fn calls(stores: &[Redis]) -> Result<f64, Box<dyn Error>> {
     let mut all = 0.0;
     for store in stores {
@@ -119,10 +92,11 @@ fn turn(
     nodes: &[&Server],
     stores: &[Redis],
     requests: &[Vec<u8>],
+    in_flight: usize,
     count: usize,
 ) -> Result<Turn, Box<dyn Error>> {
     let addresses: Vec<SocketAddr> = nodes.iter().map(|node| node.address).collect();
-    let mut load = Load::open_all(&addresses, requests, IN_FLIGHT)?;
+    let mut load = Load::open_all(&addresses, requests, in_flight)?;
     let cpu = || nodes.iter().map(|node| node.cpu_seconds()).sum::<f64>();
     let store_us = || stores.iter().map(Redis::cpu_us).sum::<f64>();
     let (node_before, store_before, calls_before) = (cpu(), store_us(), calls(stores)?);
@@ -182,8 +156,8 @@ fn three(
     let stores = std::slice::from_ref(redis);
     let (mut one, mut three) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
-        one.push(turn(&all[..1], stores, &first.requests, effort.requests / 3)?);
-        three.push(turn(&all, stores, &first.requests, effort.requests / 3)?);
+        one.push(turn(&all[..1], stores, &first.requests, IN_FLIGHT, effort.requests / 3)?);
+        three.push(turn(&all, stores, &first.requests, IN_FLIGHT, effort.requests / 3)?);
     }
     println!("\n### One node and three on one Redis, {IN_FLIGHT} in flight in all\n");
     println!(

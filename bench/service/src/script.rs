@@ -15,9 +15,33 @@ const TARGET: f64 = 0.35;
 
 /// The script that ships, for requests with one charge each.
 const OURS: &str = concat!(
+    include_str!("../../../crates/tollgate-core/src/algorithm/muldiv.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/step.lua"),
+    include_str!("../../../crates/tollgate-store/src/redis/script/keys_declared.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/decide_single.lua"),
 );
+/// The script that ships, for requests with several charges.
+const OURS_OF_SEVERAL: &str = concat!(
+    include_str!("../../../crates/tollgate-core/src/algorithm/muldiv.lua"),
+    include_str!("../../../crates/tollgate-store/src/redis/script/step.lua"),
+    include_str!("../../../crates/tollgate-store/src/redis/script/keys_declared.lua"),
+    include_str!("../../../crates/tollgate-store/src/redis/script/decide_fast.lua"),
+);
+/// Kinds of charges, as the scripts have them: gcra, a sliding and a fixed window of a minute.
+const GCRA: [u64; 6] = [(BURST - 1) * INTERVAL_US + 1, 0, INTERVAL_US, 0, 1, 1_000];
+const SLIDING: [u64; 6] = [BURST, 60_000_000, 1, 1, 0, 0];
+const FIXED: [u64; 6] = [BURST, 60_000_000, 1, 0, 0, 0];
+/// Limits of one request.
+const LIMITS: [(&str, &[[u64; 6]]); 6] = [
+    ("gcra", &[GCRA]),
+    ("sliding window", &[SLIDING]),
+    ("fixed window", &[FIXED]),
+    ("two sliding windows", &[SLIDING, SLIDING]),
+    ("gcra and sliding window", &[GCRA, SLIDING]),
+    ("gcra, sliding and fixed window", &[GCRA, SLIDING, FIXED]),
+];
+const LIMITS_TARGET: f64 = 1.5;
+const BATCH: usize = 64;
 /// What one writes by hand, for one request.
 const ONE: &str = "local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -81,7 +105,78 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
         }
     }
     print(&rows, &figures);
+    limits(&mut clients[0], effort)
+}
+
+/// Script time of one charge under other limits, 64 requests to a call, as `INFO commandstats` has it.
+fn limits(client: &mut Client, effort: Effort) -> Result<(), Box<dyn Error>> {
+    let one = client.ask(&[b"SCRIPT", b"LOAD", OURS.as_bytes()])?;
+    let several = client.ask(&[b"SCRIPT", b"LOAD", OURS_OF_SEVERAL.as_bytes()])?;
+    let mut figures: Vec<Rounds> = LIMITS.iter().map(|_| Rounds::new()).collect();
+    for round in 0..=effort.rounds {
+        for (row, ((_, kinds), figures)) in LIMITS.iter().zip(&mut figures).enumerate() {
+            let (mut keys, mut charges) = (keys(), 0);
+            client.ask(&[b"CONFIG", b"RESETSTAT"])?;
+            while charges < effort.requests / 10 {
+                let script = if kinds.len() == 1 { &one } else { &several };
+                client.ask(
+                    &batch(script, kinds, row, &mut keys)
+                        .iter()
+                        .map(Vec::as_slice)
+                        .collect::<Vec<_>>(),
+                )?;
+                charges += BATCH * kinds.len();
+            }
+            let info = client.ask(&[b"INFO", b"commandstats"])?;
+            // The first round fills the keys.
+            if round > 0 {
+                figures.push(script_us(&info)? / charges as f64);
+            }
+        }
+    }
+    println!("\n### Script time a charge, {BATCH} requests to a call\n");
+    println!("| limits of a request | us a charge | spread | of gcra | target | |");
+    println!("|---|---|---|---|---|---|");
+    for ((name, _), own) in LIMITS.iter().zip(&figures) {
+        let of = ratio(own, &figures[0]);
+        let (middle, range) = (median(own), spread(own, 2));
+        println!(
+            "| {name} | {middle:.2} | {range} | {of:.2} | {} |",
+            verdict(of, LIMITS_TARGET, "")
+        );
+    }
     Ok(())
+}
+
+/// A call that decides 64 requests, each with a key for each limit.
+fn batch(script: &[u8], kinds: &[[u64; 6]], row: usize, keys: &mut Keys) -> Vec<Vec<u8>> {
+    let seven = |number: &u64| number.to_be_bytes().into_iter().skip(1);
+    let packed = kinds.iter().flatten().flat_map(seven).collect();
+    let (mut names, mut program) = (Vec::new(), Vec::new());
+    for _ in 0..BATCH {
+        program.extend([1, kinds.len() as u8]);
+        let key = keys.next();
+        for kind in 1..=kinds.len() {
+            names.push([&key[..], format!("{row}{kind}").as_bytes()].concat());
+            program.extend((names.len() as u16).to_be_bytes().into_iter().chain([0, kind as u8]));
+        }
+    }
+    let (modes, program) = match kinds.len() {
+        1 => (Vec::new(), Vec::new()),
+        count => (vec![1; count], program),
+    };
+    let count = names.len().to_string().into_bytes();
+    let mut parts = vec![b"EVALSHA".to_vec(), script.to_vec(), count];
+    parts.extend(names);
+    parts.extend([Vec::new(), b"1000".to_vec(), packed, modes, program]);
+    parts
+}
+
+fn script_us(info: &[u8]) -> Result<f64, Box<dyn Error>> {
+    let info = String::from_utf8_lossy(info);
+    let line = info.lines().find(|line| line.starts_with("cmdstat_evalsha:"));
+    let us = line.and_then(|line| line.split("usec=").nth(1)?.split(',').next()?.parse().ok());
+    us.ok_or_else(|| "INFO has no line about EVALSHA".into())
 }
 
 fn turn(
@@ -115,10 +210,8 @@ fn rows(client: &mut Client, cell: bool) -> Result<Vec<Row>, Box<dyn Error>> {
     let mut load = |text: &str| client.ask(&[b"SCRIPT", b"LOAD", text.as_bytes()]);
     let (one, many, ours) = (load(ONE)?, load(MANY)?, load(OURS)?);
     let params = [INTERVAL_US.to_string(), BURST.to_string()];
-    let ways: Vec<u8> = [(BURST - 1) * INTERVAL_US + 1, 0, INTERVAL_US, 0, 1, 1_000]
-        .iter()
-        .flat_map(|number| number.to_be_bytes().into_iter().skip(1))
-        .collect();
+    let ways: Vec<u8> =
+        GCRA.iter().flat_map(|number| number.to_be_bytes().into_iter().skip(1)).collect();
     let mut keys = keys();
     let mut rows = Vec::new();
     let mut singly = |name: String, depth: usize, make: Box<dyn Fn(&[u8]) -> Vec<u8>>| {

@@ -136,7 +136,7 @@ fn turns(
     let turn = |runner: &Runner| {
         let stores = std::slice::from_ref(redis);
         let stores = if runner.contender.name == MEMORY { &[] } else { stores };
-        turn(&[&runner.server], stores, &runner.requests, effort.requests / 3)
+        turn(&[&runner.server], stores, &runner.requests, IN_FLIGHT, effort.requests / 3)
     };
     interleave(runners, 1, turn)?;
     interleave(runners, effort.rounds, turn)

@@ -182,6 +182,11 @@ fn a_cluster_is_named_by_its_nodes() {
     let (status, out) = probe(&cluster.store());
     assert_eq!(status, 0, "{out}");
     assert!(out.contains("mode: cluster"), "{out}");
+    assert!(out.contains("batches: one call decides for all slots of a primary\n"), "{out}");
+    cluster.servers[1].run("ACL SETUSER default -eval_ro");
+    let (status, out) = probe(&cluster.store());
+    let by_slot = format!("batches: one call decides for one slot at {};", cluster.address(1));
+    assert!(status == 0 && out.contains(&by_slot), "{out}");
     let user = format!("{} +cluster|slots +asking", documented());
     for (right, named) in
         [("none", ""), ("asking", "ASKING"), ("cluster|slots", "lacks +cluster|slots")]

@@ -28,6 +28,9 @@ pub struct ServerReport {
     /// missing, as `SET (OOM)`; and keys that it refuses, as `~tg:*`. If only some servers of a
     /// cluster refuse it, the server follows, as `SET at 10.0.0.7:6379`.
     pub missing: Vec<Box<str>>,
+    /// Primaries of a cluster that get a call for each slot, because their scripts cannot use keys
+    /// of several slots: they are older than Redis 7.0, or refuse `EVAL_RO`.
+    pub by_slot: Vec<Box<str>>,
 }
 
 impl ServerReport {
@@ -63,7 +66,10 @@ impl RedisStore {
                 reports.push((node.name.clone(), self.probe_with(&name, leases).await?));
             }
         }
-        Ok(merge_reports(reports).unwrap_or(first))
+        let primaries = self.servers.primaries();
+        let by_slot = primaries.iter().filter(|node| !node.spans_slots());
+        let by_slot = by_slot.map(|node| node.name.clone()).collect();
+        Ok(ServerReport { by_slot, ..merge_reports(reports).unwrap_or(first) })
     }
 
     /// Asks the server that has the reservation `record`.
@@ -182,6 +188,7 @@ fn read(reply: Value) -> Option<ServerReport> {
             .into_iter()
             .map(|name| text(name).map(String::into_boxed_str))
             .collect::<Option<_>>()?,
+        by_slot: Vec::new(),
     })
 }
 

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
-use tollgate_core::algorithm::{Gcra, LeakyBucket};
-use tollgate_core::{Intent, LimitParams, Penalty, Rate, Receipt};
+use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow};
+use tollgate_core::{Algorithm, Intent, LimitParams, Penalty, Rate, Receipt, lua};
 use tollgate_store::conformance::algorithms;
 use tollgate_store::redis::RedisOptions;
 use tollgate_store::{
@@ -124,6 +124,69 @@ fn a_tat_is_kept_as_it_was_answered_until_it_makes_no_difference() {
     let batches = prop::collection::vec((1..5_usize, 1..5_u64), 1..20);
     let ran = runner.run(&(prop::sample::select(slow_and_fast()), batches), |(params, batches)| {
         runtime.block_on(check(&server, &store, params, &batches));
+        Ok(())
+    });
+    drop((store, guard));
+    ran.unwrap();
+}
+
+/// Windows, some so long that a changed length leaves a key in a window of the same number.
+fn short_and_long_windows() -> Vec<LimitParams> {
+    let day_us = 86_400_000_000;
+    let both = |period_us| {
+        let rate = Rate::try_new(1_000, period_us).unwrap();
+        let fixed = LimitParams::FixedWindow(FixedWindow::new(rate));
+        [fixed, LimitParams::SlidingWindow(SlidingWindow::new(rate))]
+    };
+    [500_000, 10_000_000, 300 * day_us, 301 * day_us].into_iter().flat_map(both).collect()
+}
+
+/// Charges a key under one limit after the other, and looks after each at how long it stays.
+async fn check_windows(server: &Server, store: &RedisStore, steps: &[(LimitParams, usize, bool)]) {
+    server.run("FLUSHALL").await;
+    let mut connection = server.connect().await;
+    let mut answers = Answers::default();
+    for (params, limits, gives_back) in steps {
+        let asked_us = server_us(&mut connection).await;
+        let own = charge(b"key", params, 1);
+        let charges = [own, Charge { limit: 8, ..own }, Charge { limit: 9, ..own }];
+        let requests = [Request { charges: &charges[..*limits], intent: Intent::Take }];
+        store.call(0, StoreCall::Decide(&requests), &mut answers).await.unwrap();
+        let receipt = answers.get(0).unwrap().1[0].receipt.unwrap();
+        if *gives_back {
+            let change = Change::GiveBack { units: 1, receipt, charged_params: *params };
+            let adjustments = [Adjustment { charge: own, change }];
+            store.call(0, StoreCall::Adjust(&adjustments), &mut answers).await.unwrap();
+        }
+        let name = store.state_key(&own);
+        let value: Option<Vec<u8>> = ask(&mut connection, "GET", name.as_bytes()).await;
+        let left_ms: i64 = ask(&mut connection, "PTTL", name.as_bytes()).await;
+        let now_us = server_us(&mut connection).await;
+        let Some(value) = value else {
+            assert!(now_us > receipt.at_us + 500_000, "it still counts");
+            continue;
+        };
+        let state = lua::decode_state(params, &value).unwrap();
+        let needed_ms = (params.idle_at_us(&state) as i64 - now_us as i64) / 1_000;
+        let spare_ms = SPARE.as_millis() as i64;
+        assert!(left_ms >= needed_ms + spare_ms - 1, "{left_ms} ms of {needed_ms}");
+        let slack_ms = (now_us.saturating_sub(asked_us) / 1_000) as i64;
+        let most_ms = needed_ms.max(0) + spare_ms + STEP_MS + slack_ms + 2;
+        assert!(left_ms <= most_ms, "{left_ms} ms of {needed_ms}: {state:?}, {gives_back}");
+    }
+}
+
+#[test]
+fn a_window_is_kept_until_it_makes_no_difference() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(Server::start());
+    let guard = runtime.enter();
+    let store = RedisStore::open(&server.endpoint(), options()).unwrap();
+    let mut runner = TestRunner::new(Config { cases: 60, ..Config::default() });
+    let params = prop::sample::select(short_and_long_windows());
+    let steps = prop::collection::vec((params, 1..4_usize, prop::bool::weighted(0.2)), 1..20);
+    let ran = runner.run(&steps, |steps| {
+        runtime.block_on(check_windows(&server, &store, &steps));
         Ok(())
     });
     drop((store, guard));

@@ -95,6 +95,16 @@ impl ProbeReport {
             ] {
                 writeln!(out, "{file}: store: {what}: {value}")?;
             }
+            if report.mode.as_deref() == Some("cluster") {
+                let batches = match &report.by_slot[..] {
+                    [] => "one call decides for all slots of a primary".to_owned(),
+                    some => format!(
+                        "one call decides for one slot at {}; faster with Redis 7.0 or Valkey, and +eval_ro",
+                        some.join(", ")
+                    ),
+                };
+                writeln!(out, "{file}: store: batches: {batches}")?;
+            }
         } else if self.errors.is_empty() {
             writeln!(out, "{file}: store: in the process itself, so there is nothing to ask")?;
         }
@@ -117,6 +127,7 @@ impl ProbeReport {
                 "memory_bytes_max": report.memory_bytes_max,
                 "clock_ahead_us": report.clock_ahead_us,
                 "missing": report.missing,
+                "by_slot": report.by_slot,
             })
         });
         let row = json!({"file": self.file, "severity": "info", "store": store});
