@@ -52,8 +52,7 @@ mod verdict;
 pub use buffers::{BufferPool, Work};
 pub use deny_cache::DenyCache;
 pub use gate::{
-    ChargeMode, Gate, Inspected, ModeChange, MultiCheck, MultiVerdict, RulesGuard, SingleCheck,
-    SingleVerdict, UnknownLimit,
+    ChargeMode, Gate, Inspected, MultiCheck, MultiVerdict, RulesGuard, SingleCheck, SingleVerdict,
 };
 pub use key::Key;
 #[cfg(feature = "tokio")]
@@ -63,7 +62,7 @@ pub use quota::Quota;
 pub use reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
 };
-pub use rules::{Counts, Rules, Setup};
+pub use rules::{Counts, ModeOverride, Rules, Setup};
 pub use tollgate_policy::{HttpPolicy, limit};
 pub use tollgate_store as store;
 #[cfg(feature = "tokio")]
