@@ -3,6 +3,7 @@
 mod admin;
 mod check;
 mod faults;
+mod fleet;
 mod forward_auth;
 mod gateway;
 mod hash;

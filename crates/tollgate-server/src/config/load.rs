@@ -6,6 +6,7 @@ use super::{
     with_policy_position,
 };
 use crate::front::admin::Access;
+use crate::observe::audit::AuditLog;
 use crate::reload::poll::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -102,8 +103,14 @@ impl Config {
 
     /// Access to the admin API by these settings.
     pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
-        let access = Access::new(settings, self.folder(), |name| std::env::var_os(name));
+        let access = Access::new(settings, |name| std::env::var_os(name));
         access.map_err(|error| error.of(self.name()))
+    }
+
+    /// The audit log by these settings.
+    pub(crate) fn audit_log(&self, settings: &Settings) -> Result<AuditLog, ConfigError> {
+        let audit = AuditLog::of(settings, self.folder());
+        audit.map_err(|error| ConfigErrorKind::Audit(error).of(self.name()))
     }
 
     /// The password of Redis clients by these settings; none where none are served.

@@ -2,15 +2,18 @@
 
 pub mod health;
 pub(crate) mod heartbeat;
+pub(crate) mod modes;
 pub(crate) mod supervisor;
 pub mod tier_cache;
 
 use crate::config::ConfigErrorKind;
 use crate::front::resp::RespAuth;
+use crate::observe::audit::{AuditEntry, AuditLog};
 use crate::observe::metrics::Metrics;
 use crate::storage::Storage;
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use health::Health;
+use modes::ModeOverrides;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,6 +50,9 @@ pub struct Node {
     pub health: Health,
     /// Whom the front end for Redis clients lets in.
     pub resp_auth: RespAuth,
+    /// Where changes are recorded.
+    audit: ArcSwap<AuditLog>,
+    modes: ModeOverrides,
     /// The threads that have a heartbeat.
     pub(crate) threads: WatchedThreads,
     tiers: TierCache,
@@ -97,6 +103,7 @@ impl Node {
         let store = &compiled.settings.store;
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
         let storage = storage.map_err(ConfigErrorKind::Storage)?;
+        let audit = AuditLog::of(&compiled.settings, folder).map_err(ConfigErrorKind::Audit)?;
         let gate = Gate::new(setup, storage);
         let mut gate = gate.map_err(ConfigErrorKind::Policy)?;
         if let Some(deny_cache) = Storage::deny_cache(store) {
@@ -108,6 +115,8 @@ impl Node {
             metrics: Metrics::default(),
             health: Health::default(),
             resp_auth: RespAuth::default(),
+            audit: ArcSwap::from_pointee(audit),
+            modes: ModeOverrides::default(),
             threads: WatchedThreads::default(),
             tiers: TierCache::default(),
             tokens: ArcSwapOption::empty(),
@@ -119,6 +128,29 @@ impl Node {
     /// How to answer.
     pub fn settings(&self) -> Guard<Arc<RuntimeSettings>> {
         self.settings.load()
+    }
+
+    /// Records changes there from now on.
+    pub(crate) fn set_audit(&self, audit: AuditLog) {
+        self.audit.store(Arc::new(audit));
+    }
+
+    /// Writes a line of the audit log. The error says why it could not be written, for people.
+    pub(crate) async fn record(&self, entry: &AuditEntry<'static>) -> Result<(), String> {
+        self.try_record(entry).await.inspect_err(|error| {
+            self.metrics.audit_failure();
+            tracing::error!(error, what = entry.what, "a change could not be recorded");
+        })
+    }
+
+    /// The same for a caller that tries again. Writes away from the thread that serves.
+    async fn try_record(&self, entry: &AuditEntry<'static>) -> Result<(), String> {
+        let (audit, entry) = (self.audit.load_full(), entry.clone());
+        let written = tokio::task::spawn_blocking(move || audit.write(&entry)).await;
+        match written {
+            Ok(written) => written.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// What verifies tokens, where the file has `jwt`.

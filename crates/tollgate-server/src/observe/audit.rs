@@ -1,4 +1,4 @@
-//! Audit log: one line of JSON for each change through the admin API.
+//! Audit log: one line of JSON for each change through the admin API or by the fleet.
 //!
 //! A line is written before its change. A change whose line cannot be written is not made; a change
 //! that failed gets a second line with `error`. The file is opened for each line, so that it can be
@@ -6,12 +6,13 @@
 //! mix.
 
 use super::log;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use tollgate_policy::settings::Settings;
 
 /// The destination of the lines.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +46,7 @@ pub struct AuditEntry<'a> {
 }
 
 /// The author of a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditActor {
     /// The address of the client.
     pub peer: String,
@@ -64,6 +65,18 @@ pub struct AuditError {
 }
 
 impl AuditLog {
+    /// The log that the settings name. A path in them starts in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// When the file can neither be opened nor created.
+    pub fn of(settings: &Settings, folder: &Path) -> Result<Self, AuditError> {
+        match &settings.admin_audit {
+            Some(file) => Self::file(folder.join(&**file)),
+            None => Ok(Self::Stderr),
+        }
+    }
+
     /// A log in the file at `path`, which is opened once to check it.
     ///
     /// # Errors

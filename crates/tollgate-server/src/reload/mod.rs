@@ -163,6 +163,7 @@ impl Reloader {
         let restart_for = self.startup.changed_fields(&StartupSettings::of(&compiled.settings));
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
+        let audit = self.config.audit_log(&compiled.settings)?;
         let password = self.config.password(&compiled.settings)?;
         let invalid = |error| ConfigErrorKind::Policy(error).of(self.config.name());
         let tier_rules = TierRules::of(&compiled);
@@ -172,6 +173,7 @@ impl Reloader {
         if let (Some(admin), Some(access)) = (&self.admin, access) {
             admin.set_access(access);
         }
+        self.node.set_audit(audit);
         self.node.resp_auth.set_password(password);
         // The tiers and keys were loaded with the policy.
         self.node.health.clear(TIERS);

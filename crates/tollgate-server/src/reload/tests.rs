@@ -6,8 +6,8 @@ use crate::observe::metrics::{ExpositionFormat, MetricsSnapshot};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tollgate::engine::Work;
 use tollgate::engine::limit::Mode;
+use tollgate::engine::{ModeOverride, Work};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 
@@ -175,11 +175,11 @@ fn what_needs_a_restart_is_named_and_the_rest_applies() {
 #[test]
 fn a_mode_that_an_operator_set_stays() {
     let mut world = World::new("mode", &[("tollgate.yaml", &policy("5/h"))]);
-    world.node.gate.set_mode("per-user", Some(Mode::Off)).unwrap();
+    world.node.gate.set_overrides(vec![ModeOverride::new("per-user", Mode::Off)]);
     world.put("tollgate.yaml", &policy("6/h"));
     world.look();
     assert_eq!(world.admitted("42", 9), 9);
-    world.node.gate.set_mode("per-user", None).unwrap();
+    world.node.gate.set_overrides(Vec::new());
     assert_eq!(world.admitted("42", 9), 6);
 }
 

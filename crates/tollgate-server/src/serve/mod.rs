@@ -26,6 +26,9 @@ pub struct Server;
 /// How long returning the units of leases may take at the end.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long the start waits for the modes that operators set for all nodes.
+const FLEET_MODES_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// A node that answers requests. Dropping it stops it at once; [`drain`](Self::drain) lets requests
 /// finish.
 #[derive(Debug)]
@@ -104,6 +107,7 @@ impl Server {
         log_missing_admin(&node.settings().settings);
         let control = ControlThread::start(node.clone(), reloader, reload_channel)
             .map_err(StartError::System)?;
+        node.wait_for_fleet_modes(FLEET_MODES_TIMEOUT);
         let (traffic, admin) = start_servers(&node, admin, gateway, certificate, listeners)
             .map_err(StartError::System)?;
         node.health.set_serving(true);

@@ -18,6 +18,8 @@ const STORE: &str = "store";
 const LEASES: &str = "leases";
 const TASKS: &str = "store tasks";
 const HEALTHY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the modes of the fleet are read from one check to the next.
+const MODE_READS_PER_CHECK: u32 = 4;
 const FAILING_INTERVAL: Duration = Duration::from_millis(250);
 /// A single failed check may be chance.
 const FAILURES_MIN: u32 = 2;
@@ -55,7 +57,19 @@ pub(crate) async fn monitor(node: &Node) {
                 }
             }
         }
-        sleep(if outage.failures == 0 { HEALTHY_INTERVAL } else { FAILING_INTERVAL }).await;
+        match outage.failures {
+            0 => read_modes_until_next_check(node).await,
+            _ => sleep(FAILING_INTERVAL).await,
+        }
+    }
+}
+
+/// Reads the modes of the fleet several times. The health check says whether the store answers, so
+/// a failure here is not reported.
+async fn read_modes_until_next_check(node: &Node) {
+    for _ in 0..MODE_READS_PER_CHECK {
+        let _ = node.poll_fleet_modes().await;
+        sleep(HEALTHY_INTERVAL / MODE_READS_PER_CHECK).await;
     }
 }
 

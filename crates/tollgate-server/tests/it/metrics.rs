@@ -36,6 +36,7 @@ fn limit(name: &str, first: u64) -> LimitCounters {
 /// Every family: its name in the older format, its type, and the labels of its samples.
 const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_decisions_total", "counter", &["limit", "outcome"]),
+    ("tollgate_mode_overrides", "gauge", &["scope"]),
     ("tollgate_requests_total", "counter", &["front", "outcome"]),
     ("tollgate_store_errors_total", "counter", &["kind"]),
     ("tollgate_deny_cache_hits_total", "counter", &["limit"]),

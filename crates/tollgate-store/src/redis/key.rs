@@ -65,6 +65,11 @@ impl KeyNamer {
         (0..1 << 17).map(name)
     }
 
+    /// The key of a table that nodes share. It contains no client data.
+    pub(super) fn table_key(&self, table: &str) -> Vec<u8> {
+        [&self.prefix, format!(":{{{table}}}:t").as_bytes()].concat()
+    }
+
     fn name_at(&self, limit: u64, key: &[u8], algorithm: u8) -> Vec<u8> {
         let tag = self.keyed.clone().chain_update(b"t").chain_update(first_value(key)).finalize();
         let name = self.keyed.clone().chain_update([algorithm]).chain_update(limit.to_be_bytes());

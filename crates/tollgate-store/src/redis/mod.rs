@@ -22,6 +22,7 @@ mod probe;
 mod reservation;
 mod script;
 mod sentinel;
+mod shared_table;
 
 pub use client::endpoint::{Endpoint, InvalidEndpoint, Tls};
 pub use decide::UndecidedRequests;
@@ -29,6 +30,7 @@ pub use lease::{LeaseStats, lease_reply, lease_script};
 pub use observer::{Observer, Status};
 pub use options::{BootClock, RedisOptions};
 pub use probe::ServerReport;
+pub use shared_table::{SharedChange, SharedTable, SharedValue};
 
 use crate::{
     Adjustment, Answer, Answers, Change, Charge, EndedReservation, LeaseSettings, LeaseStore,

@@ -13,6 +13,7 @@ mod other_servers;
 mod replica;
 mod reservations;
 mod sentinel;
+mod shared_table;
 mod stored_values;
 mod support;
 mod task_restart;

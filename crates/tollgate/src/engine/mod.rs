@@ -28,13 +28,12 @@ pub mod policy;
 pub use crate::buffers::{BufferPool, Work};
 pub use crate::deny_cache::DenyCache;
 pub use crate::gate::{
-    ChargeMode, Gate, Inspected, ModeChange, MultiCheck, MultiVerdict, RulesGuard, SingleCheck,
-    SingleVerdict, UnknownLimit,
+    ChargeMode, Gate, Inspected, MultiCheck, MultiVerdict, RulesGuard, SingleCheck, SingleVerdict,
 };
 
 pub use crate::reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
 };
-pub use crate::rules::{Counts, Rules, Setup};
+pub use crate::rules::{Counts, ModeOverride, Rules, Setup};
 pub use crate::verdict::{Row, Source, Verdict};
 pub use tollgate_policy::{HttpPolicy, limit};

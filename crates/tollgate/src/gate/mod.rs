@@ -11,7 +11,6 @@ mod request;
 pub use batch::{SingleCheck, SingleVerdict};
 pub use manage::Inspected;
 pub use multi::{ChargeMode, MultiCheck, MultiVerdict};
-pub use reload::{ModeChange, UnknownLimit};
 pub(crate) use request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
 };

@@ -1,9 +1,8 @@
 //! Reload: replaces the rules while requests are decided; also tiers and modes.
 
 use super::Gate;
-use crate::engine::{Rules, Setup};
+use crate::engine::{ModeOverride, Rules, Setup};
 use crate::rules::{ByName, Counters, Counts, INLINE};
-use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tollgate_policy::TierMap;
 use tollgate_policy::limit::Mode;
@@ -14,49 +13,26 @@ use tollgate_store::LeaseStore;
 #[derive(Debug)]
 pub(super) struct RulesBuilder {
     setup: Setup,
-    /// Modes that an operator set. A reload keeps them.
-    modes: ByName<Mode>,
+    /// Modes that operators set, the deciding ones last. A reload keeps them.
+    overrides: Vec<ModeOverride>,
     /// Also the counters of limits that are gone: a counter never goes back.
     counters: ByName<Arc<Counters>>,
     generation: u64,
 }
-
-/// A limit's mode before and after an operator changed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ModeChange {
-    /// The mode before.
-    pub before: Mode,
-    /// The mode now.
-    pub after: Mode,
-}
-
-/// No limit has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownLimit(pub Box<str>);
-
-impl fmt::Display for UnknownLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no limit is called `{}`", self.0)
-    }
-}
-
-impl std::error::Error for UnknownLimit {}
 
 impl RulesBuilder {
     pub(super) fn new(
         setup: Setup,
         store: &impl LeaseStore,
     ) -> Result<(Self, Rules), InvalidPolicy> {
-        let modes = ByName::new();
-        let mut counters = ByName::new();
-        let rules = Rules::new(&setup, &modes, &mut counters, store, 1)?;
-        Ok((Self { setup, modes, counters, generation: 1 }, rules))
+        let (overrides, mut counters) = (Vec::new(), ByName::new());
+        let rules = Rules::new(&setup, &overrides, &mut counters, store, 1)?;
+        Ok((Self { setup, overrides, counters, generation: 1 }, rules))
     }
 
     fn build(&mut self, store: &impl LeaseStore) -> Result<Rules, InvalidPolicy> {
-        let Self { setup, modes, counters, generation } = self;
-        let rules = Rules::new(setup, modes, counters, store, *generation + 1)?;
+        let Self { setup, overrides, counters, generation } = self;
+        let rules = Rules::new(setup, overrides, counters, store, *generation + 1)?;
         *generation += 1;
         Ok(rules)
     }
@@ -86,30 +62,16 @@ impl<S: LeaseStore> Gate<S> {
         self.rebuild(&mut builder).inspect_err(|_| builder.setup.tiers = before)
     }
 
-    /// Overrides a limit's mode until it is cleared with `None`. A reload keeps the override.
-    ///
-    /// # Errors
-    ///
-    /// If neither a limit nor an override has this name.
-    pub fn set_mode(&self, limit: &str, mode: Option<Mode>) -> Result<ModeChange, UnknownLimit> {
+    /// Overrides modes, until other overrides replace these. A reload keeps them, also those of
+    /// limits that the policy does not have at the moment. Of several that apply to a limit the last
+    /// one decides.
+    pub fn set_overrides(&self, overrides: Vec<ModeOverride>) {
         let mut builder = self.builder();
-        let limits = builder.setup.all_limits();
-        let named = limits.iter().find(|(one, _)| *one.name == *limit);
-        let configured = match (named, builder.modes.contains_key(limit)) {
-            (Some((one, _)), _) => one.mode,
-            // The limit is gone, so the override can only be cleared.
-            (None, true) if mode.is_none() => Mode::default(),
-            (None, _) => return Err(UnknownLimit(limit.into())),
-        };
-        let before = match mode {
-            Some(mode) => builder.modes.insert(limit.into(), mode),
-            None => builder.modes.remove(limit),
-        };
-        let change =
-            ModeChange { before: before.unwrap_or(configured), after: mode.unwrap_or(configured) };
-        // The same limits compiled before, and a mode cannot change that.
-        let _ = self.rebuild(&mut builder);
-        Ok(change)
+        if builder.overrides != overrides {
+            builder.overrides = overrides;
+            // The same limits compiled before, and a mode cannot change that.
+            let _ = self.rebuild(&mut builder);
+        }
     }
 
     /// The modes of the file, in file order, without overrides.
@@ -117,9 +79,9 @@ impl<S: LeaseStore> Gate<S> {
         self.builder().setup.all_limits().iter().map(|(limit, _)| limit.mode).collect()
     }
 
-    /// The overridden modes, by the name of their limit.
-    pub fn overrides(&self) -> Vec<(Box<str>, Mode)> {
-        self.builder().modes.iter().map(|(name, mode)| (name.clone(), *mode)).collect()
+    /// The overrides, the deciding ones last.
+    pub fn overrides(&self) -> Vec<ModeOverride> {
+        self.builder().overrides.clone()
     }
 
     /// The answers of each limit, by its name. A limit that a reload removes keeps its counts.

@@ -1,10 +1,12 @@
 //! The rules in force: compiled policy, its setup, counters, and the charge of each limit.
 
 mod counters;
+mod mode_override;
 mod setup;
 
 pub(crate) use counters::Counters;
 pub use counters::Counts;
+pub use mode_override::ModeOverride;
 pub use setup::Setup;
 
 use crate::engine::{Row, Source};
@@ -64,15 +66,15 @@ pub(crate) type ByName<T> = BTreeMap<Box<str>, T>;
 impl Rules {
     pub(crate) fn new(
         setup: &Setup,
-        modes: &ByName<Mode>,
+        overrides: &[ModeOverride],
         counters: &mut ByName<Arc<Counters>>,
         store: &impl LeaseStore,
         generation: u64,
     ) -> Result<Self, InvalidPolicy> {
         let mut limits = setup.all_limits();
         for (limit, _) in &mut limits {
-            if let Some(mode) = modes.get(&limit.name) {
-                limit.mode = *mode;
+            if let Some(deciding) = ModeOverride::deciding(overrides, &limit.name) {
+                limit.mode = deciding.mode;
             }
         }
         let mut options = setup.options.clone();

@@ -1,7 +1,7 @@
 use crate::fixture::{NOW_US, fixture, rows, setup};
 use tollgate::MemoryStore;
 use tollgate::engine::limit::Mode;
-use tollgate::engine::{Gate, ReservationEnd, Source, UnknownLimit, Verdict, Work};
+use tollgate::engine::{Gate, ModeOverride, ReservationEnd, Source, Verdict, Work};
 use tollgate_policy::{TierMap, TierRules};
 
 const TWO: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n";
@@ -43,40 +43,58 @@ fn whoever_holds_the_old_rules_is_answered_by_them() {
 #[test]
 fn a_mode_is_overridden_at_once_and_until_it_is_cleared() {
     let gate = gate(TWO);
-    let change = gate.set_mode("l", Some(Mode::Off)).unwrap();
-    assert_eq!((change.before, change.after), (Mode::Enforce, Mode::Off));
+    gate.set_overrides(vec![ModeOverride::new("l", Mode::Off)]);
     check(&gate, "a", |verdict| assert_eq!(verdict.source, Source::None));
     gate.replace(setup(TWO)).unwrap();
     check(&gate, "a", |verdict| assert_eq!(verdict.source, Source::None, "kept across reloads"));
-    assert_eq!(gate.overrides(), [("l".into(), Mode::Off)]);
-    assert_eq!(gate.set_mode("l", Some(Mode::Shadow)).unwrap().before, Mode::Off);
+    gate.set_overrides(vec![ModeOverride::new("l", Mode::Shadow)]);
     for allowed in [true; 3] {
         check(&gate, "a", |verdict| assert_eq!(verdict.allowed, allowed));
     }
     assert_eq!(gate.counts()[0].1.shadow_refused, 1);
-    let change = gate.set_mode("l", None).unwrap();
-    assert_eq!((change.before, change.after), (Mode::Shadow, Mode::Enforce));
+    let generation = gate.rules().generation();
+    gate.set_overrides(vec![ModeOverride::new("l", Mode::Shadow)]);
+    assert_eq!(gate.rules().generation(), generation, "nothing changed");
+    gate.set_overrides(Vec::new());
     check(&gate, "a", |verdict| assert!(!verdict.allowed));
-    assert!(gate.overrides().is_empty());
 }
 
 #[test]
 fn a_limit_that_is_off_can_be_switched_on() {
     let gate = gate("  - {name: l, key: [user], rate: 0/h, mode: off}\n");
     check(&gate, "a", |verdict| assert!(verdict.allowed));
-    gate.set_mode("l", Some(Mode::Enforce)).unwrap();
+    gate.set_overrides(vec![ModeOverride::new("l", Mode::Enforce)]);
     check(&gate, "a", |verdict| assert!(!verdict.allowed));
 }
 
 #[test]
-fn only_known_limits_are_overridden_and_lost_ones_can_be_cleared() {
+fn the_last_override_that_applies_decides() {
+    let gate = gate(concat!(
+        "  - {name: login, keys: [[ip], [user]], rate: 1/h}\n",
+        "  - {name: login-slow, rate: 1/h}\n",
+        "  - {name: other, rate: 1/h}\n",
+    ));
+    let modes = |overrides: &[(&str, Mode)]| {
+        gate.set_overrides(overrides.iter().map(|one| ModeOverride::new(one.0, one.1)).collect());
+        gate.rules().policy().limits().iter().map(|limit| limit.mode).collect::<Vec<_>>()
+    };
+    use Mode::{Enforce, Off, Shadow};
+    assert_eq!(modes(&[("login", Off)]), [Off, Off, Enforce, Enforce], "what `keys` made of it");
+    assert_eq!(modes(&[("login/ip", Off)]), [Off, Enforce, Enforce, Enforce]);
+    assert_eq!(modes(&[("*", Off)]), [Off; 4]);
+    assert_eq!(modes(&[("*", Off), ("login/ip", Shadow)]), [Shadow, Off, Off, Off]);
+    assert_eq!(modes(&[("login/ip", Shadow), ("*", Off)]), [Off; 4], "the later word counts");
+    assert_eq!(modes(&[("login/ip", Shadow), ("login", Off)]), [Off, Off, Enforce, Enforce]);
+    assert_eq!(modes(&[("log", Off), ("*ther", Off)]), [Enforce; 4]);
+}
+
+#[test]
+fn an_override_waits_for_its_limit() {
     let gate = gate(TWO);
-    assert_eq!(gate.set_mode("x", Some(Mode::Off)).unwrap_err(), UnknownLimit("x".into()));
-    gate.set_mode("l", Some(Mode::Off)).unwrap();
-    gate.replace(setup("  - {name: other, rate: 1/s}\n")).unwrap();
-    assert_eq!(gate.set_mode("l", Some(Mode::Off)).unwrap_err(), UnknownLimit("l".into()));
-    gate.set_mode("l", None).unwrap();
-    assert!(gate.overrides().is_empty());
+    gate.set_overrides(vec![ModeOverride::new("later", Mode::Off)]);
+    check(&gate, "a", |verdict| assert_eq!(verdict.rows.len(), 1));
+    gate.replace(setup(&TWO.replace("name: l,", "name: later,"))).unwrap();
+    check(&gate, "a", |verdict| assert_eq!(verdict.source, Source::None));
 }
 
 #[test]

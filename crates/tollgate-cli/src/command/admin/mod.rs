@@ -51,7 +51,8 @@ Examples:
   tollgate admin inspect user=42 ip=192.0.2.7
   tollgate admin block user=42 --for 10m
   tollgate admin mode per-user off
-  tollgate admin mode per-user clear";
+  tollgate admin mode per-user clear
+  tollgate admin mode '*' shadow --scope node";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AdminFormat {
@@ -81,12 +82,20 @@ enum AdminCommand {
     },
     /// End every block of a key
     Unblock(Key),
-    /// Override a limit's mode at once, until it is cleared
+    /// Override a limit's mode on all nodes of the store, until it is cleared
+    ///
+    /// Other nodes follow within a second. The override outlives restarts, reloads and outages of
+    /// the store. Of several overrides for one limit the last one counts; those of one node alone
+    /// come before those of all nodes. With the memory store an override is for its node, and ends
+    /// with it.
     Mode {
-        /// The limit
+        /// The limit; the name of an entry with `keys`, for all limits of it; or '*' for all limits
         limit: String,
         /// What it does from now on
         mode: Mode,
+        /// Which nodes: all of the store (the default), or the one that is called
+        #[arg(long, value_enum)]
+        scope: Option<Scope>,
     },
     /// Read the policy file again
     Reload,
@@ -104,6 +113,14 @@ enum Mode {
     Off,
     /// What the file says
     Clear,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Scope {
+    /// All nodes of the store
+    Fleet,
+    /// The node that is called, until it ends
+    Node,
 }
 
 impl Admin {
@@ -157,8 +174,14 @@ impl AdminCommand {
                 post("/v1/block", body)
             }
             Self::Reload => post("/v1/reload", json!({})),
-            Self::Mode { limit, mode } => {
-                let path = format!("/v1/limits/{}/mode", key_argument::percent_encoded(limit));
+            Self::Mode { limit, mode, scope } => {
+                let limit = key_argument::percent_encoded(limit);
+                let scope = match scope {
+                    Some(Scope::Fleet) => "?scope=fleet",
+                    Some(Scope::Node) => "?scope=node",
+                    None => "",
+                };
+                let path = format!("/v1/limits/{limit}/mode{scope}");
                 match mode.word() {
                     Some(word) => ("PUT", path, Some(json!({"mode": word}))),
                     None => ("DELETE", path, None),

@@ -62,13 +62,24 @@ pub(super) fn policy(answer: &Value) -> String {
         cells.push(tiers.join(", "));
         rows.push(cells);
     }
-    let waiting = list(&answer["waiting"]).iter();
-    let waiting = waiting.map(|of| format!("{} {}", text(&of["name"]), text(&of["mode"])));
-    let waiting: Vec<String> = waiting.collect();
-    if !waiting.is_empty() {
-        about.push(row(&["overridden, not in the file", &waiting.join(", ")]));
+    format!("{}\n{}{}", table(&about), table(&rows), overrides(&answer["overrides"]))
+}
+
+/// The overrides, the deciding ones last.
+fn overrides(overrides: &Value) -> String {
+    let mut rows = vec![row(&["OVERRIDE", "MODE", "NODES", "SET", "BY", "TOKEN", ""])];
+    for one in list(overrides) {
+        let mut cells = members(one, &["name", "mode", "scope", "at"]);
+        cells[2] = nodes(&one["scope"]).to_owned();
+        cells.extend(members(&one["who"], &["peer", "token"]));
+        cells.push(if one["in_effect"] == true { "" } else { "without effect" }.to_owned());
+        rows.push(cells);
     }
-    format!("{}\n{}", table(&about), table(&rows))
+    if rows.len() == 1 { String::new() } else { format!("\n{}", table(&rows)) }
+}
+
+fn nodes(scope: &Value) -> &'static str {
+    if scope == "fleet" { "all nodes" } else { "this node" }
 }
 
 /// The attributes of a key, or of each of several.
@@ -170,8 +181,12 @@ pub(super) fn mode(answer: &Value) -> String {
     let name = plain(&text(&answer["name"]));
     let (before, after) = (text(&answer["before"]), text(&answer["after"]));
     let until =
-        if answer["overridden"] == true { "until it is cleared" } else { "as the file says" };
-    format!("{name}: {before} -> {after}, {until}\n")
+        if answer["overridden"] == true { "until it is cleared" } else { "override cleared" };
+    let note = match &answer["note"] {
+        Value::Null => String::new(),
+        note => format!("note: {}\n", plain(&text(note))),
+    };
+    format!("{name} on {}: {before} -> {after}, {until}\n{note}", nodes(&answer["scope"]))
 }
 
 pub(super) fn reloaded(answer: &Value) -> String {

@@ -1,44 +1,35 @@
-//! Access to the admin API: the token, the audit log and the hosts that a file names.
+//! Access to the admin API: the token and the hosts that a file names.
 
 use crate::config::{ConfigErrorKind, SecretDigest, SecretError, resolve_secret};
 use crate::front::browser::AllowedHosts;
-use crate::observe::audit::AuditLog;
 use std::ffi::OsString;
-use std::path::Path;
 use tollgate_policy::settings::Settings;
 
 const TOKEN: &str = "admin.token";
 
-/// The clients that may use the admin API, and the log of their changes.
+/// The clients that may use the admin API.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     /// Without a token every call is refused.
     pub(super) token: Option<SecretDigest>,
-    pub(super) audit: AuditLog,
     /// The names by which clients may call it.
     pub(super) hosts: AllowedHosts,
 }
 
 impl Access {
-    /// Access by `settings`. A path in them starts in `folder`, the folder of their file.
+    /// Access by `settings`.
     ///
     /// # Errors
     ///
-    /// When the environment variable with the token is not set, no client could send the token, or
-    /// the audit log cannot be opened.
+    /// When the environment variable with the token is not set, or no client could send the token.
     pub fn new(
         settings: &Settings,
-        folder: &Path,
         variable: impl FnOnce(&str) -> Option<OsString>,
     ) -> Result<Self, ConfigErrorKind> {
         let secret = settings.admin_token.as_ref();
         let token = secret.map(|secret| resolve_secret(secret, TOKEN, variable)).transpose()?;
         let token = token.map(|token| digest(token.trim())).transpose()?;
-        let audit = match &settings.admin_audit {
-            Some(file) => AuditLog::file(folder.join(&**file)).map_err(ConfigErrorKind::Audit)?,
-            None => AuditLog::Stderr,
-        };
-        Ok(Self { token, audit, hosts: AllowedHosts::new(&settings.admin_hosts) })
+        Ok(Self { token, hosts: AllowedHosts::new(&settings.admin_hosts) })
     }
 }
 

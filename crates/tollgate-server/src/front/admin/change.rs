@@ -1,19 +1,21 @@
 //! What operators change. Each change is recorded first, and one is made at a time, so that what
 //! was recorded as there before it is what was there.
 
-use super::access::Access;
-use super::decode::{AdminBody, mode_name};
+use super::decode::AdminBody;
 use super::encode::{KeyView, TierView};
 use super::{Admin, AdminResponse, Operator, json_response};
 use crate::front::problem::Problem;
+use crate::node::modes::{
+    OverrideChange, OverrideError, OverrideOutcome, OverrideScope, mode_name,
+};
 use crate::observe::audit::AuditEntry;
 use crate::observe::time::rfc3339;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use tollgate::StoreError;
 use tollgate::engine::Rules;
+use tollgate::store::Store;
 use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::Mode;
 use tollgate_policy::settings::AmbiguousPaths;
@@ -125,47 +127,43 @@ impl Admin {
         Ok(json_response(StatusCode::OK, &response))
     }
 
-    /// Overrides a limit's mode, or with `None` lets the file's have its way again.
+    /// Overrides the mode of limits, or with `None` clears an override.
     pub(super) async fn change_mode(
         &self,
         operator: &Operator,
         name: &str,
+        scope: Option<OverrideScope>,
         mode: Option<Mode>,
     ) -> Result<AdminResponse, Problem> {
-        let _one_at_a_time = self.change_lock.lock().await;
-        let gate = &self.node.gate;
-        let rules = gate.rules();
-        let limits = rules.policy().limits();
-        let effective = limits.iter().find(|limit| *limit.name == *name).map(|limit| limit.mode);
-        let overridden = gate.overrides().into_iter().find(|(other, _)| **other == *name);
-        // An override can outlive its limit; then it can only be cleared.
-        let before = match (effective, &overridden) {
-            (Some(mode), _) => mode,
-            (None, Some((_, waiting))) if mode.is_none() => *waiting,
-            (None, _) => return Err(no_such_limit(&rules, name)),
-        };
-        let place = limits.iter().position(|limit| *limit.name == *name);
-        let configured = place.and_then(|place| gate.configured_modes().get(place).copied());
-        let after = mode.or(configured).map(mode_name);
-        let record = ChangeRecord {
-            what: if mode.is_some() { "mode.set" } else { "mode.clear" },
-            target: json!({"limit": name}),
-            before: json!({"mode": mode_name(before), "overridden": overridden.is_some()}),
-            after: json!({"mode": after, "overridden": mode.is_some()}),
-        };
-        self.write_audit(operator, &record, None).await?;
-        let Ok(change) = gate.set_mode(name, mode) else {
-            // A reload took the limit away while the line was written.
-            let gone = format!("no limit is called `{}` any more", name.escape_debug());
-            let _ = self.write_audit(operator, &record, Some(gone)).await;
-            return Err(no_such_limit(&gate.rules(), name));
-        };
-        let response = json!({
+        let is_shared = self.node.gate.store().is_shared();
+        let default = if is_shared { OverrideScope::Fleet } else { OverrideScope::Node };
+        let scope = scope.unwrap_or(default);
+        let change = OverrideChange { name, mode, scope, who: operator.who() };
+        let OverrideOutcome { before, after, is_masked } =
+            self.node.change_override(&change).await.map_err(|error| match error {
+                OverrideError::UnknownLimit => no_such_limit(&self.node.gate.rules(), name),
+                error => override_problem(&error),
+            })?;
+        let word = |mode: Option<Mode>| mode.map_or("mixed", mode_name);
+        let mut response = json!({
             "name": name,
-            "before": mode_name(change.before),
-            "after": mode_name(change.after),
+            "scope": scope,
+            "before": word(before),
+            "after": word(after),
             "overridden": mode.is_some(),
         });
+        let note = match (is_shared, is_masked) {
+            (false, _) => Some(
+                "the memory store has no other nodes: this is for this node, until it is cleared or ends",
+            ),
+            (_, true) => {
+                Some("an override of this node alone comes first here; clear it with `scope=node`")
+            }
+            (true, false) => None,
+        };
+        if let Some(note) = note {
+            response["note"] = note.into();
+        }
         Ok(json_response(StatusCode::OK, &response))
     }
 
@@ -207,7 +205,6 @@ impl Admin {
         Ok(inspected.iter().map(|one| KeyView::new(one, now_us, value)).collect())
     }
 
-    /// Writes a line, away from the thread that serves.
     async fn write_audit(
         &self,
         operator: &Operator,
@@ -223,16 +220,7 @@ impl Admin {
             after: record.after.clone(),
             error,
         };
-        let access: Arc<Access> = self.access.load_full();
-        let written = tokio::task::spawn_blocking(move || access.audit.write(&entry)).await;
-        let why = match written {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        self.node.metrics.audit_failure();
-        tracing::error!(error = why, what = record.what, "a change could not be recorded");
-        Err(Problem::unavailable(format!("nothing was changed, since {why}")))
+        self.node.record(&entry).await.map_err(|why| unrecorded(&why))
     }
 }
 
@@ -293,4 +281,26 @@ fn display_value(rules: &Rules, facts: &Facts<'_>, name: &str) -> Option<String>
 
 fn store_problem(error: &StoreError) -> Problem {
     Problem::unavailable(error.to_string())
+}
+
+fn unrecorded(why: &str) -> Problem {
+    Problem::unavailable(format!("nothing was changed, since {why}"))
+}
+
+fn override_problem(error: &OverrideError) -> Problem {
+    match error {
+        OverrideError::UnknownLimit | OverrideError::UnusableName => Problem::bad(
+            "name",
+            "a name for the fleet has at most 1024 bytes and no control characters; use `scope=node`",
+        ),
+        OverrideError::NotShared => {
+            let detail =
+                "the memory store has no other nodes; leave `scope` out, or write `scope=node`";
+            Problem::new(StatusCode::CONFLICT, detail).at("scope")
+        }
+        OverrideError::Unrecorded(why) => unrecorded(why),
+        OverrideError::Store(error) => Problem::unavailable(format!(
+            "{error}; the change may have reached the store all the same, see `admin policy`; `scope=node` changes this node without the store"
+        )),
+    }
 }

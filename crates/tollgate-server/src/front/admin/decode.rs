@@ -3,6 +3,7 @@
 use super::route::BodyMembers;
 use crate::front::http::decode::{self, BODY_BYTES_MAX, Fault, Op};
 use crate::front::problem::Problem;
+use crate::node::modes::{OverrideScope, parse_mode};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -90,20 +91,23 @@ fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Prob
         }
         _ => {
             let word = text(name, value)?;
-            let mode = MODES.into_iter().find(|(_, known)| *known == word);
             let detail = "no such mode; there are `enforce`, `shadow` and `off`";
-            body.mode = Some(mode.ok_or_else(|| Problem::bad(name, detail))?.0);
+            body.mode = Some(parse_mode(&word).ok_or_else(|| Problem::bad(name, detail))?);
         }
     }
     Ok(())
 }
 
-const MODES: [(Mode, &str); 3] =
-    [(Mode::Enforce, "enforce"), (Mode::Shadow, "shadow"), (Mode::Off, "off")];
-
-/// The word for a mode.
-pub(super) fn mode_name(mode: Mode) -> &'static str {
-    MODES.into_iter().find(|(known, _)| *known == mode).map_or("enforce", |(_, word)| word)
+/// The nodes that a change of a mode is for, by the query of the call.
+pub(super) fn scope(query: Option<&str>) -> Result<Option<OverrideScope>, Problem> {
+    match query {
+        None | Some("") => Ok(None),
+        Some("scope=fleet") => Ok(Some(OverrideScope::Fleet)),
+        Some("scope=node") => Ok(Some(OverrideScope::Node)),
+        Some(_) => {
+            Err(Problem::bad("scope", "write `?scope=fleet` or `?scope=node`, and nothing else"))
+        }
+    }
 }
 
 fn text(name: &str, value: &str) -> Result<String, Problem> {

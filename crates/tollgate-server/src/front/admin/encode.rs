@@ -1,13 +1,13 @@
 //! Answers: what the policy in force says, and what it has for a key.
 
-use super::decode::mode_name;
 use super::policy_control::PolicyOrigin;
 use crate::front::http::encode;
+use crate::node::modes::{ListedOverride, mode_name};
 use crate::observe::time::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use tollgate::engine::{Inspected, Rules};
+use tollgate::engine::{Inspected, ModeOverride, Rules};
 use tollgate::store::LedgerReport;
 use tollgate_core::{Algorithm, LimitParams, Outcome, Zone};
 use tollgate_policy::facts::{Facts, digest};
@@ -21,9 +21,9 @@ pub(super) struct PolicyView<'a> {
     file: Option<String>,
     last_reload: Option<ReloadView>,
     limits: Vec<LimitView<'a>>,
-    /// Overrides of limits that the policy no longer has; they wait for the limits to come back.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    waiting: Vec<OverrideView<'a>>,
+    /// The deciding ones last. Those of limits that the policy does not have wait for them.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    overrides: &'a [ListedOverride],
 }
 
 #[derive(Serialize)]
@@ -32,12 +32,6 @@ struct ReloadView {
     result: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-}
-
-#[derive(Serialize)]
-struct OverrideView<'a> {
-    name: &'a str,
-    mode: &'static str,
 }
 
 #[derive(Serialize)]
@@ -90,12 +84,13 @@ impl<'a> PolicyView<'a> {
     pub(super) fn new(
         rules: &'a Rules,
         configured: &[Mode],
-        overrides: &'a [(Box<str>, Mode)],
+        overrides: &'a [ListedOverride],
         origin: PolicyOrigin,
     ) -> Self {
         let limits = rules.policy().limits();
-        let is_overridden = |limit: &Limit| overrides.iter().any(|(name, _)| *name == limit.name);
-        let is_gone = |name: &str| !limits.iter().any(|limit| *limit.name == *name);
+        let is_overridden = |limit: &Limit| {
+            overrides.iter().any(|one| ModeOverride::covers(&one.name, &limit.name))
+        };
         Self {
             generation: rules.generation(),
             file: origin.file.map(|file| file.display().to_string()),
@@ -114,11 +109,7 @@ impl<'a> PolicyView<'a> {
                     LimitView::new(limit, configured, is_overridden(limit))
                 })
                 .collect(),
-            waiting: overrides
-                .iter()
-                .filter(|(name, _)| is_gone(name))
-                .map(|(name, mode)| OverrideView { name, mode: mode_name(*mode) })
-                .collect(),
+            overrides,
         }
     }
 }

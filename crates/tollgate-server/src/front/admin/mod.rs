@@ -22,7 +22,7 @@ use crate::front::{
     browser::is_json, http::decode::BODY_BYTES_MAX, login_throttle::LoginThrottle, problem::Problem,
 };
 use crate::net::{Answer, BodyError, ClientConnection, Handler, Request};
-use crate::node::Node;
+use crate::node::{Node, modes::OverrideScope};
 use crate::observe::audit::AuditActor;
 use crate::observe::metrics::{AdminDenial, ExpositionFormat, Front, MetricsSnapshot, Outcome};
 use access::bearer_token;
@@ -53,8 +53,8 @@ pub struct Admin {
     control: Arc<dyn PolicyControl>,
     access: ArcSwap<Access>,
     login_throttle: LoginThrottle,
-    /// Held while a change is recorded and made. A reload is not made here, so the kill switch
-    /// never waits for one.
+    /// Held while a change of a key is recorded and made. The kill switch waits for no such change,
+    /// and for no reload.
     change_lock: tokio::sync::Mutex<()>,
 }
 
@@ -85,7 +85,7 @@ impl Admin {
         }
     }
 
-    /// Another file's token and audit log, from now on.
+    /// Another file's token and hosts, from now on.
     pub fn set_access(&self, access: Access) {
         self.access.store(Arc::new(access));
     }
@@ -140,6 +140,10 @@ impl Admin {
             _ => {}
         }
         let operator = self.authenticate(&head.headers, peer)?;
+        let scope = match route {
+            AdminRoute::SetMode(_) | AdminRoute::ClearMode(_) => decode::scope(head.uri.query())?,
+            _ => None,
+        };
         let mut request = decode::AdminBody::default();
         if let Some(members) = route.members() {
             let bytes = body().await?;
@@ -155,7 +159,7 @@ impl Admin {
             AdminRoute::Policy => Ok(self.policy()),
             route => {
                 let admin = Arc::clone(self);
-                let change = async move { admin.change(route, &operator, &request).await };
+                let change = async move { admin.change(route, scope, &operator, &request).await };
                 // A task of its own outlives the call: otherwise the audit log could have a line
                 // for a change that was not made.
                 tokio::spawn(change).await.unwrap_or_else(|_| {
@@ -169,6 +173,7 @@ impl Admin {
     async fn change(
         &self,
         route: AdminRoute,
+        scope: Option<OverrideScope>,
         operator: &Operator,
         body: &decode::AdminBody,
     ) -> Result<AdminResponse, Problem> {
@@ -179,8 +184,8 @@ impl Admin {
             }
             AdminRoute::Unblock => self.change_key(operator, body, KeyChange::Unblock).await,
             AdminRoute::Reset => self.change_key(operator, body, KeyChange::Reset).await,
-            AdminRoute::SetMode(name) => self.change_mode(operator, &name, body.mode).await,
-            AdminRoute::ClearMode(name) => self.change_mode(operator, &name, None).await,
+            AdminRoute::SetMode(name) => self.change_mode(operator, &name, scope, body.mode).await,
+            AdminRoute::ClearMode(name) => self.change_mode(operator, &name, scope, None).await,
             _ => self.reload(operator).await,
         }
     }
@@ -237,7 +242,7 @@ impl Admin {
     fn policy(&self) -> AdminResponse {
         let rules = self.node.gate.rules();
         let (configured, overrides) =
-            (self.node.gate.configured_modes(), self.node.gate.overrides());
+            (self.node.gate.configured_modes(), self.node.mode_overrides());
         let view = PolicyView::new(&rules, &configured, &overrides, self.control.policy_origin());
         json_response(StatusCode::OK, &view)
     }

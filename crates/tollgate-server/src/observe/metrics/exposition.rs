@@ -201,6 +201,9 @@ fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
         })
     });
     page.family(Counter, "tollgate_decisions", "Decisions by limit and outcome.", decisions);
+    let overrides = ["fleet", "node"].into_iter().zip(now.mode_overrides);
+    let overrides = overrides.map(|(scope, count)| ([("scope", scope)], count));
+    page.family(Gauge, "tollgate_mode_overrides", "Modes that operators set.", overrides);
     let hits = now.limits.iter();
     let hits = hits.map(|limit| ([("limit", &*limit.name)], limit.counts.deny_cache_hits));
     let help = "Refusals answered by the deny cache.";

@@ -24,6 +24,8 @@ pub struct MetricsSnapshot {
     pub breaker_open: bool,
     /// Counts the policies of this process, overrides included.
     pub generation: u64,
+    /// Mode overrides: those of the fleet, and those of this node alone.
+    pub mode_overrides: [u64; 2],
     /// Lines of the log that standard error did not take.
     pub log_lines_dropped: u64,
 }
@@ -64,6 +66,7 @@ impl MetricsSnapshot {
                 .collect(),
             breaker_open: store.is_breaker_open(),
             generation: node.gate.rules().generation(),
+            mode_overrides: node.mode_override_counts(),
             log_lines_dropped: log::dropped_lines(),
         }
     }

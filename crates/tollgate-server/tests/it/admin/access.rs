@@ -115,13 +115,12 @@ fn the_right_token_clears_the_count() {
 
 #[test]
 fn another_file_brings_another_token() {
-    use std::path::Path;
     use tollgate_server::front::admin::Access;
     let desk = Desk::new();
     let file = tollgate_policy::compile(b"admin: {token: {env: NEW}}").unwrap();
-    let missing = Access::new(&file.settings, Path::new("."), |_| None).unwrap_err();
+    let missing = Access::new(&file.settings, |_| None).unwrap_err();
     assert!(missing.to_string().contains("NEW"), "{missing}");
-    let access = Access::new(&file.settings, Path::new("."), |_| Some("fresh".into())).unwrap();
+    let access = Access::new(&file.settings, |_| Some("fresh".into())).unwrap();
     desk.admin.set_access(access);
     assert_eq!(desk.call("GET", "/v1/policy", "").status, 401);
     let fresh = [("authorization", "Bearer fresh")];

@@ -3,7 +3,7 @@
 use super::{Desk, POLICY};
 use serde_json::{Value, json};
 use std::path::Path;
-use tollgate_server::front::admin::Access;
+use tollgate_server::observe::audit::AuditLog;
 
 #[test]
 fn each_change_is_recorded_with_what_was_there() {
@@ -29,7 +29,7 @@ fn each_change_is_recorded_with_what_was_there() {
         assert_eq!(line["error"], Value::Null);
     }
     let told = |line: &Value| (line["before"].clone(), line["after"].clone());
-    assert_eq!(lines[0]["target"], json!({"limit": "per-user"}));
+    assert_eq!(lines[0]["target"], json!({"limit": "per-user", "scope": "node"}));
     assert_eq!(
         told(&lines[0]),
         (
@@ -125,6 +125,6 @@ fn without_a_line_there_is_no_change() {
 #[test]
 fn a_log_that_cannot_be_opened_is_an_error_before_anything_runs() {
     let file = tollgate_policy::compile(b"admin: {audit: {file: no/such/folder.jsonl}}").unwrap();
-    let error = Access::new(&file.settings, Path::new("/"), |_| None).unwrap_err().to_string();
+    let error = AuditLog::of(&file.settings, Path::new("/")).unwrap_err().to_string();
     assert!(error.contains("/no/such/folder.jsonl"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! What can be changed, and that the engine follows.
 
 use super::{Desk, POLICY};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const USER: &str = r#"{"attributes": {"user": "42"}}"#;
 
@@ -100,9 +100,17 @@ fn the_kill_switch_works_at_once_and_outlives_a_reload() {
     while desk.check(&user) {}
     let mode = |body: &str| desk.call("PUT", "/v1/limits/per-user/mode", body);
     let set = mode(r#"{"mode": "off"}"#);
+    let told = |mut answer: Value| {
+        let note = answer.as_object_mut().unwrap().remove("note").unwrap();
+        assert!(note.as_str().unwrap().contains("memory store"), "{note}");
+        answer
+    };
     assert_eq!(
-        (set.status, set.json()),
-        (200, json!({"name": "per-user", "before": "enforce", "after": "off", "overridden": true}))
+        (set.status, told(set.json())),
+        (
+            200,
+            json!({"name": "per-user", "scope": "node", "before": "enforce", "after": "off", "overridden": true})
+        )
     );
     assert!(desk.check(&user));
     assert_eq!(mode(r#"{"mode": "shadow"}"#).json()["before"], "off");
@@ -115,8 +123,8 @@ fn the_kill_switch_works_at_once_and_outlives_a_reload() {
     assert_eq!(shown["configured"], "enforce");
     let cleared = desk.call("DELETE", "/v1/limits/per-user/mode", "");
     assert_eq!(
-        cleared.json(),
-        json!({"name": "per-user", "before": "shadow", "after": "enforce", "overridden": false})
+        told(cleared.json()),
+        json!({"name": "per-user", "scope": "node", "before": "shadow", "after": "enforce", "overridden": false})
     );
     assert!(!desk.check(&user), "the counts are still there");
 }
@@ -143,10 +151,62 @@ fn an_override_can_be_cleared_after_its_limit_is_gone() {
     *desk.control.file.lock().unwrap() = "limits: [{name: other, rate: 1/s}]".into();
     assert_eq!(desk.call("POST", "/v1/reload", "").status, 200);
     let policy = desk.call("GET", "/v1/policy", "").json();
-    assert_eq!(policy["waiting"], json!([{"name": "per-user", "mode": "off"}]));
+    let listed = &policy["overrides"][0];
+    assert_eq!((&listed["name"], &listed["mode"]), (&json!("per-user"), &json!("off")));
+    assert_eq!((&listed["scope"], &listed["in_effect"]), (&json!("node"), &json!(false)));
+    assert_eq!(listed["who"]["peer"], "192.0.2.1:5000");
+    assert!(listed["at"].as_str().unwrap().ends_with('Z'), "{listed}");
     assert_eq!(desk.call("PUT", "/v1/limits/per-user/mode", r#"{"mode": "off"}"#).status, 404);
     assert_eq!(desk.call("DELETE", "/v1/limits/per-user/mode", "").status, 200);
     assert_eq!(desk.call("DELETE", "/v1/limits/per-user/mode", "").status, 404);
+}
+
+#[test]
+fn one_word_switches_all_limits_or_all_of_an_entry() {
+    let desk = Desk::new();
+    let modes = || {
+        let policy = desk.call("GET", "/v1/policy", "").json();
+        let limits = policy["limits"].as_array().unwrap().clone();
+        limits.iter().map(|limit| limit["mode"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let put = |name: &str, mode: &str| {
+        let body = format!("{{\"mode\": \"{mode}\"}}");
+        desk.call("PUT", &format!("/v1/limits/{name}/mode"), &body).json()
+    };
+    assert_eq!(modes(), ["enforce", "shadow", "shadow", "enforce", "enforce"]);
+    assert_eq!(put("login", "enforce")["before"], "shadow");
+    assert_eq!(modes(), ["enforce"; 5]);
+    put("per-user", "shadow");
+    let all = put("*", "off");
+    assert_eq!((&all["before"], &all["after"]), (&json!("mixed"), &json!("off")));
+    assert_eq!(modes(), ["off"; 5]);
+    put("login/ip", "shadow");
+    assert_eq!(modes(), ["off", "off", "shadow", "off", "off"], "the last word counts");
+    let overrides = desk.call("GET", "/v1/policy", "").json()["overrides"].clone();
+    let listed = |one: &Value| (one["name"].clone(), one["in_effect"].clone());
+    assert_eq!(
+        overrides.as_array().unwrap().iter().map(listed).collect::<Vec<_>>(),
+        [("login", false), ("per-user", false), ("*", true), ("login/ip", true)]
+            .map(|(name, in_effect)| (json!(name), json!(in_effect)))
+    );
+    let cleared = desk.call("DELETE", "/v1/limits/*/mode", "").json();
+    assert_eq!((&cleared["before"], &cleared["after"]), (&json!("mixed"), &json!("mixed")));
+    assert_eq!(modes(), ["shadow", "enforce", "shadow", "enforce", "enforce"], "as before it");
+}
+
+#[test]
+fn the_memory_store_has_no_fleet() {
+    let desk = Desk::new();
+    let mode = |query: &str| {
+        desk.call("PUT", &format!("/v1/limits/per-user/mode{query}"), r#"{"mode": "off"}"#)
+    };
+    let fleet = mode("?scope=fleet");
+    assert_eq!((fleet.status, &fleet.json()["field"]), (409, &json!("scope")));
+    assert!(fleet.text.contains("memory store"), "{fleet:?}");
+    assert_eq!(mode("?scope=nodes").status, 400);
+    assert_eq!(mode("?scope=node&scope=fleet").status, 400);
+    assert!(desk.node.gate.overrides().is_empty());
+    assert_eq!((mode("?scope=node").status, mode("").status), (200, 200));
 }
 
 #[test]

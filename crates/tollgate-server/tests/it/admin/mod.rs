@@ -137,9 +137,9 @@ impl Desk {
     fn build(policy: &str, folder: Option<PathBuf>) -> Self {
         let compiled = tollgate_policy::compile(policy.as_bytes()).unwrap();
         let beside = folder.as_deref().unwrap_or(Path::new("."));
-        let access = Access::new(&compiled.settings, beside, |_| None).unwrap();
+        let access = Access::new(&compiled.settings, |_| None).unwrap();
         let setup = Setup::of(&compiled);
-        let node = Arc::new(Node::new(compiled, setup).unwrap());
+        let node = Arc::new(Node::in_folder(beside, compiled, setup).unwrap());
         let control = Arc::new(FakeControl::default());
         *control.node.lock().unwrap() = Some(Arc::clone(&node));
         *control.file.lock().unwrap() = policy.to_owned();

@@ -4,6 +4,7 @@ mod exact;
 mod failure;
 mod flood;
 mod leased;
+mod modes;
 mod remembered;
 mod reservations;
 mod rights;

@@ -37,6 +37,10 @@ pub(super) static END: LazyLock<Script> = LazyLock::new(|| {
 /// Reads a server's version, settings and rights.
 pub(super) static PROBE: LazyLock<Script> = LazyLock::new(|| Script::of(include_str!("probe.lua")));
 
+/// Merges and changes a table that nodes share.
+pub(super) static SHARED_TABLE: LazyLock<Script> =
+    LazyLock::new(|| Script::of(include_str!("shared_table.lua")));
+
 /// The scripts that decide batches whose charges have [kinds](lua::charge_kind). The index has a
 /// bit for several charges a request, one for several slots and one for windows.
 static FAST: [OnceLock<Script>; 8] = [const { OnceLock::new() }; 8];

@@ -145,6 +145,7 @@ async fn a_cluster() {
         split_requests_count_for_all_slots_or_none(&store, params).await;
     }
     cluster.flush().await;
+    crate::shared_table::a_cluster_has_it_too(&store).await;
     crate::differential::sampled(&store, 60, async || cluster.flush().await).await;
     slots_that_are_half_way(&cluster, &store).await;
     reservations_that_are_half_way(&cluster, &store).await;

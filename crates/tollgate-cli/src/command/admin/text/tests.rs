@@ -22,6 +22,23 @@ fn an_override_shows_what_the_file_says() {
 }
 
 #[test]
+fn overrides_show_who_set_them_and_when() {
+    let one = |name: &str, scope: &str, in_effect: bool| {
+        json!({"name": name, "mode": "off", "scope": scope, "in_effect": in_effect,
+            "who": {"peer": "10.0.0.7:5", "token": "sha256:a81e611a"}, "at": "T"})
+    };
+    let shown = policy(
+        &json!({"limits": [], "overrides": [one("*", "fleet", true), one("a", "node", false)]}),
+    );
+    assert!(
+        shown.contains("*         off   all nodes  T    10.0.0.7:5  sha256:a81e611a\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("this node") && shown.contains("without effect\n"), "{shown}");
+    assert!(!policy(&json!({"limits": []})).contains("OVERRIDE"));
+}
+
+#[test]
 fn a_problem_says_what_to_do() {
     let answer = |status, body: &str| AdminResponse { status, body: body.to_owned() };
     let shown = problem(&answer(401, r#"{"detail": "no", "field": "authorization"}"#));

@@ -3,7 +3,7 @@ use super::*;
 fn access(yaml: &str, value: Option<&str>) -> Result<Access, ConfigErrorKind> {
     let file = format!("admin: {{token: {yaml}}}");
     let settings = tollgate_policy::compile(file.as_bytes()).unwrap().settings;
-    Access::new(&settings, Path::new(""), |_| value.map(Into::into))
+    Access::new(&settings, |_| value.map(Into::into))
 }
 
 #[test]
