@@ -1,10 +1,12 @@
 //! Modes that operators set for all nodes: through the store, and kept when it is gone.
 
-use super::{Member, Redis, body, until};
+use super::{Member, Redis, body};
 use crate::http::{Answer, Client};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tollgate_faults::clock::wait_until;
 use tollgate_server::observe::metrics::Front;
 
 const TOKEN: &str = "a-token-of-some-length";
@@ -14,6 +16,11 @@ const LIMITS: &str = "limits:
   - {name: a, match: {path: /a}, key: [user], rate: 0/s}
   - {name: login, match: {path: /login}, keys: [[user], [path]], rate: 0/s}
 ";
+
+#[track_caller]
+fn until(holds: impl FnMut() -> bool) {
+    assert!(wait_until(Duration::from_secs(30), holds));
+}
 
 /// Nodes of one store, each with an audit log of its own.
 struct Fleet {
