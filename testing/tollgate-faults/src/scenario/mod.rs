@@ -156,7 +156,7 @@ pub const ROWS: &[FaultScenario] = &[
     },
     FaultScenario {
         name: "reshard",
-        injected: "1,000 slots move there and back under load",
+        injected: "1,000 slots move there and back under load, between a server with calls over several slots and one without",
         expected: "followed, each request counted once; errors 0",
         run: topology::reshard,
     },

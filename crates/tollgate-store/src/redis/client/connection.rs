@@ -240,14 +240,16 @@ impl Link {
 
     /// Whether the server's scripts may use keys of several slots. `EVAL_RO` came with that flag,
     /// also runs on a replica, and a user without the right to it gets a call for each slot.
-    pub(crate) async fn spans_slots(&self) -> Result<bool, Failure> {
+    pub(crate) async fn spans_slots(&self, within: Duration) -> Result<bool, Failure> {
         let mut command = redis::cmd("EVAL_RO");
         command.arg("#!lua flags=no-writes,allow-cross-slot-keys\nreturn 1").arg(0);
-        match self.command(&command, false).await {
-            Ok(answer) => Ok(answer == Value::Int(1)),
-            Err(failure) if failure.error.kind == StoreErrorKind::Rejected => Ok(false),
-            Err(Failure { action: FailureAction::NotLocal, .. }) => Ok(false),
-            Err(failure) => Err(failure),
+        let mut connection = self.connection.clone();
+        match timeout(within, send(&command, false, &mut connection)).await {
+            Ok(Ok(answer)) => Ok(answer == Value::Int(1)),
+            Ok(Err(failure)) if failure.error.kind == StoreErrorKind::Rejected => Ok(false),
+            Ok(Err(Failure { action: FailureAction::NotLocal, .. })) => Ok(false),
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => Err(Failure::timeout()),
         }
     }
 

@@ -160,7 +160,8 @@ impl Node {
     pub(crate) async fn dial(&self) -> Result<Link, Failure> {
         let link = self.reach().await?;
         if self.cluster().is_some() {
-            self.spans_slots.store(link.spans_slots().await?, Ordering::Relaxed);
+            let within = self.shared.options.connect_deadline();
+            self.spans_slots.store(link.spans_slots(within).await?, Ordering::Relaxed);
         }
         self.connects.fetch_add(1, Ordering::AcqRel);
         Ok(link)
