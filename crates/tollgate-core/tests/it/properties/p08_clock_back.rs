@@ -153,6 +153,11 @@ proptest! {
             let waited_out_us = if redated { 0 } else { world.setup().horizon_us().max(1_000_000) };
             prop_assert!(owed_after_us <= most_us + waited_out_us);
             prop_assert!(!params.redate(&mut state, back_us), "once is enough");
+            // A charge without re-dating first comes to the same.
+            let mut unseen = world.state.clone();
+            params.charge(&mut unseen, back_us, 1);
+            params.charge(&mut state, back_us, 1);
+            prop_assert_eq!(unseen, state);
             Ok(())
         })?;
     }
