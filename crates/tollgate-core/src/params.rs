@@ -1,9 +1,9 @@
 //! Params and state of any algorithm: a new algorithm is a folder and a line in each table here.
 
 use crate::algorithm::{
-    Algorithm, Bucket, CalendarWindow, Concurrency, ExpiryLog, FixedWindow, Gcra, LeakyBucket,
-    SlidingLog, SlidingWindow, Tat, TokenBucket, calendar_window, fixed_window, sliding_window,
-    token_bucket,
+    Algorithm, Bucket, CalendarWindow, Concurrency, DatedTat, ExpiryLog, FixedWindow, Gcra,
+    LeakyBucket, SlidingLog, SlidingWindow, TokenBucket, calendar_window, fixed_window,
+    sliding_window, token_bucket,
 };
 use crate::{Intent, InvalidParams, Outcome, Rate, Receipt};
 use core::cmp::Ordering;
@@ -34,7 +34,7 @@ pub enum LimitState {
     FixedWindow(fixed_window::State),
     SlidingWindow(sliding_window::State),
     TokenBucket(token_bucket::State),
-    Tat(Tat),
+    Tat(DatedTat),
     ExpiryLog(ExpiryLog),
     CalendarWindow(calendar_window::State),
 }
@@ -191,7 +191,7 @@ state_variants! {
     FixedWindow: fixed_window::State,
     SlidingWindow: sliding_window::State,
     TokenBucket: token_bucket::State,
-    Tat: Tat,
+    Tat: DatedTat,
     ExpiryLog: ExpiryLog,
     CalendarWindow: calendar_window::State
 }

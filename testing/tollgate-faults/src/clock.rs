@@ -1,6 +1,8 @@
 //! One clock for everything that is measured: wall time when the process started, and what has
 //! passed since.
 
+pub mod shifted;
+
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 

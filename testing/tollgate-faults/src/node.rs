@@ -9,10 +9,14 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A log that nobody reads.
+#[derive(Debug)]
+pub struct HeldLog(#[expect(dead_code, reason = "dropped, not used")] mpsc::Sender<()>);
 
 /// A node with its file and its log.
 #[derive(Debug)]
@@ -99,6 +103,18 @@ impl Node {
     /// The number of log lines that contain a text.
     pub fn logged(&self, word: &str) -> usize {
         self.lock().iter().filter(|line| line.contains(word)).count()
+    }
+
+    /// Reads nothing of the log until this is dropped, so that its pipe fills.
+    pub fn hold_log(&self) -> HeldLog {
+        let (release, held) = mpsc::channel::<()>();
+        let log = self.log.clone();
+        std::thread::spawn(move || {
+            let _log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            // It ends when the sender is dropped.
+            let _ = held.recv();
+        });
+        HeldLog(release)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {

@@ -1,6 +1,6 @@
 //! Processes of `redis-server`, each in its own directory.
 
-use crate::clock::wait_until;
+use crate::clock::{shifted::ShiftedClock, wait_until};
 use crate::process::Process;
 use crate::temp_dir::TempDir;
 use std::net::TcpListener;
@@ -18,6 +18,7 @@ pub struct Redis {
     process: Process,
     folder: TempDir,
     arguments: Vec<String>,
+    environment: Vec<(&'static str, String)>,
     port: u16,
 }
 
@@ -29,7 +30,7 @@ impl Redis {
 
     /// On a socket alone, with further arguments, such as a user.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let mut redis = Self::spawn(0, arguments);
+        let mut redis = Self::spawn(0, arguments, Vec::new());
         assert!(redis.is_up(), "redis-server ended at once");
         redis
     }
@@ -37,8 +38,17 @@ impl Redis {
     /// On a port as well. Somebody else may take the free port meanwhile, so that it is tried
     /// again.
     pub fn listen(arguments: &[&str]) -> Self {
+        Self::listen_in(arguments, &[])
+    }
+
+    /// On a port as well, by another clock.
+    pub fn listen_with_clock(clock: &ShiftedClock) -> Self {
+        Self::listen_in(&[], &clock.environment())
+    }
+
+    fn listen_in(arguments: &[&str], environment: &[(&'static str, String)]) -> Self {
         for _ in 0..20 {
-            let mut redis = Self::spawn(free_port(), arguments);
+            let mut redis = Self::spawn(free_port(), arguments, environment.to_vec());
             if redis.is_up() {
                 return redis;
             }
@@ -46,11 +56,11 @@ impl Redis {
         panic!("no port is free for long enough");
     }
 
-    fn spawn(port: u16, arguments: &[&str]) -> Self {
+    fn spawn(port: u16, arguments: &[&str], environment: Vec<(&'static str, String)>) -> Self {
         let folder = TempDir::new("redis");
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-        let process = launch(&folder, port, &arguments);
-        Self { process, folder, arguments, port }
+        let process = launch(&folder, port, &arguments, &environment);
+        Self { process, folder, arguments, environment, port }
     }
 
     /// Its port.
@@ -81,7 +91,7 @@ impl Redis {
     /// Starts it again, where it was, and waits until it answers.
     pub fn restart(&mut self) {
         let _ = std::fs::remove_file(self.socket());
-        self.process = launch(&self.folder, self.port, &self.arguments);
+        self.process = launch(&self.folder, self.port, &self.arguments, &self.environment);
         assert!(self.is_up(), "redis-server did not start again");
     }
 
@@ -138,8 +148,14 @@ impl Redis {
     }
 }
 
-fn launch(folder: &TempDir, port: u16, arguments: &[String]) -> Process {
+fn launch(
+    folder: &TempDir,
+    port: u16,
+    arguments: &[String],
+    environment: &[(&str, String)],
+) -> Process {
     let mut command = Command::new("redis-server");
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     if arguments.iter().any(|argument| argument == "--sentinel") {
         // A sentinel writes into its file.
         folder.put("sentinel.conf", "");

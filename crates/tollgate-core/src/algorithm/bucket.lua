@@ -174,9 +174,13 @@ local function bucket_give_back(params, tat, now, units, receipt)
   bucket_set(params, tat, 0, less(params, whole, fraction, returned, part))
 end
 
--- A TAT cannot tell a clock that leapt from a debt.
-local function bucket_redate()
-  return false
+-- How long a full bucket takes to drain, rounded up; and the period. Both need a rate.
+local function bucket_window(params)
+  if not params.full_us then
+    params.full_us = ceil_us(bucket_span(params, params.capacity))
+    params.period_us = params.interval * (params.count / params.scale)
+  end
+  return params.full_us, params.period_us
 end
 
 local function bucket_idle_at_us(tat)
@@ -206,28 +210,58 @@ local function tat_unpack(value, at)
   return tat
 end
 
--- A whole instant is decimal, which Redis keeps as an integer without a string. With a fraction it
--- is packed: that begins with a byte below 32, since an instant has 53 bits of the 56, and so with
--- no digit.
-local function tat_encode(tat)
+-- The state of gcra and leaky bucket is a TAT with `ahead`: it lies at most this far after the
+-- instant of its charge. Zero is one period.
+--
+-- A whole instant without it is decimal, which Redis keeps as an integer without a string. Else it
+-- is packed, `ahead` first: that begins with a byte below 32, since an instant has 53 bits of the
+-- 56, and so with no digit. A packed TAT has an odd number of bytes, and `ahead` seven.
+local function dated_tat_encode(tat)
+  if tat.ahead > 0 then
+    return struct.pack('>I7', tat.ahead) .. tat_pack(tat)
+  end
   return tat.fraction == 0 and digits(tat.us) or tat_pack(tat)
 end
 
-local function tat_decode(value)
+local function dated_tat_decode(value)
   if value and string.byte(value) < 32 then
-    return tat_unpack(value, 1)
+    local dated = #value % 2 == 0
+    local tat = tat_unpack(value, dated and 8 or 1)
+    tat.ahead = dated and struct.unpack('>I7', value) or 0
+    return tat
   end
-  return { us = tonumber(value or 0), fraction = 0, count = 0 }
+  return { us = tonumber(value or 0), fraction = 0, count = 0, ahead = 0 }
 end
 
--- An algorithm whose numbers are a bucket and whose value is a TAT, and nothing else.
+-- Notes that a charge at `now` left the TAT.
+local function bucket_date(params, tat, now)
+  local full, period = bucket_window(params)
+  local ahead = max(ceil_us(tat.us, tat.fraction) - now, full)
+  tat.ahead = ahead ~= period and ahead or 0
+end
+
+-- Moves a TAT whose charge was dated too far ahead, as if its charge were now.
+local function bucket_redate(params, tat, now)
+  local idle = ceil_us(tat.us, tat.fraction)
+  if params.interval == 0 or idle <= now + LEAP_US_MIN then
+    return false
+  end
+  local full, period = bucket_window(params)
+  local ahead = tat.ahead > 0 and tat.ahead or period
+  if idle - ahead <= now + max(full, LEAP_US_MIN) then
+    return false
+  end
+  tat.us, tat.fraction, tat.count = now + ahead, 0, 0
+  return true
+end
+
+-- An algorithm whose numbers are a bucket and whose value is a dated TAT, and nothing else.
 local keeps_a_tat = {
   params = bucket_params,
   redate = bucket_redate,
-  charge = bucket_charge,
   give_back = bucket_give_back,
-  encode = tat_encode,
-  decode = tat_decode,
+  encode = dated_tat_encode,
+  decode = dated_tat_decode,
 }
 
 function keeps_a_tat.admits(params, tat, now, cost)
@@ -238,6 +272,18 @@ end
 function keeps_a_tat.decide(params, tat, now, cost, take)
   local whole, fraction = bucket_backlog(params, tat, now)
   return bucket_decide(params, whole, fraction, 0, cost, take)
+end
+
+function keeps_a_tat.charge(params, tat, now, cost)
+  if cost > 0 then
+    -- Else the leap itself would be taken for a debt.
+    bucket_redate(params, tat, now)
+  end
+  local receipt = bucket_charge(params, tat, now, cost)
+  if cost > 0 and params.interval > 0 then
+    bucket_date(params, tat, now)
+  end
+  return receipt
 end
 
 function keeps_a_tat.idle_at_us(_, tat)

@@ -5,6 +5,7 @@
 //! backlog is a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is
 //! exactly that.
 
+use super::LEAP_US_MIN;
 use super::muldiv::{BacklogInt, div_ceil_wide, div_rem_wide};
 use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 
@@ -41,6 +42,8 @@ pub struct Bucket {
     capacity: u64,
     /// Units that pass without delay; the rest of the capacity queues.
     burst: u64,
+    /// How long the whole capacity takes to come back, rounded up.
+    window_us: u64,
 }
 
 impl Bucket {
@@ -59,6 +62,8 @@ impl Bucket {
                 period_us,
                 capacity: 0,
                 burst: 0,
+                // Nothing comes back in any period.
+                window_us: period_us,
             };
             return Ok(nothing);
         }
@@ -72,7 +77,9 @@ impl Bucket {
         let common = gcd(count, period_us);
         let (interval, scale) = (period_us / common, count / common);
         let inverse = u64::MAX / interval;
-        Ok(Self { interval, inverse, scale, count: rate.count(), period_us, capacity, burst })
+        let window_us = div_ceil_wide(u128::product(capacity, interval), scale);
+        let count = rate.count();
+        Ok(Self { interval, inverse, scale, count, period_us, capacity, burst, window_us })
     }
 
     pub(crate) const fn capacity(&self) -> u64 {
@@ -108,13 +115,18 @@ impl Bucket {
         self.period_us
     }
 
-    /// How long the whole capacity takes to come back, rounded up; nothing comes back in any
-    /// period.
-    pub(crate) fn window_us(&self) -> u64 {
-        match self.capacity {
-            0 => self.period_us,
-            capacity => div_ceil_wide(self.span::<u128>(capacity), self.scale),
-        }
+    /// How long the whole capacity takes to come back, rounded up.
+    #[inline(always)]
+    pub const fn window_us(&self) -> u64 {
+        self.window_us
+    }
+
+    /// The longest step back of a clock that is waited out: the time a full bucket takes to drain,
+    /// or a second. A script does not know the period of a bucket without a rate.
+    #[inline(always)]
+    pub const fn leap_us(&self) -> u64 {
+        let drains = self.interval > 0 && self.window_us > LEAP_US_MIN;
+        if drains { self.window_us } else { LEAP_US_MIN }
     }
 
     /// `units * E`, scaled.
@@ -303,48 +315,6 @@ impl Bucket {
         tat.us + u64::from(tat.fraction != 0)
     }
 }
-
-/// An algorithm whose numbers are a bucket and whose state is a TAT, and nothing else.
-macro_rules! keeps_a_tat {
-    ($algorithm:ty) => {
-        impl Algorithm for $algorithm {
-            type State = Tat;
-
-            fn capacity(&self) -> u64 {
-                self.0.capacity()
-            }
-
-            fn window_us(&self) -> Option<u64> {
-                Some(self.0.window_us())
-            }
-
-            #[inline(always)]
-            fn decide(&self, state: &Tat, now_us: u64, cost: u64, intent: Intent) -> Outcome {
-                self.0.decide(self.0.backlog(*state, now_us), 0, cost, intent)
-            }
-
-            #[inline(always)]
-            fn charge(&self, state: &mut Tat, now_us: u64, cost: u64) -> Receipt {
-                self.0.charge(state, now_us, cost)
-            }
-
-            #[inline(always)]
-            fn take(&self, state: &mut Tat, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
-                self.0.take(state, now_us, cost)
-            }
-
-            fn give_back(&self, state: &mut Tat, now_us: u64, units: u64, receipt: &Receipt) {
-                self.0.give_back(state, now_us, units, receipt);
-            }
-
-            fn idle_at_us(&self, state: &Tat) -> u64 {
-                self.0.idle_at_us(*state)
-            }
-        }
-    };
-}
-
-pub(super) use keeps_a_tat;
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {

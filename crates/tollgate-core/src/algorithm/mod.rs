@@ -3,6 +3,7 @@
 mod bucket;
 pub mod calendar_window;
 pub mod concurrency;
+mod dated_tat;
 mod expiry_log;
 pub mod fixed_window;
 pub mod gcra;
@@ -19,6 +20,7 @@ use core::fmt;
 pub use bucket::{Bucket, Tat};
 pub use calendar_window::CalendarWindow;
 pub use concurrency::Concurrency;
+pub use dated_tat::DatedTat;
 pub use expiry_log::ExpiryLog;
 pub use fixed_window::FixedWindow;
 pub use gcra::Gcra;
@@ -26,6 +28,9 @@ pub use leaky_bucket::LeakyBucket;
 pub use sliding_log::SlidingLog;
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
+
+/// A clock that steps back by less is waited out: clocks of nodes may differ by so much.
+pub(crate) const LEAP_US_MIN: u64 = 1_000_000;
 
 /// The params of one limit, and the operations on its state.
 ///
@@ -45,13 +50,11 @@ pub trait Algorithm: Copy {
     /// if capacity does not come back by itself.
     fn window_us(&self) -> Option<u64>;
 
-    /// Moves state dated more than one window ahead of `now_us` back to one window ahead, and keeps
-    /// its counts. Returns whether it changed. A store calls it before it decides, and keeps the
-    /// result even after a refusal: a key that a leaping clock filled would otherwise be refused
-    /// until the leap has passed, despite its `retry_after`.
-    fn redate(&self, _state: &mut Self::State, _now_us: u64) -> bool {
-        false
-    }
+    /// Moves state dated more than one window ahead of `now_us` back, and keeps its counts and
+    /// debts: window state to one window ahead, other state to `now_us`. Returns whether it
+    /// changed. A store calls it before it decides, and keeps the result even after a refusal: a
+    /// key that a leaping clock dated would otherwise be refused until the leap has passed.
+    fn redate(&self, state: &mut Self::State, now_us: u64) -> bool;
 
     /// Answers for `cost` at `now_us`.
     fn decide(&self, state: &Self::State, now_us: u64, cost: u64, intent: Intent) -> Outcome;

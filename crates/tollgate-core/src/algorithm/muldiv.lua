@@ -10,6 +10,7 @@
 -- below v it falls short by more.
 
 local MAX_US = 9007199254740991 -- 2^53 - 1: the last instant, and where counters and durations saturate.
+local LEAP_US_MIN = 1000000 -- A clock that steps back by less is waited out.
 local floor, min, max = math.floor, math.min, math.max
 
 -- A whole number as text with all its digits, which `tostring` would cut to fourteen.

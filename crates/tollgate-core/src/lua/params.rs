@@ -1,8 +1,8 @@
 //! Params to the mirrors, and values from them.
 
 use crate::algorithm::{
-    Bucket, CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow,
-    Tat, TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
+    Bucket, CalendarWindow, Concurrency, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingLog,
+    SlidingWindow, Tat, TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
 };
 use crate::{Algorithm, CalendarUnit, LimitParams, LimitState, Rate, penalty};
 
@@ -39,21 +39,23 @@ pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
 ///
 /// For limits whose state is one TAT: the longest backlog that admits `cost`, in whole microseconds
 /// plus one (zero if it never fits) and a fraction; the span that it adds, whole and fraction; the
-/// scale of fractions; and the count that they belong to. For fixed and sliding windows: the
-/// largest use that admits `cost`, plus one (zero if it never fits); the window; the cost; whether
-/// the previous window counts; and zeros, since no scale is zero.
-pub fn charge_kind(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
+/// scale of fractions, and the count that they belong to; the time a full bucket takes to drain,
+/// and the period. For fixed and sliding windows: the largest use that admits `cost`, plus one
+/// (zero if it never fits); the window; the cost; whether the previous window counts; and zeros,
+/// since no scale is zero.
+pub fn charge_kind(params: &LimitParams, cost: u64) -> Option<[u64; 8]> {
     let bucket = match params {
         LimitParams::Gcra(one) => one.bucket(),
         LimitParams::LeakyBucket(one) => one.bucket(),
         LimitParams::FixedWindow(_) | LimitParams::SlidingWindow(_) => {
             let room = params.capacity().checked_sub(cost).map_or(0, |rest| rest + 1);
             let slides = matches!(params, LimitParams::SlidingWindow(_)).into();
-            return Some([room, params.period_us(), cost, slides, 0, 0]);
+            return Some([room, params.period_us(), cost, slides, 0, 0, 0, 0]);
         }
         _ => return None,
     };
     let (interval, scale, count) = (bucket.interval(), bucket.scale(), bucket.count());
+    let (window_us, period_us) = (bucket.window_us(), bucket.period_us());
     // The capacity spans a hundred years at most, so both fit.
     let span = |units: u64| {
         let span = u128::from(units) * u128::from(interval);
@@ -61,10 +63,10 @@ pub fn charge_kind(params: &LimitParams, cost: u64) -> Option<[u64; 6]> {
         [whole as u64, part as u64]
     };
     let Some(rest) = params.capacity().checked_sub(cost) else {
-        return Some([0, 0, 0, 0, scale, count.into()]);
+        return Some([0, 0, 0, 0, scale, count.into(), window_us, period_us]);
     };
     let ([room, room_part], [span, span_part]) = (span(rest), span(cost));
-    Some([room + 1, room_part, span, span_part, scale, count.into()])
+    Some([room + 1, room_part, span, span_part, scale, count.into(), window_us, period_us])
 }
 
 /// Params as seven integers, for [`decode_params`]: those of [`to_lua_params`], and the period.
@@ -117,10 +119,11 @@ pub fn decode_state(params: &LimitParams, value: &[u8]) -> Option<LimitState> {
             Some(LimitState::TokenBucket(state))
         }
         LimitParams::LeakyBucket(_) | LimitParams::Gcra(_) => match value.first() {
-            Some(..32) => packed(value).map(LimitState::Tat),
+            Some(..32) => packed_dated(value).map(LimitState::Tat),
             _ => {
                 let [us] = decimals(value)?;
-                Some(LimitState::Tat(Tat { us, ..Tat::default() }))
+                let tat = Tat { us, ..Tat::default() };
+                Some(LimitState::Tat(DatedTat { tat, ahead_us: 0 }))
             }
         },
         LimitParams::CalendarWindow(_) => {
@@ -161,6 +164,13 @@ fn window_counts(value: &[u8]) -> Option<[u64; 3]> {
     let counts = counts.get(6..).filter(|counts| matches!(counts.len(), 8 | 14))?;
     let (previous, current) = counts.split_at(counts.len() / 2);
     Some([integer(index), integer(previous), integer(current)])
+}
+
+/// What [`packed`] reads, an odd number of bytes; in front of it, unless zero, seven bytes of how
+/// far it lies ahead.
+fn packed_dated(value: &[u8]) -> Option<DatedTat> {
+    let (ahead, tat) = value.split_at_checked(if value.len() % 2 == 0 { 7 } else { 0 })?;
+    Some(DatedTat { tat: packed(tat)?, ahead_us: integer(ahead) })
 }
 
 /// Seven bytes of whole microseconds; then, unless zero, the fraction and the count in equally many

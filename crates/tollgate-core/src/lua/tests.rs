@@ -79,16 +79,16 @@ fn spans_are_those_of_the_numbers() {
     // An interval of 60/7 s: beside a cost of two there is room for three of them.
     let sevenths = |units: u64| [units * 60_000_000 / 7, units * 60_000_000 % 7];
     let ([room, part], [span, span_part]) = (sevenths(3), sevenths(2));
-    let spans_of_two = Some([room + 1, part, span, span_part, 7, 7]);
+    let spans_of_two = Some([room + 1, part, span, span_part, 7, 7, 42_857_143, 60_000_000]);
     assert_eq!(charge_kind(&gcra(7, 60_000_000, 5), 2), spans_of_two);
     assert_eq!(charge_kind(&gcra(7, 60_000_000, 5), 5).unwrap()[0], 1, "beside nothing it fits");
     assert_eq!(charge_kind(&gcra(7, 60_000_000, 5), 6).unwrap()[0], 0, "it never fits");
     assert_eq!(charge_kind(&gcra(0, 60_000_000, 1), 1).unwrap()[0], 0, "nothing ever fits");
     let rate = Rate::try_new(7, 1_000_000).unwrap();
     let fixed = LimitParams::FixedWindow(FixedWindow::new(rate));
-    assert_eq!(charge_kind(&fixed, 2), Some([6, 1_000_000, 2, 0, 0, 0]));
+    assert_eq!(charge_kind(&fixed, 2), Some([6, 1_000_000, 2, 0, 0, 0, 0, 0]));
     assert_eq!(charge_kind(&fixed, 8).unwrap()[0], 0, "it never fits");
     let slides = LimitParams::SlidingWindow(SlidingWindow::new(rate));
-    assert_eq!(charge_kind(&slides, 7), Some([1, 1_000_000, 7, 1, 0, 0]));
+    assert_eq!(charge_kind(&slides, 7), Some([1, 1_000_000, 7, 1, 0, 0, 0, 0]));
     assert_eq!(charge_kind(&LimitParams::SlidingLog(SlidingLog::new(rate)), 1), None);
 }

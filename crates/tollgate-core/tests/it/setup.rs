@@ -4,7 +4,7 @@ use crate::oracle::Plan;
 use tollgate_core::algorithm::{
     Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, TokenBucket,
 };
-use tollgate_core::{InvalidParams, LimitParams, Rate};
+use tollgate_core::{Algorithm, InvalidParams, LimitParams, Rate};
 
 /// Every algorithm there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +66,17 @@ impl Setup {
         }
     }
 
-    /// Whether windows of the epoch, or of the log, can be dated more than one window ahead.
-    pub fn redates(&self) -> bool {
+    /// Whether there are windows of the epoch or of a log, rather than a bucket or slots.
+    pub fn has_windows(&self) -> bool {
         matches!(self.kind, Kind::FixedWindow | Kind::SlidingWindow | Kind::SlidingLog)
+    }
+
+    /// How far an admission reaches: a full bucket, or a time to live.
+    pub fn horizon_us(&self) -> u64 {
+        match self.params().expect("only valid setups are drawn").window_us() {
+            Some(window_us) => window_us,
+            None => self.period_us,
+        }
     }
 
     /// Whether one timestamp is all there is, which cannot tell how far the clock once was.

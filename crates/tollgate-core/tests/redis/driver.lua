@@ -14,7 +14,7 @@ local function state_text(state)
   if state.full then
     return text(state.latest_us) .. ' ' .. tat_text(state.full)
   elseif state.us then
-    return tat_text(state)
+    return tat_text(state) .. ' ' .. text(state.ahead)
   elseif state.previous then
     return text(state.index) .. ' ' .. text(state.previous) .. ' ' .. text(state.current)
   elseif state.start then

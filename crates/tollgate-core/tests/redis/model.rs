@@ -2,8 +2,8 @@
 
 use crate::plan::{MAX_US, Plan, Step};
 use tollgate_core::algorithm::{
-    CalendarWindow, Concurrency, FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, Tat,
-    TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
+    CalendarWindow, Concurrency, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingLog,
+    SlidingWindow, Tat, TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
 };
 use tollgate_core::lua::{self, EXPIRY_LOG_EPOCH_US};
 use tollgate_core::{
@@ -290,7 +290,7 @@ impl<'a> Model<'a> {
             (LimitState::New, "token-bucket") => {
                 LimitState::TokenBucket(token_bucket::State::default())
             }
-            (LimitState::New, "gcra" | "leaky-bucket") => LimitState::Tat(Tat::default()),
+            (LimitState::New, "gcra" | "leaky-bucket") => LimitState::Tat(DatedTat::default()),
             (LimitState::New, _) => LimitState::ExpiryLog(Default::default()),
             (state, _) => state.clone(),
         };
@@ -303,7 +303,7 @@ impl<'a> Model<'a> {
             LimitState::TokenBucket(state) => {
                 format!("{} {}", state.latest_us, tat_text(state.full))
             }
-            LimitState::Tat(tat) => tat_text(tat),
+            LimitState::Tat(state) => format!("{} {}", tat_text(state.tat), state.ahead_us),
             LimitState::ExpiryLog(ledger) => {
                 let dated = |us: u64| i128::from(us) - i128::from(EXPIRY_LOG_EPOCH_US);
                 let total: u64 = ledger.entries().map(|entry| entry.1).sum();

@@ -22,9 +22,9 @@ impl HttpPolicy {
         Self { client: settings.client_address.clone(), identity, refusal }
     }
 
-    /// Whether values of this attribute may be secrets, by its name and by where it comes from.
-    /// They are shown as their digest. An API key is its digest already, and a claim is not the
-    /// token.
+    /// Whether values of this attribute may be secrets, by where it comes from: a header, a cookie
+    /// or a query. They are shown as their digest, unless `identity` says that they name a user or
+    /// a tenant. An API key is its digest already, and a claim is not the token.
     pub fn holds_secret(&self, attribute: &str) -> bool {
         if attribute == "api_key" {
             return false;
@@ -40,10 +40,14 @@ impl HttpPolicy {
         match kind {
             "cookie" => true,
             "jwt" => false,
-            _ => is_secret(name) || is_secret(attribute),
+            "header" | "query" => !SHOWN.contains(&attribute) || is_secret(name),
+            _ => is_secret(attribute),
         }
     }
 }
+
+/// Attributes whose values are shown, wherever `identity` takes them from.
+const SHOWN: [&str; 2] = ["tenant", "user"];
 
 /// Whether an attribute with this name is likely a secret. A wrong yes shows a digest; a wrong no
 /// shows a secret.

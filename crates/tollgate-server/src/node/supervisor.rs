@@ -4,11 +4,12 @@
 #[cfg(test)]
 mod tests;
 
+use super::Health;
 use super::heartbeat::{Heartbeat, HeartbeatChange};
 use super::lock;
 use crate::Node;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -34,14 +35,43 @@ pub(crate) struct Supervisor {
     heartbeat: Heartbeat,
 }
 
+/// The longest time between two questions of the control thread.
+const ASKER_LATE_US: u64 = 4_000_000;
+/// The control thread, which asks the others, in `/readyz`.
+const ASKER: &str = "control thread";
+
 /// The supervisors of the threads that have a heartbeat.
 #[derive(Debug, Default)]
-pub(crate) struct WatchedThreads(Mutex<Vec<Weak<Supervisor>>>);
+pub(crate) struct WatchedThreads {
+    supervisors: Mutex<Vec<Weak<Supervisor>>>,
+    /// When the control thread last asked; zero before it first did.
+    asked_us: AtomicU64,
+    is_asker_late: AtomicBool,
+}
 
 impl WatchedThreads {
+    /// Reports whether the control thread is stuck, as in a file system that does not answer. The
+    /// node stays ready: it decides by the last good file.
+    pub(crate) fn check_asker(&self, health: &Health, now_us: u64) {
+        let asked_us = self.asked_us.load(Relaxed);
+        let is_late = asked_us > 0 && now_us.saturating_sub(asked_us) > ASKER_LATE_US;
+        match (self.is_asker_late.swap(is_late, Relaxed), is_late) {
+            (false, true) => {
+                tracing::error!(task = ASKER, "stuck: files are not read, threads not watched");
+                health.degrade(ASKER, "stuck: files are not read, threads not watched");
+            }
+            (true, false) => {
+                tracing::info!(task = ASKER, "no longer stuck");
+                health.clear(ASKER);
+            }
+            _ => {}
+        }
+    }
+
     /// Asks each thread for a sign of life, and reports those that gave none.
-    pub(crate) fn ask(&self) {
-        let mut all = lock(&self.0);
+    pub(crate) fn ask(&self, now_us: u64) {
+        self.asked_us.store(now_us, Relaxed);
+        let mut all = lock(&self.supervisors);
         all.retain(|supervisor| supervisor.strong_count() > 0);
         all.iter().filter_map(Weak::upgrade).for_each(|supervisor| supervisor.ask());
     }
@@ -57,7 +87,7 @@ impl Supervisor {
     pub(crate) fn watched(subject: String, node: Option<Arc<Node>>) -> Arc<Self> {
         let supervisor = Arc::new(Self::new(subject, node));
         if let Some(node) = &supervisor.node {
-            lock(&node.threads.0).push(Arc::downgrade(&supervisor));
+            lock(&node.threads.supervisors).push(Arc::downgrade(&supervisor));
         }
         supervisor
     }

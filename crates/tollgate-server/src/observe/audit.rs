@@ -147,7 +147,11 @@ fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // A pipe that nobody reads fails instead of blocking.
+        options.mode(0o600).custom_flags(libc::O_NONBLOCK);
+    }
     options.open(path)
 }
 

@@ -203,7 +203,7 @@ async fn run(
                 task.poll();
                 ticks_total += 1;
                 if ticks_total.is_multiple_of(TICKS_PER_HEARTBEAT) {
-                    node.threads.ask();
+                    node.threads.ask(node.clock.now_us());
                 }
                 node.gate.sweep(node.clock.now_us());
                 if let Some(store) = node.gate.store().memory() {

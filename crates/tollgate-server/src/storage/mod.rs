@@ -118,6 +118,11 @@ impl Storage {
         self.redis().map(|remote| remote.observer.probe_failures()).unwrap_or_default()
     }
 
+    /// Leaps of the servers' clocks.
+    pub fn clock_leaps(&self) -> u64 {
+        self.redis().map_or(0, |remote| remote.observer.clock_leaps())
+    }
+
     /// Counters of leases.
     pub fn leases(&self) -> LeaseStats {
         self.redis().map(|remote| remote.store.lease_stats()).unwrap_or_default()

@@ -12,6 +12,8 @@ use tollgate_store::StoreErrorKind;
 pub(super) struct StoreObserver {
     /// Failed attempts to connect while a circuit breaker is open, by kind. No caller sees them.
     probe_failures: [AtomicU64; StoreErrorKind::ALL.len()],
+    /// Leaps of the servers' clocks.
+    clock_leaps: AtomicU64,
     /// The last failure while a circuit breaker is open.
     last_failure: Mutex<Option<StoreErrorKind>>,
 }
@@ -21,6 +23,11 @@ impl StoreObserver {
     pub(super) fn probe_failures(&self) -> Vec<(StoreErrorKind, u64)> {
         let counts = self.probe_failures.iter().map(|count| count.load(Relaxed));
         StoreErrorKind::ALL.into_iter().zip(counts).collect()
+    }
+
+    /// Leaps of the servers' clocks.
+    pub(super) fn clock_leaps(&self) -> u64 {
+        self.clock_leaps.load(Relaxed)
     }
 
     /// Why a circuit breaker is open, if one is.
@@ -76,6 +83,18 @@ impl Observer for StoreObserver {
 
     fn grace_period_ended(&self, server: &str) {
         tracing::info!(server, "units are leased from the store again");
+    }
+
+    fn clock_leapt(&self, server: &str, by_us: i64) {
+        self.clock_leaps.fetch_add(1, Relaxed);
+        let (seconds, direction) =
+            (by_us.unsigned_abs() / 1_000_000, if by_us > 0 { "ahead" } else { "back" });
+        tracing::warn!(
+            server,
+            seconds,
+            direction,
+            "the store's clock leapt; what it dated ahead is brought back, and debts are kept"
+        );
     }
 
     fn topology_changed(&self) {

@@ -54,6 +54,7 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_lease_decisions_total", "counter", &["by"]),
     ("tollgate_reload_total", "counter", &["result"]),
     ("tollgate_breaker_open", "gauge", &[]),
+    ("tollgate_store_clock_leaps_total", "counter", &[]),
     ("tollgate_decision_seconds", "histogram", &["front"]),
     ("tollgate_build_info", "gauge", &["version"]),
     ("tollgate_connections_open", "gauge", &["front"]),

@@ -159,7 +159,7 @@ impl TraceRng {
     fn next_instant(&mut self, now_us: u64) -> u64 {
         match self.below(40) {
             0 => now_us + self.below(40_000_000 * self.pace),
-            1 => now_us - self.below(15_000_000 * self.pace),
+            1 => now_us - self.below(60_000_000 * self.pace),
             2..8 => now_us,
             _ => now_us + self.below(400_000 * self.pace),
         }

@@ -49,13 +49,13 @@ if found[1] then
 end
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
 local now = max(raw, last)
+if last > raw + (windowed and params.window or max(bucket_window(params), LEAP_US_MIN)) then
+  -- To where the state is re-dated; for a window to its start, where nothing has faded.
+  now = windowed and (div_rem(raw, params.window) + 1) * params.window or raw
+  quiet_until, swept, begun = min(quiet_until, now + quiet), min(swept, now), min(begun, now)
+  kept_until = 0
+end
 if windowed then
-  if last > raw + params.window then
-    -- To where the state is re-dated: the start of a window, where nothing has faded.
-    now = (div_rem(raw, params.window) + 1) * params.window
-    quiet_until, swept, begun = min(quiet_until, now + quiet), min(swept, now), min(begun, now)
-    kept_until = 0
-  end
   now = max(now, state.index * params.window)
 end
 
@@ -103,6 +103,8 @@ local function restore(replaces)
     tat.us, tat.fraction, tat.count = at, 0, 0
     if state.full then
       state.latest_us = 0
+    else
+      bucket_date(params, tat, now)
     end
     return true
   end

@@ -3,6 +3,7 @@
 use super::summary::{figures, restore};
 use super::{BookSummary, Holder, LeaseTerms, LedgerReply, LedgerRequest};
 use std::collections::BTreeMap;
+use tollgate_core::algorithm::Bucket;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
 
 /// The store's state of one limit and key.
@@ -181,16 +182,16 @@ impl Ledger {
         params.redate(&mut state, raw_us);
         let mut book = self.book.take().unwrap_or_default();
         let mut now_us = raw_us.max(book.last_us);
+        let period_us = params.period_us();
+        if book.last_us > raw_us + params.bucket().map_or(period_us, Bucket::leap_us) {
+            // To where the state is re-dated; for a window to its start, where nothing has faded.
+            now_us = if windowed { (raw_us / period_us + 1) * period_us } else { raw_us };
+            book.quiet_until_us = book.quiet_until_us.min(now_us + terms.quiet_us);
+            book.swept_us = book.swept_us.min(now_us);
+            book.begun_us = book.begun_us.min(now_us);
+            book.kept_until_us = 0;
+        }
         if windowed {
-            let period_us = params.period_us();
-            if book.last_us > raw_us + period_us {
-                // To where the state is re-dated: the start of a window, where nothing has faded.
-                now_us = (raw_us / period_us + 1) * period_us;
-                book.quiet_until_us = book.quiet_until_us.min(now_us + terms.quiet_us);
-                book.swept_us = book.swept_us.min(now_us);
-                book.begun_us = book.begun_us.min(now_us);
-                book.kept_until_us = 0;
-            }
             let index = match &state {
                 LimitState::FixedWindow(state) => state.index,
                 LimitState::SlidingWindow(state) => state.index,

@@ -54,11 +54,11 @@ pub(super) fn restore(
                 return false;
             }
             let full = Tat { us: theirs[0], fraction: 0, count: 0 };
-            *state = match params {
-                LimitParams::TokenBucket(_) => {
-                    LimitState::TokenBucket(token_bucket::State { latest_us: 0, full })
+            *state = match params.bucket() {
+                Some(bucket) if !matches!(params, LimitParams::TokenBucket(_)) => {
+                    LimitState::Tat(bucket.dated(full, now_us))
                 }
-                _ => LimitState::Tat(full),
+                _ => LimitState::TokenBucket(token_bucket::State { latest_us: 0, full }),
             };
             true
         }

@@ -57,6 +57,13 @@ pub trait Observer: fmt::Debug + Send + Sync {
         let _ = server;
     }
 
+    /// The server's clock moved by `by_us` beside this process's clock, or a server took over whose
+    /// clock differs by that; negative is back. What the leap dated is brought back when it is next
+    /// used.
+    fn clock_leapt(&self, server: &str, by_us: i64) {
+        let _ = (server, by_us);
+    }
+
     /// A connection attempt or a probe failed. Failures of callers are not reported here.
     fn attempt_failed(&self, server: &str, error: &StoreError) {
         let _ = (server, error);

@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use redis::aio::MultiplexedConnection;
 use std::time::Duration;
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow};
-use tollgate_core::{Algorithm, Intent, LimitParams, Penalty, Rate, Receipt, lua};
+use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Rate, Receipt, lua};
 use tollgate_store::conformance::algorithms;
 use tollgate_store::redis::RedisOptions;
 use tollgate_store::{
@@ -60,13 +60,11 @@ pub(crate) fn slow_and_fast() -> Vec<LimitParams> {
 }
 
 /// The TAT and its fraction in a value.
-fn kept(value: &[u8]) -> (u64, u32) {
-    if value[0].is_ascii_digit() {
-        return (str::from_utf8(value).unwrap().parse().unwrap(), 0);
+fn kept(params: &LimitParams, value: &[u8]) -> (u64, u32) {
+    match lua::decode_state(params, value) {
+        Some(LimitState::Tat(state)) => (state.tat.us, state.tat.fraction),
+        other => panic!("a TAT was expected, not {other:?}"),
     }
-    let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
-    let (us, rest) = value.split_at(7);
-    (number(us), number(&rest[..rest.len() / 2]) as u32)
 }
 
 /// Decides batch after batch on one key, and looks after each at what stands there.
@@ -104,7 +102,11 @@ pub(crate) async fn check(
             last = None;
             continue;
         };
-        assert_eq!(kept(&value), (receipt.mark_us, receipt.mark_fraction), "what was answered");
+        assert_eq!(
+            kept(&params, &value),
+            (receipt.mark_us, receipt.mark_fraction),
+            "what was answered"
+        );
         let needed_ms = (receipt.mark_us as i64 - now_us as i64) / 1_000;
         let spare_ms = SPARE.as_millis() as i64;
         // It was looked at a moment before the clock was.

@@ -1,9 +1,11 @@
 //! Fault scenarios: each is an entry in `ROWS` and a function.
 
+mod clocks;
 mod leases;
 mod network;
 mod nodes;
 pub(crate) mod redis_server;
+mod surroundings;
 pub(crate) mod topology;
 
 use crate::trial::{Context, TrialResult};
@@ -81,6 +83,18 @@ pub const ROWS: &[FaultScenario] = &[
         injected: "60 s without a server, 10,000 active keys",
         expected: "the server is asked at most twice as much as before when it is back",
         run: redis_server::comes_back,
+    },
+    FaultScenario {
+        name: "clock-leap",
+        injected: "the server's clock an hour ahead for 2 s, and back; a limit of each algorithm",
+        expected: "at most one capacity more for each key; every key is admitted again within 3 s; each leap is a line in the log and counted (C4)",
+        run: clocks::leap,
+    },
+    FaultScenario {
+        name: "clock-behind",
+        injected: "the server's clock 30 s back for good; a limit of each algorithm",
+        expected: "over-admission 0; every key is admitted again within 3 s; a line in the log and counted (C4)",
+        run: clocks::behind,
     },
     FaultScenario {
         name: "slow",
@@ -189,6 +203,24 @@ pub const ROWS: &[FaultScenario] = &[
         injected: "2 new files a second under load; one of them halves a limit",
         expected: "errors 0; excess over the new limit 0",
         run: nodes::reload,
+    },
+    FaultScenario {
+        name: "log-unread",
+        injected: "nobody reads the logs, which fill; SIGKILL to the server, restart",
+        expected: "lines are dropped and counted; the breaker opens and closes; nothing over a limit",
+        run: surroundings::log_unread,
+    },
+    FaultScenario {
+        name: "policy-cut",
+        injected: "files that end before, within or right after `limits:`, a second each",
+        expected: "the last good file stays in force; nothing over a limit",
+        run: surroundings::policy_cut,
+    },
+    FaultScenario {
+        name: "resp-silent",
+        injected: "1 node, 100 clients of the Redis protocol that say nothing",
+        expected: "each is closed at its deadline, and counted",
+        run: surroundings::resp_silent,
     },
     FaultScenario {
         name: "lease-killed",

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-fn url(redis: &Redis) -> String {
+pub(super) fn url(redis: &Redis) -> String {
     format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
 }
 

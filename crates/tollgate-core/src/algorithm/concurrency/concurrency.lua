@@ -7,9 +7,12 @@ function concurrency.params(slots, ttl)
   return { limit = slots, ttl = ttl }
 end
 
--- Slots end by their own time to live, so nothing is ever dated anew.
-function concurrency.redate()
-  return false
+-- Every slot of a log that leapt ends after the leap, so each is held for one time to live from
+-- now.
+function concurrency.redate(params, state, now)
+  now = now - EXPIRY_LOG_EPOCH_US
+  return state.latest > now + max(params.ttl, LEAP_US_MIN)
+    and expiry_log_redate(state, now, now + params.ttl)
 end
 
 local function concurrency_instants(state, now)
@@ -31,6 +34,9 @@ function concurrency.decide(params, state, now, cost, take)
 end
 
 function concurrency.charge(params, state, now, cost)
+  if cost > 0 then
+    concurrency.redate(params, state, now)
+  end
   local counted = concurrency_instants(state, now).counted
   local ends = counted + params.ttl
   if cost > 0 then

@@ -1,7 +1,7 @@
 //! Concurrency: at most L slots at once, freed by their release or their time to live.
 
-use super::Algorithm;
 use super::expiry_log::{ExpiryLog, Instants};
+use super::{Algorithm, LEAP_US_MIN};
 use crate::{Intent, InvalidParams, MAX_US, Outcome, Receipt};
 
 const TTL_US_MIN: u64 = 1_000;
@@ -54,6 +54,14 @@ impl Algorithm for Concurrency {
         None
     }
 
+    /// Every slot of a log that leapt ends after the leap, so each is held for one time to live
+    /// from now.
+    fn redate(&self, state: &mut ExpiryLog, now_us: u64) -> bool {
+        let now_us = now_us.min(MAX_US);
+        state.latest_us() > now_us + self.ttl_us.max(LEAP_US_MIN)
+            && state.redate(now_us, now_us + self.ttl_us)
+    }
+
     fn decide(&self, state: &ExpiryLog, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let at = Self::instants(state, now_us);
         let outcome = state.decide(self.limit, at, cost, intent, at.counted_us + self.ttl_us);
@@ -62,6 +70,9 @@ impl Algorithm for Concurrency {
     }
 
     fn charge(&self, state: &mut ExpiryLog, now_us: u64, cost: u64) -> Receipt {
+        if cost > 0 {
+            self.redate(state, now_us);
+        }
         let at_us = Self::instants(state, now_us).counted_us;
         let end_us = at_us + self.ttl_us;
         if cost > 0 {

@@ -72,10 +72,20 @@ fn fewer_slots_keep_those_who_hold_one() {
 #[test]
 fn a_clock_that_steps_back_brings_no_slot_back() {
     let (limit, mut state) = (slots(1), ExpiryLog::default());
-    limit.charge(&mut state, 40 * SECOND_US, 1);
+    limit.charge(&mut state, 30 * SECOND_US, 1);
     let refused = limit.decide(&state, SECOND_US, 1, Intent::Take);
-    assert_eq!(refused.retry_after_us, Some(69 * SECOND_US), "from the unclamped now");
-    assert!(!limit.redate(&mut state, SECOND_US), "a slot's end is not a window");
+    assert_eq!(refused.retry_after_us, Some(59 * SECOND_US), "from the unclamped now");
+    assert!(!limit.redate(&mut state, SECOND_US), "a step of one time to live is waited out");
+}
+
+#[test]
+fn slots_of_a_leap_are_held_for_one_time_to_live() {
+    let (limit, mut state) = (slots(1), ExpiryLog::default());
+    limit.charge(&mut state, 3_600 * SECOND_US, 1);
+    assert!(limit.redate(&mut state, SECOND_US));
+    let refused = limit.decide(&state, SECOND_US, 1, Intent::Take);
+    assert_eq!(refused.retry_after_us, Some(30 * SECOND_US));
+    assert!(!limit.redate(&mut state, SECOND_US), "once is enough");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! GCRA: a token bucket's decisions from a single timestamp. For many keys.
 
-use super::bucket::{Bucket, Tat, keeps_a_tat};
+use super::bucket::Bucket;
+use super::dated_tat::{DatedTat, keeps_a_tat};
 use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};
 
 /// A burst of B units, refilled at a rate.

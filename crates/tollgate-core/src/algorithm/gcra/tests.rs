@@ -1,4 +1,5 @@
 use super::*;
+use crate::algorithm::Tat;
 use crate::{MAX_US, Rate};
 
 const SECOND_US: u64 = 1_000_000;
@@ -8,7 +9,7 @@ fn limit(count: u64, period_us: u64, burst: u64) -> Gcra {
     Gcra::try_new(rate, Some(burst)).expect("a burst in range")
 }
 
-fn take(limit: Gcra, state: &mut Tat, now_us: u64, cost: u64) -> Outcome {
+fn take(limit: Gcra, state: &mut DatedTat, now_us: u64, cost: u64) -> Outcome {
     let outcome = limit.decide(state, now_us, cost, Intent::Take);
     if outcome.admitted {
         limit.charge(state, now_us, cost);
@@ -24,10 +25,10 @@ fn row(outcome: Outcome) -> (bool, u64, u64, Option<u64>, u64) {
 
 #[test]
 fn the_throttle_table() {
-    let mut state = Tat::default();
+    let mut state = DatedTat::default();
     let a = limit(30, 60 * SECOND_US, 16);
     assert_eq!(row(take(a, &mut state, 0, 1)), (true, 16, 15, Some(0), 2_000), "row A");
-    let (five, mut state) = (limit(1, SECOND_US, 5), Tat::default());
+    let (five, mut state) = (limit(1, SECOND_US, 5), DatedTat::default());
     assert_eq!(row(take(five, &mut state, 0, 6)), (false, 5, 5, None, 0), "row B");
     for n in 1..=5 {
         assert_eq!(
@@ -58,7 +59,7 @@ fn the_throttle_table() {
 /// minutes both show.
 #[test]
 fn seven_a_minute_is_exactly_that() {
-    let (limit, mut state) = (limit(7, 60 * SECOND_US, 7), Tat::default());
+    let (limit, mut state) = (limit(7, 60 * SECOND_US, 7), DatedTat::default());
     assert_eq!(limit.bucket().scale(), 7);
     assert!(take(limit, &mut state, 0, 7).admitted);
     for n in 1..=7_000 {
@@ -70,7 +71,7 @@ fn seven_a_minute_is_exactly_that() {
 
 #[test]
 fn faster_than_one_a_microsecond() {
-    let (limit, mut state) = (limit(1_000_007, SECOND_US, 1_000_007), Tat::default());
+    let (limit, mut state) = (limit(1_000_007, SECOND_US, 1_000_007), DatedTat::default());
     assert!(take(limit, &mut state, 0, 1_000_007).admitted);
     assert_eq!(take(limit, &mut state, 0, 1).retry_after_us, Some(1));
     assert_eq!(limit.decide(&state, 1, 1, Intent::Peek).remaining, 1);
@@ -80,7 +81,7 @@ fn faster_than_one_a_microsecond() {
 #[test]
 fn the_largest_rate_over_the_longest_period() {
     let period_us = 366 * 86_400 * SECOND_US;
-    let (limit, mut state) = (limit(4_294_967_295, period_us, 4_294_967_295), Tat::default());
+    let (limit, mut state) = (limit(4_294_967_295, period_us, 4_294_967_295), DatedTat::default());
     assert!(take(limit, &mut state, 0, 4_294_967_294).admitted);
     assert_eq!(take(limit, &mut state, 0, 1).remaining, 0);
     assert_eq!(take(limit, &mut state, 0, 1).retry_after_us, Some(7_363), "7362.66 us each");
@@ -89,26 +90,34 @@ fn the_largest_rate_over_the_longest_period() {
 
 #[test]
 fn a_give_back_returns_what_time_has_not() {
-    let (limit, mut state) = (limit(1, SECOND_US, 5), Tat::default());
+    let (limit, mut state) = (limit(1, SECOND_US, 5), DatedTat::default());
     let receipt = limit.charge(&mut state, 0, 5);
     limit.give_back(&mut state, 2 * SECOND_US, 5, &receipt);
-    assert_eq!(state.us, 2 * SECOND_US, "two seconds were returned by waiting");
+    assert_eq!(state.tat.us, 2 * SECOND_US, "two seconds were returned by waiting");
     assert_eq!(limit.decide(&state, 2 * SECOND_US, 1, Intent::Peek).remaining, 5);
     let receipt = limit.charge(&mut state, 3 * SECOND_US, 2);
     limit.charge(&mut state, 3 * SECOND_US, 1);
     limit.give_back(&mut state, 5 * SECOND_US, 2, &receipt);
-    assert_eq!(state.us, 6 * SECOND_US, "two seconds later nothing of two units is left to return");
+    assert_eq!(
+        state.tat.us,
+        6 * SECOND_US,
+        "two seconds later nothing of two units is left to return"
+    );
     let receipt = limit.charge(&mut state, 6 * SECOND_US, 3);
     limit.give_back(&mut state, 5 * SECOND_US, 1, &receipt);
-    assert_eq!(state.us, 8 * SECOND_US, "a clock behind the charge returns the units and no more");
+    assert_eq!(
+        state.tat.us,
+        8 * SECOND_US,
+        "a clock behind the charge returns the units and no more"
+    );
 }
 
 #[test]
 fn another_count_keeps_the_time_owed_rounded_up() {
     let (seven, three) = (limit(7, SECOND_US, 7), limit(3, SECOND_US, 3));
-    let mut state = Tat::default();
+    let mut state = DatedTat::default();
     take(seven, &mut state, 0, 1);
-    assert_eq!(state, Tat { us: 142_857, fraction: 1, count: 7 });
+    assert_eq!(state.tat, Tat { us: 142_857, fraction: 1, count: 7 });
     assert_eq!(three.decide(&state, 0, 0, Intent::Peek).reset_after_us, 142_858);
     assert_eq!(
         seven.decide(&state, 0, 6, Intent::Take).retry_after_us,
@@ -116,13 +125,17 @@ fn another_count_keeps_the_time_owed_rounded_up() {
         "reading rounds nothing"
     );
     three.charge(&mut state, 0, 1);
-    assert_eq!(state, Tat { us: 476_191, fraction: 1, count: 3 }, "142858 and a third of a second");
+    assert_eq!(
+        state.tat,
+        Tat { us: 476_191, fraction: 1, count: 3 },
+        "142858 and a third of a second"
+    );
 }
 
 #[test]
 fn a_give_back_of_nothing_rounds_nothing() {
     let (seven, three) = (limit(7, SECOND_US, 7), limit(3, SECOND_US, 3));
-    let mut state = Tat::default();
+    let mut state = DatedTat::default();
     let receipt = three.charge(&mut state, 0, 1);
     seven.charge(&mut state, SECOND_US, 1);
     let before = state;
@@ -132,14 +145,14 @@ fn a_give_back_of_nothing_rounds_nothing() {
 
 #[test]
 fn a_charge_of_nothing_leaves_no_mark() {
-    let (limit, mut state) = (limit(1, SECOND_US, 2), Tat::default());
+    let (limit, mut state) = (limit(1, SECOND_US, 2), DatedTat::default());
     limit.charge(&mut state, 10 * SECOND_US, 0);
-    assert_eq!(state, Tat::default(), "else a clock that stepped back would owe for nothing");
+    assert_eq!(state, DatedTat::default(), "else a clock that stepped back would owe for nothing");
 }
 
 #[test]
 fn a_clock_that_steps_back_owes_the_more() {
-    let (limit, mut state) = (limit(1, SECOND_US, 2), Tat::default());
+    let (limit, mut state) = (limit(1, SECOND_US, 2), DatedTat::default());
     limit.charge(&mut state, 10 * SECOND_US, 1);
     let refused = limit.decide(&state, 8 * SECOND_US, 1, Intent::Take);
     assert_eq!(refused.retry_after_us, Some(2 * SECOND_US));
@@ -148,12 +161,44 @@ fn a_clock_that_steps_back_owes_the_more() {
 
 #[test]
 fn a_debt_is_waited_for_and_ends_with_time() {
-    let (limit, mut state) = (limit(1, SECOND_US, 2), Tat::default());
+    let (limit, mut state) = (limit(1, SECOND_US, 2), DatedTat::default());
     limit.charge(&mut state, 0, 10);
     let refused = limit.decide(&state, 0, 1, Intent::Take);
     assert_eq!((refused.remaining, refused.retry_after_us), (0, Some(9 * SECOND_US)));
     limit.charge(&mut state, 0, u64::MAX);
-    assert_eq!(state, Tat { us: MAX_US, fraction: 0, count: 0 });
+    assert_eq!(state.tat, Tat { us: MAX_US, fraction: 0, count: 0 });
+}
+
+#[test]
+fn a_leap_is_taken_back_and_the_bucket_counts_as_full() {
+    let (limit, mut state) = (limit(1, SECOND_US, 10), DatedTat::default());
+    take(limit, &mut state, 3_600 * SECOND_US, 1);
+    assert!(!limit.redate(&mut state, 3_581 * SECOND_US), "a step of ten seconds is waited out");
+    assert!(limit.redate(&mut state, 3_580 * SECOND_US));
+    let refused = limit.decide(&state, 3_580 * SECOND_US, 1, Intent::Take);
+    assert_eq!(refused.retry_after_us, Some(SECOND_US));
+}
+
+#[test]
+fn a_debt_is_told_from_a_leap() {
+    let (limit, mut state) = (limit(1, SECOND_US, 10), DatedTat::default());
+    limit.charge(&mut state, 100 * SECOND_US, 3_600);
+    assert!(!limit.redate(&mut state, 100 * SECOND_US), "an hour is owed");
+    assert!(!limit.redate(&mut state, 90 * SECOND_US));
+    assert!(limit.redate(&mut state, 80 * SECOND_US), "the clock stepped back");
+    assert_eq!(limit.idle_at_us(&state), 3_680 * SECOND_US, "an hour is still owed");
+}
+
+/// Nodes with an old and a new file share the state for a while, and so do tiers.
+#[test]
+fn a_smaller_burst_forgives_nothing() {
+    let (large, small, mut state) =
+        (limit(1, SECOND_US, 100), limit(1, SECOND_US, 10), DatedTat::default());
+    take(large, &mut state, 0, 100);
+    assert!(!small.redate(&mut state, 0));
+    small.charge(&mut state, 0, 1);
+    assert!(!small.redate(&mut state, 0));
+    assert_eq!(large.decide(&state, SECOND_US, 1, Intent::Take).remaining, 0);
 }
 
 #[test]

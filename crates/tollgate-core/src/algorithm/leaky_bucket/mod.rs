@@ -1,7 +1,8 @@
 //! Leaky bucket: a strict pace. Policing with `queue` 0; with a queue, admitted requests are
 //! delayed into line.
 
-use super::bucket::{Bucket, Tat, keeps_a_tat};
+use super::bucket::Bucket;
+use super::dated_tat::{DatedTat, keeps_a_tat};
 use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};
 
 /// A pace with `burst` units ahead of it and `queue` more that wait.

@@ -8,7 +8,7 @@ fn limit(count: u64, burst: Option<u64>, queue: Option<u64>) -> LeakyBucket {
     LeakyBucket::try_new(rate, burst, queue).expect("numbers in range")
 }
 
-fn take(limit: LeakyBucket, state: &mut Tat, now_us: u64, cost: u64) -> Outcome {
+fn take(limit: LeakyBucket, state: &mut DatedTat, now_us: u64, cost: u64) -> Outcome {
     let outcome = limit.decide(state, now_us, cost, Intent::Take);
     if outcome.admitted {
         limit.charge(state, now_us, cost);
@@ -18,7 +18,7 @@ fn take(limit: LeakyBucket, state: &mut Tat, now_us: u64, cost: u64) -> Outcome 
 
 #[test]
 fn by_default_it_is_a_strict_pace() {
-    let (limit, mut state) = (limit(10, None, None), Tat::default());
+    let (limit, mut state) = (limit(10, None, None), DatedTat::default());
     assert_eq!(limit.capacity(), 1);
     assert!(take(limit, &mut state, 0, 1).admitted);
     assert_eq!(take(limit, &mut state, 0, 1).retry_after_us, Some(100_000));
@@ -31,7 +31,7 @@ fn by_default_it_is_a_strict_pace() {
 /// is refused.
 #[test]
 fn a_queue_delays_into_line_and_then_refuses() {
-    let (limit, mut state) = (limit(10, None, Some(3)), Tat::default());
+    let (limit, mut state) = (limit(10, None, Some(3)), DatedTat::default());
     assert_eq!(limit.capacity(), 4);
     for waiting in 0..4 {
         let outcome = take(limit, &mut state, 0, 1);
@@ -46,14 +46,14 @@ fn a_queue_delays_into_line_and_then_refuses() {
 
 #[test]
 fn a_burst_goes_ahead_of_the_queue() {
-    let (limit, mut state) = (limit(10, Some(2), Some(2)), Tat::default());
+    let (limit, mut state) = (limit(10, Some(2), Some(2)), DatedTat::default());
     let delays = [0, 1, 2, 3].map(|_| take(limit, &mut state, 0, 1).delay_us);
     assert_eq!(delays, [0, 0, 100_000, 200_000]);
 }
 
 #[test]
 fn a_delay_is_rounded_up() {
-    let (limit, mut state) = (limit(7, None, Some(3)), Tat::default());
+    let (limit, mut state) = (limit(7, None, Some(3)), DatedTat::default());
     let delays = [0, 1, 2, 3].map(|_| take(limit, &mut state, 0, 1).delay_us);
     assert_eq!(delays, [0, 142_858, 285_715, 428_572]);
     assert_eq!(take(limit, &mut state, 0, 1).retry_after_us, Some(142_858));
@@ -61,7 +61,7 @@ fn a_delay_is_rounded_up() {
 
 #[test]
 fn a_peek_tells_the_delay_it_would_have() {
-    let (limit, mut state) = (limit(10, None, Some(3)), Tat::default());
+    let (limit, mut state) = (limit(10, None, Some(3)), DatedTat::default());
     take(limit, &mut state, 0, 1);
     assert_eq!(limit.decide(&state, 0, 2, Intent::Peek).delay_us, 200_000);
     assert_eq!(limit.decide(&state, 0, 0, Intent::Peek).delay_us, 0);
@@ -69,29 +69,29 @@ fn a_peek_tells_the_delay_it_would_have() {
 
 #[test]
 fn without_a_queue_a_give_back_returns_what_time_has_not() {
-    let (limit, mut state) = (limit(10, Some(5), None), Tat::default());
+    let (limit, mut state) = (limit(10, Some(5), None), DatedTat::default());
     let receipt = limit.charge(&mut state, 0, 3);
     limit.charge(&mut state, 0, 1);
     limit.give_back(&mut state, 100_000, 3, &receipt);
-    assert_eq!(state.us, 200_000);
+    assert_eq!(state.tat.us, 200_000);
 }
 
 #[test]
 fn with_a_queue_only_the_last_in_line_can_leave_it() {
-    let (limit, mut state) = (limit(10, None, Some(5)), Tat::default());
+    let (limit, mut state) = (limit(10, None, Some(5)), DatedTat::default());
     let first = limit.charge(&mut state, 0, 1);
     let last = limit.charge(&mut state, 0, 2);
     limit.give_back(&mut state, 0, 1, &first);
-    assert_eq!(state.us, 300_000, "those behind keep their instants");
+    assert_eq!(state.tat.us, 300_000, "those behind keep their instants");
     limit.give_back(&mut state, 50_000, 2, &last);
-    assert_eq!(state.us, 150_000);
+    assert_eq!(state.tat.us, 150_000);
     limit.give_back(&mut state, 50_000, 1, &last);
-    assert_eq!(state.us, 150_000, "by now it is no longer what that charge left");
+    assert_eq!(state.tat.us, 150_000, "by now it is no longer what that charge left");
 }
 
 #[test]
 fn another_count_keeps_the_time_owed_rounded_up() {
-    let mut state = Tat::default();
+    let mut state = DatedTat::default();
     take(limit(7, None, None), &mut state, 0, 1);
     let slower = limit(3, None, None).decide(&state, 0, 1, Intent::Take);
     assert_eq!(slower.retry_after_us, Some(142_858));

@@ -46,6 +46,21 @@ impl Algorithm for TokenBucket {
     }
 
     #[inline(always)]
+    fn redate(&self, state: &mut State, now_us: u64) -> bool {
+        let now_us = now_us.min(MAX_US);
+        let leapt = state.latest_us > now_us.saturating_add(self.0.leap_us());
+        if leapt {
+            let by_us = state.latest_us - now_us;
+            state.full = match state.full.us.checked_sub(by_us) {
+                Some(us) => Tat { us, ..state.full },
+                None => Tat::default(),
+            };
+            state.latest_us = now_us;
+        }
+        leapt
+    }
+
+    #[inline(always)]
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let now_us = now_us.min(MAX_US);
         let counted_us = now_us.max(state.latest_us);
@@ -55,6 +70,9 @@ impl Algorithm for TokenBucket {
 
     #[inline(always)]
     fn charge(&self, state: &mut State, now_us: u64, cost: u64) -> Receipt {
+        if cost > 0 {
+            self.redate(state, now_us);
+        }
         let counted_us = now_us.min(MAX_US).max(state.latest_us);
         if cost > 0 {
             state.latest_us = counted_us;

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Rate, algorithm::Gcra};
+use crate::{
+    Rate,
+    algorithm::{DatedTat, Gcra},
+};
 
 const SECOND_US: u64 = 1_000_000;
 
@@ -51,7 +54,7 @@ fn it_decides_as_gcra_does_even_after_a_change_of_rate() {
         let gcra = Gcra::try_new(rate(count), None).expect("a burst in range");
         (limit(count, SECOND_US, count), gcra)
     };
-    let (mut state, mut tat) = (State::default(), Tat::default());
+    let (mut state, mut tat) = (State::default(), DatedTat::default());
     let steps =
         [(0, 7, 3), (1, 7, 4), (2, 11, 2), (90_909, 11, 8), (90_910, 7, 1), (500_000, 3, 1)];
     for (now_us, count, cost) in steps {
@@ -61,7 +64,7 @@ fn it_decides_as_gcra_does_even_after_a_change_of_rate() {
         if expected.admitted {
             gcra.charge(&mut tat, now_us, cost);
         }
-        assert_eq!(state.full, tat);
+        assert_eq!(state.full, tat.tat);
     }
 }
 
@@ -90,11 +93,21 @@ fn a_give_back_behind_the_latest_charge_counts_from_it() {
 #[test]
 fn a_clock_that_steps_back_brings_no_tokens_and_loses_none() {
     let (limit, mut state) = (limit(1, SECOND_US, 5), State::default());
-    limit.charge(&mut state, 10 * SECOND_US, 3);
+    limit.charge(&mut state, 9 * SECOND_US, 3);
     let outcome = limit.decide(&state, 4 * SECOND_US, 3, Intent::Take);
     assert_eq!((outcome.admitted, outcome.remaining), (false, 2));
-    assert_eq!(outcome.retry_after_us, Some(7 * SECOND_US), "from the unclamped now");
+    assert_eq!(outcome.retry_after_us, Some(6 * SECOND_US), "from the unclamped now");
     let receipt = limit.charge(&mut state, 4 * SECOND_US, 2);
-    assert_eq!(receipt.at_us, 10 * SECOND_US);
-    assert_eq!(limit.idle_at_us(&state), 15 * SECOND_US);
+    assert_eq!(receipt.at_us, 9 * SECOND_US);
+    assert_eq!(limit.idle_at_us(&state), 14 * SECOND_US);
+}
+
+#[test]
+fn a_leap_is_taken_back_with_all_that_was_owed() {
+    let (limit, mut state) = (limit(1, SECOND_US, 5), State::default());
+    limit.charge(&mut state, 3_600 * SECOND_US, 7);
+    assert!(limit.redate(&mut state, 10 * SECOND_US));
+    let refused = limit.decide(&state, 10 * SECOND_US, 1, Intent::Take);
+    assert_eq!(refused.retry_after_us, Some(3 * SECOND_US), "two are a debt");
+    assert!(!limit.redate(&mut state, 10 * SECOND_US), "once is enough");
 }

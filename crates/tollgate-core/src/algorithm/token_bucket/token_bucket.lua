@@ -1,7 +1,22 @@
 -- The mirror of token_bucket/mod.rs. Value, packed: the latest instant counted in seven bytes, then
 -- the TAT at which the bucket is full.
 
-local token_bucket = { params = bucket_params, redate = bucket_redate }
+local token_bucket = { params = bucket_params }
+
+function token_bucket.redate(params, state, now)
+  local by = state.latest_us - now
+  if by <= LEAP_US_MIN or (params.interval > 0 and by <= bucket_window(params)) then
+    return false
+  end
+  local full = state.full
+  if full.us < by then
+    full.us, full.fraction, full.count = 0, 0, 0
+  else
+    full.us = full.us - by
+  end
+  state.latest_us = now
+  return true
+end
 
 function token_bucket.admits(params, state, now, cost)
   local whole, fraction = bucket_backlog(params, state.full, max(now, state.latest_us))
@@ -15,6 +30,9 @@ function token_bucket.decide(params, state, now, cost, take)
 end
 
 function token_bucket.charge(params, state, now, cost)
+  if cost > 0 then
+    token_bucket.redate(params, state, now)
+  end
   local counted = max(now, state.latest_us)
   if cost > 0 then
     state.latest_us = counted
@@ -36,7 +54,7 @@ end
 
 function token_bucket.decode(value)
   if not value then
-    return { latest_us = 0, full = tat_decode(nil) }
+    return { latest_us = 0, full = { us = 0, fraction = 0, count = 0 } }
   end
   return { latest_us = struct.unpack('>I7', value), full = tat_unpack(value, 8) }
 end

@@ -29,7 +29,17 @@ impl AlgorithmOracle for Concurrency {
         self.live(t) + cost <= plan.count
     }
 
+    fn see(&mut self, plan: &Plan, now: i128) {
+        if self.latest > now + plan.period_us.max(1_000_000) {
+            let latest = self.latest;
+            self.entries.retain(|entry| entry.0 > latest);
+            self.entries.iter_mut().for_each(|entry| entry.0 = now + plan.period_us);
+            self.latest = now;
+        }
+    }
+
     fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged {
+        self.see(plan, now.min(END));
         let at = now.min(END).max(self.latest);
         self.entries.push((at + plan.period_us, cost.min(END - self.live(at))));
         self.latest = at;

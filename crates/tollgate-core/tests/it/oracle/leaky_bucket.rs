@@ -19,12 +19,16 @@ impl AlgorithmOracle for LeakyBucket {
         plan.count > 0 && self.history.tat(plan).fits(plan, t, cost, units)
     }
 
+    fn see(&mut self, plan: &Plan, now: i128) {
+        self.history.see(plan, plan.burst + plan.queue, now);
+    }
+
     fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged {
-        self.history.charge(plan, now, cost)
+        self.history.charge(plan, plan.burst + plan.queue, now, cost)
     }
 
     fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
-        self.history.suppose(plan, now, cost);
+        self.history.suppose(plan, plan.burst + plan.queue, now, cost);
     }
 
     fn give_back(&mut self, now: i128, units: i128, charged: &Charged) {

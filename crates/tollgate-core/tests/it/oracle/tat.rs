@@ -10,8 +10,9 @@ pub struct History {
 
 #[derive(Clone, Copy, Debug)]
 enum TatEvent {
-    Charge { plan: Plan, now: i128, cost: i128, end: i128 },
+    Charge { plan: Plan, units: i128, now: i128, cost: i128, end: i128 },
     GiveBack { plan: Plan, elapsed: i128, units: i128 },
+    Seen { plan: Plan, units: i128, now: i128 },
 }
 
 /// `over / under` microseconds since the epoch, in the fractions of one rate.
@@ -27,15 +28,35 @@ fn terms(plan: &Plan) -> (i128, i128) {
     if plan.count == 0 { (0, 1) } else { (plan.period_us, plan.count) }
 }
 
+/// How long `units` take to drain, rounded up.
+pub fn window(plan: &Plan, units: i128) -> i128 {
+    let (price, under) = terms(plan);
+    -(-units * price).div_euclid(under)
+}
+
 impl Tat {
+    /// The first whole microsecond that is no earlier.
+    fn whole(self) -> i128 {
+        -(-self.over).div_euclid(self.under)
+    }
+
+    /// A charge is at most `ahead` before the instant it leaves. If that is too far after `now`,
+    /// the clock leapt, and the charge counts as made now.
+    fn seen(self, plan: &Plan, units: i128, now: i128, ahead: i128) -> Self {
+        let waited_out = window(plan, units).max(1_000_000);
+        if plan.count == 0 || self.whole() - ahead <= now + waited_out {
+            return self;
+        }
+        Self { over: now + ahead, under: 1, count: 0 }
+    }
+
     /// The same instant, rounded up to a whole microsecond when the rate is another.
     fn of(self, plan: &Plan) -> Self {
         let (_, under) = terms(plan);
         if self.count == plan.count {
             return self;
         }
-        let whole = -(-self.over).div_euclid(self.under);
-        Self { over: whole * under, under, count: plan.count }
+        Self { over: self.whole() * under, under, count: plan.count }
     }
 
     /// Whether a cost at `t` leaves no more than `units` ahead of `t`.
@@ -65,13 +86,18 @@ impl History {
     /// The TAT in the terms in which it was last written.
     fn as_written(&self) -> Tat {
         let mut tat = Tat { over: 0, under: 1, count: 0 };
+        let mut ahead = 0;
         for event in &self.events {
             match *event {
-                TatEvent::Charge { plan, now, cost, end } => {
-                    tat = tat.of(&plan);
+                TatEvent::Seen { plan, units, now } => tat = tat.seen(&plan, units, now, ahead),
+                TatEvent::Charge { plan, units, now, cost, end } => {
+                    tat = tat.seen(&plan, units, now, ahead).of(&plan);
                     let (price, under) = terms(&plan);
                     let spent = tat.over.max(now * under) + cost.min(END) * price;
                     tat.over = spent.min(end * under);
+                    if plan.count > 0 {
+                        ahead = (tat.whole() - now).max(window(&plan, units));
+                    }
                 }
                 TatEvent::GiveBack { plan, elapsed, units } => {
                     let (price, under) = terms(&plan);
@@ -86,15 +112,20 @@ impl History {
         tat
     }
 
-    pub fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged {
+    /// Looks at the TAT of a bucket of `units`, before a decision.
+    pub fn see(&mut self, plan: &Plan, units: i128, now: i128) {
+        self.events.push(TatEvent::Seen { plan: *plan, units, now });
+    }
+
+    pub fn charge(&mut self, plan: &Plan, units: i128, now: i128, cost: i128) -> Charged {
         let now = now.min(END);
-        self.events.push(TatEvent::Charge { plan: *plan, now, cost, end: END });
+        self.events.push(TatEvent::Charge { plan: *plan, units, now, cost, end: END });
         let left = self.tat(plan);
         Charged { at: now, plan: *plan, left: (left.over, left.under) }
     }
 
-    pub fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
-        self.events.push(TatEvent::Charge { plan: *plan, now, cost, end: 2 * END });
+    pub fn suppose(&mut self, plan: &Plan, units: i128, now: i128, cost: i128) {
+        self.events.push(TatEvent::Charge { plan: *plan, units, now, cost, end: 2 * END });
     }
 
     pub fn give_back(&mut self, now: i128, units: i128, charged: &Charged) {

@@ -1,18 +1,32 @@
 //! Tokens: `x = min(B, x + dt*R/P)`, a cost passes when `x >= c`. Everything is multiplied by P, so
 //! it is whole.
 
-use super::{AlgorithmOracle, Charged, END, Plan, search};
+use super::{AlgorithmOracle, Charged, END, Plan, search, tat::window};
 
 /// Everything that happened, in order.
 #[derive(Clone, Debug, Default)]
 pub struct TokenBucket {
     events: Vec<BucketEvent>,
+    latest: i128,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum BucketEvent {
-    Charge { plan: Plan, at: i128, cost: i128, end: i128 },
-    GiveBack { plan: Plan, elapsed: i128, units: i128 },
+    Charge {
+        plan: Plan,
+        at: i128,
+        cost: i128,
+        end: i128,
+    },
+    GiveBack {
+        plan: Plan,
+        elapsed: i128,
+        units: i128,
+    },
+    /// The clock leapt: everything happened so much earlier.
+    MovedBack {
+        by: i128,
+    },
 }
 
 /// The tokens there were at one instant, times the price, in the terms of one plan.
@@ -76,6 +90,12 @@ impl TokenBucket {
                     level.tokens = tokens.max(terms.full - (end - at) * terms.rate);
                     level.at = at;
                 }
+                BucketEvent::MovedBack { by } => {
+                    level.at -= by;
+                    // Nor was it full before time began.
+                    let most = level.terms.full + level.at * level.terms.rate;
+                    level.tokens = level.tokens.min(most);
+                }
                 BucketEvent::GiveBack { plan, elapsed, units } => {
                     let terms = Terms::of(&plan);
                     let returned = units.min(END) * terms.price - elapsed * terms.rate;
@@ -90,14 +110,6 @@ impl TokenBucket {
         }
         level.under(terms)
     }
-
-    fn latest(&self) -> i128 {
-        let charges = self.events.iter().map(|event| match event {
-            BucketEvent::Charge { at, .. } => *at,
-            BucketEvent::GiveBack { .. } => 0,
-        });
-        charges.max().unwrap_or(0)
-    }
 }
 
 impl AlgorithmOracle for TokenBucket {
@@ -109,24 +121,34 @@ impl AlgorithmOracle for TokenBucket {
         plan.count > 0 && self.level(Terms::of(plan)).tokens_at(t) >= cost * plan.period_us
     }
 
+    fn see(&mut self, plan: &Plan, now: i128) {
+        let waited_out = if plan.count == 0 { 0 } else { window(plan, plan.burst) };
+        if self.latest > now + waited_out.max(1_000_000) {
+            self.events.push(BucketEvent::MovedBack { by: self.latest - now });
+            self.latest = now;
+        }
+    }
+
     fn charge(&mut self, plan: &Plan, now: i128, cost: i128) -> Charged {
-        let at = now.min(END).max(self.latest());
+        self.see(plan, now.min(END));
+        let at = now.min(END).max(self.latest);
+        self.latest = at;
         self.events.push(BucketEvent::Charge { plan: *plan, at, cost, end: END });
         Charged { at, plan: *plan, left: (0, 1) }
     }
 
     fn suppose(&mut self, plan: &Plan, now: i128, cost: i128) {
-        let at = now.max(self.latest());
+        let at = now.max(self.latest);
         self.events.push(BucketEvent::Charge { plan: *plan, at, cost, end: 2 * END });
     }
 
     fn give_back(&mut self, now: i128, units: i128, charged: &Charged) {
-        let elapsed = (now.max(self.latest()) - charged.at).max(0);
+        let elapsed = (now.max(self.latest) - charged.at).max(0);
         self.events.push(BucketEvent::GiveBack { plan: charged.plan, elapsed, units });
     }
 
     fn reset_at(&self, plan: &Plan, now: i128) -> i128 {
-        let now = now.max(self.latest());
+        let now = now.max(self.latest);
         let level = self.level(Terms::of(plan));
         search::first(now, |t| level.tokens_at(t) == level.terms.full).unwrap_or(now)
     }

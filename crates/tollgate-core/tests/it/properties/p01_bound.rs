@@ -70,7 +70,7 @@ fn admissions_fit(world: &World) -> Result<(), TestCaseError> {
 }
 
 /// The most that a span from one admission to another, both included, may admit.
-fn bound(setup: &Setup, span_us: u64) -> u128 {
+pub(super) fn bound(setup: &Setup, span_us: u64) -> u128 {
     let [count, period, burst, queue, span] =
         [setup.count, setup.period_us, setup.burst, setup.queue, span_us].map(u128::from);
     if count == 0 {

@@ -1,7 +1,8 @@
 //! A clock stepping back never admits more while state is kept: time is clamped to the state's own
-//! latest instant, `retry_after` counts from the unclamped now, and window state dated more than
-//! one window ahead is re-dated to one window ahead, counts kept.
+//! latest instant, and `retry_after` counts from the unclamped now. State dated more than one window
+//! ahead is re-dated, counts and debts kept: window state to one window ahead, other state to now.
 
+use super::p01_bound::bound;
 use crate::generate::{self, Cost, EVERYTHING, Mix, Move, Op, Step};
 use crate::world::{Done, World};
 use proptest::prelude::*;
@@ -55,11 +56,13 @@ proptest! {
                 return Ok(());
             }
             // Within one window, so that nothing is re-dated.
-            let back_us = world.now_us.saturating_sub(world.setup().period_us * part / 16);
+            let window_us = world.setup().horizon_us().min(world.setup().period_us);
+            let back_us = world.now_us.saturating_sub(window_us * part / 16);
             let (mut latest, mut behind) = (world.state.clone(), world.state.clone());
             let at = world.params.charge(&mut latest, world.now_us, cost).at_us;
             let receipt = world.params.charge(&mut behind, back_us, cost);
-            prop_assert_eq!(latest, behind);
+            let answer = |state| world.params.decide(state, world.now_us, cost, Intent::Peek);
+            prop_assert_eq!(answer(&latest), answer(&behind));
             prop_assert!(receipt.at_us <= at);
             Ok(())
         })?;
@@ -97,8 +100,7 @@ proptest! {
     fn a_leap_is_forgotten_after_two_windows(trace in generate::trace(FORTH), windows in 2_u64..1_000) {
         World::run(&trace, |world, _| {
             let (params, window_us) = (world.params, world.setup().period_us);
-            if !world.setup().redates() {
-                prop_assert!(!params.redate(&mut world.state.clone(), 0), "there is no window");
+            if !world.setup().has_windows() {
                 return Ok(());
             }
             let back_us = world.now_us.saturating_sub(window_us * windows);
@@ -125,5 +127,77 @@ proptest! {
             }
             Ok(())
         })?;
+    }
+
+    /// Buckets and slots that a leap dated: what was owed then is owed from now on, no less; and no
+    /// more than one bucket, one time to live or the longest debt.
+    #[test]
+    fn a_leap_forgives_nothing_and_is_over_at_once(
+        trace in generate::trace(FORTH),
+        back in 1_u64..1_000_000_000_000,
+    ) {
+        let longest = trace.tiers.map(|tier| tier.horizon_us()).into_iter().max().unwrap_or(0);
+        World::run(&trace, |world, _| {
+            // A limit without a rate refuses everything, whenever its state is dated.
+            if world.setup().has_windows() || world.setup().count == 0 || world.ends_soon() {
+                return Ok(());
+            }
+            let (params, mut state) = (world.params, world.state.clone());
+            let owed_us = params.idle_at_us(&state).saturating_sub(world.now_us);
+            let back_us = world.now_us.saturating_sub(back);
+            let redated = params.redate(&mut state, back_us);
+            let owed_after_us = params.idle_at_us(&state).saturating_sub(back_us);
+            prop_assert!(owed_after_us >= owed_us, "{} of {}", owed_after_us, owed_us);
+            let debts = world.held.iter().map(|held| (held.receipt.mark_us + 1).saturating_sub(held.receipt.at_us));
+            let most_us = debts.max().unwrap_or(0).max(longest);
+            let waited_out_us = if redated { 0 } else { world.setup().horizon_us().max(1_000_000) };
+            prop_assert!(owed_after_us <= most_us + waited_out_us);
+            prop_assert!(!params.redate(&mut state, back_us), "once is enough");
+            // A charge without re-dating first comes to the same.
+            let mut unseen = world.state.clone();
+            params.charge(&mut unseen, back_us, 1);
+            params.charge(&mut state, back_us, 1);
+            prop_assert_eq!(unseen, state);
+            Ok(())
+        })?;
+    }
+
+    /// A clock that is ahead for a while and then back: in true time the bound is exceeded by one
+    /// capacity, which the clock's own advance brought.
+    #[test]
+    fn a_leap_admits_one_capacity_more(
+        trace in generate::trace(Mix { tiers: false, debts: false, give_backs: false, ..FORTH }),
+        (from, length) in (0_usize..20, 1_usize..10),
+        ahead_us in 1_u64..100_000_000_000,
+    ) {
+        let (setup, mut world) = (trace.tiers[0], World::new(&trace));
+        if setup.has_windows() {
+            return Ok(());
+        }
+        let (mut admitted, mut true_us) = (Vec::new(), trace.start_us);
+        for (index, next) in trace.moves.iter().enumerate() {
+            let leaps_us = if (from..from + length).contains(&index) { ahead_us } else { 0 };
+            world.now_us = true_us;
+            let step = world.concrete(&Move { step: next.step, op: Op::Peek(Cost::Units(1)) }).step;
+            let Step::To(next_us) = step else { unreachable!("a concrete step") };
+            true_us = next_us.max(true_us);
+            let done = world.make(&Move { step: Step::To(true_us + leaps_us), op: next.op });
+            if world.ends_soon() {
+                break;
+            }
+            if let Done::Decided { cost, intent: Intent::Take, outcome } = done
+                && outcome.admitted
+            {
+                admitted.push((true_us, u128::from(cost)));
+            }
+        }
+        for (first, &(first_us, _)) in admitted.iter().enumerate() {
+            let mut units = 0;
+            for &(at_us, cost) in &admitted[first..] {
+                units += cost;
+                let most = bound(&setup, at_us - first_us) + u128::from(world.params.capacity());
+                prop_assert!(units <= most, "{} from {} to {}", units, first_us, at_us);
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@ use super::HttpPolicy;
 #[test]
 fn what_may_be_a_secret_is_known_by_its_name_and_source() {
     let file = b"identity: {user: header.x-user-id, caller: header.authorization, who: cookie.sid, \
-        tenant: query.tenant, guest: query.access_token, subject: jwt.sub, api_key: header.x-api-key}\n\
+        tenant: query.tenant, guest: query.access_token, client: header.x-auth, subject: jwt.sub, api_key: header.x-api-key}\n\
         jwt: {keys: k}";
     let web = HttpPolicy::of(&crate::compile(file).expect("a file").settings);
     for secret in [
@@ -25,6 +25,12 @@ fn what_may_be_a_secret_is_known_by_its_name_and_source() {
         "caller",
         "who",
         "guest",
+        "client",
+        "header.x-auth",
+        "header.x-user-id",
+        "header.user-agent",
+        "header.x-monkey",
+        "query.page",
     ] {
         assert!(web.holds_secret(secret), "{secret}");
     }
@@ -36,10 +42,6 @@ fn what_may_be_a_secret_is_known_by_its_name_and_source() {
         "api_key",
         "ip",
         "path",
-        "header.x-user-id",
-        "header.user-agent",
-        "query.page",
-        "header.x-monkey",
         "descriptor.remote_address",
     ] {
         assert!(!web.holds_secret(open), "{open}");

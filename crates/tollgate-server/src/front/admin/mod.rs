@@ -220,6 +220,7 @@ impl Admin {
 
     fn ready(&self) -> AdminResponse {
         let health = &self.node.health;
+        self.node.threads.check_asker(health, self.node.clock.now_us());
         let ready = health.is_ready();
         let detail: serde_json::Map<String, serde_json::Value> = health
             .problems()

@@ -12,17 +12,19 @@ pub(crate) use header_lines::{append_lines_to_map, headers_to_lines};
 use super::connection::{CloseRequest, ConnectionStream};
 use super::head::{HEADERS_MAX, HeaderSpan, Headers, RequestHead};
 use super::{Answer, ClientConnection, Handler, InFlightRequest, Request, RequestBody, Upload};
+use crate::front::date;
 use body::TrackedBody;
 use executor::NewStreams;
 use header_lines::{mark_never_indexed, response};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_LENGTH, HeaderValue};
+use hyper::header::{CONTENT_LENGTH, DATE, HeaderValue};
 use hyper::{
     Method, StatusCode, Version, http::uri::PathAndQuery, server::conn::http2, service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, pin::Pin, rc::Rc};
 use tollgate::engine::BufferPool;
+use tollgate_store::ProcessClock;
 
 /// Serves a connection until either side closes it.
 pub(super) async fn serve<H: Handler>(
@@ -38,6 +40,8 @@ pub(super) async fn serve<H: Handler>(
     let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
+        // hyper's own date panics after the year 9999.
+        .auto_date_header(false)
         .max_concurrent_streams(limits.streams_max)
         .initial_stream_window_size(limits.window_bytes)
         .initial_connection_window_size(limits.window_bytes)
@@ -77,11 +81,14 @@ async fn respond<H: Handler>(
         let mut response =
             hyper::Response::new(TrackedBody::new(ResponseBody::default(), in_flight));
         *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        response.headers_mut().insert(DATE, date::value(ProcessClock.now_us()));
         return Ok(response);
     }
     let is_head = request.method() == Method::HEAD;
     let mut response = handler.handle_http2(request, &caller).await;
-    mark_never_indexed(response.headers_mut(), &state.sent_counters);
+    let headers = response.headers_mut();
+    headers.entry(DATE).or_insert_with(|| date::value(ProcessClock.now_us()));
+    mark_never_indexed(headers, &state.sent_counters);
     if is_head {
         if let Some(length @ 1..) = response.body().size_hint().exact() {
             let headers = response.headers_mut();

@@ -106,7 +106,7 @@ fn a_stuck_worker_keeps_traffic_away_and_is_named() {
     // Questions come faster here than a thread may answer, so the accept thread may miss some too.
     let ask_until = |is_done: &dyn Fn() -> bool| {
         while !is_done() {
-            node.threads.ask();
+            node.threads.ask(1);
             std::thread::sleep(Duration::from_millis(20));
         }
     };

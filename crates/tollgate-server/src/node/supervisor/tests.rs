@@ -26,3 +26,21 @@ fn what_breaks_off_keeps_traffic_away_until_it_is_at_work_again() {
     assert_eq!(seen, [(true, true), (false, false), (false, false)]);
     assert!(node.health.is_ready() && node.health.problems().is_empty());
 }
+
+#[test]
+fn a_stuck_control_thread_is_named_and_the_node_stays_ready() {
+    let compiled = compile(b"limits: [{name: a, rate: 5/min}]").unwrap();
+    let setup = tollgate::Setup::of(&compiled);
+    let node = Node::new(compiled, setup).unwrap();
+    node.health.set_serving(true);
+    let problems_at = |now_us| {
+        node.threads.check_asker(&node.health, now_us);
+        node.health.problems().len()
+    };
+    assert_eq!(problems_at(9_000_000), 0, "it has not started");
+    node.threads.ask(9_000_000);
+    assert_eq!((problems_at(13_000_000), problems_at(13_000_001)), (0, 1));
+    assert!(node.health.is_ready());
+    node.threads.ask(14_000_000);
+    assert_eq!(problems_at(14_000_000), 0);
+}

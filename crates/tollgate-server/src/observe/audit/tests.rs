@@ -103,3 +103,19 @@ fn a_line_that_was_cut_off_is_not_continued() {
     assert_eq!((text.lines().count(), whole), (3, 2), "{text}");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_that_nobody_reads_fails_and_blocks_nobody() {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = folder("pipe").join("audit");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    assert!(AuditLog::file(&path).is_err(), "nobody has it open");
+    let mut reader = OpenOptions::new();
+    let reader = reader.read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
+    let audit = AuditLog::file(&path).unwrap();
+    let lines = (0..100_000).take_while(|_| audit.write(&entry("mode")).is_ok()).count();
+    assert!((1..100_000).contains(&lines), "{lines} lines until the pipe was full");
+    drop(reader);
+}

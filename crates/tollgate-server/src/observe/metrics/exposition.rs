@@ -52,7 +52,7 @@ type Figure<T> = fn(&T) -> u64;
 
 /// Figures without labels.
 #[rustfmt::skip]
-const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 16] = [
+const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 17] = [
     (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
         "Keys in the memory store."),
     (Gauge, "tollgate_memory_bytes", |now| now.memory.bytes,
@@ -81,6 +81,8 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 16] = [
         "Calls to the store to get units, to return them, or to report those held."),
     (Gauge, "tollgate_breaker_open", |now| u64::from(now.breaker_open),
         "Whether the store's circuit breaker is open."),
+    (Counter, "tollgate_store_clock_leaps", |now| now.store_clock_leaps,
+        "Leaps of the store's clock, ahead or back, by more than a second."),
     (Gauge, "tollgate_policy_generation", |now| now.generation,
         "Counts up with every change of the policy."),
     (Counter, "tollgate_log_lines_dropped", |now| now.log_lines_dropped,

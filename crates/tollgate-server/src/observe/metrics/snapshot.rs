@@ -22,6 +22,8 @@ pub struct MetricsSnapshot {
     pub store_errors: Vec<(StoreErrorKind, u64)>,
     /// Whether the store's circuit breaker is open.
     pub breaker_open: bool,
+    /// Leaps of the clocks of the store's servers.
+    pub store_clock_leaps: u64,
     /// Counts the policies of this process, overrides included.
     pub generation: u64,
     /// Mode overrides: those of the fleet, and those of this node alone.
@@ -65,6 +67,7 @@ impl MetricsSnapshot {
                 .chain(store.probe_failures())
                 .collect(),
             breaker_open: store.is_breaker_open(),
+            store_clock_leaps: store.clock_leaps(),
             generation: node.gate.rules().generation(),
             mode_overrides: node.mode_override_counts(),
             log_lines_dropped: log::dropped_lines(),

@@ -5,7 +5,7 @@
 //! id.
 
 use tollgate_core::algorithm::{
-    CalendarWindow, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
+    CalendarWindow, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
     calendar_window, fixed_window, sliding_window, token_bucket,
 };
 use tollgate_core::{Algorithm, LimitParams, LimitState, MAX_US};
@@ -101,18 +101,24 @@ macro_rules! tat_in_one_word {
     ($($algorithm:ident),*) => {$(
         impl Inline<1> for $algorithm {
             #[inline]
-            fn pack(&self, tat: &Tat) -> Option<[u64; 1]> {
+            fn pack(&self, state: &DatedTat) -> Option<[u64; 1]> {
+                let (tat, bucket) = (state.tat, self.bucket());
                 let fits = tat.us <= MAX_US && tat.fraction < 1 << FRACTION_BITS;
-                (fits && (tat.fraction == 0 || tat.count == self.bucket().count()))
+                // A debt names how far it reaches. An instant of zero is a new key's.
+                let ahead_us = if tat.us == 0 { 0 } else { bucket.ahead_us() };
+                (fits && state.ahead_us == ahead_us && (tat.fraction == 0 || tat.count == bucket.count()))
                     .then(|| [tat.us << FRACTION_BITS | u64::from(tat.fraction)])
             }
 
             #[inline]
-            fn unpack(&self, [word]: [u64; 1]) -> Tat {
-                tat(word >> FRACTION_BITS, (word & ((1 << FRACTION_BITS) - 1)) as u32, self.bucket().count())
+            fn unpack(&self, [word]: [u64; 1]) -> DatedTat {
+                let us = word >> FRACTION_BITS;
+                let fraction = (word & ((1 << FRACTION_BITS) - 1)) as u32;
+                let ahead_us = if us == 0 { 0 } else { self.bucket().ahead_us() };
+                DatedTat { tat: tat(us, fraction, self.bucket().count()), ahead_us }
             }
 
-            variant!($algorithm, Tat(Tat));
+            variant!($algorithm, Tat(DatedTat));
         }
     )*};
 }

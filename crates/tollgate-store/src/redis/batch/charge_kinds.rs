@@ -9,7 +9,7 @@ use tollgate_core::lua;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChargeKinds {
     /// Params, cost and mode, as `decide_single.lua` reads them.
-    kinds: Vec<[u64; 6]>,
+    kinds: Vec<[u64; 8]>,
     /// Index of params, cost, and whether the charge is enforced.
     seen: Vec<(usize, u64, bool)>,
 }

@@ -132,9 +132,14 @@ async fn decide(
         return redirect_or_fail(node, queue, pending, failure).map_or(Ok(false), Err);
     }
     let call = node.call_for(&pending);
+    let clock = &node.shared.options.boot_clock;
+    let sent_us = clock.now_us();
     match link.call(&call).await {
         Ok(value) => {
             let reply = pending.read_reply(&call, value);
+            if let (Ok(reply), None) = (&reply, pending.now_us) {
+                node.note_server_time((sent_us, clock.now_us()), reply.now_us);
+            }
             match pending.answer(reply) {
                 Ok(()) => node.record_success(&call),
                 Err(error) => node.record_failure(&error),

@@ -8,6 +8,7 @@ pub(crate) mod failure;
 pub(crate) mod health;
 pub(crate) mod node;
 pub(crate) mod replica;
+pub(crate) mod server_clock;
 pub(crate) mod supervise;
 pub(crate) mod thread_connections;
 
@@ -61,6 +62,7 @@ impl Servers {
             options: Arc::clone(options),
             namer: Arc::clone(namer),
             task_restarts: Arc::default(),
+            latest_clock: Arc::default(),
             number: STORES.fetch_add(1, Ordering::Relaxed),
             runtime,
         };

@@ -7,6 +7,7 @@ use super::endpoint::ServerAddress;
 use super::failure::Failure;
 use super::health::{Breaker, RefusalTracker};
 use super::replica::ReplicaLink;
+use super::server_clock::ServerClock;
 use super::supervise::{self, jitter};
 use super::thread_connections;
 use crate::redis::RedisOptions;
@@ -33,6 +34,8 @@ pub(crate) struct NodeContext {
     pub(crate) namer: Arc<KeyNamer>,
     /// Tasks that panicked and were restarted.
     pub(crate) task_restarts: Arc<AtomicUsize>,
+    /// The clock of the server that answered last.
+    pub(crate) latest_clock: Arc<ServerClock>,
     /// The store's number in this process, for thread connections.
     pub(crate) number: u64,
     /// The runtime of the store's tasks and shared connections.
@@ -60,6 +63,7 @@ pub(crate) struct Node {
     pub(crate) background: CachedConnection,
     /// For peeks.
     pub(crate) replica: ReplicaLink,
+    pub(crate) clock: ServerClock,
     pub(crate) connected: AtomicUsize,
     /// Connections made so far. Each may lead to another server than the one before.
     connects: AtomicU64,
@@ -91,6 +95,7 @@ impl Node {
             control: CachedConnection::default(),
             background: CachedConnection::default(),
             replica: ReplicaLink::default(),
+            clock: ServerClock::default(),
             connected: AtomicUsize::new(0),
             connects: AtomicU64::new(0),
             spans_slots: AtomicBool::new(false),

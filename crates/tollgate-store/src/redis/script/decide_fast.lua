@@ -9,7 +9,7 @@
 -- it is enforced. ARGV[5] has for each request two bytes, whether it takes (1) and its number of
 -- charges, and for each charge its key and its kind in two bytes each.
 
-local MAX_US, HEAD = 9007199254740991, 127
+local MAX_US, LEAP_US_MIN, HEAD = 9007199254740991, 1000000, 127
 local call, byte, format, pack, unpack = redis.call, string.byte, string.format, struct.pack, struct.unpack
 local given, ttl_margin, packed, modes, program = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local now, by_server = nil, given == ''
@@ -24,10 +24,13 @@ local from, ends_as, step, ends = by_server and 0 or now, by_server and 'PXAT' o
 -- By kind. For windows: the window in `room_parts`, the cost in `spans`, in `span_parts` whether the
 -- previous window counts, and the clock's window with how much of it is left.
 local rooms, room_parts, spans, span_parts, scales, counts, clocks, lefts = {}, {}, {}, {}, {}, {}, {}, {}
+local fulls, periods = {}, {}
 for kind = 1, #modes do
-  local room, part, span, span_part, scale, count = unpack('>I7I7I7I7I7I7', packed, 42 * kind - 41)
+  local room, part, span, span_part, scale, count, full, period =
+    unpack('>I7I7I7I7I7I7I7I7', packed, 56 * kind - 55)
   rooms[kind], room_parts[kind], spans[kind] = room - 1, part, span
   span_parts[kind], scales[kind], counts[kind] = span_part, scale, count
+  fulls[kind], periods[kind] = full, period
   if scale == 0 then
     local elapsed = now % part
     clocks[kind], lefts[kind] = (now - elapsed) / part, part - elapsed
@@ -35,8 +38,9 @@ for kind = 1, #modes do
 end
 
 -- By key: the TAT, its fraction and the count that it belongs to, or a window's index and its
--- counts; an operator's block; and the TAT or the window until whose end the key lasts.
-local firsts, seconds, thirds, blocks, lasts = {}, {}, {}, {}, {}
+-- counts; how far the TAT lies ahead, unless one period; an operator's block; and the TAT or the
+-- window until whose end the key lasts.
+local firsts, seconds, thirds, aheads, blocks, lasts = {}, {}, {}, {}, {}, {}
 -- By charge of the current request: its key, its kind, and whether it fits.
 local of_key, of_kind, own = {}, {}, {}
 -- By key, the kind of a charge that changed its state; and the changed keys.
@@ -76,6 +80,9 @@ while at < last do
           changed[#changed + 1] = key
         end
       elseif start < 32 then
+        if (#value - from_byte) % 2 == 1 then
+          aheads[key], from_byte = unpack('>I7', value, from_byte), from_byte + 7
+        end
         local bytes = (#value - from_byte - 6) / 2
         first = unpack('>I7', value, from_byte)
         if bytes > 0 then
@@ -106,7 +113,18 @@ while at < last do
       end
       fits = weight + third <= rooms[kind]
     else
-      local whole = first - now
+      local whole, full = first - now, fulls[kind]
+      if whole > full and whole > LEAP_US_MIN and counts[kind] > 0 then
+        local ahead = aheads[key] or periods[kind]
+        if whole + (second > 0 and 1 or 0) - ahead > math.max(full, LEAP_US_MIN) then
+          -- A leaping clock dated its charge.
+          whole, second, third = ahead, 0, 0
+          firsts[key], seconds[key], thirds[key], lasts[key] = now + ahead, 0, 0, nil
+          if not dirty[key] then
+            dirty[key], changed[#changed + 1] = kind, key
+          end
+        end
+      end
       if second > 0 and third ~= counts[kind] then
         whole, second = whole + 1, 0
       end
@@ -148,6 +166,7 @@ while at < last do
             whole, part = MAX_US - now, 0
           end
           firsts[key], seconds[key], thirds[key] = now + whole, part, part > 0 and counts[kind] or 0
+          aheads[key] = fulls[kind] ~= periods[kind] and fulls[kind] or nil
         end
         if not dirty[key] then
           changed[#changed + 1] = key
@@ -173,12 +192,17 @@ for i = 1, #changed do
       local windows = third > 0 and 1 + span_parts[kind] or second > 0 and 1 or 0
       idle = (first + windows) * window
     end
-  elseif second > 0 then
-    local bytes, above = 1, 256
-    while above <= third do
-      bytes, above = bytes + 1, above * 256
+  elseif second > 0 or aheads[key] then
+    value, idle = aheads[key] and pack('>I7', aheads[key]) or '', first
+    if second > 0 then
+      local bytes, above = 1, 256
+      while above <= third do
+        bytes, above = bytes + 1, above * 256
+      end
+      value, idle = value .. pack('>I7I' .. bytes .. 'I' .. bytes, first, second, third), first + 1
+    else
+      value = value .. pack('>I7', first)
     end
-    value, idle = pack('>I7I' .. bytes .. 'I' .. bytes, first, second, third), first + 1
   elseif lasting and lasting >= first - first % STEP_US then
     call('INCRBY', keys[key], format('%d', first - lasting))
   elseif first >= 1000000 and first < 2147483648000000 then

@@ -6,19 +6,20 @@
 -- tables: this is what most decisions cost Redis. Keys are independent, so requests are decided key
 -- by key.
 --
--- ARGV[3] lists kinds of charges, six numbers of seven bytes each. For a TAT: the longest backlog
+-- ARGV[3] lists kinds of charges, eight numbers of seven bytes each. For a TAT: the longest backlog
 -- that admits the cost, in whole microseconds plus one (zero if it never fits) and fraction; the
--- span that the cost adds, whole and fraction; the scale of fractions; and the count. For windows:
--- the largest use that admits the cost, plus one; the window; the cost; whether the previous window
--- counts; and zeros. ARGV[4] has the kind of each key in a byte, or is empty if there is one kind;
--- ARGV[5] the number of requests of each key, or is empty if each has one.
+-- span that the cost adds, whole and fraction; the scale of fractions, and the count; the time a
+-- full bucket takes to drain, and the period. For windows: the largest use that admits the cost,
+-- plus one; the window; the cost; whether the previous window counts; and zeros. ARGV[4] has the
+-- kind of each key in a byte, or is empty if there is one kind; ARGV[5] the number of requests of
+-- each key, or is empty if each has one.
 --
 -- Returns the values that were read; the server's time, in seconds and microseconds; and for keys
 -- with refusals a list: the key, and how many of its requests were admitted.
 --
 -- It has no function of its own, since Redis would create each anew in every call.
 
-local MAX_US, HEAD = 9007199254740991, 127
+local MAX_US, LEAP_US_MIN, HEAD = 9007199254740991, 1000000, 127
 local call, byte, pack, unpack = redis.call, string.byte, struct.pack, struct.unpack
 local given, ttl_margin, packed, kinds, many = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local now, seconds, micros = nil, '', ''
@@ -31,7 +32,7 @@ else
 end
 -- `SET` takes the end of a key as an instant, or from the caller's instant on.
 local from, ends_as = given == '' and 0 or now, given == '' and 'PXAT' or 'PX'
-local room, room_part, span, span_part, scale, count
+local room, room_part, span, span_part, scale, count, full, period
 local window, cost, clock, elapsed
 local kind, span_text, step, ends, refused
 
@@ -39,7 +40,8 @@ for i = 1, #keys do
   local own = kinds == '' and 1 or byte(kinds, i)
   if own ~= kind then
     kind, span_text = own, nil
-    room, room_part, span, span_part, scale, count = unpack('>I7I7I7I7I7I7', packed, 42 * own - 41)
+    room, room_part, span, span_part, scale, count, full, period =
+      unpack('>I7I7I7I7I7I7I7I7', packed, 56 * own - 55)
     room = room - 1
     if scale == 0 then
       window, cost = room_part, span
@@ -96,8 +98,11 @@ for i = 1, #keys do
       end
     end
   else
-    local tat, part, plain = 0, 0, false
+    local tat, part, plain, ahead, redated = 0, 0, false, period, false
     if first and first < 32 then
+      if (#value - at) % 2 == 1 then
+        ahead, at = unpack('>I7', value, at), at + 7
+      end
       tat = unpack('>I7', value, at)
       local bytes = (#value - at - 6) / 2
       if bytes > 0 then
@@ -115,6 +120,10 @@ for i = 1, #keys do
     local whole = tat - now
     if whole < 0 then
       whole, part = 0, 0
+    elseif whole > full and whole > LEAP_US_MIN and count > 0
+      and whole + (part > 0 and 1 or 0) - ahead > math.max(full, LEAP_US_MIN) then
+      -- A leaping clock dated its charge.
+      whole, part, plain, redated = ahead, 0, false, true
     end
     while admitted < wanted and now >= block
       and (whole < room or (whole == room and part <= room_part)) do
@@ -127,9 +136,12 @@ for i = 1, #keys do
       end
     end
     local new = now + whole
-    if admitted == 0 then
+    if admitted > 0 then
+      ahead = full
+    end
+    if admitted == 0 and not redated then
       -- Nothing changes.
-    elseif plain and part == 0 and given == '' and tat >= new - new % STEP_US then
+    elseif plain and part == 0 and ahead == period and given == '' and tat >= new - new % STEP_US then
       -- The TTL stays and only the number changes: a third of the work of SET.
       if new - tat == span then
         span_text = span_text or string.format('%.0f', span)
@@ -151,6 +163,9 @@ for i = 1, #keys do
         text = string.format('%d%06d', (new - us) / 1000000, us)
       else
         text = string.format('%.0f', new)
+      end
+      if ahead ~= period then
+        text = pack('>I7', ahead) .. (part > 0 and text or pack('>I7', new))
       end
     end
   end

@@ -1,7 +1,7 @@
 use super::{Inline, SPILLED, unpack_any};
 use proptest::prelude::*;
 use tollgate_core::algorithm::{
-    CalendarWindow, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
+    CalendarWindow, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
     calendar_window, fixed_window, sliding_window, token_bucket,
 };
 use tollgate_core::{Algorithm, CalendarUnit, LimitParams, MAX_US, Rate, Zone};
@@ -55,8 +55,11 @@ proptest! {
         if let (Ok(gcra), Ok(leaky)) = (Gcra::try_new(rate, Some(1)), LeakyBucket::try_new(rate, None, None)) {
             let small = tat.us <= MAX_US && tat.fraction < 1_024;
             let fits = small && (tat.fraction == 0 || tat.count == rate.count());
-            prop_assert_eq!(exact(&gcra, &tat), fits);
-            prop_assert_eq!(exact(&leaky, &tat), fits);
+            let ahead_us = if tat.us == 0 { 0 } else { gcra.bucket().ahead_us() };
+            let state = DatedTat { tat, ahead_us };
+            prop_assert_eq!(exact(&gcra, &state), fits);
+            prop_assert_eq!(exact(&leaky, &state), fits);
+            prop_assert!(!exact(&gcra, &DatedTat { ahead_us: ahead_us + 1, ..state }), "a debt");
         }
         if let Ok(token) = TokenBucket::try_new(rate, Some(1)) {
             exact(&token, &token_bucket::State { full: tat, latest_us });
@@ -92,9 +95,9 @@ proptest! {
         token.charge(&mut state, now_us, cost);
         prop_assert!(exact(&token, &state));
         let gcra = Gcra::try_new(rate, None).unwrap();
-        let mut state = Tat::default();
-        gcra.charge(&mut state, now_us, cost);
-        prop_assert_eq!(exact(&gcra, &state), state.fraction < 1_024);
+        let mut state = DatedTat::default();
+        gcra.charge(&mut state, now_us, cost.min(count));
+        prop_assert_eq!(exact(&gcra, &state), state.tat.fraction < 1_024);
     }
 }
 

@@ -25,10 +25,10 @@ fn alike_requests_need_only_the_numbers() {
     let alike =
         SingleChargeBatch::of(&batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 1)])).unwrap();
     let [ways, way_of, many] = alike.into_arguments();
-    assert_eq!((ways.len(), way_of.len(), many.len()), (42, 0, 0));
+    assert_eq!((ways.len(), way_of.len(), many.len()), (56, 0, 0));
     let asks = [ask(b"a", gcra(6), 1), ask(b"b", gcra(6), 2), ask(b"a", gcra(6), 1)];
     let [ways, way_of, many] = SingleChargeBatch::of(&batch(asks)).unwrap().into_arguments();
-    assert_eq!((ways.len(), way_of, many), (84, vec![1, 2], vec![2, 1]));
+    assert_eq!((ways.len(), way_of, many), (112, vec![1, 2], vec![2, 1]));
 }
 
 #[test]
