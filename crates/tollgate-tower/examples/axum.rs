@@ -1,52 +1,29 @@
-//! Limits in an axum service: `cargo run -p tollgate-tower --example axum`, then
-//! `curl -i -H 'x-user-id: 42' http://127.0.0.1:3000/`.
+//! One limit in an axum service: `cargo run -p tollgate-tower --features axum --example axum`, then
+//! `curl -i http://127.0.0.1:3000/`.
 
 use axum::Router;
-use axum::extract::ConnectInfo;
-use axum::routing::{get, post};
+use axum::routing::get;
 use std::net::SocketAddr;
-use tollgate::MemoryStore;
-use tollgate::engine::{Gate, Setup, policy};
+use tollgate::Quota;
 use tollgate_tower::TollgateLayer;
 
-/// Three requests a minute for each user, and for those without a name by address; logins that fail
-/// are counted.
-const POLICY: &str = r#"
-identity: {user: header.x-user-id}
-limits:
-  - {name: per-user, match: {not: {path: /login}}, key: [user], rate: 3/min}
-  - {name: per-address, match: {not: [{path: /login}, {user: "*"}]}, key: [ip], rate: 3/min}
-  - name: login
-    match: {path: /login, method: POST}
-    key: [ip]
-    rate: 5/min
-    on_response: {refund: [2xx], penalty: [401]}
-    penalty: {after: 3, block: 1m}
-"#;
-
-/// The service with its limits. The peer's address is where axum has it.
-pub(crate) fn app() -> Result<Router, Box<dyn std::error::Error>> {
-    let compiled =
-        policy::compile(POLICY.as_bytes()).map_err(|errors| errors[0].message.clone())?;
-    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default())?;
-    let limits = TollgateLayer::new(gate)
-        .peer(|head| head.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip()))
-        .skip(|head| head.uri.path() == "/healthz");
-    let router = Router::new()
+/// Sixty requests a minute for each address, and five searches for each API key.
+pub(crate) fn app() -> Router {
+    let per_address = TollgateLayer::new(Quota::per_minute(60));
+    let per_key = TollgateLayer::by(Quota::per_minute(5), |head| {
+        let key = head.headers.get("x-api-key")?;
+        Some(key.to_str().ok()?.into())
+    });
+    Router::new()
+        .route("/search", get(async || "found\n").layer(per_key))
         .route("/", get(async || "hello\n"))
-        .route("/healthz", get(async || "ok\n"))
-        .route("/login", post(async |body: String| login(&body)));
-    Ok(router.layer(limits))
-}
-
-fn login(password: &str) -> http::StatusCode {
-    if password == "correct" { http::StatusCode::OK } else { http::StatusCode::UNAUTHORIZED }
+        .layer(per_address)
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
     println!("listening on {}", listener.local_addr()?);
-    let service = app()?.into_make_service_with_connect_info::<SocketAddr>();
-    Ok(axum::serve(listener, service).await?)
+    // With the addresses of peers, which a limit by address needs.
+    axum::serve(listener, app().into_make_service_with_connect_info::<SocketAddr>()).await
 }

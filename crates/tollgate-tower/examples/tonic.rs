@@ -3,8 +3,6 @@
 
 use std::future::Future;
 use tokio::net::TcpListener;
-use tollgate::MemoryStore;
-use tollgate::engine::{Gate, Setup, policy};
 use tollgate_tower::TollgateLayer;
 use tonic::transport::server::{Server, TcpConnectInfo, TcpIncoming};
 
@@ -21,10 +19,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     end: impl Future<Output = ()>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let compiled =
-        policy::compile(POLICY.as_bytes()).map_err(|errors| errors[0].message.clone())?;
-    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default())?;
-    let limits = TollgateLayer::new(gate).peer(|head| {
+    let limits = TollgateLayer::from_yaml(POLICY)?.peer(|head| {
         let info = head.extensions.get::<TcpConnectInfo>()?;
         info.remote_addr().map(|address| address.ip())
     });

@@ -21,8 +21,9 @@ pub use gate::{
     HttpGate, ObserveFn,
 };
 pub use header_class::{HeaderClass, is_header};
-pub use layer::{Tollgate, TollgateBody, TollgateLayer};
+pub use layer::{PolicyFileError, Tollgate, TollgateBody, TollgateLayer};
 pub use read::{Ambiguity, Head, Override, Reader, query_parameter};
 pub use respond::{RateLimitHeaders, Refusal, header_name, problem_of, render_headers};
 pub use token::{Claims, InvalidKeys, Verifier};
+pub use tollgate::engine::policy::PolicyError;
 pub use tollgate_policy::settings::AmbiguousPaths;

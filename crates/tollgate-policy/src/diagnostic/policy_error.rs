@@ -1,6 +1,7 @@
 //! The error of a file that is not a policy.
 
-use super::Diagnostic;
+use super::{Diagnostic, Position, Severity, codes};
+use crate::policy::InvalidPolicy;
 use std::fmt;
 use std::ops::Deref;
 
@@ -27,6 +28,15 @@ impl From<Vec<Diagnostic>> for PolicyError {
 impl From<Diagnostic> for PolicyError {
     fn from(diagnostic: Diagnostic) -> Self {
         Self(vec![diagnostic])
+    }
+}
+
+/// Limits that are valid one by one, and not together.
+impl From<InvalidPolicy> for PolicyError {
+    fn from(invalid: InvalidPolicy) -> Self {
+        let code = codes::OUT_OF_RANGE;
+        let message = invalid.to_string();
+        Diagnostic::new(code, Severity::Error, Position::START, message, "").into()
     }
 }
 

@@ -81,6 +81,18 @@ impl RedisStore {
         Ok(Self { namer, servers, leases, options })
     }
 
+    /// [Opens](Self::open) a store on the server of a URL, with the default options. [`Endpoint`]
+    /// says which URLs there are.
+    ///
+    /// # Errors
+    ///
+    /// If the URL is invalid, or there is no current tokio runtime.
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        let invalid =
+            |why: InvalidEndpoint| StoreError::new(StoreErrorKind::Unreachable, why.to_string());
+        Self::open(&url.parse().map_err(invalid)?, RedisOptions::default())
+    }
+
     /// Gives the calling thread its own connections to every server, so that its requests wake no
     /// other thread. The current runtime must run on this thread alone. While these connections are
     /// not up, the thread's requests use the shared ones.

@@ -1,9 +1,11 @@
 //! The tower layer: rate limits any HTTP service.
 
 mod body;
+mod build;
 mod service;
 
 pub use body::TollgateBody;
+pub use build::PolicyFileError;
 pub use service::Tollgate;
 
 use crate::{AmbiguousPaths, Engine, HttpGate, Refusal, Standalone};
@@ -14,27 +16,22 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use tollgate::engine::Gate;
 use tollgate::engine::policy::Facts;
-use tollgate::store::Store;
 use tower_layer::Layer;
 
 /// A layer that rate limits a service. Its services and clones share their counts.
 ///
 /// ```
-/// use tollgate::MemoryStore;
-/// use tollgate::engine::{Gate, Setup, policy};
+/// use tollgate::Quota;
 /// use tollgate_tower::TollgateLayer;
 ///
-/// let file = b"limits: [{name: per-user, key: [user], rate: 100/min}]";
-/// let compiled = policy::compile(file).expect("a policy");
-/// let gate = Gate::new(Setup::of(&compiled), MemoryStore::default())?;
-/// let layer = TollgateLayer::new(gate)
-///     .attribute("user", |head| head.headers.get("x-user-id")?.to_str().ok().map(Into::into))
+/// let layer = TollgateLayer::new(Quota::per_minute(100)) // for each address
 ///     .skip(|head| head.uri.path() == "/healthz");
-/// # let _ = layer;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// A refused request gets the status 429 with `Retry-After`. Every response has `RateLimit` headers.
+/// [`by`](Self::by) counts by another key than the address, and [`from_yaml`](Self::from_yaml) takes
+/// a policy with many limits.
 pub struct TollgateLayer<E = Standalone> {
     gate: HttpGate<E>,
     options: Arc<LayerOptions>,
@@ -59,19 +56,7 @@ type SkipFn = dyn Fn(&Parts) -> bool + Send + Sync;
 type RefundFn = dyn Fn(&response::Parts) -> bool + Send + Sync;
 type RefusalFn = dyn Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync;
 
-impl<S: Store + 'static> TollgateLayer<Standalone<S>> {
-    /// A layer that decides by this gate, with the process's clock.
-    pub fn new(gate: Gate<S>) -> Self {
-        Self::over(Arc::new(Standalone::new(gate)))
-    }
-}
-
 impl<E: Engine> TollgateLayer<E> {
-    /// A layer that decides by this engine. Keep a clone to reload the policy or inspect a key.
-    pub fn over(engine: Arc<E>) -> Self {
-        Self { gate: HttpGate::new(engine), options: Arc::default() }
-    }
-
     /// The engine.
     pub fn engine(&self) -> &Arc<E> {
         self.gate.engine()
@@ -88,8 +73,9 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
-    /// Sets where the peer's address comes from. By default it is a [`SocketAddr`] or [`IpAddr`] in
-    /// the extensions of the request; without one, requests have no `ip`.
+    /// Sets where the peer's address comes from. By default it is in the extensions of the request:
+    /// axum's `ConnectInfo<SocketAddr>` (with the feature `axum`), a [`SocketAddr`] or an
+    /// [`IpAddr`]. Without one, requests have no `ip`.
     pub fn peer(mut self, peer: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.options).peer = Some(Arc::new(peer));
         self
@@ -139,8 +125,13 @@ impl LayerOptions {
         match &self.peer {
             Some(peer) => peer(head),
             None => {
-                let socket = head.extensions.get::<SocketAddr>().map(SocketAddr::ip);
-                socket.or_else(|| head.extensions.get::<IpAddr>().copied())
+                let extensions = &head.extensions;
+                #[cfg(feature = "axum")]
+                if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
+                    return Some(info.0.ip());
+                }
+                let socket = extensions.get::<SocketAddr>().map(SocketAddr::ip);
+                socket.or_else(|| extensions.get::<IpAddr>().copied())
             }
         }
     }

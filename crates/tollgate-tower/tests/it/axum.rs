@@ -1,4 +1,4 @@
-//! The example for axum, over a socket.
+//! The examples for axum, over a socket.
 
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,7 +6,23 @@ use tokio::net::{TcpListener, TcpStream};
 
 #[path = "../../examples/axum.rs"]
 #[allow(dead_code, reason = "its main is for people")]
-mod example;
+mod quota;
+
+#[path = "../../examples/axum_policy.rs"]
+#[allow(dead_code, reason = "its main is for people")]
+mod policy;
+
+async fn serve(app: ::axum::Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = app.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(async move { ::axum::serve(listener, service).await });
+    address
+}
+
+fn status(answer: &str) -> u16 {
+    answer[9..12].parse().unwrap()
+}
 
 /// One request on a connection of its own; the whole answer.
 async fn ask(address: SocketAddr, head: &str, body: &str) -> String {
@@ -21,12 +37,29 @@ async fn ask(address: SocketAddr, head: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_example_limits() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let service = example::app().unwrap().into_make_service_with_connect_info::<SocketAddr>();
-    tokio::spawn(async move { ::axum::serve(listener, service).await });
-    let status = |answer: &str| answer[9..12].parse::<u16>().unwrap();
+async fn the_quotas_of_the_example_hold() {
+    let address = serve(quota::app()).await;
+    let search = async |key: &str| {
+        ask(address, &format!("GET /search HTTP/1.1\r\nx-api-key: {key}"), "").await
+    };
+    for _ in 0..5 {
+        assert_eq!(status(&search("one").await), 200);
+    }
+    let refused = search("one").await;
+    assert_eq!(status(&refused), 429, "{refused}");
+    assert!(refused.contains("retry-after: ") && refused.contains("ratelimit: "), "{refused}");
+    assert_eq!(status(&search("two").await), 200, "another key");
+    // Seven requests so far, the refused one included: the outer layer counted it.
+    for _ in 0..53 {
+        assert_eq!(status(&ask(address, "GET / HTTP/1.1", "").await), 200);
+    }
+    assert_eq!(status(&ask(address, "GET / HTTP/1.1", "").await), 429);
+    assert_eq!(status(&search("three").await), 429, "by address");
+}
+
+#[tokio::test]
+async fn the_policy_of_the_example_holds() {
+    let address = serve(policy::app().unwrap()).await;
 
     let user = "GET / HTTP/1.1\r\nx-user-id: 42";
     let first = ask(address, user, "").await;

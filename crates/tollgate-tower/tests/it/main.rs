@@ -2,6 +2,7 @@
 
 mod axum;
 mod broken;
+mod build;
 mod layer;
 mod lives;
 mod table;

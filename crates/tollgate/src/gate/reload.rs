@@ -39,6 +39,15 @@ impl RulesBuilder {
 }
 
 impl<S: LeaseStore> Gate<S> {
+    /// A gate with the same setup over another store, without counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn over<T: LeaseStore>(&self, store: T) -> Result<Gate<T>, InvalidPolicy> {
+        Gate::new(self.builder().setup.clone(), store)
+    }
+
     /// Replaces the setup. Requests in flight finish under the old rules. Counts, overridden modes
     /// and open reservations stay.
     ///

@@ -107,10 +107,9 @@ impl<S: Store> LimiterBuilder<S> {
         self,
         url: &str,
     ) -> Result<LimiterBuilder<tollgate_store::RedisStore>, InvalidLimiter> {
-        let invalid = |why: &dyn fmt::Display| InvalidLimiter::Redis(why.to_string().into());
-        let endpoint = url.parse().map_err(|why| invalid(&why))?;
-        let store = tollgate_store::RedisStore::open(&endpoint, Default::default());
-        Ok(self.store(Arc::new(store.map_err(|why| invalid(&why))?)))
+        let store = tollgate_store::RedisStore::from_url(url);
+        let store = store.map_err(|error| InvalidLimiter::Redis(error.detail))?;
+        Ok(self.store(Arc::new(store)))
     }
 
     /// Sets the name of the counts in a shared store; `""` by default.

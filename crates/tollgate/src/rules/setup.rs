@@ -1,10 +1,11 @@
 //! The setup of a gate: limits and the settings that apply to all of them.
 
+use crate::Quota;
 use crate::rules::INLINE;
 use std::sync::Arc;
 use tollgate_core::header::Profile;
 use tollgate_policy::envoy::Configs;
-use tollgate_policy::limit::{Counting, Limit, OnStoreFailure};
+use tollgate_policy::limit::{Counting, Limit, OnMissing, OnStoreFailure};
 use tollgate_policy::match_spec::MatchSpec;
 use tollgate_policy::policy::PolicyOptions;
 use tollgate_policy::settings::TierSource;
@@ -29,6 +30,26 @@ impl Setup {
     /// These limits, in this order.
     pub fn new(limits: Vec<(Limit, MatchSpec)>, options: PolicyOptions) -> Self {
         Self { limits, options, ..Self::default() }
+    }
+
+    /// One quota for each value of an attribute, such as `ip` or `user`. Requests without it share
+    /// a count. Responses have the `RateLimit` headers of the current draft.
+    ///
+    /// ```
+    /// use tollgate::engine::{Gate, Setup};
+    /// use tollgate::{MemoryStore, Quota};
+    ///
+    /// let setup = Setup::of_quota("per-user", "user", Quota::per_minute(100));
+    /// let gate = Gate::new(setup, MemoryStore::default())?;
+    /// assert_eq!(&*gate.rules().policy().limits()[0].name, "per-user");
+    /// # Ok::<(), tollgate::engine::policy::InvalidPolicy>(())
+    /// ```
+    pub fn of_quota(name: &str, attribute: &str, quota: Quota) -> Self {
+        let mut limit = Limit::new(name, &[attribute], Some(*quota.params()));
+        limit.on_missing = OnMissing::Share;
+        let limits = vec![(limit, MatchSpec::default())];
+        let profiles = Arc::new([Profile::Draft11]);
+        Self { limits, profiles, ..Self::default() }
     }
 
     /// The setup of a file. For a tier map in another file, call [`with_tiers`](Self::with_tiers).

@@ -1,0 +1,177 @@
+//! How a layer is made: of a quota, of a policy, or of an engine.
+
+use super::TollgateLayer;
+use crate::{Engine, HttpGate, Standalone};
+use http::request::Parts;
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tollgate::engine::policy::{PolicyError, compile};
+use tollgate::engine::{Gate, Setup};
+use tollgate::store::{LeaseStore, Store};
+use tollgate::{MemoryStore, Quota};
+
+/// The attribute that a key extractor fills.
+const KEY: &str = "key";
+
+/// Why a file is not a policy. It prints the path and every diagnostic.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PolicyFileError {
+    /// The file cannot be read.
+    Unreadable(PathBuf, io::Error),
+    /// The file is not a policy.
+    Invalid(PathBuf, PolicyError),
+}
+
+impl TollgateLayer {
+    /// One quota for each address of a peer. IPv6 addresses of one /64 network share a count, and so
+    /// do requests without an address: see [`peer`](Self::peer).
+    ///
+    /// ```
+    /// use tollgate::Quota;
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// let layer = TollgateLayer::new(Quota::per_minute(100));
+    /// ```
+    pub fn new(quota: Quota) -> Self {
+        Self::of_setup(Setup::of_quota("requests", "ip", quota))
+    }
+
+    /// One quota for each key that `key` finds in a request. Requests without a key share a count.
+    ///
+    /// ```
+    /// use tollgate::Quota;
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// let layer = TollgateLayer::by(Quota::per_minute(100), |head| {
+    ///     let key = head.headers.get("x-api-key")?;
+    ///     Some(key.to_str().ok()?.into())
+    /// });
+    /// ```
+    pub fn by(
+        quota: Quota,
+        key: impl for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of_setup(Setup::of_quota("requests", KEY, quota)).attribute(KEY, key)
+    }
+
+    /// The limits of a policy, in memory. The text is that of
+    /// [`tollgate.yaml`](https://docs.rs/tollgate-policy); settings of the server do not apply.
+    ///
+    /// ```
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// let layer = TollgateLayer::from_yaml(
+    ///     "limits: [{name: login, match: {path: /login}, key: [ip], rate: 5/min}]",
+    /// )?;
+    /// let error = TollgateLayer::from_yaml("limits: [{name: login, rate: 5/minute}]").unwrap_err();
+    /// assert!(error.to_string().contains("write `min` for the unit"));
+    /// # Ok::<(), tollgate::engine::policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// All errors of the text, with their lines.
+    pub fn from_yaml(text: impl AsRef<[u8]>) -> Result<Self, PolicyError> {
+        let gate = Gate::new(Setup::of(&compile(text.as_ref())?), MemoryStore::default());
+        Ok(Self::of_gate(gate?))
+    }
+
+    /// [`from_yaml`](Self::from_yaml), from a file.
+    ///
+    /// ```no_run
+    /// let layer = tollgate_tower::TollgateLayer::from_file("limits.yaml")?;
+    /// # Ok::<(), tollgate_tower::PolicyFileError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or is not a policy.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, PolicyFileError> {
+        let path = path.as_ref();
+        let text = std::fs::read(path);
+        let text = text.map_err(|error| PolicyFileError::Unreadable(path.into(), error))?;
+        Self::from_yaml(text).map_err(|error| PolicyFileError::Invalid(path.into(), error))
+    }
+
+    /// Keeps the counts in Redis or Valkey, shared by all processes with the same limits. Call this
+    /// first, inside a tokio runtime: [`RedisStore`](tollgate::store::RedisStore) says how long the
+    /// connections live. While Redis does not answer, each limit's failure policy decides.
+    ///
+    /// ```no_run
+    /// use tollgate::Quota;
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tollgate::StoreError> {
+    /// let layer = TollgateLayer::new(Quota::per_minute(100)).redis("redis://127.0.0.1:6379")?;
+    /// # let _ = layer;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the URL is invalid, or there is no tokio runtime.
+    #[cfg(feature = "redis")]
+    pub fn redis(
+        self,
+        url: &str,
+    ) -> Result<TollgateLayer<Standalone<tollgate::store::RedisStore>>, tollgate::StoreError> {
+        Ok(self.store(tollgate::store::RedisStore::from_url(url)?))
+    }
+
+    /// Keeps the counts in another store. Call this first: the clock and the tokens of an engine do
+    /// not move.
+    pub fn store<S: LeaseStore + 'static>(self, store: S) -> TollgateLayer<Standalone<S>> {
+        let Ok(gate) = self.engine().gate().over(store) else {
+            unreachable!("the limits compiled before, and do not depend on the store")
+        };
+        let gate = HttpGate::new(Arc::new(Standalone::new(gate)));
+        TollgateLayer { gate, options: self.options }
+    }
+
+    fn of_setup(setup: Setup) -> Self {
+        match Gate::new(setup, MemoryStore::default()) {
+            Ok(gate) => Self::of_gate(gate),
+            Err(_) => unreachable!("one limit without a match is a policy"),
+        }
+    }
+}
+
+impl<S: Store + 'static> TollgateLayer<Standalone<S>> {
+    /// A layer that decides by this gate, with the process's clock.
+    pub fn of_gate(gate: Gate<S>) -> Self {
+        Self::over(Arc::new(Standalone::new(gate)))
+    }
+}
+
+impl<E: Engine> TollgateLayer<E> {
+    /// A layer that decides by this engine. Keep a clone to reload the policy or inspect a key.
+    pub fn over(engine: Arc<E>) -> Self {
+        Self { gate: HttpGate::new(engine), options: Arc::default() }
+    }
+}
+
+impl fmt::Display for PolicyFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(path, error) => {
+                write!(f, "{}: cannot be read: {error}", path.display())
+            }
+            Self::Invalid(path, error) => {
+                let mut lines = error.iter().peekable();
+                while let Some(diagnostic) = lines.next() {
+                    let line = diagnostic.render(&path.to_string_lossy()).to_string();
+                    f.write_str(if lines.peek().is_some() { &line } else { line.trim_end() })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for PolicyFileError {}
