@@ -30,7 +30,7 @@ fn what_breaks_off_keeps_traffic_away_until_it_is_at_work_again() {
 #[test]
 fn a_stuck_control_thread_is_named_and_the_node_stays_ready() {
     let compiled = compile(b"limits: [{name: a, rate: 5/min}]").unwrap();
-    let setup = tollgate::Setup::of(&compiled);
+    let setup = tollgate::engine::Setup::of(&compiled);
     let node = Node::new(compiled, setup).unwrap();
     node.health.set_serving(true);
     let problems_at = |now_us| {
