@@ -1,8 +1,8 @@
 //! TG125: a local rate that admits more than its limit, at once or in the long run.
 //!
 //! `on_store_failure: {local: {rate: 20/min}}` for 1000/day is stricter in every minute, but after
-//! fifty minutes one node has admitted more than the whole limit. Quiet for limits that are off, and
-//! for a rate from the file's default. A rate that is looser both ways is an error.
+//! fifty minutes one node has admitted more than the whole limit. Quiet for limits that are off,
+//! and for a rate from the file's default. A rate that is looser both ways is an error.
 
 use super::Findings;
 use super::analysis::view::LintView;

@@ -24,7 +24,7 @@ pub struct SharedTable(BTreeMap<Box<str>, SharedValue>);
 pub struct SharedValue {
     /// Later values have greater versions.
     pub version: Box<str>,
-    /// Whether the name was cleared. Such a value stays, so that no node brings back an earlier one.
+    /// Whether the name was cleared. Such a value stays, or a node could bring back an earlier one.
     pub is_cleared: bool,
     /// The value, without control characters.
     pub value: Box<str>,
@@ -122,7 +122,7 @@ impl RedisStore {
         read(reply).map(Option::unwrap_or_default)
     }
 
-    /// Adds to the stored table whatever `known` has later, makes the change, and returns the table.
+    /// Adds later values of `known` to the stored table, makes the change, and returns the table.
     ///
     /// # Errors
     ///

@@ -72,8 +72,8 @@ impl<S: LeaseStore> Gate<S> {
     }
 
     /// Overrides modes, until other overrides replace these. A reload keeps them, also those of
-    /// limits that the policy does not have at the moment. Of several that apply to a limit the last
-    /// one decides.
+    /// limits that the policy does not have at the moment. Of several for one limit the last one
+    /// decides.
     pub fn set_overrides(&self, overrides: Vec<ModeOverride>) {
         let mut builder = self.builder();
         if builder.overrides != overrides {
