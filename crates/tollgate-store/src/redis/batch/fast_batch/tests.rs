@@ -31,7 +31,7 @@ fn charges_share_the_numbers_of_their_kind() {
     let fast = FastBatch::of(&batch(charges)).unwrap();
     assert!(fast.kinds.has_windows() && !fast.kinds.are_enforced());
     let [kinds, modes, program] = fast.into_arguments();
-    assert_eq!((kinds.len(), modes), (84, vec![1, 0]));
+    assert_eq!((kinds.len(), modes), (112, vec![1, 0]));
     assert_eq!(program, [1, 3, 0, 1, 0, 1, 0, 2, 0, 2, 0, 3, 0, 1]);
 }
 
