@@ -169,7 +169,7 @@ fn window_counts(value: &[u8]) -> Option<[u64; 3]> {
 /// What [`packed`] reads, an odd number of bytes; in front of it, unless zero, seven bytes of how
 /// far it lies ahead.
 fn packed_dated(value: &[u8]) -> Option<DatedTat> {
-    let (ahead, tat) = value.split_at_checked(if value.len() % 2 == 0 { 7 } else { 0 })?;
+    let (ahead, tat) = value.split_at_checked(if value.len().is_multiple_of(2) { 7 } else { 0 })?;
     Some(DatedTat { tat: packed(tat)?, ahead_us: integer(ahead) })
 }
 

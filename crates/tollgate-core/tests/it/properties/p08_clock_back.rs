@@ -1,6 +1,7 @@
 //! A clock stepping back never admits more while state is kept: time is clamped to the state's own
-//! latest instant, and `retry_after` counts from the unclamped now. State dated more than one window
-//! ahead is re-dated, counts and debts kept: window state to one window ahead, other state to now.
+//! latest instant, and `retry_after` counts from the unclamped now. State dated more than one
+//! window ahead is re-dated, counts and debts kept: window state to one window ahead, other state
+//! to now.
 
 use super::p01_bound::bound;
 use crate::generate::{self, Cost, EVERYTHING, Mix, Move, Op, Step};
