@@ -42,7 +42,9 @@ impl Tat {
 
     /// A charge is at most `ahead` before the instant it leaves. If that is too far after `now`,
     /// the clock leapt, and the charge counts as made now.
-    fn seen(self, plan: &Plan, units: i128, now: i128, ahead: i128) -> Self {
+    fn seen(self, plan: &Plan, units: i128, now: i128, ahead: Option<i128>) -> Self {
+        // A charge without a rate names no bound, and one period is taken for it.
+        let ahead = ahead.unwrap_or(plan.period_us);
         let waited_out = window(plan, units).max(1_000_000);
         if plan.count == 0 || self.whole() - ahead <= now + waited_out {
             return self;
@@ -86,7 +88,7 @@ impl History {
     /// The TAT in the terms in which it was last written.
     fn as_written(&self) -> Tat {
         let mut tat = Tat { over: 0, under: 1, count: 0 };
-        let mut ahead = 0;
+        let mut ahead = None;
         for event in &self.events {
             match *event {
                 TatEvent::Seen { plan, units, now } => tat = tat.seen(&plan, units, now, ahead),
@@ -96,7 +98,7 @@ impl History {
                     let spent = tat.over.max(now * under) + cost.min(END) * price;
                     tat.over = spent.min(end * under);
                     if plan.count > 0 {
-                        ahead = (tat.whole() - now).max(window(&plan, units));
+                        ahead = Some((tat.whole() - now).max(window(&plan, units)));
                     }
                 }
                 TatEvent::GiveBack { plan, elapsed, units } => {
