@@ -31,7 +31,7 @@ fn a_gcra_key_takes_at_most_110_bytes() {
     let most = bytes_of(&mut server, MAX_US - 1, (u32::MAX - 1, u32::MAX), MAX_US);
     println!("gcra: {whole} bytes whole, {fraction} with a fraction, {thousands}, {most} at most");
     println!("gcra: {burst} bytes with a burst of its own");
-    let usual = [whole, fraction, thousands, burst];
+    let usual = [whole, fraction, thousands];
     assert!(usual.iter().all(|bytes| *bytes <= 110), "{usual:?}");
-    assert!(most <= 130, "{most}");
+    assert!(burst.max(most) <= 120, "{burst} {most}");
 }
