@@ -148,40 +148,6 @@ async fn a_bucket_whose_ledger_is_gone_goes_on_from_what_its_holders_saw() {
     assert!(desk.store.lease_stats().rollbacks >= 1);
 }
 
-/// A server that answers nobody for longer than leases last, again and again.
-#[tokio::test]
-async fn every_unit_is_spent_returned_stranded_or_held_when_the_store_pauses() {
-    let server = Server::start().await;
-    let clock = manual();
-    let mut options = with_clock(&clock);
-    options.deadline = Duration::from_millis(100);
-    let rate = Rate::try_new(2_000, 1_000_000).unwrap();
-    let params = LimitParams::Gcra(Gcra::try_new(rate, Some(4_000)).unwrap());
-    let desk = LeasedClient::at(&server.endpoint(), &params, options);
-    desk.until_leased_at(&clock).await;
-    let is_accounted_for = || {
-        let all = desk.store.lease_stats();
-        assert_eq!(all.granted, all.spent + all.returned + all.stranded + all.held, "{all:?}");
-        all
-    };
-    for _ in 0..5 {
-        while is_accounted_for().held < 5 {
-            let _ = desk.try_take(1).await;
-            clock.advance(100);
-        }
-        server.run("CLIENT PAUSE 1200 ALL").await;
-        // Units expire, and nobody takes them back.
-        let failures = is_accounted_for().failures;
-        while is_accounted_for().failures == failures {
-            clock.advance(LEASING.lifetime_us / 16);
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    }
-    desk.until(|stats| stats.held == 0).await;
-    let all = is_accounted_for();
-    assert!(all.returned + all.stranded >= 5, "{all:?}");
-}
-
 #[tokio::test]
 async fn a_server_that_forgets_its_scripts_is_told_them_again() {
     let server = Server::start().await;
