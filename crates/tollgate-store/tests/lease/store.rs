@@ -59,8 +59,8 @@ pub(crate) struct Loss {
     copied: bool,
     /// Units that were lost and that nobody can say: the store decided them after the last totals.
     unseen: u64,
-    /// Units that the store decided by itself before they were said. The larger of these and of what
-    /// is said counts, not the sum.
+    /// Units that the store decided by itself before they were said. The larger of these and of
+    /// what is said counts, not the sum.
     merged: u64,
     /// Whether it decided by itself at all.
     decided: bool,

@@ -274,8 +274,8 @@ impl Link {
         let mut command = redis::cmd("EVAL_RO");
         command.arg("#!lua flags=no-writes,allow-cross-slot-keys\nreturn 1").arg(0);
         let mut connection = self.connection.clone();
-        match timeout(within, send(&command, false, &mut connection)).await {
-            Ok(Ok(answer)) => Ok(answer == Value::Int(1)),
+        match timeout(within, send(&command, false, None, &mut connection)).await {
+            Ok(Ok((answer, _))) => Ok(answer == Value::Int(1)),
             Ok(Err(failure)) if failure.error.kind == StoreErrorKind::Rejected => Ok(false),
             Ok(Err(Failure { action: FailureAction::NotLocal, .. })) => Ok(false),
             Ok(Err(failure)) => Err(failure),

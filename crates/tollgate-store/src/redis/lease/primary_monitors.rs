@@ -54,8 +54,8 @@ impl PrimaryMonitors {
         primary.monitor.is_grant_valid(times_us, age_us, quiet_us)
     }
 
-    /// Whether a decision counts after which the primary showed `marker`; `None` if another check is
-    /// needed. Connections up to the last check led to the server that was checked.
+    /// Whether a decision counts after which the primary showed `marker`; `None` if another check
+    /// is needed. Connections up to the last check led to the server that was checked.
     pub(crate) fn is_decision_valid(
         &self,
         node: &Node,
