@@ -254,8 +254,8 @@ impl LedgerCall<'_> {
         }
         let (theirs, book) = (&request.summary, &mut self.book);
         let pure = book.restored == Restored::Purely;
-        // Lost returns alone are credited again by the holders' own totals. If the state lacks more,
-        // the store also lost what it had decided itself.
+        // Lost returns alone are credited again by the holders' own totals. If the state lacks
+        // more, the store also lost what it had decided itself.
         let returned = theirs.granted == book.granted && theirs.returned > book.returned;
         let later = theirs.granted > book.granted || pure && returned;
         if known && named && !later && !returned {
@@ -331,8 +331,8 @@ impl LedgerCall<'_> {
         entry
     }
 
-    /// Raises the state of a book that granted since it was lost: the holder's summary also has what
-    /// the store had decided itself.
+    /// Raises the state of a book that granted since it was lost: the holder's summary also has
+    /// what the store had decided itself.
     fn raise_to_summary(&mut self, entry: &mut HolderGrant, request: &LedgerRequest) {
         let (theirs, book) = (&request.summary, &mut self.book);
         if restore(self.params, &mut self.state, self.now_us, &theirs.state, false) {

@@ -28,8 +28,9 @@
 //! In a quiet time the store grants nothing. Requests that a lease cannot decide are then decided
 //! by the store, on the state that holders restore, or refused, as the limit's failure policy says.
 //! What is lost and not re-asserted by then is the most that may be admitted in excess; on a first
-//! start that is nothing. A limit that fails closed then admits only what leases hold. Requests
-//! that the store decided between a wipe and the first check of the marker are not covered by this.
+//! start that is nothing. A limit that fails closed then admits only what leases hold. Nor does it
+//! believe a direct decision unless the reply shows the marker that the process knows: a store that
+//! was emptied a moment ago has none.
 //!
 //! Units granted are at all times the sum of those spent, returned, stranded and held.
 

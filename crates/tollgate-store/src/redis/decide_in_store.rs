@@ -5,10 +5,11 @@ use super::batch::queue::{BATCH_REQUESTS_MAX, RequestRows};
 use super::batch::rows::{invalid_reply, push_rows};
 use super::batch::{DecideRequest, NamedCharge};
 use super::decide::{UndecidedRequests, show_refunded};
-use super::lease::{LeaseAddress, LeaseDecision, LeasedLimit, Leases};
+use super::lease::{Fence, LeaseAddress, LeaseDecision, LeasedLimit, Leases};
 use crate::lease::SpentUnits;
 use crate::{Answer, Answers, Charge, Request, StoreError};
 use smallvec::SmallVec;
+use std::sync::Arc;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 
@@ -31,6 +32,15 @@ struct PlannedRequest<'a> {
     lease_answers: Vec<Option<Answer>>,
     taken: SpentGuard<'a>,
     for_store: Option<DecideRequest>,
+    fence: Option<PlannedFence>,
+}
+
+/// The fence of a request with a leased limit that fails closed and that the store decides.
+struct PlannedFence {
+    fence: Arc<Fence>,
+    sent_us: u64,
+    /// The longest quiet time of its limits.
+    quiet_us: u64,
 }
 
 impl RedisStore {
@@ -98,7 +108,14 @@ impl RedisStore {
             } else {
                 None
             };
-            self.finish(one, rows, answers)?;
+            let is_valid = match &one.fence {
+                Some(PlannedFence { fence, sent_us, quiet_us }) => {
+                    let leases = &self.leases;
+                    leases.is_decision_valid(&self.servers, fence, *sent_us, *quiet_us).await
+                }
+                None => true,
+            };
+            self.finish(one, rows, is_valid, answers)?;
         }
         Ok(())
     }
@@ -112,8 +129,13 @@ impl RedisStore {
     ) -> Result<PlannedRequest<'a>, StoreError> {
         let Request { charges, intent } = *request;
         let taken = SpentGuard { leases: &self.leases, spent: Vec::new() };
-        let mut planned =
-            PlannedRequest { request, lease_answers: Vec::new(), taken, for_store: None };
+        let mut planned = PlannedRequest {
+            request,
+            lease_answers: Vec::new(),
+            taken,
+            for_store: None,
+            fence: None,
+        };
         for charge in charges {
             let decision = match self.leased_limit(charge, intent) {
                 None => None,
@@ -143,9 +165,28 @@ impl RedisStore {
                 Some(answer) if !answer.outcome.admitted => Some(self.always_refusing(charge)),
                 Some(_) => None,
             });
-            planned.for_store = Some(DecideRequest { intent, charges: charges.collect() });
+            let charges = charges.collect();
+            planned.fence = self.fence(request, &planned.lease_answers);
+            let fence = planned.fence.as_ref().map(|fenced| Arc::clone(&fenced.fence));
+            planned.for_store = Some(DecideRequest { intent, charges, fence });
         }
         Ok(planned)
+    }
+
+    /// The fence of a request, if the store decides a leased limit that fails closed.
+    fn fence(
+        &self,
+        request: &Request<'_>,
+        lease_answers: &[Option<Answer>],
+    ) -> Option<PlannedFence> {
+        let for_store = request.charges.iter().zip(lease_answers).filter(|(_, own)| own.is_none());
+        let fails_closed = |charge| self.grace_answer(charge).is_some();
+        let fenced = for_store.map(|(charge, _)| charge).filter(|charge| fails_closed(charge));
+        let leased = fenced.filter_map(|charge| self.leases.leased_limit(charge.params_id));
+        let quiet_us = leased.map(|leased| leased.terms.quiet_us).max()?;
+        let takes = request.intent == Intent::Take;
+        let fence = Arc::new(Fence::new());
+        takes.then(|| PlannedFence { fence, sent_us: self.leases.now_us(), quiet_us })
     }
 
     /// Whether the store may decide a charge: its state includes the leases of others only while
@@ -162,17 +203,19 @@ impl RedisStore {
         self.leases.leased_limit(charge.params_id).and_then(LeasedLimit::grace_answer)
     }
 
-    /// Merges the rows of leases and store, in the order of the charges.
+    /// Merges the rows of leases and store, in the order of the charges. A leased limit that fails
+    /// closed refuses a decision that is not valid.
     fn finish(
         &self,
         planned: PlannedRequest<'_>,
         rows: Option<RequestRows>,
+        is_valid: bool,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
         let PlannedRequest { request, lease_answers, mut taken, .. } = planned;
         let refuses = |answer: &Answer| !answer.outcome.admitted;
         let (admitted, rows) = match rows {
-            Some((admitted, rows)) => (admitted, rows),
+            Some((admitted, rows)) => (admitted && is_valid, rows),
             None => (!lease_answers.iter().flatten().any(refuses), SmallVec::new()),
         };
         if admitted {
@@ -189,7 +232,11 @@ impl RedisStore {
                     answer
                 }
                 None => {
-                    self.show_leased(charge, request.intent, rows.next().ok_or_else(invalid_reply)?)
+                    let row = rows.next().ok_or_else(invalid_reply)?;
+                    // The store charged what it decided. Charges of other limits stay, too: this
+                    // happens once, to the requests that are under way when a store loses writes.
+                    let refusal = self.grace_answer(charge).filter(|_| !is_valid);
+                    refusal.unwrap_or_else(|| self.show_leased(charge, request.intent, row))
                 }
             };
             if !admitted {

@@ -4,7 +4,7 @@ use crate::plan::{Faults, Plan};
 use crate::rng::Rng;
 use crate::world::World;
 use tollgate_core::algorithm::{FixedWindow, Gcra};
-use tollgate_core::{LimitParams, Rate};
+use tollgate_core::{Algorithm, LimitParams, Rate};
 use tollgate_store::lease::{Holder, LeaseTerms, Ledger, LedgerRequest};
 
 fn plan(nodes: usize, skew: u64) -> Plan {
@@ -125,6 +125,29 @@ fn a_holder_that_speaks_too_late_is_charged_on_top() {
     let reply = ledger.handle(now_us, 1_000_000, &terms, &late);
     assert!(reply.rolled_back);
     assert_eq!((reply.granted, reply.left), (30, 920));
+}
+
+/// The store had decided most of the limit itself. What it granted since it lost the book is more
+/// than the totals of the holder that saw this.
+#[test]
+fn a_book_that_granted_since_is_raised_to_what_a_holder_saw() {
+    let (terms, now_us) = (plan(2, 0).terms, 1_700_000_000_100_000);
+    let mut lost = Ledger::default();
+    let state = lost.state.get_or_insert_default();
+    terms.store_params.charge(state, now_us, 400);
+    let mut holder = LedgerRequest::default();
+    (holder.holder.number, holder.want, holder.need) = (1, 30, 30);
+    let reply = lost.handle(now_us, 1_000_000, &terms, &holder);
+    let known = (reply.ledger, reply.granted, reply.summary);
+    (holder.ledger, holder.known_granted, holder.summary) = known;
+    let mut ledger = Ledger::default();
+    let mut other = LedgerRequest::default();
+    (other.holder.number, other.want, other.need) = (2, 50, 50);
+    assert_eq!(ledger.handle(now_us, 1_000_000, &terms, &other).left, 950);
+    holder.want = 0;
+    let reply = ledger.handle(now_us, 1_000_000, &terms, &holder);
+    assert!(reply.rolled_back && reply.reinstated);
+    assert_eq!((reply.granted, reply.left), (30, 570));
 }
 
 /// A failover loses a return that was acknowledged. When its units were granted is forgotten, so

@@ -59,8 +59,8 @@ pub(crate) struct Loss {
     copied: bool,
     /// Units that were lost and that nobody can say: the store decided them after the last totals.
     unseen: u64,
-    /// Units that the store decided by itself before they were said. The larger of these and of what
-    /// is said counts, not the sum.
+    /// Units that the store decided by itself before they were said. The larger of these and of
+    /// what is said counts, not the sum.
     merged: u64,
     /// Whether it decided by itself at all.
     decided: bool,
@@ -74,6 +74,8 @@ pub(crate) struct Loss {
     /// Whether the primary's mark shows nothing of it, since the key was evicted or has moved, and
     /// nobody who knew of it has asked there yet.
     unmarked: bool,
+    /// Whether it does not show it, whoever asked: the store still decides by itself.
+    hidden: bool,
 }
 
 /// What a store loses.
@@ -191,8 +193,9 @@ impl Primary {
         for loss in self.losses.iter_mut().filter(|loss| loss.key == key) {
             let unlost = loss.unlost.state.get_or_insert_default();
             let was = left(unlost);
-            loss.unmarked |= std::mem::take(&mut loss.copied);
-            if counts || loss.unmarked {
+            let forgets = std::mem::take(&mut loss.copied);
+            (loss.unmarked, loss.hidden) = (loss.unmarked || forgets, loss.hidden || forgets);
+            if counts || loss.hidden {
                 excuses.push((key, loss.window, cost.saturating_sub(was)));
             }
             if !loss.said {
@@ -281,7 +284,11 @@ impl Primary {
     ) {
         self.cancelled.insert(key, cancelled);
         self.ledgers.extend(ledger.map(|ledger| (key, ledger)));
-        self.losses.extend(losses.into_iter().map(|loss| Loss { unmarked: true, ..loss }));
+        self.losses.extend(losses.into_iter().map(|loss| Loss {
+            unmarked: true,
+            hidden: true,
+            ..loss
+        }));
     }
 
     /// What was lost and not said again within the quiet time. What somebody said is not excused,
@@ -359,7 +366,7 @@ impl Primary {
             let both = matches!(what, Lost::Books) && before.state.is_none();
             let unmarked = both || matches!(what, Lost::Keys | Lost::States) && !copied;
             let unseen = self.unseen.get(key).copied().unwrap_or(0);
-            Some(Loss { unmarked, all, copied, unseen, ..loss })
+            Some(Loss { unmarked, hidden: unmarked, all, copied, unseen, ..loss })
         });
         for mut loss in losses.collect::<Vec<_>>() {
             let same = |old: &&mut Loss| (old.key, old.window) == (loss.key, loss.window);
@@ -422,6 +429,7 @@ impl Loss {
             credited: self.credited,
             forfeited: self.forfeited,
             unmarked: self.unmarked || again.unmarked,
+            hidden: self.hidden || again.hidden,
             copied: self.copied || again.copied,
             differs: true,
             ..again
@@ -479,5 +487,6 @@ fn loss(
         forfeited: 0,
         quiet_until_us: now_us + terms.quiet_us,
         unmarked: false,
+        hidden: false,
     })
 }

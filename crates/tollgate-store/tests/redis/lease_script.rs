@@ -1,14 +1,16 @@
 //! The ledger's script decides as its mirror does.
 
+use crate::support::long_deadline;
 use crate::support::server::Server;
 use proptest::prelude::*;
 use redis::Value;
 use redis::aio::MultiplexedConnection;
 use std::collections::HashMap;
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
-use tollgate_core::{LimitParams, Rate};
+use tollgate_core::{Algorithm, Intent, LimitParams, Rate};
 use tollgate_store::lease::{BookSummary, Holder, LeaseTerms, Ledger, LedgerReply, LedgerRequest};
 use tollgate_store::redis::lease_script;
+use tollgate_store::{Answers, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall};
 
 const SPARE_MS: u64 = 1_000;
 const EPOCH_US: u64 = 1_700_000_000_000_000;
@@ -29,6 +31,8 @@ struct Step {
     /// Brings the summary of the last reply to anyone.
     summary: bool,
     age_us: u64,
+    /// Before the call, the store decides a request of this cost by itself; zero is none.
+    direct: u64,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -36,18 +40,21 @@ fn step() -> impl Strategy<Value = Step> {
     let beyond = prop_oneof![9 => Just(0_u64), 1 => 1_u64..50];
     let forget = prop_oneof![16 => Just(0_u64), 3 => 1_u64..4];
     let flags = (prop::bool::weighted(0.1), forget, prop::bool::weighted(0.2));
-    (0_u64..4, by, 0_u64..120, 0_u64..20, 0_u64..30, beyond, flags, 0_u64..600_000).prop_map(
-        |(holder, by_us, want, need, returned, beyond, (stale, forget, summary), age_us)| Step {
+    let direct = prop_oneof![3 => Just(0_u64), 1 => 1_u64..40];
+    let returns = (0_u64..30, 0_u64..600_000);
+    (0_u64..4, by, 0_u64..120, 0_u64..20, returns, beyond, flags, direct).prop_map(
+        |(holder, by_us, want, need, (returned, age_us), beyond, flags, direct)| Step {
             holder,
             by_us,
             want,
             need: need.min(want),
             returned,
             beyond,
-            stale,
-            forget,
-            summary,
+            stale: flags.0,
+            forget: flags.1,
+            summary: flags.2,
             age_us,
+            direct,
         },
     )
 }
@@ -90,15 +97,42 @@ fn ask(step: &Step, told: KnownHolding, now_us: u64) -> LedgerRequest {
     ask
 }
 
+/// Decides as the store does for keys without a lease. Returns whether it admitted.
+async fn decide(store: &RedisStore, params: &LimitParams, now_us: u64, cost: u64) -> bool {
+    let mode = Mode::Enforce;
+    let (params_id, penalty) = (ParamsId::default(), None);
+    let charge = Charge { limit: 1, key: b"key", params, params_id, cost, mode, penalty };
+    let request = Request { charges: &[charge], intent: Intent::Take };
+    let mut answers = Answers::default();
+    store.call(now_us, StoreCall::Decide(&[request]), &mut answers).await.unwrap();
+    answers.get(0).unwrap().0
+}
+
+fn decide_mirrored(ledger: &mut Ledger, params: &LimitParams, now_us: u64, cost: u64) -> bool {
+    let before = ledger.state.clone();
+    let mut state = before.clone().unwrap_or_default();
+    params.redate(&mut state, now_us);
+    let admitted = params.take(&mut state, now_us, cost).is_some();
+    if admitted || before.is_some_and(|before| before != state) {
+        ledger.state = Some(state);
+    }
+    admitted
+}
+
+fn book_of(name: &[u8]) -> Vec<u8> {
+    [name, b":l"].concat()
+}
+
 async fn run(
     server: &mut MultiplexedConnection,
+    name: &[u8],
     terms: &LeaseTerms,
     now_us: u64,
     ask: &LedgerRequest,
 ) -> LedgerReply {
     let (script, params, program) = lease_script(terms, ask);
     let mut command = redis::cmd("EVAL");
-    command.arg(script).arg(2).arg("state").arg("book").arg(now_us.to_string());
+    command.arg(script).arg(2).arg(name).arg(book_of(name)).arg(now_us.to_string());
     command.arg(SPARE_MS.to_string()).arg(params).arg("").arg(program);
     match command.query_async(server).await.unwrap() {
         Value::BulkString(bytes) => tollgate_store::redis::lease_reply(&bytes).unwrap(),
@@ -106,20 +140,36 @@ async fn run(
     }
 }
 
-async fn compare(server: &mut MultiplexedConnection, params: LimitParams, steps: Vec<Step>) {
+async fn compare(
+    server: &mut MultiplexedConnection,
+    store: &RedisStore,
+    params: LimitParams,
+    steps: Vec<Step>,
+) {
     let Some(terms) = LeaseTerms::for_limit(&params, 400_000, 2, 1_500_000) else { return };
     let _: Value = redis::cmd("FLUSHALL").query_async(server).await.unwrap();
+    // The name of the state, by which the store decides.
+    decide(store, &terms.store_params, EPOCH_US, 1).await;
+    let names: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query_async(server).await.unwrap();
+    let [name] = &names[..] else { panic!("{names:?}") };
+    let _: Value = redis::cmd("DEL").arg(name).query_async(server).await.unwrap();
     let (mut mirror, mut told, mut now_us) = (Ledger::default(), HashMap::new(), EPOCH_US);
     let mut newest = BookSummary::default();
     for (place, step) in steps.iter().enumerate() {
         now_us = now_us.checked_add_signed(step.by_us).unwrap();
         if step.forget & 1 != 0 {
-            let _: Value = redis::cmd("DEL").arg("state").query_async(server).await.unwrap();
+            let _: Value = redis::cmd("DEL").arg(name).query_async(server).await.unwrap();
             mirror.state = None;
         }
         if step.forget & 2 != 0 {
-            let _: Value = redis::cmd("DEL").arg("book").query_async(server).await.unwrap();
+            let book = book_of(name);
+            let _: Value = redis::cmd("DEL").arg(book).query_async(server).await.unwrap();
             mirror.book = None;
+        }
+        if step.direct > 0 {
+            let decided = decide(store, &terms.store_params, now_us, step.direct).await;
+            let expected = decide_mirrored(&mut mirror, &terms.store_params, now_us, step.direct);
+            assert_eq!(decided, expected, "step {place}: {step:?} {mirror:?}");
         }
         let told: &mut KnownHolding = told.entry(step.holder).or_default();
         let mut ask = ask(step, *told, now_us);
@@ -127,15 +177,15 @@ async fn compare(server: &mut MultiplexedConnection, params: LimitParams, steps:
             ask.summary = newest;
         }
         let expected = mirror.handle(now_us, SPARE_MS * 1_000, &terms, &ask);
-        let answered = run(server, &terms, now_us, &ask).await;
+        let answered = run(server, name, &terms, now_us, &ask).await;
         assert_eq!(answered, expected, "step {place}: {step:?} {ask:?} {mirror:?}");
         let (ledger, granted) = (answered.ledger, answered.granted);
         newest = answered.summary;
         *told = KnownHolding { ledger, granted, returned: answered.returned, summary: newest };
-        for key in ["state", "book"] {
-            let left: i64 = redis::cmd("PTTL").arg(key).query_async(server).await.unwrap();
+        for key in [name.clone(), book_of(name)] {
+            let left: i64 = redis::cmd("PTTL").arg(&key).query_async(server).await.unwrap();
             let most = expected.kept_us.div_ceil(1_000) + SPARE_MS;
-            assert!(left > 0 && left as u64 <= most, "{key} is kept for {left} ms of {most}");
+            assert!(left > 0 && left as u64 <= most, "{key:?} is kept for {left} ms of {most}");
         }
     }
 }
@@ -145,8 +195,10 @@ fn the_ledgers_script_and_its_mirror_agree() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = runtime.block_on(Server::start());
     let connection = runtime.block_on(server.connect());
+    let _entered = runtime.enter();
+    let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
     let config = ProptestConfig { cases: 96, ..ProptestConfig::default() };
     proptest!(config, |(params in params(), steps in prop::collection::vec(step(), 1..40))| {
-        runtime.block_on(compare(&mut connection.clone(), params, steps));
+        runtime.block_on(compare(&mut connection.clone(), &store, params, steps));
     });
 }

@@ -134,8 +134,12 @@ async fn decide(
     let call = node.call_for(&pending);
     let clock = &node.shared.options.boot_clock;
     let sent_us = clock.now_us();
-    match link.call(&call).await {
-        Ok(value) => {
+    let is_fenced = pending.batch.fences().next().is_some();
+    let marker_key = if is_fenced { node.marker_key() } else { None };
+    match link.call_and_get(&call, marker_key.as_deref()).await {
+        Ok((value, marker)) => {
+            let fences = pending.batch.fences();
+            fences.for_each(|fence| fence.record(node, link.number, marker.as_deref()));
             let reply = pending.read_reply(&call, value);
             if let (Ok(reply), None) = (&reply, pending.now_us) {
                 node.note_server_time((sent_us, clock.now_us()), reply.now_us);

@@ -9,11 +9,13 @@ pub(super) mod rows;
 pub(super) mod single_charge;
 
 use super::key::KeyNamer;
+use super::lease::Fence;
 use super::script::msgpack::{array, clamp};
 use crate::{Charge, Mode, Request};
 use ahash::RandomState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
+use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Penalty, lua};
 
 /// The requests that one call decides. Keys, params and penalties that several requests use are
@@ -30,6 +32,8 @@ pub(super) struct Batch {
 pub(super) struct DecideRequest {
     pub(super) intent: Intent,
     pub(super) charges: SmallVec<[NamedCharge; 1]>,
+    /// Gets the marker of each server that decides, for leased limits that fail closed.
+    pub(super) fence: Option<Arc<Fence>>,
 }
 
 /// The requests of one caller, mostly one.
@@ -48,7 +52,8 @@ pub(super) struct NamedCharge {
 impl DecideRequest {
     pub(super) fn new(namer: &KeyNamer, request: &Request<'_>, now_us: u64) -> Self {
         let named = |charge: &Charge<'_>| NamedCharge::new(namer, charge, now_us);
-        Self { intent: request.intent, charges: request.charges.iter().map(named).collect() }
+        let charges = request.charges.iter().map(named).collect();
+        Self { intent: request.intent, charges, fence: None }
     }
 }
 
@@ -91,12 +96,13 @@ impl BatchCharge {
 }
 
 /// One request: its intent, and the end of its charges.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BatchRequest {
     pub(super) intent: Intent,
     pub(super) end: usize,
     /// Whether the caller is gone, so that the request is not decided.
     pub(super) cancelled: bool,
+    fence: Option<Arc<Fence>>,
 }
 
 /// The keys, params and penalties that charges refer to.
@@ -159,7 +165,13 @@ impl Batch {
             });
         }
         let end = self.charges.len();
-        self.requests.push(BatchRequest { intent: request.intent, end, cancelled: false });
+        let DecideRequest { intent, fence, .. } = request;
+        self.requests.push(BatchRequest { intent, end, cancelled: false, fence });
+    }
+
+    /// The fences of its requests.
+    pub(super) fn fences(&self) -> impl Iterator<Item = &Arc<Fence>> {
+        self.requests.iter().filter_map(|request| request.fence.as_ref())
     }
 
     /// The requests that are not cancelled, with their charges.
@@ -192,7 +204,7 @@ impl Batch {
             penalty: charge.penalty.map(|penalty| self.tables.penalties[penalty]),
         };
         let charges = charges.iter().map(named).collect();
-        Some(DecideRequest { intent: request.intent, charges })
+        Some(DecideRequest { intent: request.intent, charges, fence: request.fence.clone() })
     }
 
     /// The program of `decide.lua`.

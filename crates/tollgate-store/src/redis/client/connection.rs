@@ -4,6 +4,7 @@ use super::failure::{Failure, FailureAction};
 use crate::StoreErrorKind;
 use crate::redis::batch::fast_batch::FastBatch;
 use crate::redis::batch::queue::BatchScope;
+use crate::redis::batch::reply::bytes;
 use crate::redis::batch::single_charge::SingleChargeBatch;
 use crate::redis::batch::{Batch, ScriptTables};
 use crate::redis::script::{self, Script, msgpack};
@@ -24,6 +25,8 @@ pub(crate) struct Link {
     /// Says when another server becomes the primary.
     primary_watch: Option<PrimaryWatch>,
     deadline: Duration,
+    /// The node's `connects` when this connection was made.
+    pub(crate) number: u64,
 }
 
 impl std::fmt::Debug for Link {
@@ -142,10 +145,14 @@ impl ScriptCall {
         command
     }
 
-    async fn send(&self, over: &mut MultiplexedConnection) -> Result<Value, Failure> {
-        match send(&self.command, self.asking, over).await {
+    async fn send(
+        &self,
+        read_key: Option<&[u8]>,
+        over: &mut MultiplexedConnection,
+    ) -> Result<(Value, Option<Vec<u8>>), Failure> {
+        match send(&self.command, self.asking, read_key, over).await {
             Err(Failure { action: FailureAction::SendScript, .. }) => {
-                send(&self.with_script_text(), self.asking, over).await
+                send(&self.with_script_text(), self.asking, read_key, over).await
             }
             result => result,
         }
@@ -161,23 +168,31 @@ fn copy_arguments(from: &Cmd, skipped: usize, to: &mut Cmd) {
     }
 }
 
-/// Sends a command, after `ASKING` if the slot migrates to this server.
+/// Sends a command, after `ASKING` if the slot migrates to this server. Also returns the value that
+/// `read_key` has after the command, if the server has its slot.
 async fn send(
     command: &Cmd,
     asking: bool,
+    read_key: Option<&[u8]>,
     over: &mut MultiplexedConnection,
-) -> Result<Value, Failure> {
-    if !asking {
-        return Ok(command.query_async(over).await?);
+) -> Result<(Value, Option<Vec<u8>>), Failure> {
+    if !asking && read_key.is_none() {
+        return Ok((command.query_async(over).await?, None));
     }
     // In one write: `ASKING` covers only the very next command.
-    let mut both = redis::pipe();
-    both.cmd("ASKING").add_command(command.clone()).ignore_errors();
-    let answers: Vec<redis::RedisResult<Value>> = both.query_async(over).await?;
-    match answers.into_iter().next_back() {
-        Some(answer) => Ok(answer?),
-        None => Err(Failure::timeout()),
+    let mut all = redis::pipe();
+    if asking {
+        all.cmd("ASKING");
     }
+    all.add_command(command.clone());
+    if let Some(key) = read_key {
+        all.cmd("GET").arg(key);
+    }
+    let answers: Vec<redis::RedisResult<Value>> = all.ignore_errors().query_async(over).await?;
+    let mut answers = answers.into_iter().skip(usize::from(asking));
+    let answer = answers.next().ok_or_else(Failure::timeout)??;
+    let value = answers.next().and_then(Result::ok).and_then(bytes).flatten();
+    Ok((answer, value))
 }
 
 impl Link {
@@ -191,11 +206,17 @@ impl Link {
             driver.await;
             let _ = ended.send(true);
         });
-        Self { connection, driver: driver.abort_handle(), closed, primary_watch: None, deadline }
+        let driver = driver.abort_handle();
+        Self { connection, driver, closed, primary_watch: None, deadline, number: 0 }
     }
 
     pub(crate) const fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    pub(crate) const fn with_number(mut self, number: u64) -> Self {
+        self.number = number;
         self
     }
 
@@ -233,8 +254,17 @@ impl Link {
     /// Calls a script by its digest. Sends the text only after NOSCRIPT, which proves that the
     /// server did nothing.
     pub(crate) async fn call(&self, call: &ScriptCall) -> Result<Value, Failure> {
+        self.call_and_get(call, None).await.map(|(value, _)| value)
+    }
+
+    /// Calls a script, and reads a key right after it.
+    pub(crate) async fn call_and_get(
+        &self,
+        call: &ScriptCall,
+        read_key: Option<&[u8]>,
+    ) -> Result<(Value, Option<Vec<u8>>), Failure> {
         let mut connection = self.connection.clone();
-        let sent = timeout(self.deadline, call.send(&mut connection)).await;
+        let sent = timeout(self.deadline, call.send(read_key, &mut connection)).await;
         sent.unwrap_or_else(|_| Err(Failure::timeout()))
     }
 
@@ -244,8 +274,8 @@ impl Link {
         let mut command = redis::cmd("EVAL_RO");
         command.arg("#!lua flags=no-writes,allow-cross-slot-keys\nreturn 1").arg(0);
         let mut connection = self.connection.clone();
-        match timeout(within, send(&command, false, &mut connection)).await {
-            Ok(Ok(answer)) => Ok(answer == Value::Int(1)),
+        match timeout(within, send(&command, false, None, &mut connection)).await {
+            Ok(Ok((answer, _))) => Ok(answer == Value::Int(1)),
             Ok(Err(failure)) if failure.error.kind == StoreErrorKind::Rejected => Ok(false),
             Ok(Err(Failure { action: FailureAction::NotLocal, .. })) => Ok(false),
             Ok(Err(failure)) => Err(failure),
@@ -256,7 +286,7 @@ impl Link {
     /// Runs a command other than a script.
     pub(crate) async fn command(&self, command: &Cmd, asking: bool) -> Result<Value, Failure> {
         let mut connection = self.connection.clone();
-        let sent = timeout(self.deadline, send(command, asking, &mut connection)).await;
-        sent.unwrap_or_else(|_| Err(Failure::timeout()))
+        let sent = timeout(self.deadline, send(command, asking, None, &mut connection)).await;
+        sent.unwrap_or_else(|_| Err(Failure::timeout())).map(|(value, _)| value)
     }
 }

@@ -158,7 +158,7 @@ impl Servers {
             let names = request.charges.iter().map(|charge| charge.name.as_slice());
             for (slot, indexes) in self.group_by_slot(names) {
                 let charges = indexes.iter().map(|i| request.charges[*i].clone()).collect();
-                let part = DecideRequest { intent: request.intent, charges };
+                let part = DecideRequest { intent: request.intent, charges, fence: None };
                 let pending = PendingBatch::without_waiters(part, now_us);
                 let node = self.node_for_slot(slot).await.ok()?;
                 let (all_admit, part_rows) = node.peek_at_replica(&pending).await?;
@@ -254,15 +254,6 @@ impl Servers {
         match &self.kind {
             Kind::One(node) => vec![Arc::clone(node)],
             Kind::Cluster(cluster) => cluster.primaries(),
-        }
-    }
-
-    /// The name of the node's marker key, in one of the node's own slots.
-    pub(crate) fn marker_key(&self, node: &Arc<Node>) -> Option<Vec<u8>> {
-        let mut names = self.shared.namer.marker_keys();
-        match &self.kind {
-            Kind::One(_) => names.next(),
-            Kind::Cluster(cluster) => names.find(|name| cluster.serves(node, slot_of(name))),
         }
     }
 

@@ -162,14 +162,23 @@ impl Node {
         }
     }
 
+    /// The name of the node's marker key, in one of the node's own slots.
+    pub(crate) fn marker_key(&self) -> Option<Vec<u8>> {
+        let mut names = self.shared.namer.marker_keys();
+        match self.cluster() {
+            None => names.next(),
+            Some(cluster) => names.find(|name| cluster.serves(self, slot_of(name))),
+        }
+    }
+
     pub(crate) async fn dial(&self) -> Result<Link, Failure> {
         let link = self.reach().await?;
         if self.cluster().is_some() {
             let within = self.shared.options.connect_deadline();
             self.spans_slots.store(link.spans_slots(within).await?, Ordering::Relaxed);
         }
-        self.connects.fetch_add(1, Ordering::AcqRel);
-        Ok(link)
+        let number = self.connects.fetch_add(1, Ordering::AcqRel) + 1;
+        Ok(link.with_number(number))
     }
 
     /// Whether one call may decide charges of several slots.
@@ -303,7 +312,8 @@ impl Node {
             names.clone().find(|name| map.is_none_or(|map| map.serves(self, slot_of(name))));
         let name = served.or_else(|| names.next())?;
         let charge = NamedCharge { name, params, cost: 1, mode: Mode::Enforce, penalty: None };
-        let request = DecideRequest { intent: Intent::Take, charges: smallvec![charge] };
+        let charges = smallvec![charge];
+        let request = DecideRequest { intent: Intent::Take, charges, fence: None };
         Some(PendingBatch::without_waiters(request, self.shared.options.script_time(0)))
     }
 

@@ -45,7 +45,8 @@ impl Cluster {
     ) -> ReplyReceiver {
         let part = |(route, indexes): (Route, Vec<usize>)| {
             let charges = indexes.iter().map(|index| request.charges[*index].clone()).collect();
-            let requests = smallvec![DecideRequest { intent: request.intent, charges }];
+            let (intent, fence) = (request.intent, request.fence.clone());
+            let requests = smallvec![DecideRequest { intent, charges, fence }];
             RequestPart { indexes, reply: self.push(&route, now_us, requests) }
         };
         let parts = parts.into_iter().map(part).collect();

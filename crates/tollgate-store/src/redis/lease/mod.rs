@@ -6,6 +6,7 @@
 //! params that leases leave room for.
 
 mod entry;
+mod fence;
 mod primary_monitors;
 mod registry;
 mod release;
@@ -19,6 +20,7 @@ pub use script::{lease_reply, lease_script};
 pub use stats::LeaseStats;
 
 pub(super) use entry::LeaseDecision;
+pub(super) use fence::Fence;
 pub(super) use registry::LeasedLimit;
 pub(super) use table::LeaseAddress;
 

@@ -54,6 +54,29 @@ impl PrimaryMonitors {
         primary.monitor.is_grant_valid(times_us, age_us, quiet_us)
     }
 
+    /// Whether a decision counts after which the primary showed `marker`; `None` if another check
+    /// is needed. Connections up to the last check led to the server that was checked.
+    pub(crate) fn is_decision_valid(
+        &self,
+        node: &Node,
+        times_us: (u64, u64),
+        marker: Option<u128>,
+        connection: u64,
+        quiet_us: u64,
+    ) -> Option<bool> {
+        let primaries = lock(&self.primaries);
+        let primary = primaries.get(&node.name)?;
+        let is_known = connection <= primary.dials;
+        primary.monitor.is_decision_valid(times_us, marker, is_known, quiet_us)
+    }
+
+    /// Makes the next request wait for a check.
+    pub(crate) fn distrust(&self, node: &Node) {
+        if let Some(primary) = lock(&self.primaries).get_mut(&node.name) {
+            primary.monitor.connection_lost();
+        }
+    }
+
     /// Begins a check that is not due. Returns whether the caller has to run it.
     pub(crate) fn begin_forced_check(&self, node: &Node) -> bool {
         let mut primaries = lock(&self.primaries);
@@ -169,22 +192,32 @@ impl Leases {
         times_us: (u64, u64),
         (age_us, quiet_us): (u64, u64),
     ) -> bool {
+        let Ok(node) = servers.node_for_slot(slot).await else { return false };
+        let is_valid = || self.monitors.is_grant_valid(&node, times_us, age_us, quiet_us);
+        self.check_until(servers, &node, is_valid).await == Some(true)
+    }
+
+    /// Checks a primary until `is_valid` knows.
+    pub(super) async fn check_until(
+        &self,
+        servers: &Arc<Servers>,
+        node: &Arc<Node>,
+        is_valid: impl Fn() -> Option<bool>,
+    ) -> Option<bool> {
         for _ in 0..CHECKS_MAX {
-            let Ok(node) = servers.node_for_slot(slot).await else { return false };
             let mut checks = self.monitors.checks_done.subscribe();
-            if let Some(is_valid) = self.monitors.is_grant_valid(&node, times_us, age_us, quiet_us)
-            {
-                return is_valid;
+            if let Some(is_valid) = is_valid() {
+                return Some(is_valid);
             }
             // Checked here and not by command: the renewal task may have no room for another call
             // until this one ends.
-            if self.monitors.begin_forced_check(&node) {
-                self.check_primary(servers, node).await;
+            if self.monitors.begin_forced_check(node) {
+                self.check_primary(servers, Arc::clone(node)).await;
             } else {
                 let _ = checks.changed().await;
             }
         }
-        false
+        is_valid()
     }
 }
 

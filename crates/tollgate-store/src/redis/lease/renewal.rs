@@ -278,7 +278,7 @@ async fn read_marker(
     node: &Arc<Node>,
 ) -> Result<MarkerReading, StoreError> {
     let mut tables = ScriptTables::default();
-    tables.key_index_of(servers.marker_key(node).ok_or_else(invalid_reply)?);
+    tables.key_index_of(node.marker_key().ok_or_else(invalid_reply)?);
     let call = servers.script_call(&script::MARKER, &tables, script::marker_args(), None);
     let value = servers.background_call_at(node, call).await?;
     script::marker_reading(value).ok_or_else(invalid_reply)

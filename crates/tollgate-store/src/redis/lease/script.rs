@@ -55,12 +55,16 @@ pub(crate) fn marker_args() -> Vec<u8> {
     MARKER_TTL_MS.as_bytes().to_vec()
 }
 
+/// The identity of a marker.
+pub(super) fn marker_id(marker: &[u8]) -> Option<u128> {
+    Sha256::digest(marker).first_chunk::<16>().map(|half| u128::from_be_bytes(*half))
+}
+
 /// Reads the marker script's reply.
 pub(crate) fn marker_reading(value: Value) -> Option<MarkerReading> {
     let Value::Array(parts) = value else { return None };
     let [marker, age] = <[Value; 2]>::try_from(parts).ok()?;
-    let marker = bytes(marker)??;
-    let run = Sha256::digest(&marker).first_chunk::<16>().map(|half| u128::from_be_bytes(*half))?;
+    let run = marker_id(&bytes(marker)??)?;
     let age_us = str::from_utf8(&bytes(age)??).ok()?.parse().ok()?;
     Some(MarkerReading { run, age_us })
 }

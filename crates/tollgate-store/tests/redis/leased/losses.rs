@@ -4,7 +4,7 @@ use super::client::{LEASING, LeasedClient, Undecided, manual, with_clock};
 use crate::support::a_day;
 use crate::support::server::Server;
 use std::time::Duration;
-use tollgate_core::algorithm::Gcra;
+use tollgate_core::algorithm::{FixedWindow, Gcra, SlidingWindow, TokenBucket};
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::{Charge, Origin};
 
@@ -63,10 +63,63 @@ async fn a_node_that_held_nothing_gets_nothing_of_a_wiped_store() {
     }
     let stats = nodes[1].store.lease_stats();
     assert_eq!((stats.granted, stats.spent), (0, 0), "{stats:?}");
-    // The store decides itself what comes before there is a lease, and does not know any more what
-    // it decided.
-    assert_eq!(admitted, stats.direct - 1, "{stats:?}");
-    assert!(admitted <= 4, "{admitted}");
+    assert_eq!(admitted, 0, "the mark is gone, and the answer said so");
+}
+
+#[tokio::test]
+async fn eight_wipes_in_turn_admit_no_more_than_the_limit_and_lock_no_key_out() {
+    let rate = Rate::try_new(400, 86_400_000_000).unwrap();
+    tokio::join!(
+        wipe_in_turn(LimitParams::FixedWindow(FixedWindow::new(rate))),
+        wipe_in_turn(LimitParams::SlidingWindow(SlidingWindow::new(rate))),
+        wipe_in_turn(LimitParams::Gcra(Gcra::try_new(rate, None).unwrap())),
+        wipe_in_turn(LimitParams::TokenBucket(TokenBucket::try_new(rate, None).unwrap())),
+    );
+}
+
+/// Uses up one key after the other, each with a wipe in between, of which one node holds units and
+/// the other has never seen it.
+async fn wipe_in_turn(params: LimitParams) {
+    let server = Server::start().await;
+    let clock = manual();
+    let nodes = [0, 1].map(|_| LeasedClient::with_clock(&server, &params, &clock));
+    for node in &nodes {
+        node.until_leased_at(&clock).await;
+    }
+    for wipe in 0_u8..8 {
+        let key = [wipe];
+        let take = async |node: &LeasedClient| {
+            let charge = Charge { key: &key, ..node.charge(1) };
+            let (admitted, rows) = node.ask(&[charge], Intent::Take).await.unwrap();
+            (admitted, rows[0].origin)
+        };
+        let stranded = || nodes.each_ref().map(|node| node.store.lease_stats().stranded);
+        let before = stranded().iter().sum::<u64>();
+        let (mut admitted, mut refused) = (0, 0);
+        while admitted < 150 {
+            match take(&nodes[0]).await {
+                (true, _) => admitted += 1,
+                _ => clock.advance(LEASING.quiet_us / 16),
+            }
+        }
+        server.run("FLUSHALL").await;
+        for turn in 1_usize.. {
+            match take(&nodes[turn % 2]).await {
+                (true, _) => (admitted, refused) = (admitted + 1, 0),
+                // Both nodes have nothing left for as long as units are on their way.
+                (false, origin) => refused += u32::from(origin != Origin::GracePeriod),
+            }
+            if refused >= 80 {
+                break;
+            }
+            clock.advance(LEASING.quiet_us / if refused > 0 { 16 } else { 256 });
+        }
+        // Nobody knows whether the store credited what was on its way back.
+        let stranded = stranded().iter().sum::<u64>() - before;
+        assert!(admitted <= 400, "{admitted} of 400 after wipe {wipe}: {params:?}");
+        let used = admitted + stranded;
+        assert!(used >= 380, "{admitted} and {stranded} after wipe {wipe}: {params:?}");
+    }
 }
 
 #[tokio::test]

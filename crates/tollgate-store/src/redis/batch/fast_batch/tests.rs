@@ -15,7 +15,7 @@ fn charge(name: &str, params: LimitParams, mode: Mode) -> NamedCharge {
 fn batch(charges: impl IntoIterator<Item = NamedCharge>) -> Batch {
     let mut batch = Batch::default();
     let charges = charges.into_iter().collect();
-    batch.push(DecideRequest { intent: Intent::Take, charges });
+    batch.push(DecideRequest { intent: Intent::Take, charges, fence: None });
     batch
 }
 

@@ -11,6 +11,7 @@ fn ask(name: &str) -> DecideRequest {
     DecideRequest {
         intent: Intent::Take,
         charges: smallvec![NamedCharge { name, params, cost, mode, penalty }],
+        fence: None,
     }
 }
 

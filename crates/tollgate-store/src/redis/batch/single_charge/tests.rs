@@ -11,7 +11,7 @@ fn gcra(count: u64) -> LimitParams {
 fn ask(name: &[u8], params: LimitParams, cost: u64) -> DecideRequest {
     let line =
         NamedCharge { name: name.to_vec(), params, cost, mode: Mode::Enforce, penalty: None };
-    DecideRequest { intent: Intent::Take, charges: smallvec::smallvec![line] }
+    DecideRequest { intent: Intent::Take, charges: smallvec::smallvec![line], fence: None }
 }
 
 fn batch(asks: impl IntoIterator<Item = DecideRequest>) -> Batch {

@@ -1,0 +1,67 @@
+//! Fences: whether the state that a direct decision read had lost nothing.
+//!
+//! A limit that fails closed believes a decision of the store only if the primary's marker was
+//! there after it. The connection task reads the marker behind the batch, in the same write. The
+//! reading costs Redis one `GET` for a batch, and limits without a fence pay nothing.
+
+use super::{Leases, script};
+use crate::redis::client::Servers;
+use crate::redis::client::node::Node;
+use crate::sync::{Lock, lock};
+use std::sync::Arc;
+
+/// The markers that servers showed right after they decided one request.
+#[derive(Debug)]
+pub(crate) struct Fence(Lock<Vec<MarkerSighting>>);
+
+/// A server's marker right after a decision, and the number of the connection.
+#[derive(Clone, Debug)]
+struct MarkerSighting {
+    node: Arc<Node>,
+    connection: u64,
+    marker: Option<u128>,
+}
+
+impl Fence {
+    pub(crate) fn new() -> Self {
+        Self(Lock::new(Vec::new()))
+    }
+
+    /// Records the marker that `node` showed after a batch.
+    pub(crate) fn record(&self, node: &Arc<Node>, connection: u64, marker: Option<&[u8]>) {
+        let marker = marker.and_then(script::marker_id);
+        lock(&self.0).push(MarkerSighting { node: Arc::clone(node), connection, marker });
+    }
+}
+
+impl Leases {
+    /// The instant at which a request is sent, for [`is_decision_valid`](Self::is_decision_valid).
+    pub(crate) fn now_us(&self) -> u64 {
+        self.clock.now_us()
+    }
+
+    /// Whether a decision counts that was requested at `sent_us`: no server that took part had lost
+    /// writes.
+    pub(crate) async fn is_decision_valid(
+        &self,
+        servers: &Arc<Servers>,
+        fence: &Fence,
+        sent_us: u64,
+        quiet_us: u64,
+    ) -> bool {
+        let (arrived_us, sightings) = (self.clock.now_us(), lock(&fence.0).clone());
+        for MarkerSighting { node, connection, marker } in &sightings {
+            let is_valid = || {
+                let times_us = (sent_us, arrived_us);
+                self.monitors.is_decision_valid(node, times_us, *marker, *connection, quiet_us)
+            };
+            let is_valid = self.check_until(servers, node, is_valid).await;
+            if is_valid != Some(true) {
+                self.monitors.distrust(node);
+                return false;
+            }
+        }
+        // A request that no server decided is not admitted either.
+        !sightings.is_empty()
+    }
+}
