@@ -11,6 +11,8 @@ const KEYS: usize = 10_000;
 /// A thousand a second, a million at once: everything is admitted.
 const INTERVAL_US: u64 = 1_000;
 const BURST: u64 = 1_000_000;
+/// How long a full bucket takes to drain: the period of the rate.
+const FULL_US: u64 = BURST * INTERVAL_US;
 const TARGET: f64 = 0.35;
 
 /// The script that ships, for requests with one charge each.
@@ -28,11 +30,12 @@ const OURS_OF_SEVERAL: &str = concat!(
     include_str!("../../../crates/tollgate-store/src/redis/script/decide_fast.lua"),
 );
 /// Kinds of charges, as the scripts have them: gcra, a sliding and a fixed window of a minute.
-const GCRA: [u64; 6] = [(BURST - 1) * INTERVAL_US + 1, 0, INTERVAL_US, 0, 1, 1_000];
-const SLIDING: [u64; 6] = [BURST, 60_000_000, 1, 1, 0, 0];
-const FIXED: [u64; 6] = [BURST, 60_000_000, 1, 0, 0, 0];
+const GCRA: [u64; 8] =
+    [(BURST - 1) * INTERVAL_US + 1, 0, INTERVAL_US, 0, 1, BURST, FULL_US, FULL_US];
+const SLIDING: [u64; 8] = [BURST, 60_000_000, 1, 1, 0, 0, 0, 0];
+const FIXED: [u64; 8] = [BURST, 60_000_000, 1, 0, 0, 0, 0, 0];
 /// Limits of one request.
-const LIMITS: [(&str, &[[u64; 6]]); 6] = [
+const LIMITS: [(&str, &[[u64; 8]]); 6] = [
     ("gcra", &[GCRA]),
     ("sliding window", &[SLIDING]),
     ("fixed window", &[FIXED]),
@@ -149,7 +152,7 @@ fn limits(client: &mut Client, effort: Effort) -> Result<(), Box<dyn Error>> {
 }
 
 /// A call that decides 64 requests, each with a key for each limit.
-fn batch(script: &[u8], kinds: &[[u64; 6]], row: usize, keys: &mut Keys) -> Vec<Vec<u8>> {
+fn batch(script: &[u8], kinds: &[[u64; 8]], row: usize, keys: &mut Keys) -> Vec<Vec<u8>> {
     let seven = |number: &u64| number.to_be_bytes().into_iter().skip(1);
     let packed = kinds.iter().flatten().flat_map(seven).collect();
     let (mut names, mut program) = (Vec::new(), Vec::new());

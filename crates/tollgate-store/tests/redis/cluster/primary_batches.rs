@@ -17,7 +17,7 @@ const LIMITS: u64 = 3;
 const COUNT: u64 = 120;
 const ROUNDS: usize = 30;
 const REQUESTS: usize = 120;
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 4;
 
 /// A random generator that a seed repeats.
 struct SplitMix(u64);
@@ -48,18 +48,34 @@ fn name(client: usize) -> Vec<u8> {
     [&[text.len() as u8 + 1], text.as_bytes()].concat()
 }
 
+/// What clients ask for. Each kind of batch has a script of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mix {
+    /// One limit a request, of algorithms that `decide_single.lua` knows.
+    Singles,
+    /// Any number of limits, of algorithms that `decide_fast.lua` knows.
+    Fast,
+    /// Any number of limits, of any algorithm.
+    Any,
+}
+
 /// Each client has another algorithm.
-fn params(client: usize) -> LimitParams {
-    let exact = |one: &LimitParams| !matches!(one, LimitParams::LeakyBucket(_));
-    let all: Vec<_> = algorithms(COUNT).filter(exact).collect();
+fn params(mix: Mix, client: usize) -> LimitParams {
+    let is_mixed = |one: &LimitParams| match one {
+        LimitParams::FixedWindow(_) | LimitParams::SlidingWindow(_) | LimitParams::Gcra(_) => true,
+        LimitParams::LeakyBucket(_) => false,
+        _ => mix == Mix::Any,
+    };
+    let all: Vec<_> = algorithms(COUNT).filter(is_mixed).collect();
     all[client % all.len()]
 }
 
 /// Mostly one limit, or several of one client; sometimes of two clients. The first half of all
 /// clients has requests with one limit only.
-fn random_request(random: &mut SplitMix) -> Vec<Key> {
+fn random_request(mix: Mix, random: &mut SplitMix) -> Vec<Key> {
     let client = random.below(CLIENTS);
     match random.below(10) {
+        _ if mix == Mix::Singles => vec![(client, random.below(LIMITS as usize) as u64)],
         0..5 => vec![(client, random.below(LIMITS as usize) as u64)],
         _ if client < CLIENTS / 2 => vec![(client, random.below(LIMITS as usize) as u64)],
         5..8 => (0..LIMITS).map(|limit| (client, limit)).collect(),
@@ -70,9 +86,9 @@ fn random_request(random: &mut SplitMix) -> Vec<Key> {
     }
 }
 
-async fn take(store: &RedisStore, keys: &[Key]) -> Result<bool, StoreError> {
+async fn take(store: &RedisStore, mix: Mix, keys: &[Key]) -> Result<bool, StoreError> {
     let named: Vec<_> =
-        keys.iter().map(|(client, limit)| (name(*client), *limit, params(*client))).collect();
+        keys.iter().map(|(client, limit)| (name(*client), *limit, params(mix, *client))).collect();
     let (params_id, cost, mode, penalty) = (ParamsId::default(), 1, Mode::Enforce, None);
     let charges: Vec<_> = named
         .iter()
@@ -93,11 +109,11 @@ async fn take(store: &RedisStore, keys: &[Key]) -> Result<bool, StoreError> {
 }
 
 /// Asks rounds of requests at once, through two stores.
-async fn ask(stores: &[RedisStore; 2], random: &mut SplitMix) -> Counts {
+async fn ask(stores: &[RedisStore; 2], mix: Mix, random: &mut SplitMix) -> Counts {
     let mut counts = Counts::default();
     for _ in 0..ROUNDS {
-        let requests: Vec<_> = (0..REQUESTS).map(|_| random_request(random)).collect();
-        let asks = requests.iter().enumerate().map(|(n, keys)| take(&stores[n % 2], keys));
+        let requests: Vec<_> = (0..REQUESTS).map(|_| random_request(mix, random)).collect();
+        let asks = requests.iter().enumerate().map(|(n, keys)| take(&stores[n % 2], mix, keys));
         for (keys, admitted) in requests.iter().zip(join_all(asks).await) {
             let admitted = admitted.expect("no caller sees that slots move");
             for key in keys {
@@ -114,6 +130,7 @@ async fn ask(stores: &[RedisStore; 2], random: &mut SplitMix) -> Counts {
 async fn migrate(
     cluster: &Cluster,
     store: &RedisStore,
+    mix: Mix,
     owners: &mut HashMap<i64, usize>,
     random: &mut SplitMix,
     done: &AtomicBool,
@@ -122,7 +139,7 @@ async fn migrate(
     while !done.load(Ordering::Relaxed) {
         let (key, params) = {
             let client = random.below(CLIENTS);
-            (name(client), params(client))
+            (name(client), params(mix, client))
         };
         let charge = Charge {
             limit: 1,
@@ -173,29 +190,30 @@ async fn requests_are_counted_once_while_slots_move() {
     cluster.servers[2].run("ACL SETUSER default -eval_ro").await;
     let mut owners = HashMap::new();
     for seed in 0..SEEDS {
+        let mix = [Mix::Singles, Mix::Fast, Mix::Any][seed as usize % 3];
         cluster.flush().await;
         let mut random = SplitMix(seed);
         let mut movements = SplitMix(seed + 1_000);
         let stores = [cluster.open(long_deadline()), cluster.open(long_deadline())];
         let done = AtomicBool::new(false);
         let asking = async {
-            let counts = ask(&stores, &mut random).await;
+            let counts = ask(&stores, mix, &mut random).await;
             done.store(true, Ordering::Relaxed);
             counts
         };
-        let moving = migrate(&cluster, &stores[0], &mut owners, &mut movements, &done);
+        let moving = migrate(&cluster, &stores[0], mix, &mut owners, &mut movements, &done);
         let (counts, ()) = join(asking, moving).await;
-        check(&stores[0], &counts, seed).await;
+        check(&stores[0], mix, &counts, seed).await;
     }
     let missed = misses(&cluster, 0).await + misses(&cluster, 1).await;
     assert!(missed > 0, "no batch over several slots met a key that had moved");
 }
 
-async fn check(store: &RedisStore, counts: &Counts, seed: u64) {
+async fn check(store: &RedisStore, mix: Mix, counts: &Counts, seed: u64) {
     for (key, asked) in &counts.asked {
         let admitted = counts.admitted[key];
         let fits = COUNT.min(*asked);
-        let at = format!("seed {seed}, client {}, limit {}", key.0, key.1);
+        let at = format!("seed {seed}, {mix:?}, client {}, limit {}", key.0, key.1);
         assert!(admitted <= fits, "{at}: {admitted} of {fits}");
         if !counts.shared[key] {
             assert_eq!(admitted, fits, "{at}: admitted");
@@ -203,7 +221,7 @@ async fn check(store: &RedisStore, counts: &Counts, seed: u64) {
         // A refusal by another server is given back soon.
         let mut used = u64::MAX;
         for _ in 0..1_000 {
-            used = COUNT - left(store, key.1 + 1, &name(key.0), &params(key.0)).await;
+            used = COUNT - left(store, key.1 + 1, &name(key.0), &params(mix, key.0)).await;
             if used == admitted {
                 break;
             }
