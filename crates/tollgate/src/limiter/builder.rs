@@ -14,6 +14,22 @@ use tollgate_store::{Clock, MemoryStore, ProcessClock, Store};
 const QUOTAS_MAX: usize = 16;
 
 /// Builds a [`Limiter`]. Start with [`Limiter::builder`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate::{Limiter, ManualClock, MemoryStore, Quota};
+///
+/// let store = Arc::new(MemoryStore::default());
+/// let limiter = Limiter::builder(Quota::per_second(5))
+///     .and(Quota::per_hour(1_000)) // both or neither
+///     .store(store) // shared with other limiters
+///     .name("searches") // which count apart from it
+///     .clock(ManualClock::default()) // for a test
+///     .max_waiters(100)
+///     .build()?;
+/// assert_eq!(limiter.quotas().count(), 2);
+/// # Ok::<(), tollgate::limiter::InvalidLimiter>(())
+/// ```
 #[must_use = "nothing is limited until `build`"]
 pub struct LimiterBuilder<S = MemoryStore> {
     quotas: SmallVec<[Quota; 1]>,
@@ -23,7 +39,15 @@ pub struct LimiterBuilder<S = MemoryStore> {
     max_waiters: usize,
 }
 
-/// The reason why a limiter cannot be built.
+/// The reason why a limiter cannot be built: see [`LimiterBuilder::build`].
+///
+/// ```
+/// use tollgate::{Limiter, Quota};
+///
+/// let quota = Quota::per_minute(100);
+/// let error = Limiter::builder(quota).and(quota).build().unwrap_err();
+/// assert!(error.to_string().ends_with("is given twice; drop one"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidLimiter {

@@ -59,7 +59,7 @@ impl<T> Decision<T> {
     }
 }
 
-/// An admission. Its figures are those of the tightest quota, after the charge.
+/// An admission, in a [`Decision`]. Its figures are those of the tightest quota, after the charge.
 ///
 /// Dropping a permit keeps the charge; [`Limiter::refund`](crate::Limiter::refund) returns it.
 #[derive(Debug)]
@@ -77,7 +77,8 @@ pub struct Permit {
     pub(super) record: PermitRecord,
 }
 
-/// A refusal. Its figures are those of the quota that refuses for the longest time.
+/// A refusal, in a [`Decision`]. Its figures are those of the quota that refuses for the longest
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -96,7 +97,7 @@ pub struct Refusal {
     pub(crate) earliest: Option<Duration>,
 }
 
-/// The state of a key: the answer that a check would get.
+/// The state of a key, from [`peek`](crate::Limiter::peek): the answer that a check would get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Standing {

@@ -127,17 +127,27 @@ struct RegisteredQuota {
 }
 
 impl Limiter {
-    /// A limiter in memory, with the process's clock.
+    /// A limiter in memory, with the process's clock: see [`Limiter`].
     pub fn new(quota: Quota) -> Self {
         LimiterBuilder::new(quota).assemble()
     }
 
-    /// A builder, for several quotas, another store or clock, or a shorter line.
+    /// A builder, for several quotas, another store or clock, or a shorter line: see
+    /// [`LimiterBuilder`].
     pub fn builder(quota: Quota) -> LimiterBuilder {
         LimiterBuilder::new(quota)
     }
 
     /// Takes one unit for `key`, if one is left.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::new(Quota::per_minute(1));
+    /// assert!(limiter.check("alice").is_admitted());
+    /// assert!(!limiter.check("alice").is_admitted());
+    /// assert!(limiter.check("bob").is_admitted());
+    /// ```
     pub fn check(&self, key: impl Key) -> Decision {
         self.check_n(key, 1)
     }
@@ -173,7 +183,8 @@ impl Limiter {
         self.peek_n(key, 1)
     }
 
-    /// The answer that [`check_n`](Self::check_n) would give. Takes nothing.
+    /// The answer that [`check_n`](Self::check_n) would give. Takes nothing: see
+    /// [`peek`](Self::peek).
     pub fn peek_n(&self, key: impl Key, cost: u64) -> Standing {
         infallible(self.inner.peek(key.key_bytes().as_ref(), cost))
     }
@@ -197,6 +208,15 @@ impl Limiter {
     }
 
     /// Drops the count and any block of `key`.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::new(Quota::per_minute(1));
+    /// assert!(limiter.check("alice").is_admitted());
+    /// limiter.reset("alice");
+    /// assert!(limiter.check("alice").is_admitted());
+    /// ```
     pub fn reset(&self, key: impl Key) {
         infallible(self.inner.reset(key.key_bytes().as_ref()));
     }
@@ -217,7 +237,7 @@ impl Limiter {
         infallible(self.inner.block(key.key_bytes().as_ref(), duration))
     }
 
-    /// Ends the block of `key`. Its count stays.
+    /// Ends the block of `key`: see [`block`](Self::block). Its count stays.
     pub fn unblock(&self, key: impl Key) -> Standing {
         infallible(self.inner.adjust_all(key.key_bytes().as_ref(), Change::Unblock))
     }
@@ -239,12 +259,12 @@ fn infallible<T>(reply: StoreReply<'_, Result<T, StoreError>, Infallible>) -> T 
 }
 
 impl<S> Limiter<S> {
-    /// The quotas in force, in the order in which they were given.
+    /// The quotas in force, in the order in which they were given: see [`LimiterBuilder`].
     pub fn quotas(&self) -> impl Iterator<Item = &Quota> {
         self.inner.limits.iter().map(|limit| &limit.quota)
     }
 
-    /// The store that keeps the counts.
+    /// The store that keeps the counts: see [`LimiterBuilder::store`].
     pub fn store(&self) -> &S {
         &self.inner.store
     }

@@ -5,6 +5,13 @@ use std::fmt;
 use tollgate_core::InvalidParams;
 
 /// Why something is not a quota. The message says what would be one.
+///
+/// ```
+/// use tollgate::Quota;
+///
+/// let error = Quota::per_second(20).with_burst(0).unwrap_err();
+/// assert_eq!(error.to_string(), "a burst is at least 1; use a rate of 0/... to refuse everything");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidQuota {

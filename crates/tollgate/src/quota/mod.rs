@@ -82,6 +82,13 @@ enum Amount {
 }
 
 /// The units of a quota, from [`Quota::of`].
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::Quota;
+///
+/// assert_eq!(Quota::of(5).every(Duration::from_secs(60)), Ok(Quota::per_minute(5)));
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use = "say how often, with `every`"]
 pub struct Units(u32);

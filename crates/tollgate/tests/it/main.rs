@@ -1,5 +1,6 @@
 //! The engine, as its users see it.
 
+mod bad_input;
 mod batch;
 mod deny_cache;
 mod deny_cache_rows;

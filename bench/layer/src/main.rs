@@ -1,0 +1,116 @@
+//! Measures what a layer adds to a request of a small axum service: `cargo run --release -p layer -- [ROUNDS] [REQUESTS]`.
+//!
+//! Each service is a process of its own on the first core; the load is this process, on the second, with fifty HTTP/1.1 connections
+//! that stay open. The table is printed as Markdown, ready for `docs/benchmarks.md`.
+
+mod load;
+mod service;
+
+use load::Load;
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+const SERVICE_CORE: &str = "0";
+const LOAD_CORE: usize = 1;
+const TARGET: f64 = 0.7;
+
+/// A running service, killed when dropped.
+struct Server {
+    child: Child,
+    load: Load,
+}
+
+impl Server {
+    fn start(layer: &str) -> Result<Self, Box<dyn Error>> {
+        let mut command = Command::new("taskset");
+        command.args(["-c", SERVICE_CORE]).arg(std::env::current_exe()?).args(["serve", layer]);
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut address = String::new();
+        let stdout = child.stdout.take().ok_or("the service has no output")?;
+        BufReader::new(stdout).read_line(&mut address)?;
+        let load = Load::open(address.trim().parse()?)?;
+        Ok(Self { child, load })
+    }
+
+    /// Processor seconds a million requests, in the program and in the kernel on its behalf.
+    fn turn(&mut self, requests: usize) -> Result<f64, Box<dyn Error>> {
+        let before_ns = self.spent_ns()?;
+        let sent = self.load.send(requests)?;
+        Ok((self.spent_ns()? - before_ns) as f64 / 1e3 / sent as f64)
+    }
+
+    /// The service has one thread.
+    fn spent_ns(&self) -> Result<u64, Box<dyn Error>> {
+        let text = fs::read_to_string(format!("/proc/{}/schedstat", self.child.id()))?;
+        Ok(text.split(' ').next().ok_or("no time")?.parse()?)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [verb, layer] = &arguments[..]
+        && verb == "serve"
+    {
+        return service::serve(layer);
+    }
+    let number = |at: usize, otherwise| arguments.get(at).map_or(Ok(otherwise), |text| text.parse());
+    let (rounds, requests) = (number(0, 15)?, number(1, 50_000)?);
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    let core = cores.iter().find(|core| core.id == LOAD_CORE).ok_or("this needs two cores")?;
+    core_affinity::set_for_current(*core);
+
+    let mut servers = Vec::new();
+    for (name, _) in service::LAYERS {
+        servers.push(Server::start(name)?);
+    }
+    let mut seconds = vec![Vec::new(); servers.len()];
+    // The first round warms up.
+    for round in 0..=rounds {
+        for place in 0..servers.len() {
+            // Each round starts with another service, so that none always follows the same one.
+            let n = (round + place) % servers.len();
+            let turn = servers[n].turn(requests)?;
+            if round > 0 {
+                seconds[n].push(turn);
+            }
+        }
+    }
+    print(&seconds);
+    Ok(())
+}
+
+fn print(seconds: &[Vec<f64>]) {
+    let bare = &seconds[0];
+    // What a layer adds, within one round: slow and fast minutes of the machine do not touch it.
+    let added = |n: usize| seconds[n].iter().zip(bare).map(|(own, bare)| own - bare).collect::<Vec<_>>();
+    let governor = median(&added(1));
+    println!("| | s/M | spread | added | of tower_governor's | target | |");
+    println!("|---|---|---|---|---|---|---|");
+    for (n, (_, name)) in service::LAYERS.iter().enumerate() {
+        let own = median(&seconds[n]);
+        let least = seconds[n].iter().copied().fold(f64::INFINITY, f64::min);
+        let most = seconds[n].iter().copied().fold(0.0, f64::max);
+        let added = median(&added(n));
+        let ratio = added / governor;
+        let verdict = match n {
+            0 | 1 | 2 => "| ".to_owned(),
+            _ => format!("<= {TARGET} | {}", if ratio <= TARGET { "met" } else { "missed" }),
+        };
+        println!("| {name} | {own:.2} | {least:.2}-{most:.2} | {added:.2} | {ratio:.2} | {verdict} |");
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
