@@ -1,11 +1,11 @@
 //! The interface between the engine and the stores.
 
 use crate::{
-    Adjustment, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation,
+    Adjustment, Answer, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation,
     OpenOutcome, ParamsId, Request, Settlement, StateKey, StoreError, StoreReply,
 };
 use std::future::{Future, ready};
-use tollgate_core::LimitParams;
+use tollgate_core::{Intent, LimitParams};
 
 /// Decides batches of requests in order, each atomically and all-or-nothing.
 ///
@@ -29,6 +29,15 @@ pub trait Store: Send + Sync {
     /// What the first phase leaves to the second: [`Infallible`](std::convert::Infallible) for a
     /// store that answers everything at once.
     type Undecided: Copy + Send;
+
+    /// Decides a request with one charge, if the store needs neither a buffer nor a lock for that;
+    /// otherwise `None`, and nothing has changed. The request is admitted iff the answer is, or the
+    /// charge is not enforced.
+    #[inline]
+    fn decide_one(&self, now_us: u64, charge: &Charge<'_>, intent: Intent) -> Option<Answer> {
+        let _ = (now_us, charge, intent);
+        None
+    }
 
     /// The first phase. `None`: the call is done, and `answers` has its rows.
     fn begin(
