@@ -61,14 +61,14 @@ pub fn gcra(limit: Limit) -> Quota {
 /// `limit` as an algorithm with a burst.
 pub fn paced(limit: Limit, algorithm: Algorithm) -> Quota {
     let period = Duration::from_secs(limit.period_s.into());
-    let quota = Quota::of(limit.count.into()).every(period);
+    let quota = Quota::of(limit.count).every(period);
     let quota = quota.and_then(|quota| quota.with_algorithm(algorithm));
-    quota.and_then(|quota| quota.with_burst(limit.burst.into())).expect("the limit is in range")
+    quota.and_then(|quota| quota.with_burst(limit.burst)).expect("the limit is in range")
 }
 
 /// `count` in every `period_s` seconds by the default algorithm, a sliding window.
 pub fn default_quota(count: u32, period_s: u64) -> Quota {
-    Quota::of(count.into()).every(Duration::from_secs(period_s)).expect("the limit is in range")
+    Quota::of(count).every(Duration::from_secs(period_s)).expect("the limit is in range")
 }
 
 pub(crate) fn gcra_params(limit: Limit) -> LimitParams {

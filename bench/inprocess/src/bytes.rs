@@ -1,7 +1,8 @@
 //! Resident memory a key. Each contender fills itself in a process of its own, so that nobody inherits freed pages.
 
 use contenders::{
-    Arrivals, Contender, Governor, Library, Limit, Limitador, Throttlecrab, default_quota, gcra, key,
+    Arrivals, Contender, Governor, Library, Limit, Limitador, Throttlecrab, default_quota, gcra,
+    key,
 };
 use std::fs;
 use std::process::{Command, ExitCode, Stdio};

@@ -185,10 +185,7 @@ fn default_many() -> Vec<Box<dyn Contender>> {
 }
 
 fn default_refused() -> Vec<Box<dyn Contender>> {
-    vec![
-        Box::new(Library::new(ONE, default_quota(1, 3_600))),
-        Box::new(Governor::new(Limit::SHUT)),
-    ]
+    vec![Box::new(Library::new(ONE, default_quota(1, 3_600))), Box::new(Governor::new(Limit::SHUT))]
 }
 
 fn beyond() -> Vec<Box<dyn Contender>> {

@@ -1,8 +1,8 @@
 //! The interface between the engine and the stores.
 
 use crate::{
-    Adjustment, Answer, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation,
-    OpenOutcome, ParamsId, Request, Settlement, StateKey, StoreError, StoreReply,
+    Adjustment, Answer, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport,
+    NewReservation, OpenOutcome, ParamsId, Request, Settlement, StateKey, StoreError, StoreReply,
 };
 use std::future::{Future, ready};
 use tollgate_core::{Intent, LimitParams};
@@ -30,13 +30,19 @@ pub trait Store: Send + Sync {
     /// store that answers everything at once.
     type Undecided: Copy + Send;
 
-    /// Decides a request with one charge, if the store needs neither a buffer nor a lock for that;
-    /// otherwise `None`, and nothing has changed. The request is admitted iff the answer is, or the
-    /// charge is not enforced.
-    #[inline]
-    fn decide_one(&self, now_us: u64, charge: &Charge<'_>, intent: Intent) -> Option<Answer> {
+    /// Decides a request with one charge and calls `conclude`, if the store needs neither a buffer
+    /// nor a lock for that; otherwise returns `conclude`, and nothing has changed. The request is
+    /// admitted iff the answer is, or the charge is not enforced.
+    #[inline(always)]
+    fn decide_one<T, F: FnOnce(Answer) -> T>(
+        &self,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        conclude: F,
+    ) -> Result<T, F> {
         let _ = (now_us, charge, intent);
-        None
+        Err(conclude)
     }
 
     /// The first phase. `None`: the call is done, and `answers` has its rows.

@@ -21,7 +21,9 @@ mod tests;
 
 use crate::raw::slots::Garbage;
 use crate::sync::{AtomicUsize, CachePadded, Lock, Ordering, lock};
-use crate::{Answer, Answers, Charge, LeaseStore, ParamsId, StateKey, Store, StoreCall, StoreError};
+use crate::{
+    Answer, Answers, Charge, LeaseStore, ParamsId, StateKey, Store, StoreCall, StoreError,
+};
 use params_registry::ParamsRegistry;
 use reservations::Reservations;
 use shard::{Locations, LockedShard, Shard};
@@ -59,8 +61,7 @@ impl MemoryStore {
     /// An empty store.
     pub fn new(options: MemoryOptions) -> Self {
         let shards = options.shard_count();
-        let fixed_bytes =
-            shards * (size_of::<CachePadded<Lock<Shard>>>() + Locations::SHARD_BYTES);
+        let fixed_bytes = shards * (size_of::<CachePadded<Lock<Shard>>>() + Locations::SHARD_BYTES);
         Self {
             addresses: CellHasher::new(shards, options.seed),
             shards: (0..shards).map(|number| CachePadded(Lock::new(Shard::new(number)))).collect(),
@@ -130,9 +131,15 @@ impl Store for MemoryStore {
     type Undecided = Infallible;
 
     #[inline(always)]
-    fn decide_one(&self, now_us: u64, charge: &Charge<'_>, intent: Intent) -> Option<Answer> {
+    fn decide_one<T, F: FnOnce(Answer) -> T>(
+        &self,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        conclude: F,
+    ) -> Result<T, F> {
         let address = self.addresses.address(charge.limit, charge.key);
-        self.decide_lock_free(address, now_us, charge, intent)
+        self.decide_lock_free(address, now_us, charge, intent, conclude)
     }
 
     // Inlined, so that a caller that only decides contains no code for the other calls.

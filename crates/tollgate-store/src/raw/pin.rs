@@ -195,7 +195,11 @@ mod membarrier {
         call(1 << 3)
     }
 
-    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(miri)
+    ))]
     fn call(command: core::ffi::c_int) -> bool {
         use core::ffi::{c_int, c_long, c_uint};
         const SYS_MEMBARRIER: c_long = if cfg!(target_arch = "x86_64") { 324 } else { 283 };

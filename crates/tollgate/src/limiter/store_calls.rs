@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::header::tightness;
-use tollgate_core::{Intent, LimitParams, MAX_US, Receipt};
+use tollgate_core::{Intent, LimitParams, MAX_US, Outcome, Receipt};
 use tollgate_store::{
     Adjustment, Answer, Answers, Change, Charge, Mode, Request, Store, StoreCall, StoreError,
     StoreReply,
@@ -73,14 +73,20 @@ impl<S: Store> Inner<S> {
         conclude: impl FnOnce(Standing, &[Answer]) -> T + Send + 'a,
     ) -> LimiterReply<'a, S, T> {
         let now_us = self.now_us();
-        if let [limit] = &self.limits[..]
-            && let Some(row) = self.store.decide_one(now_us, &limit.charge(key, cost), intent)
-        {
-            let earliest_us = limit.firm_wait_us(&row);
-            let standing = Standing::of_row(row.outcome.admitted, &row, earliest_us);
-            return StoreReply::Now(Ok(conclude(standing, std::slice::from_ref(&row))));
+        let [limit] = &self.limits[..] else {
+            return self.decide_batch(now_us, key, cost, intent, conclude);
+        };
+        let conclude = |row: Answer| {
+            let standing = Standing::of_row(row.outcome.admitted, &row, limit.firm_wait_us(&row));
+            conclude(standing, std::slice::from_ref(&row))
+        };
+        match self.store.decide_one(now_us, &limit.charge(key, cost), intent, conclude) {
+            Ok(concluded) => StoreReply::Now(Ok(concluded)),
+            Err(conclude) => self.decide_batch(now_us, key, cost, intent, move |_, rows| {
+                let open = Answer::without_receipt(Outcome::admitting(0));
+                conclude(rows.first().copied().unwrap_or(open))
+            }),
         }
-        self.decide_batch(now_us, key, cost, intent, conclude)
     }
 
     /// Decides several quotas, or in a store that needs time.

@@ -1,9 +1,9 @@
 //! Waiting in line until admitted.
 
+use super::decision::PermitRecord;
 use super::detach::{run_to_completion, spawn_detached};
 use super::store_calls::{PermitEnd, micros};
 use super::wait_queue::{QueuePlace, WaitQueue};
-use super::decision::PermitRecord;
 use super::{Decision, Limiter, Permit, Refusal, Reservation};
 use crate::Key;
 use std::fmt;

@@ -4,7 +4,7 @@ use super::locked::{ChargeCell, NoRoom, make_room};
 use crate::memory::evict::RoomNeeded;
 use crate::memory::shard::{CellPosition, LockedShard, Shard};
 use crate::memory::{MemoryStore, ShardContext};
-use crate::{Adjustment, Answers, Change, Charge};
+use crate::{Adjustment, Answer, Answers, Change, Charge};
 use tollgate_core::Intent;
 
 impl MemoryStore {
@@ -83,7 +83,8 @@ fn apply(
             }
             Change::Unblock => shard.set_block(shared, found, tag, charge, None),
         }
-        let mut answer = shard.plan(shared, cell, charge, now_us, Intent::Peek);
+        let mut answer = Answer::PLACEHOLDER;
+        shard.plan(shared, cell, charge, now_us, Intent::Peek, &mut answer);
         answer.receipt = owed;
         answers.push(answer);
     }

@@ -3,7 +3,7 @@
 use super::locked::ChargeCell;
 use crate::memory::MemoryStore;
 use crate::memory::table::address::CellAddress;
-use crate::{Answers, Charge, Request};
+use crate::{Answer, Answers, Charge, Request};
 use tollgate_core::Intent;
 
 /// How many requests ahead cells are prefetched.
@@ -70,9 +70,13 @@ impl MemoryStore {
         intent: Intent,
         answers: &mut Answers,
     ) {
-        let answer = self.decide_at(address, now_us, charge, intent);
-        answers.push(answer);
-        answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());
+        let finish = |answer: Answer| {
+            answers.push(answer);
+            answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());
+        };
+        if let Err(mut finish) = self.decide_lock_free(address, now_us, charge, intent, finish) {
+            finish(self.decide_at_locked(address, now_us, charge, intent));
+        }
     }
 
     /// Decides a request with no charge or several.

@@ -10,28 +10,34 @@ use crate::{Answer, Charge, ParamsId};
 use tollgate_core::{Intent, LimitParams};
 
 impl MemoryStore {
-    /// Decides a request with one charge; `None`, with nothing changed, if that needs the lock: for
-    /// a new key, state beyond one word, other params, a debt, a violation, or a word that the
-    /// lock's holder has taken.
+    /// Decides a request with one charge and calls `conclude`; returns `conclude`, with nothing
+    /// changed, if that needs the lock: for a new key, state beyond one word, other params, a debt,
+    /// a violation, or a word that the lock's holder has taken.
+    // `conclude` is inlined into each algorithm, where the answer is in registers.
     #[inline(always)]
-    pub(crate) fn decide_lock_free(
+    pub(crate) fn decide_lock_free<T, F: FnOnce(Answer) -> T>(
         &self,
         address: CellAddress,
         now_us: u64,
         charge: &Charge<'_>,
         intent: Intent,
-    ) -> Option<Answer> {
+        conclude: F,
+    ) -> Result<T, F> {
+        macro_rules! swap {
+            ($params:expr) => {
+                match self.swap($params, address, now_us, charge, intent) {
+                    Some(answer) => Ok(conclude(answer)),
+                    None => Err(conclude),
+                }
+            };
+        }
         match charge.params {
-            LimitParams::Gcra(params) => self.swap(params, address, now_us, charge, intent),
-            LimitParams::SlidingWindow(params) => {
-                self.swap(params, address, now_us, charge, intent)
-            }
-            LimitParams::FixedWindow(params) => self.swap(params, address, now_us, charge, intent),
-            LimitParams::LeakyBucket(params) => self.swap(params, address, now_us, charge, intent),
-            LimitParams::CalendarWindow(params) => {
-                self.swap(params, address, now_us, charge, intent)
-            }
-            _ => None,
+            LimitParams::Gcra(params) => swap!(params),
+            LimitParams::SlidingWindow(params) => swap!(params),
+            LimitParams::FixedWindow(params) => swap!(params),
+            LimitParams::LeakyBucket(params) => swap!(params),
+            LimitParams::CalendarWindow(params) => swap!(params),
+            _ => Err(conclude),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::memory::evict::RoomNeeded;
 use crate::memory::shard::pack::{Inline, by_algorithm};
-use crate::memory::shard::{CellPosition, HasTable, LockedShard, Shard, is_wide};
+use crate::memory::shard::{CellPosition, HasTable, LockedShard, Shard, is_wide, unpack};
 use crate::memory::table::address::CellAddress;
 use crate::memory::{MemoryStore, ShardContext};
 use crate::sync::{Ordering, lock};
@@ -118,15 +118,27 @@ fn decide_cells(
     intent: Intent,
     rows: &mut [Answer],
 ) -> Result<bool, NoRoom> {
-    let mut admitted = true;
+    let (mut admitted, mut all_planned) = (true, true);
     for ((cell, charge), row) in cells.iter_mut().zip(charges).zip(&mut *rows) {
         let Some(shard) = &mut shards[cell.lock] else { continue };
-        let intent = if charge.mode.owed().is_some() { Intent::Peek } else { intent };
-        let answer = shard.plan(shared, cell, charge, now_us, intent);
-        admitted &= answer.outcome.admitted || !charge.mode.is_enforced();
-        *row = answer;
+        let owes = charge.mode.owed().is_some();
+        let intent = if owes { Intent::Peek } else { intent };
+        cell.planned = None;
+        shard.plan(shared, cell, charge, now_us, intent, row);
+        admitted &= row.outcome.admitted || !charge.mode.is_enforced();
+        all_planned &= cell.planned.is_some() && !cell.overflow;
     }
     if intent == Intent::Peek {
+        return Ok(admitted);
+    }
+    // Two limits with the same hash share a cell, and one plan must not overwrite the other.
+    let shared_cell = |n: usize| cells[..n].iter().any(|one| one.address == cells[n].address);
+    if all_planned && !(1..cells.len()).any(shared_cell) {
+        for (cell, charge) in cells.iter().zip(charges) {
+            if let (Some(shard), Some(words)) = (&mut shards[cell.lock], cell.planned) {
+                shard.commit(cell.found, charge, words);
+            }
+        }
         return Ok(admitted);
     }
     let units = |n: usize, rows: &[Answer]| match charges[n].mode.owed() {
@@ -149,17 +161,12 @@ fn decide_cells(
         if units == 0 {
             continue;
         }
-        match (cell.planned, cell.found) {
-            (Some(words), CellPosition::Inline(at)) if !moved => shard.commit(at, charge, words),
-            (_, found) => {
-                let found = if moved { shard.find(charge.params, tag) } else { found };
-                let receipt = shard.charge(shared, found, tag, charge, now_us, units);
-                // A charge to an overflow cell cannot be given back: by then the key may have its
-                // own cell. A debt never is.
-                let returnable = !cell.overflow && charge.mode.owed().is_none();
-                rows[n].receipt = returnable.then_some(receipt);
-            }
-        }
+        let found = if moved { shard.find(charge.params, tag) } else { cell.found };
+        let receipt = shard.charge(shared, found, tag, charge, now_us, units);
+        // A charge to an overflow cell cannot be given back: by then the key may have its own cell.
+        // A debt never is.
+        let returnable = !cell.overflow && charge.mode.owed().is_none();
+        rows[n].receipt = returnable.then_some(receipt);
     }
     for (n, (cell, charge)) in cells.iter().zip(charges).enumerate() {
         let Some(shard) = &mut shards[cell.lock] else { continue };
@@ -190,69 +197,86 @@ impl Shard {
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
-    ) -> Answer {
-        (cell.found, cell.planned) = (self.find(charge.params, cell.address.tag), None);
-        match cell.found {
-            CellPosition::Absent => {}
-            CellPosition::Spilled(at) => {
-                if let Some(spilled) = self.slab.get_mut(at) {
-                    charge.params.redate(&mut spilled.state, now_us);
-                }
+        row: &mut Answer,
+    ) {
+        by_algorithm!(
+            charge.params,
+            algorithm => self.plan_inline(algorithm, shared, cell, charge, now_us, intent, row),
+            else {
+                cell.found = self.find(charge.params, cell.address.tag);
+                *row = self.redate_and_decide(shared, cell.found, charge, now_us, intent);
             }
-            CellPosition::Inline(at) => by_algorithm!(
-                charge.params,
-                algorithm => {
-                    if let Some(answer) =
-                        self.plan_inline(algorithm, shared, at, cell, charge, now_us, intent)
-                    {
-                        return answer;
-                    }
-                },
-                else {}
-            ),
-        }
-        self.decide(shared, cell.found, charge, now_us, intent)
+        );
     }
 
-    /// Plans the charge of an inline cell; `None` if its limit refuses, or the plan would not fit.
+    // One function per algorithm, and the row in its place: values passed between calls go through
+    // memory.
     #[expect(clippy::too_many_arguments, reason = "a plan needs the whole charge")]
-    #[inline(always)]
+    #[inline(never)]
     fn plan_inline<A: Inline<W>, const W: usize>(
         &mut self,
         algorithm: &A,
         shared: &ShardContext,
-        at: usize,
         cell: &mut ChargeCell,
         charge: &Charge<'_>,
         now_us: u64,
         intent: Intent,
-    ) -> Option<Answer>
-    where
+        row: &mut Answer,
+    ) where
         Self: HasTable<W>,
     {
-        let mut state = self.state_of(shared, algorithm, cell.found, charge.params_id);
+        let tag = cell.address.tag;
+        let Some((at, held)) = self.table_and_slab().0.hold(tag) else {
+            cell.found = CellPosition::Absent;
+            let outcome = algorithm.decide(&A::State::default(), now_us, charge.cost, intent);
+            *row = Answer::without_receipt(outcome);
+            return;
+        };
+        if let Some(index) = held.spilled() {
+            cell.found = CellPosition::Spilled(index);
+            *row = self.redate_and_decide(shared, cell.found, charge, now_us, intent);
+            return;
+        }
+        cell.found = CellPosition::Inline(at);
+        let mut state = unpack(shared, algorithm, held, charge.params_id);
         if algorithm.redate(&mut state, now_us) {
-            self.write(shared, algorithm, cell.found, cell.address.tag, charge, state);
-            cell.found = self.find(charge.params, cell.address.tag);
-            return None;
+            self.write(shared, algorithm, cell.found, tag, charge, state.clone());
+            cell.found = self.find(charge.params, tag);
+        } else if intent == Intent::Take
+            && held.params_id() == charge.params_id
+            && let mut after = state.clone()
+            && let Some((outcome, receipt)) = algorithm.take(&mut after, now_us, charge.cost)
+            && let Some(words) = algorithm.pack(&after)
+        {
+            let planned = cell.planned.insert([0; 2]);
+            planned.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+            *row = Answer::with_receipt(outcome, receipt);
+            return;
         }
-        let same_params = self.table().cell(at).params_id() == charge.params_id;
-        if intent == Intent::Peek || !same_params {
-            return None;
+        *row = Answer::without_receipt(algorithm.decide(&state, now_us, charge.cost, intent));
+    }
+
+    /// The answer of a limit whose state is spilled or absent.
+    fn redate_and_decide(
+        &mut self,
+        shared: &ShardContext,
+        found: CellPosition,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+    ) -> Answer {
+        if let CellPosition::Spilled(at) = found
+            && let Some(spilled) = self.slab.get_mut(at)
+        {
+            charge.params.redate(&mut spilled.state, now_us);
         }
-        let (outcome, receipt) = algorithm.take(&mut state, now_us, charge.cost)?;
-        let words = algorithm.pack(&state)?;
-        let planned = cell.planned.insert([0; 2]);
-        planned.iter_mut().zip(words).for_each(|(to, word)| *to = word);
-        match cell.overflow {
-            true => Some(Answer::without_receipt(outcome)),
-            false => Some(Answer::with_receipt(outcome, receipt)),
-        }
+        self.decide(shared, found, charge, now_us, intent)
     }
 
     /// Writes planned words.
     #[inline]
-    fn commit(&mut self, at: usize, charge: &Charge<'_>, [first, second]: [u64; 2]) {
+    fn commit(&mut self, found: CellPosition, charge: &Charge<'_>, [first, second]: [u64; 2]) {
+        let CellPosition::Inline(at) = found else { return };
         if is_wide(charge.params) {
             self.wide.set(at, [first, second]);
         } else {

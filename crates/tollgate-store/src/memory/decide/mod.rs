@@ -12,21 +12,7 @@ use locked::ChargeCell;
 use tollgate_core::Intent;
 
 impl MemoryStore {
-    /// Decides a request with one charge, whose cell is at `address`.
-    #[inline(always)]
-    pub(crate) fn decide_at(
-        &self,
-        address: CellAddress,
-        now_us: u64,
-        charge: &Charge<'_>,
-        intent: Intent,
-    ) -> Answer {
-        match self.decide_lock_free(address, now_us, charge, intent) {
-            Some(answer) => answer,
-            None => self.decide_at_locked(address, now_us, charge, intent),
-        }
-    }
-
+    /// Decides a request with one charge, whose cell is at `address`, with its shard locked.
     #[cold]
     #[inline(never)]
     fn decide_at_locked(

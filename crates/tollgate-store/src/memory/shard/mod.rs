@@ -162,7 +162,7 @@ impl Shard {
         fn typed<const W: usize>(table: &mut CellTable<W>, tag: u64) -> CellPosition {
             match table.hold(tag) {
                 None => CellPosition::Absent,
-                Some(at) => match table.cell(at).spilled() {
+                Some((at, cell)) => match cell.spilled() {
                     Some(index) => CellPosition::Spilled(index),
                     None => CellPosition::Inline(at),
                 },
@@ -296,12 +296,7 @@ impl Shard {
         let CellPosition::Inline(at) = found else {
             return A::State::default();
         };
-        let cell = self.table().cell(at);
-        if cell.params_id() == params_id {
-            return algorithm.unpack(cell.words);
-        }
-        let writer = shared.registry.get(cell.params_id()).and_then(A::of);
-        writer.map_or_else(A::State::default, |writer| writer.unpack(cell.words))
+        unpack(shared, algorithm, self.table().cell(at), params_id)
     }
 
     #[inline]
@@ -335,6 +330,21 @@ impl Shard {
         let tag = with_params_id(tag, charge.params_id);
         self.table_and_slab().0.insert(Cell { tag, words });
     }
+}
+
+/// The state of an inline cell, read with the params it was written under.
+#[inline]
+pub(super) fn unpack<A: Inline<W>, const W: usize>(
+    shared: &ShardContext,
+    algorithm: &A,
+    cell: Cell<W>,
+    params_id: ParamsId,
+) -> A::State {
+    if cell.params_id() == params_id {
+        return algorithm.unpack(cell.words);
+    }
+    let writer = shared.registry.get(cell.params_id()).and_then(A::of);
+    writer.map_or_else(A::State::default, |writer| writer.unpack(cell.words))
 }
 
 /// `params`, if they are of the same algorithm.

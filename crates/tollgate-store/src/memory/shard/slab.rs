@@ -235,7 +235,7 @@ impl Shard {
         fn typed<const W: usize>(table: &mut CellTable<W>, tag: u64, at: u32) {
             let cell = Cell::spilled_at(tag, at);
             match table.hold(tag) {
-                Some(slot) => table.set(slot, cell.words),
+                Some((slot, _)) => table.set(slot, cell.words),
                 None => table.insert(cell),
             }
         }

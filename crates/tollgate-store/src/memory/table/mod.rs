@@ -196,16 +196,18 @@ impl<const W: usize> CellTable<W> {
     /// Finds the cell of a key, and takes its words out of the array until
     /// [`release`](Self::release).
     #[inline]
-    pub(crate) fn hold(&mut self, tag: u64) -> Option<usize> {
+    pub(crate) fn hold(&mut self, tag: u64) -> Option<(usize, Cell<W>)> {
         let at = self.find(tag)?;
+        let slot = &self.slots[at];
+        let tag = slot.tag.load(Ordering::Relaxed);
         // Nobody reads wide cells without the lock.
-        if W == 1 && is_inline(self.slots[at].words[0].load(Ordering::Relaxed)) {
-            let marker = HELD | self.held.len() as u64;
-            let words = [self.slots[at].words[0].swap(marker, Ordering::AcqRel); W];
-            let tag = self.slots[at].tag.load(Ordering::Relaxed);
-            self.held.push(HeldWords { at, tag, words });
+        if W > 1 || !is_inline(slot.words[0].load(Ordering::Relaxed)) {
+            return Some((at, self.cell(at)));
         }
-        Some(at)
+        let marker = HELD | self.held.len() as u64;
+        let words = [slot.words[0].swap(marker, Ordering::AcqRel); W];
+        self.held.push(HeldWords { at, tag, words });
+        Some((at, Cell { tag, words }))
     }
 
     /// Finds the cell of a key.
@@ -213,9 +215,13 @@ impl<const W: usize> CellTable<W> {
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
         let mut at = home::<W>(tag, self.slots.len());
         loop {
-            let found = self.slots.get(at)?.tag.load(Ordering::Relaxed);
-            if same_key(found, tag) && self.cell(at).words[0] != DEAD {
-                return Some(at);
+            let slot = self.slots.get(at)?;
+            let found = slot.tag.load(Ordering::Relaxed);
+            if same_key(found, tag) {
+                let word = slot.words[0].load(Ordering::Relaxed);
+                if is_inline(word) || self.cell(at).words[0] != DEAD {
+                    return Some(at);
+                }
             }
             if found == 0 {
                 return None;

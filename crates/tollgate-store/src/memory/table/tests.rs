@@ -52,7 +52,7 @@ proptest! {
                     prop_assert_eq!(map.remove(&tag), Some((cell.tag, cell.words[0])));
                 }
                 (Some(_), 1) => {
-                    let at = table.hold(tag).unwrap();
+                    let (at, _) = table.hold(tag).unwrap();
                     prop_assert!(!super::is_inline(table.slots[at].words[0].load(crate::sync::Ordering::Relaxed)));
                 }
                 (Some(at), 2) => {
@@ -107,7 +107,8 @@ fn a_slot_keeps_its_tag() {
     all.table.insert(Cell { tag: key(21), words: [21] });
     all.table.insert(Cell { tag: key(7), words: [70] });
     assert_eq!(all.table.find(key(7)), Some(at), "the same key may have the slot again");
-    let kept = before.iter().zip(tags(&all)).filter(|&(&before, after)| before != 0 && before != after);
+    let kept =
+        before.iter().zip(tags(&all)).filter(|&(&before, after)| before != 0 && before != after);
     assert_eq!(kept.count(), 0, "no other key may");
     assert_eq!(all.table.dead(), 0);
 }
