@@ -78,7 +78,7 @@ fn loom() -> Result<Counts, Failure> {
         // Another set of flags in the same folder would rebuild everything twice a run.
         .arg("--target-dir")
         .arg(Path::new(&process::target_dir()).join("loom"))
-        .args(["--", "memory::tests::", "raw::lock::tests::"])
+        .args(["--", "memory::tests::", "raw::lock::tests::", "raw::pin::tests::"])
         .env("RUSTFLAGS", format!("{flags} --cfg loom").trim())
         // Linking as for a release takes longer than the models do.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")

@@ -4,8 +4,8 @@
 //! decisions cost; start, filling and end cancel out. With `functions` the costliest functions of ours follow.
 
 use contenders::{
-    Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Kind, Limit, Limitador, Ours,
-    Throttlecrab, Traffic, Whole,
+    Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Library, Limit, Limitador,
+    Throttlecrab, Traffic, Whole, default_quota, gcra,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -15,16 +15,17 @@ use std::{env, fs};
 const KEYS: usize = 10_000;
 const FEW: usize = 64 * 1_000;
 const MANY: usize = 64 * 3_000;
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "hot ours",
-    "hot ours-three-limits",
-    "hot ours-sliding-window",
+    "hot ours-three-quotas",
+    "hot ours-beyond-a-word",
     "hot ours-whole-gate",
     "hot floor",
     "hot governor",
     "hot throttlecrab",
     "hot limitador",
     "refused ours",
+    "refused ours-default",
     "refused governor",
     "keys ours",
     "keys ours-batch",
@@ -136,10 +137,11 @@ fn contender(name: &str) -> Option<(Traffic, Box<dyn Contender>)> {
         _ => (Traffic::Uniform(KEYS), Limit::OPEN, KEYS),
     };
     let contender: Box<dyn Contender> = match name {
-        "ours" => Box::new(Ours::<1>::new("ours", limit, Kind::Gcra)),
-        "ours-batch" => Box::new(Batch(Ours::new("ours", limit, Kind::Gcra))),
-        "ours-three-limits" => Box::new(Ours::<3>::new("ours", limit, Kind::Gcra)),
-        "ours-sliding-window" => Box::new(Ours::<1>::new("ours", limit, Kind::SlidingWindow)),
+        "ours" => Box::new(Library::new("ours", gcra(limit))),
+        "ours-batch" => Box::new(Batch::new(limit)),
+        "ours-three-quotas" => Box::new(Library::three("ours", limit)),
+        "ours-beyond-a-word" => Box::new(Library::new("ours", default_quota(10_000_000, 1))),
+        "ours-default" => Box::new(Library::new("ours", default_quota(1, 3_600))),
         "ours-whole-gate" => Box::new(Whole::new("ours", limit, 10)),
         "floor" if keys == 1 => Box::new(FloorHot::new(limit)),
         "floor" => Box::new(FloorTable::new(limit, keys)),

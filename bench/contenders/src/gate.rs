@@ -21,7 +21,7 @@ pub struct Whole {
 impl Whole {
     /// The whole engine with `limits` limits.
     pub fn new(name: &'static str, limit: Limit, limits: usize) -> Self {
-        let params = ours::params(limit, ours::Kind::Gcra, 0);
+        let params = ours::gcra_params(limit);
         let specs = (0..limits).map(|n| {
             let attribute = "path".to_owned();
             let patterns = vec![format!("/service-{n:04}/**")];

@@ -15,9 +15,10 @@ pub use gate::Whole;
 pub use governor::Governor;
 pub use limit::Limit;
 pub use limitador::Limitador;
-pub use ours::{Batch, Kind, Ours};
+pub use ours::{Batch, Library, default_quota, gcra, paced};
 pub use parts::Part;
 pub use throttlecrab::Throttlecrab;
+pub use tollgate::quota::Algorithm;
 pub use traffic::{Arrivals, Traffic, key};
 
 /// Who decides.

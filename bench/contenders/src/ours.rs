@@ -1,8 +1,11 @@
-//! Tollgate's memory store, called as an engine calls it.
+//! Tollgate as a Rust program calls it, and its memory store in batches.
 
 use crate::{Arrivals, Contender, Limit};
-use std::slice;
-use tollgate_core::algorithm::{FixedWindow, Gcra, SlidingWindow, TokenBucket};
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate::quota::Algorithm;
+use tollgate::{Limiter, Quota};
+use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::memory::MemoryOptions;
 use tollgate_store::{
@@ -12,102 +15,107 @@ use tollgate_store::{
 /// Requests in a batch.
 const BATCH: usize = 64;
 
-/// Which algorithm decides.
-#[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "each is named as its type")]
-pub enum Kind {
-    Gcra,
-    TokenBucket,
-    SlidingWindow,
-    FixedWindow,
-}
-
-/// So many limits on every key, one request at a time.
+/// `Limiter::check`, over one quota or several.
 #[derive(Debug)]
-pub struct Ours<const LIMITS: usize = 1> {
+pub struct Library {
     name: &'static str,
-    store: MemoryStore,
-    params: [LimitParams; LIMITS],
-    tickets: [ParamsId; LIMITS],
+    limiter: Limiter,
 }
 
-impl<const LIMITS: usize> Ours<LIMITS> {
-    /// Enforces `limit` as often as there are limits. They differ in their count, as "a second, a minute, an hour" would.
-    pub fn new(name: &'static str, limit: Limit, kind: Kind) -> Self {
-        // The cap is a choice of the operator; this one holds the ten million keys of the memory row. Memory follows the keys.
-        let store = MemoryStore::new(MemoryOptions::default().max_bytes(4 << 30));
-        let params = std::array::from_fn(|n| params(limit, kind, n as u32));
-        let tickets = std::array::from_fn(|n| store.register_params(&params[n]));
-        Self { name, store, params, tickets }
+impl Library {
+    /// A limiter as `Limiter::new` makes it.
+    pub fn new(name: &'static str, quota: Quota) -> Self {
+        Self { name, limiter: Limiter::new(quota) }
     }
 
-    #[inline]
-    fn charges<'a>(&'a self, key: &'a str) -> [Charge<'a>; LIMITS] {
-        std::array::from_fn(|n| Charge {
-            limit: n as u64 + 1,
-            key: key.as_bytes(),
-            params: &self.params[n],
-            params_id: self.tickets[n],
-            cost: 1,
-            mode: Mode::Enforce,
-            penalty: None,
-        })
+    /// A limiter with room for the ten million keys of the memory row.
+    pub fn large(name: &'static str, quota: Quota) -> Self {
+        let store = Arc::new(MemoryStore::new(MemoryOptions::default().max_bytes(4 << 30)));
+        let limiter = Limiter::builder(quota).store(store).build();
+        Self { name, limiter: limiter.expect("one quota is valid") }
+    }
+
+    /// Three quotas of `limit` that differ in their count, as "a second, a minute, an hour" would.
+    pub fn three(name: &'static str, limit: Limit) -> Self {
+        let more = |times| gcra(Limit { count: limit.count * times, ..limit });
+        let builder = Limiter::builder(more(1)).and(more(2)).and(more(4));
+        Self { name, limiter: builder.build().expect("the quotas differ") }
     }
 }
 
-pub(crate) fn params(limit: Limit, kind: Kind, more: u32) -> LimitParams {
-    let rate = |count| Rate::try_new(count, u64::from(limit.period_s) * 1_000_000);
-    let paced =
-        || rate(u64::from(limit.count << more)).map(|rate| (rate, Some(limit.burst.into())));
-    // A window has no burst, so it admits as many in a period as the others do at once.
-    let window = || rate(u64::from(limit.burst + more));
-    let params = match kind {
-        Kind::Gcra => paced().and_then(|(r, b)| Gcra::try_new(r, b)).map(LimitParams::Gcra),
-        Kind::TokenBucket => {
-            paced().and_then(|(r, b)| TokenBucket::try_new(r, b)).map(LimitParams::TokenBucket)
-        }
-        Kind::SlidingWindow => window().map(|r| LimitParams::SlidingWindow(SlidingWindow::new(r))),
-        Kind::FixedWindow => window().map(|r| LimitParams::FixedWindow(FixedWindow::new(r))),
-    };
-    params.expect("the limit is in range")
-}
-
-impl<const LIMITS: usize> Contender for Ours<LIMITS> {
+impl Contender for Library {
     fn name(&self) -> &'static str {
         self.name
     }
 
     fn run(&self, arrivals: Arrivals<'_>) -> usize {
-        let mut answers = Answers::default();
-        arrivals.admit(|key| {
-            let charges = self.charges(key);
-            let request = Request { charges: &charges, intent: Intent::Take };
-            self.store.begin(
-                ProcessClock.now_us(),
-                StoreCall::Decide(slice::from_ref(&request)),
-                &mut answers,
-            );
-            answers.get(0).is_some_and(|(admitted, _)| admitted)
-        })
+        arrivals.admit(|key| self.limiter.check(key).is_admitted())
     }
 }
 
-/// One limit on every key, 64 requests at a time.
+/// `limit` as gcra.
+pub fn gcra(limit: Limit) -> Quota {
+    paced(limit, Algorithm::Gcra)
+}
+
+/// `limit` as an algorithm with a burst.
+pub fn paced(limit: Limit, algorithm: Algorithm) -> Quota {
+    let period = Duration::from_secs(limit.period_s.into());
+    let quota = Quota::of(limit.count).every(period);
+    let quota = quota.and_then(|quota| quota.with_algorithm(algorithm));
+    quota.and_then(|quota| quota.with_burst(limit.burst)).expect("the limit is in range")
+}
+
+/// `count` in every `period_s` seconds by the default algorithm, a sliding window.
+pub fn default_quota(count: u32, period_s: u64) -> Quota {
+    Quota::of(count).every(Duration::from_secs(period_s)).expect("the limit is in range")
+}
+
+pub(crate) fn gcra_params(limit: Limit) -> LimitParams {
+    let rate = Rate::try_new(limit.count.into(), u64::from(limit.period_s) * 1_000_000);
+    let params = rate.and_then(|rate| Gcra::try_new(rate, Some(limit.burst.into())));
+    LimitParams::Gcra(params.expect("the limit is in range"))
+}
+
+/// An inner layer: `Store::begin` of the memory store with 64 requests of one charge each.
 #[derive(Debug)]
-pub struct Batch(pub Ours);
+pub struct Batch {
+    store: MemoryStore,
+    params: LimitParams,
+    params_id: ParamsId,
+}
+
+impl Batch {
+    /// Enforces `limit`.
+    pub fn new(limit: Limit) -> Self {
+        let (store, params) = (MemoryStore::default(), gcra_params(limit));
+        let params_id = store.register_params(&params);
+        Self { store, params, params_id }
+    }
+}
 
 impl Contender for Batch {
     fn name(&self) -> &'static str {
-        "ours, batch of 64"
+        "store, batch of 64"
     }
 
     fn run(&self, arrivals: Arrivals<'_>) -> usize {
         let mut answers = Answers::default();
         arrivals.admit_batches(|keys: &[&String; BATCH]| {
-            let charges: [[Charge<'_>; 1]; BATCH] = keys.map(|key| self.0.charges(key));
+            let charges: [[Charge<'_>; 1]; BATCH] = keys.map(|key| {
+                [Charge {
+                    limit: 1,
+                    key: key.as_bytes(),
+                    params: &self.params,
+                    params_id: self.params_id,
+                    cost: 1,
+                    mode: Mode::Enforce,
+                    penalty: None,
+                }]
+            });
             let requests: [Request<'_>; BATCH] =
                 std::array::from_fn(|n| Request { charges: &charges[n], intent: Intent::Take });
-            self.0.store.begin(ProcessClock.now_us(), StoreCall::Decide(&requests), &mut answers);
+            self.store.begin(ProcessClock.now_us(), StoreCall::Decide(&requests), &mut answers);
             (0..BATCH).filter(|&n| answers.get(n).is_some_and(|(admitted, _)| admitted)).count()
         })
     }

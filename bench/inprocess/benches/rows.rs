@@ -2,8 +2,8 @@
 //! this is for looking at one contender's distribution, or at a change before and after.
 
 use contenders::{
-    Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Kind, Limit, Limitador, Ours,
-    Throttlecrab, Traffic,
+    Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Library, Limit, Limitador,
+    Throttlecrab, Traffic, gcra,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::time::Instant;
@@ -17,7 +17,7 @@ fn hot(criterion: &mut Criterion) {
     let limit = Limit::OPEN;
     row(criterion, "hot", Traffic::Hot, peers(limit, 1));
     let rest: Vec<Box<dyn Contender>> = vec![
-        Box::new(Ours::<3>::new("ours, three limits", limit, Kind::Gcra)),
+        Box::new(Library::three("Limiter::check, three quotas", limit)),
         Box::new(FloorHot::new(limit)),
     ];
     row(criterion, "hot", Traffic::Hot, rest);
@@ -38,15 +38,15 @@ fn zipf(criterion: &mut Criterion) {
 fn many(criterion: &mut Criterion, name: &str, traffic: Traffic) {
     let limit = Limit::OPEN;
     let mut contenders = peers(limit, KEYS);
-    contenders.push(Box::new(Batch(Ours::new("ours", limit, Kind::Gcra))));
-    contenders.push(Box::new(Ours::<3>::new("ours, three limits", limit, Kind::Gcra)));
+    contenders.push(Box::new(Batch::new(limit)));
+    contenders.push(Box::new(Library::three("Limiter::check, three quotas", limit)));
     contenders.push(Box::new(FloorTable::new(limit, KEYS)));
     row(criterion, name, traffic, contenders);
 }
 
 fn peers(limit: Limit, keys: usize) -> Vec<Box<dyn Contender>> {
     vec![
-        Box::new(Ours::<1>::new("ours", limit, Kind::Gcra)),
+        Box::new(Library::new("Limiter::check", gcra(limit))),
         Box::new(Governor::new(limit)),
         Box::new(Throttlecrab::new(limit)),
         Box::new(Limitador::new(limit, keys)),

@@ -1,14 +1,17 @@
 //! Resident memory a key. Each contender fills itself in a process of its own, so that nobody inherits freed pages.
 
-use contenders::{Arrivals, Contender, Governor, Kind, Limit, Limitador, Ours, Throttlecrab, key};
+use contenders::{
+    Arrivals, Contender, Governor, Library, Limit, Limitador, Throttlecrab, default_quota, gcra,
+    key,
+};
 use std::fs;
 use std::process::{Command, ExitCode, Stdio};
 
 const TARGET: f64 = 24.0;
 /// Who, and with how many keys. limitador would need more than ten gigabytes for ten million.
 const ROWS: [(&str, usize); 5] = [
-    ("ours", 10_000_000),
-    ("ours, sliding-window", 10_000_000),
+    ("gcra", 10_000_000),
+    ("default quota", 10_000_000),
     ("governor", 10_000_000),
     ("throttlecrab", 10_000_000),
     ("limitador", 1_000_000),
@@ -25,8 +28,8 @@ pub(crate) fn report() -> ExitCode {
         };
         let each = bytes / keys as f64;
         let (target, met) = match name {
-            "ours" if each <= TARGET => ("<= 24", "met"),
-            "ours" => ("<= 24", "missed"),
+            "gcra" | "default quota" if each <= TARGET => ("<= 24", "met"),
+            "gcra" | "default quota" => ("<= 24", "missed"),
             _ => ("", ""),
         };
         println!("| {name} | {keys} | {each:.1} | {target} | {met} |");
@@ -67,10 +70,8 @@ pub(crate) fn fill(name: &str, keys: &str) -> ExitCode {
 
 fn contender(name: &str, keys: usize) -> Option<Box<dyn Contender>> {
     Some(match name {
-        "ours" => Box::new(Ours::<1>::new("ours", Limit::SHUT, Kind::Gcra)),
-        "ours, sliding-window" => {
-            Box::new(Ours::<1>::new("ours", Limit::SHUT, Kind::SlidingWindow))
-        }
+        "gcra" => Box::new(Library::large("gcra", gcra(Limit::SHUT))),
+        "default quota" => Box::new(Library::large("default quota", default_quota(1_000, 3_600))),
         "governor" => Box::new(Governor::new(Limit::SHUT)),
         "throttlecrab" => Box::new(Throttlecrab::new(Limit::SHUT)),
         "limitador" => Box::new(Limitador::new(Limit::SHUT, keys)),

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         contenders.iter().for_each(|contender| measure::fill(&**contender, &keys));
         drop(keys);
         let arrivals = row.traffic.draw();
-        for threads in [1, 2] {
+        for &threads in row.threads {
             let rounds = measure::interleave(&contenders, &arrivals, threads, effort);
             report::print(&row, threads, &contenders, &rounds);
         }

@@ -31,9 +31,19 @@ pub enum Origin {
 }
 
 impl Answer {
+    /// A row that is overwritten before anyone reads it.
+    pub(crate) const PLACEHOLDER: Self = Self::without_receipt(Outcome::admitting(0));
+
     /// The answer of a limit that was not charged.
+    #[inline(always)]
     pub const fn without_receipt(outcome: Outcome) -> Self {
         Self { outcome, blocked: false, receipt: None, origin: Origin::State }
+    }
+
+    /// The answer of a limit that was charged.
+    #[inline(always)]
+    pub(crate) const fn with_receipt(outcome: Outcome, receipt: Receipt) -> Self {
+        Self { outcome, blocked: false, receipt: Some(receipt), origin: Origin::State }
     }
 
     /// The answer of a debt: `self` before it was charged, `after` a peek afterwards.
@@ -96,6 +106,16 @@ impl Answers {
     pub fn discard_current_rows(&mut self) {
         let start = self.requests.last().map_or(0, |request| request.0);
         self.used = start;
+    }
+
+    /// Adds `rows` rows to the current request, to be overwritten.
+    pub(crate) fn add_rows(&mut self, rows: usize) -> &mut [Answer] {
+        let start = self.used;
+        self.used += rows;
+        if self.rows.len() < self.used {
+            self.rows.resize(self.used, Answer::PLACEHOLDER);
+        }
+        &mut self.rows[start..self.used]
     }
 
     /// Ends the current request.

@@ -1,11 +1,11 @@
 //! The interface between the engine and the stores.
 
 use crate::{
-    Adjustment, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation,
-    OpenOutcome, ParamsId, Request, Settlement, StateKey, StoreError, StoreReply,
+    Adjustment, Answer, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport,
+    NewReservation, OpenOutcome, ParamsId, Request, Settlement, StateKey, StoreError, StoreReply,
 };
 use std::future::{Future, ready};
-use tollgate_core::LimitParams;
+use tollgate_core::{Intent, LimitParams};
 
 /// Decides batches of requests in order, each atomically and all-or-nothing.
 ///
@@ -29,6 +29,21 @@ pub trait Store: Send + Sync {
     /// What the first phase leaves to the second: [`Infallible`](std::convert::Infallible) for a
     /// store that answers everything at once.
     type Undecided: Copy + Send;
+
+    /// Decides a request with one charge and calls `conclude`, if the store needs neither a buffer
+    /// nor a lock for that; otherwise returns `conclude`, and nothing has changed. The request is
+    /// admitted iff the answer is, or the charge is not enforced.
+    #[inline(always)]
+    fn decide_one<T, F: FnOnce(Answer) -> T>(
+        &self,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        conclude: F,
+    ) -> Result<T, F> {
+        let _ = (now_us, charge, intent);
+        Err(conclude)
+    }
 
     /// The first phase. `None`: the call is done, and `answers` has its rows.
     fn begin(

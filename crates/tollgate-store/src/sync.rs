@@ -9,12 +9,12 @@ pub(crate) use loom::sync::{Mutex as Lock, MutexGuard as Guard};
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     RwLock,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
     RwLock,
-    atomic::{AtomicU64, AtomicUsize, Ordering},
+    atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
 /// Locks, even after a panic: no code here panics half-way through a change.

@@ -21,8 +21,8 @@ impl Api {
     }
 
     fn complete(&self, user: &str, prompt: &str) -> Response {
-        let permit = match self.requests.check(user) {
-            Decision::Admitted(permit) => permit,
+        let request = match self.requests.reserve(user, 1) {
+            Decision::Admitted(request) => request,
             Decision::Refused(refusal) => return too_many(&refusal),
         };
         // Nobody knows yet how long the answer will be.
@@ -30,7 +30,7 @@ impl Api {
         let reservation = match self.tokens.reserve(user, estimate) {
             Decision::Admitted(reservation) => reservation,
             Decision::Refused(refusal) => {
-                self.requests.refund(permit); // it was not served, so it does not count
+                request.cancel(); // it was not served, so it does not count
                 return too_many(&refusal);
             }
         };

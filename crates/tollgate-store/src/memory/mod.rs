@@ -19,17 +19,19 @@ mod table;
 #[cfg(all(test, loom))]
 mod tests;
 
+use crate::raw::slots::Garbage;
 use crate::sync::{AtomicUsize, CachePadded, Lock, Ordering, lock};
-use crate::{Answers, Charge, LeaseStore, ParamsId, StateKey, Store, StoreCall, StoreError};
+use crate::{
+    Answer, Answers, Charge, LeaseStore, ParamsId, StateKey, Store, StoreCall, StoreError,
+};
 use params_registry::ParamsRegistry;
 use reservations::Reservations;
-use shard::Shard;
+use shard::{Locations, LockedShard, Shard};
 use stats::Events;
 use std::convert::Infallible;
 use table::address::CellHasher;
 use table::budget::Budget;
-use table::prefetch_hints::TableHints;
-use tollgate_core::LimitParams;
+use tollgate_core::{Intent, LimitParams};
 
 pub use options::MemoryOptions;
 pub use stats::MemoryStats;
@@ -51,15 +53,15 @@ pub(crate) struct ShardContext {
     registry: ParamsRegistry,
     budget: Budget,
     events: Events,
-    table_hints: TableHints,
+    locations: Locations,
+    garbage: Garbage,
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new(options: MemoryOptions) -> Self {
         let shards = options.shard_count();
-        let fixed_bytes =
-            shards * (size_of::<CachePadded<Lock<Shard>>>() + TableHints::SHARD_BYTES);
+        let fixed_bytes = shards * (size_of::<CachePadded<Lock<Shard>>>() + Locations::SHARD_BYTES);
         Self {
             addresses: CellHasher::new(shards, options.seed),
             shards: (0..shards).map(|number| CachePadded(Lock::new(Shard::new(number)))).collect(),
@@ -67,7 +69,8 @@ impl MemoryStore {
                 registry: ParamsRegistry::new(),
                 budget: Budget::new(options.max_bytes, fixed_bytes as u64),
                 events: Events::default(),
-                table_hints: TableHints::new(shards),
+                locations: Locations::new(shards),
+                garbage: Garbage::new(),
             },
             reservations: Reservations::default(),
             next_sweep: AtomicUsize::new(0),
@@ -77,7 +80,7 @@ impl MemoryStore {
     fn reset(&self, limit: u64, key: &[u8]) {
         self.reservations.note_reset(limit, key);
         let address = self.addresses.address(limit, key);
-        let mut shard = lock(&self.shards[address.shard].0);
+        let mut shard = LockedShard(lock(&self.shards[address.shard].0));
         // The algorithm, and so the table, is not known here.
         shard.forget::<1>(&self.shared, address.tag);
         shard.forget::<2>(&self.shared, address.tag);
@@ -92,6 +95,7 @@ impl MemoryStore {
             let at = self.next_sweep.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             lock(&self.shards[at].0).sweep(&self.shared, now_us);
         }
+        self.shared.garbage.free_all();
     }
 
     /// The number of shards: [`sweep`](Self::sweep) of so many is a full turn.
@@ -125,6 +129,18 @@ impl Default for MemoryStore {
 
 impl Store for MemoryStore {
     type Undecided = Infallible;
+
+    #[inline(always)]
+    fn decide_one<T, F: FnOnce(Answer) -> T>(
+        &self,
+        now_us: u64,
+        charge: &Charge<'_>,
+        intent: Intent,
+        conclude: F,
+    ) -> Result<T, F> {
+        let address = self.addresses.address(charge.limit, charge.key);
+        self.decide_lock_free(address, now_us, charge, intent, conclude)
+    }
 
     // Inlined, so that a caller that only decides contains no code for the other calls.
     #[inline(always)]

@@ -33,10 +33,14 @@ fn one_in_each(store: &MemoryStore) -> [Vec<u8>; 2] {
 
 /// One request with a charge for each key, all of limit 1.
 fn take(store: &MemoryStore, params: &LimitParams, keys: &[&[u8]]) -> bool {
+    take_at(store, NOW_US, params, keys)
+}
+
+fn take_at(store: &MemoryStore, now_us: u64, params: &LimitParams, keys: &[&[u8]]) -> bool {
     let charges: Vec<_> = keys.iter().map(|key| charge(store, params, key)).collect();
     let mut answers = Answers::default();
     let request = Request { charges: &charges, intent: Intent::Take };
-    store.begin(NOW_US, StoreCall::Decide(&[request]), &mut answers);
+    store.begin(now_us, StoreCall::Decide(&[request]), &mut answers);
     answers.get(0).unwrap().0
 }
 
@@ -136,7 +140,10 @@ fn a_table_grows_under_a_reader() {
 
 #[test]
 fn batches_in_opposite_orders() {
-    loom::model(|| {
+    // Six decisions have too many orders; nearly all mistakes show with three preemptions.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
         let store = store(2);
         let [a, b] = one_in_each(&store);
         let other = store.clone();
@@ -178,8 +185,7 @@ fn sweeping_and_settling_beside_a_decision() {
 
 #[test]
 fn full_stores_share_overflow_cells() {
-    // Twice the locks make for far more memory::tests; nearly all mistakes show with three
-    // preemptions.
+    // Twice the locks have too many orders; nearly all mistakes show with three preemptions.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
@@ -193,5 +199,83 @@ fn full_stores_share_overflow_cells() {
         let here = take(&store, &params(1), &[&a, &b]);
         assert!(here ^ there.join().unwrap(), "shared cells are all-or-nothing, too");
         assert!(store.stats().overflowed > 0);
+    });
+}
+
+/// A thread that swaps a word without the lock, beside one that replaces the array.
+#[test]
+fn no_admission_is_lost_when_an_array_is_replaced() {
+    loom::model(|| {
+        let store = store(1);
+        for key in [b"1", b"2", b"3"] {
+            assert!(take(&store, &params(3), &[key]));
+        }
+        let other = store.clone();
+        // The fourth key makes the table grow.
+        let there = thread::spawn(move || assert!(take(&other, &params(3), &[b"4"])));
+        assert!(take(&store, &params(3), &[b"1"]));
+        assert!(take(&store, &params(3), &[b"1"]));
+        assert!(!take(&store, &params(3), &[b"1"]), "both swaps were copied");
+        there.join().unwrap();
+        assert_eq!(remaining(&store, &params(3), b"1"), 0);
+    });
+}
+
+/// One thread writes under other params, which moves the key to another slot and back.
+#[test]
+fn no_admission_is_lost_when_params_change() {
+    loom::model(|| {
+        let store = store(1);
+        assert!(take(&store, &params(4), &[b"key"]));
+        let other = store.clone();
+        let there = thread::spawn(move || {
+            let more = LimitParams::Gcra(
+                Gcra::try_new(Rate::try_new(1, 1_000_000).unwrap(), Some(8)).unwrap(),
+            );
+            assert!(take(&other, &more, &[b"key"]));
+            assert!(take(&other, &params(4), &[b"key"]));
+        });
+        assert!(take(&store, &params(4), &[b"key"]));
+        there.join().unwrap();
+        assert_eq!(remaining(&store, &params(4), b"key"), 0, "four of four");
+        assert_eq!(store.stats().keys, 1);
+    });
+}
+
+/// Two limits of one request are charged together, seen from a thread that takes no lock.
+#[test]
+fn a_swap_does_not_come_between_two_charges() {
+    loom::model(|| {
+        let store = store(1);
+        assert!(take(&store, &params(2), &[b"a", b"b"]));
+        let other = store.clone();
+        let there = thread::spawn(move || take(&other, &params(2), &[b"a", b"b"]));
+        let here = take(&store, &params(2), &[b"a"]);
+        assert!(here ^ there.join().unwrap(), "one unit of the first key was left");
+        let left = remaining(&store, &params(2), b"b");
+        assert_eq!(left, u64::from(here), "the second key is charged with the first or not at all");
+    });
+}
+
+/// An evicted key's slot never becomes another key's.
+#[test]
+fn a_full_store_evicts_beside_a_swap() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        // Room for one chunk: the fourth key makes the table evict.
+        let fixed = MemoryStore::new(MemoryOptions::default().shards(1).max_bytes(0)).stats().bytes;
+        let options = MemoryOptions::default().shards(1).seed(3).max_bytes(fixed + 320);
+        let store = Arc::new(MemoryStore::new(options));
+        for key in [b"1", b"2", b"3"] {
+            assert!(take(&store, &params(1), &[key]));
+        }
+        let other = store.clone();
+        let later_us = NOW_US + 1_000_000;
+        let there = thread::spawn(move || take_at(&other, later_us, &params(1), &[b"4"]));
+        let here = take_at(&store, later_us, &params(1), &[b"1"]);
+        assert!(here && there.join().unwrap(), "a second later each has a unit");
+        assert_eq!(store.stats().overflowed, 0);
+        assert!(!take_at(&store, later_us, &params(1), &[b"1"]), "the key was not forgotten");
     });
 }

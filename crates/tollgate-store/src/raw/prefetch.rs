@@ -12,9 +12,3 @@ pub(crate) fn prefetch(address: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
-
-/// Prefetches the cache line of `value`.
-#[inline(always)]
-pub(crate) fn prefetch_ref<T>(value: &T) {
-    prefetch(core::ptr::from_ref(value).addr());
-}

@@ -1,7 +1,6 @@
 //! The async methods, for every store.
 
-use super::store_calls::PermitEnd;
-use super::{Decision, Limiter, Permit, Reservation, Standing};
+use super::{Decision, Limiter, Reservation, Standing};
 use crate::Key;
 use std::time::Duration;
 use tollgate_store::{Change, Store, StoreError};
@@ -63,15 +62,6 @@ impl<S: Store + 'static> Limiter<S> {
         self.inner.peek(key.key_bytes().as_ref(), cost).await
     }
 
-    /// [`refund`](Limiter::refund) for any store.
-    ///
-    /// # Errors
-    ///
-    /// If the store fails.
-    pub async fn refund_async(&self, permit: Permit) -> Result<Standing, StoreError> {
-        self.inner.end(&permit.record, PermitEnd::Refund).await
-    }
-
     /// [`reset`](Limiter::reset) for any store.
     ///
     /// # Errors
@@ -113,12 +103,7 @@ impl<S: Store + 'static> Limiter<S> {
         key: impl Key,
         estimate: u64,
     ) -> Result<Decision<Reservation<S>>, StoreError> {
-        Ok(self.check_n_async(key, estimate).await?.map(|permit| self.hold(permit)))
-    }
-
-    /// Turns a permit into a reservation, such as one from [`wait`](Limiter::wait): its cost can be
-    /// settled, and its slots are freed when the reservation ends.
-    pub fn hold(&self, permit: Permit) -> Reservation<S> {
-        Reservation::new(self.clone(), permit)
+        let decision = self.inner.reserve(key.key_bytes().as_ref(), estimate).await?;
+        Ok(decision.map(|record| Reservation::new(self, record)))
     }
 }

@@ -6,7 +6,6 @@ use crate::Quota;
 use smallvec::{SmallVec, smallvec};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::state_id;
 use tollgate_store::{Clock, MemoryStore, ProcessClock, Store};
 
@@ -177,7 +176,6 @@ impl<S: Store> LimiterBuilder<S> {
 
     /// Builds without checks; a single quota is always valid.
     pub(super) fn assemble(self) -> Limiter<S> {
-        static LIMITERS: AtomicU64 = AtomicU64::new(0);
         let limits = self.quotas.iter().enumerate().map(|(at, quota)| {
             let params = quota.params();
             // The index is part of the id, since two quotas may differ only in their burst.
@@ -187,7 +185,6 @@ impl<S: Store> LimiterBuilder<S> {
         });
         let inner = Inner {
             limits: limits.collect(),
-            id: LIMITERS.fetch_add(1, Ordering::Relaxed),
             resets: ResetCounters::new(),
             clock: self.clock,
             #[cfg(feature = "tokio")]

@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::time::Duration;
 use tollgate_core::Receipt;
+use tollgate_store::Answer;
 
 /// Admitted or refused. A failure of the store is neither: it is an error, which a limiter in
 /// memory never returns.
@@ -61,8 +62,9 @@ impl<T> Decision<T> {
 
 /// An admission, in a [`Decision`]. Its figures are those of the tightest quota, after the charge.
 ///
-/// Dropping a permit keeps the charge; [`Limiter::refund`](crate::Limiter::refund) returns it.
-#[derive(Debug)]
+/// The charge stays. To be able to give it back, [reserve](crate::Limiter::reserve) instead of
+/// checking.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Permit {
     /// The units that the quota admits at once.
@@ -74,7 +76,6 @@ pub struct Permit {
     /// How long to wait before going ahead; zero unless the quota has a
     /// [queue](crate::Quota::with_queue).
     pub delay: Duration,
-    pub(super) record: PermitRecord,
 }
 
 /// A refusal, in a [`Decision`]. Its figures are those of the quota that refuses for the longest
@@ -117,10 +118,10 @@ pub struct Standing {
     pub(super) delay: Duration,
 }
 
-/// The charge of a permit, so that it can be given back.
+/// A permit with what it takes to give its charge back.
 #[derive(Debug)]
 pub(super) struct PermitRecord {
-    pub(super) limiter: u64,
+    pub(super) permit: Permit,
     /// The number of resets before the charge.
     pub(super) resets: u64,
     /// Short keys are stored inline, so that a check does not allocate.
@@ -131,14 +132,21 @@ pub(super) struct PermitRecord {
 /// One for each quota; `None` where nothing was taken.
 pub(super) type Receipts = SmallVec<[Option<Receipt>; 1]>;
 
-impl Permit {
-    pub(super) fn new(standing: &Standing, taken: PermitRecord) -> Self {
-        Self {
-            limit: standing.limit,
-            remaining: standing.remaining,
-            reset_after: standing.reset_after,
-            delay: standing.delay,
-            record: taken,
+impl From<Standing> for Permit {
+    #[inline(always)]
+    fn from(standing: Standing) -> Self {
+        let Standing { limit, remaining, reset_after, delay, .. } = standing;
+        Self { limit, remaining, reset_after, delay }
+    }
+}
+
+impl From<Standing> for Decision {
+    #[inline(always)]
+    fn from(standing: Standing) -> Self {
+        if standing.admits {
+            Self::Admitted(standing.into())
+        } else {
+            Self::Refused(standing.into())
         }
     }
 }
@@ -157,9 +165,26 @@ impl Standing {
             delay: Duration::ZERO,
         }
     }
+
+    /// The state of a key whose tightest row is this one.
+    #[inline(always)]
+    pub(super) fn of_row(admits: bool, row: &Answer, earliest_us: Option<u64>) -> Self {
+        let Answer { outcome, blocked, .. } = *row;
+        Self {
+            admits,
+            limit: outcome.limit,
+            remaining: outcome.remaining,
+            retry_after: outcome.retry_after_us.map(Duration::from_micros),
+            reset_after: Duration::from_micros(outcome.reset_after_us),
+            blocked,
+            earliest: earliest_us.map(Duration::from_micros),
+            delay: Duration::from_micros(outcome.delay_us),
+        }
+    }
 }
 
 impl From<Standing> for Refusal {
+    #[inline(always)]
     fn from(standing: Standing) -> Self {
         Self {
             limit: standing.limit,

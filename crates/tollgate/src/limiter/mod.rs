@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use store_calls::{PermitEnd, ResetCounters};
+use store_calls::ResetCounters;
 use tollgate_core::LimitParams;
 use tollgate_store::{Change, Clock, MemoryStore, ParamsId, StoreError, StoreReply};
 
@@ -48,10 +48,9 @@ pub use wait::WaitError;
 /// | | |
 /// | --- | --- |
 /// | [`check`](Self::check) | takes one unit now, or refuses with the wait |
-/// | [`reserve`](Self::reserve) | takes an estimate, settled later; a guard for slots |
+/// | [`reserve`](Self::reserve) | takes an estimate, settled or given back later; a guard for slots |
 /// | [`wait`](Self::wait) | waits in line until admitted, but not past a deadline |
 /// | [`peek`](Self::peek) | shows the state of a key, takes nothing |
-/// | [`refund`](Self::refund) | gives back what a check took |
 /// | [`reset`](Self::reset) | drops the state of a key |
 /// | [`block`](Self::block), [`unblock`](Self::unblock) | refuses a key despite its quota |
 ///
@@ -110,8 +109,6 @@ pub(crate) struct Inner<S> {
     pub(crate) store: Arc<S>,
     pub(crate) clock: Arc<dyn Clock>,
     limits: SmallVec<[RegisteredQuota; 1]>,
-    /// Differs for each limiter of the process, so that a permit knows its limiter.
-    id: u64,
     resets: ResetCounters,
     #[cfg(feature = "tokio")]
     pub(crate) wait_queues: wait_queue::WaitQueues,
@@ -189,24 +186,6 @@ impl Limiter {
         infallible(self.inner.peek(key.key_bytes().as_ref(), cost))
     }
 
-    /// Gives back what a check took, except what time has already given back. Returns the state of
-    /// the key. A refund never admits more than the quota promises.
-    ///
-    /// A permit of another limiter gives nothing back here.
-    ///
-    /// ```
-    /// use tollgate::{Limiter, Quota};
-    ///
-    /// let limiter = Limiter::new(Quota::per_minute(100));
-    /// let permit = limiter.check_n("alice", 10).admitted().ok_or("refused")?;
-    /// assert_eq!(permit.remaining, 90);
-    /// assert_eq!(limiter.refund(permit).remaining, 100);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn refund(&self, permit: Permit) -> Standing {
-        infallible(self.inner.end(&permit.record, PermitEnd::Refund))
-    }
-
     /// Drops the count and any block of `key`.
     ///
     /// ```
@@ -242,10 +221,22 @@ impl Limiter {
         infallible(self.inner.adjust_all(key.key_bytes().as_ref(), Change::Unblock))
     }
 
-    /// Takes `estimate` units for `key`, to be settled when the real cost is known. Slots are held
-    /// as long as the [`Reservation`] lives.
+    /// Takes `estimate` units for `key`, to be settled when the real cost is known, or given back.
+    /// Slots are held as long as the [`Reservation`] lives.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::new(Quota::per_minute(100));
+    /// let reservation = limiter.reserve("alice", 10).admitted().ok_or("refused")?;
+    /// assert_eq!(reservation.permit().remaining, 90);
+    /// // The request failed through no fault of alice.
+    /// assert_eq!(reservation.cancel().remaining, 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reserve(&self, key: impl Key, estimate: u64) -> Decision<Reservation> {
-        self.check_n(key, estimate).map(|permit| self.hold(permit))
+        let decision = infallible(self.inner.reserve(key.key_bytes().as_ref(), estimate));
+        decision.map(|record| Reservation::new(self, record))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reservations: charges whose real cost is known later.
 
-use super::decision::{Permit, Standing};
+use super::decision::{Permit, PermitRecord, Standing};
 use super::detach::{run_to_completion, spawn_detached};
 use super::store_calls::PermitEnd;
 use super::{Limiter, infallible};
@@ -46,18 +46,18 @@ use tollgate_store::{MemoryStore, Store, StoreError};
 pub struct Reservation<S: Store + 'static = MemoryStore> {
     limiter: Limiter<S>,
     /// `None` once it has ended.
-    permit: Option<Permit>,
+    record: Option<PermitRecord>,
 }
 
 impl<S: Store> Reservation<S> {
-    pub(super) fn new(limiter: Limiter<S>, permit: Permit) -> Self {
-        Self { limiter, permit: Some(permit) }
+    pub(super) fn new(limiter: &Limiter<S>, record: PermitRecord) -> Self {
+        Self { limiter: limiter.clone(), record: Some(record) }
     }
 
     /// The permit.
     pub fn permit(&self) -> &Permit {
-        match &self.permit {
-            Some(permit) => permit,
+        match &self.record {
+            Some(record) => &record.permit,
             None => unreachable!("only the verbs that consume a reservation take its permit"),
         }
     }
@@ -83,13 +83,13 @@ impl<S: Store> Reservation<S> {
     /// Runs to completion even if the caller drops the future: a second call could free the slot of
     /// another.
     async fn end(mut self, end: PermitEnd) -> Result<Standing, StoreError> {
-        let (limiter, permit) = (self.limiter.clone(), self.take());
-        run_to_completion(async move { limiter.inner.end(&permit.record, end).await }).await
+        let (limiter, record) = (self.limiter.clone(), self.take());
+        run_to_completion(async move { limiter.inner.end(&record, end).await }).await
     }
 
-    fn take(&mut self) -> Permit {
-        match self.permit.take() {
-            Some(permit) => permit,
+    fn take(&mut self) -> PermitRecord {
+        match self.record.take() {
+            Some(record) => record,
             None => unreachable!("only the verbs that consume a reservation end it"),
         }
     }
@@ -98,26 +98,26 @@ impl<S: Store> Reservation<S> {
 impl Reservation {
     /// Ends it with the real cost. Returns the state of the key.
     pub fn settle(mut self, actual: u64) -> Standing {
-        let permit = self.take();
-        infallible(self.limiter.inner.end(&permit.record, PermitEnd::Settle(actual)))
+        let record = self.take();
+        infallible(self.limiter.inner.end(&record, PermitEnd::Settle(actual)))
     }
 
     /// Gives everything back. Returns the state of the key.
     pub fn cancel(mut self) -> Standing {
-        let permit = self.take();
-        infallible(self.limiter.inner.end(&permit.record, PermitEnd::Refund))
+        let record = self.take();
+        infallible(self.limiter.inner.end(&record, PermitEnd::Refund))
     }
 }
 
 impl<S: Store + 'static> Drop for Reservation<S> {
     fn drop(&mut self) {
-        if let Some(permit) = self.permit.take()
+        if let Some(record) = self.record.take()
             && self.limiter.inner.has_slots()
         {
             let limiter = self.limiter.clone();
             spawn_detached(async move {
                 // If the store fails, the slots are free when their `ttl` has passed.
-                let _ = limiter.inner.end(&permit.record, PermitEnd::Keep).await;
+                let _ = limiter.inner.end(&record, PermitEnd::Keep).await;
             });
         }
     }

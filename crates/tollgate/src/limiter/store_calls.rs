@@ -1,6 +1,6 @@
 //! Calls to the store: every method of the limiter, sync or async, goes through here.
 
-use super::decision::{Decision, Permit, PermitRecord, Receipts, Standing};
+use super::decision::{Decision, PermitRecord, Receipts, Standing};
 use super::{Inner, RegisteredQuota};
 use crate::settlement::settle;
 use smallvec::SmallVec;
@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tollgate_core::header::tightness;
-use tollgate_core::{Intent, LimitParams, MAX_US, Receipt};
+use tollgate_core::{Intent, LimitParams, MAX_US, Outcome, Receipt};
 use tollgate_store::{
     Adjustment, Answer, Answers, Change, Charge, Mode, Request, Store, StoreCall, StoreError,
     StoreReply,
@@ -39,37 +39,72 @@ impl<S: Store> Inner<S> {
         self.clock.now_us()
     }
 
+    #[inline]
     pub(crate) fn check<'a>(&'a self, key: &'a [u8], cost: u64) -> LimiterReply<'a, S, Decision> {
+        self.decide(key, cost, Intent::Take, |standing, _| standing.into())
+    }
+
+    /// [`check`](Self::check) with a record of the charge.
+    pub(super) fn reserve<'a>(
+        &'a self,
+        key: &'a [u8],
+        cost: u64,
+    ) -> LimiterReply<'a, S, Decision<PermitRecord>> {
         let resets = self.resets.of(key);
-        self.decide(key, cost, Intent::Take, move |admitted, rows| {
-            let standing = self.standing(admitted, rows);
-            if !admitted {
-                return Decision::Refused(standing.into());
-            }
-            let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
-            let (limiter, key) = (self.id, SmallVec::from_slice(key));
-            let record = PermitRecord { limiter, resets, key, receipts };
-            Decision::Admitted(Permit::new(&standing, record))
+        self.decide(key, cost, Intent::Take, move |standing, rows| {
+            Decision::from(standing).map(|permit| {
+                let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
+                PermitRecord { permit, resets, key: SmallVec::from_slice(key), receipts }
+            })
         })
     }
 
+    #[inline]
     pub(crate) fn peek<'a>(&'a self, key: &'a [u8], cost: u64) -> LimiterReply<'a, S, Standing> {
-        self.decide(key, cost, Intent::Peek, |admitted, rows| self.standing(admitted, rows))
+        self.decide(key, cost, Intent::Peek, |standing, _| standing)
     }
 
-    #[inline]
+    #[inline(always)]
     fn decide<'a, T: 'a>(
         &'a self,
         key: &'a [u8],
         cost: u64,
         intent: Intent,
-        conclude: impl FnOnce(bool, &[Answer]) -> T + Send + 'a,
+        conclude: impl FnOnce(Standing, &[Answer]) -> T + Send + 'a,
     ) -> LimiterReply<'a, S, T> {
-        let (charges, now_us) = (self.charges(key, cost), self.now_us());
+        let now_us = self.now_us();
+        let [limit] = &self.limits[..] else {
+            return self.decide_batch(now_us, key, cost, intent, conclude);
+        };
+        let conclude = |row: Answer| {
+            let standing = Standing::of_row(row.outcome.admitted, &row, limit.firm_wait_us(&row));
+            conclude(standing, std::slice::from_ref(&row))
+        };
+        match self.store.decide_one(now_us, &limit.charge(key, cost), intent, conclude) {
+            Ok(concluded) => StoreReply::Now(Ok(concluded)),
+            Err(conclude) => self.decide_batch(now_us, key, cost, intent, move |_, rows| {
+                let open = Answer::without_receipt(Outcome::admitting(0));
+                conclude(rows.first().copied().unwrap_or(open))
+            }),
+        }
+    }
+
+    /// Decides several quotas, or in a store that needs time.
+    #[cold]
+    #[inline(never)]
+    fn decide_batch<'a, T: 'a>(
+        &'a self,
+        now_us: u64,
+        key: &'a [u8],
+        cost: u64,
+        intent: Intent,
+        conclude: impl FnOnce(Standing, &[Answer]) -> T + Send + 'a,
+    ) -> LimiterReply<'a, S, T> {
+        let charges = self.charges(key, cost);
         let mut answers = ANSWERS.try_with(Cell::take).ok().flatten().unwrap_or_default();
         let conclude = move |answers: Answers| {
             let (admitted, rows) = answers.get(0).unwrap_or((true, &[]));
-            let concluded = conclude(admitted, rows);
+            let concluded = conclude(self.standing(admitted, rows), rows);
             // A thread that is ending keeps no buffer.
             let _ = ANSWERS.try_with(|kept| kept.set(Some(answers)));
             Ok(concluded)
@@ -85,15 +120,12 @@ impl<S: Store> Inner<S> {
         }
     }
 
-    /// Ends a permit. A permit of another limiter changes nothing here.
+    /// Ends a permit.
     pub(super) fn end<'a>(
         &'a self,
         record: &'a PermitRecord,
         end: PermitEnd,
     ) -> LimiterReply<'a, S, Standing> {
-        if record.limiter != self.id {
-            return self.peek(&record.key, 1);
-        }
         // After a reset, giving back an earlier charge would admit too much.
         let is_stale = record.resets != self.resets.of(&record.key);
         let change = |(limit, receipt): (&RegisteredQuota, &Option<Receipt>)| {
@@ -187,45 +219,47 @@ impl<S: Store> Inner<S> {
         self.wait_queues.wake_first(_key);
     }
 
-    fn charges<'a>(&'a self, key: &'a [u8], cost: u64) -> SmallVec<[Charge<'a>; 1]> {
-        let charge = |limit: &'a RegisteredQuota| Charge {
-            limit: limit.id,
-            key,
-            params: limit.quota.params(),
-            params_id: limit.params_id,
-            cost,
-            mode: Mode::Enforce,
-            penalty: None,
-        };
-        self.limits.iter().map(charge).collect()
+    fn charges<'a>(&'a self, key: &'a [u8], cost: u64) -> SmallVec<[Charge<'a>; 4]> {
+        self.limits.iter().map(|limit| limit.charge(key, cost)).collect()
     }
 
     /// The figures of the tightest row.
     fn standing(&self, admits: bool, rows: &[Answer]) -> Standing {
-        let limits = self.limits.iter().zip(rows);
-        let refusing = |row: &Answer| !row.outcome.admitted || row.blocked;
-        // A slot may be freed at any time; the wait for a rate is certain.
-        let firm = limits.clone().filter(|(limit, row)| {
-            let slots = matches!(limit.quota.params(), LimitParams::Concurrency(_));
-            refusing(row) && (row.blocked || !slots || row.outcome.retry_after_us.is_none())
-        });
-        let longest = |a: Option<u64>, b: Option<u64>| Some(a?.max(b?));
-        let earliest_us = firm.map(|(_, row)| row.outcome.retry_after_us).fold(Some(0), longest);
+        let waits = self.limits.iter().zip(rows).map(|(limit, row)| limit.firm_wait_us(row));
+        let earliest_us = waits.fold(Some(0), |a, b| Some(a?.max(b?)));
         let tightest = rows.iter().min_by_key(|row| {
-            tightness(refusing(row), row.outcome.retry_after_us, row.outcome.remaining)
+            let refusing = !row.outcome.admitted || row.blocked;
+            tightness(refusing, row.outcome.retry_after_us, row.outcome.remaining)
         });
-        let delay_us = rows.iter().map(|row| row.outcome.delay_us).max().unwrap_or(0);
         let Some(row) = tightest else { return Standing::open() };
-        Standing {
-            admits,
-            limit: row.outcome.limit,
-            remaining: row.outcome.remaining,
-            retry_after: row.outcome.retry_after_us.map(Duration::from_micros),
-            reset_after: Duration::from_micros(row.outcome.reset_after_us),
-            blocked: row.blocked,
-            earliest: earliest_us.map(Duration::from_micros),
-            delay: Duration::from_micros(delay_us),
+        let delay_us = rows.iter().map(|row| row.outcome.delay_us).max().unwrap_or(0);
+        let delay = Duration::from_micros(delay_us);
+        Standing { delay, ..Standing::of_row(admits, row, earliest_us) }
+    }
+}
+
+impl RegisteredQuota {
+    #[inline(always)]
+    fn charge<'a>(&'a self, key: &'a [u8], cost: u64) -> Charge<'a> {
+        Charge {
+            limit: self.id,
+            key,
+            params: self.quota.params(),
+            params_id: self.params_id,
+            cost,
+            mode: Mode::Enforce,
+            penalty: None,
         }
+    }
+
+    /// The wait that a refusal is sure of. A slot may be freed at any time; the wait for a rate is
+    /// certain.
+    #[inline(always)]
+    fn firm_wait_us(&self, row: &Answer) -> Option<u64> {
+        let refusing = !row.outcome.admitted || row.blocked;
+        let slots = matches!(self.quota.params(), LimitParams::Concurrency(_));
+        let firm = row.blocked || !slots || row.outcome.retry_after_us.is_none();
+        if refusing && firm { row.outcome.retry_after_us } else { Some(0) }
     }
 }
 

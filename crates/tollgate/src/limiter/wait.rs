@@ -1,9 +1,10 @@
 //! Waiting in line until admitted.
 
+use super::decision::PermitRecord;
 use super::detach::{run_to_completion, spawn_detached};
-use super::store_calls::micros;
+use super::store_calls::{PermitEnd, micros};
 use super::wait_queue::{QueuePlace, WaitQueue};
-use super::{Decision, Limiter, Permit, Refusal};
+use super::{Decision, Limiter, Permit, Refusal, Reservation};
 use crate::Key;
 use std::fmt;
 use std::future::poll_fn;
@@ -79,11 +80,35 @@ impl<S: Store + 'static> Limiter<S> {
         cost: u64,
         within: Duration,
     ) -> Result<Decision, WaitError> {
+        let waited = self.wait_for_record(key.key_bytes().as_ref(), cost, within).await?;
+        Ok(waited.map(|record| record.permit))
+    }
+
+    /// [Waits](Self::wait) for `estimate` units together, and [reserves](Limiter::reserve) them.
+    ///
+    /// # Errors
+    ///
+    /// If the line is full, or the store fails. A refusal is not an error.
+    pub async fn wait_reserve(
+        &self,
+        key: impl Key,
+        estimate: u64,
+        within: Duration,
+    ) -> Result<Decision<Reservation<S>>, WaitError> {
+        let waited = self.wait_for_record(key.key_bytes().as_ref(), estimate, within).await?;
+        Ok(waited.map(|record| Reservation::new(self, record)))
+    }
+
+    async fn wait_for_record(
+        &self,
+        key: &[u8],
+        cost: u64,
+        within: Duration,
+    ) -> Result<Decision<PermitRecord>, WaitError> {
         if Handle::try_current().is_err() {
             return Err(WaitError::NoRuntime);
         }
-        let place =
-            self.inner.wait_queues.join(key.key_bytes().as_ref()).ok_or(WaitError::LineFull)?;
+        let place = self.inner.wait_queues.join(key).ok_or(WaitError::LineFull)?;
         let mut waiter = Waiter {
             limiter: self,
             queue_place: &place,
@@ -122,7 +147,10 @@ struct Waiter<'a, S> {
 
 impl<S: Store + 'static> Waiter<'_, S> {
     /// First in line: checks, and sleeps until another check can help.
-    async fn until_admitted(&mut self, line: &WaitQueue) -> Result<Decision, WaitError> {
+    async fn until_admitted(
+        &mut self,
+        line: &WaitQueue,
+    ) -> Result<Decision<PermitRecord>, WaitError> {
         loop {
             let refusal = match self.check().await? {
                 Decision::Admitted(held) => return Ok(self.wait_out_delay(held).await),
@@ -149,14 +177,14 @@ impl<S: Store + 'static> Waiter<'_, S> {
         let (limiter, cost) = (self.limiter.clone(), self.cost);
         let key: Box<[u8]> = self.queue_place.key().into();
         let checking = async move {
-            let decision = limiter.inner.check(&key, cost).await?;
-            Ok(decision.map(|permit| UnclaimedPermit::new(limiter, permit)))
+            let decision = limiter.inner.reserve(&key, cost).await?;
+            Ok(decision.map(|record| UnclaimedPermit { limiter, record: Some(record) }))
         };
         run_to_completion(checking).await.map_err(WaitError::Store)
     }
 
     /// Sleeps for the delay of a queue.
-    async fn wait_out_delay(&mut self, held: UnclaimedPermit<S>) -> Decision {
+    async fn wait_out_delay(&mut self, held: UnclaimedPermit<S>) -> Decision<PermitRecord> {
         let (delay, left) = (held.delay(), self.left());
         if delay > left {
             return Decision::Refused(held.give_up(delay - left));
@@ -164,7 +192,7 @@ impl<S: Store + 'static> Waiter<'_, S> {
         if !delay.is_zero() {
             sleep(delay).await;
         }
-        Decision::Admitted(held.into_permit())
+        Decision::Admitted(held.claim())
     }
 
     /// The refusal of a waiter behind others, if it cannot be admitted before the deadline.
@@ -213,24 +241,20 @@ impl From<StoreError> for WaitError {
 /// A permit that is given back unless it is claimed.
 struct UnclaimedPermit<S: Store + 'static> {
     limiter: Limiter<S>,
-    permit: Option<Permit>,
+    record: Option<PermitRecord>,
 }
 
 impl<S: Store> UnclaimedPermit<S> {
-    fn new(limiter: Limiter<S>, permit: Permit) -> Self {
-        Self { limiter, permit: Some(permit) }
-    }
-
     fn delay(&self) -> Duration {
-        self.permit.as_ref().map_or(Duration::ZERO, |permit| permit.delay)
+        self.record.as_ref().map_or(Duration::ZERO, |record| record.permit.delay)
     }
 
     /// Claims the permit after its delay.
-    fn into_permit(mut self) -> Permit {
-        match self.permit.take() {
-            Some(mut permit) => {
-                permit.delay = Duration::ZERO;
-                permit
+    fn claim(mut self) -> PermitRecord {
+        match self.record.take() {
+            Some(mut record) => {
+                record.permit.delay = Duration::ZERO;
+                record
             }
             None => unreachable!("only this and dropping take the permit"),
         }
@@ -238,9 +262,10 @@ impl<S: Store> UnclaimedPermit<S> {
 
     /// Gives the permit back, since its delay is too long by `excess`.
     fn give_up(self, excess: Duration) -> Refusal {
-        let Some(Permit { limit, remaining, reset_after, .. }) = self.permit else {
-            unreachable!("only `into_permit` and dropping take the permit")
+        let Some(PermitRecord { permit, .. }) = &self.record else {
+            unreachable!("only `claim` and dropping take the permit")
         };
+        let &Permit { limit, remaining, reset_after, .. } = permit;
         let (retry_after, earliest) = (Some(excess), Some(excess));
         Refusal { limit, remaining, retry_after, reset_after, blocked: false, earliest }
     }
@@ -248,11 +273,11 @@ impl<S: Store> UnclaimedPermit<S> {
 
 impl<S: Store + 'static> Drop for UnclaimedPermit<S> {
     fn drop(&mut self) {
-        if let Some(permit) = self.permit.take() {
+        if let Some(record) = self.record.take() {
             let limiter = self.limiter.clone();
             spawn_detached(async move {
                 // If the store fails, the charge stays until time restores it.
-                let _ = limiter.refund_async(permit).await;
+                let _ = limiter.inner.end(&record, PermitEnd::Refund).await;
             });
         }
     }

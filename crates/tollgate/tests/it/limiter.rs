@@ -109,35 +109,23 @@ fn several_quotas_take_all_or_nothing() {
     clock.elapse(SECOND);
     // Two fit the second, one the hour. Had the refusals counted, neither would have anything left.
     assert!(!limiter.check_n("a", 2).is_admitted());
-    let last = permit(limiter.check("a"));
-    assert_eq!((last.limit, last.remaining), (3, 0), "the tightest speaks");
+    let last = limiter.reserve("a", 1).admitted().unwrap();
+    assert_eq!((last.permit().limit, last.permit().remaining), (3, 0), "the tightest speaks");
     assert_eq!(limiter.quotas().count(), 2);
-    limiter.refund(last);
+    last.cancel();
     assert!(limiter.check("a").is_admitted(), "given back on both");
 }
 
 #[test]
 fn a_refund_returns_what_time_has_not() {
     let (limiter, clock) = limiter(gcra(4));
-    let early = permit(limiter.check_n("a", 2));
-    let late = permit(limiter.check_n("a", 2));
+    let early = limiter.reserve("a", 2).admitted().unwrap();
+    let late = limiter.reserve("a", 2).admitted().unwrap();
     clock.elapse(SECOND / 4);
-    assert_eq!(limiter.refund(early).remaining, 2, "time had returned one of the two");
+    assert_eq!(early.cancel().remaining, 2, "time had returned one of the two");
     clock.elapse(SECOND);
-    assert_eq!(limiter.refund(late).remaining, 4);
+    assert_eq!(late.cancel().remaining, 4);
     assert!(!limiter.check_n("a", 5).is_admitted());
-}
-
-#[test]
-fn a_permit_is_good_for_its_own_limiter_and_key_only() {
-    let (one, _) = limiter(gcra(2));
-    let (other, _) = limiter(gcra(2));
-    let foreign = permit(one.check("a"));
-    assert!(other.check_n("a", 2).is_admitted());
-    assert_eq!(other.refund(foreign).remaining, 0);
-    assert!(!other.check("a").is_admitted());
-    let foreign = permit(one.check("b"));
-    assert!(other.hold(foreign).settle(0).remaining == 2 && one.peek("b").remaining == 1);
 }
 
 #[test]
@@ -189,15 +177,6 @@ fn a_drop_frees_slots_and_keeps_the_rest() {
     limiter.reserve("a", 2).admitted().unwrap().settle(0);
     let standing = limiter.peek("a");
     assert_eq!((standing.limit, standing.remaining), (8, 2), "all ten slots are free");
-}
-
-#[test]
-fn a_check_can_be_held_like_a_reservation() {
-    let (limiter, _) = limiter(Quota::concurrency(1));
-    let held = limiter.hold(permit(limiter.check("a")));
-    assert!(!limiter.check("a").is_admitted());
-    drop(held);
-    assert!(limiter.check("a").is_admitted());
 }
 
 #[test]
@@ -276,20 +255,20 @@ proptest! {
         let quota = Quota::of(5).every(Duration::from_millis(1)).unwrap();
         let quota = quota.with_algorithm(algorithm).unwrap();
         let (limiter, clock) = limiter(quota);
-        // Instants, units still taken, and the permit while nobody has given it back.
-        let mut taken: Vec<(u64, u64, Option<Permit>)> = Vec::new();
+        // Instants, units still taken, and the reservation until it ends.
+        let mut taken: Vec<(u64, u64, Option<Reservation>)> = Vec::new();
         let mut now_us = 0;
         for (pause_us, cost, actual, pick) in steps {
             clock.advance(pause_us);
             now_us += pause_us;
             let open: Vec<usize> = (0..taken.len()).filter(|at| taken[*at].2.is_some()).collect();
             if actual < cost && !open.is_empty() {
-                let (_, units, permit) = &mut taken[*pick.get(&open)];
+                let (_, units, reservation) = &mut taken[*pick.get(&open)];
                 let actual = actual.min(*units);
-                limiter.hold(permit.take().unwrap()).settle(actual);
+                reservation.take().unwrap().settle(actual);
                 *units = actual;
-            } else if let Decision::Admitted(permit) = limiter.check_n("a", cost) {
-                taken.push((now_us, cost, Some(permit)));
+            } else if let Decision::Admitted(reservation) = limiter.reserve("a", cost) {
+                taken.push((now_us, cost, Some(reservation)));
             }
             for (at, &(from_us, ..)) in taken.iter().enumerate() {
                 let units: u64 = taken[at..].iter().map(|(_, units, _)| units).sum();
@@ -301,10 +280,10 @@ proptest! {
 }
 
 #[test]
-fn a_permit_from_before_a_reset_gives_nothing_back() {
+fn a_reservation_from_before_a_reset_gives_nothing_back() {
     let (limiter, _) = limiter(gcra(10));
-    let permit = permit(limiter.check_n("a", 6));
+    let reservation = limiter.reserve("a", 6).admitted().unwrap();
     limiter.reset("a");
     assert!(limiter.check_n("a", 7).is_admitted());
-    assert_eq!(limiter.refund(permit).remaining, 3);
+    assert_eq!(reservation.cancel().remaining, 3);
 }

@@ -48,10 +48,10 @@ async fn every_verb_reaches_the_server_and_processes_share_it() {
     let apart = patient(&server, Quota::per_hour(10), "apart");
     let key = ("tenant", 7);
 
-    let permit = one.check_n_async(key, 4).await.unwrap().admitted().unwrap();
+    let reservation = one.reserve_async(key, 4).await.unwrap().admitted().unwrap();
     assert_eq!(other.peek_async(key).await.unwrap().remaining, 6);
     assert_eq!(apart.peek_async(key).await.unwrap().remaining, 10);
-    one.refund_async(permit).await.unwrap();
+    reservation.cancel_async().await.unwrap();
     assert_eq!(other.peek_n_async(key, 11).await.unwrap().retry_after, None);
     let reservation = other.reserve_async(key, 10).await.unwrap().admitted().unwrap();
     assert!(!one.check_async(key).await.unwrap().is_admitted());

@@ -1,12 +1,10 @@
 //! Applies adjustments: settlements, refunds, debts and blocks.
 
-use super::NoRoom;
-use super::multi::{ChargeCell, make_room};
+use super::locked::{ChargeCell, NoRoom, make_room};
 use crate::memory::evict::RoomNeeded;
-use crate::memory::shard::{CellPosition, Shard};
+use crate::memory::shard::{CellPosition, LockedShard, Shard};
 use crate::memory::{MemoryStore, ShardContext};
-use crate::sync::Guard;
-use crate::{Adjustment, Answers, Change, Charge};
+use crate::{Adjustment, Answer, Answers, Change, Charge};
 use tollgate_core::Intent;
 
 impl MemoryStore {
@@ -22,14 +20,16 @@ impl MemoryStore {
             charges.iter().map(|charge| ChargeCell::at(address(charge))).collect();
         loop {
             const INLINE: usize = ChargeCell::INLINE_MAX;
-            let applied = self.with_locks::<INLINE, _>(&mut cells, |guards, cells| {
-                apply(&self.shared, guards, cells, now_us, adjustments, answers)
+            let applied = self.with_locks::<INLINE, _>(&mut cells, |shards, cells| {
+                apply(&self.shared, shards, cells, now_us, adjustments, answers)
             });
             match applied {
-                Ok(()) => return answers.finish(true),
+                Ok(()) => break,
                 Err(NoRoom) => self.move_to_overflow_cells(&mut cells, &charges),
             }
         }
+        self.shared.garbage.free_some();
+        answers.finish(true);
     }
 }
 
@@ -53,20 +53,20 @@ impl Shard {
 
 fn apply(
     shared: &ShardContext,
-    guards: &mut [Option<Guard<'_, Shard>>],
+    shards: &mut [Option<LockedShard<'_>>],
     cells: &mut [ChargeCell],
     now_us: u64,
     adjustments: &[Adjustment<'_>],
     answers: &mut Answers,
 ) -> Result<(), NoRoom> {
-    make_room(shared, guards, cells, now_us, |n| match &adjustments[n] {
+    make_room(shared, shards, cells, now_us, |n| match &adjustments[n] {
         Adjustment { charge, change: Change::Owe { units } } if *units > 0 => {
             Some((charge, *units))
         }
         _ => None,
     })?;
-    for (cell, Adjustment { charge, change }) in cells.iter().zip(adjustments) {
-        let Some(shard) = &mut guards[cell.lock] else { continue };
+    for (cell, Adjustment { charge, change }) in cells.iter_mut().zip(adjustments) {
+        let Some(shard) = &mut shards[cell.lock] else { continue };
         let tag = cell.address.tag;
         let found = shard.find(charge.params, tag);
         let mut owed = None;
@@ -83,8 +83,8 @@ fn apply(
             }
             Change::Unblock => shard.set_block(shared, found, tag, charge, None),
         }
-        let found = shard.find_and_redate(shared, tag, charge, now_us);
-        let mut answer = shard.decide(shared, found, charge, now_us, Intent::Peek);
+        let mut answer = Answer::PLACEHOLDER;
+        shard.plan(shared, cell, charge, now_us, Intent::Peek, &mut answer);
         answer.receipt = owed;
         answers.push(answer);
     }

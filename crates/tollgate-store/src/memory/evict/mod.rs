@@ -3,18 +3,24 @@
 mod sweep;
 
 use super::ShardContext;
-use super::shard::pack::{SPILLED, unpack_any};
+use super::shard::pack::unpack_any;
 use super::shard::slab::{Slab, SpilledCell};
 use super::shard::{CellPosition, HasTable, Shard, is_wide};
-use super::table::{CellTable, Slot, same_key};
+use super::table::{Cell, CellTable, same_key};
+use crate::raw::slots::ArraySize;
 use crate::sync::Ordering;
+use EvictionClass::{Idle, Keep, NearlyUnused};
 use sweep::idle_cutoff_us;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
 
 /// Slots scanned for idle state before nearly unused state goes.
 const IDLE_SCAN_SLOTS: usize = 16;
-/// Slots scanned before a new key has to share an overflow cell.
+/// Slots scanned before a new key has to share an overflow cell: on average, since a table is
+/// scanned whole.
 const SCAN_SLOTS_MAX: usize = 128;
+/// A full table evicts this part of its slots at once, so that its array is not replaced for each
+/// new key.
+const EVICTED_PART: usize = 16;
 
 /// What the eviction of a cell loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +51,17 @@ impl RoomNeeded {
             CellPosition::Absent => Self { cells: 1, spilled: 1 },
         }
     }
+}
+
+/// The state of evictions from one table.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Evictions {
+    /// Evicted cells that new keys may replace while the store is over its cap.
+    vacated: usize,
+    /// Slots that new keys have to pay for before the table is scanned again.
+    unpaid_slots: usize,
+    /// Cells to skip before the next eviction of nearly unused state.
+    hand: usize,
 }
 
 impl Shard {
@@ -80,18 +97,25 @@ impl Shard {
     {
         // Overflow cells may exceed the cap; the room that came with them is not for new keys.
         let over = shared.budget.is_over();
-        let roomy = self.table().room() >= want && (force || !over);
-        if roomy || (!over && self.grow::<W>(shared, now_us, want)) {
+        if want == 0
+            || self.table().room() >= want && (force || !over || self.take_vacated::<W>(want))
+            || (!over && self.grow::<W>(shared, now_us, want))
+        {
             return true;
         }
-        let evicted = (0..want).take_while(|_| self.evict_one::<W>(shared, now_us, pinned)).count();
-        if self.table().room() < want && force {
-            let more = want.div_ceil(CellTable::<W>::capacity_of(1));
-            shared.budget.take(more * CellTable::<W>::CHUNK_BYTES);
-            let cells = self.table_and_slab().0.drain();
-            self.refill::<W>(shared, cells, self.table().chunks() + more);
+        self.evict_some::<W>(shared, now_us, want, pinned);
+        if force && self.table().room() < want {
+            self.rebuild::<W>(shared, want);
         }
-        self.table().room() >= want && (force || evicted == want)
+        self.table().room() >= want && (force || !over || self.take_vacated::<W>(want))
+    }
+
+    /// Takes the place of `cells` evicted cells, if there are as many.
+    fn take_vacated<const W: usize>(&mut self, cells: usize) -> bool {
+        let vacated = &mut self.evictions[W - 1].vacated;
+        let rest = vacated.checked_sub(cells);
+        *vacated = rest.unwrap_or(*vacated);
+        rest.is_some()
     }
 
     /// Drops idle cells, and grows by about an eighth if that is not enough. Does nothing if the
@@ -100,25 +124,42 @@ impl Shard {
     where
         Self: HasTable<W>,
     {
-        let chunks = self.table().chunks();
-        let step = (chunks / 8).max(want.div_ceil(CellTable::<W>::capacity_of(1)));
-        let bytes = |chunks: usize| chunks * CellTable::<W>::CHUNK_BYTES;
-        let taken = if shared.budget.try_take(bytes(step)) {
-            step
-        } else if step > 1 && shared.budget.try_take(bytes(1)) {
-            1
-        } else {
+        let size = self.table().size();
+        let Some(larger) = size_for::<W>(size.next(), want) else { return false };
+        let taken = (larger.chunks() - size.chunks()) * CellTable::<W>::CHUNK_BYTES;
+        if !shared.budget.try_take(taken) {
             return false;
-        };
+        }
         let cells = self.drain_idle::<W>(shared, idle_cutoff_us(shared, now_us));
-        let enough = CellTable::<W>::capacity_of(chunks) * 4 / 5;
-        if cells.len() + want <= enough {
-            shared.budget.release(bytes(taken));
-            self.refill::<W>(shared, cells, chunks);
+        if cells.len() + want <= CellTable::<W>::capacity_of(size) * 4 / 5 {
+            shared.budget.release(taken);
+            self.refill::<W>(shared, &cells, size);
         } else {
-            self.refill::<W>(shared, cells, chunks + taken);
+            self.refill::<W>(shared, &cells, larger);
         }
         self.table().room() >= want
+    }
+
+    /// Makes room for a known key that needs another slot.
+    pub(crate) fn make_spare_slot<const W: usize>(&mut self, shared: &ShardContext)
+    where
+        Self: HasTable<W>,
+    {
+        if !self.table().has_spare_slot() {
+            self.rebuild::<W>(shared, 1);
+        }
+    }
+
+    /// Replaces the array by one with room for `want` more cells, beyond the cap if need be.
+    fn rebuild<const W: usize>(&mut self, shared: &ShardContext, want: usize)
+    where
+        Self: HasTable<W>,
+    {
+        let size = self.table().size();
+        let cells = self.table_and_slab().0.drain();
+        let larger = size_for::<W>(Some(size), cells.len() + want).unwrap_or(size);
+        shared.budget.take((larger.chunks() - size.chunks()) * CellTable::<W>::CHUNK_BYTES);
+        self.refill::<W>(shared, &cells, larger);
     }
 
     /// Takes every cell out of the table, and drops those idle at `idle_us`.
@@ -126,16 +167,16 @@ impl Shard {
         &mut self,
         shared: &ShardContext,
         idle_us: u64,
-    ) -> Vec<Slot<W>>
+    ) -> Vec<Cell<W>>
     where
         Self: HasTable<W>,
     {
         let (table, slab) = self.table_and_slab();
         let mut cells = table.drain();
-        cells.retain(|slot| {
-            let idle = idle_at_us(shared, slab, slot) <= idle_us;
+        cells.retain(|cell| {
+            let idle = idle_at_us(shared, slab, cell) <= idle_us;
             if idle {
-                forget_spilled(shared, slab, slot);
+                forget_spilled(shared, slab, cell);
             }
             !idle
         });
@@ -145,41 +186,72 @@ impl Shard {
     pub(super) fn refill<const W: usize>(
         &mut self,
         shared: &ShardContext,
-        cells: Vec<Slot<W>>,
-        chunks: usize,
+        cells: &[Cell<W>],
+        size: ArraySize,
     ) where
         Self: HasTable<W>,
     {
+        let location = self.location(shared);
         let (table, _) = self.table_and_slab();
-        table.resize(chunks);
-        let location = table.location();
-        for slot in cells {
-            table.insert(slot);
-        }
-        shared.table_hints.publish::<W>(self.number, location);
+        table.refill(cells, size, |old, new| old.replace(new, location, &shared.garbage));
     }
 
-    /// Evicts one cell, if the clock hand finds one that may go.
-    fn evict_one<const W: usize>(
+    /// Evicts cells that may go: all idle ones, and nearly unused ones if that frees too few slots.
+    /// `want` and a sixteenth of the slots are enough, so that one scan and one copy of the array
+    /// serve as many new keys. A scan that frees less is paid for by later keys without room.
+    fn evict_some<const W: usize>(
         &mut self,
         shared: &ShardContext,
         now_us: u64,
+        want: usize,
         pinned: &[u64],
-    ) -> bool
-    where
+    ) where
         Self: HasTable<W>,
     {
-        let (table, slab) = self.table_and_slab();
-        let slots = SCAN_SLOTS_MAX.min(table.chunks() * super::table::SLOTS);
-        let candidate = scan(slots, pinned, || {
-            let (at, slot) = table.advance_hand()?;
-            Some((at, slot.tag, eviction_class(shared, slab, &slot, now_us)))
-        });
-        let Some((at, lost)) = candidate else { return false };
-        let slot = table.remove(at);
-        forget_spilled(shared, slab, &slot);
-        shared.events.evicted.fetch_add(lost, Ordering::Relaxed);
-        true
+        let mut state = self.evictions[W - 1];
+        state.unpaid_slots = state.unpaid_slots.saturating_sub(want * SCAN_SLOTS_MAX);
+        self.evictions[W - 1] = state;
+        if state.unpaid_slots > 0 {
+            return;
+        }
+        let class = |slab: &Slab, cell: &Cell<W>| {
+            let is_pinned = pinned.iter().any(|&tag| same_key(tag, cell.tag));
+            if is_pinned { Keep } else { eviction_class(shared, slab, cell, now_us) }
+        };
+        let (size, dead) = (self.table().size(), self.table().dead());
+        let mut freed = 0;
+        if dead > 0 || self.table().iter().any(|cell| class(&self.slab, &cell) != Keep) {
+            let (table, slab) = self.table_and_slab();
+            // Other threads change cells until they are drained, so only now a class is final.
+            let mut cells = table.drain();
+            let before = cells.len();
+            cells.rotate_left(state.hand.checked_rem(before).unwrap_or(0));
+            let idle = cells.iter().filter(|cell| class(slab, cell) == Idle).count();
+            let mut unused = (want + size.slots() / EVICTED_PART).saturating_sub(idle + dead);
+            cells.retain(|cell| {
+                let evicted = match class(slab, cell) {
+                    Idle => true,
+                    NearlyUnused if unused > 0 => {
+                        unused -= 1;
+                        shared.events.evicted.fetch_add(1, Ordering::Relaxed);
+                        true
+                    }
+                    _ => {
+                        state.hand += usize::from(unused > 0);
+                        false
+                    }
+                };
+                if evicted {
+                    forget_spilled(shared, slab, cell);
+                }
+                !evicted
+            });
+            freed = before - cells.len();
+            self.refill::<W>(shared, &cells, size);
+        }
+        state.unpaid_slots = size.slots().saturating_sub((freed + dead) * SCAN_SLOTS_MAX);
+        state.vacated += freed;
+        self.evictions[W - 1] = state;
     }
 
     /// Makes room in the slab: free entries, then new memory, then evictions.
@@ -231,8 +303,8 @@ impl Shard {
         let Some(at) = table.find(tag) else {
             return false;
         };
-        let slot = table.remove(at);
-        forget_spilled(shared, slab, &slot);
+        let cell = table.remove(at);
+        forget_spilled(shared, slab, &cell);
         true
     }
 }
@@ -255,18 +327,24 @@ fn scan<T>(
             continue;
         }
         match class {
-            EvictionClass::Idle => return Some((cell, 0)),
-            EvictionClass::NearlyUnused => candidate = candidate.or(Some((cell, 1))),
-            EvictionClass::Keep => {}
+            Idle => return Some((cell, 0)),
+            NearlyUnused => candidate = candidate.or(Some((cell, 1))),
+            Keep => {}
         }
     }
     candidate
 }
 
-fn forget_spilled<const W: usize>(shared: &ShardContext, slab: &mut Slab, slot: &Slot<W>) {
-    if slot.words[0] & SPILLED != 0
-        && let Some(spilled) = slab.remove(slot.words[0] as u32)
-    {
+/// The smallest size from `size` on that has room for `cells` cells.
+fn size_for<const W: usize>(mut size: Option<ArraySize>, cells: usize) -> Option<ArraySize> {
+    while CellTable::<W>::capacity_of(size?) < cells {
+        size = size?.next();
+    }
+    size
+}
+
+fn forget_spilled<const W: usize>(shared: &ShardContext, slab: &mut Slab, cell: &Cell<W>) {
+    if let Some(spilled) = cell.spilled().and_then(|index| slab.remove(index)) {
         shared.budget.release(spilled.heap_bytes());
     }
 }
@@ -274,46 +352,45 @@ fn forget_spilled<const W: usize>(shared: &ShardContext, slab: &mut Slab, slot: 
 pub(super) fn idle_at_us<const W: usize>(
     shared: &ShardContext,
     slab: &Slab,
-    slot: &Slot<W>,
+    cell: &Cell<W>,
 ) -> u64 {
-    if slot.words[0] & SPILLED != 0 {
-        return slab.get(slot.words[0] as u32).map_or(0, SpilledCell::idle_at_us);
+    if let Some(index) = cell.spilled() {
+        return slab.get(index).map_or(0, SpilledCell::idle_at_us);
     }
-    let params = shared.registry.get(slot.params_id());
-    params.map_or(0, |params| params.idle_at_us(&unpack_any(params, &slot.words)))
+    let params = shared.registry.get(cell.params_id());
+    params.map_or(0, |params| params.idle_at_us(&unpack_any(params, &cell.words)))
 }
 
 fn eviction_class<const W: usize>(
     shared: &ShardContext,
     slab: &Slab,
-    slot: &Slot<W>,
+    cell: &Cell<W>,
     now_us: u64,
 ) -> EvictionClass {
-    if slot.words[0] & SPILLED != 0 {
-        return slab
-            .get(slot.words[0] as u32)
-            .map_or(EvictionClass::Idle, |spilled| spilled.eviction_class(now_us));
+    if let Some(index) = cell.spilled() {
+        let spilled = slab.get(index);
+        return spilled.map_or(Idle, |spilled| spilled.eviction_class(now_us));
     }
-    let Some(params) = shared.registry.get(slot.params_id()) else {
-        return EvictionClass::Idle;
+    let Some(params) = shared.registry.get(cell.params_id()) else {
+        return Idle;
     };
-    eviction_class_of(params, &unpack_any(params, &slot.words), now_us)
+    eviction_class_of(params, &unpack_any(params, &cell.words), now_us)
 }
 
 fn eviction_class_of(params: &LimitParams, state: &LimitState, now_us: u64) -> EvictionClass {
     if params.idle_at_us(state) <= now_us {
-        return EvictionClass::Idle;
+        return Idle;
     }
     let now = params.decide(state, now_us, 0, Intent::Peek);
     let nearly_unused = now.remaining.saturating_mul(10) >= now.limit.saturating_mul(9);
-    if nearly_unused { EvictionClass::NearlyUnused } else { EvictionClass::Keep }
+    if nearly_unused { NearlyUnused } else { Keep }
 }
 
 impl SpilledCell {
     /// A key with violations or a block is kept, however much of its limit remains.
     fn eviction_class(&self, now_us: u64) -> EvictionClass {
         if self.penalty_idle_at_us() > now_us {
-            return EvictionClass::Keep;
+            return Keep;
         }
         eviction_class_of(&self.params, &self.state, now_us)
     }

@@ -2,10 +2,10 @@
 
 use super::idle_at_us;
 use crate::memory::ShardContext;
-use crate::memory::shard::pack::SPILLED;
 use crate::memory::shard::slab::Slab;
 use crate::memory::shard::{HasTable, Shard, is_wide};
-use crate::memory::table::CellTable;
+use crate::memory::table::{Cell, CellTable};
+use crate::raw::slots::ArraySize;
 
 /// How long an idle cell is kept while memory is not short. Most clients return soon, and a new
 /// cell costs more than a kept one.
@@ -33,19 +33,22 @@ impl Shard {
     where
         Self: HasTable<W>,
     {
-        let (table, slab) = self.table_and_slab();
-        let chunks = table.chunks();
-        let idle = table.iter().filter(|slot| idle_at_us(shared, slab, slot) <= idle_us).count();
-        // A fifth of the room stays free, so that the next key does not grow the table again.
-        let kept = table.len() - idle;
-        let needed = (0..chunks).find(|&n| CellTable::<W>::capacity_of(n) * 4 / 5 >= kept);
-        let needed = needed.unwrap_or(chunks);
-        if idle * 8 < table.len().max(1) && needed == chunks {
+        let (table, size) = (self.table(), self.table().size());
+        let idle =
+            table.iter().filter(|cell| idle_at_us(shared, &self.slab, cell) <= idle_us).count();
+        let useless = idle + table.dead();
+        let needed = roomy_size::<W>(table.len() - idle);
+        if useless * 8 < table.len().max(1) && needed.chunks() >= size.chunks() {
             return;
         }
         let cells = self.drain_idle::<W>(shared, idle_us);
-        self.refill::<W>(shared, cells, needed);
-        shared.budget.release((chunks - needed) * CellTable::<W>::CHUNK_BYTES);
+        let chunks = size.chunks();
+        let size = match roomy_size::<W>(cells.len()) {
+            needed if needed.chunks() < chunks => needed,
+            _ => size,
+        };
+        self.refill::<W>(shared, &cells, size);
+        shared.budget.release((chunks - size.chunks()) * CellTable::<W>::CHUNK_BYTES);
     }
 
     fn compact_slab(&mut self, shared: &ShardContext) {
@@ -54,11 +57,11 @@ impl Shard {
         kept.grow(self.slab.len());
         for spilled in self.slab.drain() {
             let (tag, wide) = (spilled.tag, is_wide(&spilled.params));
-            let word = SPILLED | u64::from(kept.insert(spilled));
+            let index = kept.insert(spilled);
             if wide {
-                repoint(&mut self.wide, tag, word);
+                repoint(&mut self.wide, tag, index);
             } else {
-                repoint(&mut self.narrow, tag, word);
+                repoint(&mut self.narrow, tag, index);
             }
         }
         self.slab = kept;
@@ -67,8 +70,20 @@ impl Shard {
     }
 }
 
-fn repoint<const W: usize>(table: &mut CellTable<W>, tag: u64, word: u64) {
+/// The size for so many cells. A fifth of the room stays free, so that the next key does not grow
+/// the table again.
+fn roomy_size<const W: usize>(cells: usize) -> ArraySize {
+    let mut size = ArraySize::ZERO;
+    while CellTable::<W>::capacity_of(size) * 4 / 5 < cells
+        && let Some(next) = size.next()
+    {
+        size = next;
+    }
+    size
+}
+
+fn repoint<const W: usize>(table: &mut CellTable<W>, tag: u64, index: u32) {
     if let Some(at) = table.find(tag) {
-        table.slot_mut(at).words[0] = word;
+        table.set(at, Cell::spilled_at(tag, index).words);
     }
 }

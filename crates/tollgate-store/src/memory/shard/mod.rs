@@ -4,10 +4,15 @@ pub(super) mod pack;
 pub(super) mod slab;
 
 use super::ShardContext;
-use super::table::{CellTable, Slot, with_params_id};
+use super::evict::Evictions;
+use super::table::address::CellAddress;
+use super::table::{Cell, CellTable, home, with_params_id};
+use crate::raw::slots::Location;
+use crate::sync::Guard;
 use crate::{Answer, Charge, ParamsId};
-use pack::{Inline, SPILLED, by_algorithm};
+use pack::{Inline, by_algorithm};
 use slab::Slab;
+use std::ops::{Deref, DerefMut};
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
 
 /// The cells behind one lock.
@@ -20,8 +25,37 @@ pub(crate) struct Shard {
     pub(crate) slab: Slab,
     /// Where the next search for a spilled cell to evict starts.
     pub(crate) slab_hand: usize,
+    /// The state of evictions from the two tables.
+    pub(crate) evictions: [Evictions; 2],
     /// The shard's index in the store.
     pub(crate) number: usize,
+}
+
+/// A locked shard. Words that were taken out of its table are put back before it is unlocked.
+#[derive(Debug)]
+pub(crate) struct LockedShard<'a>(pub(super) Guard<'a, Shard>);
+
+impl Deref for LockedShard<'_> {
+    type Target = Shard;
+
+    #[inline]
+    fn deref(&self) -> &Shard {
+        &self.0
+    }
+}
+
+impl DerefMut for LockedShard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Shard {
+        &mut self.0
+    }
+}
+
+impl Drop for LockedShard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.narrow.release();
+    }
 }
 
 /// The position of a key's cell, valid until a cell of the shard is added or removed.
@@ -36,6 +70,8 @@ pub(crate) enum CellPosition {
 pub(crate) trait HasTable<const W: usize> {
     fn table(&self) -> &CellTable<W>;
     fn table_and_slab(&mut self) -> (&mut CellTable<W>, &mut Slab);
+    /// Where threads find the array of that table.
+    fn location<'a>(&self, shared: &'a ShardContext) -> &'a Location<W>;
 }
 
 impl HasTable<1> for Shard {
@@ -47,6 +83,10 @@ impl HasTable<1> for Shard {
     #[inline]
     fn table_and_slab(&mut self) -> (&mut CellTable<1>, &mut Slab) {
         (&mut self.narrow, &mut self.slab)
+    }
+
+    fn location<'a>(&self, shared: &'a ShardContext) -> &'a Location<1> {
+        &shared.locations.narrow[self.number]
     }
 }
 
@@ -60,6 +100,37 @@ impl HasTable<2> for Shard {
     fn table_and_slab(&mut self) -> (&mut CellTable<2>, &mut Slab) {
         (&mut self.wide, &mut self.slab)
     }
+
+    fn location<'a>(&self, shared: &'a ShardContext) -> &'a Location<2> {
+        &shared.locations.wide[self.number]
+    }
+}
+
+/// Where threads find the arrays of all shards.
+#[derive(Debug)]
+pub(crate) struct Locations {
+    pub(crate) narrow: Box<[Location<1>]>,
+    pub(crate) wide: Box<[Location<2>]>,
+}
+
+impl Locations {
+    /// Bytes for each shard.
+    pub(crate) const SHARD_BYTES: usize = size_of::<Location<1>>() + size_of::<Location<2>>();
+
+    pub(crate) fn new(shards: usize) -> Self {
+        let narrow = (0..shards).map(|_| Location::new()).collect();
+        Self { narrow, wide: (0..shards).map(|_| Location::new()).collect() }
+    }
+
+    /// Prefetches the cell at `address`.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, address: CellAddress, params: &LimitParams) {
+        if is_wide(params) {
+            self.wide[address.shard].prefetch(|len| home::<2>(address.tag, len));
+        } else {
+            self.narrow[address.shard].prefetch(|len| home::<1>(address.tag, len));
+        }
+    }
 }
 
 /// Whether cells of these params have two words. Only the algorithm decides, since a change of rate
@@ -69,12 +140,13 @@ pub(crate) const fn is_wide(params: &LimitParams) -> bool {
 }
 
 impl Shard {
-    pub(crate) const fn new(number: usize) -> Self {
+    pub(crate) fn new(number: usize) -> Self {
         Self {
             narrow: CellTable::new(),
             wide: CellTable::new(),
             slab: Slab::new(),
             slab_hand: 0,
+            evictions: Default::default(),
             number,
         }
     }
@@ -83,52 +155,20 @@ impl Shard {
         self.narrow.len() + self.wide.len()
     }
 
-    /// Finds the cell of a tag.
+    /// Finds the cell of a tag, and keeps other threads from changing it until the lock is
+    /// released.
     #[inline]
-    pub(crate) fn find(&self, params: &LimitParams, tag: u64) -> CellPosition {
-        fn typed<const W: usize>(table: &CellTable<W>, tag: u64) -> CellPosition {
-            match table.find(tag) {
+    pub(crate) fn find(&mut self, params: &LimitParams, tag: u64) -> CellPosition {
+        fn typed<const W: usize>(table: &mut CellTable<W>, tag: u64) -> CellPosition {
+            match table.hold(tag) {
                 None => CellPosition::Absent,
-                Some(at) => match table.slot(at).words[0] {
-                    word if word & SPILLED != 0 => CellPosition::Spilled(word as u32),
-                    _ => CellPosition::Inline(at),
+                Some((at, cell)) => match cell.spilled() {
+                    Some(index) => CellPosition::Spilled(index),
+                    None => CellPosition::Inline(at),
                 },
             }
         }
-        if is_wide(params) { typed(&self.wide, tag) } else { typed(&self.narrow, tag) }
-    }
-
-    /// Finds the cell of a tag, and corrects state that a leaping clock dated too far ahead.
-    #[inline]
-    pub(crate) fn find_and_redate(
-        &mut self,
-        shared: &ShardContext,
-        tag: u64,
-        charge: &Charge<'_>,
-        now_us: u64,
-    ) -> CellPosition {
-        let params = charge.params;
-        let found = self.find(params, tag);
-        let redated = match found {
-            CellPosition::Absent => false,
-            CellPosition::Spilled(at) => {
-                let spilled = self.slab.get_mut(at);
-                spilled.is_some_and(|spilled| params.redate(&mut spilled.state, now_us))
-            }
-            CellPosition::Inline(_) => by_algorithm!(
-                params,
-                algorithm => {
-                    let mut state = self.state_of(shared, algorithm, found, charge.params_id);
-                    let redated = algorithm.redate(&mut state, now_us);
-                    if redated {
-                        self.write(shared, algorithm, found, tag, charge, state);
-                    }
-                    redated
-                },
-                else false
-            ),
-        };
-        if redated { self.find(params, tag) } else { found }
+        if is_wide(params) { typed(&mut self.wide, tag) } else { typed(&mut self.narrow, tag) }
     }
 
     /// The answer of the limit alone. Changes nothing.
@@ -256,16 +296,11 @@ impl Shard {
         let CellPosition::Inline(at) = found else {
             return A::State::default();
         };
-        let slot = self.table().slot(at);
-        if slot.params_id() == params_id {
-            return algorithm.unpack(slot.words);
-        }
-        let writer = shared.registry.get(slot.params_id()).and_then(A::of);
-        writer.map_or_else(A::State::default, |writer| writer.unpack(slot.words))
+        unpack(shared, algorithm, self.table().cell(at), params_id)
     }
 
     #[inline]
-    fn write<A: Inline<W>, const W: usize>(
+    pub(super) fn write<A: Inline<W>, const W: usize>(
         &mut self,
         shared: &ShardContext,
         algorithm: &A,
@@ -279,19 +314,37 @@ impl Shard {
         // Without a params id the words could not be read later.
         let words =
             (charge.params_id != ParamsId::default()).then(|| algorithm.pack(&state)).flatten();
-        let (table, _) = self.table_and_slab();
-        match (words, found) {
-            (Some(words), CellPosition::Inline(at)) => {
-                table.slot_mut(at).set(charge.params_id, words)
+        let Some(words) = words else {
+            self.spill(shared, tag, charge, A::widen(state));
+            return;
+        };
+        if let CellPosition::Inline(at) = found {
+            let (table, _) = self.table_and_slab();
+            if table.cell(at).params_id() == charge.params_id {
+                return table.set(at, words);
             }
-            (Some(words), _) => {
-                table.insert(Slot { tag: with_params_id(tag, charge.params_id), words });
-            }
-            (None, _) => {
-                self.spill(shared, tag, charge, A::widen(state));
-            }
+            // A tag, and so the params id in it, is written once.
+            table.remove(at);
+            self.make_spare_slot::<W>(shared);
         }
+        let tag = with_params_id(tag, charge.params_id);
+        self.table_and_slab().0.insert(Cell { tag, words });
     }
+}
+
+/// The state of an inline cell, read with the params it was written under.
+#[inline]
+pub(super) fn unpack<A: Inline<W>, const W: usize>(
+    shared: &ShardContext,
+    algorithm: &A,
+    cell: Cell<W>,
+    params_id: ParamsId,
+) -> A::State {
+    if cell.params_id() == params_id {
+        return algorithm.unpack(cell.words);
+    }
+    let writer = shared.registry.get(cell.params_id()).and_then(A::of);
+    writer.map_or_else(A::State::default, |writer| writer.unpack(cell.words))
 }
 
 /// `params`, if they are of the same algorithm.

@@ -1,6 +1,6 @@
 //! Packs states into the words of a cell, exactly or not at all; then the state is spilled.
 //!
-//! The top bit of the first word means "spilled", so packed states leave it clear. The params that
+//! The top bit of the first word means "no state here", so packed states leave it clear. The params that
 //! a state was written under, such as the denominator of a fraction, are named by the cell's params
 //! id.
 
@@ -10,23 +10,20 @@ use tollgate_core::algorithm::{
 };
 use tollgate_core::{Algorithm, LimitParams, LimitState, MAX_US};
 
-/// The bit that marks a first word as an index into the slab.
-pub(crate) const SPILLED: u64 = 1 << 63;
-
 /// Bits of an instant: [`MAX_US`] is 2^53 - 1.
 const INSTANT_BITS: u32 = 53;
-/// Bits beside an instant and the spill bit.
+/// Bits beside an instant and the top bit.
 const FRACTION_BITS: u32 = 10;
 /// Bits of a fraction that fit beside a second instant.
 const FRACTION_HIGH_BITS: u32 = 11;
 /// Bits of the second with which a calendar window begins.
 const SECOND_BITS: u32 = 34;
-/// Bits beside it and the spill bit.
+/// Bits beside it and the top bit.
 const CALENDAR_COUNT_BITS: u32 = 63 - SECOND_BITS;
 
 /// An algorithm whose usual state is `W` words.
 pub(crate) trait Inline<const W: usize>: Algorithm {
-    /// The state as words with the spill bit clear, or `None` when it does not fit.
+    /// The state as words with the top bit clear, or `None` when it does not fit.
     fn pack(&self, state: &Self::State) -> Option<[u64; W]>;
     /// The state that these params packed.
     fn unpack(&self, words: [u64; W]) -> Self::State;

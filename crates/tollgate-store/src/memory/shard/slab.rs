@@ -1,10 +1,10 @@
 //! The slab: states that do not fit a cell, with their params, penalties and blocks.
 
-use super::pack::{Inline, SPILLED, by_algorithm};
+use super::pack::{Inline, by_algorithm};
 use super::{CellPosition, Shard, is_wide};
 use crate::memory::ShardContext;
-use crate::memory::table::{CellTable, Slot};
-use crate::{Answer, Charge, ParamsId};
+use crate::memory::table::{Cell, CellTable};
+use crate::{Answer, Charge};
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Receipt, penalty};
 
 /// A state in the slab.
@@ -233,11 +233,10 @@ impl Shard {
         state: LimitState,
     ) -> u32 {
         fn typed<const W: usize>(table: &mut CellTable<W>, tag: u64, at: u32) {
-            let mut words = [0; W];
-            words[0] = SPILLED | u64::from(at);
-            match table.find(tag) {
-                Some(slot) => table.slot_mut(slot).set(ParamsId::default(), words),
-                None => table.insert(Slot { tag, words }),
+            let cell = Cell::spilled_at(tag, at);
+            match table.hold(tag) {
+                Some((slot, _)) => table.set(slot, cell.words),
+                None => table.insert(cell),
             }
         }
         if self.slab.room() == 0 {

@@ -54,12 +54,6 @@ impl CellHasher {
         hasher
     }
 
-    /// The shard of all limits on a [hashed](Self::hash) key that is not empty.
-    #[inline(always)]
-    pub(crate) fn shard(&self, hashed: &AHasher) -> usize {
-        self.shard_of_hash(hashed.finish())
-    }
-
     /// [`address`](Self::address) of a [hashed](Self::hash) key.
     #[inline(always)]
     pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: &AHasher) -> CellAddress {
@@ -82,13 +76,8 @@ impl CellHasher {
     }
 
     #[inline(always)]
-    fn shard_of_hash(&self, hash: u64) -> usize {
-        hash as usize & (self.shards - 1)
-    }
-
-    #[inline(always)]
     fn split(&self, shard: u64, hash: u64) -> CellAddress {
-        let shard = self.shard_of_hash(shard);
+        let shard = shard as usize & (self.shards - 1);
         // A tag is never zero, which marks an empty slot.
         let tag = (hash & !((1 << SHARD_BITS) - 1)).max(1 << SHARD_BITS);
         CellAddress { shard, tag }

@@ -1,48 +1,71 @@
-//! Hash tables of cells, the addresses of cells, prefetching, and the memory budget.
+//! Hash tables of cells, the addresses of cells, and the memory budget.
 //!
 //! A table is one array with open addressing, so a search follows one pointer and misses the cache
-//! once. It grows by an eighth, in small chunks, so memory stays close to the number of keys.
-//! Probing is linear, insertion is Robin Hood, and deletion shifts back: no key is far from home,
-//! and there are no tombstones.
+//! once. Probing is linear, from the start of a cache line.
+//!
+//! Threads read and swap words of the narrow table without its lock. These rules keep them exact:
+//!
+//! * **A tag is written once in the life of an array.** So a word that a thread has read under a tag
+//!   is still that key's when the thread swaps it. Removal kills the word; the slot stays taken.
+//! * **Only inline words are swapped without the lock.** The lock's holder takes a word out of the
+//!   array by a swap, works on its copy, and stores the result. Meanwhile other threads wait for the
+//!   lock.
+//! * **Another array begins with a swap of every old word.** A swap by another thread comes before
+//!   that and is copied, or fails.
 
 pub(super) mod address;
 pub(super) mod budget;
-pub(super) mod prefetch_hints;
 
 use super::params_registry::PARAMS_ID_BITS;
 use crate::ParamsId;
-use prefetch_hints::{LINE, SlotHint, TableLocation};
+use crate::raw::slots::{ArraySize, SLOTS, Slot, SlotArray};
+use crate::sync::Ordering;
 
-/// Slots in a chunk. Loom needs tables that grow within a few steps.
-pub(crate) const SLOTS: usize = if cfg!(loom) { 4 } else { 64 };
+/// The bit that marks a first word as no inline state.
+const NOT_INLINE: u64 = 1 << 63;
+/// The bits that mark a first word as an index into [`CellTable::held`].
+const HELD: u64 = 0b11 << 62;
+/// The first word of a slot whose key has no state, and of every slot of an old array.
+const DEAD: u64 = u64::MAX;
 /// Overhead of a chunk: growing arrays leave holes in the heap, measured at up to 19 %.
 const CHUNK_OVERHEAD: usize = 192;
+/// Bytes in a cache line.
+const LINE: usize = 64;
 /// Slots that a search compares together: those of a cache line.
 const SLOTS_PER_LINE: usize = 4;
 const PARAMS_ID_MASK: u64 = (1 << PARAMS_ID_BITS) - 1;
 
 /// A cell: 52 bits of the hash with the params id its words were written under, then the words.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Slot<const W: usize> {
+pub(crate) struct Cell<const W: usize> {
     pub(crate) tag: u64,
     pub(crate) words: [u64; W],
 }
 
-impl<const W: usize> Slot<W> {
-    const EMPTY: Self = Self { tag: 0, words: [0; W] };
-
+impl<const W: usize> Cell<W> {
     #[inline]
     pub(crate) const fn params_id(&self) -> ParamsId {
         ParamsId((self.tag & PARAMS_ID_MASK) as u16)
     }
 
-    /// Stores words written under the params of `params_id`.
+    /// The index in the slab of a spilled state.
     #[inline]
-    pub(crate) const fn set(&mut self, params_id: ParamsId, words: [u64; W]) {
-        self.tag = with_params_id(self.tag, params_id);
-        self.words = words;
+    pub(crate) const fn spilled(&self) -> Option<u32> {
+        if self.words[0] & NOT_INLINE == 0 { None } else { Some(self.words[0] as u32) }
     }
+
+    /// A cell whose state is in the slab at `index`.
+    pub(crate) const fn spilled_at(tag: u64, index: u32) -> Self {
+        let mut words = [0; W];
+        words[0] = NOT_INLINE | index as u64;
+        Self { tag, words }
+    }
+}
+
+/// Whether a word holds a state, which a thread may swap without the lock.
+#[inline(always)]
+pub(crate) const fn is_inline(word: u64) -> bool {
+    word & NOT_INLINE == 0
 }
 
 /// A key's tag with another params id.
@@ -57,103 +80,148 @@ pub(crate) const fn same_key(a: u64, b: u64) -> bool {
     (a ^ b) >> PARAMS_ID_BITS == 0
 }
 
-/// Whether a cache line holds a whole number of cells.
-const fn in_lines<const W: usize>() -> bool {
-    LINE.is_multiple_of(size_of::<Slot<W>>())
-}
-
-/// Where a search for `tag` begins among `len` slots: at the start of a cache line, the first of
-/// which is at `aligned`.
+/// Where a search for `tag` begins among `len` slots: at the start of a cache line, if slots fill
+/// lines.
 #[inline(always)]
-pub(crate) const fn home<const W: usize>(tag: u64, len: usize, aligned: usize) -> usize {
+pub(crate) const fn home<const W: usize>(tag: u64, len: usize) -> usize {
     let at = ((tag >> 32) as usize * len) >> 32;
-    if in_lines::<W>() { (at & !(SLOTS_PER_LINE - 1)) + aligned } else { at }
+    if LINE.is_multiple_of(8 + 8 * W) { at & !(SLOTS_PER_LINE - 1) } else { at }
 }
 
-/// Cells with `W` words of state.
-#[derive(Debug, Default)]
+/// Finds the slot of a tag, params id included, without a lock.
+#[inline(always)]
+pub(crate) fn find_exact(slots: &[Slot<1>], tag: u64) -> Option<&Slot<1>> {
+    let mut at = home::<1>(tag, slots.len());
+    loop {
+        let line = slots.get(at..at + SLOTS_PER_LINE)?;
+        let [a, b, c, d] = line else { return None };
+        let tag_of = |slot: &Slot<1>| slot.tag.load(Ordering::Acquire);
+        // Busy keys are mostly at home, which the branch predictor learns. The position of others
+        // in the line is unpredictable, so the rest of the line is compared without branches.
+        if tag_of(a) == tag {
+            return Some(a);
+        }
+        let (in_b, in_c, last) = (tag_of(b) == tag, tag_of(c) == tag, tag_of(d));
+        let nth = if last == tag { 3 } else { SLOTS_PER_LINE };
+        let nth = if in_c { 2 } else { nth };
+        let nth = if in_b { 1 } else { nth };
+        if nth < SLOTS_PER_LINE {
+            return line.get(nth);
+        }
+        // Slots of a line fill in order.
+        if last == 0 {
+            return None;
+        }
+        at = if at + SLOTS_PER_LINE == slots.len() { 0 } else { at + SLOTS_PER_LINE };
+    }
+}
+
+/// Words that the lock's holder has taken out of a slot.
+#[derive(Debug)]
+struct HeldWords<const W: usize> {
+    at: usize,
+    tag: u64,
+    words: [u64; W],
+}
+
+/// Cells with `W` words of state. Every method needs the shard's lock.
+#[derive(Debug)]
 pub(crate) struct CellTable<const W: usize> {
-    slots: Vec<Slot<W>>,
-    len: usize,
-    /// The clock hand of evictions.
-    hand: usize,
-    /// The first slot at the start of a cache line, if slots fill lines.
-    aligned: usize,
+    pub(crate) slots: SlotArray<W>,
+    /// Cells.
+    live: usize,
+    /// Slots with a tag: cells, and those that died since the array was made.
+    used: usize,
+    held: Vec<HeldWords<W>>,
 }
 
 impl<const W: usize> CellTable<W> {
     /// Bytes that a chunk counts against the cap.
-    pub(crate) const CHUNK_BYTES: usize = size_of::<Slot<W>>() * SLOTS + CHUNK_OVERHEAD;
+    pub(crate) const CHUNK_BYTES: usize = 8 * (1 + W) * SLOTS + CHUNK_OVERHEAD;
 
-    pub(crate) const fn new() -> Self {
-        Self { slots: Vec::new(), len: 0, hand: 0, aligned: 0 }
+    pub(crate) fn new() -> Self {
+        Self { slots: SlotArray::new(ArraySize::ZERO), live: 0, used: 0, held: Vec::new() }
     }
 
     pub(crate) const fn len(&self) -> usize {
-        self.len
+        self.live
     }
 
-    pub(crate) const fn chunks(&self) -> usize {
-        self.slots.len() / SLOTS
+    pub(crate) const fn size(&self) -> ArraySize {
+        self.slots.size()
     }
 
-    /// The cells that `chunks` chunks hold before probing gets slow: 85 %.
-    pub(crate) const fn capacity_of(chunks: usize) -> usize {
-        chunks * SLOTS * 17 / 20
+    /// The cells that an array holds before probing gets slow: 85 %.
+    pub(crate) const fn capacity_of(size: ArraySize) -> usize {
+        size.slots() * 17 / 20
     }
 
-    /// Cells that still fit.
+    /// New keys that still fit.
     pub(crate) const fn room(&self) -> usize {
-        Self::capacity_of(self.chunks()).saturating_sub(self.len)
+        Self::capacity_of(self.size()).saturating_sub(self.used)
+    }
+
+    /// Whether a known key can move to another slot. New keys leave room for that.
+    pub(crate) const fn has_spare_slot(&self) -> bool {
+        self.used < self.size().slots() / 16 * 15
+    }
+
+    /// Slots whose cells have died.
+    pub(crate) const fn dead(&self) -> usize {
+        self.used - self.live
+    }
+
+    /// The cell of a slot.
+    #[inline]
+    pub(crate) fn cell(&self, at: usize) -> Cell<W> {
+        let slot = &self.slots[at];
+        let words = std::array::from_fn(|n| slot.words[n].load(Ordering::Acquire));
+        Cell { tag: slot.tag.load(Ordering::Relaxed), words: self.resolve(words) }
+    }
+
+    /// The words of a slot that holds these: those taken out of it, if any.
+    #[inline]
+    fn resolve(&self, words: [u64; W]) -> [u64; W] {
+        match self.held_at(words[0]) {
+            Some(index) => self.held[index].words,
+            None => words,
+        }
     }
 
     #[inline]
-    pub(crate) fn slot(&self, at: usize) -> &Slot<W> {
-        &self.slots[at]
+    const fn held_at(&self, word: u64) -> Option<usize> {
+        if word & HELD == HELD && word != DEAD { Some((word & !HELD) as usize) } else { None }
     }
 
+    /// Finds the cell of a key, and takes its words out of the array until
+    /// [`release`](Self::release).
     #[inline]
-    pub(crate) fn slot_mut(&mut self, at: usize) -> &mut Slot<W> {
-        &mut self.slots[at]
+    pub(crate) fn hold(&mut self, tag: u64) -> Option<(usize, Cell<W>)> {
+        let at = self.find(tag)?;
+        let slot = &self.slots[at];
+        let tag = slot.tag.load(Ordering::Relaxed);
+        // Nobody reads wide cells without the lock.
+        if W > 1 || !is_inline(slot.words[0].load(Ordering::Relaxed)) {
+            return Some((at, self.cell(at)));
+        }
+        let marker = HELD | self.held.len() as u64;
+        let words = [slot.words[0].swap(marker, Ordering::AcqRel); W];
+        self.held.push(HeldWords { at, tag, words });
+        Some((at, Cell { tag, words }))
     }
 
-    /// Finds the slot of a tag. A tag has a bit set above its params id, so it never equals an
-    /// empty slot.
+    /// Finds the cell of a key.
     #[inline]
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
-        self.find_from(self.home(tag), tag)
-    }
-
-    /// [`find`](Self::find) with a hint where the search begins.
-    #[inline(always)]
-    pub(crate) fn find_with_hint(&self, hint: SlotHint, tag: u64) -> Option<usize> {
-        if hint.len == self.slots.len() {
-            self.find_from(hint.home + self.aligned, tag)
-        } else {
-            self.find(tag)
-        }
-    }
-
-    #[inline(always)]
-    fn find_from(&self, home: usize, tag: u64) -> Option<usize> {
-        let mut at = home;
-        // Busy keys are mostly at home, which the branch predictor learns. The position of others
-        // in the line is unpredictable, so the rest of the line is compared without branches.
-        if let Some([a, b, c, d]) = self.slots.get(at..at + SLOTS_PER_LINE) {
-            if same_key(a.tag, tag) {
-                return Some(at);
-            }
-            let nth = if same_key(d.tag, tag) { 3 } else { SLOTS_PER_LINE };
-            let nth = if same_key(c.tag, tag) { 2 } else { nth };
-            let nth = if same_key(b.tag, tag) { 1 } else { nth };
-            if nth < SLOTS_PER_LINE {
-                return Some(at + nth);
-            }
-        }
+        let mut at = home::<W>(tag, self.slots.len());
         loop {
-            let found = self.slots.get(at)?.tag;
+            let slot = self.slots.get(at)?;
+            let found = slot.tag.load(Ordering::Relaxed);
             if same_key(found, tag) {
-                return Some(at);
+                let word = slot.words[0].load(Ordering::Relaxed);
+                if is_inline(word) || self.cell(at).words[0] != DEAD {
+                    return Some(at);
+                }
             }
             if found == 0 {
                 return None;
@@ -162,88 +230,107 @@ impl<const W: usize> CellTable<W> {
         }
     }
 
+    /// Puts all words back that were taken out.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        for HeldWords { at, words, .. } in self.held.drain(..) {
+            if let Some(slot) = self.slots.get(at) {
+                slot.words[0].store(words[0], Ordering::Release);
+            }
+        }
+    }
+
+    /// Writes the words of a slot.
+    #[inline]
+    pub(crate) fn set(&mut self, at: usize, words: [u64; W]) {
+        match self.held_at(self.slots[at].words[0].load(Ordering::Relaxed)) {
+            Some(index) => self.held[index].words = words,
+            None => store(&self.slots[at], words),
+        }
+    }
+
     /// Adds a cell for a key without one. There must be [`room`](Self::room): a search ends at an
     /// empty slot.
-    pub(crate) fn insert(&mut self, slot: Slot<W>) {
-        debug_assert!(self.len + 1 < self.slots.len(), "a table keeps an empty slot");
-        let (mut slot, mut at, mut away) = (slot, self.home(slot.tag), 0);
-        while self.slot(at).tag != 0 {
-            let here = self.distance(self.home(self.slot(at).tag), at);
-            if here < away {
-                std::mem::swap(&mut slot, self.slot_mut(at));
-                away = here;
-            }
-            (at, away) = (self.after(at), away + 1);
-        }
-        *self.slot_mut(at) = slot;
-        self.len += 1;
-    }
-
-    /// Removes the cell at `at`, and shifts back those behind it that are not at home.
-    pub(crate) fn remove(&mut self, at: usize) -> Slot<W> {
-        let removed = *self.slot(at);
-        let (mut hole, mut next) = (at, self.after(at));
-        while self.slot(next).tag != 0 && self.home(self.slot(next).tag) != next {
-            *self.slot_mut(hole) = *self.slot(next);
-            (hole, next) = (next, self.after(next));
-        }
-        *self.slot_mut(hole) = Slot::EMPTY;
-        self.len -= 1;
-        removed
-    }
-
-    /// Removes all cells, and keeps the chunks.
-    pub(crate) fn drain(&mut self) -> Vec<Slot<W>> {
-        let mut cells = Vec::with_capacity(self.len);
-        for slot in &mut self.slots {
-            if slot.tag != 0 {
-                cells.push(*slot);
-                *slot = Slot::EMPTY;
+    pub(crate) fn insert(&mut self, cell: Cell<W>) {
+        debug_assert!(self.used + 1 < self.slots.len(), "a table keeps an empty slot");
+        let mut at = home::<W>(cell.tag, self.slots.len());
+        self.live += 1;
+        loop {
+            match self.slots[at].tag.load(Ordering::Relaxed) {
+                0 => break,
+                // The same key was there before, so the slot can be used again.
+                dead if dead == cell.tag => return self.set(at, cell.words),
+                _ => at = self.after(at),
             }
         }
-        self.len = 0;
+        self.used += 1;
+        store(&self.slots[at], cell.words);
+        // After the words: a thread that finds the tag must see them.
+        self.slots[at].tag.store(cell.tag, Ordering::Release);
+    }
+
+    /// Removes the cell of a slot.
+    pub(crate) fn remove(&mut self, at: usize) -> Cell<W> {
+        let cell = self.cell(at);
+        self.set(at, [DEAD; W]);
+        self.live -= 1;
+        cell
+    }
+
+    /// Takes all cells out of the array for ever. Only [`refill`](Self::refill) may follow.
+    pub(crate) fn drain(&mut self) -> Vec<Cell<W>> {
+        let mut cells = Vec::with_capacity(self.live);
+        for slot in self.slots.iter() {
+            let tag = slot.tag.load(Ordering::Relaxed);
+            if tag == 0 {
+                continue;
+            }
+            let words = std::array::from_fn(|n| slot.words[n].swap(DEAD, Ordering::AcqRel));
+            let words = self.resolve(words);
+            if words[0] != DEAD {
+                cells.push(Cell { tag, words });
+            }
+        }
         cells
     }
 
-    /// Resizes the table to `chunks`. It must be empty.
-    pub(crate) fn resize(&mut self, chunks: usize) {
-        debug_assert!(self.len == 0, "cells would lose their homes");
-        // The old array is freed first, so that the allocator can reuse its memory.
-        self.slots = Vec::new();
-        self.slots = vec![Slot::EMPTY; chunks * SLOTS];
-        self.hand = 0;
-        let before = self.slots.as_ptr().addr().next_multiple_of(LINE) - self.slots.as_ptr().addr();
-        self.aligned = if in_lines::<W>() { before / size_of::<Slot<W>>() } else { 0 };
+    /// Puts drained cells into another array, which `publish` puts in the place of the old one.
+    /// Held words stay held.
+    pub(crate) fn refill(
+        &mut self,
+        cells: &[Cell<W>],
+        size: ArraySize,
+        publish: impl FnOnce(&mut SlotArray<W>, SlotArray<W>),
+    ) {
+        let mut new = Self { slots: SlotArray::new(size), live: 0, used: 0, held: Vec::new() };
+        cells.iter().for_each(|&cell| new.insert(cell));
+        for (index, held) in self.held.iter_mut().enumerate() {
+            let alive = held.words[0] != DEAD;
+            held.at = alive.then(|| new.find(held.tag)).flatten().unwrap_or(usize::MAX);
+            if let Some(slot) = new.slots.get(held.at) {
+                slot.words[0].store(HELD | index as u64, Ordering::Relaxed);
+            }
+        }
+        (self.live, self.used) = (new.live, new.used);
+        publish(&mut self.slots, new.slots);
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Slot<W>> {
-        self.slots.iter().filter(|slot| slot.tag != 0)
-    }
-
-    /// Advances the clock hand. Returns the slot it left, if it has a cell.
-    pub(crate) fn advance_hand(&mut self) -> Option<(usize, Slot<W>)> {
-        let at = self.hand;
-        let slot = *self.slots.get(at)?;
-        self.hand = self.after(at);
-        (slot.tag != 0).then_some((at, slot))
-    }
-
-    pub(crate) fn location(&self) -> TableLocation {
-        TableLocation::new(self.slots.as_ptr().addr(), self.slots.len())
-    }
-
-    #[inline]
-    fn home(&self, tag: u64) -> usize {
-        home::<W>(tag, self.slots.len(), self.aligned)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Cell<W>> {
+        let tagged = |&at: &usize| self.slots[at].tag.load(Ordering::Relaxed) != 0;
+        let cells = (0..self.slots.len()).filter(tagged).map(|at| self.cell(at));
+        cells.filter(|cell| cell.words[0] != DEAD)
     }
 
     #[inline]
-    const fn after(&self, at: usize) -> usize {
+    fn after(&self, at: usize) -> usize {
         if at + 1 == self.slots.len() { 0 } else { at + 1 }
     }
+}
 
-    const fn distance(&self, from: usize, to: usize) -> usize {
-        if to >= from { to - from } else { to + self.slots.len() - from }
+#[inline]
+fn store<const W: usize>(slot: &Slot<W>, words: [u64; W]) {
+    for (to, word) in slot.words.iter().zip(words) {
+        to.store(word, Ordering::Release);
     }
 }
 

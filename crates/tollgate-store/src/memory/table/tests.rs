@@ -1,4 +1,6 @@
-use super::{CellTable, SLOTS, Slot, same_key};
+use super::{Cell, CellTable, SLOTS, find_exact, home, same_key};
+use crate::raw::pin::pin;
+use crate::raw::slots::{ArraySize, Garbage, Location};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -8,49 +10,135 @@ fn tag() -> impl Strategy<Value = u64> {
         .prop_map(|(home, key)| home << 32 | (key + 1) << 12)
 }
 
+struct Table {
+    table: CellTable<1>,
+    location: Location<1>,
+    garbage: Garbage,
+}
+
+impl Table {
+    fn new() -> Self {
+        let (table, location) = (CellTable::new(), Location::new());
+        Self { table, location, garbage: Garbage::new() }
+    }
+
+    fn rebuild(&mut self, size: ArraySize) {
+        let cells = self.table.drain();
+        self.table.refill(&cells, size, |old, new| old.replace(new, &self.location, &self.garbage));
+    }
+
+    fn word(&self, tag: u64) -> Option<u64> {
+        let pin = pin();
+        let slot = find_exact(self.location.read(&pin), tag)?;
+        Some(slot.words[0].load(crate::sync::Ordering::Acquire))
+    }
+}
+
+fn one() -> ArraySize {
+    ArraySize::ZERO.next().unwrap()
+}
+
 proptest! {
     #[test]
-    fn equals_a_map(steps in prop::collection::vec((tag(), any::<bool>(), 0..4096_u64), 1..300)) {
-        let mut table = CellTable::<1>::new();
+    fn equals_a_map(steps in prop::collection::vec((tag(), 0..4_u8, 1..3_u64), 1..300)) {
+        let mut all = Table::new();
         let mut map = BTreeMap::new();
-        table.resize(1);
-        for (tag, add, params_id) in steps {
-            match (table.find(tag), add) {
-                (Some(at), false) => {
-                    let slot = table.remove(at);
-                    prop_assert_eq!(map.remove(&tag), Some(slot.words[0]));
+        all.rebuild(one());
+        for (tag, step, params_id) in steps {
+            let table = &mut all.table;
+            match (table.find(tag), step) {
+                (Some(at), 0) => {
+                    let cell = table.remove(at);
+                    prop_assert_eq!(map.remove(&tag), Some((cell.tag, cell.words[0])));
                 }
-                (None, true) if table.room() > 0 => {
-                    table.insert(Slot { tag: tag | params_id, words: [tag ^ params_id] });
-                    map.insert(tag, tag ^ params_id);
+                (Some(_), 1) => {
+                    let (at, _) = table.hold(tag).unwrap();
+                    prop_assert!(!super::is_inline(table.slots[at].words[0].load(crate::sync::Ordering::Relaxed)));
+                }
+                (Some(at), 2) => {
+                    let cell = table.cell(at);
+                    table.set(at, [cell.words[0] + 1]);
+                    map.insert(tag, (cell.tag, cell.words[0] + 1));
+                }
+                (Some(_), _) => table.release(),
+                (None, 0) if table.room() > 0 => {
+                    let cell = Cell { tag: tag | params_id, words: [tag >> 8 ^ params_id] };
+                    table.insert(cell);
+                    map.insert(tag, (cell.tag, cell.words[0]));
                 }
                 (found, _) => prop_assert_eq!(found.is_some(), map.contains_key(&tag)),
             }
-            if table.room() == 0 && table.chunks() < 4 {
-                let cells = table.drain();
-                table.resize(table.chunks() + 1);
-                cells.into_iter().for_each(|slot| table.insert(slot));
+            if all.table.room() == 0 {
+                let next = all.table.size().next().unwrap();
+                all.rebuild(next);
             }
-            prop_assert_eq!(table.len(), map.len());
+            prop_assert_eq!(all.table.len(), map.len());
         }
-        for (tag, word) in &map {
-            let at = table.find(*tag).unwrap();
-            prop_assert!(same_key(table.slot(at).tag, *tag));
-            prop_assert_eq!(table.slot(at).words[0], *word);
+        for (tag, (tagged, word)) in &map {
+            let at = all.table.find(*tag).unwrap();
+            prop_assert!(same_key(all.table.cell(at).tag, *tag));
+            prop_assert_eq!(all.table.cell(at).words[0], *word, "held or not");
+            let _ = tagged;
         }
-        prop_assert_eq!(table.iter().count(), map.len());
+        all.table.release();
+        for (tagged, word) in map.values() {
+            prop_assert_eq!(all.word(*tagged), Some(*word), "found without the lock");
+        }
+        prop_assert_eq!(all.table.iter().count(), map.len());
     }
 }
 
 #[test]
-fn the_hand_goes_round() {
-    let mut table = CellTable::<1>::new();
-    assert!(table.advance_hand().is_none(), "an empty table has nothing to turn to");
-    table.resize(1);
-    for key in 1..=20_u64 {
-        table.insert(Slot { tag: key << 50 | 1 << 12, words: [key] });
+fn a_slot_keeps_its_tag() {
+    let mut all = Table::new();
+    all.rebuild(one());
+    let key = |n: u64| n << 12;
+    for n in 1..=20 {
+        all.table.insert(Cell { tag: key(n), words: [n] });
     }
-    let seen: Vec<_> =
-        (0..SLOTS).filter_map(|_| table.advance_hand()).map(|(_, slot)| slot.tag).collect();
-    assert_eq!(seen.len(), 20, "one round meets every cell once");
+    let tags = |all: &Table| -> Vec<u64> {
+        let load = |slot: &super::Slot<1>| slot.tag.load(crate::sync::Ordering::Relaxed);
+        all.table.slots.iter().map(load).collect()
+    };
+    let before = tags(&all);
+    let at = all.table.find(key(7)).unwrap();
+    all.table.remove(at);
+    assert_eq!(all.table.find(key(7)), None);
+    all.table.insert(Cell { tag: key(21), words: [21] });
+    all.table.insert(Cell { tag: key(7), words: [70] });
+    assert_eq!(all.table.find(key(7)), Some(at), "the same key may have the slot again");
+    let kept =
+        before.iter().zip(tags(&all)).filter(|&(&before, after)| before != 0 && before != after);
+    assert_eq!(kept.count(), 0, "no other key may");
+    assert_eq!(all.table.dead(), 0);
+}
+
+#[test]
+fn an_old_array_has_no_words() {
+    let mut all = Table::new();
+    all.rebuild(one());
+    all.table.insert(Cell { tag: 1 << 12, words: [5] });
+    let pin = pin();
+    let old = all.location.read(&pin);
+    let cells = all.table.drain();
+    all.table.refill(&cells, one(), |slots, new| {
+        slots.replace(new, &all.location, &all.garbage);
+    });
+    let slot = find_exact(old, 1 << 12).unwrap();
+    let word = slot.words[0].load(crate::sync::Ordering::Relaxed);
+    assert!(!super::is_inline(word), "whoever still reads it has to take the lock");
+    all.garbage.free_all();
+    assert_eq!(slot.tag.load(crate::sync::Ordering::Relaxed), 1 << 12, "and it is not freed");
+    drop(pin);
+    assert_eq!(all.word(1 << 12), Some(5));
+}
+
+#[test]
+fn sizes_grow_by_an_eighth() {
+    let sizes = std::iter::successors(Some(ArraySize::ZERO), |size| size.next());
+    let chunks: Vec<_> = sizes.map(ArraySize::chunks).collect();
+    assert_eq!(chunks[..18], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18]);
+    assert!(chunks.windows(2).all(|pair| pair[1] - pair[0] <= (pair[0] / 8).max(1)));
+    assert_eq!(chunks.last(), Some(&245_760));
+    assert!(home::<1>(u64::MAX, SLOTS) < SLOTS);
 }

@@ -21,7 +21,7 @@ fn they_answer_as_those_in_memory_do() {
     assert_eq!(permit.remaining, 1);
     assert_eq!(now(limiter.peek_async("a")).unwrap().remaining, 1);
     assert!(!now(limiter.check_n_async("a", 2)).unwrap().is_admitted());
-    assert_eq!(now(limiter.refund_async(permit)).unwrap().remaining, 3);
+    now(limiter.reset_async("a")).unwrap();
     let reservation = now(limiter.reserve_async("a", 2)).unwrap().admitted().unwrap();
     assert_eq!(now(reservation.settle_async(1)).unwrap().remaining, 2);
     let reservation = now(limiter.reserve_async("a", 2)).unwrap().admitted().unwrap();
@@ -36,13 +36,13 @@ fn they_answer_as_those_in_memory_do() {
 fn a_store_that_cannot_decide_is_neither_answer() {
     let store = Arc::new(Faulty::default());
     let limiter = on(Arc::clone(&store), gcra(3));
-    let permit = now(limiter.check_async("a")).unwrap().admitted().unwrap();
+    let canceled = now(limiter.reserve_async("a", 1)).unwrap().admitted().unwrap();
     let reservation = now(limiter.reserve_async("a", 1)).unwrap().admitted().unwrap();
     store.set_down(true);
     assert!(now(limiter.check_async("a")).unwrap_err().is_transient());
     assert!(now(limiter.peek_async("a")).is_err());
     assert!(now(limiter.reserve_async("a", 1)).is_err());
-    assert!(now(limiter.refund_async(permit)).is_err());
+    assert!(now(canceled.cancel_async()).is_err());
     assert!(now(reservation.settle_async(0)).is_err());
     assert!(now(limiter.block_async("a", SECOND)).is_err());
     assert!(now(limiter.unblock_async("a")).is_err());

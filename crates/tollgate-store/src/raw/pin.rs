@@ -1,0 +1,225 @@
+//! Pins: a thread that reads an array without a lock keeps it from being freed.
+//!
+//! A reader announces itself with a plain store to a record of its own thread. The thread that
+//! frees memory pays for the order of these stores: `membarrier(2)` makes every other core execute
+//! a barrier. Then it waits for the records that show a reader. Without that system call, each pin
+//! executes a barrier.
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicUsize, Ordering, fence};
+#[cfg(loom)]
+use loom::thread::yield_now;
+use std::marker::PhantomData;
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+#[cfg(not(loom))]
+use std::thread::yield_now;
+
+/// The current thread is pinned until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Pin<'a> {
+    /// `None` in models of the store, which free nothing before their end.
+    record: Option<&'a PinRecord>,
+    /// Makes the pin `!Send`: it is the thread's own.
+    not_send: PhantomData<*mut ()>,
+}
+
+/// The reads of one thread, on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct PinRecord {
+    /// Starts and ends of outermost pins: odd while the thread is pinned.
+    edges: AtomicUsize,
+    /// Pins of the thread, which alone uses this number.
+    depth: AtomicUsize,
+    /// Whether `membarrier` replaces the reader's own barrier.
+    asymmetric: bool,
+    #[cfg(not(loom))]
+    in_use: std::sync::atomic::AtomicBool,
+    #[cfg(not(loom))]
+    next: Option<&'static PinRecord>,
+}
+
+impl PinRecord {
+    /// Makes this record show a reader. Only one thread at a time may use a record.
+    #[inline(always)]
+    pub(super) fn pin(&self) -> Pin<'_> {
+        let depth = self.depth.load(Ordering::Relaxed);
+        self.depth.store(depth + 1, Ordering::Relaxed);
+        if depth == 0 {
+            let edges = self.edges.load(Ordering::Relaxed);
+            // Released: a thread that waits for the end of the pin before may see this store
+            // instead.
+            self.edges.store(edges.wrapping_add(1), Ordering::Release);
+            if self.asymmetric {
+                std::sync::atomic::compiler_fence(Ordering::SeqCst);
+            } else {
+                fence(Ordering::SeqCst);
+            }
+        }
+        Pin { record: Some(self), not_send: PhantomData }
+    }
+
+    /// Waits for the end of the pin that the record shows. The caller has executed a barrier after
+    /// it unpublished what pinned threads may read.
+    pub(super) fn wait(&self) {
+        let seen = self.edges.load(Ordering::Acquire);
+        while seen & 1 == 1 && self.edges.load(Ordering::Acquire) == seen {
+            yield_now();
+        }
+    }
+}
+
+impl Drop for Pin<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let Some(record) = self.record else { return };
+        let depth = record.depth.load(Ordering::Relaxed) - 1;
+        record.depth.store(depth, Ordering::Relaxed);
+        if depth == 0 {
+            let edges = record.edges.load(Ordering::Relaxed);
+            record.edges.store(edges.wrapping_add(1), Ordering::Release);
+        }
+    }
+}
+
+/// Records of all threads. Models of the store free no array before their end, so loom needs none.
+#[cfg(not(loom))]
+mod registry {
+    use super::{AtomicUsize, Ordering, Pin, PinRecord, fence, membarrier};
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Mutex, PoisonError};
+
+    static RECORDS: Mutex<Option<&'static PinRecord>> = Mutex::new(None);
+
+    thread_local! {
+        static RECORD: Cell<Option<&'static PinRecord>> = const { Cell::new(None) };
+        /// Returns the record when the thread ends.
+        static RETURN: ReturnRecord = const { ReturnRecord(Cell::new(None)) };
+    }
+
+    struct ReturnRecord(Cell<Option<&'static PinRecord>>);
+
+    impl Drop for ReturnRecord {
+        fn drop(&mut self) {
+            if let Some(record) = self.0.get() {
+                RECORD.set(None);
+                record.in_use.store(false, Ordering::Release);
+            }
+        }
+    }
+
+    /// Pins the current thread.
+    #[inline(always)]
+    pub(crate) fn pin() -> Pin<'static> {
+        match RECORD.get() {
+            Some(record) => record.pin(),
+            None => register().pin(),
+        }
+    }
+
+    /// Waits until every thread that was pinned has been unpinned since. `false`, without waiting,
+    /// if the current thread is pinned itself.
+    pub(crate) fn wait_for_readers() -> bool {
+        if RECORD.get().is_some_and(|own| own.depth.load(Ordering::Relaxed) > 0) {
+            return false;
+        }
+        let mut next = *RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        match next {
+            Some(record) if record.asymmetric && !membarrier::execute() => return false,
+            _ => fence(Ordering::SeqCst),
+        }
+        while let Some(record) = next {
+            record.wait();
+            next = record.next;
+        }
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn register() -> &'static PinRecord {
+        let mut first = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = *first;
+        let record = loop {
+            match next {
+                Some(free) if !free.in_use.swap(true, Ordering::Acquire) => break free,
+                Some(used) => next = used.next,
+                None => {
+                    let asymmetric =
+                        first.map_or_else(membarrier::register, |first| first.asymmetric);
+                    let record = Box::leak(Box::new(PinRecord {
+                        edges: AtomicUsize::new(0),
+                        depth: AtomicUsize::new(0),
+                        asymmetric,
+                        in_use: AtomicBool::new(true),
+                        next: *first,
+                    }));
+                    *first = Some(record);
+                    break record;
+                }
+            }
+        };
+        // A thread whose locals are gone keeps its record in use for ever, which is only memory.
+        let _ = RETURN.try_with(|returned| returned.0.set(Some(record)));
+        RECORD.set(Some(record));
+        record
+    }
+}
+
+#[cfg(loom)]
+mod registry {
+    use super::{PhantomData, Pin};
+
+    pub(crate) fn pin() -> Pin<'static> {
+        Pin { record: None, not_send: PhantomData }
+    }
+
+    pub(crate) fn wait_for_readers() -> bool {
+        false
+    }
+}
+
+pub(crate) use registry::{pin, wait_for_readers};
+
+#[cfg(not(loom))]
+mod membarrier {
+    /// Announces that this process will use the barrier. Returns whether the kernel has it.
+    pub(super) fn register() -> bool {
+        call(1 << 4)
+    }
+
+    /// Makes every running thread of this process execute a barrier.
+    pub(super) fn execute() -> bool {
+        call(1 << 3)
+    }
+
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(miri)
+    ))]
+    fn call(command: core::ffi::c_int) -> bool {
+        use core::ffi::{c_int, c_long, c_uint};
+        const SYS_MEMBARRIER: c_long = if cfg!(target_arch = "x86_64") { 324 } else { 283 };
+        unsafe extern "C" {
+            fn syscall(number: c_long, ...) -> c_long;
+        }
+        let (flags, cpu): (c_uint, c_int) = (0, 0);
+        // SAFETY: this system call takes three integers and touches no memory of the process.
+        unsafe { syscall(SYS_MEMBARRIER, command, flags, cpu) == 0 }
+    }
+
+    #[cfg(not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(miri)
+    )))]
+    fn call(_: core::ffi::c_int) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;
