@@ -5,8 +5,8 @@
 -- The steps are those of bucket.lua, fixed_window.lua and sliding_window.lua, without a table or a
 -- call for each decision.
 --
--- ARGV[3] lists kinds of charges as decide_single.lua has them; ARGV[4] a byte for each kind, one if
--- it is enforced. ARGV[5] has for each request two bytes, whether it takes (1) and its number of
+-- ARGV[3] lists kinds of charges as decide_single.lua has them; ARGV[4] a byte for each kind, one
+-- if it is enforced. ARGV[5] has for each request two bytes, whether it takes (1) and its number of
 -- charges, and for each charge its key and its kind in two bytes each.
 
 local MAX_US, LEAP_US_MIN, HEAD = 9007199254740991, 1000000, 127
@@ -21,8 +21,8 @@ else
 end
 local from, ends_as, step, ends = by_server and 0 or now, by_server and 'PXAT' or 'PX', nil, nil
 
--- By kind. For windows: the window in `room_parts`, the cost in `spans`, in `span_parts` whether the
--- previous window counts, and the clock's window with how much of it is left.
+-- By kind. For windows: the window in `room_parts`, the cost in `spans`, in `span_parts` whether
+-- the previous window counts, and the clock's window with how much of it is left.
 local rooms, room_parts, spans, span_parts, scales, counts, clocks, lefts = {}, {}, {}, {}, {}, {}, {}, {}
 local fulls, periods = {}, {}
 for kind = 1, #modes do
