@@ -17,7 +17,7 @@ const LIMITS: u64 = 3;
 const COUNT: u64 = 120;
 const ROUNDS: usize = 30;
 const REQUESTS: usize = 120;
-const SEEDS: u64 = 4;
+const SEEDS: u64 = 6;
 
 /// A random generator that a seed repeats.
 struct SplitMix(u64);
