@@ -159,9 +159,9 @@ impl Admin {
             AdminRoute::Policy => Ok(self.policy()),
             route => {
                 let admin = Arc::clone(self);
-                let change = async move { admin.change(route, scope, &operator, &request).await };
                 // A task of its own outlives the call: otherwise the audit log could have a line
                 // for a change that was not made.
+                let change = async move { admin.change(route, scope, &operator, &request).await };
                 tokio::spawn(change).await.unwrap_or_else(|_| {
                     let detail = "the change panicked; see the log";
                     Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
@@ -177,17 +177,20 @@ impl Admin {
         operator: &Operator,
         body: &decode::AdminBody,
     ) -> Result<AdminResponse, Problem> {
-        match route {
-            AdminRoute::Block => {
-                let for_us = body.for_us.unwrap_or_default();
-                self.change_key(operator, body, KeyChange::Block { for_us }).await
+        let change = match route {
+            AdminRoute::Block => KeyChange::Block { for_us: body.for_us.unwrap_or_default() },
+            AdminRoute::Unblock => KeyChange::Unblock,
+            AdminRoute::Reset => KeyChange::Reset,
+            AdminRoute::SetMode(name) => {
+                return self.change_mode(operator, &name, scope, body.mode).await;
             }
-            AdminRoute::Unblock => self.change_key(operator, body, KeyChange::Unblock).await,
-            AdminRoute::Reset => self.change_key(operator, body, KeyChange::Reset).await,
-            AdminRoute::SetMode(name) => self.change_mode(operator, &name, scope, body.mode).await,
-            AdminRoute::ClearMode(name) => self.change_mode(operator, &name, scope, None).await,
-            _ => self.reload(operator).await,
-        }
+            AdminRoute::ClearMode(name) => {
+                return self.change_mode(operator, &name, scope, None).await;
+            }
+            _ => return self.reload(operator).await,
+        };
+        // Boxed: the futures of the store nest too deep for the compiler to lay out as one type.
+        Box::pin(self.change_key(operator, body, change)).await
     }
 
     /// Authenticates a caller by the token.
