@@ -69,12 +69,10 @@ pub trait Store: Send + Sync {
         now_us: u64,
         call: StoreCall<'a>,
         answers: &'a mut Answers,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a {
-        async move {
-            match self.begin(now_us, call, answers) {
-                None => Ok(()),
-                Some(rest) => self.finish(now_us, call, rest, answers).await,
-            }
+    ) -> StoreReply<'a, Result<(), StoreError>, Self::Undecided> {
+        match self.begin(now_us, call, answers) {
+            None => StoreReply::Now(Ok(())),
+            Some(rest) => StoreReply::later(rest, self.finish(now_us, call, rest, answers)),
         }
     }
 

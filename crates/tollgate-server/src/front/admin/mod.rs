@@ -189,8 +189,7 @@ impl Admin {
             }
             _ => return self.reload(operator).await,
         };
-        // Boxed: the futures of the store nest too deep for the compiler to lay out as one type.
-        Box::pin(self.change_key(operator, body, change)).await
+        self.change_key(operator, body, change).await
     }
 
     /// Authenticates a caller by the token.
