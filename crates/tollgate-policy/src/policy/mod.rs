@@ -117,22 +117,38 @@ struct Weight {
     units: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TierId(usize);
+/// A tier that the policy names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TierId(u32);
 
 #[derive(Debug, Default)]
 struct TierTable {
     ids: FxHashMap<Box<str>, TierId>,
+    /// By [`TierId`].
+    names: Vec<Box<str>>,
     attribute: Option<AttributeId>,
     /// The attributes that a request's tier follows from.
     inputs: Vec<AttributeId>,
     default: Option<TierId>,
 }
 
+impl TierId {
+    /// Its place in [`Policy::tier_names`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl TierTable {
     fn intern(&mut self, name: &str) -> TierId {
-        let next = TierId(self.ids.len());
-        *self.ids.entry(name.into()).or_insert(next)
+        if let Some(known) = self.ids.get(name) {
+            return *known;
+        }
+        // A file of at most 1 MiB cannot name more.
+        let next = TierId(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        self.names.push(name.into());
+        self.ids.insert(name.into(), next);
+        next
     }
 }
 
@@ -188,6 +204,11 @@ impl Policy {
     /// The numbers of every limit and tier; [`Selected::params_index`] is the place in this list.
     pub fn tier_params(&self) -> &[TierParams] {
         &self.tier_params
+    }
+
+    /// The tiers that the policy names; [`TierId::index`] is the place in this list.
+    pub fn tier_names(&self) -> &[Box<str>] {
+        &self.tiers.names
     }
 
     /// The number of an attribute, if the policy uses it, for [`Facts::set_id`].

@@ -76,8 +76,9 @@ impl Policy {
             let start = selection.keys.len();
             selection.keys.extend_from_slice(key);
             let (key, cost, key_index) = (start..selection.keys.len(), request_cost, 0);
-            let (missing, unverified) = (false, false);
-            let entry = SelectedEntry { limit, params, cost, key, key_index, missing, unverified };
+            let (missing, unverified, tier) = (false, false, None);
+            let entry =
+                SelectedEntry { limit, params, cost, tier, key, key_index, missing, unverified };
             selection.entries.push(entry);
         }
     }
@@ -140,6 +141,7 @@ impl Policy {
             params: &self.tier_params[entry.params].params,
             id: self.tier_params[entry.params].id,
             params_index: entry.params,
+            tier: entry.tier,
             cost: entry.cost,
             key: &selection.keys[entry.key.clone()],
             key_index: entry.key_index,
@@ -172,8 +174,8 @@ impl Policy {
         };
         let is_known = named.as_deref().is_some_and(|name| self.tiers.ids.contains_key(name));
         let id = self.tier(facts);
-        let name = self.tiers.ids.iter().find(|(_, other)| Some(**other) == id);
-        EffectiveTier { name: name.map(|(name, _)| &**name), named, is_known }
+        let name = id.and_then(|id| self.tiers.names.get(id.index()));
+        EffectiveTier { name: name.map(|name| &**name), named, is_known }
     }
 
     /// The places of the limits that are unlimited for this caller: not off, and with all parts of
@@ -227,7 +229,9 @@ impl Policy {
         }
         let cost = cost(definition, rule, facts).saturating_mul(request_cost);
         let (params, unverified) = (params + key_index, false);
-        entries.push(SelectedEntry { limit, params, cost, key, key_index, missing, unverified });
+        let entry =
+            SelectedEntry { limit, params, cost, tier, key, key_index, missing, unverified };
+        entries.push(entry);
     }
 }
 

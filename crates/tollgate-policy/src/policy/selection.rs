@@ -1,5 +1,6 @@
 //! The limits that one request selected.
 
+use super::TierId;
 use crate::limit::Limit;
 use crate::matcher::Candidate;
 use std::ops::Range;
@@ -18,6 +19,7 @@ pub(super) struct SelectedEntry {
     pub(super) limit: usize,
     pub(super) params: usize,
     pub(super) cost: u64,
+    pub(super) tier: Option<TierId>,
     pub(super) key: Range<usize>,
     /// Which of the limit's keys it is.
     pub(super) key_index: usize,
@@ -37,6 +39,8 @@ pub struct Selected<'s> {
     pub params: &'s LimitParams,
     /// Their index in [`Policy::tier_params`](super::Policy::tier_params).
     pub params_index: usize,
+    /// The request's tier, whether or not the limit has numbers of its own for it.
+    pub tier: Option<TierId>,
     /// The id of the state: one per limit, key and period.
     pub id: u64,
     /// The limit's cost times the request's.
@@ -73,8 +77,19 @@ impl<'s> Selected<'s> {
         cost: u64,
     ) -> Self {
         let (index, params_index, key_index) = (usize::MAX, usize::MAX, 0);
-        let (missing, unverified) = (false, false);
-        Self { limit, index, params, params_index, id, cost, key, key_index, missing, unverified }
+        Self {
+            limit,
+            index,
+            params,
+            params_index,
+            tier: None,
+            id,
+            cost,
+            key,
+            key_index,
+            missing: false,
+            unverified: false,
+        }
     }
 }
 

@@ -51,6 +51,7 @@ impl Policy {
             limit,
             params,
             cost: 1,
+            tier,
             key: end..end,
             key_index: 0,
             missing: true,

@@ -28,7 +28,8 @@ pub mod policy;
 pub use crate::buffers::{BufferPool, Work};
 pub use crate::deny_cache::DenyCache;
 pub use crate::gate::{
-    ChargeMode, Gate, Inspected, MultiCheck, MultiVerdict, RulesGuard, SingleCheck, SingleVerdict,
+    ChargeMode, DecisionObserver, Gate, Inspected, MultiCheck, MultiVerdict, ObservedAdjustment,
+    ObservedDecision, ReservedUnits, RulesGuard, SingleCheck, SingleVerdict,
 };
 
 pub use crate::reservation::{

@@ -74,6 +74,11 @@ impl<'r> FromAnswer<'r> for SingleVerdict {
     fn counted(&self) -> (Source, bool, bool) {
         (self.source, self.outcome.admitted, !self.allowed)
     }
+
+    #[inline]
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
 }
 
 impl<S: Store> Gate<S> {

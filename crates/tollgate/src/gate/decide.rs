@@ -2,11 +2,10 @@
 
 use super::request::{DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, recycle_vec};
 use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
-use crate::engine::{Gate, Row, Rules};
+use crate::engine::{Gate, Row};
 use smallvec::SmallVec;
 use tollgate_core::Intent;
 use tollgate_policy::limit::Mode;
-use tollgate_policy::policy::Selected;
 use tollgate_store::{Adjustment, Answers, Charge, Store, StoreCall, StoreError, StoreReply};
 
 /// A decision that waits for the store.
@@ -134,18 +133,18 @@ impl<S: Store> Gate<S> {
             self.errors.count(error);
         }
         for (index, range) in request.unanswered(answered).enumerate() {
-            let limits = &request.limits[range.clone()];
+            let (limits, charges) = (&request.limits[range.clone()], &request.charges[range]);
             if error.is_some() {
-                let (charges, rows) = (&request.charges[range], &mut decided.rows);
+                let rows = &mut decided.rows;
                 decided.allowed = self.without_store(request, limits, charges, answers, rows);
                 continue;
             }
             let (allowed, rows) = answers.get(index).unwrap_or((true, &[]));
             decided.allowed = allowed;
-            for (limit, answer) in limits.iter().zip(rows) {
+            for ((limit, charge), answer) in limits.iter().zip(charges).zip(rows) {
                 let row = R::from_answer(request.rules, &limit.selected, answer);
                 if limit.counts {
-                    self.count(request.rules, &limit.selected, &row);
+                    self.count(request, (limit, charge), &row, allowed);
                 }
                 decided.rows.push(row);
             }
@@ -206,10 +205,10 @@ impl<S: Store> Gate<S> {
             if limits[0].counts {
                 let indices = &decided.limit_indices[before..];
                 for (row, limit) in decided.rows[before..].iter().zip(indices) {
-                    let selected = &request.limits[*limit].selected;
+                    let one = (&request.limits[*limit], &request.charges[*limit]);
                     // The cache does not know what a shadow limit would have answered.
-                    if selected.limit.mode == Mode::Enforce {
-                        self.count(request.rules, selected, row);
+                    if one.0.selected.limit.mode == Mode::Enforce {
+                        self.count(request, one, row, false);
                     }
                 }
             }
@@ -239,25 +238,17 @@ impl<S: Store> Gate<S> {
         let undecided = self.store.begin(now_us, StoreCall::Adjust(&adjustments), &mut answers);
         let Some(rest) = undecided else {
             self.forget_refusals(&adjustments);
+            self.observe_adjustments(now_us, &adjustments);
             return StoreReply::Now(Ok(answers));
         };
         StoreReply::later(rest, async move {
             let call = StoreCall::Adjust(&adjustments);
             let adjusted = self.store.finish(now_us, call, rest, &mut answers).await;
             self.forget_refusals(&adjustments);
+            if adjusted.is_ok() {
+                self.observe_adjustments(now_us, &adjustments);
+            }
             adjusted.inspect_err(|error| self.errors.count(error)).map(|()| answers)
         })
-    }
-
-    /// Counts the answer of a limit, inline or not.
-    #[inline]
-    pub(super) fn count<'r>(
-        &self,
-        rules: &Rules,
-        selected: &Selected<'_>,
-        row: &impl FromAnswer<'r>,
-    ) {
-        let inline = || &self.inline[rules.inline_index(selected.limit)];
-        rules.counters(selected.index).unwrap_or_else(inline).count(row.counted());
     }
 }

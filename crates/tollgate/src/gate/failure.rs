@@ -54,7 +54,8 @@ impl<S: Store> Gate<S> {
             fallback.begin(now_us, StoreCall::Decide(&[request]), answers);
         }
         let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
-        for limit in limits {
+        let allowed = admitted && !is_closed;
+        for (limit, charge) in limits.iter().zip(charges) {
             let capacity = limit.selected.params.capacity();
             let (outcome, source) = match failure_policy(&limit.selected) {
                 OnStoreFailure::Open => (Outcome::admitting(capacity), Source::FailOpen),
@@ -70,11 +71,11 @@ impl<S: Store> Gate<S> {
             let answer = Answer::without_receipt(outcome);
             let row = R::from(rules.row_from(&limit.selected, &answer, source));
             if limit.counts {
-                self.count(rules, &limit.selected, &row);
+                self.count(request, (limit, charge), &row, allowed);
             }
             rows.push(row);
         }
-        admitted && !is_closed
+        allowed
     }
 
     /// The store for shares, made when it is first needed.

@@ -5,12 +5,14 @@ mod decide;
 mod failure;
 mod manage;
 mod multi;
+mod observer;
 mod reload;
 mod request;
 
 pub use batch::{SingleCheck, SingleVerdict};
 pub use manage::Inspected;
 pub use multi::{ChargeMode, MultiCheck, MultiVerdict};
+pub use observer::{DecisionObserver, ObservedAdjustment, ObservedDecision, ReservedUnits};
 pub(crate) use request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
 };
@@ -43,6 +45,8 @@ pub struct Gate<S = MemoryStore> {
     pub(crate) slots: Arc<SlotRegistry>,
     /// The counters of inline limits. A reload keeps them.
     inline: [Counters; INLINE.len()],
+    /// Sees every decision.
+    pub(crate) observer: Option<Arc<dyn DecisionObserver>>,
     builder: Mutex<RulesBuilder>,
 }
 
@@ -74,6 +78,7 @@ impl<S: LeaseStore> Gate<S> {
             errors: StoreErrorCounters::default(),
             slots: Arc::default(),
             inline: Default::default(),
+            observer: None,
             builder: Mutex::new(builder),
         })
     }
@@ -83,6 +88,12 @@ impl<S: Store> Gate<S> {
     /// Adds a deny cache, so that a flood on a refused key does not reach a shared store.
     pub fn with_deny_cache(mut self, deny_cache: DenyCache) -> Self {
         self.deny_cache = Some(deny_cache);
+        self
+    }
+
+    /// Shows every decision to `observer`.
+    pub fn with_observer(mut self, observer: Arc<dyn DecisionObserver>) -> Self {
+        self.observer = Some(observer);
         self
     }
 

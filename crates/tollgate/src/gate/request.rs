@@ -3,7 +3,7 @@
 use crate::engine::{Row, Rules, Source};
 use smallvec::SmallVec;
 use std::ops::Range;
-use tollgate_core::Intent;
+use tollgate_core::{Intent, Outcome};
 use tollgate_policy::policy::Selected;
 use tollgate_store::{Answer, Charge, Request};
 
@@ -57,6 +57,9 @@ pub(crate) trait FromAnswer<'r>: From<Row<'r>> {
 
     /// For the counters: the source, whether the limit admits, and whether it refuses the request.
     fn counted(&self) -> (Source, bool, bool);
+
+    /// The figures of the limit.
+    fn outcome(&self) -> &Outcome;
 }
 
 impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {

@@ -3,7 +3,7 @@
 use super::record::{self, ReservedCharge};
 use super::{ReservationEnd, ReservationError};
 use crate::engine::{Gate, Row, Rules, Source, Verdict, Work};
-use crate::gate::DecisionRequest;
+use crate::gate::{DecisionRequest, ReservedUnits};
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;
@@ -52,6 +52,8 @@ impl Settled {
 struct PendingReservation<'a> {
     new: NewReservation<'a>,
     undo: Vec<Adjustment<'a>>,
+    /// What each charge took, if someone observes it.
+    taken: Vec<ReservedUnits<'a>>,
     /// Whether the limits decided without the store, so that only this node keeps the record.
     is_local: bool,
 }
@@ -145,9 +147,13 @@ impl<S: ReservationStore> Gate<S> {
         });
         decided.then(move |(verdict, pending)| match pending {
             None => StoreReply::Now(Ok((verdict, None))),
-            Some(pending) => self
-                .record_reservation(now_us, pending)
-                .map(move |recorded| recorded.map(|()| (verdict, Some(ttl_us)))),
+            Some(pending) => {
+                if let Some(observer) = &self.observer {
+                    observer.reserved(now_us, id, ttl_us, &pending.taken);
+                }
+                self.record_reservation(now_us, pending)
+                    .map(move |recorded| recorded.map(|()| (verdict, Some(ttl_us))))
+            }
         })
     }
 
@@ -163,25 +169,29 @@ impl<S: ReservationStore> Gate<S> {
             return None;
         }
         let (mut state_keys, mut entries, mut undo) = (Vec::new(), Vec::new(), Vec::new());
+        let mut taken = Vec::new();
         for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
             let mut entry = reserved_charge(request.rules, selected, charge, answer);
             // A record has no time zones. It ends before the calendar windows around now do.
             entry.params = entry.params.resolve_calendar(request.now_us);
             state_keys.push(self.store.state_key(charge));
+            if self.observer.is_some() {
+                taken.push(ReservedUnits::new(charge, entry.charged));
+            }
             let change = entry.settlement(ReservationEnd::Cancel).change;
             undo.push(Adjustment { charge: *charge, change });
             entries.push(entry);
         }
         let new = NewReservation { id, ttl_us, state_keys, note: record::encode(&entries) };
         let is_local = verdict.rows.iter().any(|row| row.source.is_without_store());
-        Some(PendingReservation { new, undo, is_local })
+        Some(PendingReservation { new, undo, taken, is_local })
     }
 
     /// Records the reservation, or undoes its charges as far as the store answers.
     fn record_reservation<'a>(
         &'a self,
         now_us: u64,
-        PendingReservation { new, undo, is_local }: PendingReservation<'a>,
+        PendingReservation { new, undo, is_local, .. }: PendingReservation<'a>,
     ) -> StoreReply<'a, Result<(), ReservationError>, S::Undecided> {
         // This node can keep a reservation that charges nothing in the store.
         let uncharged = new.state_keys.is_empty().then(|| new.clone());
@@ -240,12 +250,13 @@ impl<S: ReservationStore> Gate<S> {
                 self.errors.count(&error);
                 ReservationError::Undecided(error.kind)
             });
-            self.settled(ended?.ok_or(ReservationError::Unknown)?, end)
+            self.settled((now_us, id), ended?.ok_or(ReservationError::Unknown)?, end)
         })
     }
 
     fn settled(
         &self,
+        (now_us, id): (u64, &str),
         ended: EndedReservation,
         end: ReservationEnd,
     ) -> Result<Settled, ReservationError> {
@@ -255,6 +266,14 @@ impl<S: ReservationStore> Gate<S> {
         }
         let unreadable = ReservationError::Undecided(StoreErrorKind::Protocol);
         let entries = record::decode(&ended.note).ok_or(unreadable)?;
+        if let Some(observer) = &self.observer {
+            let units = |entry: &ReservedCharge| match (entry.taken, &entry.params) {
+                (true, LimitParams::Concurrency(_)) => entry.charged,
+                (true, _) => entry.units_per_cost.saturating_mul(end.cost()),
+                (false, _) => 0,
+            };
+            observer.ended(now_us, id, &entries.iter().map(units).collect::<Vec<_>>());
+        }
         let usual = self.rules().store_source();
         let rows = entries.into_iter().zip(&ended.rows).map(|(entry, answer)| {
             let ReservedCharge { limit, params, .. } = entry;

@@ -19,7 +19,7 @@ use tollgate_core::{Algorithm, LimitParams, Outcome, Rate};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::limit::{Consistency, Counting, Limit, Mode, OnStoreFailure};
-use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierParams};
+use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierId, TierParams};
 use tollgate_policy::{HttpPolicy, TierMap};
 use tollgate_store::{Answer, Charge, GracePolicy, LeaseSettings, LeaseStore, ParamsId};
 
@@ -203,6 +203,10 @@ impl Rules {
     /// The counters of the limit at this index; an inline limit has none here.
     pub(crate) fn counters(&self, index: usize) -> Option<&Counters> {
         self.counters.get(index).map(|counters| &**counters)
+    }
+
+    pub(crate) fn tier_name(&self, tier: TierId) -> Option<&str> {
+        self.policy.tier_names().get(tier.index()).map(|name| &**name)
     }
 
     pub(crate) fn params_id(&self, params_index: usize) -> ParamsId {

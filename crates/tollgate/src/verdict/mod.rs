@@ -97,6 +97,11 @@ impl<'g> FromAnswer<'g> for Row<'g> {
     fn counted(&self) -> (Source, bool, bool) {
         (self.source, self.outcome.admitted, self.refuses())
     }
+
+    #[inline]
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
 }
 
 impl<'g> Verdict<'g> {

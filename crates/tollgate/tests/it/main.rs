@@ -14,6 +14,7 @@ mod limiter;
 mod local_rate;
 mod manage;
 mod multi;
+mod observer;
 mod quota;
 mod redis;
 mod reload;

@@ -1,0 +1,135 @@
+//! Observers: see each charge that a gate decides, and units that are given back later.
+
+use super::{DecisionRequest, FromAnswer, Gate, RequestedLimit};
+use crate::engine::Source;
+use std::fmt;
+use tollgate_core::{LimitParams, Outcome};
+use tollgate_policy::policy::Selected;
+use tollgate_store::{Adjustment, Change, Charge, Store};
+
+/// Sees what a gate decides. Called by the thread that decides, so it must neither block nor call
+/// the gate.
+pub trait DecisionObserver: fmt::Debug + Send + Sync {
+    /// A limit answered a request that takes units. Peeks are not observed.
+    fn decided(&self, decision: &ObservedDecision<'_>);
+
+    /// An earlier charge was settled to more or less, or undone. The end of a slot of a
+    /// concurrency limit is not observed.
+    fn adjusted(&self, adjustment: &ObservedAdjustment<'_>);
+
+    /// An admitted request holds charges under this id until the reservation ends.
+    fn reserved(&self, now_us: u64, id: &str, ttl_us: u64, charges: &[ReservedUnits<'_>]);
+
+    /// The reservation ended with the real units of each of its charges, in their order.
+    fn ended(&self, now_us: u64, id: &str, units: &[u64]);
+}
+
+/// One limit's answer to one request.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ObservedDecision<'a> {
+    /// The time of the decision.
+    pub now_us: u64,
+    /// The limit, its key and its tier.
+    pub selected: &'a Selected<'a>,
+    /// The name of the request's tier.
+    pub tier: Option<&'a str>,
+    /// Units that were asked for.
+    pub asked: u64,
+    /// Units that were taken. Zero if this limit or another one refused, unless the limit counts
+    /// refused requests too.
+    pub taken: u64,
+    /// The figures of the limit.
+    pub outcome: &'a Outcome,
+    /// The source of its answer.
+    pub source: Source,
+    /// Whether this limit refused the request. A shadow limit never does.
+    pub refuses: bool,
+}
+
+/// A change of an earlier charge.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ObservedAdjustment<'a> {
+    /// The time.
+    pub now_us: u64,
+    /// The id of the state: see [`Selected::id`].
+    pub state_id: u64,
+    /// The encoded key.
+    pub key: &'a [u8],
+    /// Units that were given back.
+    pub given_back: u64,
+    /// Units that were taken in addition.
+    pub taken: u64,
+}
+
+/// A charge of a reservation.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ReservedUnits<'a> {
+    /// The id of the state: see [`Selected::id`].
+    pub state_id: u64,
+    /// The encoded key.
+    pub key: &'a [u8],
+    /// The units that were taken.
+    pub units: u64,
+}
+
+impl<'a> ReservedUnits<'a> {
+    pub(crate) fn new(charge: &Charge<'a>, units: u64) -> Self {
+        Self { state_id: charge.limit, key: charge.key, units }
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Counts the answer of a limit, inline or not, and shows it to the observer.
+    #[inline]
+    pub(super) fn count<'r, R: FromAnswer<'r>>(
+        &self,
+        request: &DecisionRequest<'_, 'r>,
+        (limit, charge): (&RequestedLimit<'_>, &Charge<'_>),
+        row: &R,
+        allowed: bool,
+    ) {
+        let (rules, selected) = (request.rules, &limit.selected);
+        let inline = || &self.inline[rules.inline_index(selected.limit)];
+        let (source, admitted, refuses) = row.counted();
+        let counters = rules.counters(selected.index).unwrap_or_else(inline);
+        counters.count((source, admitted, refuses));
+        if let Some(observer) = &self.observer {
+            let taken = match charge.mode.owed() {
+                Some(units) => units,
+                None if allowed && admitted => charge.cost,
+                None => 0,
+            };
+            observer.decided(&ObservedDecision {
+                now_us: request.now_us,
+                selected,
+                tier: selected.tier.and_then(|tier| rules.tier_name(tier)),
+                asked: charge.cost,
+                taken,
+                outcome: row.outcome(),
+                source,
+                refuses,
+            });
+        }
+    }
+
+    /// Shows settlements to the observer.
+    pub(super) fn observe_adjustments(&self, now_us: u64, adjustments: &[Adjustment<'_>]) {
+        let Some(observer) = &self.observer else { return };
+        for Adjustment { charge, change } in adjustments {
+            let (given_back, taken) = match change {
+                Change::GiveBack { charged_params: LimitParams::Concurrency(_), .. } => continue,
+                Change::GiveBack { units, .. } => (*units, 0),
+                Change::Owe { units } => (0, *units),
+                Change::Block { .. } | Change::Unblock => continue,
+            };
+            if given_back + taken > 0 {
+                let (state_id, key) = (charge.limit, charge.key);
+                let seen = ObservedAdjustment { now_us, state_id, key, given_back, taken };
+                observer.adjusted(&seen);
+            }
+        }
+    }
+}
