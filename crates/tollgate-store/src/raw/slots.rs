@@ -73,7 +73,7 @@ impl<const W: usize> SlotArray<W> {
             handle_alloc_error(layout);
         }
         for at in 0..size.slots() {
-            let words = [const { () }; W].map(|()| AtomicU64::new(0));
+            let words = std::array::from_fn(|_| AtomicU64::new(0));
             // SAFETY: the slot is within the array, which nobody else knows yet.
             unsafe { start.add(at).write(Slot { tag: AtomicU64::new(0), words }) };
         }
