@@ -144,7 +144,7 @@ impl<const W: usize> Location<W> {
         self.0.store(array.start.map_addr(|start| start | size), Ordering::Release);
     }
 
-    /// The slots. They may have been replaced meanwhile, but they are not freed before the pin ends.
+    /// The slots. They may have been replaced meanwhile, but are not freed before the pin ends.
     #[inline(always)]
     pub(crate) fn read<'p>(&'p self, _: &'p Pin<'_>) -> &'p [Slot<W>] {
         let (start, size) = split(self.0.load(Ordering::Acquire));

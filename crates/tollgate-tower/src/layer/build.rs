@@ -27,8 +27,8 @@ pub enum PolicyFileError {
 }
 
 impl TollgateLayer {
-    /// One quota for each address of a peer. IPv6 addresses of one /64 network share a count, and so
-    /// do requests without an address: see [`peer`](Self::peer).
+    /// One quota for each address of a peer. IPv6 addresses of one /64 network share a count, and
+    /// so do requests without an address: see [`peer`](Self::peer).
     ///
     /// ```
     /// use tollgate::Quota;
@@ -67,7 +67,8 @@ impl TollgateLayer {
     /// let layer = TollgateLayer::from_yaml(
     ///     "limits: [{name: login, match: {path: /login}, key: [ip], rate: 5/min}]",
     /// )?;
-    /// let error = TollgateLayer::from_yaml("limits: [{name: login, rate: 5/minute}]").unwrap_err();
+    /// let file = "limits: [{name: login, rate: 5/minute}]";
+    /// let error = TollgateLayer::from_yaml(file).unwrap_err();
     /// assert!(error.to_string().contains("write `min` for the unit"));
     /// # Ok::<(), tollgate::engine::policy::PolicyError>(())
     /// ```

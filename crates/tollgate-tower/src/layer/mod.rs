@@ -29,9 +29,9 @@ use tower_layer::Layer;
 ///     .skip(|head| head.uri.path() == "/healthz");
 /// ```
 ///
-/// A refused request gets the status 429 with `Retry-After`. Every response has `RateLimit` headers.
-/// [`by`](Self::by) counts by another key than the address, and [`from_yaml`](Self::from_yaml) takes
-/// a policy with many limits.
+/// A refused request gets 429 with `Retry-After`. Every response has `RateLimit` headers.
+/// [`by`](Self::by) counts by another key than the address, and [`from_yaml`](Self::from_yaml)
+/// takes a policy with many limits.
 pub struct TollgateLayer<E = Standalone> {
     gate: HttpGate<E>,
     options: Arc<LayerOptions>,

@@ -48,7 +48,7 @@ pub use wait::WaitError;
 /// | | |
 /// | --- | --- |
 /// | [`check`](Self::check) | takes one unit now, or refuses with the wait |
-/// | [`reserve`](Self::reserve) | takes an estimate, settled or given back later; a guard for slots |
+/// | [`reserve`](Self::reserve) | takes an estimate, settled or given back later; guards slots |
 /// | [`wait`](Self::wait) | waits in line until admitted, but not past a deadline |
 /// | [`peek`](Self::peek) | shows the state of a key, takes nothing |
 /// | [`reset`](Self::reset) | drops the state of a key |

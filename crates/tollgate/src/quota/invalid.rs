@@ -10,7 +10,8 @@ use tollgate_core::InvalidParams;
 /// use tollgate::Quota;
 ///
 /// let error = Quota::per_second(20).with_burst(0).unwrap_err();
-/// assert_eq!(error.to_string(), "a burst is at least 1; use a rate of 0/... to refuse everything");
+/// let text = "a burst is at least 1; use a rate of 0/... to refuse everything";
+/// assert_eq!(error.to_string(), text);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -168,9 +168,24 @@ fn decide_cells(
         let returnable = !cell.overflow && charge.mode.owed().is_none();
         rows[n].receipt = returnable.then_some(receipt);
     }
-    for (n, (cell, charge)) in cells.iter().zip(charges).enumerate() {
+    answer_uncharged(shared, shards, cells, charges, now_us, admitted, rows);
+    Ok(admitted)
+}
+
+/// Answers for the limits that took nothing, and for those that owe.
+#[expect(clippy::too_many_arguments, reason = "those of `decide_cells`, and its result")]
+fn answer_uncharged(
+    shared: &ShardContext,
+    shards: &mut [Option<LockedShard<'_>>],
+    cells: &[ChargeCell],
+    charges: &[Charge<'_>],
+    now_us: u64,
+    admitted: bool,
+    rows: &mut [Answer],
+) {
+    for ((cell, charge), answer) in cells.iter().zip(charges).zip(rows) {
         let Some(shard) = &mut shards[cell.lock] else { continue };
-        let (tag, answer) = (cell.address.tag, &mut rows[n]);
+        let tag = cell.address.tag;
         if charge.mode.owed().is_some() {
             *answer = answer_after_debt(shared, shard, tag, charge, now_us, *answer);
         } else if admitted && answer.outcome.admitted {
@@ -183,7 +198,6 @@ fn decide_cells(
             count_violation(shared, shard, tag, charge, now_us, answer);
         }
     }
-    Ok(admitted)
 }
 
 impl Shard {

@@ -1,8 +1,8 @@
 //! Packs states into the words of a cell, exactly or not at all; then the state is spilled.
 //!
-//! The top bit of the first word means "no state here", so packed states leave it clear. The params that
-//! a state was written under, such as the denominator of a fraction, are named by the cell's params
-//! id.
+//! The top bit of the first word means "no state here", so packed states leave it clear. The
+//! params that a state was written under, such as the denominator of a fraction, are named by the
+//! cell's params id.
 
 use tollgate_core::algorithm::{
     CalendarWindow, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,

@@ -5,11 +5,12 @@
 //!
 //! Threads read and swap words of the narrow table without its lock. These rules keep them exact:
 //!
-//! * **A tag is written once in the life of an array.** So a word that a thread has read under a tag
-//!   is still that key's when the thread swaps it. Removal kills the word; the slot stays taken.
+//! * **A tag is written once in the life of an array.** So a word that a thread has read under a
+//!   tag is still that key's when the thread swaps it. Removal kills the word; the slot stays
+//!   taken.
 //! * **Only inline words are swapped without the lock.** The lock's holder takes a word out of the
-//!   array by a swap, works on its copy, and stores the result. Meanwhile other threads wait for the
-//!   lock.
+//!   array by a swap, works on its copy, and stores the result. Meanwhile other threads wait for
+//!   the lock.
 //! * **Another array begins with a swap of every old word.** A swap by another thread comes before
 //!   that and is copied, or fails.
 
