@@ -23,8 +23,8 @@ impl HttpPolicy {
     }
 
     /// Whether values of this attribute may be secrets, by where it comes from: a header, a cookie
-    /// or a query. They are shown as their digest, unless `identity` says that they name a user or
-    /// a tenant. An API key is its digest already, and a claim is not the token.
+    /// or a query. They are shown as their digest, unless `identity` says that they name a user,
+    /// a tenant or a tier. An API key is its digest already, and a claim is not the token.
     pub fn holds_secret(&self, attribute: &str) -> bool {
         if attribute == "api_key" {
             return false;
@@ -47,7 +47,7 @@ impl HttpPolicy {
 }
 
 /// Attributes whose values are shown, wherever `identity` takes them from.
-const SHOWN: [&str; 2] = ["tenant", "user"];
+const SHOWN: [&str; 4] = ["plan", "tenant", "tier", "user"];
 
 /// Whether an attribute with this name is likely a secret. A wrong yes shows a digest; a wrong no
 /// shows a secret.

@@ -131,7 +131,7 @@ fn a_store_that_never_answers_keeps_nobody_beyond_its_deadline() {
         let by_policy = match policy {
             "open" => own.fail_open,
             "closed" => own.fail_closed,
-            _ => own.admitted,
+            _ => own.local_admitted,
         };
         assert_eq!((by_policy, counted("a").fail_closed), (1, 1), "{policy}");
     }

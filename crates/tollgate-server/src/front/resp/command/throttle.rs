@@ -65,8 +65,17 @@ impl ThrottleSpec {
         let common = gcd(count, period_us);
         let (count, period_us) = (count / common, period_us / common);
         let times = 1_000_u64.div_ceil(period_us);
-        let rate = Rate::try_new(count * times, period_us * times);
-        let gcra = rate.and_then(|rate| Gcra::try_new(rate, Some(burst)));
+        let gcra = |times: u64| {
+            let rate = Rate::try_new(count * times, period_us * times)?;
+            Gcra::try_new(rate, Some(burst))
+        };
+        // A TAT with a bound of one period does not say so, and the next call on its key may bring
+        // another period. So the bound is no period, unless that leaves the range of numbers.
+        let gcra = if burst == count * times {
+            gcra(times + 1).or_else(|_| gcra(times))
+        } else {
+            gcra(times)
+        };
         gcra.map(LimitParams::Gcra).map_err(ThrottleError::Numbers)
     }
 }
