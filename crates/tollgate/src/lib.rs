@@ -49,6 +49,8 @@ mod reservation;
 mod rules;
 mod settlement;
 #[cfg(feature = "policy")]
+mod shed;
+#[cfg(feature = "policy")]
 mod verdict;
 
 pub use key::Key;

@@ -36,5 +36,9 @@ pub use crate::reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
 };
 pub use crate::rules::{Counts, ModeOverride, Rules, Setup};
+pub use crate::shed::{
+    AdaptiveSettings, AdaptiveShedder, CLASSES_MAX, ClassCounts, Entrant, Entry, QueuedEntry,
+    ShedReason, ShedRefusal, ShedSnapshot, ShedTicket, UpstreamOutcome,
+};
 pub use crate::verdict::{Row, Source, Verdict};
 pub use tollgate_policy::{HttpPolicy, limit};

@@ -1,0 +1,132 @@
+//! Demand: how much more is asked for than the upstream completes, over the last second.
+
+/// The length of a tick.
+pub(super) const TICK_US: u64 = 50_000;
+/// Ticks of the window.
+const TICKS: usize = 20;
+/// Overload begins when the excess is more than this share of what was completed, in percent.
+const BEGIN_PERCENT: u64 = 25;
+/// Overload ends when the excess is less than this.
+const END_PERCENT: u64 = 8;
+
+/// Counts of one tick.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tick {
+    completed: u32,
+    shed: u32,
+    /// Requests that waited when the tick began.
+    waiting: u32,
+}
+
+/// Counts over the last second, and what they say.
+#[derive(Debug)]
+pub(super) struct Demand {
+    ticks: [Tick; TICKS],
+    current: usize,
+    tick_end_us: u64,
+    completed: u64,
+    shed: u64,
+    /// Ticks since the start, to know a rate before the window is full.
+    elapsed: u64,
+    offered: Vec<u32>,
+    /// Offered in a tick by class, smoothed, times 256.
+    offered_mean: Vec<u64>,
+    is_overloaded: bool,
+}
+
+impl Demand {
+    pub(super) fn new(classes: u8) -> Self {
+        let classes = usize::from(classes);
+        Self {
+            ticks: [Tick::default(); TICKS],
+            current: 0,
+            tick_end_us: 0,
+            completed: 0,
+            shed: 0,
+            elapsed: 0,
+            offered: vec![0; classes],
+            offered_mean: vec![0; classes],
+            is_overloaded: false,
+        }
+    }
+
+    pub(super) fn set_classes(&mut self, classes: u8) {
+        self.offered.resize(classes.into(), 0);
+        self.offered_mean.resize(classes.into(), 0);
+    }
+
+    #[inline]
+    pub(super) fn is_tick_over(&self, now_us: u64) -> bool {
+        now_us >= self.tick_end_us
+    }
+
+    /// Begins the next tick.
+    pub(super) fn tick(&mut self, now_us: u64, waiting: usize) {
+        let late = now_us.saturating_sub(self.tick_end_us) / TICK_US;
+        // After a pause without requests, the whole window is empty.
+        let ticks = if self.tick_end_us == 0 { 1 } else { (late + 1).min(TICKS as u64 + 1) };
+        for _ in 0..ticks {
+            for (mean, offered) in self.offered_mean.iter_mut().zip(&mut self.offered) {
+                let now = u64::from(std::mem::take(offered)) << 8;
+                *mean = *mean - *mean / 4 + now / 4;
+            }
+            self.current = (self.current + 1) % TICKS;
+            let gone = std::mem::take(&mut self.ticks[self.current]);
+            self.completed -= u64::from(gone.completed);
+            self.shed -= u64::from(gone.shed);
+            self.ticks[self.current].waiting = waiting as u32;
+        }
+        self.elapsed = (self.elapsed + ticks).min(TICKS as u64);
+        self.tick_end_us = match self.tick_end_us {
+            0 => now_us + TICK_US,
+            end => end + (late + 1) * TICK_US,
+        };
+        self.judge(waiting);
+    }
+
+    #[inline]
+    pub(super) fn offered(&mut self, class: u8) {
+        self.offered[usize::from(class)] += 1;
+    }
+
+    #[inline]
+    pub(super) fn completed(&mut self) {
+        self.completed += 1;
+        self.ticks[self.current].completed += 1;
+    }
+
+    /// Counts a shed request.
+    pub(super) fn shed(&mut self) {
+        self.shed += 1;
+        self.ticks[self.current].shed += 1;
+    }
+
+    /// Decides whether demand exceeds what the upstream completes.
+    ///
+    /// A queue that grows and shrinks at a load of one is chance. So the excess of a second must be
+    /// three standard deviations, and a share of what was completed.
+    pub(super) fn judge(&mut self, waiting: usize) {
+        let before = u64::from(self.ticks[(self.current + 1) % TICKS].waiting);
+        let excess = (waiting as u64 + self.shed).saturating_sub(before);
+        let percent = if self.is_overloaded { END_PERCENT } else { BEGIN_PERCENT };
+        let chance = match self.is_overloaded {
+            true => 0,
+            false => 3 * (2 * self.completed + excess).isqrt(),
+        };
+        self.is_overloaded = excess > chance.max(self.completed * percent / 100);
+    }
+
+    pub(super) fn is_overloaded(&self) -> bool {
+        self.is_overloaded
+    }
+
+    /// Completed calls in a tick, times 256.
+    pub(super) fn completed_mean(&self) -> u64 {
+        (self.completed << 8) / self.elapsed.max(1)
+    }
+
+    /// Offered in a tick by class, times 256.
+    pub(super) fn offered_mean(&self) -> &[u64] {
+        &self.offered_mean
+    }
+}

@@ -1,0 +1,306 @@
+//! The limit: finds the knee of throughput over requests in flight, under overload.
+//!
+//! The controller compares two levels in turn: `low`, just under the knee it believes in, and
+//! `high`, the limit in force. If `low` keeps every worker busy, both levels have the same
+//! throughput, and the knee is at `low` or under it. Otherwise a call takes `low / throughput`
+//! without waiting, and by Little's law the knee is `low * throughput at high / throughput at low`.
+//! There is no baseline to remember, so none can creep.
+
+/// The knee is kept in parts of a request.
+const SCALE: u64 = 256;
+/// Calls that a level completes while it is measured.
+const CALLS: u64 = 64;
+/// Parts of the high level, each three times as long, once the knee is known.
+const HIGH_PARTS: u32 = 3;
+/// Estimates until the knee counts as known.
+const KNOWN: u32 = 8;
+/// An estimate never weighs less than a part of this many.
+const WEIGHT_MIN: u32 = 16;
+/// The shortest and longest time for which a level is measured.
+const MEASURE_US: (u64, u64) = (10_000, 2_000_000);
+
+/// Finds the limit. Time and requests in flight are arguments.
+#[derive(Debug)]
+pub(super) struct LimitController {
+    min: u32,
+    max: u32,
+    /// Times [`SCALE`].
+    knee: u64,
+    limit: u32,
+    stage: Stage,
+    stage_end_us: u64,
+    meter: Meter,
+    low: Meter,
+    high: Meter,
+    /// Parts of the high level so far.
+    parts: u32,
+    /// Estimates since the search began.
+    estimates: u32,
+    /// Whether the last estimate was at an edge of what it can be: the knee is further away.
+    is_wide: bool,
+    /// The direction of the last large correction.
+    trend: i8,
+    /// Throughput at the high level: calls in 2^20 us, times 256; 0 is unknown.
+    reference: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The upstream keeps up, or too little is asked of it to learn from.
+    Rest,
+    LowSettle,
+    LowMeasure,
+    HighSettle,
+    HighMeasure,
+}
+
+/// What happened at one level.
+#[derive(Debug, Clone, Copy, Default)]
+struct Meter {
+    length_us: u64,
+    last_us: u64,
+    /// Requests in flight, summed over time.
+    in_flight_us: u64,
+    /// Time at the limit.
+    full_us: u64,
+    completed: u64,
+    overloaded: u64,
+}
+
+/// What the controller needs to know about the load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LoadView {
+    pub(super) is_overloaded: bool,
+    /// Mean time between two completed calls.
+    pub(super) gap_us: u64,
+}
+
+impl LimitController {
+    pub(super) fn new(min: u32, max: u32, start: u32) -> Self {
+        let mut controller = Self {
+            min,
+            max,
+            knee: u64::from(start) * SCALE,
+            limit: 0,
+            stage: Stage::Rest,
+            stage_end_us: u64::MAX,
+            meter: Meter::default(),
+            low: Meter::default(),
+            high: Meter::default(),
+            parts: 0,
+            estimates: 0,
+            is_wide: true,
+            trend: 0,
+            reference: 0,
+        };
+        controller.limit = controller.high();
+        controller
+    }
+
+    pub(super) fn set_bounds(&mut self, min: u32, max: u32) {
+        (self.min, self.max) = (min, max);
+        self.limit = self.limit.clamp(min, max);
+    }
+
+    /// The limit at this moment.
+    #[inline]
+    pub(super) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// The limit without the probing.
+    pub(super) fn high(&self) -> u32 {
+        // Calls between an answer and the next request keep no worker busy.
+        let headroom = (self.knee * SCALE).isqrt();
+        round(self.knee + headroom).clamp(self.min, self.max)
+    }
+
+    /// The two levels to compare. They are further apart while the knee is unknown.
+    fn levels(&self) -> (u32, u32) {
+        let (low, high) = match (self.is_wide, self.estimates < KNOWN) {
+            (true, _) => (self.knee / 2, round(self.knee + self.knee / 2).max(self.high())),
+            (false, true) => (self.knee - self.knee / 4, self.high()),
+            (false, false) => (self.knee - self.knee / 8, self.high()),
+        };
+        let high = high.clamp(self.min, self.max);
+        let low = round(low).clamp(self.min, self.max);
+        (low.min(high - u32::from(high > self.min)), high)
+    }
+
+    #[inline]
+    pub(super) fn is_stage_over(&self, now_us: u64) -> bool {
+        now_us >= self.stage_end_us
+    }
+
+    /// Adds the time since the last event.
+    #[inline]
+    pub(super) fn advance(&mut self, now_us: u64, in_flight: u32) {
+        if self.stage != Stage::Rest {
+            self.meter.advance(now_us, in_flight, self.limit);
+        }
+    }
+
+    #[inline]
+    pub(super) fn completed(&mut self, is_overloaded: bool) {
+        match is_overloaded {
+            true => self.meter.overloaded += 1,
+            false => self.meter.completed += 1,
+        }
+    }
+
+    /// Begins to learn when overload begins.
+    pub(super) fn start(&mut self, now_us: u64, load: LoadView) {
+        if self.stage == Stage::Rest && load.is_overloaded {
+            self.enter(now_us, Stage::LowSettle, load);
+        }
+    }
+
+    /// Ends a stage whose time is over.
+    pub(super) fn next_stage(&mut self, now_us: u64, in_flight: u32, load: LoadView) {
+        let end_us = self.stage_end_us.min(now_us);
+        self.meter.advance(end_us, in_flight, self.limit);
+        let next = match self.stage {
+            _ if !load.is_overloaded => Stage::Rest,
+            Stage::Rest => Stage::Rest,
+            Stage::LowSettle => Stage::LowMeasure,
+            Stage::LowMeasure => {
+                self.low = self.meter;
+                Stage::HighSettle
+            }
+            Stage::HighSettle => {
+                (self.high, self.parts) = (Meter::default(), 0);
+                Stage::HighMeasure
+            }
+            Stage::HighMeasure => {
+                self.high.add(&self.meter);
+                self.parts += 1;
+                let is_known = self.estimates >= KNOWN;
+                let is_other = self.notice_change();
+                match is_known && !is_other && self.parts < HIGH_PARTS {
+                    true => Stage::HighMeasure,
+                    false => {
+                        self.learn();
+                        Stage::LowSettle
+                    }
+                }
+            }
+        };
+        self.enter(now_us, next, load);
+    }
+
+    fn enter(&mut self, now_us: u64, stage: Stage, load: LoadView) {
+        self.stage = stage;
+        let (low, high) = self.levels();
+        self.limit = match stage {
+            Stage::Rest => self.high(),
+            Stage::LowSettle | Stage::LowMeasure => low,
+            Stage::HighSettle | Stage::HighMeasure => high,
+        };
+        let measure_us = (CALLS * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1);
+        let length_us = match stage {
+            Stage::Rest => u64::MAX - now_us,
+            // As long as a call takes: by then the level has its own mix of calls.
+            Stage::LowSettle => (u64::from(high) * load.gap_us).min(MEASURE_US.1),
+            Stage::HighSettle => (u64::from(low) * load.gap_us).min(MEASURE_US.1),
+            Stage::HighMeasure if self.estimates >= KNOWN => measure_us * 3,
+            Stage::LowMeasure | Stage::HighMeasure => measure_us,
+        };
+        self.stage_end_us = now_us + length_us;
+        self.meter = Meter { last_us: now_us, ..Meter::default() };
+    }
+
+    /// Learns from a low and a high level.
+    fn learn(&mut self) {
+        let (low, high) = (self.low, self.high);
+        let overloaded = low.overloaded + high.overloaded;
+        if overloaded >= 4 && overloaded * 8 >= low.completed + high.completed {
+            self.knee = (self.knee - self.knee / 8).max(SCALE);
+            self.estimates = 0;
+            return;
+        }
+        let (Some(low_rate), Some(high_rate)) = (low.rate(), high.rate()) else { return };
+        if !low.is_full() || !high.is_full() {
+            return;
+        }
+        let (low_mean, high_mean) = (low.in_flight(), high.in_flight());
+        let estimate = low_mean * high_rate / low_rate;
+        let estimate = estimate.clamp(low_mean * 7 / 8, high_mean * 9 / 8);
+        let is_edge = estimate * 10 < low_mean * 11 || estimate * 10 > high_mean * 9;
+        self.weigh(estimate, is_edge);
+    }
+
+    fn weigh(&mut self, estimate: u64, is_edge: bool) {
+        let trend = match estimate.abs_diff(self.knee) * 8 > self.knee {
+            true if estimate > self.knee => 1,
+            true => -1,
+            false => 0,
+        };
+        if self.is_wide {
+            // Each estimate replaces the last, until one is inside.
+            self.estimates = 0;
+            self.is_wide = is_edge;
+        } else if trend != 0 && trend == self.trend {
+            self.estimates = self.estimates.min(2);
+        }
+        self.trend = trend;
+        self.estimates = (self.estimates + 1).min(WEIGHT_MIN);
+        let weight = u64::from(self.estimates);
+        self.knee = (self.knee * (weight - 1) + estimate) / weight;
+        self.knee = self.knee.clamp(SCALE, u64::from(self.max) * SCALE);
+    }
+
+    /// Searches again if the throughput of the high level has changed.
+    fn notice_change(&mut self) -> bool {
+        let Some(rate) = self.meter.rate() else { return false };
+        let is_known = self.reference != 0 && self.estimates >= KNOWN;
+        let is_other = is_known && (rate * 3 > self.reference * 4 || rate * 4 < self.reference * 3);
+        if is_other {
+            self.is_wide = true;
+        }
+        self.reference = match is_known && !is_other {
+            true => (self.reference * 7 + rate) / 8,
+            false => rate,
+        };
+        is_other
+    }
+}
+
+impl Meter {
+    #[inline]
+    fn advance(&mut self, now_us: u64, in_flight: u32, limit: u32) {
+        let passed_us = now_us.saturating_sub(self.last_us);
+        self.in_flight_us += passed_us * u64::from(in_flight);
+        if in_flight >= limit {
+            self.full_us += passed_us;
+        }
+        self.length_us += passed_us;
+        self.last_us = self.last_us.max(now_us);
+    }
+
+    fn add(&mut self, part: &Self) {
+        self.length_us += part.length_us;
+        self.in_flight_us += part.in_flight_us;
+        self.full_us += part.full_us;
+        self.completed += part.completed;
+        self.overloaded += part.overloaded;
+    }
+
+    /// Calls in 2^20 us, times 256.
+    fn rate(&self) -> Option<u64> {
+        (self.completed >= CALLS / 8).then(|| (self.completed << 28) / self.length_us.max(1))
+    }
+
+    /// Mean requests in flight, times [`SCALE`].
+    fn in_flight(&self) -> u64 {
+        self.in_flight_us * SCALE / self.length_us.max(1)
+    }
+
+    /// Whether the limit, and not the load, decided how many were in flight.
+    fn is_full(&self) -> bool {
+        self.full_us * 10 >= self.length_us * 8
+    }
+}
+
+fn round(scaled: u64) -> u32 {
+    ((scaled + SCALE / 2) / SCALE) as u32
+}

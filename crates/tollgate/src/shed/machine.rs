@@ -1,0 +1,272 @@
+//! The shedder without threads: every step takes the time and returns what to do.
+
+use super::demand::{Demand, TICK_US};
+use super::fair::FairShare;
+use super::limit::{LimitController, LoadView};
+use super::queue::{SlotId, SlotState, WaitingRoom};
+use super::snapshot::{ClassCounts, ShedSnapshot};
+use super::threshold::{STEPS, Threshold};
+use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
+use std::task::Waker;
+
+/// The limit of a new shedder, inside its bounds.
+pub(super) const START: u32 = 16;
+/// The longest wait while the upstream keeps up.
+pub(super) const WAIT_US: u64 = 220_000;
+/// The longest wait in a class that enters whole while others are shed.
+const OVERLOAD_WAIT_US: u64 = 90_000;
+/// Bounds of the longest wait in the class that is being shed: half a call, within these.
+const LATE_WAIT_US: (u64, u64) = (10_000, 50_000);
+/// The queue holds so many times the highest limit.
+const QUEUE_RATIO: usize = 8;
+const RETRY_US: (u64, u64) = (1_000_000, 2_000_000);
+
+/// The state of one shedder.
+#[derive(Debug)]
+pub(super) struct Machine {
+    settings: AdaptiveSettings,
+    limit: LimitController,
+    demand: Demand,
+    threshold: Threshold,
+    fair: FairShare,
+    pub(super) room: WaitingRoom,
+    in_flight: u32,
+    classes: Vec<ClassCounts>,
+    random: u64,
+    /// The latest time that any caller knew.
+    now_us: u64,
+}
+
+/// What happens to a request that enters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Admit,
+    Wait(SlotId),
+    Shed(ShedReason),
+}
+
+impl Machine {
+    pub(super) fn new(settings: AdaptiveSettings, start: u32, seed: u64) -> Self {
+        let AdaptiveSettings { min, max, classes } = settings;
+        Self {
+            settings,
+            limit: LimitController::new(min, max, start.clamp(min, max)),
+            demand: Demand::new(classes),
+            threshold: Threshold::new(classes),
+            fair: FairShare::new(),
+            room: WaitingRoom::new(classes, max as usize * QUEUE_RATIO),
+            in_flight: 0,
+            classes: vec![ClassCounts::default(); classes.into()],
+            random: seed | 1,
+            now_us: 0,
+        }
+    }
+
+    /// Takes new settings, and keeps what was learnt.
+    pub(super) fn update(&mut self, settings: AdaptiveSettings) {
+        let AdaptiveSettings { min, max, classes } = settings;
+        self.limit.set_bounds(min, max);
+        self.room.set_classes(classes, max as usize * QUEUE_RATIO);
+        if classes != self.settings.classes {
+            self.demand.set_classes(classes);
+            self.threshold.set_classes(classes);
+            self.classes.resize(classes.into(), ClassCounts::default());
+        }
+        self.settings = settings;
+    }
+
+    pub(super) fn enter(&mut self, now_us: u64, entrant: Entrant) -> Step {
+        let now_us = self.advance(now_us);
+        let class = self.class(entrant.class);
+        self.demand.offered(class);
+        self.counts(class).offered += 1;
+        let may_enter = self.may_enter(class, entrant.client);
+        if self.in_flight < self.limit.limit() && self.room.len() == 0 {
+            self.admit(now_us, class, now_us);
+            return Step::Admit;
+        }
+        if !may_enter {
+            return self.shed(class, ShedReason::Adaptive);
+        }
+        if self.room.is_full() {
+            return self.shed(class, ShedReason::Queue);
+        }
+        let slot = self.room.push(class, now_us);
+        Step::Wait(slot)
+    }
+
+    /// Ends a call that was admitted at `admitted_us`.
+    pub(super) fn finish(&mut self, now_us: u64, class: u8, outcome: UpstreamOutcome) {
+        self.advance(now_us);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let class = self.class(class);
+        let in_flight = &mut self.counts(class).in_flight;
+        *in_flight = in_flight.saturating_sub(1);
+        match outcome {
+            UpstreamOutcome::Ok => {
+                self.limit.completed(false);
+                self.demand.completed();
+            }
+            UpstreamOutcome::Overloaded => self.limit.completed(true),
+            UpstreamOutcome::Ignored => {}
+        }
+    }
+
+    /// Grants the next free slot, or sheds the next request that waited too long; returns `None`
+    /// when nothing changes any more. The caller wakes the task.
+    pub(super) fn resolve_next(&mut self) -> Option<Option<Waker>> {
+        let now_us = self.now_us;
+        if self.room.len() == 0 {
+            return None;
+        }
+        if let Some((slot, class)) = self.next_late(now_us) {
+            self.shed(class, ShedReason::Queue);
+            return Some(self.room.resolve(slot, SlotState::Shed(ShedReason::Queue)));
+        }
+        if self.in_flight >= self.limit.limit() {
+            return None;
+        }
+        let class = self.room.first_class()?;
+        // Last in, first out where most are shed anyway: those that are served did not wait.
+        let next = match self.is_late(class) {
+            true => self.room.newest(class),
+            false => self.room.oldest(class),
+        };
+        let (slot, entered_us) = next?;
+        self.admit(now_us, class, entered_us);
+        Some(self.room.resolve(slot, SlotState::Granted(now_us)))
+    }
+
+    /// Sheds a request whose owner gave up waiting.
+    pub(super) fn expire(&mut self, slot: SlotId) {
+        let class = self.room.class(slot);
+        self.shed(class, ShedReason::Queue);
+        self.room.resolve(slot, SlotState::Shed(ShedReason::Queue));
+    }
+
+    /// Forgets a request whose owner left. It is no refusal.
+    pub(super) fn abandon(&mut self, slot: SlotId) {
+        self.room.free(slot);
+    }
+
+    pub(super) fn refusal(&mut self, reason: ShedReason) -> ShedRefusal {
+        let spread_us = u64::from(self.random()) * RETRY_US.1 >> 32;
+        ShedRefusal { reason, retry_after_us: RETRY_US.0 + spread_us }
+    }
+
+    pub(super) fn snapshot(&self) -> ShedSnapshot {
+        ShedSnapshot {
+            limit: self.limit.high(),
+            in_flight: self.in_flight,
+            waiting: self.room.len(),
+            is_overloaded: self.demand.is_overloaded(),
+            classes: self.classes.clone(),
+        }
+    }
+
+    /// Lets time pass. Threads may bring their times out of order.
+    fn advance(&mut self, now_us: u64) -> u64 {
+        self.now_us = self.now_us.max(now_us);
+        let now_us = self.now_us;
+        self.limit.advance(now_us, self.in_flight);
+        if self.demand.is_tick_over(now_us) {
+            self.tick(now_us);
+        }
+        if self.limit.is_stage_over(now_us) {
+            let load = self.load();
+            self.limit.next_stage(now_us, self.in_flight, load);
+        }
+        now_us
+    }
+
+    fn tick(&mut self, now_us: u64) {
+        self.demand.tick(now_us, self.room.len());
+        let (completed, offered) = (self.demand.completed_mean(), self.demand.offered_mean());
+        self.threshold.step(self.demand.is_overloaded(), completed, offered);
+        let boundary = (0..self.settings.classes).find(|&class| self.threshold.is_last(class));
+        let open = boundary.map_or(STEPS, |class| self.threshold.open_steps(class));
+        self.fair.tick(open, STEPS);
+        let load = self.load();
+        self.limit.start(now_us, load);
+    }
+
+    fn load(&self) -> LoadView {
+        let completed = self.demand.completed_mean().max(1);
+        let gap_us = ((TICK_US << 8) / completed).clamp(1, 1_000_000);
+        LoadView { is_overloaded: self.demand.is_overloaded(), gap_us }
+    }
+
+    /// Whether the threshold lets this request wait.
+    fn may_enter(&mut self, class: u8, client: u64) -> bool {
+        if self.threshold.is_open() {
+            return true;
+        }
+        match self.threshold.open_steps(class) {
+            STEPS => true,
+            0 => false,
+            _ if client != 0 => {
+                let random = self.random();
+                self.fair.admit(client, random)
+            }
+            open => self.random() >> 28 < open,
+        }
+    }
+
+    fn admit(&mut self, now_us: u64, class: u8, entered_us: u64) {
+        self.in_flight += 1;
+        let counts = self.counts(class);
+        counts.in_flight += 1;
+        counts.admitted += 1;
+        counts.queue_us += now_us.saturating_sub(entered_us);
+    }
+
+    fn shed(&mut self, class: u8, reason: ShedReason) -> Step {
+        self.demand.shed();
+        let counts = self.counts(class);
+        match reason {
+            ShedReason::Adaptive => counts.shed_adaptive += 1,
+            ShedReason::Queue => counts.shed_queue += 1,
+        }
+        Step::Shed(reason)
+    }
+
+    /// The oldest request of a class that has waited too long.
+    fn next_late(&self, now_us: u64) -> Option<(SlotId, u8)> {
+        let last = self.room.last_class()?;
+        (0..=last).rev().find_map(|class| {
+            let (slot, entered_us) = self.room.oldest(class)?;
+            (now_us.saturating_sub(entered_us) > self.wait_us(class)).then_some((slot, class))
+        })
+    }
+
+    fn wait_us(&self, class: u8) -> u64 {
+        match self.demand.is_overloaded() {
+            false => WAIT_US,
+            true if !self.is_late(class) => OVERLOAD_WAIT_US,
+            true => {
+                let call_us = self.load().gap_us * u64::from(self.limit.high());
+                (call_us * 2).clamp(LATE_WAIT_US.0, LATE_WAIT_US.1)
+            }
+        }
+    }
+
+    fn is_late(&self, class: u8) -> bool {
+        self.demand.is_overloaded() && self.threshold.is_last(class)
+    }
+
+    fn class(&self, class: u8) -> u8 {
+        class.min(self.settings.classes - 1)
+    }
+
+    fn counts(&mut self, class: u8) -> &mut ClassCounts {
+        &mut self.classes[usize::from(class)]
+    }
+
+    /// The next random number: xorshift64*.
+    fn random(&mut self) -> u32 {
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    }
+}

@@ -1,0 +1,217 @@
+//! The shedder that threads share: the machine behind a short lock, tickets, and queued requests.
+
+use super::machine::{Machine, START, Step, WAIT_US};
+use super::queue::{SlotId, SlotState};
+use super::snapshot::ShedSnapshot;
+use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Sheds load for one node: finds how many requests its upstream can take at once, lets the most
+/// important ones in, and refuses the rest. Clones share one state.
+#[derive(Debug, Clone)]
+pub struct AdaptiveShedder {
+    machine: Arc<Mutex<Machine>>,
+}
+
+/// The answer to a request that enters.
+#[derive(Debug)]
+#[must_use]
+pub enum Entry {
+    /// The request may go to the upstream.
+    Admitted(ShedTicket),
+    /// The request waits for a slot.
+    Queued(QueuedEntry),
+    /// The request is refused.
+    Shed(ShedRefusal),
+}
+
+/// A slot of the upstream. Dropping it frees the slot without a sample, as
+/// [`Ignored`](UpstreamOutcome::Ignored) does.
+#[derive(Debug)]
+#[must_use]
+pub struct ShedTicket {
+    shedder: AdaptiveShedder,
+    class: u8,
+    admitted_us: u64,
+    is_finished: bool,
+}
+
+/// A request in the queue: a future of its ticket, or of its refusal.
+///
+/// The shedder has no timer: at [`deadline_us`](Self::deadline_us) the caller calls
+/// [`expire`](Self::expire). Dropping the request leaves the queue.
+#[derive(Debug)]
+#[must_use]
+pub struct QueuedEntry {
+    shedder: AdaptiveShedder,
+    slot: Option<SlotId>,
+    deadline_us: u64,
+}
+
+/// Wakers that one step collects, before it wakes them without the lock.
+const WAKERS: usize = 8;
+
+impl AdaptiveShedder {
+    /// A shedder that knows nothing about its upstream yet.
+    pub fn new(settings: AdaptiveSettings) -> Self {
+        let seed = RandomState::new().hash_one(0_u8);
+        Self { machine: Arc::new(Mutex::new(Machine::new(settings, START, seed))) }
+    }
+
+    /// Admits, queues or sheds a request.
+    pub fn enter(&self, now_us: u64, entrant: Entrant) -> Entry {
+        let mut machine = self.lock();
+        let step = machine.enter(now_us, entrant);
+        match step {
+            Step::Admit => {
+                drop(machine);
+                Entry::Admitted(self.ticket(entrant.class, now_us))
+            }
+            Step::Wait(slot) => {
+                let deadline_us = now_us.saturating_add(WAIT_US);
+                self.resolve(machine);
+                Entry::Queued(QueuedEntry { shedder: self.clone(), slot: Some(slot), deadline_us })
+            }
+            Step::Shed(reason) => {
+                let refusal = machine.refusal(reason);
+                self.resolve(machine);
+                Entry::Shed(refusal)
+            }
+        }
+    }
+
+    /// The limit, what is in flight and in the queue, and counts by class.
+    pub fn snapshot(&self) -> ShedSnapshot {
+        self.lock().snapshot()
+    }
+
+    /// Takes new settings, and keeps what was learnt.
+    pub fn update(&self, settings: AdaptiveSettings) {
+        self.lock().update(settings);
+    }
+
+    fn ticket(&self, class: u8, admitted_us: u64) -> ShedTicket {
+        ShedTicket { shedder: self.clone(), class, admitted_us, is_finished: false }
+    }
+
+    fn finish(&self, now_us: u64, class: u8, outcome: UpstreamOutcome) {
+        let mut machine = self.lock();
+        machine.finish(now_us, class, outcome);
+        self.resolve(machine);
+    }
+
+    /// Ends the waits that are over. Tasks are woken without the lock.
+    fn resolve<'a>(&'a self, mut machine: MutexGuard<'a, Machine>) {
+        loop {
+            let mut wakers: [Option<Waker>; WAKERS] = [const { None }; WAKERS];
+            let mut count = 0;
+            while count < WAKERS
+                && let Some(waker) = machine.resolve_next()
+            {
+                wakers[count] = waker;
+                count += 1;
+            }
+            drop(machine);
+            wakers.into_iter().take(count).flatten().for_each(Waker::wake);
+            if count < WAKERS {
+                return;
+            }
+            machine = self.lock();
+        }
+    }
+
+    /// Safe after a panic: no code here panics half-way through a change.
+    fn lock(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ShedTicket {
+    /// Ends the call: frees the slot, and reports how the upstream did.
+    pub fn finish(mut self, now_us: u64, outcome: UpstreamOutcome) {
+        self.is_finished = true;
+        self.shedder.finish(now_us, self.class, outcome);
+    }
+
+    /// When the request was admitted.
+    pub fn admitted_us(&self) -> u64 {
+        self.admitted_us
+    }
+}
+
+impl Drop for ShedTicket {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // The machine knows a later time, if there was any event since.
+            self.shedder.finish(self.admitted_us, self.class, UpstreamOutcome::Ignored);
+        }
+    }
+}
+
+impl QueuedEntry {
+    /// The time at which the caller calls [`expire`](Self::expire). The shedder may shed the
+    /// request earlier.
+    pub fn deadline_us(&self) -> u64 {
+        self.deadline_us
+    }
+
+    /// Ends the wait, if it has not ended yet.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, unless the request was admitted in the meantime.
+    pub fn expire(mut self) -> Result<ShedTicket, ShedRefusal> {
+        let mut machine = self.shedder.lock();
+        if let Some(slot) = self.slot
+            && machine.room.state(slot) == SlotState::Waiting
+        {
+            machine.expire(slot);
+        }
+        drop(machine);
+        self.take().unwrap_or_else(|| Err(self.shedder.lock().refusal(ShedReason::Queue)))
+    }
+
+    /// The end of the wait; `None` while it lasts.
+    fn take(&mut self) -> Option<Result<ShedTicket, ShedRefusal>> {
+        let slot = self.slot?;
+        let mut machine = self.shedder.lock();
+        let class = machine.room.class(slot);
+        let result = match machine.room.state(slot) {
+            SlotState::Waiting => return None,
+            SlotState::Granted(at_us) => Ok(at_us),
+            SlotState::Shed(reason) => Err(machine.refusal(reason)),
+        };
+        machine.room.free(slot);
+        self.slot = None;
+        drop(machine);
+        Some(result.map(|at_us| self.shedder.ticket(class, at_us)))
+    }
+}
+
+impl Future for QueuedEntry {
+    type Output = Result<ShedTicket, ShedRefusal>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(result) = self.take() {
+            return Poll::Ready(result);
+        }
+        let Some(slot) = self.slot else { return Poll::Pending };
+        self.shedder.lock().room.set_waker(slot, context.waker());
+        // The wait may have ended between the two locks.
+        self.take().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for QueuedEntry {
+    fn drop(&mut self) {
+        // A ticket that nobody took is dropped here, and frees its slot.
+        drop(self.take());
+        if let Some(slot) = self.slot.take() {
+            self.shedder.lock().abandon(slot);
+        }
+    }
+}

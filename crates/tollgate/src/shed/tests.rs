@@ -1,0 +1,81 @@
+//! Tests of the shared shedder.
+
+use super::*;
+use std::task::{Context, Waker};
+
+fn enter(shedder: &AdaptiveShedder, now_us: u64, class: u8) -> Entry {
+    shedder.enter(now_us, Entrant { class, client: 0 })
+}
+
+/// A shedder whose two slots are taken.
+fn full(classes: u8) -> (AdaptiveShedder, Vec<ShedTicket>) {
+    let shedder = AdaptiveShedder::new(AdaptiveSettings::new(classes).between(2, 2));
+    let tickets = (0..2).map(|_| match enter(&shedder, 1, 0) {
+        Entry::Admitted(ticket) => ticket,
+        other => panic!("a free slot is refused: {other:?}"),
+    });
+    let tickets = tickets.collect();
+    (shedder, tickets)
+}
+
+fn queued(entry: Entry) -> QueuedEntry {
+    match entry {
+        Entry::Queued(entry) => entry,
+        other => panic!("not queued: {other:?}"),
+    }
+}
+
+fn poll(entry: &mut QueuedEntry) -> Option<Result<ShedTicket, ShedRefusal>> {
+    let mut context = Context::from_waker(Waker::noop());
+    match std::pin::Pin::new(entry).poll(&mut context) {
+        std::task::Poll::Ready(result) => Some(result),
+        std::task::Poll::Pending => None,
+    }
+}
+
+#[test]
+fn a_freed_slot_goes_to_the_most_important_class() {
+    let (shedder, mut tickets) = full(3);
+    let mut waiting: Vec<_> = [2, 1, 0].map(|class| queued(enter(&shedder, 2, class))).into();
+    for class in [2, 1] {
+        tickets.remove(0).finish(3, UpstreamOutcome::Ok);
+        let ticket = poll(&mut waiting[class]).expect("granted").expect("not shed");
+        assert!(waiting[..class].iter_mut().all(|entry| poll(entry).is_none()));
+        tickets.push(ticket);
+    }
+    assert_eq!(shedder.snapshot().in_flight, 2);
+}
+
+#[test]
+fn a_wait_ends_at_its_deadline() {
+    let (shedder, tickets) = full(1);
+    let entry = queued(enter(&shedder, 2, 0));
+    assert_eq!(entry.deadline_us(), 2 + 220_000);
+    let refusal = entry.expire().expect_err("no slot was free");
+    assert_eq!(refusal.reason, ShedReason::Queue);
+    assert!((1_000_000..3_000_000).contains(&refusal.retry_after_us), "{refusal:?}");
+    assert_eq!(shedder.snapshot().classes[0].shed_queue, 1);
+    drop(tickets);
+    assert_eq!(shedder.snapshot().in_flight, 0, "a dropped ticket frees its slot");
+}
+
+#[test]
+fn a_request_that_leaves_takes_nothing() {
+    let (shedder, mut tickets) = full(1);
+    let (first, second) = (queued(enter(&shedder, 2, 0)), queued(enter(&shedder, 2, 0)));
+    drop(first);
+    assert_eq!(shedder.snapshot().waiting, 1);
+    tickets.remove(0).finish(3, UpstreamOutcome::Ok);
+    assert_eq!(shedder.snapshot().in_flight, 2, "the second got the slot");
+    drop(second);
+    assert_eq!(shedder.snapshot().in_flight, 1, "and gave it back, although nobody polled it");
+}
+
+#[test]
+fn retries_are_spread() {
+    let (shedder, _tickets) = full(1);
+    let refusals = (0..100).map(|_| queued(enter(&shedder, 2, 0)).expire().expect_err("full"));
+    let mut waits: Vec<_> = refusals.map(|refusal| refusal.retry_after_us).collect();
+    waits.sort();
+    assert!(waits[90] - waits[10] > 1_000_000, "{waits:?}");
+}
