@@ -225,8 +225,8 @@ impl<S: Store> Inner<S> {
 
     /// The figures of the tightest row.
     fn standing(&self, admits: bool, rows: &[Answer]) -> Standing {
-        let waits = self.limits.iter().zip(rows).map(|(limit, row)| limit.firm_wait_us(row));
-        let earliest_us = waits.fold(Some(0), |a, b| Some(a?.max(b?)));
+        let mut waits = self.limits.iter().zip(rows).map(|(limit, row)| limit.firm_wait_us(row));
+        let earliest_us = waits.try_fold(0, |a, b| Some(b?.max(a)));
         let tightest = rows.iter().min_by_key(|row| {
             let refusing = !row.outcome.admitted || row.blocked;
             tightness(refusing, row.outcome.retry_after_us, row.outcome.remaining)

@@ -173,7 +173,6 @@ fn decide_cells(
 }
 
 /// Answers for the limits that took nothing, and for those that owe.
-#[expect(clippy::too_many_arguments, reason = "those of `decide_cells`, and its result")]
 fn answer_uncharged(
     shared: &ShardContext,
     shards: &mut [Option<LockedShard<'_>>],
