@@ -1,19 +1,13 @@
 //! Bodies of the check API, and rows of `simulate`: a row is a body with a time and an operation.
-//!
-//! The reader makes one pass and borrows text where it can. It enters two levels only, so no input
-//! can nest it.
 
-mod fast;
 mod fault;
 mod member;
 mod number;
-mod serde_reader;
+mod reader;
 
 pub use fault::{BadRequest, Fault};
 pub use member::{Member, MemberSet};
 
-use serde::de::DeserializeSeed;
-use serde_reader::{BodySeed, ReadFailure};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -137,28 +131,7 @@ fn read<'a>(input: &'a [u8], allowed: MemberSet, body: &mut Body<'a>) -> Result<
         return Err(Fault::TooLarge.into());
     }
     let input = str::from_utf8(input).map_err(|error| Fault::NotUtf8(error.valid_up_to()))?;
-    match fast::read(input, allowed, body) {
-        Some(()) => Ok(()),
-        None => read_with_serde(input, allowed).map(|read| *body = read),
-    }
-}
-
-/// Reads any valid body, and finds what is wrong with an invalid one.
-#[cold]
-fn read_with_serde(input: &str, allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
-    let mut body = Body::default();
-    let mut found = ReadFailure::default();
-    let mut reader = serde_json::Deserializer::from_str(input);
-    let read = BodySeed { body: &mut body, failure: &mut found, allowed }
-        .deserialize(&mut reader)
-        .and_then(|()| reader.end());
-    match read {
-        Ok(()) => Ok(body),
-        Err(error) => Err(BadRequest {
-            field: found.field,
-            fault: found.fault.unwrap_or_else(|| Fault::from_json_error(&error)),
-        }),
-    }
+    reader::read(input, allowed, body)
 }
 
 #[cfg(test)]

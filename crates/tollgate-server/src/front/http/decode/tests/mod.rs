@@ -1,3 +1,7 @@
+//! Bodies and rows, and the reader beside its oracle.
+
+mod oracle;
+
 use super::*;
 
 #[track_caller]
@@ -23,9 +27,17 @@ fn time(text: &str) -> Result<u64, Fault> {
     })
 }
 
-fn read_fast(input: &str, allowed: MemberSet) -> Option<Body<'_>> {
+/// The place of a mistake in text that is not JSON may differ.
+fn comparable(read: Result<Body<'_>, BadRequest>) -> Result<Body<'_>, BadRequest> {
+    read.map_err(|bad| match bad.fault {
+        Fault::NotJson(_) => Fault::NotJson("".into()).into(),
+        _ => bad,
+    })
+}
+
+fn read_into(input: &str, allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
     let mut body = Body::default();
-    fast::read(input, allowed, &mut body).map(|()| body)
+    reader::read(input, allowed, &mut body).map(|()| body)
 }
 
 #[test]
@@ -302,7 +314,7 @@ fn an_instant_that_is_none_says_why() {
     assert!(matches!(time("01"), Err(Fault::NotJson(_))));
 }
 
-/// Bodies made of pieces that are right more often than not, so that both ways through are taken.
+/// Bodies made of pieces that are right more often than not, so that both readers come far.
 fn any_body() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let space = proptest::sample::select(vec!["", "", " ", "\t", "\n", "\u{a0}", "x"]);
@@ -365,28 +377,11 @@ fn any_body() -> impl proptest::strategy::Strategy<Value = String> {
 
 proptest::proptest! {
     #[test]
-    fn the_short_way_leads_where_the_long_one_does(input in any_body()) {
+    fn the_reader_agrees_with_its_oracle(input in any_body()) {
         for allowed in [MemberSet::ALL, MemberSet::for_op(Op::Check)] {
-            if let Some(body) = read_fast(&input, allowed) {
-                proptest::prop_assert_eq!(Ok(body), read_with_serde(&input, allowed));
-            }
+            let (read, expected) = (read_into(&input, allowed), oracle::read(&input, allowed));
+            proptest::prop_assert_eq!(comparable(read), comparable(expected));
         }
-    }
-}
-
-#[test]
-fn usual_rows_take_the_short_way() {
-    for input in [
-        r#"{"time": 1700000000.25, "attributes": {"user": "42", "path": "/api/é"}, "cost": 1}"#,
-        r#"{"time":0,"attributes":{}}"#,
-        r#"{"op":"reserve","time":1.000001,"reservation":"r1"}"#,
-    ] {
-        assert!(read_fast(input, MemberSet::ALL).is_some(), "{input}");
-        assert_eq!(
-            read_fast(input, MemberSet::ALL),
-            read_with_serde(input, MemberSet::ALL).ok(),
-            "{input}"
-        );
     }
 }
 

@@ -1,7 +1,7 @@
-//! The full reader, on serde: reads each member in place.
+//! The reader's oracle: the same rules on serde, which reads each member in place.
 
-use super::{
-    ATTRIBUTES_MAX, Attributes, Body, Fault, Member, MemberSet, NAME_BYTES_MAX, Op,
+use super::super::{
+    ATTRIBUTES_MAX, Attributes, BadRequest, Body, Fault, Member, MemberSet, NAME_BYTES_MAX, Op,
     RESERVATION_BYTES_MAX, VALUE_BYTES_MAX, number,
 };
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
@@ -10,12 +10,46 @@ use std::borrow::Cow;
 use std::fmt;
 use tollgate::engine::TTL_US_MAX;
 
+/// Reads any valid body, and finds what is wrong with an invalid one.
+pub(super) fn read(input: &str, allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
+    let mut body = Body::default();
+    let mut found = ReadFailure::default();
+    let mut reader = serde_json::Deserializer::from_str(input);
+    let read = BodySeed { body: &mut body, failure: &mut found, allowed }
+        .deserialize(&mut reader)
+        .and_then(|()| reader.end());
+    match read {
+        Ok(()) => Ok(body),
+        Err(error) => Err(BadRequest {
+            field: found.field,
+            fault: found.fault.unwrap_or_else(|| Fault::from_json_error(&error)),
+        }),
+    }
+}
+
+/// The type of a value that is not a number, in the words of the JSON reader.
+fn wrong_type(text: &str) -> Fault {
+    let found = match text.as_bytes().first() {
+        Some(b'"') => "string",
+        Some(b'[') => "sequence",
+        Some(b'{') => "map",
+        Some(b't') => "boolean `true`",
+        Some(b'f') => "boolean `false`",
+        _ => "null",
+    };
+    Fault::Type(format!("invalid type: {found}, expected a whole number").into())
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+}
+
 /// The fault and its member, kept beside serde's error, which carries text only.
 #[derive(Debug, Default)]
-pub(super) struct ReadFailure {
-    pub(super) field: Option<Box<str>>,
+struct ReadFailure {
+    field: Option<Box<str>>,
     /// None if serde's error has it.
-    pub(super) fault: Option<Fault>,
+    fault: Option<Fault>,
 }
 
 impl ReadFailure {
@@ -32,10 +66,10 @@ impl ReadFailure {
 }
 
 /// Reads the outer object into `body`.
-pub(super) struct BodySeed<'s, 'de> {
-    pub(super) body: &'s mut Body<'de>,
-    pub(super) failure: &'s mut ReadFailure,
-    pub(super) allowed: MemberSet,
+struct BodySeed<'s, 'de> {
+    body: &'s mut Body<'de>,
+    failure: &'s mut ReadFailure,
+    allowed: MemberSet,
 }
 
 impl<'de> DeserializeSeed<'de> for BodySeed<'_, 'de> {
@@ -87,8 +121,11 @@ fn read_member<'de, A: MapAccess<'de>>(
         }
         Member::Cost => {
             let raw: &RawValue = map.next_value()?;
-            let cost = number::parse_cost(raw.get()).map_err(|fault| found.refuse(fault))?;
-            body.cost = Some(cost);
+            let cost = match raw.get() {
+                text if is_number(text) => number::parse_cost(text),
+                text => Err(wrong_type(text)),
+            };
+            body.cost = Some(cost.map_err(|fault| found.refuse(fault))?);
         }
         Member::Ttl => {
             let text = map.next_value_seed(TextSeed)?;
@@ -112,8 +149,11 @@ fn read_member<'de, A: MapAccess<'de>>(
         }
         Member::Time => {
             let raw: &RawValue = map.next_value()?;
-            let time_us = number::parse_us(raw.get()).map_err(|fault| found.refuse(fault))?;
-            body.time_us = Some(time_us);
+            let time_us = match raw.get() {
+                text if is_number(text) => number::parse_us(text),
+                _ => Err(Fault::TimeNotANumber),
+            };
+            body.time_us = Some(time_us.map_err(|fault| found.refuse(fault))?);
         }
     }
     Ok(())
