@@ -28,7 +28,7 @@ pub struct Limits {
     /// How often deadlines are checked: 250 ms.
     pub tick: Duration,
     /// Connections at once: 10,000. One more evicts the one idle for longest, or waits.
-    pub connections_max: usize,
+    pub connections_max: u64,
     /// Bytes of a request's head: 16 KiB.
     pub head_bytes_max: usize,
     /// Headers of a request: 100.

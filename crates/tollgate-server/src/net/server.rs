@@ -106,7 +106,6 @@ impl ServerBuilder {
             limits,
             stats,
             connection_closed: Notify::new(),
-            node: self.node.clone(),
             make_service: Box::new(make_service),
         }));
         self.sockets.push(listener.socket);

@@ -1,11 +1,11 @@
 //! Connection counters of a front end.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Connection counters of one front end. All but [`open`](Self::open) only grow.
 #[derive(Debug, Default)]
 pub struct Stats {
-    pub(super) open: AtomicUsize,
+    pub(super) open: AtomicU64,
     pub(super) accepted: AtomicU64,
     pub(super) accept_errors: AtomicU64,
     pub(super) handshake_errors: AtomicU64,
@@ -19,7 +19,7 @@ pub struct Stats {
 
 impl Stats {
     /// Connections that are open now.
-    pub fn open(&self) -> usize {
+    pub fn open(&self) -> u64 {
         self.open.load(Relaxed)
     }
 

@@ -19,7 +19,7 @@ pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limi
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(u64::MAX);
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let own = RESERVED_FDS + FDS_PER_THREAD * threads;
-    let wanted = limits.connections_max as u64;
+    let wanted = limits.connections_max;
     let (traffic, admin) = divide(descriptors, own, wanted, fronts as u64);
     if traffic < wanted {
         tracing::warn!(
@@ -30,10 +30,7 @@ pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limi
              raise `ulimit -Hn` or LimitNOFILE"
         );
     }
-    let with = |connections_max: u64| Limits {
-        connections_max: usize::try_from(connections_max).unwrap_or(usize::MAX),
-        ..limits.clone()
-    };
+    let with = |connections_max| Limits { connections_max, ..limits.clone() };
     (with(traffic), with(admin))
 }
 

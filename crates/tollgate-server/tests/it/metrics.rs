@@ -228,9 +228,6 @@ fn events_of_the_node_count_one_each() {
     metrics.admin_denied(AdminDenial::Wrong);
     metrics.upstream_failed(UpstreamFailure::Timeout);
     metrics.audit_failure();
-    metrics.accept_error(Front::Http);
-    (0..3).for_each(|_| metrics.connection_opened(Front::Http));
-    metrics.connection_closed(Front::Http);
     let page = page(&metrics, &MetricsSnapshot::default());
     for (name, labels, value) in [
         ("tollgate_reload_total", Some(("result", "ok")), 1.0),
@@ -242,9 +239,6 @@ fn events_of_the_node_count_one_each() {
         ("tollgate_upstream_errors_total", Some(("kind", "timeout")), 1.0),
         ("tollgate_upstream_errors_total", Some(("kind", "connect")), 0.0),
         ("tollgate_audit_failures_total", None, 1.0),
-        ("tollgate_accept_errors_total", Some(("front", "http")), 1.0),
-        ("tollgate_connections_open", Some(("front", "http")), 2.0),
-        ("tollgate_connections_open", Some(("front", "admin")), 0.0),
     ] {
         let labels: Vec<_> = labels.into_iter().collect();
         assert_eq!(page.value(name, &labels), Some(value), "{name} {labels:?}");

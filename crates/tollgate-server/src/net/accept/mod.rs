@@ -8,7 +8,7 @@ pub use inherited::{InheritError, InheritedSockets};
 pub use listener::{BindError, Listener};
 
 use super::{Limits, Stats};
-use crate::{Node, node::supervisor::Supervisor};
+use crate::node::supervisor::Supervisor;
 use listener::BACKLOG;
 use std::future::{pending, poll_fn};
 use std::net::{SocketAddr, TcpStream};
@@ -49,8 +49,6 @@ pub(crate) struct Frontend {
     pub(super) limits: Limits,
     pub(super) stats: Arc<Stats>,
     pub(super) connection_closed: Notify,
-    /// The node whose metrics count the connections too.
-    pub(super) node: Option<Arc<Node>>,
     pub(super) make_service: Box<dyn Fn() -> Box<ConnectionService> + Send + Sync>,
 }
 
@@ -58,24 +56,11 @@ impl Frontend {
     pub(super) fn opened(&self) {
         self.stats.open.fetch_add(1, Relaxed);
         Stats::add(&self.stats.accepted);
-        if let Some(node) = &self.node {
-            node.metrics.connection_opened(self.front);
-        }
     }
 
     pub(super) fn closed(&self) {
         self.stats.open.fetch_sub(1, Relaxed);
         self.connection_closed.notify_one();
-        if let Some(node) = &self.node {
-            node.metrics.connection_closed(self.front);
-        }
-    }
-
-    fn accept_failed(&self) {
-        Stats::add(&self.stats.accept_errors);
-        if let Some(node) = &self.node {
-            node.metrics.accept_error(self.front);
-        }
     }
 
     /// Waits until one more connection is allowed, and evicts idle ones meanwhile.
@@ -145,7 +130,7 @@ pub(super) async fn accept_all(
                 workers.dispatch(&frontend, stream, peer);
             }
             Err(error) => {
-                frontend.accept_failed();
+                Stats::add(&frontend.stats.accept_errors);
                 let Some(pause) = backoff.next_pause(&frontend, &error) else { continue };
                 workers.evict(None);
                 tokio::select! {

@@ -79,7 +79,6 @@ pub(super) fn frontend(limits: Limits) -> Frontend {
         limits,
         stats: Arc::default(),
         connection_closed: Notify::new(),
-        node: None,
         make_service: Box::new(|| http_service(TestHandler::default(), ListenerOptions::default())),
     }
 }

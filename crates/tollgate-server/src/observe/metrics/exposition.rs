@@ -127,21 +127,17 @@ impl Metrics {
     }
 
     fn write_connections(&self, page: &mut FamilyWriter) {
-        let by_front = || {
-            let connections = Front::ALL.into_iter().zip(&self.connections);
-            connections.map(|(front, counters)| ([("front", front.name())], counters))
-        };
-        let open = by_front().map(|(labels, counters)| {
-            (labels, load(&counters.opened).saturating_sub(load(&counters.closed)))
-        });
-        page.family(Gauge, "tollgate_connections_open", "Open connections.", open);
-        let failed = by_front().map(|(labels, counters)| (labels, load(&counters.accept_errors)));
-        let help = "Connections that could not be accepted.";
-        page.family(Counter, "tollgate_accept_errors", help, failed);
         let stats = lock(&self.connection_stats);
         let sum = |front, figure: Figure<Stats>| {
             stats.iter().filter(|(of, _)| *of == front).map(|(_, stats)| figure(stats)).sum::<u64>()
         };
+        let by_front = |figure: Figure<Stats>| {
+            Front::ALL.map(|front| ([("front", front.name())], sum(front, figure)))
+        };
+        let open = by_front(Stats::open);
+        page.family(Gauge, "tollgate_connections_open", "Open connections.", open);
+        let help = "Connections that could not be accepted.";
+        page.family(Counter, "tollgate_accept_errors", help, by_front(Stats::accept_errors));
         let reasons: [(_, Figure<Stats>); 3] =
             [("expired", Stats::expired), ("evicted", Stats::evicted), ("cut", Stats::cut)];
         let closed = Front::ALL.into_iter().flat_map(|front| {
@@ -151,8 +147,8 @@ impl Metrics {
         });
         let help = "Connections that the server closed before the client was done, by reason.";
         page.family(Counter, "tollgate_connections_closed", help, closed);
-        let panics = Front::ALL.map(|front| ([("front", front.name())], sum(front, Stats::panics)));
-        page.family(Counter, "tollgate_panics", "Requests whose handler panicked.", panics);
+        let help = "Requests whose handler panicked.";
+        page.family(Counter, "tollgate_panics", help, by_front(Stats::panics));
     }
 
     fn write_events(&self, page: &mut FamilyWriter, now: &MetricsSnapshot) {

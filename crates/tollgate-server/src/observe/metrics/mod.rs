@@ -27,8 +27,7 @@ use tollgate_store::StoreErrorKind;
 #[derive(Debug)]
 pub struct Metrics {
     stripes: Box<[Stripe]>,
-    connections: [ConnectionCounters; Front::ALL.len()],
-    /// The counters of the front ends' own threads, from when they were started.
+    /// The connection counters of each listener.
     connection_stats: Mutex<Vec<(Front, Arc<Stats>)>>,
     store_errors: [AtomicU64; StoreErrorKind::ALL.len()],
     reloads: [AtomicU64; ReloadResult::ALL.len()],
@@ -63,20 +62,11 @@ struct FrontCounters {
     buckets: [AtomicU64; BUCKET_BOUNDS_NS.len() + 1],
 }
 
-/// The connections of one front end. New ones are too rare to need stripes.
-#[derive(Debug, Default)]
-struct ConnectionCounters {
-    opened: AtomicU64,
-    closed: AtomicU64,
-    accept_errors: AtomicU64,
-}
-
 impl Metrics {
     /// Counters at zero.
     pub fn new() -> Self {
         Self {
             stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
-            connections: Default::default(),
             connection_stats: Mutex::default(),
             store_errors: Default::default(),
             reloads: Default::default(),
@@ -116,30 +106,14 @@ impl Metrics {
         add(&counters.buckets[bucket], count);
     }
 
-    /// Counts an accepted connection. Each is followed by one
-    /// [`connection_closed`](Self::connection_closed).
-    pub fn connection_opened(&self, front: Front) {
-        add(&self.connections[front as usize].opened, 1);
-    }
-
-    /// Counts a connection that ended.
-    pub fn connection_closed(&self, front: Front) {
-        add(&self.connections[front as usize].closed, 1);
-    }
-
     /// Adds counters of the connections of `front` to the page.
     pub fn register_stats(&self, front: Front, stats: Arc<Stats>) {
         lock(&self.connection_stats).push((front, stats));
     }
 
     /// Open connections of all front ends.
-    pub(crate) fn open_connections(&self) -> usize {
+    pub(crate) fn open_connections(&self) -> u64 {
         lock(&self.connection_stats).iter().map(|(_, stats)| stats.open()).sum()
-    }
-
-    /// Counts a connection that could not be accepted.
-    pub fn accept_error(&self, front: Front) {
-        add(&self.connections[front as usize].accept_errors, 1);
     }
 
     /// Counts a failure of the store that the engine does not count itself.

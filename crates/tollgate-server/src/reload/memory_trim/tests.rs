@@ -1,7 +1,7 @@
 use super::{CLOSED_MIN, MemoryTrimTrigger, SETTLED_TICKS};
 
 /// At which of these looks memory is given back.
-fn given_back(watch: &mut MemoryTrimTrigger, open: impl IntoIterator<Item = usize>) -> Vec<usize> {
+fn given_back(watch: &mut MemoryTrimTrigger, open: impl IntoIterator<Item = u64>) -> Vec<usize> {
     open.into_iter().enumerate().filter(|(_, open)| watch.tick(*open)).map(|(at, _)| at).collect()
 }
 
