@@ -1,7 +1,7 @@
 //! Costs that a response reports, read from its body as it streams.
 //!
-//! Nothing of the answer is kept: a reader remembers how far along the path it is, a name of
-//! bounded length, and the last figure.
+//! Nothing of the answer is kept: a reader remembers how far along the path it is, and the last
+//! figure.
 
 mod json;
 mod sse;
@@ -10,6 +10,11 @@ mod tests;
 
 use json::JsonPathReader;
 use sse::SseReader;
+
+/// Media types of JSON in lines.
+const JSON_LINES: [&str; 3] = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
+/// How other media types of JSON end.
+const JSON_SUFFIXES: [&str; 3] = ["/json", "+json", "/json-seq"];
 
 /// The figure that a field is. As in a body, one too large to be counted is the largest there is.
 pub(crate) fn parse_cost(value: &[u8]) -> Option<u64> {
@@ -37,27 +42,23 @@ impl UsageReader {
         {
             return None;
         }
-        let kind = text("content-type")?.split(';').next()?.trim().to_ascii_lowercase();
-        match &*kind {
-            "text/event-stream" => Some(Self::Events(SseReader::new(path))),
-            "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "text/json" => {
-                Some(Self::Json(JsonPathReader::new(path)))
-            }
-            kind if kind.ends_with("/json")
-                || kind.ends_with("+json")
-                || kind.ends_with("/json-seq") =>
-            {
-                Some(Self::Json(JsonPathReader::new(path)))
-            }
-            _ => None,
+        let kind = text("content-type")?.split(';').next()?.trim();
+        if kind.eq_ignore_ascii_case("text/event-stream") {
+            return Some(Self::Events(SseReader::new(path)));
         }
+        let is_json = JSON_LINES.iter().any(|lines| kind.eq_ignore_ascii_case(lines))
+            || JSON_SUFFIXES.iter().any(|suffix| {
+                let start = kind.len().wrapping_sub(suffix.len());
+                kind.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+            });
+        is_json.then(|| Self::Json(JsonPathReader::new(path)))
     }
 
     /// The next bytes of the body.
     pub(crate) fn read(&mut self, bytes: &[u8]) {
         match self {
-            Self::Json(json) => bytes.iter().for_each(|byte| json.read(*byte)),
-            Self::Events(events) => bytes.iter().for_each(|byte| events.read(*byte)),
+            Self::Json(json) => json.read(bytes),
+            Self::Events(events) => events.read(bytes),
         }
     }
 

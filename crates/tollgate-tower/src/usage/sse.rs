@@ -42,7 +42,23 @@ impl SseReader {
         self.json.found()
     }
 
-    pub(crate) fn read(&mut self, byte: u8) {
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            if self.line == SseLine::Data && !matches!(byte, b'\n' | b'\r') {
+                let rest = &bytes[at..];
+                let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+                let (data, _) = rest.split_at(rest.iter().position(is_end).unwrap_or(rest.len()));
+                self.json.read(data);
+                at += data.len();
+            } else {
+                self.step(byte);
+                at += 1;
+            }
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
         if MARK.get(self.bom_bytes) == Some(&byte) {
             self.bom_bytes += 1;
             return;
@@ -56,7 +72,7 @@ impl SseReader {
             match self.line {
                 // An empty line ends the event.
                 SseLine::Start(0) => self.json.restart(),
-                SseLine::Data | SseLine::Colon => self.json.read(b'\n'),
+                SseLine::Data | SseLine::Colon => self.json.read(b"\n"),
                 SseLine::Start(_) | SseLine::Other => {}
             }
             self.line = SseLine::Start(0);
@@ -68,7 +84,7 @@ impl SseReader {
             SseLine::Start(_) | SseLine::Other => SseLine::Other,
             SseLine::Colon if byte == b' ' => SseLine::Data,
             SseLine::Colon | SseLine::Data => {
-                self.json.read(byte);
+                self.json.read(&[byte]);
                 SseLine::Data
             }
         };

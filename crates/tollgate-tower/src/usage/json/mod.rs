@@ -1,16 +1,23 @@
 //! JSON reader: finds the number at one path, byte by byte.
 
 mod member_name;
+
 use member_name::MemberName;
+use std::ops::Range;
 
 /// Follows a path of names through objects. What is not on the path is skipped by counting
 /// brackets, so the depth of a value costs nothing. Values that follow each other, as in lines of
 /// JSON, are read one after the other.
 #[derive(Debug)]
 pub(crate) struct JsonPathReader {
-    path: Box<[Box<str>]>,
-    /// Objects entered along the path; the next name wanted is `path[on_path - 1]`.
+    /// The names, with dots between them.
+    path: Box<str>,
+    /// How many names the path has.
+    length: usize,
+    /// Objects entered along the path.
     on_path: usize,
+    /// Where the name that is wanted in the last of these objects lies in `path`.
+    wanted: Range<usize>,
     /// Objects and arrays entered in all.
     depth: u64,
     state: JsonState,
@@ -44,8 +51,10 @@ struct Number {
 impl JsonPathReader {
     pub(crate) fn new(path: &str) -> Self {
         Self {
-            path: path.split('.').map(Box::from).collect(),
+            path: path.into(),
+            length: path.split('.').count(),
             on_path: 0,
+            wanted: 0..0,
             depth: 0,
             state: JsonState::Between,
             name: MemberName::default(),
@@ -64,13 +73,30 @@ impl JsonPathReader {
         self.number.map(Number::value).or(self.found)
     }
 
-    pub(crate) fn read(&mut self, byte: u8) {
-        match self.state {
-            JsonState::Text { escaped } => self.text(byte, escaped, JsonState::Between),
-            JsonState::Name => self.name(byte),
-            JsonState::Value { wanted } => self.value(byte, wanted),
-            JsonState::Number => self.digit(byte),
-            JsonState::Between => self.between(byte),
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            match self.state {
+                JsonState::Text { escaped: true } => {
+                    self.state = JsonState::Text { escaped: false }
+                }
+                JsonState::Text { escaped: false } => {
+                    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\');
+                    let rest = &bytes[at - 1..];
+                    let plain = rest.iter().position(is_special).unwrap_or(rest.len());
+                    match rest.get(plain) {
+                        Some(b'"') => self.state = JsonState::Between,
+                        Some(_) => self.state = JsonState::Text { escaped: true },
+                        None => {}
+                    }
+                    at += plain;
+                }
+                JsonState::Name => self.name(byte),
+                JsonState::Value { wanted } => self.value(byte, wanted),
+                JsonState::Number => self.digit(byte),
+                JsonState::Between => self.between(byte),
+            }
         }
     }
 
@@ -82,7 +108,8 @@ impl JsonPathReader {
     fn between(&mut self, byte: u8) {
         match byte {
             b'"' if self.is_on_path() => {
-                self.name.clear();
+                self.name = MemberName::default();
+                self.wanted = self.segment(self.on_path - 1);
                 self.state = JsonState::Name;
             }
             b'"' => self.state = JsonState::Text { escaped: false },
@@ -98,25 +125,22 @@ impl JsonPathReader {
         }
     }
 
-    fn text(&mut self, byte: u8, escaped: bool, after: JsonState) {
-        self.state = match byte {
-            _ if escaped => JsonState::Text { escaped: false },
-            b'\\' => JsonState::Text { escaped: true },
-            b'"' => after,
-            _ => return,
-        };
-    }
-
     fn name(&mut self, byte: u8) {
-        if self.name.read(byte) {
-            let wanted = self.path.get(self.on_path - 1);
-            let wanted = wanted.is_some_and(|wanted| self.name.is(wanted));
-            self.state = JsonState::Value { wanted };
+        let wanted = &self.path.as_bytes()[self.wanted.clone()];
+        if self.name.read(byte, wanted) {
+            self.state = JsonState::Value { wanted: self.name.is(wanted) };
         }
     }
 
+    /// Where the name of this number lies in the path.
+    fn segment(&self, number: usize) -> Range<usize> {
+        let start = self.path.split('.').take(number).map(|name| name.len() + 1).sum();
+        let length = self.path[start..].find('.').unwrap_or(self.path.len() - start);
+        start..start + length
+    }
+
     fn value(&mut self, byte: u8, wanted: bool) {
-        let is_last = self.on_path == self.path.len();
+        let is_last = self.on_path == self.length;
         match byte {
             b':' | b' ' | b'\t' | b'\r' | b'\n' => return,
             b'{' if wanted && !is_last => {
@@ -167,12 +191,5 @@ impl JsonPathReader {
 impl Number {
     fn value(self) -> u64 {
         self.whole.saturating_add(self.rounds_up.into())
-    }
-}
-
-#[cfg(test)]
-impl JsonPathReader {
-    pub(super) fn room(&self) -> usize {
-        self.name.room()
     }
 }
