@@ -12,7 +12,7 @@ pub use protocol::{Protocol, ProtocolConnection};
 pub(super) use registry::{Registration, Registry};
 pub use state::InFlightRequest;
 pub(super) use state::{CloseRequest, ConnectionState, Stage};
-pub(super) use stream::{ConnectionStream, read_pushed_back};
+pub(super) use stream::{ConnectionStream, push_back, read_pushed_back};
 pub use timer::CoarseTimer;
 pub(super) use timer::WriteTimeout;
 pub(crate) use transport::{Activity, ActivityStream, Transport};

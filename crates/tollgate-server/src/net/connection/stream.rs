@@ -50,7 +50,7 @@ impl ConnectionStream {
 
 impl PushbackRead for ConnectionStream {
     fn unread(&mut self, bytes: &[u8]) {
-        self.pushed_back.splice(0..0, bytes.iter().copied());
+        push_back(&mut self.pushed_back, bytes);
     }
 }
 
@@ -73,6 +73,15 @@ impl AsyncRead for ConnectionStream {
             *peer_closed = true;
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+/// Puts bytes in front of those that were pushed back before.
+pub(crate) fn push_back(pushed_back: &mut Vec<u8>, bytes: &[u8]) {
+    if pushed_back.is_empty() {
+        pushed_back.extend_from_slice(bytes);
+    } else {
+        pushed_back.splice(0..0, bytes.iter().copied());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Framing, chunked::ChunkedDecoder};
 use crate::net::{BodyError, ClientConnection, connection::ConnectionStream};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::{
     HeaderMap,
     body::{Frame, SizeHint},
@@ -81,7 +81,7 @@ impl MessageBody {
                 };
                 let mut buffer = ReadBuf::new(&mut room[..most]);
                 let read = ready!(Pin::new(&mut *source).poll_read(context, &mut buffer));
-                let bytes = buffer.filled();
+                let bytes = buffer.filled_mut();
                 if read.is_err() || bytes.is_empty() {
                     let is_end = read.is_ok() && self.framing == Framing::UntilClose;
                     self.framing = if is_end { Framing::Empty } else { Framing::UntilClose };
@@ -105,7 +105,11 @@ impl MessageBody {
     }
 
     /// The data among bytes that have come. What follows the body goes back.
-    fn decode(&mut self, bytes: &[u8], source: &mut impl PushbackRead) -> Result<Bytes, BodyError> {
+    fn decode(
+        &mut self,
+        bytes: &mut [u8],
+        source: &mut impl PushbackRead,
+    ) -> Result<Bytes, BodyError> {
         match &mut self.framing {
             Framing::Length(left) => {
                 *left = left.saturating_sub(bytes.len() as u64);
@@ -115,12 +119,13 @@ impl MessageBody {
                 Ok(Bytes::copy_from_slice(bytes))
             }
             Framing::Chunked => {
-                let mut data = BytesMut::with_capacity(bytes.len());
-                let mut at = 0;
+                // The data moves to the front, so that one copy of the right size is allocated.
+                let (mut at, mut len) = (0, 0);
                 while at < bytes.len() && !self.decoder.is_finished() {
-                    let (read, piece) =
-                        self.decoder.next(&bytes[at..]).map_err(|_| BodyError::Broken)?;
-                    data.extend_from_slice(&bytes[at..][piece]);
+                    let decoded = self.decoder.next(&bytes[at..]);
+                    let (read, piece) = decoded.map_err(|_| BodyError::Broken)?;
+                    bytes.copy_within(at + piece.start..at + piece.end, len);
+                    len += piece.len();
                     at += read;
                 }
                 if self.decoder.is_finished() {
@@ -128,7 +133,7 @@ impl MessageBody {
                     self.framing = Framing::Empty;
                     self.trailers = trailers(&self.decoder.trailers)?;
                 }
-                Ok(data.freeze())
+                Ok(Bytes::copy_from_slice(&bytes[..len]))
             }
             Framing::Empty | Framing::UntilClose => Ok(Bytes::copy_from_slice(bytes)),
         }

@@ -2,7 +2,7 @@
 
 use super::{ParseError, push_header};
 use hyper::HeaderMap;
-use std::{io::Write, ops::Range};
+use std::ops::Range;
 
 /// The most digits of a chunk's size.
 const DIGITS_MAX: u32 = 15;
@@ -181,8 +181,11 @@ pub(crate) fn push_trailers(trailers: &HeaderMap, out: &mut Vec<u8>) {
 
 /// Appends a chunk. `data` is not empty.
 pub(crate) fn push_chunk(data: &[u8], out: &mut Vec<u8>) {
-    // Writing to a vector cannot fail.
-    let _ = write!(out, "{:x}\r\n", data.len());
+    let digits = (usize::BITS - data.len().leading_zeros()).div_ceil(4);
+    for place in (0..digits).rev() {
+        out.push(b"0123456789abcdef"[data.len() >> (4 * place) & 15]);
+    }
+    out.extend_from_slice(b"\r\n");
     out.extend_from_slice(data);
     out.extend_from_slice(b"\r\n");
 }

@@ -1,7 +1,10 @@
 //! A connection to an upstream that speaks HTTP/1.1.
 
 use super::body::PushbackRead;
-use crate::net::{Transport, connection::read_pushed_back};
+use crate::net::{
+    Transport,
+    connection::{push_back, read_pushed_back},
+};
 use socket2::SockRef;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -45,7 +48,7 @@ impl UpstreamStream {
 
 impl PushbackRead for UpstreamStream {
     fn unread(&mut self, bytes: &[u8]) {
-        self.unread.splice(0..0, bytes.iter().copied());
+        push_back(&mut self.unread, bytes);
     }
 }
 
