@@ -1,4 +1,6 @@
-//! Hexadecimal digits, as in hashes and percent-escapes.
+//! Hexadecimal digits, and the percent-escapes that consist of them.
+
+use std::fmt::Write as _;
 
 /// The byte that the first two digits stand for.
 #[inline]
@@ -15,6 +17,62 @@ fn digit(digit: u8) -> Option<u8> {
         b'A'..=b'F' => Some(digit - b'A' + 10),
         _ => None,
     }
+}
+
+/// Escapes every byte that is not plain.
+pub fn percent_encode(bytes: &[u8], is_plain: impl Fn(u8) -> bool) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        if is_plain(byte) {
+            out.push(byte.into());
+        } else {
+            // Writing to a `String` cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// Decodes escapes; `None` for a broken one, or for text that is not UTF-8.
+pub fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    bytes.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        bytes.push(decode_byte(part.as_bytes())?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// What a `+` stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plus {
+    /// A space, as in queries.
+    Space,
+    /// Itself, as in cookies.
+    Literal,
+}
+
+/// Decodes escapes, and `+` if it stands for a space. A broken escape stays.
+pub fn unescape(text: &[u8], plus: Plus) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        bytes.push(match (byte, after) {
+            (b'+', _) if plus == Plus::Space => b' ',
+            (b'%', after) => match decode_byte(after) {
+                Some(decoded) => {
+                    rest = &after[2..];
+                    decoded
+                }
+                None => byte,
+            },
+            _ => byte,
+        });
+    }
+    bytes
 }
 
 /// Appends bytes as digits of this alphabet.

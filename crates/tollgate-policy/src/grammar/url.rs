@@ -72,7 +72,7 @@ type Credentials = (Option<Box<str>>, Option<Secret>);
 
 fn credentials_of(text: &str) -> Result<Credentials, Problem> {
     let decode = |part: &str| {
-        percent_decoded(part).ok_or_else(|| {
+        hex::percent_decode(part).ok_or_else(|| {
             let help = "after each `%` come two hexadecimal digits, and the whole is UTF-8";
             bad("the user name or password has a bad %-escape", help)
         })
@@ -84,21 +84,6 @@ fn credentials_of(text: &str) -> Result<Credentials, Problem> {
     let user = decode(user)?;
     let password = password.map(decode).transpose()?.filter(|password| !password.is_empty());
     Ok(((!user.is_empty()).then(|| user.into()), password.map(Secret::literal)))
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        bytes.push(hex::decode_byte(rest)?);
-        rest = &rest[2..];
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// `host:port` of a Sentinel or cluster node.

@@ -2,6 +2,7 @@
 
 pub mod admin;
 mod ambiguous_path;
+mod base64;
 mod browser;
 pub(crate) mod date;
 mod forward_auth;
@@ -10,5 +11,4 @@ pub mod grpc;
 pub mod http;
 mod login_throttle;
 mod problem;
-mod reservation_id;
 pub mod resp;

@@ -1,8 +1,8 @@
 //! One cookie among all.
 
 use super::lookalike::{CaseSensitivity, is_lookalike, is_unclear_at_ends, trim};
-use super::query::{Plus, unescape};
 use std::borrow::Cow;
+use tollgate_policy::hex::{Plus, unescape};
 
 /// The values of all cookies of that name, over all lines.
 pub(super) fn all<'a>(

@@ -2,7 +2,7 @@
 
 use super::lookalike::{CaseSensitivity, is_lookalike, is_space};
 use std::borrow::Cow;
-use tollgate_policy::hex::decode_byte;
+use tollgate_policy::hex::{Plus, unescape};
 
 /// The raw values of all parameters of that name, in their order; one without `=` has an empty
 /// value.
@@ -55,34 +55,4 @@ pub(super) fn trimmed(text: &str) -> Cow<'_, str> {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_matches(is_space)),
         Cow::Owned(text) => Cow::Owned(text.trim_matches(is_space).to_owned()),
     }
-}
-
-/// What a `+` stands for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plus {
-    /// A space, as in queries.
-    Space,
-    /// Itself, as in cookies.
-    Literal,
-}
-
-/// Decodes escapes, and `+` if it stands for a space.
-pub(super) fn unescape(text: &[u8], plus: Plus) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        bytes.push(match (byte, after) {
-            (b'+', _) if plus == Plus::Space => b' ',
-            (b'%', after) => match decode_byte(after) {
-                Some(decoded) => {
-                    rest = &after[2..];
-                    decoded
-                }
-                None => byte,
-            },
-            _ => byte,
-        });
-    }
-    bytes
 }

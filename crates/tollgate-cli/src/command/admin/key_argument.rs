@@ -1,7 +1,7 @@
 //! How a key is named on the command line.
 
 use serde_json::{Map, Value, json};
-use std::fmt::Write;
+use tollgate_policy::hex::percent_encode;
 
 /// The attributes of a key, and which limits are meant.
 #[derive(clap::Args)]
@@ -40,17 +40,6 @@ fn attribute(text: &str) -> Result<(String, String), String> {
 
 /// A segment of a path.
 pub(super) fn percent_encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(byte.into());
-            }
-            _ => {
-                // A `String` takes all that is written to it.
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    percent_encode(text.as_bytes(), is_plain)
 }

@@ -2,6 +2,7 @@
 
 use crate::front::problem::Problem;
 use hyper::{Method, StatusCode};
+use tollgate_policy::hex::percent_decode;
 
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ impl AdminRoute {
     pub(super) fn find(method: &Method, path: &str) -> Result<Self, Problem> {
         let mode = path.strip_prefix("/v1/limits/").and_then(|rest| rest.strip_suffix("/mode"));
         if let Some(name) = mode {
+            // A slash may come either way, since names of limits with several keys have one.
             let name = percent_decode(name).filter(|name| !name.is_empty()).ok_or_else(|| {
                 Problem::bad("name", "the limit's name in the path is not percent-encoded UTF-8")
             })?;
@@ -79,23 +81,6 @@ fn not_found(path: &str) -> Problem {
         "nothing is at {path}; there are /healthz, /readyz, /metrics, /v1/policy, /v1/inspect, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
     );
     Problem::new(StatusCode::NOT_FOUND, detail).at("path")
-}
-
-/// Undoes percent-encoding; `None` where it is broken or not UTF-8. A slash may come either way,
-/// since names of limits with several keys have one.
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16));
-        let (high, low) = (digit()?, digit()?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

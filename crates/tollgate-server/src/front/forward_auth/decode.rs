@@ -3,7 +3,8 @@
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Uri};
-use std::fmt::{self, Write as _};
+use std::fmt;
+use tollgate_policy::hex::{Plus, percent_encode, unescape};
 use tollgate_policy::policy::Policy;
 use tollgate_policy::settings::OverrideHeaders;
 use tollgate_tower::{Ambiguity, Override};
@@ -80,7 +81,7 @@ pub(super) fn read_request(
     if target.contains(&b'#') {
         ambiguous.get_or_insert(AmbiguousRequest::Fragment);
     }
-    let uri: Uri = percent_encode(target).parse().map_err(|_| TARGET)?;
+    let uri: Uri = escape(target).parse().map_err(|_| TARGET)?;
     // `login` alone would name a host.
     if uri.scheme().is_none() && !matches!(target, [b'/', ..] | b"*") {
         return Err(TARGET);
@@ -91,7 +92,7 @@ pub(super) fn read_request(
     }
     // Some proxies append the client's own query. A client must not choose the parameters.
     let query = head.uri.query().unwrap_or("");
-    let is_clients = uri.query().is_some_and(|own| *own == percent_encode(query.as_bytes()));
+    let is_clients = uri.query().is_some_and(|own| *own == escape(query.as_bytes()));
     let query = if is_clients { "" } else { query };
     let (only, cost, deny_status) = parameters(query, policy)?;
     // The other headers are the client's own.
@@ -185,17 +186,8 @@ fn differing_override(
 }
 
 /// Escapes the bytes that a URI cannot have, since proxies forward targets unchecked.
-fn percent_encode(target: &[u8]) -> String {
-    let mut out = String::with_capacity(target.len());
-    for &byte in target {
-        if matches!(byte, 0..=b' ' | 0x7f..) || b"#\"<>\\^`{|}".contains(&byte) {
-            // Writing to a `String` cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        } else {
-            out.push(char::from(byte));
-        }
-    }
-    out
+fn escape(target: &[u8]) -> String {
+    percent_encode(target, |byte| matches!(byte, b'!'..=b'~') && !b"#\"<>\\^`{|}".contains(&byte))
 }
 
 type QueryParameters = (Option<Vec<usize>>, u64, Option<u16>);
@@ -208,10 +200,11 @@ fn parameters(query: &str, policy: &Policy) -> Result<QueryParameters, AuthReque
         let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
         match (name, value) {
             ("policy", value) => {
-                let value = percent_decode_lossy(value);
+                let value = unescape(value.as_bytes(), Plus::Space);
+                let value = String::from_utf8_lossy(&value);
                 let places = limits_named(&value, policy);
                 if places.is_empty() {
-                    return Err(AuthRequestError::Limit(value.into()));
+                    return Err(AuthRequestError::Limit((*value).into()));
                 }
                 only.get_or_insert_with(Vec::new).extend(places);
             }
@@ -241,24 +234,6 @@ fn limits_named(name: &str, policy: &Policy) -> Vec<usize> {
     };
     let limits = policy.limits().iter().enumerate();
     limits.filter(|(_, limit)| is_meant(&limit.name)).map(|(place, _)| place).collect()
-}
-
-fn percent_decode_lossy(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        let digits = after.first_chunk::<2>().and_then(|digits| str::from_utf8(digits).ok());
-        match (byte, digits.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
-            (b'%', Some(decoded)) => {
-                out.push(decoded);
-                rest = &after[2..];
-            }
-            (b'+', _) => out.push(b' '),
-            (byte, _) => out.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 impl RequestPart {

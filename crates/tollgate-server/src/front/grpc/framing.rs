@@ -2,13 +2,16 @@
 
 use super::GrpcResponse;
 use super::status::{INVALID_ARGUMENT, Status, UNIMPLEMENTED};
-use crate::net::ResponseBody;
+use crate::net::{BoxError, ResponseBody};
 use bytes::Bytes;
+use futures_util::Stream;
+use http_body_util::StreamBody;
 use hyper::HeaderMap;
+use hyper::body::Frame;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use prost::Message;
-use std::fmt::Write;
 use std::time::Duration;
+use tollgate_policy::hex::percent_encode;
 
 pub(super) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 pub(super) const STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -31,25 +34,13 @@ impl Status {
     pub(super) fn trailers(&self) -> HeaderMap {
         let mut trailers = HeaderMap::new();
         trailers.insert(STATUS, HeaderValue::from(u16::from(self.code)));
-        if let Ok(message) = HeaderValue::from_str(&percent_encode(&self.message)) {
+        let is_plain = |byte| matches!(byte, b' '..=b'~') && byte != b'%';
+        let message = percent_encode(self.message.as_bytes(), is_plain);
+        if let Ok(message) = HeaderValue::from_str(&message) {
             trailers.insert(MESSAGE, message);
         }
         trailers
     }
-}
-
-/// The value of `grpc-message`: `%`, and bytes that are not printable ASCII, become `%XX`.
-fn percent_encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b' '..=b'~' if byte != b'%' => out.push(byte.into()),
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
 }
 
 /// The bytes of the one message of a unary call.
@@ -89,6 +80,16 @@ pub(super) fn frame(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> B
 /// The answer to a call with status OK; `framed` is its message.
 pub(super) fn ok_response(framed: Bytes) -> GrpcResponse {
     let mut response = GrpcResponse::new(ResponseBody::with_trailers(framed, ok_trailers()));
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response
+}
+
+/// An answer of several messages. Its connection counts as idle.
+pub(super) fn stream_response(
+    frames: impl Stream<Item = Result<Frame<Bytes>, BoxError>> + 'static,
+) -> GrpcResponse {
+    let body = ResponseBody::watch(Box::pin(StreamBody::new(frames)));
+    let mut response = GrpcResponse::new(body);
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     response
 }

@@ -5,13 +5,9 @@ use super::framing;
 use super::messages::{HealthCheckRequest, HealthCheckResponse};
 use super::status::{NOT_FOUND, Status};
 use crate::Node;
-use crate::net::{BoxError, ResponseBody};
-use bytes::Bytes;
+use futures_util::stream;
 use hyper::body::Frame;
-use hyper::header::CONTENT_TYPE;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use tokio::sync::watch;
+use std::future::pending;
 
 const SERVING: i32 = 1;
 const NOT_SERVING: i32 = 2;
@@ -31,18 +27,23 @@ pub(super) fn check(
 /// The health now and whenever it changes. The watch ends with its connection, and keeps no idle
 /// connection open.
 pub(super) fn watch(node: &Node, request: &HealthCheckRequest) -> GrpcResponse {
-    let ready = node.health.watch();
-    let changes = match is_known(request) {
-        true => HealthStream { last_sent: None, next: next_status(ready, None) },
-        // An unknown service stays unknown. The protocol wants a status for it, not an error.
-        false => HealthStream {
-            last_sent: None,
-            next: Box::pin(std::future::ready((SERVICE_UNKNOWN, ready))),
-        },
-    };
-    let mut response = GrpcResponse::new(ResponseBody::watch(Box::pin(changes)));
-    response.headers_mut().insert(CONTENT_TYPE, framing::GRPC);
-    response
+    let (ready, is_known) = (node.health.watch(), is_known(request));
+    let changes = stream::unfold((ready, None), move |(mut ready, sent)| async move {
+        let status = match sent {
+            // The protocol wants a status for an unknown service, not an error.
+            None if !is_known => Some(SERVICE_UNKNOWN),
+            Some(SERVICE_UNKNOWN) => None,
+            _ => {
+                let is_new = |ready: &bool| sent != Some(serving_status(*ready));
+                ready.wait_for(is_new).await.ok().map(|ready| serving_status(*ready))
+            }
+        };
+        // An unknown service stays unknown. A node that ends changes no more.
+        let Some(status) = status else { pending().await };
+        let data = framing::frame_message(&HealthCheckResponse { status });
+        Some((Ok(Frame::data(data)), (ready, Some(status))))
+    });
+    framing::stream_response(changes)
 }
 
 fn is_known(request: &HealthCheckRequest) -> bool {
@@ -51,43 +52,4 @@ fn is_known(request: &HealthCheckRequest) -> bool {
 
 fn serving_status(is_ready: bool) -> i32 {
     if is_ready { SERVING } else { NOT_SERVING }
-}
-
-type NextStatus = Pin<Box<dyn Future<Output = (i32, watch::Receiver<bool>)> + Send>>;
-
-struct HealthStream {
-    /// What was said last.
-    last_sent: Option<i32>,
-    next: NextStatus,
-}
-
-/// What there is to say that has not been said.
-fn next_status(mut ready: watch::Receiver<bool>, said: Option<i32>) -> NextStatus {
-    Box::pin(async move {
-        let unsaid =
-            |ready: &bool| said != Some(SERVICE_UNKNOWN) && said != Some(serving_status(*ready));
-        // The node outlives its connections. Without it no change can come.
-        let found = ready.wait_for(unsaid).await.ok().map(|ready| serving_status(*ready));
-        match found {
-            Some(status) => (status, ready),
-            None => std::future::pending().await,
-        }
-    })
-}
-
-impl hyper::body::Body for HealthStream {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = self.get_mut();
-        let (status, ready) = ready!(this.next.as_mut().poll(context));
-        this.last_sent = Some(status);
-        this.next = next_status(ready, this.last_sent);
-        let data = framing::frame_message(&HealthCheckResponse { status });
-        Poll::Ready(Some(Ok(Frame::data(data))))
-    }
 }

@@ -8,15 +8,13 @@ use super::messages::{
     ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
 };
 use super::status::{INVALID_ARGUMENT, NOT_FOUND, Status, UNIMPLEMENTED};
-use crate::net::{BoxError, ResponseBody};
 use bytes::{Buf, Bytes, BytesMut};
+use futures_util::stream;
+use http_body_util::BodyExt;
 use hyper::body::{Frame, Incoming};
-use hyper::header::CONTENT_TYPE;
 use prost::Message;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Sleep, sleep};
+use tokio::time::sleep;
 
 /// A `FileDescriptorSet`, made by protoc from the files beside it.
 const DESCRIPTORS: &[u8] = include_bytes!("proto/descriptors.bin");
@@ -30,62 +28,32 @@ const QUESTION_BYTES_MAX: usize = 4096;
 
 /// Answers until the client is done, or time is up.
 pub(super) fn answer(body: Incoming) -> GrpcResponse {
-    let stream = ReflectionStream {
-        body,
-        buffer: BytesMut::new(),
-        deadline: Box::pin(sleep(STREAM_TIMEOUT)),
-        is_done: false,
-    };
-    let mut response = GrpcResponse::new(ResponseBody::watch(Box::pin(stream)));
-    response.headers_mut().insert(CONTENT_TYPE, framing::GRPC);
-    response
-}
-
-struct ReflectionStream {
-    body: Incoming,
-    /// The bytes of the next question so far.
-    buffer: BytesMut,
-    deadline: Pin<Box<Sleep>>,
-    is_done: bool,
-}
-
-impl hyper::body::Body for ReflectionStream {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = self.get_mut();
-        if this.is_done {
-            return Poll::Ready(None);
-        }
-        loop {
-            match take_question(&mut this.buffer) {
+    let start = Some((body, BytesMut::new(), Box::pin(sleep(STREAM_TIMEOUT))));
+    let answers = stream::unfold(start, |conversation| async move {
+        let (mut body, mut buffer, mut deadline) = conversation?;
+        let trailers = loop {
+            match take_question(&mut buffer) {
                 Ok(Some(question)) => {
                     let data = framing::frame_message(&respond(question));
-                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                    return Some((Ok(Frame::data(data)), Some((body, buffer, deadline))));
                 }
                 Ok(None) => {}
-                Err(status) => {
-                    this.is_done = true;
-                    return Poll::Ready(Some(Ok(Frame::trailers(status.trailers()))));
-                }
+                Err(status) => break status.trailers(),
             }
-            if this.deadline.as_mut().poll(context).is_ready() {
-                break;
+            tokio::select! {
+                biased;
+                () = &mut deadline => break framing::ok_trailers(),
+                frame = body.frame() => match frame {
+                    Some(Ok(frame)) => {
+                        buffer.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
+                    }
+                    Some(Err(_)) | None => break framing::ok_trailers(),
+                },
             }
-            match ready!(Pin::new(&mut this.body).poll_frame(context)) {
-                Some(Ok(frame)) => {
-                    this.buffer.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
-                }
-                Some(Err(_)) | None => break,
-            }
-        }
-        this.is_done = true;
-        Poll::Ready(Some(Ok(Frame::trailers(framing::ok_trailers()))))
-    }
+        };
+        Some((Ok(Frame::trailers(trailers)), None))
+    });
+    framing::stream_response(answers)
 }
 
 /// The next question, once it is complete.

@@ -9,10 +9,9 @@ use super::{
 };
 use crate::{
     Node,
-    front::date,
     front::forward_auth::ForwardAuth,
     front::grpc::{RateLimitService, answer_http, is_http_path},
-    front::reservation_id as reservation,
+    front::{base64, date},
     net::{Answer, ClientConnection, Handler, Limits, Request, RequestBody, RequestHead},
     observe::metrics::{Front, Outcome},
     observe::trace,
@@ -85,7 +84,7 @@ impl CheckApi {
         let verdict = match op {
             Op::Peek => gate.peek(&rules, now_us, &facts, cost, work).await,
             Op::Reserve => {
-                let id = reservation::new_id().map_err(|_| CheckProblem::NoRandom)?;
+                let id = base64::new_id().map_err(|_| CheckProblem::NoRandom)?;
                 let reserve = gate.reserve(&rules, now_us, &id, &facts, cost, body.ttl_us, work);
                 let (verdict, ttl_us) =
                     Box::pin(reserve).await.map_err(CheckProblem::Reservation)?;

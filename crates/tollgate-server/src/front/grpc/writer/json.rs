@@ -1,6 +1,7 @@
 //! Proto3 JSON.
 
 use super::{MessageField, MessageWriter};
+use crate::front::base64;
 use serde_json::{Map, Value, json};
 
 /// The value that is being written.
@@ -41,7 +42,7 @@ impl MessageWriter for JsonWriter {
     }
 
     fn bytes(&mut self, field: MessageField, bytes: &[u8]) {
-        self.text(field, &base64(bytes));
+        self.text(field, &base64::encode(bytes));
     }
 
     fn seconds(&mut self, field: MessageField, seconds: u64) {
@@ -101,21 +102,6 @@ impl JsonWriter {
             fields.insert(name.to_owned(), value);
         }
     }
-}
-
-/// With padding, as proto3 JSON has bytes.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            out.push(if place <= chunk.len() { digit.into() } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]

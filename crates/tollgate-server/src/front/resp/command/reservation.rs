@@ -2,7 +2,7 @@
 
 use super::CommandKind;
 use super::limit::{LimitCall, LimitCallError, NO_LIMIT, decision_integers, parse_unsigned};
-use crate::front::reservation_id::new_id;
+use crate::front::base64::new_id;
 use crate::front::resp::batch::Batch;
 use crate::front::resp::encode::{self, RespVersion};
 use crate::front::resp::session::RespState;

@@ -13,7 +13,7 @@ fn bytes_are_padded_base64() {
         (b"foobar", "Zm9vYmFy"),
         (b"\xfb\xff\xfe", "+//+"),
     ] {
-        assert_eq!(base64(bytes), encoded);
+        assert_eq!(base64::encode(bytes), encoded);
     }
 }
 
