@@ -84,7 +84,7 @@ impl Canvas {
         self.0.push_str("\"/>\n");
     }
 
-    /// What belongs together: what is shown to whoever points at it, and what is drawn.
+    /// A group of marks, with a text that appears under the pointer.
     pub fn group(&mut self, shown: &str, draw: impl FnOnce(&mut Self)) {
         let _ = write!(self.0, "<g><title>{}</title>", escaped(shown));
         draw(self);

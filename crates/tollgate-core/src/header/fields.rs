@@ -1,4 +1,4 @@
-//! A buffer of rendered fields that is kept between answers.
+//! Rendered header fields, in a buffer that is reused.
 
 use super::profile::name::{Name, line};
 use super::render_cache::{CachedBytes, RenderCache, partition};
@@ -6,8 +6,8 @@ use super::{Row, US_PER_S, retry_after_seconds, write};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Rendered fields: one buffer for all lines and where each value lies in it, so one that is used
-/// again never allocates.
+/// Rendered header fields: all lines in one buffer, and where each value lies in it. A reused buffer
+/// allocates only while it grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     lines: Vec<u8>,
@@ -21,55 +21,54 @@ impl Fields {
         Self { lines: Vec::new(), places: Vec::new(), known: RenderCache::new() }
     }
 
-    /// Forgets the fields and keeps the room they took.
+    /// Removes the fields, and keeps the memory.
     pub fn clear(&mut self) {
         self.lines.clear();
         self.places.clear();
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub const fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub const fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// All of them as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
+    /// The fields as lines of HTTP/1.1, with names in lower case: `ratelimit: "a";r=1\r\n`.
     pub fn lines(&self) -> &[u8] {
         &self.lines
     }
 
-    /// Name of each field, in the order of writing, and where among the [`lines`](Self::lines) its
-    /// value lies.
+    /// Each field's name, and where its value lies in [`lines`](Self::lines); in order of writing.
     pub fn places(&self) -> impl ExactSizeIterator<Item = (&'static str, Range<usize>)> {
         self.places.iter().cloned()
     }
 
-    /// Name and value of each field, in the order of writing. Values are printable ASCII.
+    /// Each field's name and value, in order of writing. Values are printable ASCII.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
         self.places()
             .map(|(name, place)| (name, str::from_utf8(&self.lines[place]).unwrap_or_default()))
     }
 
-    /// Adds `Retry-After` for a refusal that this wait can help, in whole seconds.
+    /// Adds `Retry-After`, in whole seconds, rounded up.
     pub fn push_retry_after(&mut self, retry_after_us: u64) {
         self.push(line::RETRY_AFTER, |out| write::uint(out, retry_after_seconds(retry_after_us)));
     }
 
-    /// Selects the rows of the next fields.
+    /// Finds or renders the cached parts of these rows, for the fields that are added next.
     pub(super) fn select_cached(&mut self, rows: &[Row<'_>]) {
         self.known.select(rows);
     }
 
-    /// Adds both lists that have a member for each row: the policies, and what is left of each. The
-    /// rows are those last [known](Self::know).
+    /// Adds `RateLimit-Policy` and `RateLimit`, each a list with a member for each row. The rows are
+    /// those of the last [`select_cached`](Self::select_cached).
     pub(super) fn push_lists(&mut self, rows: &[Row<'_>]) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last() else { return };
-        debug_assert_eq!(known.rows().len(), rows.len(), "others are known");
+        debug_assert_eq!(known.rows().len(), rows.len(), "other rows were selected");
         put(lines, places, line::POLICY, &known.lists);
         let start = lines.len();
         for (known, row) in known.rows().iter().zip(rows) {
@@ -83,8 +82,8 @@ impl Fields {
         end(lines, places, line::RATELIMIT, start);
     }
 
-    /// Adds a line each for limit, what remains and reset of the row at this place among those last
-    /// [known](Self::know), and for its policy.
+    /// Adds limit, remaining, reset and policy of one of the rows of the last
+    /// [`select_cached`](Self::select_cached), a line each.
     pub(super) fn push_numbers(&mut self, at: usize, remaining: u64, reset_s: u64) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last().and_then(|set| set.rows().get(at)) else { return };
@@ -99,7 +98,7 @@ impl Fields {
         put(lines, places, line::X_POLICY, &known.policy_line);
     }
 
-    /// Adds a field whose value is what `write` appends.
+    /// Adds a field. `write` appends its value.
     pub(super) fn push(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) {
         self.lines.extend_from_slice(name.opening.as_bytes());
         let start = self.lines.len();
@@ -110,7 +109,7 @@ impl Fields {
 
 type Places = Vec<(&'static str, Range<usize>)>;
 
-/// Appends what is known, the value of this field among it.
+/// Appends a cached line, which has the value of this field.
 #[inline]
 fn put(lines: &mut Vec<u8>, places: &mut Places, name: Name, piece: &CachedBytes) {
     let at = lines.len();

@@ -1,20 +1,18 @@
-//! Rows to fields. Those of most answers are written from what is [known](super::render_cache) of
-//! their rows; the older generations have a function each.
+//! Rows to header fields. Current profiles are written from [cached parts](super::render_cache);
+//! older profiles have a function each.
 
 use super::profile::name::line;
 use super::render_cache::unnamed_policy;
 use super::row::tightest_at;
 use super::{Fields, Profile, Row, US_PER_S, write};
 
-/// Appends the fields of `profile` for `rows` in their order. `draft-11` lists every row; the
-/// others have room for the [`tightest`](super::tightest) only. Without rows there is nothing to
-/// say and nothing is written.
+/// Appends the fields of `profile` for `rows`, in their order. `draft-11` lists every row; the
+/// others show the [`tightest`](super::tightest) one. Without rows nothing is written.
 pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut Fields) {
     render_all(&[profile], rows, now_us, fields);
 }
 
-/// [`render`] for each of these profiles, one after the other. Answers with the
-/// [`tightest`](super::tightest) row.
+/// [`render`] for each of these profiles. Returns the [`tightest`](super::tightest) row.
 pub fn render_all<'r, 'a>(
     profiles: &[Profile],
     rows: &'r [Row<'a>],
@@ -98,7 +96,7 @@ fn reset_after_s(row: &Row<'_>) -> u64 {
     row.reset_after_us.div_ceil(US_PER_S)
 }
 
-/// The instant rounded up, which is not now rounded plus the wait rounded: that one wobbles by a
+/// The instant of the reset, rounded up once. Rounding now and the wait apart would make it jump by a
 /// second.
 fn reset_at_s(row: &Row<'_>, now_us: u64) -> u64 {
     now_us.saturating_add(row.reset_after_us).div_ceil(US_PER_S)

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
-/// A text. Numbers and booleans are taken as written, so nobody has to quote `42`.
+/// A text. Numbers and booleans are taken as written, so `42` needs no quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text(pub String);
 

@@ -58,10 +58,10 @@ fn checks(language: usize) {
     assert_eq!(served.post("/v1/peek", peek).status, 429, "it named another user");
 }
 
-/// Nobody listens, or somebody does and never answers.
+/// There is no listener, or one that never answers.
 fn fails(language: usize) {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    // Bound, so that nobody else takes the port meanwhile.
+    // Bound, so that no other process takes the port meanwhile.
     let nobody = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     nobody.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let refusing = nobody.local_addr().unwrap().as_socket().unwrap();

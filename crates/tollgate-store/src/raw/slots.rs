@@ -49,7 +49,7 @@ impl ArraySize {
 }
 
 /// An array of slots. Once published, it leaves its owner only by [`replace`](Self::replace), or
-/// with the store, which nobody reads any more then.
+/// with the store, which then has no readers.
 #[derive(Debug)]
 pub(crate) struct SlotArray<const W: usize> {
     start: *mut Slot<W>,
@@ -74,7 +74,7 @@ impl<const W: usize> SlotArray<W> {
         }
         for at in 0..size.slots() {
             let words = std::array::from_fn(|_| AtomicU64::new(0));
-            // SAFETY: the slot is within the array, which nobody else knows yet.
+            // SAFETY: the slot is within the array, which is not published yet.
             unsafe { start.add(at).write(Slot { tag: AtomicU64::new(0), words }) };
         }
         Self { start, size }
@@ -120,7 +120,7 @@ impl<const W: usize> Drop for SlotArray<W> {
     fn drop(&mut self) {
         let Some(layout) = Self::layout(self.size) else { return };
         let slots = ptr::slice_from_raw_parts_mut(self.start, self.size.slots());
-        // SAFETY: `new` allocated and wrote these slots. Nobody reads them: an array is dropped
+        // SAFETY: `new` allocated and wrote these slots. They have no readers: an array is dropped
         // before it was published, with its store, or as garbage after its last reader.
         unsafe {
             ptr::drop_in_place(slots);

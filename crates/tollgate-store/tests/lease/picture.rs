@@ -15,7 +15,7 @@ use tollgate_store::lease::LeaseTerms;
 const SEED: u64 = 6;
 const LIMIT: u64 = 1_000;
 const WINDOW_US: u64 = 1_000_000;
-/// Windows to show, after those in which nodes wait because nobody knows the store.
+/// Windows to show, after those in which nodes wait because they do not know the store.
 const SHOWN: u64 = 10;
 const STEP_US: u64 = 10_000;
 

@@ -35,7 +35,7 @@ fn a_skewed_load_gets_nearly_all_of_the_limit_and_never_more() {
         let mut world = World::new(plan(5, 9), Rng::new(seed), false);
         world.run().unwrap();
         let windows: Vec<_> = world.oracles[0].windows().iter().collect();
-        // The first is the quiet time of a store that nobody knew, and the last was cut short.
+        // The first is the grace period of a store that no node knew, and the last was cut short.
         for (window, admitted) in &windows[3..windows.len() - 1] {
             assert!((970..=1_000).contains(*admitted), "seed {seed}, window {window}: {admitted}");
         }
@@ -55,7 +55,7 @@ fn a_cold_herd_shares_the_limit_with_few_calls() {
     }
 }
 
-/// An operator changes the lifetime on one node after the other. Whoever keeps units for longer is
+/// An operator changes the lifetime on one node after the other. A node that keeps units for longer is
 /// not forgotten by those who do not, and what the store still knows is not taken for lost.
 #[test]
 fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
@@ -164,7 +164,7 @@ fn a_bucket_does_not_credit_a_lost_return_again() {
     (ask.ledger, ask.known_granted, ask.summary) = (reply.ledger, reply.granted, reply.summary);
     (ask.want, ask.need, ask.returned, ask.acknowledged) = (0, 0, 400, 400);
     ask.return_at_us = tollgate_core::MAX_US;
-    // Time has returned half of the units by now, and nobody knows which half.
+    // Time has returned half of the units by now, and no node knows which half.
     let reply = ledger.handle(now_us + 200_000, 1_000_000, &terms, &ask);
     assert_eq!((reply.left, reply.returned), (1_300, 400));
 }

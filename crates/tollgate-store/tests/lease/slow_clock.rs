@@ -31,7 +31,7 @@ impl LeaseDriver {
         Holder { process: [7; 4], number: self.asked }
     }
 
-    /// What is left, and what was granted without an answer: nobody could know better.
+    /// What is left, and what was granted without an answer: no holder can know better.
     fn there_is(&self) -> u64 {
         let (holder, ledger, [known, ..]) = self.lease.totals();
         let state = self.ledger.state.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Whatever is not a decision: it has a connection of its own, which depends on nobody who asks,
+//! Whatever is not a decision: it has a connection of its own, which depends on no caller,
 //! and no say in whether decisions are made.
 
 use crate::support::server::Server;

@@ -326,7 +326,7 @@ async fn a_server_that_is_not_there_yet() {
     server.kill();
     let store = RedisStore::open(&server.endpoint(), short_deadline()).unwrap();
     assert!(until_failed(&store, b"key").await.is_transient());
-    // Nobody has to ask for the breaker to open.
+    // The breaker opens without a request.
     while !store.is_breaker_open() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -103,7 +103,7 @@ async fn without_a_replica_that_follows_the_primary_answers() {
     let store = RedisStore::open(&Endpoint::tcp("127.0.0.1", primary.port), reading()).unwrap();
     until_healed(&store, b"key").await;
     until_read(&store, &[&replica]).await;
-    // It follows nobody any more, and does not hear of this.
+    // It follows no primary any more, and does not hear of this.
     replica.run("REPLICAOF NO ONE").await;
     assert!(take(&store, b"one", &a_day(5)).await.unwrap());
     until_left(&store, b"one", 4).await;
@@ -118,7 +118,7 @@ async fn without_a_replica_that_follows_the_primary_answers() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(reads(&replica).await > before, "it is read again");
-    // Dead in the middle of it all: nobody sees it.
+    // Its death has no visible effect.
     replica.kill();
     assert!(take(&store, b"one", &a_day(5)).await.unwrap());
     until_left(&store, b"one", 3).await;

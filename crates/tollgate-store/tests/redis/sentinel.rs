@@ -214,7 +214,7 @@ async fn connections_to_a_primary_that_goes_on_are_given_up_when_most_name_anoth
     let (notes, options) = noting(long_deadline());
     let store = RedisStore::open(&Endpoint::sentinel("store", nodes), options).unwrap();
     assert!(take(&store, b"key", &a_day(1)).await.unwrap());
-    // What a single one says moves nobody, however often it is asked.
+    // A single sentinel moves no node, however often it is asked.
     let before = liar.asked();
     until("it is asked", async || liar.asked() >= before + 10).await;
     assert!(!take(&store, b"key", &a_day(1)).await.unwrap(), "the same count");

@@ -1,4 +1,4 @@
-//! A task of the store that dies is started again, and whoever looks on is told.
+//! A task of the store that dies is started again, and the observer is told.
 
 use crate::support::server::Server;
 use crate::support::{long_deadline, until_healed};

@@ -44,7 +44,7 @@ fn without_a_connection_of_its_own_a_thread_uses_the_common_ones() {
     runtime().block_on(async {
         let server = Server::start().await;
         let store = RedisStore::open(&server.endpoint(), long_deadline()).unwrap();
-        // Nobody drives this one, so nothing ever comes up there.
+        // No task drives this runtime, so no connection ever comes up there.
         {
             let _inside = idle.enter();
             store.attach_thread(1);

@@ -19,7 +19,6 @@
 
 mod ambiguity;
 mod cookie;
-mod head;
 mod lookalike;
 mod overrides;
 mod query;
@@ -29,6 +28,7 @@ mod tests;
 use crate::token::{self, Claims};
 use arc_swap::ArcSwap;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
+use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,8 +38,47 @@ use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
 
 pub use ambiguity::Ambiguity;
 use ambiguity::Multiplicity;
-pub use head::Head;
 pub use overrides::Override;
+
+/// The head that facts are read from. White space around a header value is ignored, in HTTP/2 too.
+pub trait Head {
+    /// The method, as sent.
+    fn method(&self) -> &str;
+
+    /// The target's path.
+    fn path(&self) -> &str;
+
+    /// The query, without the question mark.
+    fn query(&self) -> Option<&str>;
+
+    /// The host of the target, if it has one.
+    fn host(&self) -> Option<&str>;
+
+    /// The values of all lines of a header, in order.
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]>;
+}
+
+impl Head for Parts {
+    fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.uri.query()
+    }
+
+    fn host(&self) -> Option<&str> {
+        self.uri.host()
+    }
+
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+        self.headers.get_all(name).iter().map(|value| value.as_bytes())
+    }
+}
 
 /// Reads the facts of a request, as the rules in force say.
 #[derive(Debug)]

@@ -103,7 +103,7 @@ async fn a_slot_is_held_until_the_last_byte_however_long_that_takes() {
         drop(sender);
         first.into_body().collect().await.unwrap();
         assert_eq!(status(&layer).await, 200);
-        // Nobody holds one, and so nobody sees to them.
+        // No request holds one, so none is renewed.
         tokio::time::sleep(Duration::from_secs(9)).await;
     }
 }
@@ -139,7 +139,7 @@ async fn a_client_that_leaves_the_end_of_the_queue_frees_its_place() {
     assert_eq!(status(&layer).await, 200, "the last place is free again");
     assert_eq!(begin.elapsed(), Duration::from_secs(2));
     assert_eq!(second.await.status(), 200);
-    // What else was counted stays counted: whoever leaves has asked all the same.
+    // What else was counted stays counted: a client that leaves has asked all the same.
     assert_eq!(layer.left(), 96);
 }
 

@@ -35,7 +35,7 @@ pub use crate::gate::{
 pub use crate::reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
 };
-pub use crate::rules::{Counts, ModeOverride, Rules, Setup};
+pub use crate::rules::{Counts, ModeOverride, Rules, Setup, thread_number};
 pub use crate::shed::{
     AdaptiveSettings, AdaptiveShedder, CLASSES_MAX, ClassCounts, Entrant, Entry, QueuedEntry,
     ShedReason, ShedRefusal, ShedSnapshot, ShedTicket, UpstreamOutcome,

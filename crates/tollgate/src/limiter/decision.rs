@@ -21,7 +21,7 @@ use tollgate_store::Answer;
 /// assert!(answer(limiter.check("alice")).starts_with("429, 0 of 1 left; retry after "));
 /// ```
 #[derive(Debug)]
-#[must_use = "a decision that nobody heeds limits nothing"]
+#[must_use = "an ignored decision limits nothing"]
 pub enum Decision<T = Permit> {
     /// Go ahead. Dropping this keeps the charge.
     Admitted(T),

@@ -55,7 +55,7 @@ impl Counters {
     /// Counts one answer: its source, whether the limit admits, and whether it refuses.
     #[inline]
     pub(crate) fn count(&self, (source, admitted, refuses): (Source, bool, bool)) {
-        let stripe = &self.0[stripe()].0;
+        let stripe = &self.0[thread_number() % STRIPES].0;
         stripe[kind(source, admitted, refuses)].fetch_add(1, Ordering::Relaxed);
         if source == Source::DenyCache && refuses {
             stripe[7].fetch_add(1, Ordering::Relaxed);
@@ -102,16 +102,17 @@ fn kind(source: Source, admitted: bool, refuses: bool) -> usize {
     }
 }
 
-/// The calling thread's stripe.
-fn stripe() -> usize {
+/// A number for the calling thread, the same on every call. Threads count up from zero.
+#[inline]
+pub fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    MINE.with(|mine| {
-        if mine.get() == usize::MAX {
-            mine.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+    NUMBER.with(|number| {
+        if number.get() == usize::MAX {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
         }
-        mine.get()
+        number.get()
     })
 }

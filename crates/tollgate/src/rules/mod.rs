@@ -5,7 +5,7 @@ mod mode_override;
 mod setup;
 
 pub(crate) use counters::Counters;
-pub use counters::Counts;
+pub use counters::{Counts, thread_number};
 pub use mode_override::ModeOverride;
 pub use setup::Setup;
 

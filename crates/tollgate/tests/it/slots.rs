@@ -105,7 +105,7 @@ fn an_end_during_a_renewal_frees_the_slot() {
     assert_eq!(now(gate.renew_slots(now_us)), None);
 }
 
-/// Whoever renews breaks off, as when a runtime ends.
+/// Renewal stops, as when a runtime ends.
 #[test]
 fn a_renewal_that_is_dropped_is_begun_again() {
     let gate = gate();

@@ -35,8 +35,8 @@ const fn sliding(path: &'static str, limit: u64) -> LimitedPath {
     LimitedPath { path, bound, policy: FailurePolicy::Closed }
 }
 
-/// The promises. A sliding window counts the window before as if it were even, so that only twice
-/// its limit is too much for sure.
+/// The promises. A sliding window takes the previous window as even, so only more than twice its
+/// limit is surely too much.
 const PATHS: [LimitedPath; 8] = [
     LimitedPath {
         path: "/fixed",

@@ -83,7 +83,7 @@ pub(super) fn connect_hangs(context: &Context) -> TrialResult {
     let hanging = HangingListener::start().expect("a port that hangs");
     let store = format!("url: 'redis://127.0.0.1:{}/0'", hanging.port());
     let plan = Plan { nodes: 1, ..Plan::mixed(context, &store) };
-    // That it starts at all is the point: whoever waits for a connection first does not.
+    // The node must start: one that waited for a connection first would not.
     let alone = Trial::cold(context, &plan);
     let node = &alone.nodes[0];
     let by_policy = |path: &str, status: u16| {
@@ -125,13 +125,12 @@ limits:
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-/// Which of the requests is for the one with ten megabytes where others have the name of a tier.
+/// Whether a request is for the user whose tier is ten megabytes long.
 const BIG: u64 = 50;
 
 pub(super) fn big_reply(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
-    // Not through the proxy: it passes everything on by one thread, and would itself be what
-    // decisions wait for.
+    // Not through the proxy: its one thread would delay decisions itself.
     let plan = Plan {
         limits: TIERED_LIMITS,
         paths: TIERED,

@@ -32,8 +32,7 @@ fn all_open(trial: &Trial, open: u64) -> bool {
 }
 
 pub(crate) fn gone(context: &Context) -> TrialResult {
-    // A process that is killed loses nothing that it had written; only where the machine may die
-    // too is `always` needed for that.
+    // A killed process loses nothing that it had written. `always` is for machines that die too.
     let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
     trial.mark_fault();
@@ -64,8 +63,8 @@ pub(crate) fn forgetful(context: &Context) -> TrialResult {
     redis.restart();
     trial.mark_cleared();
     let mut ended = trial.end().check_all_answered().check_budget();
-    // Six users, of whom each can have the 60 and the 30 of the two long limits again; the short
-    // ones are over by then.
+    // Each of six users can have the 60 and 30 of the two long limits again. The windows of the
+    // short ones are over by then.
     let over = ended.figures.over_admission;
     ended.check("over-admission at most one limit for each key", over <= Some(6 * (60 + 30)));
     ended
@@ -82,8 +81,7 @@ pub(crate) fn stopped(context: &Context) -> TrialResult {
     trial.mark_cleared();
     let mut ended = trial.end().check_no_excess().check_budget();
     ended.check("the breaker opens", open);
-    // Two deadlines' worth, since the breaker opens within that; what the machine itself delays
-    // comes on top.
+    // Two deadlines, since the breaker opens within that, plus what a busy machine adds.
     let most = 600 * 2 * 25 / 1_000 + 600 / 5;
     let in_flight = ended.figures.in_flight_max;
     ended.check_timing("nothing piles up", in_flight <= most);

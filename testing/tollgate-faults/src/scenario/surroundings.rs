@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A log that nobody reads, while the server dies and comes back.
+/// An unread log, while the server dies and comes back.
 pub(super) fn log_unread(context: &Context) -> TrialResult {
     let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
     let plan = Plan::mixed(context, &url(&redis));

@@ -20,7 +20,7 @@ pub(crate) fn sentinel(context: &Context) -> TrialResult {
     let followed = trial.is_healed();
     let mut ended = trial.end().check_all_answered();
     ended.check("nodes follow the new primary", followed);
-    // What the dead one had acknowledged and not passed on, for six users and their limits.
+    // What the dead primary had acknowledged and not replicated, for six users and their limits.
     let (over, gap) = (ended.figures.over_admission, ended.figures.recovery_us.unwrap_or(0));
     ended.check(
         "over-admission within C2: one limit for each key",
@@ -39,7 +39,7 @@ pub(crate) fn sentinel_planned(context: &Context) -> TrialResult {
     let first = sentinels.servers[0].port();
     trial.mark_fault();
     sentinels.sentinels[0].run("SENTINEL FAILOVER store");
-    // Until most of the sentinels name another one: that is when nodes can know.
+    // Until most sentinels name another primary: nodes cannot know earlier.
     let named = |one: &Redis| {
         let said = format!("{:?}", one.run("SENTINEL GET-MASTER-ADDR-BY-NAME store"));
         !said.contains(&format!("\"{first}\"")) && !said.contains(&format!("'{first}'"))
@@ -130,14 +130,13 @@ pub(crate) fn cluster_killed(context: &Context) -> TrialResult {
 pub(crate) fn cluster_planned(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut trial = Trial::start(context, &spread(context, &cluster));
-    // Not one shard twice: for a while the others vote for no second server of it.
+    // Not one shard twice: for a while the others elect no second server of it.
     let replicas = [1, 2].map(|primary| cluster.replica_of(primary));
     trial.mark_fault();
     let mut took_over = true;
     for replica in replicas {
         let server = &cluster.servers[replica];
-        // Redis gives a planned failover up after five seconds, without a word, and has to be told
-        // again.
+        // Redis silently gives up a planned failover after five seconds, and has to be asked again.
         took_over &= (0..8).any(|_| {
             let _ = server.try_run("CLUSTER FAILOVER");
             wait_until(Duration::from_secs(7), || {
@@ -183,8 +182,8 @@ pub(crate) fn reshard(context: &Context) -> TrialResult {
         let admitted = |one: &&Sample| one.outcome == crate::load::Outcome::Admitted;
         ended.samples.iter().filter(of_path).filter(admitted).count() as u64
     };
-    // Each user had more than thirty requests by then, so every unit that was counted has to have
-    // been admitted.
+    // Each user had more than thirty requests by then, so every counted unit must have been
+    // admitted.
     let asked = ended.samples.len() as u64 / USERS / 2;
     let single = !all_used || asked < 31 || admitted("/closed") == USERS * 30;
     ended.check("each request is counted once", single);

@@ -123,7 +123,7 @@ pub(super) fn dictionary<'a>(
 /// Whether `key=` is the first member that is more than a key: tokens alone may be either.
 fn is_dictionary(lines: &[&str]) -> bool {
     let mut found = false;
-    // Ends at the first member that tells, by an error that nobody sees.
+    // Stops at the first member that decides, with an error that is dropped.
     let _ = members(name::RATELIMIT, lines, |scanner| {
         scanner.key()?;
         found = scanner.eat(b'=');

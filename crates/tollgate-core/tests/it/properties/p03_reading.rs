@@ -42,7 +42,7 @@ proptest! {
             peeked.make(&peek(cost));
             peeked.make(&over);
             peeked.make(&peek(u64::MAX));
-            // A leap is noticed by whoever asks first, and the plain world asks later.
+            // The first request notices a leap, and the plain world asks later.
             if peeked.redated {
                 break;
             }

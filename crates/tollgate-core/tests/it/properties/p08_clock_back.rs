@@ -110,7 +110,7 @@ proptest! {
             let outcome = params.decide(&state, back_us, 1, Intent::Peek);
             prop_assert!(outcome.reset_after_us <= 3 * window_us);
             prop_assert!(!params.redate(&mut state, back_us), "once is enough");
-            // Whoever decides or charges without re-dating first comes to the same, for this once.
+            // Without re-dating first, a decision and a charge come to the same, for this once.
             let unseen = params.decide(&world.state, back_us, 1, Intent::Peek);
             prop_assert_eq!(unseen, outcome);
             let mut charged = (world.state.clone(), state.clone());

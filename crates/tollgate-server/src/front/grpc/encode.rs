@@ -3,7 +3,7 @@
 use super::messages::RateLimitRequest;
 use super::metadata;
 use super::writer::{MessageField, MessageWriter};
-use crate::front::http::encode::headers as fields;
+use crate::front::http::encode::for_each_header;
 use crate::observe::metrics::Outcome;
 use smallvec::SmallVec;
 use tollgate::engine::{Row, Source, Verdict};
@@ -79,7 +79,7 @@ impl RateLimitDecision<'_, '_> {
                 out.text(MessageField(2, "value"), value);
             });
         };
-        fields::for_each_header(verdict, self.profiles, self.now_us, fields, &mut header);
+        for_each_header(verdict, self.profiles, self.now_us, fields, &mut header);
         if !verdict.allowed {
             header("content-type", Problem::MEDIA_TYPE);
             out.bytes(MessageField(5, "rawBody"), self.problem(verdict).as_bytes());

@@ -2,8 +2,7 @@
 
 use super::{
     decode::{self, BODY_BYTES_MAX, Body, Op},
-    encode::{self, headers as fields},
-    openapi,
+    encode, openapi,
     problem::CheckProblem,
     route::CheckRoute,
 };
@@ -99,7 +98,7 @@ impl CheckApi {
         let lines = &mut answer.lines;
         lines.extend_from_slice(JSON_HEADERS);
         let fields = &mut buffers.fields;
-        fields::write_header_lines(&verdict, rules.profiles(), now_us, fields, lines);
+        encode::write_header_lines(&verdict, rules.profiles(), now_us, fields, lines);
         date::with_line(now_us, |line| lines.extend_from_slice(line));
         answer.is_dated = true;
         encode::verdict(&mut answer.body, &verdict);
@@ -107,7 +106,7 @@ impl CheckApi {
             encode::reserved(&mut answer.body, id, *ttl_us);
         }
         answer.body.push(b'}');
-        let status = fields::status(&verdict);
+        let status = encode::status(&verdict);
         buffers.work.recycle(verdict);
         buffers.facts = facts.into_buffer();
         self.buffers.put(buffers);

@@ -1,14 +1,14 @@
-//! Answers, as bytes at the end of a buffer.
+//! Replies in RESP, appended to a buffer.
 
 use std::fmt;
 
-/// Which form of the protocol a connection speaks.
+/// The version of the protocol that a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RespVersion {
-    /// What every client understands.
+    /// The default, which every client understands.
     #[default]
     Resp2,
-    /// With maps and a null of its own, after `HELLO 3`.
+    /// After `HELLO 3`: it adds maps, sets and a null.
     Resp3,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn simple(out: &mut Vec<u8>, text: &str) {
     line(out, text.as_bytes());
 }
 
-/// `-text`, of which line ends and other invisible characters become spaces.
+/// `-text`. Line ends and other control characters become spaces.
 #[cold]
 pub(super) fn error(out: &mut Vec<u8>, text: impl fmt::Display) {
     out.push(b'-');
@@ -37,7 +37,7 @@ pub(super) fn error(out: &mut Vec<u8>, text: impl fmt::Display) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `:value`
+/// `:value`.
 pub(super) fn integer(out: &mut Vec<u8>, value: i64) {
     out.push(b':');
     decimal(out, value);
@@ -50,7 +50,7 @@ pub(super) fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     line(out, bytes);
 }
 
-/// Nothing at all.
+/// The null of the version.
 pub(super) fn null(out: &mut Vec<u8>, version: RespVersion) {
     out.extend_from_slice(match version {
         RespVersion::Resp2 => b"$-1\r\n",
@@ -58,13 +58,13 @@ pub(super) fn null(out: &mut Vec<u8>, version: RespVersion) {
     });
 }
 
-/// The start of an array of so many things.
+/// The head of an array with `count` elements, which follow.
 #[inline]
 pub(super) fn array(out: &mut Vec<u8>, count: usize) {
     head(out, b'*', count);
 }
 
-/// The start of so many pairs of a name and a value.
+/// The head of a map: `pairs` names and values follow. In RESP2 it is an array.
 pub(super) fn map(out: &mut Vec<u8>, version: RespVersion, pairs: usize) {
     match version {
         RespVersion::Resp2 => head(out, b'*', 2 * pairs),
@@ -72,7 +72,7 @@ pub(super) fn map(out: &mut Vec<u8>, version: RespVersion, pairs: usize) {
     }
 }
 
-/// The start of so many words in no order.
+/// The head of a set with `count` elements, which follow. In RESP2 it is an array.
 pub(super) fn set(out: &mut Vec<u8>, version: RespVersion, count: usize) {
     match version {
         RespVersion::Resp2 => head(out, b'*', count),
@@ -80,8 +80,8 @@ pub(super) fn set(out: &mut Vec<u8>, version: RespVersion, count: usize) {
     }
 }
 
-/// The five integers that every decision is answered with: written from their end, where there is
-/// room for any, and added at once.
+/// The reply to a decision: an array of five integers. It is written backwards into a local buffer,
+/// and appended in one piece.
 #[inline]
 pub(super) fn decision(out: &mut Vec<u8>, five: [i64; 5]) {
     const HEAD: &[u8] = b"*5\r\n";
@@ -102,7 +102,7 @@ pub(super) fn decision(out: &mut Vec<u8>, five: [i64; 5]) {
 /// `:`, a sign, nineteen digits and the end of the line.
 const INTEGER_BYTES_MAX: usize = 23;
 
-/// Writes the number so that it ends before `end`, and says where it begins.
+/// Writes a number that ends before `end`. Returns the index of its first byte.
 #[inline]
 fn digits(bytes: &mut [u8], end: usize, value: i64) -> usize {
     let (mut first, mut rest) = (end, value.unsigned_abs());

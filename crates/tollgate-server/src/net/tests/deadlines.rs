@@ -1,4 +1,4 @@
-//! Whoever is slow, silent or gone is closed at a deadline, and nobody else notices.
+//! Slow, silent and absent clients are closed at a deadline; other clients do not notice.
 
 use super::*;
 use crate::net::RequestBody;
@@ -149,7 +149,7 @@ fn what_a_refused_client_still_sends_is_read_for_a_while() {
             .write_all(b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 9000\r\n\r\n")
             .await
             .unwrap();
-        client.write_all(&[b'x'; 8000]).await.expect("nobody hung up on it");
+        client.write_all(&[b'x'; 8000]).await.expect("the connection stays open");
         assert_eq!(answer(&mut client).await.1, "TooLarge");
         rest(&mut client).await;
         client.write_all(&[b'x'; 1000]).await.expect("still not");

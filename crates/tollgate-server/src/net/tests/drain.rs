@@ -1,4 +1,4 @@
-//! A drain lets requests finish and lets nobody start another connection's worth of them.
+//! A drain lets requests finish and accepts no new connections.
 
 use super::*;
 

@@ -169,7 +169,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs in virtual time, which passes only while nobody has anything to do.
+/// Runs in virtual time, which passes only while every task waits.
 pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();

@@ -8,7 +8,6 @@ mod family_writer;
 mod labels;
 mod process;
 mod snapshot;
-mod stripe;
 
 pub use exposition::ExpositionFormat;
 pub use labels::{AdminDenial, Outcome, ReloadResult, UpstreamFailure};
@@ -20,7 +19,7 @@ use crate::node::lock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use stripe::STRIPES;
+use tollgate::engine::thread_number;
 use tollgate_store::StoreErrorKind;
 
 /// The counters of a node. Shared by all its threads.
@@ -44,6 +43,10 @@ const BUCKET_BOUNDS_NS: [u64; 17] = [
     US, 2 * US + US / 2, 5 * US, 10 * US, 25 * US, 50 * US, 100 * US, 250 * US, 500 * US,
     MS, 2 * MS + MS / 2, 5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS, 1_000 * MS,
 ];
+
+/// Threads that count in one word pass its cache line around, which costs more than a decision. So
+/// each thread has a stripe. Further threads share one.
+const STRIPES: usize = 32;
 
 /// The counters of one thread. Processors fetch cache lines in pairs, so two stripes are two lines
 /// apart.
@@ -143,7 +146,7 @@ impl Metrics {
 
     #[inline]
     fn front_counters(&self, front: Front) -> &FrontCounters {
-        &self.stripes[stripe::current()].fronts[front as usize]
+        &self.stripes[thread_number() % STRIPES].fronts[front as usize]
     }
 }
 

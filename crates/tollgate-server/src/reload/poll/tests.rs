@@ -43,7 +43,7 @@ fn each_part_of_a_stamp_tells() {
     let before = stamp(1, 10, 100, 100);
     let device = before.map(|stamp| Stamp { device: 2, ..stamp });
     let nanosecond = before.map(|stamp| Stamp { changed: (100, 1), ..stamp });
-    // The third: same size, and the time of writing put back by whoever wrote it.
+    // The third: same size, and a modification time that the writer put back.
     let written_to = [stamp(1, 11, 100, 100), stamp(1, 10, 101, 100), stamp(1, 10, 100, 101)];
     for now in written_to.into_iter().chain([nanosecond, stamp(2, 10, 100, 100), device]) {
         assert_eq!(taken_at(&mut after(before), now), Some(POLLS_SETTLED), "{now:?}");

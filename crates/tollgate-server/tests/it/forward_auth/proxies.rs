@@ -134,7 +134,7 @@ fn changed(folder: &Path, file: &str, from: &str, to: &str) {
     std::fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// Requests pass while nobody is there to be asked, where a file is changed as its comment says.
+/// Without Tollgate requests pass, where a file is changed as its comment says.
 fn passes(files: &[&str], command: impl Fn(&Path) -> Command) {
     let nobody = "127.0.0.1:1".parse().unwrap();
     let proxy = Program::start(files, (nobody, app()), command);

@@ -35,8 +35,7 @@ fn requests_that_are_taken_back_are_charged() {
     assert!((1_000_000 - 11..1_000_000).contains(&left), "{left}");
 }
 
-/// HTTP/2 leaves out a fragment before anybody sees it: whatever counts requests for a path and
-/// whoever answers them see the same.
+/// HTTP/2 drops a fragment first: the limits and the service see the same path.
 #[test]
 fn a_fragment_is_part_of_no_path() {
     let backend = Backend::usual();

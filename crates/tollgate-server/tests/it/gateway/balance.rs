@@ -30,7 +30,7 @@ fn servers_take_turns() {
     }
 }
 
-/// A server that is down costs nobody an answer.
+/// A server that is down costs no client an answer.
 #[test]
 fn another_server_is_tried_where_one_cannot_be_reached() {
     let good = Backend::usual();

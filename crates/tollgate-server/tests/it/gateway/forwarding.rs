@@ -45,7 +45,7 @@ const FIELDS: &[(&str, &str, &str, &[&str])] = &[
     ),
     ("trusted_proxies: [127.0.0.1]", "x-forwarded-proto:\r\n", "x-forwarded-proto", &["http"]),
     ("trusted_proxies: [127.0.0.1]", "x-forwarded-host:\r\n", "x-forwarded-host", &["x"]),
-    // Nobody has what counts removed.
+    // No client can have a counted header removed.
     (
         "trusted_proxies: [127.0.0.1]",
         "x-forwarded-for: 9.9.9.9\r\nconnection: X-Forwarded-For\r\n",
@@ -323,7 +323,7 @@ fn no_content_has_no_length() {
     }
 }
 
-/// Whoever reads the answer next finds one length, in the usual form.
+/// The next reader of the answer finds one length, in the usual form.
 #[test]
 fn lengths_are_said_once() {
     let cases: [(&str, Option<&str>); 6] = [

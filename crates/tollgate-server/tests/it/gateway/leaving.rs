@@ -5,7 +5,7 @@ use std::{io::Read, sync::atomic::Ordering::SeqCst};
 use tollgate_faults::clock::wait_until;
 use tollgate_server::observe::metrics::Front;
 
-/// A server that answers nobody.
+/// A server that never answers.
 fn silent() -> Backend {
     Backend::new(|_, stream| {
         // Until the gateway hangs up.

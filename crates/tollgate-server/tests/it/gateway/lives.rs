@@ -88,7 +88,7 @@ impl SlowGateway {
             Act::Wait(name) => {
                 let before = self.admitted();
                 self.send(name);
-                // Whoever leaves while the store decides is charged: the answer comes to nobody.
+                // A client that leaves while the store decides is charged.
                 eventually(at, || self.admitted() > before);
             }
             Act::End(name) | Act::Break(name) => {

@@ -23,7 +23,7 @@ use std::{
 
 /// Ends every conversation, unless a body swallows it.
 const LAST: &[u8] = b"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-/// Nobody answers a conversation any more that has been quiet for so long.
+/// A conversation that has been quiet for so long gets no more answers.
 const QUIET: Duration = Duration::from_millis(150);
 /// And on a machine with much else to do.
 const QUIET_FOR_LONG: Duration = Duration::from_secs(5);

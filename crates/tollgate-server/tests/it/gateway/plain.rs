@@ -1,4 +1,4 @@
-//! Plain requests take a shorter way; nobody can tell but by the time it takes.
+//! Plain requests: small, complete, and without a wait.
 
 use super::{
     Backend, Gateway, LONG, PATIENCE, answers::whole, ok, read_head, signal, sorted, wait,
@@ -136,7 +136,7 @@ fn a_connection_that_the_server_has_closed_is_not_used() {
         ok(stream, "hello");
         if seen.connection == 0 {
             stream.shutdown(std::net::Shutdown::Write).unwrap();
-            // The gateway ends its side as well, though nobody asks for anything.
+            // The gateway ends its side as well, without a request.
             assert_eq!(stream.read(&mut [0]).unwrap(), 0);
             closed.send(()).unwrap();
         }

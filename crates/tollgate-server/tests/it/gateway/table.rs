@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// An address where nobody has ever listened.
+/// An address without a listener.
 const NOBODY: &str = "store: {redis: {url: 'redis://127.0.0.1:1/0'}}";
 
 /// A gateway with the policy of a case, and a server behind it that answers as `upstream` says.

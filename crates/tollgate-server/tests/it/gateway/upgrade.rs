@@ -69,7 +69,7 @@ fn early_bytes_wait_for_the_upgrade() {
     assert_eq!(&got, b"hi\x00early\n");
 }
 
-/// By HTTP in another version, or inside TLS, requests would come that nobody has decided.
+/// By another version of HTTP, or inside TLS, undecided requests would pass.
 #[test]
 fn no_upgrade_leads_to_more_requests() {
     let backend = Backend::new(|seen, stream| match seen.all("upgrade").is_empty() {
@@ -96,7 +96,7 @@ fn no_upgrade_leads_to_more_requests() {
     assert!(seen.iter().all(|seen| seen.all("http2-settings").is_empty()));
 }
 
-/// Nobody gets another protocol who did not ask for one.
+/// A client that did not ask for an upgrade gets none.
 #[test]
 fn an_upgrade_that_nobody_asked_for_is_no_answer() {
     let backend = echo();

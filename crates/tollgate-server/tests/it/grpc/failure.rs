@@ -40,7 +40,7 @@ fn a_store_that_is_not_there() {
 fn a_store_that_never_answers_keeps_no_caller_beyond_its_deadline() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = silent.local_addr().unwrap();
-    // Whoever waited for the store itself would wait for a minute, and the breaker is for errors.
+    // A call that waited for the store would wait for a minute, and the breaker is for errors.
     let store = format!(
         "store: {{redis: {{url: 'redis://{url}', deadline: 60s, breaker: {{errors: 1000000}}}}}}"
     );

@@ -24,7 +24,7 @@ use tollgate_server::{
     observe::metrics::Front,
 };
 
-/// Whoever waits for longer than this has been forgotten.
+/// A request that waits for longer than this has been forgotten.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A node that serves the check API.

@@ -46,7 +46,7 @@ fn ask(client: &mut Client, way: &[String]) -> Answer {
 fn without_date_and_connection(mut answer: Answer) -> (u16, Vec<(String, String)>, String) {
     let dates = answer.fields.iter().filter(|field| field.0 == "date").count();
     assert_eq!(dates, 1, "{answer:?}");
-    // A connection whose client may still send a body that nobody reads ends with the answer.
+    // A connection whose client may still send an unread body ends with the answer.
     answer.fields.retain(|field| !["date", "connection"].contains(&&*field.0));
     (answer.status, answer.fields, answer.body)
 }

@@ -20,7 +20,7 @@ fn a_request_in_flight_is_answered() {
     let address = served.address;
     let ended = std::thread::spawn(move || served.server.join());
     handle.begin(Duration::from_secs(60));
-    // Once nobody listens any more the drain has begun.
+    // Once the listener is closed, the drain has begun.
     while TcpStream::connect(address).is_ok() {
         std::thread::yield_now();
     }

@@ -1,4 +1,4 @@
-//! Too many connections, or too few descriptors, and somebody who only wants an answer.
+//! Too many connections, or too few descriptors: other clients still get their answers.
 
 use crate::http::{Client, serve, serve_with};
 use std::{io::Read, net::TcpStream, process::Command, time::Duration};
@@ -66,7 +66,7 @@ fn too_few_descriptors() {
 }
 
 /// The server and a peer that keeps every descriptor it can get share the process: one side or the
-/// other runs out, in turn, until nobody can accept. When the peer lets some go, others are served
+/// other runs out, in turn, until neither can accept. When the peer lets some go, others are served
 /// as ever.
 fn with_few_descriptors() {
     let served = serve(FILE);

@@ -162,7 +162,7 @@ fn a_drain_ends_idle_connections() {
     let address = served.address();
     let running = served.running.take().unwrap();
     let draining = std::thread::spawn(move || running.drain());
-    // Everybody hears of the end, and nobody can come any more.
+    // Every client hears of the end, and none can connect any more.
     for client in clients {
         assert_eq!(client.rest(), "");
     }

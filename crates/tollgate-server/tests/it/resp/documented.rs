@@ -63,7 +63,7 @@ fn said(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Each client begins with a node that nobody has asked yet, as its reader does.
+/// Each client begins with a fresh node, as its reader does.
 #[test]
 fn the_programs_on_the_page_run() {
     let page = include_str!("../../../../../docs/redis-cell.md");

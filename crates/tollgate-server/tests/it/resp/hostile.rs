@@ -54,7 +54,7 @@ fn the_largest_argument_passes_and_one_more_byte_does_not() {
     assert_eq!(client.rest(), "-ERR Protocol error: invalid bulk length\r\n");
 }
 
-/// Who sends and never reads waits, and nobody else does.
+/// A client that sends and never reads waits; the others do not.
 #[test]
 fn a_client_that_does_not_read_holds_up_only_itself() {
     let served = RespServer::new("");

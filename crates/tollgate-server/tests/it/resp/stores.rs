@@ -102,7 +102,7 @@ fn without_the_store_each_answers_by_its_policy() {
 fn a_store_that_never_answers_keeps_nobody_beyond_its_deadline() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
-    // Whoever waited for anything but the deadline would wait for longer than the test may take:
+    // A call that waited for anything but the deadline would outlast the test:
     // the breaker is for errors.
     let store =
         format!("store: {{redis: {{url: 'redis://{address}', breaker: {{errors: 1000000}}}}}}");

@@ -201,7 +201,7 @@ impl<const W: usize> CellTable<W> {
         let at = self.find(tag)?;
         let slot = &self.slots[at];
         let tag = slot.tag.load(Ordering::Relaxed);
-        // Nobody reads wide cells without the lock.
+        // Wide cells are read under the lock only.
         if W > 1 || !is_inline(slot.words[0].load(Ordering::Relaxed)) {
             return Some((at, self.cell(at)));
         }

@@ -126,7 +126,7 @@ fn an_old_array_has_no_words() {
     });
     let slot = find_exact(old, 1 << 12).unwrap();
     let word = slot.words[0].load(crate::sync::Ordering::Relaxed);
-    assert!(!super::is_inline(word), "whoever still reads it has to take the lock");
+    assert!(!super::is_inline(word), "a reader of it has to take the lock");
     all.garbage.free_all();
     assert_eq!(slot.tag.load(crate::sync::Ordering::Relaxed), 1 << 12, "and it is not freed");
     drop(pin);

@@ -15,7 +15,7 @@ fn one_thread_at_a_time_in_every_order() {
         let there = loom::thread::spawn(move || add(&other));
         let here = add(&lock);
         let there = there.join().unwrap();
-        assert!(here + there > 0, "whoever fails has met another who succeeds");
+        assert!(here + there > 0, "a try fails only beside one that succeeds");
         assert_eq!(lock.try_lock().unwrap().get(), here + there);
     });
 }

@@ -71,7 +71,7 @@ mod threads {
                 let new = Box::into_raw(Box::new(AtomicU64::new(n)));
                 let old = published.swap(new, Ordering::AcqRel);
                 assert!(wait_for_readers());
-                // SAFETY: nobody reads it any more.
+                // SAFETY: it has no readers any more.
                 let old = unsafe { Box::from_raw(old) };
                 old.store(u64::MAX, Ordering::Relaxed);
             }

@@ -343,7 +343,7 @@ impl Key {
         self.keep_ticking(node);
     }
 
-    /// Whoever has a lease looks now and then whether it has to go back, or can go.
+    /// A holder checks now and then whether its lease has to be returned, or can be dropped.
     fn tick(&mut self, node: usize) {
         self.nodes[node].ticking = false;
         let now_us = self.now_ns / 1_000;

@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// Whoever has seen the last totals of a lost book has to say so in time.
+    /// A node that saw the last totals of a lost ledger has to report them in time.
     fn expect_said(&mut self, primary: usize) {
         let faults = self.plan.faults;
         let kept_from_it = [faults.crash, faults.pause, faults.partition, faults.evict];

@@ -226,7 +226,7 @@ impl World {
         self.hear(node, key, number, &reply)
     }
 
-    /// No answer came in time, or nobody could say whether it is to be relied on.
+    /// No answer came in time, or it could not be verified.
     pub(super) fn give_up(&mut self, node: usize, key: usize, number: u64) {
         let renewed = self.nodes[node].holder();
         let doubtful = &mut self.nodes[node].doubtful;

@@ -1,4 +1,4 @@
-//! Nodes, network and store under one clock that nobody else has.
+//! Nodes, network and store under one simulated clock.
 
 mod faults;
 mod messages;
@@ -58,7 +58,7 @@ pub(crate) struct World {
     serial: u64,
     nodes: Vec<Node>,
     primaries: Vec<Primary>,
-    /// By key: where it is, and until when nobody serves it.
+    /// By key: where it is, and until when no server serves it.
     homes: Vec<(usize, u64)>,
     pub(crate) oracles: Vec<Oracle>,
     lost: bool,
@@ -403,7 +403,7 @@ impl World {
         for primary in 0..PRIMARIES {
             let excuses = self.primaries[primary].end_losses(now_us, &self.plan.terms)?;
             self.excuse(excuses);
-            // What was cancelled is granted again, and stays granted to whoever spent it first.
+            // What was cancelled is granted again, and stays granted to the node that spent it first.
             if !self.lost && self.plan.faults.step + self.plan.faults.cancel == 0 {
                 self.primaries[primary].check(&self.plan.terms)?;
             }

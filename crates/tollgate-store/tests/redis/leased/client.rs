@@ -20,7 +20,7 @@ pub(crate) const LEASING: LeaseSettings = LeaseSettings {
     grace_policy: GracePolicy::Refuse,
 };
 
-/// Why nobody decided.
+/// Why there is no decision.
 #[derive(Debug)]
 pub(crate) enum Undecided {
     Failed,

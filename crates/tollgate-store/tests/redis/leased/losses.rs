@@ -29,14 +29,14 @@ async fn a_wiped_store_is_told_what_was_granted_and_admits_no_more_than_the_limi
         match nodes[turn % 2].try_take(1).await {
             Ok((true, _)) => admitted += 1,
             Ok((false, _)) => refused[turn % 2] += 1,
-            // Nobody decides until all have said what they hold.
+            // No node decides until all have reported what they hold.
             Err(_) => clock.advance(LEASING.quiet_us / 16),
         }
         clock.advance(500);
     }
     let stats = nodes.each_ref().map(|node| node.store.lease_stats());
     assert!(stats.iter().any(|stats| stats.rollbacks >= 1), "nobody noticed");
-    // Nobody remembers what the store decided itself, before there were leases.
+    // Decisions that the store made before there were leases are lost.
     let direct: u64 = stats.iter().map(|stats| stats.direct).sum();
     assert!(direct < 20, "{direct}");
     assert!(admitted <= 2_000 + direct, "{admitted} of 2000, {direct} of them by the store");
@@ -114,7 +114,7 @@ async fn wipe_in_turn(params: LimitParams) {
             }
             clock.advance(LEASING.quiet_us / if refused > 0 { 16 } else { 256 });
         }
-        // Nobody knows whether the store credited what was on its way back.
+        // The store may or may not have credited returns in transit.
         let stranded = stranded().iter().sum::<u64>() - before;
         assert!(admitted <= 400, "{admitted} of 400 after wipe {wipe}: {params:?}");
         let used = admitted + stranded;
@@ -142,7 +142,7 @@ async fn a_bucket_whose_ledger_is_gone_goes_on_from_what_its_holders_saw() {
             Err(_) => clock.advance(LEASING.quiet_us / 16),
         }
     }
-    // Seconds return a unit at most, and nobody remembers what the store decided itself.
+    // Seconds return a unit at most, and the store's own decisions are lost.
     let direct = desk.store.lease_stats().direct;
     assert!((9_900..=10_003 + direct).contains(&admitted), "{admitted}, {direct}");
     assert!(desk.store.lease_stats().rollbacks >= 1);
@@ -174,7 +174,7 @@ async fn a_store_that_was_never_seen_before_is_not_asked_for_a_while() {
     assert!(matches!(undecided, Undecided::GracePeriod), "{undecided:?}");
     clock.advance(2 * LEASING.quiet_us);
     assert!(desk.take(1).await.0);
-    // Whoever starts later sees that the time has passed, if it really has.
+    // A node that starts later sees that the time has passed, if it really has.
     let other = LeasedClient::open(&server, &a_day(1_000));
     other.until_trusted().await;
 }

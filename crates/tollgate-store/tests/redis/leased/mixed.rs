@@ -117,7 +117,7 @@ async fn in_a_quiet_time_the_store_decides_or_the_limit_refuses_and_other_limits
     let server = Server::start().await;
     let (clock, three) = (manual(), a_day(300));
     let mut desk = LeasedClient::with_clock(&server, &a_day(100), &clock);
-    // Nobody knows this server, and the clock stands still: it stays quiet.
+    // No node knows this server, and the clock stands still: the grace period goes on.
     let mut admitted = [0, 0];
     for (place, grace_policy) in [GracePolicy::Refuse, GracePolicy::Decide].into_iter().enumerate()
     {
@@ -134,7 +134,7 @@ async fn in_a_quiet_time_the_store_decides_or_the_limit_refuses_and_other_limits
             assert_eq!(rows[1].receipt.is_some(), passed);
         }
     }
-    // On a store that nobody knew, the leased limit holds to the unit.
+    // On a store that no node knew, the leased limit holds to the unit.
     assert_eq!(admitted, [0, 100]);
     let mut peek = exact(&three);
     peek.cost = 0;

@@ -32,7 +32,7 @@ impl Spread {
         Self { nodes, params, admitted: BTreeMap::new(), by_leases: 0 }
     }
 
-    /// One request for a key at a node; `None` where nobody could decide.
+    /// One request for a key at a node; `None` where it could not be decided.
     async fn take(&mut self, node: usize, key: u64) -> Option<bool> {
         let (store, params_id) = &self.nodes[node];
         let charges = [Charge {

@@ -197,7 +197,7 @@ fn launch(program: &Path, folder: &Path, port: u16, arguments: &[String]) -> Chi
     })
 }
 
-/// A port that nobody had a moment ago, low enough that a cluster's second port fits too.
+/// A port that was free a moment ago, low enough that a cluster's second port fits too.
 pub(crate) fn free_port() -> u16 {
     loop {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -151,7 +151,7 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
         &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
         &[("ratelimit-limit", "100"), ("ratelimit-remaining", "99"), ("ratelimit-reset", "7")],
     ),
-    // What nobody can read is worth nothing.
+    // Unreadable figures are replaced.
     (
         "draft-6",
         &[("ratelimit-remaining", "lots")],
@@ -240,7 +240,7 @@ const MERGES: &[(&str, ExpectedHeaders, ExpectedHeaders)] = &[
             ("x-ratelimit-reset", "1794744060"),
         ],
     ),
-    // Policies of another generation stay alone: a list of both could be read by nobody.
+    // Policies of another generation stay alone: no client could read a list of both.
     (
         "draft-11",
         &[("ratelimit-policy", "10;w=60"), ("ratelimit-remaining", "5")],

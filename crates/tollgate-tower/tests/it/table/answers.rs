@@ -123,7 +123,7 @@ pub(crate) const CASES: &[Case] = &[
         ..BASE
     },
     Case {
-        name: "shadow limits refuse nobody",
+        name: "shadow limits refuse no request",
         policy: "limits: [{name: a, rate: 0/min, mode: shadow}]",
         steps: &[Step { answered: &[("x-tollgate-source", Some("shadow"))], ..PASSED }],
         ..BASE
@@ -188,7 +188,7 @@ pub(crate) const CASES: &[Case] = &[
         ..BASE
     },
     Case {
-        name: "whoever comes too early waits, and passes",
+        name: "a request that comes too early waits, and passes",
         policy: "limits: [{name: pace, rate: 50/s, algorithm: leaky-bucket, queue: 9}]",
         steps: &[PASSED, PASSED, PASSED],
         ..BASE

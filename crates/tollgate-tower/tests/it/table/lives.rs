@@ -66,7 +66,7 @@ pub(crate) const LIVES: &[Life] = &[
         acts: &[Begin("a"), Break("a"), Begin("b"), Leave("b"), Begin("c"), End("c"), Left(38)],
     },
     Life {
-        name: "whoever waits has not reached the service, and whoever leaves makes room",
+        name: "a waiting request has not reached the service, and one that leaves makes room",
         policy: PACE,
         acts: &[
             Passes,

@@ -58,7 +58,7 @@ fn ghsa_5847_rm3g_23mw_openclaw_counts_mapped_addresses_apart() {
 
 #[test]
 fn cve_2024_45410_2021_32813_2026_29054_traefik_loses_forwarded_fields() {
-    // `Connection: X-Forwarded-For` made a proxy drop the field. Whoever arrives without it is
+    // `Connection: X-Forwarded-For` made a proxy drop the field. A request without it is
     // counted as the proxy that let it happen; there is no empty key, and no other field takes its
     // place.
     assert_eq!(resolve(&x_forwarded_for(), "10.0.0.1", &[]), "10.0.0.1");

@@ -6,7 +6,6 @@
 
 mod body;
 mod http1;
-mod http1_response;
 mod http2;
 
 pub(super) use body::Http2RequestBody;

@@ -123,7 +123,7 @@ impl Dialect {
             Self::Gcra => outcome.reset_after_us.div_ceil(1_000_000),
         };
         let retry_s = match (outcome.admitted, outcome.retry_after_us) {
-            // Rounded up: whoever comes back then is let through, which redis-cell does not
+            // Rounded up: a client that comes back then is admitted, which redis-cell does not
             // promise.
             (false, Some(wait_us)) => as_integer(wait_us.div_ceil(1_000_000).max(1)),
             (false, None) | (true, _) => -1,

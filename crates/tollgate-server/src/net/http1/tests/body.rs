@@ -53,7 +53,7 @@ fn a_body_that_comes_anyway_is_not_asked_for() {
                 assert_eq!(ask(&mut client, last).await, expected);
             }
         }
-        // There is nothing to ask for, or nobody who would understand it.
+        // There is no body to ask for, or the client is HTTP/1.0.
         let unlike = expecting(&post("/a", "abc")).replace("100-C", "200-c");
         assert_eq!(ask(&mut client, &expecting(&get("/a"))).await, "GET /a ");
         send(&mut client, unlike.strip_suffix("abc").unwrap()).await;
@@ -66,7 +66,7 @@ fn a_body_that_comes_anyway_is_not_asked_for() {
     });
 }
 
-/// Nobody knows whether an awaited body comes after a final answer, so the connection ends.
+/// An awaited body may or may not come after a final answer, so the connection ends.
 #[test]
 fn an_awaited_body_that_nobody_wants_ends_its_connection() {
     run(async {
@@ -130,7 +130,7 @@ fn a_body_that_nobody_wants_ends_its_connection_where_it_is_large_or_slow() {
     }
 }
 
-/// Behind a body that is no good nobody knows where the next request begins.
+/// After a malformed body the start of the next request is unknown.
 #[test]
 fn a_broken_body_ends_its_connection() {
     for chunks in [

@@ -180,7 +180,7 @@ async fn talk(mut stream: DuplexStream, bytes: &[u8], cuts: &[usize]) -> Vec<u16
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
     }
-    // Time passes only once nobody has anything to do.
+    // Time passes only while every task waits.
     tokio::time::sleep(Duration::from_millis(1)).await;
     let _ = stream.shutdown().await;
     let mut answers = Vec::new();
@@ -226,7 +226,7 @@ fn shown(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// The same conversations in every run, unless somebody asks for more of them.
+/// The same conversations in every run, unless the environment asks for more.
 fn runner(cases: u32) -> TestRunner {
     if std::env::var_os("PROPTEST_CASES").is_some() {
         return TestRunner::new(Config { failure_persistence: None, ..Config::default() });

@@ -48,7 +48,7 @@ fn the_version_is_what_both_can() {
             assert!(answer.body.starts_with(expected), "{at}: {answer:?}");
             assert_eq!(answer.status == 502, expected == "{", "{at}: {answer:?}");
         }
-        // Whoever wants to speak something else is understood where that is possible.
+        // A client that offers another protocol is served where that is possible.
         let expected = if protocol == "auto" { "HTTP/1.1" } else { expected };
         let answer = gateway.get("/", "connection: upgrade\r\nupgrade: other\r\n");
         assert!(answer.body.starts_with(expected), "{at}, upgrade: {answer:?}");

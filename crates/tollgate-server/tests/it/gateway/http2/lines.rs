@@ -68,7 +68,7 @@ fn at_once(gateway: &super::Gateway, count: usize, path: &str) {
     });
 }
 
-/// Nobody is answered before all have asked, and a worker has one connection for all of them.
+/// All ask before the first answer, and a worker has one connection for all of them.
 #[test]
 fn requests_share_a_connection() {
     let server = Two::new(Manner { together: 40, ..Manner::default() });

@@ -129,7 +129,7 @@ fn a_reset_takes_the_connection_to_the_server_with_it() {
     wait(&gone);
 }
 
-/// Whoever is under way when the gateway drains is answered, and the connection takes no more.
+/// A request in flight when the gateway drains is answered, and its connection takes no more.
 #[test]
 fn a_drain_finishes_what_is_under_way() {
     let (go, gone) = signal();

@@ -75,7 +75,7 @@ fn what_http2_says_in_another_way_is_said_as_http1_does() {
         let mut client = connect(&gateway).await;
         let cookies = [("cookie", "a=b"), ("cookie", "c=d"), ("cookie", "e=f")];
         assert_eq!(get(&mut client, "/p?q", &cookies).await.0, 200);
-        // Whoever names two hosts means none.
+        // A request with two hosts is refused.
         assert_eq!(get(&mut client, "/", &[("host", "y")]).await.0, 400);
     });
     let seen = backend.seen();

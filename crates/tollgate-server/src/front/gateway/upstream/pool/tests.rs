@@ -1,4 +1,4 @@
-//! Streams that have ended while nobody looked.
+//! Idle connections that the upstream has closed.
 
 use super::{super::Upstreams, Pool, UpstreamConnection};
 use crate::net::{Transport, UpstreamStream};

@@ -16,7 +16,7 @@ pub(super) fn conversation() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// One request with the body that it announces, or with a framing that somebody may misread.
+/// One request with the body that it announces, or with a framing that a server may misread.
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let framed = prop_oneof![6 => framing(), 1 => odd_framing()];
     (line(), vec(header(), 0..4), framed, any::<Index>()).prop_map(

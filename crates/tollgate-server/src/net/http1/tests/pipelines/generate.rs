@@ -19,7 +19,7 @@ pub(super) struct Pipeline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastRequest {
     Open,
-    /// More requests follow, which nobody may look at.
+    /// More requests follow, which must not be read.
     Close,
     Http10,
     Http10KeepAlive,

@@ -130,7 +130,7 @@ fn the_deliberate_differences() {
     // Denied with less than a millisecond left: redis-cell says 0.
     assert_eq!(cell.cell(0, "wait 0 1 1"), "0 1 0 -1 1");
     assert_eq!(cell.cell(999_500, "wait 0 1 1"), "1 1 0 1 0");
-    // And with a little more than a second: it says 1, and denies whoever comes back then.
+    // And with a little more than a second: it says 1, and denies a client that comes back then.
     assert_eq!(cell.cell(0, "second 0 1 2"), "0 1 0 -1 2");
     assert_eq!(cell.cell(999_500, "second 0 1 2"), "1 1 0 2 1");
     // E is not a whole microsecond: it counts more than the limit.
