@@ -8,6 +8,7 @@ mod tests;
 
 use ipnet::IpNet;
 
+pub use glob::wildcard_matches;
 pub(crate) use index::{Candidate, PathIndex};
 use networks::Networks;
 

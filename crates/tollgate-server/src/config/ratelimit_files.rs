@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use tollgate_policy::diagnostic::{Position, Severity, codes};
 use tollgate_policy::envoy::{ConfigOptions, Configs};
+use tollgate_policy::wildcard_matches;
 use tollgate_policy::{Compiled, Diagnostic};
 
 /// The most files, to catch a folder named by mistake.
@@ -149,7 +150,7 @@ fn expand_glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
             let folder = if folder.as_os_str().is_empty() { Path::new(".").into() } else { folder };
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
             let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-            let names = names.filter(|name| !name.starts_with('.') && glob_matches(wild, name));
+            let names = names.filter(|name| !name.starts_with('.') && wildcard_matches(wild, name));
             next.extend(names.map(|name| folder.join(name)));
             if next.len() > FILES_MAX {
                 return Err(io::Error::other("it names more than 4096 files"));
@@ -161,24 +162,6 @@ fn expand_glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let is_wild = pattern.to_string_lossy().contains('*');
     found.retain(|path| !is_wild || path.is_file());
     Ok(found)
-}
-
-/// Whether a name is what a pattern with `*` says.
-fn glob_matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut parts = parts.peekable();
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        match rest.find(part) {
-            Some(place) => rest = &rest[place + part.len()..],
-            None => return false,
-        }
-    }
-    rest.is_empty()
 }
 
 #[cfg(test)]

@@ -50,6 +50,11 @@ pub(crate) enum Token {
     Enter,
 }
 
+/// Whether all of `text` matches a pattern in which `*` is any run of characters.
+pub fn wildcard_matches(pattern: &str, text: &str) -> bool {
+    Glob::text(pattern).is_ok_and(|glob| glob.matches(text))
+}
+
 /// More than [`TOKENS_MAX`] bytes between the first and the last wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PatternTooLong;

@@ -1,4 +1,4 @@
-use super::{expand_glob, glob_matches};
+use super::{expand_glob, wildcard_matches};
 use crate::config::{Config, ConfigErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ fn stars_stand_for_runs_within_a_name() {
         ("a*a", "a", false),
         ("*", "", true),
     ] {
-        assert_eq!(glob_matches(pattern, name), is_fit, "{pattern} {name}");
+        assert_eq!(wildcard_matches(pattern, name), is_fit, "{pattern} {name}");
     }
 }
 
