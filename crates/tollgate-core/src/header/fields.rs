@@ -6,8 +6,8 @@ use super::{Row, US_PER_S, retry_after_seconds, write};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Rendered header fields: all lines in one buffer, and where each value lies in it. A reused buffer
-/// allocates only while it grows.
+/// Rendered header fields: all lines in one buffer, and where each value lies in it. A reused
+/// buffer allocates only while it grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     lines: Vec<u8>,
@@ -63,8 +63,8 @@ impl Fields {
         self.known.select(rows);
     }
 
-    /// Adds `RateLimit-Policy` and `RateLimit`, each a list with a member for each row. The rows are
-    /// those of the last [`select_cached`](Self::select_cached).
+    /// Adds `RateLimit-Policy` and `RateLimit`, each a list with a member for each row. The rows
+    /// are those of the last [`select_cached`](Self::select_cached).
     pub(super) fn push_lists(&mut self, rows: &[Row<'_>]) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last() else { return };

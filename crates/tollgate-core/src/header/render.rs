@@ -96,8 +96,8 @@ fn reset_after_s(row: &Row<'_>) -> u64 {
     row.reset_after_us.div_ceil(US_PER_S)
 }
 
-/// The instant of the reset, rounded up once. Rounding now and the wait apart would make it jump by a
-/// second.
+/// The instant of the reset, rounded up once. If now and the wait were rounded apart, it would jump
+/// by a second.
 fn reset_at_s(row: &Row<'_>, now_us: u64) -> u64 {
     now_us.saturating_add(row.reset_after_us).div_ceil(US_PER_S)
 }

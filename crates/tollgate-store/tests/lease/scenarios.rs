@@ -55,8 +55,8 @@ fn a_cold_herd_shares_the_limit_with_few_calls() {
     }
 }
 
-/// An operator changes the lifetime on one node after the other. A node that keeps units for longer is
-/// not forgotten by those who do not, and what the store still knows is not taken for lost.
+/// An operator changes the lifetime on one node after the other. Nodes with the shorter lifetime
+/// do not forget those with the longer one, and take nothing for lost that the store knows.
 #[test]
 fn nodes_with_two_lifetimes_find_no_loss_where_there_was_none() {
     let rate = Rate::try_new(100, 1_000_000).unwrap();

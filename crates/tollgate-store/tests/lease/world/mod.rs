@@ -403,7 +403,7 @@ impl World {
         for primary in 0..PRIMARIES {
             let excuses = self.primaries[primary].end_losses(now_us, &self.plan.terms)?;
             self.excuse(excuses);
-            // What was cancelled is granted again, and stays granted to the node that spent it first.
+            // Cancelled units are granted again, and stay granted to the node that spent them.
             if !self.lost && self.plan.faults.step + self.plan.faults.cancel == 0 {
                 self.primaries[primary].check(&self.plan.terms)?;
             }
