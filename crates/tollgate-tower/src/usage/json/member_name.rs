@@ -27,6 +27,11 @@ impl MemberName {
         !self.differs && self.high.is_none() && self.matched == wanted.len()
     }
 
+    /// Whether the next byte stands for itself, unless it begins an escape or ends the name.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.escape, Escape::None)
+    }
+
     /// Whether the name ends with this byte.
     pub(super) fn read(&mut self, byte: u8, wanted: &[u8]) -> bool {
         match std::mem::take(&mut self.escape) {
@@ -74,7 +79,7 @@ impl MemberName {
         }
     }
 
-    fn push(&mut self, bytes: &[u8], wanted: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8], wanted: &[u8]) {
         // An unpaired surrogate is in no wanted name.
         self.differs |= self.high.take().is_some() || !wanted[self.matched..].starts_with(bytes);
         if !self.differs {

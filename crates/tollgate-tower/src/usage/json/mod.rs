@@ -52,7 +52,7 @@ impl JsonPathReader {
     pub(crate) fn new(path: &str) -> Self {
         Self {
             path: path.into(),
-            length: path.split('.').count(),
+            length: 1 + path.bytes().filter(|byte| *byte == b'.').count(),
             on_path: 0,
             wanted: 0..0,
             depth: 0,
@@ -74,24 +74,26 @@ impl JsonPathReader {
     }
 
     pub(crate) fn read(&mut self, bytes: &[u8]) {
-        let mut at = 0;
-        while let Some(&byte) = bytes.get(at) {
-            at += 1;
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            // Runs of bytes that change nothing are read at once.
+            let run = match self.state {
+                JsonState::Text { escaped: false } => run(rest, is_quote_or_escape),
+                JsonState::Name if self.name.is_plain() => run(rest, is_quote_or_escape),
+                JsonState::Between => run(rest, is_structural),
+                _ => 0,
+            };
+            if run > 0 {
+                let (read, unread) = rest.split_at(run);
+                if self.state == JsonState::Name {
+                    self.name.push(read, &self.path.as_bytes()[self.wanted.clone()]);
+                }
+                rest = unread;
+                continue;
+            }
+            rest = after;
             match self.state {
-                JsonState::Text { escaped: true } => {
-                    self.state = JsonState::Text { escaped: false }
-                }
-                JsonState::Text { escaped: false } => {
-                    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\');
-                    let rest = &bytes[at - 1..];
-                    let plain = rest.iter().position(is_special).unwrap_or(rest.len());
-                    match rest.get(plain) {
-                        Some(b'"') => self.state = JsonState::Between,
-                        Some(_) => self.state = JsonState::Text { escaped: true },
-                        None => {}
-                    }
-                    at += plain;
-                }
+                JsonState::Text { escaped } => self.text(byte, escaped),
                 JsonState::Name => self.name(byte),
                 JsonState::Value { wanted } => self.value(byte, wanted),
                 JsonState::Number => self.digit(byte),
@@ -125,6 +127,15 @@ impl JsonPathReader {
         }
     }
 
+    fn text(&mut self, byte: u8, escaped: bool) {
+        self.state = match byte {
+            _ if escaped => JsonState::Text { escaped: false },
+            b'\\' => JsonState::Text { escaped: true },
+            b'"' => JsonState::Between,
+            _ => return,
+        };
+    }
+
     fn name(&mut self, byte: u8) {
         let wanted = &self.path.as_bytes()[self.wanted.clone()];
         if self.name.read(byte, wanted) {
@@ -134,9 +145,14 @@ impl JsonPathReader {
 
     /// Where the name of this number lies in the path.
     fn segment(&self, number: usize) -> Range<usize> {
-        let start = self.path.split('.').take(number).map(|name| name.len() + 1).sum();
-        let length = self.path[start..].find('.').unwrap_or(self.path.len() - start);
-        start..start + length
+        let mut start = 0;
+        for (index, name) in self.path.as_bytes().split(|byte| *byte == b'.').enumerate() {
+            if index == number {
+                return start..start + name.len();
+            }
+            start += name.len() + 1;
+        }
+        0..0
     }
 
     fn value(&mut self, byte: u8, wanted: bool) {
@@ -186,6 +202,19 @@ impl JsonPathReader {
             }
         }
     }
+}
+
+/// How many bytes come before one that ends a run.
+fn run(bytes: &[u8], is_end: impl Fn(&u8) -> bool) -> usize {
+    bytes.iter().position(is_end).unwrap_or(bytes.len())
+}
+
+fn is_quote_or_escape(byte: &u8) -> bool {
+    matches!(byte, b'"' | b'\\')
+}
+
+fn is_structural(byte: &u8) -> bool {
+    matches!(byte, b'"' | b'{' | b'}' | b'[' | b']')
 }
 
 impl Number {
