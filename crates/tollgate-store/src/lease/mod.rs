@@ -41,6 +41,7 @@ mod message;
 mod primary_monitor;
 mod report;
 mod summary;
+mod takeover;
 mod terms;
 
 pub use holder::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
@@ -48,6 +49,7 @@ pub use ledger::{GrantBook, HolderGrant, Ledger, Restored};
 pub use message::{BookSummary, Holder, LedgerReply, LedgerRequest};
 pub use primary_monitor::{MarkerReading, PrimaryMonitor, Trust};
 pub use report::{HolderReport, LedgerReport};
+pub use takeover::{MarkerOwner, ReplicationStatus};
 pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};
 
 use terms::shortest_local_us;

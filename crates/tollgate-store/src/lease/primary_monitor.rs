@@ -10,6 +10,8 @@ pub struct MarkerReading {
     pub run: u128,
     /// How long ago the marker was written.
     pub age_us: u64,
+    /// The marker that it replaced while this process looked: another server's.
+    pub replaced: Option<u128>,
 }
 
 /// Whether a primary may be asked for units.
@@ -17,6 +19,8 @@ pub struct MarkerReading {
 pub enum Trust {
     /// It keeps what it acknowledged.
     Trusted,
+    /// Another server took over, and whether it lost writes is not known yet.
+    TakenOver,
     /// Quiet time: it may have lost entries that holders have not had time to re-assert.
     GracePeriod,
     /// Its marker has to be read first.
@@ -34,6 +38,8 @@ pub struct PrimaryMonitor {
     /// When the marker was written, at the latest.
     since_us: u64,
     confirmed_us: Option<u64>,
+    /// The marker of the server that was primary before.
+    replaced: Option<u128>,
 }
 
 impl PrimaryMonitor {
@@ -43,10 +49,17 @@ impl PrimaryMonitor {
         let changed = self.run != Some(marker.run);
         let first = self.run.is_none();
         self.run = Some(marker.run);
+        self.replaced = marker.replaced.or(self.replaced);
         self.confirmed_us = Some(sent_us);
         let since_us = now_us.saturating_sub(marker.age_us);
         self.since_us = if changed { since_us } else { self.since_us.min(since_us) };
         changed && !first
+    }
+
+    /// How old a marker is, at least; `None` if it is not the one that this process knows.
+    pub fn marker_age_us(&self, marker: u128, now_us: u64) -> Option<u64> {
+        let age_us = super::shortest_local_us(now_us.saturating_sub(self.since_us));
+        (self.run == Some(marker)).then_some(age_us)
     }
 
     /// Whether a marker was ever read.
@@ -97,7 +110,8 @@ impl PrimaryMonitor {
     ///
     /// `marker` is what the server said right after the decision. If it is the one that this
     /// process knows, the state had lost nothing. A replica that took over has it too, so a
-    /// connection that is newer than the last reading proves nothing.
+    /// connection that is newer than the last reading proves nothing. The marker of the server
+    /// before counts as well: if the new one lost writes, its quiet time began later.
     pub fn is_decision_valid(
         &self,
         (sent_us, arrived_us): (u64, u64),
@@ -105,11 +119,11 @@ impl PrimaryMonitor {
         is_connection_known: bool,
         quiet_us: u64,
     ) -> Option<bool> {
-        if marker.is_none() || marker != self.run {
-            return Some(false);
-        }
         let seen =
             is_connection_known || self.confirmed_us.is_some_and(|at_us| at_us >= arrived_us);
+        if marker.is_none() || seen && marker != self.run && marker != self.replaced {
+            return Some(false);
+        }
         seen.then_some(sent_us >= self.quiet_until_us(quiet_us))
     }
 

@@ -195,7 +195,7 @@ impl RedisStore {
         let Some(leased) = self.leases.leased_limit(charge.params_id) else { return Ok(true) };
         let slot =
             self.servers.slot(|| self.namer.state_key(charge.limit, charge.key, charge.params));
-        self.leases.confirm_primary(&self.servers, slot, leased.terms.quiet_us).await
+        self.leases.confirm_primary(&self.servers, slot, leased).await
     }
 
     /// A leased limit's answer in a quiet time; `None` if the store decides.

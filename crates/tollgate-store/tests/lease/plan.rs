@@ -16,6 +16,8 @@ pub(crate) struct Faults {
     pub(crate) pause: u64,
     pub(crate) partition: u64,
     pub(crate) failover: u64,
+    /// Failovers that lose nothing.
+    pub(crate) hand_over: u64,
     pub(crate) wipe: u64,
     pub(crate) step: u64,
     pub(crate) slot_move: u64,
@@ -137,6 +139,7 @@ fn faults(rng: &mut Rng) -> Faults {
     let (failover, wipe, slot_move) = (some(20), some(25), some(20));
     let evict = some(6);
     let step = if failover + wipe == 0 { some(20) } else { 0 };
+    let hand_over = some(15);
     Faults {
         lose,
         double,
@@ -145,6 +148,7 @@ fn faults(rng: &mut Rng) -> Faults {
         pause,
         partition,
         failover,
+        hand_over,
         wipe,
         step,
         slot_move,

@@ -17,6 +17,8 @@ type Mark = Option<(u64, u64)>;
 #[derive(Debug, Default)]
 pub(crate) struct Primary {
     pub(crate) run: u64,
+    /// The server that handed over to this one, with all that it had acknowledged.
+    pub(crate) predecessor: Option<u64>,
     mark: Mark,
     pub(crate) ledgers: Ledgers,
     past: VecDeque<(u64, Ledgers, Mark)>,
@@ -102,13 +104,33 @@ impl Primary {
         now_us.checked_add_signed(self.ahead_us).unwrap()
     }
 
-    pub(crate) fn look(&mut self, now_us: u64) -> MarkerReading {
+    /// The mark, or that of another server. `claim` is such a mark and the age that it gets.
+    pub(crate) fn look(
+        &mut self,
+        now_us: u64,
+        claim: Option<(u128, u64)>,
+    ) -> Result<MarkerReading, u128> {
         let clock_us = self.clock_us(now_us);
-        let (run, since_us) = *self.mark.get_or_insert((self.run, clock_us));
-        let (run, since_us) = if run == self.run { (run, since_us) } else { (self.run, clock_us) };
-        self.mark = Some((run, since_us));
+        let mark = *self.mark.get_or_insert((self.run, clock_us));
+        let since_us = match claim {
+            _ if mark.0 == self.run => mark.1,
+            Some((foreign, age_us)) if foreign == name_of(mark) => clock_us - age_us,
+            _ => return Err(name_of(mark)),
+        };
+        self.mark = Some((self.run, since_us));
         let age_us = clock_us.saturating_sub(since_us);
-        MarkerReading { run: name_of((run, since_us)), age_us }
+        Ok(MarkerReading { run: name_of((self.run, since_us)), age_us, replaced: None })
+    }
+
+    /// Another server takes over, with everything.
+    pub(crate) fn hand_over(&mut self, run: u64) {
+        self.predecessor = Some(std::mem::replace(&mut self.run, run));
+    }
+
+    /// Whether the server that wrote the mark says that this one has all that it acknowledged.
+    pub(crate) fn is_handed_over(&self, foreign: u128) -> bool {
+        let mark = self.mark.filter(|mark| name_of(*mark) == foreign);
+        mark.is_some_and(|mark| self.predecessor == Some(mark.0))
     }
 
     /// The mark as it is, which another server may have written.
@@ -382,6 +404,9 @@ impl Primary {
                 }
                 None => self.losses.push(loss),
             }
+        }
+        if run != self.run {
+            self.predecessor = None;
         }
         (self.ledgers, self.mark, self.run) = (after, mark, run);
         self.past.clear();

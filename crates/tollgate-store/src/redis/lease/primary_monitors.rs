@@ -3,6 +3,7 @@
 use super::{LeaseCommand, LeasedLimit, Leases};
 use crate::lease::{MarkerReading, PrimaryMonitor, Trust};
 use crate::redis::client::Servers;
+use crate::redis::client::endpoint::ServerAddress;
 use crate::redis::client::node::Node;
 use crate::sync::{Lock, lock};
 use crate::{Answer, GracePolicy, Origin, StoreError};
@@ -25,6 +26,10 @@ struct MonitoredPrimary {
     /// The node's `connects` at the last check. A later connection may lead to another server.
     dials: u64,
     is_checking: bool,
+    /// Whether the check in flight found the marker of another server.
+    is_taken_over: bool,
+    /// Where the server is, if its address is fixed.
+    address: Option<ServerAddress>,
     in_grace_period: bool,
     grace_periods: u64,
 }
@@ -36,8 +41,31 @@ impl PrimaryMonitors {
 
     pub(crate) fn trust(&self, node: &Node, now_us: u64, quiet_us: u64) -> Trust {
         let primaries = lock(&self.primaries);
-        let primary = primaries.get(&node.name).filter(|primary| primary.dials == node.connects());
-        primary.map_or(Trust::Unknown, |primary| primary.monitor.trust(now_us, quiet_us))
+        match primaries.get(&node.name) {
+            Some(primary) if primary.is_taken_over => Trust::TakenOver,
+            Some(primary) if primary.dials == node.connects() => {
+                primary.monitor.trust(now_us, quiet_us)
+            }
+            _ => Trust::Unknown,
+        }
+    }
+
+    /// The address of the primary that this marker is of, and the age of the marker.
+    pub(super) fn primary_with(&self, marker: u128, now_us: u64) -> Option<(ServerAddress, u64)> {
+        let primaries = lock(&self.primaries);
+        primaries.values().find_map(|primary| {
+            let age_us = primary.monitor.marker_age_us(marker, now_us)?;
+            Some((primary.address.clone()?, age_us))
+        })
+    }
+
+    /// Records that a check found the marker of another server, so that requests need not wait for
+    /// its end.
+    pub(super) fn begin_takeover(&self, node: &Node) {
+        if let Some(primary) = lock(&self.primaries).get_mut(&node.name) {
+            primary.is_taken_over = true;
+        }
+        self.checks_done.send_modify(|checks| *checks += 1);
     }
 
     /// Whether units that the primary granted may be spent; `None` if another check is needed.
@@ -93,23 +121,24 @@ impl PrimaryMonitors {
         due && !std::mem::replace(&mut primary.is_checking, true)
     }
 
-    /// Records a check that was sent at `sent_us`, when the node had made `dials` connections.
+    /// Records a check: when its reading was requested, and how many connections the node had made.
     /// Returns whether the primary is new or changed, so that its leases must be re-asserted.
     pub(crate) fn finish_check(
         &self,
         node: &Node,
-        (sent_us, now_us): (u64, u64),
-        dials: u64,
-        reading: Option<&MarkerReading>,
+        now_us: u64,
+        reading: Option<(u64, u64, MarkerReading)>,
     ) -> bool {
         let mut primaries = lock(&self.primaries);
         let primary = primaries.entry(node.name.clone()).or_default();
         primary.is_checking = false;
+        primary.is_taken_over = false;
+        primary.address = node.address().cloned();
         let changed = match reading {
-            Some(reading) => {
+            Some((sent_us, dials, reading)) => {
                 let first = !primary.monitor.has_marker();
                 primary.dials = dials;
-                primary.monitor.record_marker(sent_us, now_us, reading) || first
+                primary.monitor.record_marker(sent_us, now_us, &reading) || first
             }
             None => {
                 primary.monitor.connection_lost();
@@ -131,7 +160,7 @@ impl PrimaryMonitors {
         let mut primaries = lock(&self.primaries);
         let primary = primaries.get_mut(&node.name)?;
         let is_quiet = match primary.monitor.trust(now_us, quiet_us) {
-            Trust::Unknown => return None,
+            Trust::Unknown | Trust::TakenOver => return None,
             trust => trust == Trust::GracePeriod,
         };
         if std::mem::replace(&mut primary.in_grace_period, is_quiet) == is_quiet {
@@ -150,7 +179,9 @@ impl PrimaryMonitors {
 
     /// Forgets checks in flight: the task that ran them panicked.
     pub(crate) fn forget_checks(&self) {
-        lock(&self.primaries).values_mut().for_each(|primary| primary.is_checking = false);
+        lock(&self.primaries)
+            .values_mut()
+            .for_each(|primary| (primary.is_checking, primary.is_taken_over) = (false, false));
     }
 }
 
@@ -161,21 +192,27 @@ const CHECKS_MAX: usize = 3;
 
 impl Leases {
     /// Waits until the primary of `slot` is checked. `false` in a quiet time: its state may lack
-    /// what holders have, so it cannot decide.
+    /// what holders have, so it cannot decide. A limit that the store decides even then does not
+    /// wait for the end of a takeover.
     pub(crate) async fn confirm_primary(
         &self,
         servers: &Servers,
         slot: u16,
-        quiet_us: u64,
+        leased: &LeasedLimit,
     ) -> Result<bool, StoreError> {
-        for _ in 0..CHECKS_MAX {
+        let mut checks_left = CHECKS_MAX;
+        while checks_left > 0 {
             let node = servers.node_for_slot(slot).await?;
             let mut checks = self.monitors.checks_done.subscribe();
-            match self.monitors.trust(&node, self.clock.now_us(), quiet_us) {
+            match self.monitors.trust(&node, self.clock.now_us(), leased.terms.quiet_us) {
                 Trust::Trusted => return Ok(true),
                 Trust::GracePeriod => return Ok(false),
+                Trust::TakenOver if leased.grace_policy == GracePolicy::Decide => return Ok(false),
+                // The check ends soon, and requests have deadlines.
+                Trust::TakenOver => checks_left += 1,
                 Trust::Unknown => node.breaker.check()?,
             }
+            checks_left -= 1;
             self.send_command(LeaseCommand::CheckPrimaries);
             // The sender lives as long as `self`.
             let _ = checks.changed().await;

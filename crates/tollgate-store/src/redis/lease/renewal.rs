@@ -2,7 +2,7 @@
 
 use super::{LeaseAddress, LeaseCommand, Leases, script};
 use crate::StoreError;
-use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, MarkerReading, Trust};
+use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, Trust};
 use crate::redis::batch::ScriptTables;
 use crate::redis::batch::reply::bytes;
 use crate::redis::batch::rows::invalid_reply;
@@ -233,13 +233,12 @@ impl Leases {
     }
 
     pub(crate) async fn check_primary(&self, servers: &Arc<Servers>, node: Arc<Node>) {
-        let (sent_us, dials) = (self.clock.now_us(), node.connects());
-        let reading = read_marker(servers, &node).await;
+        let reading = self.look_at_primary(servers, &node).await;
         self.record_result(&reading);
-        let times_us = (sent_us, self.clock.now_us());
-        let changed = self.monitors.finish_check(&node, times_us, dials, reading.ok().as_ref());
+        let now_us = self.clock.now_us();
+        let changed = self.monitors.finish_check(&node, now_us, reading.ok());
         let quiet_us = self.registry.quiet_us();
-        if let Some(began) = self.monitors.update_grace_period(&node, times_us.1, quiet_us) {
+        if let Some(began) = self.monitors.update_grace_period(&node, now_us, quiet_us) {
             servers.shared().options.notify(|observer| match began {
                 true => observer.grace_period_began(&node.name),
                 false => observer.grace_period_ended(&node.name),
@@ -271,15 +270,4 @@ async fn send_renewal(
     let value = servers.background_call(*slot, call).await?;
     let packed = bytes(value).flatten().ok_or_else(invalid_reply)?;
     script::lease_reply(&packed).ok_or_else(invalid_reply)
-}
-
-async fn read_marker(
-    servers: &Arc<Servers>,
-    node: &Arc<Node>,
-) -> Result<MarkerReading, StoreError> {
-    let mut tables = ScriptTables::default();
-    tables.key_index_of(node.marker_key().ok_or_else(invalid_reply)?);
-    let call = servers.script_call(&script::MARKER, &tables, script::marker_args(), None);
-    let value = servers.background_call_at(node, call).await?;
-    script::marker_reading(value).ok_or_else(invalid_reply)
 }

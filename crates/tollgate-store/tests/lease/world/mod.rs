@@ -36,14 +36,14 @@ enum Event {
 
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    Look { sent_us: u64 },
+    Look { sent_us: u64, claim: Option<(u128, u64)> },
     Ask { key: usize, number: u64, ask: LedgerRequest },
     Decide { key: usize, cost: u64, number: u64, sent_us: u64 },
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    Seen(MarkerReading),
+    Seen(Result<MarkerReading, u128>),
     Reply { key: usize, number: u64, reply: LedgerReply },
     Decided(Undecided),
 }
