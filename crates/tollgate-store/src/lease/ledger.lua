@@ -58,6 +58,8 @@ end
 if windowed then
   now = max(now, state.index * params.window)
 end
+-- A bucket is read by the clock as it is, as direct decisions do, which may have re-dated it.
+local state_now = windowed and now or raw
 
 -- Selects the ledger: that of the window, or the one begun when the key was last unknown.
 -- A lost ledger goes on under its name, so that its holders keep their units.
@@ -225,7 +227,7 @@ end
 
 -- Grants a share of what is left, smaller the more holders share it; but all that one request
 -- needs, if so much is left.
-local left = now < block and 0 or algorithm.decide(params, state, now, 0, false).remaining
+local left = now < block and 0 or algorithm.decide(params, state, state_now, 0, false).remaining
 local room, short = known + want - g, max(0, known + need - g)
 if want > 0 and room > 0 and now >= quiet_until then
   -- `m` and `s` are no holders; this one may not be in the book yet.
@@ -238,14 +240,14 @@ if want > 0 and room > 0 and now >= quiet_until then
     if g == known then
       since = now
     end
-    algorithm.charge(params, state, now, units)
+    algorithm.charge(params, state, state_now, units)
     g, left, all_granted = g + units, left - units, all_granted + units
     charged()
   end
 end
 
 local idle = max(algorithm.idle_at_us(params, state), block)
-local ttl = max(idle - now, windowed and 2 * params.window or 0, quiet_until - now) + reclaim
+local ttl = max(idle - state_now, windowed and 2 * params.window or 0, quiet_until - now) + reclaim
 -- Never shorter than other holders were told; they may have longer leases.
 kept_until = max(kept_until, now + ttl)
 ttl = kept_until - now
@@ -262,7 +264,7 @@ local usable = max(0, lifetime - (now - since))
 if fixed then
   usable = min(usable, params.window - now % params.window)
 end
-local shown = algorithm.decide(params, state, now, max(1, need), false)
+local shown = algorithm.decide(params, state, state_now, max(1, need), false)
 return cmsgpack.pack({
   id, g, q, since, usable, max(0, quiet_until - now), left, ttl, rolled and 1 or 0,
   now < block and max(block - now, shown.retry_after_us or 0) or shown.retry_after_us or -1,

@@ -78,6 +78,8 @@ struct LedgerCall<'a> {
     params: &'a LimitParams,
     state: LimitState,
     now_us: u64,
+    /// The instant at which the state is read and charged.
+    state_us: u64,
     book: GrantBook,
     /// Whether a state was stored.
     had_state: bool,
@@ -134,7 +136,7 @@ impl Ledger {
         let idle_us = params.idle_at_us(&call.state).max(self.block_us);
         let windows_us = if windowed { 2 * period_us } else { 0 };
         let quiet_us = call.book.quiet_until_us.saturating_sub(now_us);
-        let kept_us = idle_us.saturating_sub(now_us).max(windows_us).max(quiet_us);
+        let kept_us = idle_us.saturating_sub(call.state_us).max(windows_us).max(quiet_us);
         // Never shorter than other holders were told; they may have longer leases.
         call.book.kept_until_us =
             call.book.kept_until_us.max(now_us + kept_us + terms.reclaim_us());
@@ -144,7 +146,7 @@ impl Ledger {
         if fixed {
             usable_us = usable_us.min(period_us - now_us % period_us);
         }
-        let shown = params.decide(&call.state, now_us, request.need.max(1), Intent::Peek);
+        let shown = params.decide(&call.state, call.state_us, request.need.max(1), Intent::Peek);
         let blocked_us = blocked.then(|| self.block_us - now_us);
         let reply = LedgerReply {
             ledger: call.book.ledger,
@@ -203,6 +205,8 @@ impl Ledger {
             params,
             state,
             now_us,
+            // Direct decisions read a bucket by the clock as it is, and may have re-dated it.
+            state_us: if windowed { now_us } else { raw_us },
             book,
             had_state,
             decided_directly,
@@ -214,7 +218,7 @@ impl Ledger {
 
 impl LedgerCall<'_> {
     fn left(&self) -> u64 {
-        self.params.decide(&self.state, self.now_us, 0, Intent::Peek).remaining
+        self.params.decide(&self.state, self.state_us, 0, Intent::Peek).remaining
     }
 
     fn restart(&mut self, ledger: u64) {
@@ -372,7 +376,7 @@ impl LedgerCall<'_> {
             if entry.granted == known {
                 entry.oldest_grant_us = self.now_us;
             }
-            self.params.charge(&mut self.state, self.now_us, units);
+            self.params.charge(&mut self.state, self.state_us, units);
             entry.granted += units;
             self.book.granted += units;
             self.book.restored = self.book.restored.charged();
