@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     /// Whether nodes take all that they can get, whoever wants it, and now and then spend it all at
     /// once: the worst that is allowed.
     pub(crate) hoard: bool,
-    /// Whether the store decides what comes in a quiet time, as for limits that fail open.
+    /// Whether the store decides what comes in a grace period, as for limits that fail open.
     pub(crate) direct: bool,
     /// One in so many requests that find no units is left to the store, as for keys that hardly
     /// anybody uses; zero is never.
@@ -66,8 +66,8 @@ impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         loop {
             let (params, lifetime_us) = any_numbers(rng);
-            let quiet_us = lifetime_us * 2 + 300_000;
-            let Some(terms) = LeaseTerms::for_limit(&params, lifetime_us, 2, quiet_us) else {
+            let grace_us = lifetime_us * 2 + 300_000;
+            let Some(terms) = LeaseTerms::for_limit(&params, lifetime_us, 2, grace_us) else {
                 continue;
             };
             let nodes = rng.within(1, 5) as usize;

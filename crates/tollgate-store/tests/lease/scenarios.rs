@@ -35,7 +35,7 @@ fn a_skewed_load_gets_nearly_all_of_the_limit_and_never_more() {
         let mut world = World::new(plan(5, 9), Rng::new(seed), false);
         world.run().unwrap();
         let windows: Vec<_> = world.oracles[0].windows().iter().collect();
-        // The first is the quiet time of a store that nobody knew, and the last was cut short.
+        // The first is the grace period of a store that nobody knew, and the last was cut short.
         for (window, admitted) in &windows[3..windows.len() - 1] {
             assert!((970..=1_000).contains(*admitted), "seed {seed}, window {window}: {admitted}");
         }

@@ -72,12 +72,21 @@ pub(crate) struct Loss {
     credited: u64,
     /// Returns that were not credited, since they may have been before.
     forfeited: u64,
-    quiet_until_us: u64,
+    grace_until_us: u64,
     /// Whether the primary's mark shows nothing of it, since the key was evicted or has moved, and
     /// nobody who knew of it has asked there yet.
     unmarked: bool,
     /// Whether it does not show it, whoever asked: the store still decides by itself.
     hidden: bool,
+}
+
+/// A key on its way to another primary, with what was lost of it and what nobody saw of it.
+#[derive(Debug)]
+pub(crate) struct MovedKey {
+    ledger: Option<Ledger>,
+    losses: Vec<Loss>,
+    cancelled: u64,
+    unseen: u64,
 }
 
 /// What a store loses.
@@ -292,28 +301,30 @@ impl Primary {
     }
 
     /// A key moves away, with what was lost of it.
-    pub(crate) fn take(&mut self, key: usize) -> (Option<Ledger>, Vec<Loss>, u64) {
-        let (gone, kept) = self.losses.drain(..).partition(|loss| loss.key == key);
+    pub(crate) fn take(&mut self, key: usize) -> MovedKey {
+        let (losses, kept) = self.losses.drain(..).partition(|loss| loss.key == key);
         self.losses = kept;
-        (self.ledgers.remove(&key), gone, self.cancelled.remove(&key).unwrap_or(0))
+        MovedKey {
+            ledger: self.ledgers.remove(&key),
+            losses,
+            cancelled: self.cancelled.remove(&key).unwrap_or(0),
+            unseen: self.unseen.remove(&key).unwrap_or(0),
+        }
     }
 
     /// A key arrives. Its new primary's mark shows nothing of what was lost elsewhere.
-    pub(crate) fn put(
-        &mut self,
-        key: usize,
-        (ledger, losses, cancelled): (Option<Ledger>, Vec<Loss>, u64),
-    ) {
-        self.cancelled.insert(key, cancelled);
-        self.ledgers.extend(ledger.map(|ledger| (key, ledger)));
-        self.losses.extend(losses.into_iter().map(|loss| Loss {
+    pub(crate) fn put(&mut self, key: usize, moved: MovedKey) {
+        self.cancelled.insert(key, moved.cancelled);
+        self.unseen.insert(key, moved.unseen);
+        self.ledgers.extend(moved.ledger.map(|ledger| (key, ledger)));
+        self.losses.extend(moved.losses.into_iter().map(|loss| Loss {
             unmarked: true,
             hidden: true,
             ..loss
         }));
     }
 
-    /// What was lost and not said again within the quiet time. What somebody said is not excused,
+    /// What was lost and not said again within the grace period. What somebody said is not excused,
     /// and nobody is kept from what he would have without the loss.
     pub(crate) fn end_losses(
         &mut self,
@@ -326,7 +337,7 @@ impl Primary {
             |ledger: &Ledger| left(params, &ledger.state.clone().unwrap_or_default(), clock_us);
         let mut all = Vec::new();
         let (over, open) =
-            self.losses.drain(..).partition::<Vec<_>, _>(|loss| now_us >= loss.quiet_until_us);
+            self.losses.drain(..).partition::<Vec<_>, _>(|loss| now_us >= loss.grace_until_us);
         self.losses = open;
         for loss in over {
             let is = self.ledgers.get(&loss.key).map_or(params.capacity(), left);
@@ -415,7 +426,7 @@ impl Primary {
     /// Marks the losses of this instant that somebody has to make good: by key, what ledger and
     /// totals a living process has seen.
     pub(crate) fn expect_said(&mut self, until_us: u64, seen: &[(usize, u64, (u64, u64))]) {
-        let now = |loss: &&mut Loss| !loss.unmarked && loss.quiet_until_us == until_us;
+        let now = |loss: &&mut Loss| !loss.unmarked && loss.grace_until_us == until_us;
         for loss in self.losses.iter_mut().filter(now) {
             let ledger = loss.unlost.book.as_ref().map_or(0, |book| book.ledger);
             let seen = seen.contains(&(loss.key, ledger, loss.totals));
@@ -510,7 +521,7 @@ fn loss(
         given: 0,
         credited: 0,
         forfeited: 0,
-        quiet_until_us: now_us + terms.quiet_us,
+        grace_until_us: now_us + terms.grace_us,
         unmarked: false,
         hidden: false,
     })

@@ -259,13 +259,8 @@ impl Replication {
 #[test]
 fn a_server_that_restarted_proves_nothing() {
     let owner = MarkerOwner { run: 1, history: 10 };
-    let new = ReplicationStatus {
-        run: 2,
-        is_replica: false,
-        history: 11,
-        previous: 10,
-        previous_end: 9,
-    };
+    let new =
+        ReplicationStatus { run: 2, is_replica: false, history: 11, previous: 10, previous_end: 9 };
     let old = ReplicationStatus { run: 1, is_replica: true, ..new };
     assert_eq!(owner.has_handed_over(&new, &old), Some(true));
     let restarted = ReplicationStatus { run: 3, ..old };

@@ -95,8 +95,8 @@ impl Leases {
         params: &LimitParams,
         leasing: &LeaseSettings,
     ) -> Option<ParamsId> {
-        let LeaseSettings { lifetime_us, min_limit, quiet_us, grace_policy } = *leasing;
-        let terms = LeaseTerms::for_limit(params, lifetime_us, min_limit, quiet_us)?;
+        let LeaseSettings { lifetime_us, min_limit, grace_us, grace_policy } = *leasing;
+        let terms = LeaseTerms::for_limit(params, lifetime_us, min_limit, grace_us)?;
         let (capacity, cost_max) = (params.capacity(), terms.store_params.capacity());
         let leased = LeasedLimit { terms, capacity, grace_policy, cost_max };
         let params_id = self.registry.register(&leased)?;

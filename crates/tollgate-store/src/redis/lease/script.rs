@@ -51,7 +51,7 @@ pub(crate) static MARKER: LazyLock<Script> = LazyLock::new(|| Script::of(crate::
 /// Removes a key's state and empties its ledger.
 pub(crate) static CLEAR: LazyLock<Script> = LazyLock::new(|| Script::of(crate::lease::CLEAR_LUA));
 
-/// The TTL of a marker: much longer than any quiet time.
+/// The TTL of a marker: much longer than any grace period.
 const MARKER_TTL_MS: &str = "86400000";
 
 /// The reply of the marker script.

@@ -72,7 +72,7 @@ impl World {
             (*key, ledger, (summary.granted, summary.returned))
         });
         let seen: Vec<_> = seen.collect();
-        let until_us = self.now_us + self.plan.terms.quiet_us;
+        let until_us = self.now_us + self.plan.terms.grace_us;
         self.primaries[primary].expect_said(until_us, &seen);
     }
 

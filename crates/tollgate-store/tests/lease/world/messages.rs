@@ -13,11 +13,11 @@ impl World {
         let waiting = self.nodes[node].waiting.get(&key);
         let need = waiting.and_then(|all| all.first()).map_or(0, |one| one.0);
         let may_ask =
-            self.nodes[node].watches[home].trust(clock_us, terms.quiet_us) == Trust::Trusted;
+            self.nodes[node].watches[home].trust(clock_us, terms.grace_us) == Trust::Trusted;
         let lease = self.nodes[node].lease(key, now_us);
         if may_ask && lease.should_ask(clock_us, need) {
             self.send(node, key, (need, false));
-        } else if self.nodes[node].watches[home].is_check_due(clock_us, terms.quiet_us) {
+        } else if self.nodes[node].watches[home].is_check_due(clock_us, terms.grace_us) {
             self.look(node, home);
         }
     }
@@ -148,9 +148,9 @@ impl World {
 
     /// A limit that fails closed admits what a store decided that had lost nothing.
     fn believe(&mut self, node: usize, one: Undecided) -> Result<(), String> {
-        let (home, quiet_us) = (self.homes[one.key].0, self.plan.terms_of(node).quiet_us);
+        let (home, grace_us) = (self.homes[one.key].0, self.plan.terms_of(node).grace_us);
         let watch = &mut self.nodes[node].watches[home];
-        match watch.is_decision_valid(one.times_us, one.mark, one.same_server, quiet_us) {
+        match watch.is_decision_valid(one.times_us, one.mark, one.same_server, grace_us) {
             None => {
                 self.nodes[node].undecided.push(one);
                 self.look(node, home);
@@ -242,12 +242,12 @@ impl World {
         came_us: u64,
         reply: LedgerReply,
     ) -> Result<(), String> {
-        let (home, quiet_us) = (self.homes[key].0, self.plan.terms_of(node).quiet_us);
+        let (home, grace_us) = (self.homes[key].0, self.plan.terms_of(node).grace_us);
         let renewed = self.nodes[node].holder();
         let lease = self.nodes[node].leases.get(&key);
         if let Some(asked_us) = lease.and_then(|lease| lease.new_grant_sent_us(number, &reply)) {
             let watch = self.nodes[node].watches[home];
-            match watch.is_grant_valid((asked_us, came_us), reply.age_us, quiet_us) {
+            match watch.is_grant_valid((asked_us, came_us), reply.age_us, grace_us) {
                 None => {
                     self.nodes[node].doubtful.push((key, number, came_us, reply));
                     self.look(node, home);

@@ -128,7 +128,7 @@ pub(in crate::scenario) fn wiped(context: &Context) -> TrialResult {
     for _ in 0..wipes {
         redis.run("FLUSHALL");
         // The grace period, and some decisions after it.
-        trial.run_for(super::QUIET + Duration::from_millis(300));
+        trial.run_for(super::GRACE_PERIOD + Duration::from_millis(300));
         answer(&mut trial, 100);
     }
     let counted = wait_until(PATIENCE, || rollbacks(&trial) > 0);

@@ -29,7 +29,7 @@ const PATHS: &[LimitedPath] =
 /// More than any node took at once in these rows: eight times what it needs for half a lifetime.
 const CHUNK_MOST: u64 = 256;
 /// The grace period.
-const QUIET: Duration = Duration::from_millis(1_600);
+const GRACE_PERIOD: Duration = Duration::from_millis(1_600);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn url(redis: &Redis) -> String {
@@ -66,7 +66,7 @@ fn plan<'a>(context: &Context, store: &str, limits: &'a str) -> Plan<'a> {
 fn known(context: &Context, plan: &Plan<'_>) -> Trial {
     let mut trial = Trial::cold(context, plan);
     assert!(trial.is_healed(), "the nodes find their store");
-    trial.run_for(QUIET);
+    trial.run_for(GRACE_PERIOD);
     trial
 }
 
