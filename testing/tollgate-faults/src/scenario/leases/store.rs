@@ -1,7 +1,6 @@
 //! Faults of the store that grants leases, and of the network to it.
 
 use super::{LIMIT, USERS, answer, leasing, limits, plan, rollbacks, sum, unused, url, use_up};
-use crate::clock::wait_until;
 use crate::cluster::Cluster;
 use crate::load::{LoadRequest, Sample};
 use crate::measurements::percentile_us;
