@@ -26,7 +26,7 @@ pub enum Origin {
     Lease,
     /// A recent refusal of the store: nothing is left.
     CachedRefusal,
-    /// The quiet time: what nodes hold of the limit is not known.
+    /// The grace period: what nodes hold of the limit is not known.
     GracePeriod,
 }
 

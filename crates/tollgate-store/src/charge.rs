@@ -68,14 +68,14 @@ pub struct LeaseSettings {
     pub lifetime_us: u64,
     /// The store decides limits below this.
     pub min_limit: u64,
-    /// The quiet time: how long nothing is granted after the store lost writes.
-    pub quiet_us: u64,
-    /// The limit's answer in the quiet time.
+    /// The grace period: how long nothing is granted after the store lost writes.
+    pub grace_us: u64,
+    /// The limit's answer in the grace period.
     pub grace_policy: GracePolicy,
 }
 
-/// The answer of a leased limit in the quiet time, while the store may lack what nodes hold. Other
-/// limits of the request are decided as always.
+/// The answer of a leased limit in a grace period, while the store may lack what nodes hold.
+/// Other limits of the request are decided as always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GracePolicy {
     /// The store decides, by what it knows and nodes have told it again.

@@ -118,7 +118,7 @@ fn cold(
 }
 
 /// A window's limit that nobody reaches, since a refusal would be cheaper than what is measured. The stores here have a deadline of a second, for
-/// which the usual quiet time is too short.
+/// which the usual grace period is too short.
 fn limit(a_minute: u64, leased: bool) -> String {
     let consistency = if leased { ", consistency: {leased: {quiet: 2250ms}}" } else { "" };
     format!(

@@ -96,7 +96,7 @@ codes! {
         "A factor is a number with at most three decimal places, such as 2 or 1.5."
     LEASED_UNAVAILABLE "TG032" "limit cannot be leased"
         "Chunks taken in advance would break sliding-log, concurrency, a queue, a leaky-bucket with burst 1 and windows of the calendar."
-    QUIET_TOO_SHORT "TG033" "quiet time too short"
+    QUIET_TOO_SHORT "TG033" "grace period too short"
         "`quiet` is at least lifetime + 1.5 x probe + deadline, or a node could still spend what a restarted store has forgotten."
     EXACTLY_ONE "TG034" "alternatives mixed, or none chosen"
         "Exactly one of the named fields is needed."

@@ -2,7 +2,7 @@
 -- and params.lua.
 --
 -- KEYS[1] is the limit's state, as the other scripts keep it; granted units count as used. KEYS[2]
--- is the book, a hash. `m` is the latest instant seen, the ledger's id, the end of the quiet time,
+-- is the book, a hash. `m` is the latest instant seen, the ledger's id, the end of the grace period,
 -- the last sweep, when the book began, until when it is kept, the units granted and returned by all
 -- holders, and whether holders restored it. `s` is a copy of the state, in case the state alone is
 -- lost. Every other field is a holder: units granted and returned, both
@@ -15,7 +15,7 @@ local params, request = limits_of(ARGV[3])[1], cmsgpack.unpack(ARGV[5])
 local name = struct.pack('>I4I4I4I4I6', request[1], request[2], request[3], request[4], request[5])
 local ledger, known, want, need = request[6], request[7], request[8], request[9]
 local returned, return_at = request[10], request[11]
-local lifetime, quiet, reclaim = request[12], request[13], request[14]
+local lifetime, grace, reclaim = request[12], request[13], request[14]
 local their_granted, their_returned = request[15], request[16]
 local algorithm, book = params.algorithm, KEYS[2]
 local fixed = algorithm == fixed_window
@@ -41,10 +41,10 @@ local function written(...)
   end
   return table.concat(all, ':')
 end
-local last, id, quiet_until, swept, begun, kept_until = 0, 0, 0, 0, 0, 0
+local last, id, grace_until, swept, begun, kept_until = 0, 0, 0, 0, 0, 0
 local all_granted, all_returned, restored = 0, 0, 0
 if found[1] then
-  last, id, quiet_until, swept, begun, kept_until, all_granted, all_returned, restored =
+  last, id, grace_until, swept, begun, kept_until, all_granted, all_returned, restored =
     numbers(found[1])
 end
 -- The latest instant seen counts, unless the clock stepped back by more than a window.
@@ -52,12 +52,14 @@ local now = max(raw, last)
 if last > raw + (windowed and params.window or max(bucket_window(params), LEAP_US_MIN)) then
   -- To where the state is re-dated; for a window to its start, where nothing has faded.
   now = windowed and (div_rem(raw, params.window) + 1) * params.window or raw
-  quiet_until, swept, begun = min(quiet_until, now + quiet), min(swept, now), min(begun, now)
+  grace_until, swept, begun = min(grace_until, now + grace), min(swept, now), min(begun, now)
   kept_until = 0
 end
 if windowed then
   now = max(now, state.index * params.window)
 end
+-- A bucket is read by the clock as it is, as direct decisions do, which may have re-dated it.
+local state_now = windowed and now or raw
 
 -- Selects the ledger: that of the window, or the one begun when the key was last unknown.
 -- A lost ledger goes on under its name, so that its holders keep their units.
@@ -152,7 +154,7 @@ if ledger ~= 0 and (named or not fixed) then
 end
 
 -- Merges the request with the holder's entry by maximum. If the entry has less than the holder
--- knows, the store lost writes: repairs them and starts a quiet time.
+-- knows, the store lost writes: repairs them and starts a grace period.
 local g, q, since = 0, 0, now
 if found[3] then
   g, q, since = numbers(found[3])
@@ -191,7 +193,7 @@ if returned > q then
   q = returned
 end
 if rolled then
-  quiet_until = max(quiet_until, now + quiet)
+  grace_until = max(grace_until, now + grace)
 end
 
 local block = head and struct.unpack('>I7', head, 2) or 0
@@ -225,9 +227,9 @@ end
 
 -- Grants a share of what is left, smaller the more holders share it; but all that one request
 -- needs, if so much is left.
-local left = now < block and 0 or algorithm.decide(params, state, now, 0, false).remaining
+local left = now < block and 0 or algorithm.decide(params, state, state_now, 0, false).remaining
 local room, short = known + want - g, max(0, known + need - g)
-if want > 0 and room > 0 and now >= quiet_until then
+if want > 0 and room > 0 and now >= grace_until then
   -- `m` and `s` are no holders; this one may not be in the book yet.
   local sharing = max(1, redis.call('HLEN', book) - (found[3] and 2 or 1))
   if short > left then
@@ -238,21 +240,21 @@ if want > 0 and room > 0 and now >= quiet_until then
     if g == known then
       since = now
     end
-    algorithm.charge(params, state, now, units)
+    algorithm.charge(params, state, state_now, units)
     g, left, all_granted = g + units, left - units, all_granted + units
     charged()
   end
 end
 
 local idle = max(algorithm.idle_at_us(params, state), block)
-local ttl = max(idle - now, windowed and 2 * params.window or 0, quiet_until - now) + reclaim
+local ttl = max(idle - state_now, windowed and 2 * params.window or 0, grace_until - now) + reclaim
 -- Never shorter than other holders were told; they may have longer leases.
 kept_until = max(kept_until, now + ttl)
 ttl = kept_until - now
 local kept, left_ms = algorithm.encode(state), digits(math.ceil(ttl / 1000) + ttl_margin)
 redis.call('SET', KEYS[1], (head or '') .. kept, 'PX', left_ms)
 local meta = written(
-  now, id, quiet_until, swept, begun, kept_until, all_granted, all_returned, restored
+  now, id, grace_until, swept, begun, kept_until, all_granted, all_returned, restored
 )
 local field = written(g, q, since, now, now + reclaim)
 redis.call('HSET', book, 'm', meta, 's', kept, name, field)
@@ -262,9 +264,9 @@ local usable = max(0, lifetime - (now - since))
 if fixed then
   usable = min(usable, params.window - now % params.window)
 end
-local shown = algorithm.decide(params, state, now, max(1, need), false)
+local shown = algorithm.decide(params, state, state_now, max(1, need), false)
 return cmsgpack.pack({
-  id, g, q, since, usable, max(0, quiet_until - now), left, ttl, rolled and 1 or 0,
+  id, g, q, since, usable, max(0, grace_until - now), left, ttl, rolled and 1 or 0,
   now < block and max(block - now, shown.retry_after_us or 0) or shown.retry_after_us or -1,
   shown.reset_after_us, max(0, now - begun), reinstated and 1 or 0, all_granted, all_returned,
   windowed and state.index or algorithm.idle_at_us(params, state),

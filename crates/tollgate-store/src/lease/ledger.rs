@@ -26,8 +26,8 @@ pub struct GrantBook {
     pub last_us: u64,
     /// The ledger's id: the number of the window, or when the ledger began.
     pub ledger: u64,
-    /// The end of the quiet time: nothing is granted before.
-    pub quiet_until_us: u64,
+    /// The end of the grace period: nothing is granted before.
+    pub grace_until_us: u64,
     /// When dead holders were last swept.
     pub swept_us: u64,
     /// When the book began. A book older than the store's last loss is complete.
@@ -78,6 +78,8 @@ struct LedgerCall<'a> {
     params: &'a LimitParams,
     state: LimitState,
     now_us: u64,
+    /// The instant at which the state is read and charged.
+    state_us: u64,
     book: GrantBook,
     /// Whether a state was stored.
     had_state: bool,
@@ -133,8 +135,8 @@ impl Ledger {
 
         let idle_us = params.idle_at_us(&call.state).max(self.block_us);
         let windows_us = if windowed { 2 * period_us } else { 0 };
-        let quiet_us = call.book.quiet_until_us.saturating_sub(now_us);
-        let kept_us = idle_us.saturating_sub(now_us).max(windows_us).max(quiet_us);
+        let grace_us = call.book.grace_until_us.saturating_sub(now_us);
+        let kept_us = idle_us.saturating_sub(call.state_us).max(windows_us).max(grace_us);
         // Never shorter than other holders were told; they may have longer leases.
         call.book.kept_until_us =
             call.book.kept_until_us.max(now_us + kept_us + terms.reclaim_us());
@@ -144,7 +146,7 @@ impl Ledger {
         if fixed {
             usable_us = usable_us.min(period_us - now_us % period_us);
         }
-        let shown = params.decide(&call.state, now_us, request.need.max(1), Intent::Peek);
+        let shown = params.decide(&call.state, call.state_us, request.need.max(1), Intent::Peek);
         let blocked_us = blocked.then(|| self.block_us - now_us);
         let reply = LedgerReply {
             ledger: call.book.ledger,
@@ -152,7 +154,7 @@ impl Ledger {
             returned: entry.returned,
             oldest_grant_us: entry.oldest_grant_us,
             usable_us,
-            quiet_us,
+            grace_us,
             left,
             kept_us,
             age_us: now_us.saturating_sub(call.book.begun_us),
@@ -186,7 +188,7 @@ impl Ledger {
         if book.last_us > raw_us + params.bucket().map_or(period_us, Bucket::leap_us) {
             // To where the state is re-dated; for a window to its start, where nothing has faded.
             now_us = if windowed { (raw_us / period_us + 1) * period_us } else { raw_us };
-            book.quiet_until_us = book.quiet_until_us.min(now_us + terms.quiet_us);
+            book.grace_until_us = book.grace_until_us.min(now_us + terms.grace_us);
             book.swept_us = book.swept_us.min(now_us);
             book.begun_us = book.begun_us.min(now_us);
             book.kept_until_us = 0;
@@ -203,6 +205,8 @@ impl Ledger {
             params,
             state,
             now_us,
+            // Direct decisions read a bucket by the clock as it is, and may have re-dated it.
+            state_us: if windowed { now_us } else { raw_us },
             book,
             had_state,
             decided_directly,
@@ -214,7 +218,7 @@ impl Ledger {
 
 impl LedgerCall<'_> {
     fn left(&self) -> u64 {
-        self.params.decide(&self.state, self.now_us, 0, Intent::Peek).remaining
+        self.params.decide(&self.state, self.state_us, 0, Intent::Peek).remaining
     }
 
     fn restart(&mut self, ledger: u64) {
@@ -277,7 +281,7 @@ impl LedgerCall<'_> {
     }
 
     /// Merges the request with the holder's entry by maximum (I3). If the entry has less than the
-    /// holder knows, the store lost writes: repairs them and starts a quiet time (I6).
+    /// holder knows, the store lost writes: repairs them and starts a grace period (I6).
     fn reconcile_holder(
         &mut self,
         terms: &LeaseTerms,
@@ -325,8 +329,8 @@ impl LedgerCall<'_> {
             }
         }
         if self.rolled_back {
-            let until_us = self.now_us + terms.quiet_us;
-            self.book.quiet_until_us = self.book.quiet_until_us.max(until_us);
+            let until_us = self.now_us + terms.grace_us;
+            self.book.grace_until_us = self.book.grace_until_us.max(until_us);
         }
         entry
     }
@@ -372,7 +376,7 @@ impl LedgerCall<'_> {
             if entry.granted == known {
                 entry.oldest_grant_us = self.now_us;
             }
-            self.params.charge(&mut self.state, self.now_us, units);
+            self.params.charge(&mut self.state, self.state_us, units);
             entry.granted += units;
             self.book.granted += units;
             self.book.restored = self.book.restored.charged();
@@ -395,7 +399,7 @@ impl LedgerCall<'_> {
         request: &LedgerRequest,
     ) -> u64 {
         let room = (known + request.want).saturating_sub(entry.granted);
-        if request.want == 0 || room == 0 || self.now_us < self.book.quiet_until_us {
+        if request.want == 0 || room == 0 || self.now_us < self.book.grace_until_us {
             return 0;
         }
         let joins = u64::from(!self.book.holders.contains_key(&request.holder));

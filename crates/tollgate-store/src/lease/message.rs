@@ -62,8 +62,8 @@ pub struct LedgerReply {
     pub oldest_grant_us: u64,
     /// For how long these units can be spent.
     pub usable_us: u64,
-    /// What is left of the quiet time, in which nothing is granted.
-    pub quiet_us: u64,
+    /// What is left of the grace period, in which nothing is granted.
+    pub grace_us: u64,
     /// Units left for all holders.
     pub left: u64,
     /// For how long the ledger is kept, at least.
@@ -88,7 +88,7 @@ impl LedgerRequest {
         let [a, b, c, d] = self.holder.process.map(u64::from);
         let own = [a, b, c, d, self.holder.number, self.ledger, self.known_granted];
         let asked = [self.want, self.need, self.returned, self.return_at_us];
-        let terms = [terms.lifetime_us, terms.quiet_us, terms.reclaim_us()];
+        let terms = [terms.lifetime_us, terms.grace_us, terms.reclaim_us()];
         let BookSummary { granted, returned, state: [a, b, c] } = self.summary;
         let summary = [granted, returned, a, b, c, self.acknowledged];
         let all = own.into_iter().chain(asked).chain(terms).chain(summary);
@@ -108,7 +108,7 @@ impl LedgerReply {
             returned: at(2)?,
             oldest_grant_us: at(3)?,
             usable_us: at(4)?,
-            quiet_us: at(5)?,
+            grace_us: at(5)?,
             left: at(6)?,
             kept_us: at(7)?,
             rolled_back: at(8)? != 0,

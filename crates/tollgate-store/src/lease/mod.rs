@@ -13,7 +13,7 @@
 //! Comments refer to the rules of the protocol: I1 spend (one checked subtraction), I2 debit first
 //! (the ledger charges before it grants), I3 (totals are cumulative and merged by maximum), I4
 //! scope (grants expire by the process's own clock, from when it sent the request), I5 return
-//! (units leave the balance first), I6 rollback (after a loss, a quiet time without grants), I7
+//! (units leave the balance first), I6 rollback (after a loss, a grace period without grants), I7
 //! summary.
 //!
 //! I7: each reply carries a summary of the book: the units granted and returned by all holders,
@@ -25,7 +25,7 @@
 //! state counts. Which returns a summary contains is unknown. So the first word of each holder
 //! after a loss credits no return, and those that the store had not acknowledged are stranded.
 //!
-//! In a quiet time the store grants nothing. Requests that a lease cannot decide are then decided
+//! In a grace period the store grants nothing. Requests that a lease cannot decide are then decided
 //! by the store, on the state that holders restore, or refused, as the limit's failure policy says.
 //! What is lost and not re-asserted by then is the most that may be admitted in excess; on a first
 //! start that is nothing. A limit that fails closed then admits only what leases hold. Nor does it
@@ -41,6 +41,7 @@ mod message;
 mod primary_monitor;
 mod report;
 mod summary;
+mod takeover;
 mod terms;
 
 pub use holder::{Lease, LimitSnapshot, RenewalResult, SpentUnits};
@@ -48,6 +49,7 @@ pub use ledger::{GrantBook, HolderGrant, Ledger, Restored};
 pub use message::{BookSummary, Holder, LedgerReply, LedgerRequest};
 pub use primary_monitor::{MarkerReading, PrimaryMonitor, Trust};
 pub use report::{HolderReport, LedgerReport};
+pub use takeover::{MarkerOwner, ReplicationStatus};
 pub use terms::{CLOCK_RATE_ERROR, LeaseTerms};
 
 use terms::shortest_local_us;

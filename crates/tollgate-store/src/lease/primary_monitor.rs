@@ -10,6 +10,8 @@ pub struct MarkerReading {
     pub run: u128,
     /// How long ago the marker was written.
     pub age_us: u64,
+    /// The marker that it replaced while this process looked: another server's.
+    pub replaced: Option<u128>,
 }
 
 /// Whether a primary may be asked for units.
@@ -17,7 +19,9 @@ pub struct MarkerReading {
 pub enum Trust {
     /// It keeps what it acknowledged.
     Trusted,
-    /// Quiet time: it may have lost entries that holders have not had time to re-assert.
+    /// Another server took over, and whether it lost writes is not known yet.
+    TakenOver,
+    /// Grace period: it may have lost entries that holders have not had time to re-assert.
     GracePeriod,
     /// Its marker has to be read first.
     Unknown,
@@ -25,15 +29,17 @@ pub enum Trust {
 
 /// A process's knowledge of one primary.
 ///
-/// A primary that may have lost writes is quiet: no process asks it for units until every process
-/// has had time to re-assert its own. A process that starts later need not wait: the marker's age
-/// shows that the quiet time is over.
+/// A primary that may have lost writes gets a grace period: no process asks it for units until
+/// every process has had time to re-assert its own. A process that starts later need not wait: the
+/// marker's age shows that the grace period is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrimaryMonitor {
     run: Option<u128>,
     /// When the marker was written, at the latest.
     since_us: u64,
     confirmed_us: Option<u64>,
+    /// The marker of the server that was primary before.
+    replaced: Option<u128>,
 }
 
 impl PrimaryMonitor {
@@ -43,10 +49,17 @@ impl PrimaryMonitor {
         let changed = self.run != Some(marker.run);
         let first = self.run.is_none();
         self.run = Some(marker.run);
+        self.replaced = marker.replaced.or(self.replaced);
         self.confirmed_us = Some(sent_us);
         let since_us = now_us.saturating_sub(marker.age_us);
         self.since_us = if changed { since_us } else { self.since_us.min(since_us) };
         changed && !first
+    }
+
+    /// How old a marker is, at least; `None` if it is not the one that this process knows.
+    pub fn marker_age_us(&self, marker: u128, now_us: u64) -> Option<u64> {
+        let age_us = super::shortest_local_us(now_us.saturating_sub(self.since_us));
+        (self.run == Some(marker)).then_some(age_us)
     }
 
     /// Whether a marker was ever read.
@@ -60,16 +73,16 @@ impl PrimaryMonitor {
     }
 
     /// Whether the marker should be read again.
-    pub fn is_check_due(&self, now_us: u64, quiet_us: u64) -> bool {
-        self.confirmed_us.is_none_or(|at_us| now_us >= at_us + quiet_us / 4)
+    pub fn is_check_due(&self, now_us: u64, grace_us: u64) -> bool {
+        self.confirmed_us.is_none_or(|at_us| now_us >= at_us + grace_us / 4)
     }
 
     /// Whether the primary may be asked for units.
-    pub fn trust(&self, now_us: u64, quiet_us: u64) -> Trust {
+    pub fn trust(&self, now_us: u64, grace_us: u64) -> Trust {
         match self.confirmed_us {
-            Some(at_us) if now_us < at_us + quiet_us / 2 => {
-                let quiet = now_us < self.quiet_until_us(quiet_us);
-                if quiet { Trust::GracePeriod } else { Trust::Trusted }
+            Some(at_us) if now_us < at_us + grace_us / 2 => {
+                let is_over = now_us >= self.grace_until_us(grace_us);
+                if is_over { Trust::Trusted } else { Trust::GracePeriod }
             }
             _ => Trust::Unknown,
         }
@@ -79,17 +92,17 @@ impl PrimaryMonitor {
     /// came from a ledger begun `age_us` before; `None` if the marker must be read again.
     ///
     /// A missing ledger belongs to an unused key, or was lost with other holders' entries. The
-    /// marker tells: if it was read after the ledger began, and the quiet time was over when the
+    /// marker tells: if it was read after the ledger began, and the grace period was over when the
     /// units were requested, the primary lost nothing.
     pub fn is_grant_valid(
         &self,
         (sent_us, arrived_us): (u64, u64),
         age_us: u64,
-        quiet_us: u64,
+        grace_us: u64,
     ) -> Option<bool> {
         let begun_us = arrived_us.saturating_sub(super::shortest_local_us(age_us));
         let seen = self.confirmed_us.is_some_and(|at_us| at_us >= begun_us);
-        seen.then_some(sent_us >= self.quiet_until_us(quiet_us))
+        seen.then_some(sent_us >= self.grace_until_us(grace_us))
     }
 
     /// Whether a decision of the store counts that was requested at `times_us.0` and arrived at
@@ -97,24 +110,25 @@ impl PrimaryMonitor {
     ///
     /// `marker` is what the server said right after the decision. If it is the one that this
     /// process knows, the state had lost nothing. A replica that took over has it too, so a
-    /// connection that is newer than the last reading proves nothing.
+    /// connection that is newer than the last reading proves nothing. The marker of the server
+    /// before counts as well: if the new one lost writes, its grace period began later.
     pub fn is_decision_valid(
         &self,
         (sent_us, arrived_us): (u64, u64),
         marker: Option<u128>,
         is_connection_known: bool,
-        quiet_us: u64,
+        grace_us: u64,
     ) -> Option<bool> {
-        if marker.is_none() || marker != self.run {
-            return Some(false);
-        }
         let seen =
             is_connection_known || self.confirmed_us.is_some_and(|at_us| at_us >= arrived_us);
-        seen.then_some(sent_us >= self.quiet_until_us(quiet_us))
+        if marker.is_none() || seen && marker != self.run && marker != self.replaced {
+            return Some(false);
+        }
+        seen.then_some(sent_us >= self.grace_until_us(grace_us))
     }
 
-    /// The end of the quiet time.
-    fn quiet_until_us(&self, quiet_us: u64) -> u64 {
-        self.since_us + quiet_us + quiet_us / CLOCK_RATE_ERROR + 1
+    /// The end of the grace period.
+    fn grace_until_us(&self, grace_us: u64) -> u64 {
+        self.since_us + grace_us + grace_us / CLOCK_RATE_ERROR + 1
     }
 }

@@ -8,8 +8,8 @@ pub struct LedgerReport {
     pub ledger: u64,
     /// When the ledger was last used, by the store's clock.
     pub seen_us: u64,
-    /// What was left of the quiet time then.
-    pub quiet_us: u64,
+    /// What was left of the grace period then.
+    pub grace_us: u64,
     /// The holders, in a stable order.
     pub holders: Vec<HolderReport>,
 }

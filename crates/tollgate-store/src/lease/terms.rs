@@ -1,4 +1,4 @@
-//! The terms of a leased limit: params for the store, lifetime, quiet time.
+//! The terms of a leased limit: params for the store, lifetime, grace period.
 
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
 use tollgate_core::{Algorithm, LimitParams, Rate};
@@ -21,8 +21,8 @@ pub struct LeaseTerms {
     pub store_params: LimitParams,
     /// For how long granted units can be spent.
     pub lifetime_us: u64,
-    /// The quiet time: for how long nothing is granted after the store lost writes.
-    pub quiet_us: u64,
+    /// The grace period: for how long nothing is granted after the store lost writes.
+    pub grace_us: u64,
 }
 
 impl LeaseTerms {
@@ -36,12 +36,12 @@ impl LeaseTerms {
         params: &LimitParams,
         lifetime_us: u64,
         min_limit: u64,
-        quiet_us: u64,
+        grace_us: u64,
     ) -> Option<Self> {
         if params.capacity() < min_limit.max(2) {
             return None;
         }
-        Some(Self { store_params: store_params(params, lifetime_us)?, lifetime_us, quiet_us })
+        Some(Self { store_params: store_params(params, lifetime_us)?, lifetime_us, grace_us })
     }
 
     /// After how long the ledger reclaims the entry of a silent holder: its units have expired, and

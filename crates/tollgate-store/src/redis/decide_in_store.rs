@@ -39,8 +39,8 @@ struct PlannedRequest<'a> {
 struct PlannedFence {
     fence: Arc<Fence>,
     sent_us: u64,
-    /// The longest quiet time of its limits.
-    quiet_us: u64,
+    /// The longest grace period of its limits.
+    grace_us: u64,
 }
 
 impl RedisStore {
@@ -109,9 +109,9 @@ impl RedisStore {
                 None
             };
             let is_valid = match &one.fence {
-                Some(PlannedFence { fence, sent_us, quiet_us }) => {
+                Some(PlannedFence { fence, sent_us, grace_us }) => {
                     let leases = &self.leases;
-                    leases.is_decision_valid(&self.servers, fence, *sent_us, *quiet_us).await
+                    leases.is_decision_valid(&self.servers, fence, *sent_us, *grace_us).await
                 }
                 None => true,
             };
@@ -183,10 +183,10 @@ impl RedisStore {
         let fails_closed = |charge| self.grace_answer(charge).is_some();
         let fenced = for_store.map(|(charge, _)| charge).filter(|charge| fails_closed(charge));
         let leased = fenced.filter_map(|charge| self.leases.leased_limit(charge.params_id));
-        let quiet_us = leased.map(|leased| leased.terms.quiet_us).max()?;
+        let grace_us = leased.map(|leased| leased.terms.grace_us).max()?;
         let takes = request.intent == Intent::Take;
         let fence = Arc::new(Fence::new());
-        takes.then(|| PlannedFence { fence, sent_us: self.leases.now_us(), quiet_us })
+        takes.then(|| PlannedFence { fence, sent_us: self.leases.now_us(), grace_us })
     }
 
     /// Whether the store may decide a charge: its state includes the leases of others only while
@@ -195,10 +195,10 @@ impl RedisStore {
         let Some(leased) = self.leases.leased_limit(charge.params_id) else { return Ok(true) };
         let slot =
             self.servers.slot(|| self.namer.state_key(charge.limit, charge.key, charge.params));
-        self.leases.confirm_primary(&self.servers, slot, leased.terms.quiet_us).await
+        self.leases.confirm_primary(&self.servers, slot, leased).await
     }
 
-    /// A leased limit's answer in a quiet time; `None` if the store decides.
+    /// A leased limit's answer in a grace period; `None` if the store decides.
     fn grace_answer(&self, charge: &Charge<'_>) -> Option<Answer> {
         self.leases.leased_limit(charge.params_id).and_then(LeasedLimit::grace_answer)
     }

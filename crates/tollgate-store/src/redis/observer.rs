@@ -46,13 +46,13 @@ pub trait Observer: fmt::Debug + Send + Sync {
         let _ = (name, server);
     }
 
-    /// The server may have lost writes. Until a quiet time is over, no units of leased limits are
+    /// The server may have lost writes. Until a grace period is over, no units of leased limits are
     /// taken from it, and the store decides them or refuses.
     fn grace_period_began(&self, server: &str) {
         let _ = server;
     }
 
-    /// The quiet time is over.
+    /// The grace period is over.
     fn grace_period_ended(&self, server: &str) {
         let _ = server;
     }

@@ -10,6 +10,7 @@ mod scale;
 mod scenarios;
 mod slow_clock;
 mod store;
+mod takeover;
 mod world;
 
 use plan::Plan;

@@ -21,6 +21,10 @@ pub(crate) struct Node {
     pub(crate) totals: Totals,
     pub(crate) watches: Vec<PrimaryMonitor>,
     pub(crate) looking: Vec<bool>,
+    /// The server that it takes for the primary.
+    pub(crate) follows: Vec<Option<u64>>,
+    /// The mark of another server that it found, and when it first did.
+    pub(crate) foreign: Vec<Option<(u128, u64)>>,
     /// Answers whose units wait for a look at the primary: key, number, when they came.
     pub(crate) doubtful: Vec<(usize, u64, u64, LedgerReply)>,
     /// Decisions of the store that wait for a look at the primary.
@@ -72,6 +76,8 @@ impl Node {
             totals: Totals::default(),
             watches: vec![PrimaryMonitor::default(); primaries],
             looking: vec![false; primaries],
+            follows: vec![None; primaries],
+            foreign: vec![None; primaries],
             doubtful: Vec::new(),
             undecided: Vec::new(),
             asked: BTreeSet::new(),
@@ -95,6 +101,15 @@ impl Node {
         self.asked.clear();
         self.watches.fill(PrimaryMonitor::default());
         self.looking.fill(false);
+        self.follows.fill(None);
+        self.foreign.fill(None);
+    }
+
+    /// Finds that another server is the primary.
+    pub(crate) fn reconnect(&mut self, primary: usize) {
+        self.follows[primary] = None;
+        self.watches[primary].connection_lost();
+        self.looking[primary] = false;
     }
 
     pub(crate) fn is_awake(&self, now_us: u64) -> bool {

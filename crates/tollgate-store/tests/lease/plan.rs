@@ -16,6 +16,8 @@ pub(crate) struct Faults {
     pub(crate) pause: u64,
     pub(crate) partition: u64,
     pub(crate) failover: u64,
+    /// Failovers that lose nothing.
+    pub(crate) hand_over: u64,
     pub(crate) wipe: u64,
     pub(crate) step: u64,
     pub(crate) slot_move: u64,
@@ -47,7 +49,7 @@ pub(crate) struct Plan {
     /// Whether nodes take all that they can get, whoever wants it, and now and then spend it all at
     /// once: the worst that is allowed.
     pub(crate) hoard: bool,
-    /// Whether the store decides what comes in a quiet time, as for limits that fail open.
+    /// Whether the store decides what comes in a grace period, as for limits that fail open.
     pub(crate) direct: bool,
     /// One in so many requests that find no units is left to the store, as for keys that hardly
     /// anybody uses; zero is never.
@@ -64,8 +66,8 @@ impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         loop {
             let (params, lifetime_us) = any_numbers(rng);
-            let quiet_us = lifetime_us * 2 + 300_000;
-            let Some(terms) = LeaseTerms::for_limit(&params, lifetime_us, 2, quiet_us) else {
+            let grace_us = lifetime_us * 2 + 300_000;
+            let Some(terms) = LeaseTerms::for_limit(&params, lifetime_us, 2, grace_us) else {
                 continue;
             };
             let nodes = rng.within(1, 5) as usize;
@@ -137,6 +139,7 @@ fn faults(rng: &mut Rng) -> Faults {
     let (failover, wipe, slot_move) = (some(20), some(25), some(20));
     let evict = some(6);
     let step = if failover + wipe == 0 { some(20) } else { 0 };
+    let hand_over = some(15);
     Faults {
         lose,
         double,
@@ -145,6 +148,7 @@ fn faults(rng: &mut Rng) -> Faults {
         pause,
         partition,
         failover,
+        hand_over,
         wipe,
         step,
         slot_move,

@@ -55,6 +55,22 @@ fn a_cold_herd_shares_the_limit_with_few_calls() {
     }
 }
 
+/// One server after the other takes over, with everything: no grace period begins.
+#[test]
+fn failovers_that_lose_nothing_cost_next_to_nothing() {
+    for seed in 0..8 {
+        let mut plan = plan(3, 0);
+        plan.faults.hand_over = 20;
+        let mut world = World::new(plan, Rng::new(seed), false);
+        world.run().unwrap();
+        let windows: Vec<_> = world.oracles[0].windows().iter().collect();
+        for (window, admitted) in &windows[3..windows.len() - 1] {
+            assert!((970..=1_000).contains(*admitted), "seed {seed}, window {window}: {admitted}");
+        }
+        assert!(windows.len() > 5, "{windows:?}");
+    }
+}
+
 /// An operator changes the lifetime on one node after the other. Nodes with the shorter lifetime
 /// do not forget those with the longer one, and take nothing for lost that the store knows.
 #[test]

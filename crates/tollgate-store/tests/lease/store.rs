@@ -17,6 +17,8 @@ type Mark = Option<(u64, u64)>;
 #[derive(Debug, Default)]
 pub(crate) struct Primary {
     pub(crate) run: u64,
+    /// The server that handed over to this one, with all that it had acknowledged.
+    pub(crate) predecessor: Option<u64>,
     mark: Mark,
     pub(crate) ledgers: Ledgers,
     past: VecDeque<(u64, Ledgers, Mark)>,
@@ -70,12 +72,21 @@ pub(crate) struct Loss {
     credited: u64,
     /// Returns that were not credited, since they may have been before.
     forfeited: u64,
-    quiet_until_us: u64,
+    grace_until_us: u64,
     /// Whether the primary's mark shows nothing of it, since the key was evicted or has moved, and
     /// nobody who knew of it has asked there yet.
     unmarked: bool,
     /// Whether it does not show it, whoever asked: the store still decides by itself.
     hidden: bool,
+}
+
+/// A key on its way to another primary, with what was lost of it and what nobody saw of it.
+#[derive(Debug)]
+pub(crate) struct MovedKey {
+    ledger: Option<Ledger>,
+    losses: Vec<Loss>,
+    cancelled: u64,
+    unseen: u64,
 }
 
 /// What a store loses.
@@ -102,13 +113,33 @@ impl Primary {
         now_us.checked_add_signed(self.ahead_us).unwrap()
     }
 
-    pub(crate) fn look(&mut self, now_us: u64) -> MarkerReading {
+    /// The mark, or that of another server. `claim` is such a mark and the age that it gets.
+    pub(crate) fn look(
+        &mut self,
+        now_us: u64,
+        claim: Option<(u128, u64)>,
+    ) -> Result<MarkerReading, u128> {
         let clock_us = self.clock_us(now_us);
-        let (run, since_us) = *self.mark.get_or_insert((self.run, clock_us));
-        let (run, since_us) = if run == self.run { (run, since_us) } else { (self.run, clock_us) };
-        self.mark = Some((run, since_us));
+        let mark = *self.mark.get_or_insert((self.run, clock_us));
+        let since_us = match claim {
+            _ if mark.0 == self.run => mark.1,
+            Some((foreign, age_us)) if foreign == name_of(mark) => clock_us - age_us,
+            _ => return Err(name_of(mark)),
+        };
+        self.mark = Some((self.run, since_us));
         let age_us = clock_us.saturating_sub(since_us);
-        MarkerReading { run: name_of((run, since_us)), age_us }
+        Ok(MarkerReading { run: name_of((self.run, since_us)), age_us, replaced: None })
+    }
+
+    /// Another server takes over, with everything.
+    pub(crate) fn hand_over(&mut self, run: u64) {
+        self.predecessor = Some(std::mem::replace(&mut self.run, run));
+    }
+
+    /// Whether the server that wrote the mark says that this one has all that it acknowledged.
+    pub(crate) fn is_handed_over(&self, foreign: u128) -> bool {
+        let mark = self.mark.filter(|mark| name_of(*mark) == foreign);
+        mark.is_some_and(|mark| self.predecessor == Some(mark.0))
     }
 
     /// The mark as it is, which another server may have written.
@@ -270,28 +301,30 @@ impl Primary {
     }
 
     /// A key moves away, with what was lost of it.
-    pub(crate) fn take(&mut self, key: usize) -> (Option<Ledger>, Vec<Loss>, u64) {
-        let (gone, kept) = self.losses.drain(..).partition(|loss| loss.key == key);
+    pub(crate) fn take(&mut self, key: usize) -> MovedKey {
+        let (losses, kept) = self.losses.drain(..).partition(|loss| loss.key == key);
         self.losses = kept;
-        (self.ledgers.remove(&key), gone, self.cancelled.remove(&key).unwrap_or(0))
+        MovedKey {
+            ledger: self.ledgers.remove(&key),
+            losses,
+            cancelled: self.cancelled.remove(&key).unwrap_or(0),
+            unseen: self.unseen.remove(&key).unwrap_or(0),
+        }
     }
 
     /// A key arrives. Its new primary's mark shows nothing of what was lost elsewhere.
-    pub(crate) fn put(
-        &mut self,
-        key: usize,
-        (ledger, losses, cancelled): (Option<Ledger>, Vec<Loss>, u64),
-    ) {
-        self.cancelled.insert(key, cancelled);
-        self.ledgers.extend(ledger.map(|ledger| (key, ledger)));
-        self.losses.extend(losses.into_iter().map(|loss| Loss {
+    pub(crate) fn put(&mut self, key: usize, moved: MovedKey) {
+        self.cancelled.insert(key, moved.cancelled);
+        self.unseen.insert(key, moved.unseen);
+        self.ledgers.extend(moved.ledger.map(|ledger| (key, ledger)));
+        self.losses.extend(moved.losses.into_iter().map(|loss| Loss {
             unmarked: true,
             hidden: true,
             ..loss
         }));
     }
 
-    /// What was lost and not said again within the quiet time. What somebody said is not excused,
+    /// What was lost and not said again within the grace period. What somebody said is not excused,
     /// and nobody is kept from what he would have without the loss.
     pub(crate) fn end_losses(
         &mut self,
@@ -304,7 +337,7 @@ impl Primary {
             |ledger: &Ledger| left(params, &ledger.state.clone().unwrap_or_default(), clock_us);
         let mut all = Vec::new();
         let (over, open) =
-            self.losses.drain(..).partition::<Vec<_>, _>(|loss| now_us >= loss.quiet_until_us);
+            self.losses.drain(..).partition::<Vec<_>, _>(|loss| now_us >= loss.grace_until_us);
         self.losses = open;
         for loss in over {
             let is = self.ledgers.get(&loss.key).map_or(params.capacity(), left);
@@ -383,6 +416,9 @@ impl Primary {
                 None => self.losses.push(loss),
             }
         }
+        if run != self.run {
+            self.predecessor = None;
+        }
         (self.ledgers, self.mark, self.run) = (after, mark, run);
         self.past.clear();
     }
@@ -390,7 +426,7 @@ impl Primary {
     /// Marks the losses of this instant that somebody has to make good: by key, what ledger and
     /// totals a living process has seen.
     pub(crate) fn expect_said(&mut self, until_us: u64, seen: &[(usize, u64, (u64, u64))]) {
-        let now = |loss: &&mut Loss| !loss.unmarked && loss.quiet_until_us == until_us;
+        let now = |loss: &&mut Loss| !loss.unmarked && loss.grace_until_us == until_us;
         for loss in self.losses.iter_mut().filter(now) {
             let ledger = loss.unlost.book.as_ref().map_or(0, |book| book.ledger);
             let seen = seen.contains(&(loss.key, ledger, loss.totals));
@@ -485,7 +521,7 @@ fn loss(
         given: 0,
         credited: 0,
         forfeited: 0,
-        quiet_until_us: now_us + terms.quiet_us,
+        grace_until_us: now_us + terms.grace_us,
         unmarked: false,
         hidden: false,
     })

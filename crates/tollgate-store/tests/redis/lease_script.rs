@@ -202,3 +202,49 @@ fn the_ledgers_script_and_its_mirror_agree() {
         runtime.block_on(compare(&mut connection.clone(), &store, params, steps));
     });
 }
+
+/// Runs the marker script, with these words behind its TTL.
+async fn marker(server: &Server, claim: &str) -> Vec<String> {
+    let mut command = redis::cmd("EVAL");
+    command
+        .arg(tollgate_store::lease::MARKER_LUA)
+        .arg(1)
+        .arg("mark")
+        .arg("")
+        .arg("")
+        .arg("")
+        .arg("");
+    command.arg(format!("60000{claim}"));
+    command.query_async(&mut server.connect().await).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_marker_of_another_server_stays_until_a_process_claims_it() {
+    let server = Server::start().await;
+    let own = marker(&server, "").await;
+    let [run, history, _] = own[0].split(':').collect::<Vec<_>>()[..] else { panic!("{own:?}") };
+    assert_eq!((run.len(), history.len(), own.len()), (40, 40, 2));
+    assert_eq!(marker(&server, "").await[0], own[0]);
+    // The server took another id, as the first of its replicas makes it do.
+    server.run(&format!("SET mark {run}:{}:1600000000000000", "a".repeat(40))).await;
+    let renamed = marker(&server, "").await;
+    assert_eq!(renamed[0], format!("{run}:{history}:1600000000000000"));
+    let foreign = format!("{}:{history}:1700000000000000", "b".repeat(40));
+    server.run(&format!("SET mark {foreign}")).await;
+    let seen = marker(&server, "").await;
+    assert_eq!(seen[..3], [foreign.clone(), run.into(), history.into()]);
+    assert_eq!(seen[3..], ["0".repeat(40), "-1".into()]);
+    // Claims of another marker, of another run and of another history change nothing.
+    for other in [
+        format!(" {}1 {run} {history} 5000000", foreign),
+        format!(" {foreign} {} {history} 5000000", "c".repeat(40)),
+        format!(" {foreign} {run} {} 5000000", "c".repeat(40)),
+    ] {
+        assert_eq!(marker(&server, &other).await, seen);
+    }
+    let claimed = marker(&server, &format!(" {foreign} {run} {history} 5000000")).await;
+    assert!(claimed[0].starts_with(&format!("{run}:{history}:")), "{claimed:?}");
+    assert_eq!(claimed[1], "5000000");
+    let age_us: u64 = marker(&server, "").await[1].parse().unwrap();
+    assert!((5_000_000..65_000_000).contains(&age_us), "{age_us}");
+}

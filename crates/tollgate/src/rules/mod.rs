@@ -322,7 +322,8 @@ pub(crate) fn store_mode(limit: &Limit) -> tollgate_store::Mode {
 /// The lease settings of a limit that can be leased. Counted refusals, shadow refusals and debts
 /// must reach the store, so such a limit cannot.
 fn lease_settings(limit: &Limit) -> Option<LeaseSettings> {
-    let Consistency::Leased { lifetime_us, min_limit, quiet_us } = limit.consistency else {
+    let Consistency::Leased { lifetime_us, min_limit, quiet_us: grace_us } = limit.consistency
+    else {
         return None;
     };
     let plain = limit.mode == Mode::Enforce
@@ -335,7 +336,7 @@ fn lease_settings(limit: &Limit) -> Option<LeaseSettings> {
         }
         OnStoreFailure::Closed => GracePolicy::Refuse,
     };
-    plain.then_some(LeaseSettings { lifetime_us, min_limit, quiet_us, grace_policy })
+    plain.then_some(LeaseSettings { lifetime_us, min_limit, grace_us, grace_policy })
 }
 
 /// The parameters that a node enforces by itself while the store fails.

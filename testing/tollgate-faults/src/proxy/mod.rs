@@ -35,6 +35,8 @@ pub struct Faults {
     pub no_requests: bool,
     /// Whether bytes from the server are dropped.
     pub no_replies: bool,
+    /// How many of 1,000 replies are lost, each with its connection.
+    pub lost_replies: u32,
     /// Whether nothing is forwarded; nothing is lost.
     pub paused: bool,
     /// Whether new connections are accepted and all their bytes dropped.

@@ -61,6 +61,10 @@ async fn read(
         };
         let (due, cut) = {
             let now = faults.borrow();
+            let loses = way == Direction::Replies && now.lost_replies > 0;
+            if loses && chance() % 1_000 < now.lost_replies {
+                return;
+            }
             let cut = match way {
                 Direction::Requests => now.no_requests,
                 Direction::Replies => now.no_replies,

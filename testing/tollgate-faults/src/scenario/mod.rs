@@ -247,10 +247,28 @@ pub const ROWS: &[FaultScenario] = &[
         run: leases::gone,
     },
     FaultScenario {
+        name: "lease-fresh",
+        injected: "2 nodes, leased limits of four algorithms: load from the start on an empty server",
+        expected: "over-admission 0 with the default policy: the server decides during the grace period, which is logged and counted",
+        run: leases::fresh,
+    },
+    FaultScenario {
         name: "lease-wiped",
-        injected: "leased limit: FLUSHALL",
-        expected: "counted as a rollback; at most one more limit for each key (C2b)",
+        injected: "2 nodes, leased limits of four algorithms: FLUSHALL, eight times",
+        expected: "over-admission 0 and no key locked out; counted as a rollback; each granted unit accounted for (C2b)",
         run: leases::wiped,
+    },
+    FaultScenario {
+        name: "lease-paused",
+        injected: "2 nodes, leased limits of four algorithms: CLIENT PAUSE 1200, five times",
+        expected: "over-admission 0; each granted unit is spent, returned, stranded or held",
+        run: leases::paused,
+    },
+    FaultScenario {
+        name: "lease-replies-lost",
+        injected: "2 nodes, leased limits of four algorithms: 5 % of the replies are lost, each with its connection",
+        expected: "over-admission 0; each granted unit is spent, returned, stranded or held",
+        run: leases::replies_lost,
     },
     FaultScenario {
         name: "lease-replies-cut",
@@ -275,6 +293,12 @@ pub const ROWS: &[FaultScenario] = &[
         injected: "leased limit: 6 servers, node-timeout 2 s, SIGKILL to a primary",
         expected: "its replica takes over; at most what was not replicated is admitted again, and counted as a rollback (C2)",
         run: leases::cluster_killed,
+    },
+    FaultScenario {
+        name: "lease-cluster-planned",
+        injected: "leased limit: 6 servers, CLUSTER FAILOVER at the replica of one shard, then of another",
+        expected: "over-admission 0; the old primary proves that nothing was lost, so no grace period begins",
+        run: leases::cluster_planned,
     },
     FaultScenario {
         name: "lease-reshard",

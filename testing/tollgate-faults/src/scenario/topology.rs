@@ -127,25 +127,29 @@ pub(crate) fn cluster_killed(context: &Context) -> TrialResult {
     ended
 }
 
+/// `CLUSTER FAILOVER` at a replica; whether it took over.
+pub(crate) fn fail_over(cluster: &Cluster, trial: &mut Trial, replica: usize) -> bool {
+    let server = &cluster.servers[replica];
+    // Redis gives a planned failover up after five seconds, without a word, and has to be told
+    // again.
+    (0..8).any(|_| {
+        let _ = server.try_run("CLUSTER FAILOVER");
+        wait_until(Duration::from_secs(7), || {
+            trial.run_for(Duration::from_millis(20));
+            format!("{:?}", server.run("ROLE")).contains("master")
+        })
+    })
+}
+
 pub(crate) fn cluster_planned(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut trial = Trial::start(context, &spread(context, &cluster));
     // Not one shard twice: for a while the others elect no second server of it.
     let replicas = [1, 2].map(|primary| cluster.replica_of(primary));
     trial.mark_fault();
-    let mut took_over = true;
-    for replica in replicas {
-        let server = &cluster.servers[replica];
-        // Redis silently gives up a planned failover after five seconds, and has to be asked again.
-        took_over &= (0..8).any(|_| {
-            let _ = server.try_run("CLUSTER FAILOVER");
-            wait_until(Duration::from_secs(7), || {
-                trial.run_for(Duration::from_millis(20));
-                format!("{:?}", server.run("ROLE")).contains("master")
-            })
-        });
-        took_over &= trial.is_healed();
-    }
+    let took_over = replicas
+        .into_iter()
+        .all(|replica| fail_over(&cluster, &mut trial, replica) && trial.is_healed());
     trial.mark_cleared();
     let mut ended = trial.end().check_no_excess().check_budget();
     ended.check("each replica takes over in its turn", took_over);

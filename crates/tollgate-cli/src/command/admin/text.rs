@@ -156,7 +156,7 @@ fn ledger(limit: &Value) -> String {
     let name = plain(&text(&limit["name"]));
     let mut out = format!("\nleases of {name}, ledger {}", text(&ledger["ledger"]));
     if ledger["quiet_for"].as_f64().is_some_and(|quiet| quiet > 0.0) {
-        out.push_str(&format!(", quiet for {} s", text(&ledger["quiet_for"])));
+        out.push_str(&format!(", grace period for {} s", text(&ledger["quiet_for"])));
     }
     let heading = ["PROCESS", "HOLDING", "GRANTED", "RETURNED", "LAST HEARD", ""];
     let mut rows = vec![row(&heading)];

@@ -308,7 +308,7 @@ impl LedgerView {
             heard: rfc3339(one.last_seen_us),
             this_node: one.is_this_process,
         });
-        let quiet_for = seconds(report.quiet_us);
+        let quiet_for = seconds(report.grace_us);
         Self { ledger: report.ledger, quiet_for, holdings: holdings.collect() }
     }
 }

@@ -11,7 +11,7 @@ limits:
   - {name: hot, match: {path: /hot}, key: [user], rate: 3000/366d, algorithm: fixed-window, consistency: {leased: {lifetime: 200ms, quiet: 1s}}}
   - {name: few, match: {path: /few}, key: [user], rate: 5/366d, algorithm: fixed-window, consistency: {leased: {lifetime: 200ms, quiet: 1s}}}
 ";
-/// Leases are quiet for no less than this takes.
+/// The grace period lasts no less than this takes.
 const STORE: &str = "deadline: 400ms, breaker: {probe: 200ms}";
 
 fn ask(member: &Member, path: &str) -> Answer {

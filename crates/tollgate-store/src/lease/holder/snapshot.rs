@@ -13,8 +13,8 @@ pub struct LimitSnapshot {
     pub retry_us: Option<u64>,
     /// When the limit is as if never used.
     pub reset_us: u64,
-    /// The end of the quiet time: nothing is granted before.
-    pub quiet_until_us: u64,
+    /// The end of the grace period: nothing is granted before.
+    pub grace_until_us: u64,
 }
 
 impl Lease {
@@ -38,10 +38,10 @@ impl Lease {
         waits: (Option<u64>, u64),
     ) {
         let (retry_after_us, reset_after_us) = waits;
-        let quiet_us = self.snapshot.quiet_until_us.saturating_sub(now_us);
+        let grace_us = self.snapshot.grace_until_us.saturating_sub(now_us);
         let reply = LedgerReply {
             left,
-            quiet_us,
+            grace_us,
             retry_after_us,
             reset_after_us,
             ..LedgerReply::default()
@@ -79,14 +79,14 @@ impl Lease {
             left: reply.left,
             retry_us: reply.retry_after_us.map(|wait_us| now_us + wait_us),
             reset_us: reset_us.max(shown_us),
-            quiet_until_us: now_us + reply.quiet_us,
+            grace_until_us: now_us + reply.grace_us,
         };
         let (min_us, max_us) = (terms.lifetime_us / 8, terms.lifetime_us);
         let min_us = if is_window(terms) { min_us.min(1_000) } else { min_us };
-        let wait_us = match reply.quiet_us {
+        let wait_us = match reply.grace_us {
             0 if !wanted => return,
             0 => reply.retry_after_us.unwrap_or(max_us).clamp(min_us, max_us),
-            quiet_us => quiet_us.min(terms.quiet_us / 4),
+            grace_us => grace_us.min(terms.grace_us / 4),
         };
         self.ask_not_before_us = now_us + wait_us;
     }

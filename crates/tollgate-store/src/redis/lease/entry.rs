@@ -37,7 +37,7 @@ pub(crate) enum LeaseDecision {
     Wait,
     /// The lease is too small, and the last renewal failed.
     Failed,
-    /// Quiet time: the store forgot something, and it is not known yet what is left.
+    /// Grace period: the store forgot something, and it is not known yet what is left.
     GracePeriod,
 }
 
@@ -63,7 +63,7 @@ impl LeaseEntry {
         if let Some(spent) = spent {
             return LeaseDecision::Spent(self.answer(now_us, charge, leased, &spent), spent);
         }
-        if now_us < self.lease.snapshot().quiet_until_us {
+        if now_us < self.lease.snapshot().grace_until_us {
             return LeaseDecision::GracePeriod;
         }
         if now_us < self.lease.ask_not_before_us() {

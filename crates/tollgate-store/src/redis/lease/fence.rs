@@ -47,13 +47,13 @@ impl Leases {
         servers: &Arc<Servers>,
         fence: &Fence,
         sent_us: u64,
-        quiet_us: u64,
+        grace_us: u64,
     ) -> bool {
         let (arrived_us, sightings) = (self.clock.now_us(), lock(&fence.0).clone());
         for MarkerSighting { node, connection, marker } in &sightings {
             let is_valid = || {
                 let times_us = (sent_us, arrived_us);
-                self.monitors.is_decision_valid(node, times_us, *marker, *connection, quiet_us)
+                self.monitors.is_decision_valid(node, times_us, *marker, *connection, grace_us)
             };
             let is_valid = self.check_until(servers, node, is_valid).await;
             if is_valid != Some(true) {

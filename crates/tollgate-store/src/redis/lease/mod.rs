@@ -15,6 +15,7 @@ mod report;
 mod script;
 mod stats;
 mod table;
+mod takeover;
 
 pub use script::{lease_reply, lease_script};
 pub use stats::LeaseStats;
@@ -94,8 +95,8 @@ impl Leases {
         params: &LimitParams,
         leasing: &LeaseSettings,
     ) -> Option<ParamsId> {
-        let LeaseSettings { lifetime_us, min_limit, quiet_us, grace_policy } = *leasing;
-        let terms = LeaseTerms::for_limit(params, lifetime_us, min_limit, quiet_us)?;
+        let LeaseSettings { lifetime_us, min_limit, grace_us, grace_policy } = *leasing;
+        let terms = LeaseTerms::for_limit(params, lifetime_us, min_limit, grace_us)?;
         let (capacity, cost_max) = (params.capacity(), terms.store_params.capacity());
         let leased = LeasedLimit { terms, capacity, grace_policy, cost_max };
         let params_id = self.registry.register(&leased)?;
@@ -177,8 +178,8 @@ impl Leases {
                 LeaseDecision::Failed => return Err(self.last_error()),
                 decided => return Ok((decided, address)),
             }
-            if let Some((slot, quiet_us)) = self.slot_and_grace_us(address)
-                && !self.confirm_primary(servers, slot, quiet_us).await?
+            if let Some((slot, _)) = self.slot_and_grace_us(address)
+                && !self.confirm_primary(servers, slot, leased).await?
             {
                 return Ok((LeaseDecision::GracePeriod, address));
             }

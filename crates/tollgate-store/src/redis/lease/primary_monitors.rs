@@ -1,8 +1,9 @@
-//! Monitors of the primaries: whether each still has what it acknowledged, or is in a quiet time.
+//! Monitors of the primaries: whether each still has what it acknowledged, or is in a grace period.
 
 use super::{LeaseCommand, LeasedLimit, Leases};
 use crate::lease::{MarkerReading, PrimaryMonitor, Trust};
 use crate::redis::client::Servers;
+use crate::redis::client::endpoint::ServerAddress;
 use crate::redis::client::node::Node;
 use crate::sync::{Lock, lock};
 use crate::{Answer, GracePolicy, Origin, StoreError};
@@ -25,6 +26,10 @@ struct MonitoredPrimary {
     /// The node's `connects` at the last check. A later connection may lead to another server.
     dials: u64,
     is_checking: bool,
+    /// Whether the check in flight found the marker of another server.
+    is_taken_over: bool,
+    /// Where the server is, if its address is fixed.
+    address: Option<ServerAddress>,
     in_grace_period: bool,
     grace_periods: u64,
 }
@@ -34,10 +39,33 @@ impl PrimaryMonitors {
         Self { primaries: Lock::new(HashMap::new()), checks_done: channel::Sender::new(0) }
     }
 
-    pub(crate) fn trust(&self, node: &Node, now_us: u64, quiet_us: u64) -> Trust {
+    pub(crate) fn trust(&self, node: &Node, now_us: u64, grace_us: u64) -> Trust {
         let primaries = lock(&self.primaries);
-        let primary = primaries.get(&node.name).filter(|primary| primary.dials == node.connects());
-        primary.map_or(Trust::Unknown, |primary| primary.monitor.trust(now_us, quiet_us))
+        match primaries.get(&node.name) {
+            Some(primary) if primary.is_taken_over => Trust::TakenOver,
+            Some(primary) if primary.dials == node.connects() => {
+                primary.monitor.trust(now_us, grace_us)
+            }
+            _ => Trust::Unknown,
+        }
+    }
+
+    /// The address of the primary that this marker is of, and the age of the marker.
+    pub(super) fn primary_with(&self, marker: u128, now_us: u64) -> Option<(ServerAddress, u64)> {
+        let primaries = lock(&self.primaries);
+        primaries.values().find_map(|primary| {
+            let age_us = primary.monitor.marker_age_us(marker, now_us)?;
+            Some((primary.address.clone()?, age_us))
+        })
+    }
+
+    /// Records that a check found the marker of another server, so that requests need not wait for
+    /// its end.
+    pub(super) fn begin_takeover(&self, node: &Node) {
+        if let Some(primary) = lock(&self.primaries).get_mut(&node.name) {
+            primary.is_taken_over = true;
+        }
+        self.checks_done.send_modify(|checks| *checks += 1);
     }
 
     /// Whether units that the primary granted may be spent; `None` if another check is needed.
@@ -46,12 +74,12 @@ impl PrimaryMonitors {
         node: &Node,
         times_us: (u64, u64),
         age_us: u64,
-        quiet_us: u64,
+        grace_us: u64,
     ) -> Option<bool> {
         let primaries = lock(&self.primaries);
         let primary =
             primaries.get(&node.name).filter(|primary| primary.dials == node.connects())?;
-        primary.monitor.is_grant_valid(times_us, age_us, quiet_us)
+        primary.monitor.is_grant_valid(times_us, age_us, grace_us)
     }
 
     /// Whether a decision counts after which the primary showed `marker`; `None` if another check
@@ -62,12 +90,12 @@ impl PrimaryMonitors {
         times_us: (u64, u64),
         marker: Option<u128>,
         connection: u64,
-        quiet_us: u64,
+        grace_us: u64,
     ) -> Option<bool> {
         let primaries = lock(&self.primaries);
         let primary = primaries.get(&node.name)?;
         let is_known = connection <= primary.dials;
-        primary.monitor.is_decision_valid(times_us, marker, is_known, quiet_us)
+        primary.monitor.is_decision_valid(times_us, marker, is_known, grace_us)
     }
 
     /// Makes the next request wait for a check.
@@ -85,31 +113,32 @@ impl PrimaryMonitors {
     }
 
     /// Begins a check if one is due. Returns whether the caller has to run it.
-    pub(crate) fn begin_due_check(&self, node: &Node, now_us: u64, quiet_us: u64) -> bool {
+    pub(crate) fn begin_due_check(&self, node: &Node, now_us: u64, grace_us: u64) -> bool {
         let mut primaries = lock(&self.primaries);
         let primary = primaries.entry(node.name.clone()).or_default();
         let due =
-            primary.dials != node.connects() || primary.monitor.is_check_due(now_us, quiet_us);
+            primary.dials != node.connects() || primary.monitor.is_check_due(now_us, grace_us);
         due && !std::mem::replace(&mut primary.is_checking, true)
     }
 
-    /// Records a check that was sent at `sent_us`, when the node had made `dials` connections.
+    /// Records a check: when its reading was requested, and how many connections the node had made.
     /// Returns whether the primary is new or changed, so that its leases must be re-asserted.
     pub(crate) fn finish_check(
         &self,
         node: &Node,
-        (sent_us, now_us): (u64, u64),
-        dials: u64,
-        reading: Option<&MarkerReading>,
+        now_us: u64,
+        reading: Option<(u64, u64, MarkerReading)>,
     ) -> bool {
         let mut primaries = lock(&self.primaries);
         let primary = primaries.entry(node.name.clone()).or_default();
         primary.is_checking = false;
+        primary.is_taken_over = false;
+        primary.address = node.address().cloned();
         let changed = match reading {
-            Some(reading) => {
+            Some((sent_us, dials, reading)) => {
                 let first = !primary.monitor.has_marker();
                 primary.dials = dials;
-                primary.monitor.record_marker(sent_us, now_us, reading) || first
+                primary.monitor.record_marker(sent_us, now_us, &reading) || first
             }
             None => {
                 primary.monitor.connection_lost();
@@ -121,27 +150,27 @@ impl PrimaryMonitors {
         changed
     }
 
-    /// Whether a quiet time of the primary began (`Some(true)`) or ended since the last call.
+    /// Whether a grace period of the primary began (`Some(true)`) or ended since the last call.
     pub(crate) fn update_grace_period(
         &self,
         node: &Node,
         now_us: u64,
-        quiet_us: u64,
+        grace_us: u64,
     ) -> Option<bool> {
         let mut primaries = lock(&self.primaries);
         let primary = primaries.get_mut(&node.name)?;
-        let is_quiet = match primary.monitor.trust(now_us, quiet_us) {
-            Trust::Unknown => return None,
+        let in_grace_period = match primary.monitor.trust(now_us, grace_us) {
+            Trust::Unknown | Trust::TakenOver => return None,
             trust => trust == Trust::GracePeriod,
         };
-        if std::mem::replace(&mut primary.in_grace_period, is_quiet) == is_quiet {
+        if std::mem::replace(&mut primary.in_grace_period, in_grace_period) == in_grace_period {
             return None;
         }
-        primary.grace_periods += u64::from(is_quiet);
-        Some(is_quiet)
+        primary.grace_periods += u64::from(in_grace_period);
+        Some(in_grace_period)
     }
 
-    /// Quiet times so far, over all primaries, and whether one is in a quiet time.
+    /// Grace periods so far, over all primaries, and whether one is in a grace period.
     pub(crate) fn grace_periods(&self) -> (u64, bool) {
         let primaries = lock(&self.primaries);
         let count = primaries.values().map(|primary| primary.grace_periods).sum();
@@ -150,32 +179,40 @@ impl PrimaryMonitors {
 
     /// Forgets checks in flight: the task that ran them panicked.
     pub(crate) fn forget_checks(&self) {
-        lock(&self.primaries).values_mut().for_each(|primary| primary.is_checking = false);
+        lock(&self.primaries)
+            .values_mut()
+            .for_each(|primary| (primary.is_checking, primary.is_taken_over) = (false, false));
     }
 }
 
-/// The wait that a refusal in a quiet time shows.
+/// The wait that a refusal in a grace period shows.
 const RETRY_AFTER_US: u64 = 1_000_000;
 /// Checks to wait for: one may have begun before a connection was lost.
 const CHECKS_MAX: usize = 3;
 
 impl Leases {
-    /// Waits until the primary of `slot` is checked. `false` in a quiet time: its state may lack
-    /// what holders have, so it cannot decide.
+    /// Waits until the primary of `slot` is checked. `false` in a grace period: its state may lack
+    /// what holders have, so it cannot decide. A limit that the store decides even then does not
+    /// wait for the end of a takeover.
     pub(crate) async fn confirm_primary(
         &self,
         servers: &Servers,
         slot: u16,
-        quiet_us: u64,
+        leased: &LeasedLimit,
     ) -> Result<bool, StoreError> {
-        for _ in 0..CHECKS_MAX {
+        let mut checks_left = CHECKS_MAX;
+        while checks_left > 0 {
             let node = servers.node_for_slot(slot).await?;
             let mut checks = self.monitors.checks_done.subscribe();
-            match self.monitors.trust(&node, self.clock.now_us(), quiet_us) {
+            match self.monitors.trust(&node, self.clock.now_us(), leased.terms.grace_us) {
                 Trust::Trusted => return Ok(true),
                 Trust::GracePeriod => return Ok(false),
+                Trust::TakenOver if leased.grace_policy == GracePolicy::Decide => return Ok(false),
+                // The check ends soon, and requests have deadlines.
+                Trust::TakenOver => checks_left += 1,
                 Trust::Unknown => node.breaker.check()?,
             }
+            checks_left -= 1;
             self.send_command(LeaseCommand::CheckPrimaries);
             // The sender lives as long as `self`.
             let _ = checks.changed().await;
@@ -190,10 +227,10 @@ impl Leases {
         servers: &Arc<Servers>,
         slot: u16,
         times_us: (u64, u64),
-        (age_us, quiet_us): (u64, u64),
+        (age_us, grace_us): (u64, u64),
     ) -> bool {
         let Ok(node) = servers.node_for_slot(slot).await else { return false };
-        let is_valid = || self.monitors.is_grant_valid(&node, times_us, age_us, quiet_us);
+        let is_valid = || self.monitors.is_grant_valid(&node, times_us, age_us, grace_us);
         self.check_until(servers, &node, is_valid).await == Some(true)
     }
 
@@ -222,7 +259,7 @@ impl Leases {
 }
 
 impl LeasedLimit {
-    /// The limit's answer in a quiet time; `None` if the store decides.
+    /// The limit's answer in a grace period; `None` if the store decides.
     pub(crate) fn grace_answer(&self) -> Option<Answer> {
         let outcome = match self.grace_policy {
             GracePolicy::Decide => return None,

@@ -22,7 +22,7 @@ pub(super) struct LeaseRegistry {
     limits: Registry<LeasedLimit>,
     /// The shortest of all limits, which timers follow.
     lifetime_us: AtomicU64,
-    quiet_us: AtomicU64,
+    grace_us: AtomicU64,
 }
 
 impl LeaseRegistry {
@@ -30,7 +30,7 @@ impl LeaseRegistry {
         Self {
             limits: Registry::new(1 << u16::BITS),
             lifetime_us: AtomicU64::new(u64::MAX),
-            quiet_us: AtomicU64::new(u64::MAX),
+            grace_us: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -38,7 +38,7 @@ impl LeaseRegistry {
     pub(super) fn register(&self, leased: &LeasedLimit) -> Option<ParamsId> {
         let params_id = self.limits.register(leased)?;
         self.lifetime_us.fetch_min(leased.terms.lifetime_us, Ordering::Relaxed);
-        self.quiet_us.fetch_min(leased.terms.quiet_us, Ordering::Relaxed);
+        self.grace_us.fetch_min(leased.terms.grace_us, Ordering::Relaxed);
         Some(params_id)
     }
 
@@ -56,7 +56,7 @@ impl LeaseRegistry {
         self.lifetime_us.load(Ordering::Relaxed)
     }
 
-    pub(super) fn quiet_us(&self) -> u64 {
-        self.quiet_us.load(Ordering::Relaxed)
+    pub(super) fn grace_us(&self) -> u64 {
+        self.grace_us.load(Ordering::Relaxed)
     }
 }

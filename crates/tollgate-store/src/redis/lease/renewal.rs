@@ -2,7 +2,7 @@
 
 use super::{LeaseAddress, LeaseCommand, Leases, script};
 use crate::StoreError;
-use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, MarkerReading, Trust};
+use crate::lease::{LeaseTerms, LedgerReply, LedgerRequest, Trust};
 use crate::redis::batch::ScriptTables;
 use crate::redis::batch::reply::bytes;
 use crate::redis::batch::rows::invalid_reply;
@@ -121,9 +121,9 @@ impl Leases {
     }
 
     async fn exchange(&self, servers: &Arc<Servers>, address: LeaseAddress) {
-        let Some((slot, quiet_us)) = self.slot_and_grace_us(address) else { return };
+        let Some((slot, grace_us)) = self.slot_and_grace_us(address) else { return };
         let trusted = match servers.node_for_slot(slot).await {
-            Ok(node) => self.monitors.trust(&node, self.clock.now_us(), quiet_us),
+            Ok(node) => self.monitors.trust(&node, self.clock.now_us(), grace_us),
             Err(_) => Trust::Unknown,
         };
         if trusted == Trust::Unknown {
@@ -179,15 +179,15 @@ impl Leases {
             .with(address, |entry, _| entry.lease.new_grant_sent_us(renewal.number, reply));
         let Some(sent_us) = sent_us.flatten() else { return true };
         let times_us = (sent_us, self.clock.now_us());
-        let ages_us = (reply.age_us, renewal.terms.quiet_us);
+        let ages_us = (reply.age_us, renewal.terms.grace_us);
         self.verify_grant(servers, renewal.slot, times_us, ages_us).await
     }
 
-    /// The slot of a lease, and the quiet time of its limit.
+    /// The slot of a lease, and the grace period of its limit.
     pub(crate) fn slot_and_grace_us(&self, address: LeaseAddress) -> Option<(u16, u64)> {
         let (slot, params_id) =
             self.table.with(address, |entry, _| (entry.slot, entry.params_id))?;
-        Some((slot, self.registry.get(params_id)?.terms.quiet_us))
+        Some((slot, self.registry.get(params_id)?.terms.grace_us))
     }
 
     /// The request to send, if any. Without trust in the primary, no units are asked for.
@@ -224,22 +224,21 @@ impl Leases {
         servers: &'a Arc<Servers>,
         calls: &mut Calls<'a>,
     ) {
-        let (now_us, quiet_us) = (self.clock.now_us(), self.registry.quiet_us());
+        let (now_us, grace_us) = (self.clock.now_us(), self.registry.grace_us());
         for node in servers.primaries() {
-            if self.monitors.begin_due_check(&node, now_us, quiet_us) {
+            if self.monitors.begin_due_check(&node, now_us, grace_us) {
                 calls.push(self.check_primary(servers, node).boxed());
             }
         }
     }
 
     pub(crate) async fn check_primary(&self, servers: &Arc<Servers>, node: Arc<Node>) {
-        let (sent_us, dials) = (self.clock.now_us(), node.connects());
-        let reading = read_marker(servers, &node).await;
+        let reading = self.look_at_primary(servers, &node).await;
         self.record_result(&reading);
-        let times_us = (sent_us, self.clock.now_us());
-        let changed = self.monitors.finish_check(&node, times_us, dials, reading.ok().as_ref());
-        let quiet_us = self.registry.quiet_us();
-        if let Some(began) = self.monitors.update_grace_period(&node, times_us.1, quiet_us) {
+        let now_us = self.clock.now_us();
+        let changed = self.monitors.finish_check(&node, now_us, reading.ok());
+        let grace_us = self.registry.grace_us();
+        if let Some(began) = self.monitors.update_grace_period(&node, now_us, grace_us) {
             servers.shared().options.notify(|observer| match began {
                 true => observer.grace_period_began(&node.name),
                 false => observer.grace_period_ended(&node.name),
@@ -271,15 +270,4 @@ async fn send_renewal(
     let value = servers.background_call(*slot, call).await?;
     let packed = bytes(value).flatten().ok_or_else(invalid_reply)?;
     script::lease_reply(&packed).ok_or_else(invalid_reply)
-}
-
-async fn read_marker(
-    servers: &Arc<Servers>,
-    node: &Arc<Node>,
-) -> Result<MarkerReading, StoreError> {
-    let mut tables = ScriptTables::default();
-    tables.key_index_of(node.marker_key().ok_or_else(invalid_reply)?);
-    let call = servers.script_call(&script::MARKER, &tables, script::marker_args(), None);
-    let value = servers.background_call_at(node, call).await?;
-    script::marker_reading(value).ok_or_else(invalid_reply)
 }

@@ -49,9 +49,9 @@ fn report(fields: &Fields, leases: &Leases) -> Option<LedgerReport> {
     for (name, value) in fields {
         match &name[..] {
             b"m" => {
-                let [seen_us, ledger, quiet_until_us, _] = numbers(value)?;
+                let [seen_us, ledger, grace_until_us, _] = numbers(value)?;
                 (report.ledger, report.seen_us) = (ledger, seen_us);
-                report.quiet_us = quiet_until_us.saturating_sub(seen_us);
+                report.grace_us = grace_until_us.saturating_sub(seen_us);
             }
             b"s" => {}
             name => {

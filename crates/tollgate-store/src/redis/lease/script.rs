@@ -1,6 +1,9 @@
 //! The lease scripts, their arguments and their replies.
 
-use crate::lease::{LEDGER_LUA, LeaseTerms, LedgerReply, LedgerRequest, MarkerReading};
+use crate::lease::{
+    LEDGER_LUA, LeaseTerms, LedgerReply, LedgerRequest, MarkerOwner, MarkerReading,
+    ReplicationStatus,
+};
 use crate::redis::batch::ScriptTables;
 use crate::redis::batch::reply::bytes;
 use crate::redis::script::Script;
@@ -48,23 +51,80 @@ pub(crate) static MARKER: LazyLock<Script> = LazyLock::new(|| Script::of(crate::
 /// Removes a key's state and empties its ledger.
 pub(crate) static CLEAR: LazyLock<Script> = LazyLock::new(|| Script::of(crate::lease::CLEAR_LUA));
 
-/// The TTL of a marker: much longer than any quiet time.
+/// The TTL of a marker: much longer than any grace period.
 const MARKER_TTL_MS: &str = "86400000";
 
-pub(crate) fn marker_args() -> Vec<u8> {
-    MARKER_TTL_MS.as_bytes().to_vec()
+/// The reply of the marker script.
+#[derive(Debug)]
+pub(super) enum MarkerReply {
+    Own(MarkerReading),
+    Foreign(ForeignMarker),
 }
 
-/// The identity of a marker.
+/// The marker of another server, and the server that has it now.
+#[derive(Debug)]
+pub(super) struct ForeignMarker {
+    pub(super) id: u128,
+    /// The marker, and the run and the history of the server, as the script says them.
+    texts: [String; 3],
+    /// Who wrote the marker; `None` if that server hid its ids.
+    pub(super) owner: Option<MarkerOwner>,
+    /// The server; `None` if it hides its ids.
+    pub(super) server: Option<ReplicationStatus>,
+}
+
+/// The arguments of the marker script. A marker in `claim` is replaced by one of this age.
+pub(super) fn marker_args(claim: Option<(ForeignMarker, u64)>) -> Vec<u8> {
+    let Some((foreign, age_us)) = claim else { return MARKER_TTL_MS.as_bytes().to_vec() };
+    let [marker, run, history] = &foreign.texts;
+    format!("{MARKER_TTL_MS} {marker} {run} {history} {age_us}").into_bytes()
+}
+
+/// The identity of a marker: its server and its time. The history may change in between.
 pub(super) fn marker_id(marker: &[u8]) -> Option<u128> {
-    Sha256::digest(marker).first_chunk::<16>().map(|half| u128::from_be_bytes(*half))
+    let mut parts = marker.split(|byte| *byte == b':');
+    let (run, since) = (parts.next()?, parts.nth(1)?);
+    let digest = Sha256::new().chain_update(run).chain_update(b":").chain_update(since).finalize();
+    digest.first_chunk::<16>().map(|half| u128::from_be_bytes(*half))
+}
+
+/// An id of Redis, which has 40 hexadecimal digits; 32 of them suffice.
+pub(super) fn id_of(text: &str) -> Option<u128> {
+    u128::from_str_radix(text.get(..32)?, 16).ok()
 }
 
 /// Reads the marker script's reply.
-pub(crate) fn marker_reading(value: Value) -> Option<MarkerReading> {
+pub(super) fn marker_reply(value: Value) -> Option<MarkerReply> {
     let Value::Array(parts) = value else { return None };
-    let [marker, age] = <[Value; 2]>::try_from(parts).ok()?;
-    let run = marker_id(&bytes(marker)??)?;
-    let age_us = str::from_utf8(&bytes(age)??).ok()?.parse().ok()?;
-    Some(MarkerReading { run, age_us })
+    let texts = parts.into_iter().map(|part| String::from_utf8(bytes(part)??).ok());
+    let texts = texts.collect::<Option<Vec<_>>>()?;
+    match <[String; 2]>::try_from(texts) {
+        Ok([marker, age]) => Some(MarkerReply::Own(MarkerReading {
+            run: marker_id(marker.as_bytes())?,
+            age_us: age.parse().ok()?,
+            replaced: None,
+        })),
+        Err(texts) => foreign_marker(texts).map(MarkerReply::Foreign),
+    }
+}
+
+fn foreign_marker(texts: Vec<String>) -> Option<ForeignMarker> {
+    let [marker, run, history, previous, previous_end] = <[String; 5]>::try_from(texts).ok()?;
+    let mut parts = marker.split(':').map(id_of);
+    let owner = || Some(MarkerOwner { run: parts.next()??, history: parts.next()?? });
+    let server = || {
+        Some(ReplicationStatus {
+            run: id_of(&run)?,
+            is_replica: false,
+            history: id_of(&history)?,
+            previous: id_of(&previous)?,
+            previous_end: previous_end.parse().ok()?,
+        })
+    };
+    Some(ForeignMarker {
+        id: marker_id(marker.as_bytes())?,
+        owner: { owner }(),
+        server: server(),
+        texts: [marker, run, history],
+    })
 }

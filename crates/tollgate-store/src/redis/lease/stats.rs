@@ -14,7 +14,7 @@ pub struct LeaseStats {
     pub stranded: u64,
     /// How often the store had forgotten acknowledged writes.
     pub rollbacks: u64,
-    /// How often a primary was in a quiet time, since it may have lost writes.
+    /// How often a primary was in a grace period, since it may have lost writes.
     pub grace_periods: u64,
     /// Whether one is at the moment.
     pub in_grace_period: bool,
@@ -26,7 +26,7 @@ pub struct LeaseStats {
     pub local: u64,
     /// Charges of leased limits that the store decided.
     pub direct: u64,
-    /// Charges refused because the store had said lately that nothing is left, or in a quiet time.
+    /// Charges refused because nothing was left in the store lately, or in a grace period.
     pub refused: u64,
     /// Leases at the moment.
     pub leases: u64,

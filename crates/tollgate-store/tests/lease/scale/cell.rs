@@ -13,8 +13,8 @@ pub(super) const LIMIT: u64 = 100_000;
 pub(super) const SECONDS: u64 = 10;
 /// Below it a limit is decided directly, as in the file.
 const MIN_LIMIT: u64 = 100;
-/// What the shortest quiet time has beyond the lifetime: one and a half probes and the deadline.
-const QUIET_US: u64 = 775_000;
+/// What the shortest grace period has beyond the lifetime: one and a half probes and the deadline.
+const GRACE_US: u64 = 775_000;
 
 /// One column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,13 +49,13 @@ impl Cell {
         }
     }
 
-    pub(super) fn quiet_us(self) -> u64 {
-        self.lifetime_ms * 1_000 + QUIET_US
+    pub(super) fn grace_us(self) -> u64 {
+        self.lifetime_ms * 1_000 + GRACE_US
     }
 
     fn terms(self) -> Option<LeaseTerms> {
         let lifetime_us = (self.lifetime_ms > 0).then_some(self.lifetime_ms * 1_000)?;
-        LeaseTerms::for_limit(&self.params(), lifetime_us, MIN_LIMIT, self.quiet_us())
+        LeaseTerms::for_limit(&self.params(), lifetime_us, MIN_LIMIT, self.grace_us())
     }
 
     /// Simulates the keys that stand for a stratum.

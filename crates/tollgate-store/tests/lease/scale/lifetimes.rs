@@ -14,11 +14,11 @@ const SECONDS: u64 = 10;
 const NODES: usize = 10;
 const PER_1000_S: u64 = 1_200_000;
 /// One and a half probes and the deadline.
-const QUIET_MS: u64 = 775;
+const GRACE_MS: u64 = 775;
 
 fn run(params: LimitParams, lifetime_ms: u64) -> Outcome {
-    let (lifetime_us, quiet_us) = (lifetime_ms * 1_000, (lifetime_ms + QUIET_MS) * 1_000);
-    let terms = LeaseTerms::for_limit(&params, lifetime_us, 100, quiet_us);
+    let (lifetime_us, grace_us) = (lifetime_ms * 1_000, (lifetime_ms + GRACE_MS) * 1_000);
+    let terms = LeaseTerms::for_limit(&params, lifetime_us, 100, grace_us);
     let plan = KeyPlan { params, terms, nodes: NODES, per_1000_s: PER_1000_S, windows: (8, 3) };
     Key::run(plan, lifetime_ms)
 }
@@ -48,7 +48,7 @@ pub(super) fn markdown() -> String {
             percent(under(&window).max(under(&bucket)), 2),
             LIMIT * lifetime_ms / SECONDS / 1_000,
             format_duration(lifetime_ms * 1_000),
-            lifetime_ms + QUIET_MS,
+            lifetime_ms + GRACE_MS,
         );
     }
     text

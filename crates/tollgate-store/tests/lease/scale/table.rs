@@ -173,7 +173,7 @@ impl Table {
 pub(super) fn shards(cell: Cell, total: &Total) -> u64 {
     let looks = match cell.lifetime_ms {
         0 => 0,
-        _ => SPREADS[0] * 4_000_000 / cell.quiet_us(),
+        _ => SPREADS[0] * 4_000_000 / cell.grace_us(),
     };
     total.calls.div_ceil(SHARD_PER_SECOND - looks)
 }

@@ -30,10 +30,12 @@ impl World {
             self.primaries[primary].lose(self.now_us, Lost::Last(lag_us), run, &terms);
             self.lost = true;
             self.expect_said(primary);
-            self.nodes.iter_mut().for_each(|node| {
-                node.watches[primary].connection_lost();
-                node.looking[primary] = false;
-            });
+            self.nodes.iter_mut().for_each(|node| node.reconnect(primary));
+        }
+        if self.rng.once_in(faults.hand_over) {
+            // Nodes find out when they next ask the old one.
+            let run = self.rng.next();
+            self.primaries[primary].hand_over(run);
         }
         if self.rng.once_in(faults.wipe) {
             let run = self.primaries[primary].run;
@@ -70,7 +72,7 @@ impl World {
             (*key, ledger, (summary.granted, summary.returned))
         });
         let seen: Vec<_> = seen.collect();
-        let until_us = self.now_us + self.plan.terms.quiet_us;
+        let until_us = self.now_us + self.plan.terms.grace_us;
         self.primaries[primary].expect_said(until_us, &seen);
     }
 

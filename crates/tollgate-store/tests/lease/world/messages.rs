@@ -13,11 +13,11 @@ impl World {
         let waiting = self.nodes[node].waiting.get(&key);
         let need = waiting.and_then(|all| all.first()).map_or(0, |one| one.0);
         let may_ask =
-            self.nodes[node].watches[home].trust(clock_us, terms.quiet_us) == Trust::Trusted;
+            self.nodes[node].watches[home].trust(clock_us, terms.grace_us) == Trust::Trusted;
         let lease = self.nodes[node].lease(key, now_us);
         if may_ask && lease.should_ask(clock_us, need) {
             self.send(node, key, (need, false));
-        } else if self.nodes[node].watches[home].is_check_due(clock_us, terms.quiet_us) {
+        } else if self.nodes[node].watches[home].is_check_due(clock_us, terms.grace_us) {
             self.look(node, home);
         }
     }
@@ -35,17 +35,41 @@ impl World {
     }
 
     pub(super) fn look(&mut self, node: usize, primary: usize) {
-        if std::mem::replace(&mut self.nodes[node].looking[primary], true) {
-            return;
+        if !self.nodes[node].looking[primary] {
+            self.claim(node, primary, None);
         }
+    }
+
+    fn claim(&mut self, node: usize, primary: usize, claim: Option<(u128, u64)>) {
         let start = self.nodes[node].starts;
         let sent_us = self.nodes[node].clock_us(self.now_us);
+        self.nodes[node].looking[primary] = true;
         self.at(PATIENCE_US, Event::Unlooked { node, start, primary });
-        self.post(node, primary, Call::Look { sent_us });
+        self.post(node, primary, Call::Look { sent_us, claim });
+    }
+
+    /// A mark of another server keeps its age if that server says that nothing was lost, and the
+    /// node knows the age. Without a word of it, a grace period begins after a moment.
+    fn take_over(&mut self, node: usize, primary: usize, foreign: u128) {
+        let clock_us = self.nodes[node].clock_us(self.now_us);
+        let since_us = match self.nodes[node].foreign[primary] {
+            Some((known, since_us)) if known == foreign => since_us,
+            _ => clock_us,
+        };
+        self.nodes[node].foreign[primary] = Some((foreign, since_us));
+        let age_us = self.nodes[node].watches[primary].marker_age_us(foreign, clock_us);
+        let says = self.primaries[primary].is_handed_over(foreign) && !self.rng.once_in(4);
+        let waited_us = clock_us - since_us;
+        match age_us {
+            Some(age_us) if says => self.claim(node, primary, Some((foreign, age_us))),
+            _ if waited_us > PATIENCE_US => self.claim(node, primary, Some((foreign, waited_us))),
+            _ => self.nodes[node].watches[primary].connection_lost(),
+        }
     }
 
     pub(super) fn post(&mut self, node: usize, primary: usize, what: Call) {
-        let (start, run) = (self.nodes[node].starts, self.primaries[primary].run);
+        let run = *self.nodes[node].follows[primary].get_or_insert(self.primaries[primary].run);
+        let start = self.nodes[node].starts;
         self.travel(node, Event::Arrives { node, start, primary, run, what });
     }
 
@@ -56,15 +80,24 @@ impl World {
         what: Call,
     ) -> Result<(), String> {
         // Another server has other connections. A request that was not sent yet goes to it.
-        let (same_server, waits) =
-            (self.primaries[primary].run == run, matches!(what, Call::Decide { .. }));
+        let same_server = self.primaries[primary].run == run;
+        // A server that handed over says who is the primary now.
+        let redirects = self.primaries[primary].predecessor == Some(run);
+        let waits = match what {
+            Call::Decide { .. } => true,
+            Call::Ask { .. } => redirects,
+            Call::Look { .. } => false,
+        };
         let run = self.primaries[primary].run;
+        if !same_server && redirects && self.is_same(node, start) {
+            self.nodes[node].reconnect(primary);
+        }
         if !same_server && !waits {
             return Ok(());
         }
         let (answer, sent_us) = match what {
-            Call::Look { sent_us } => {
-                (Answer::Seen(self.primaries[primary].look(self.now_us)), sent_us)
+            Call::Look { sent_us, claim } => {
+                (Answer::Seen(self.primaries[primary].look(self.now_us, claim)), sent_us)
             }
             Call::Decide { key, cost, number, sent_us } => {
                 let (home, gone_until_us) = self.homes[key];
@@ -115,9 +148,9 @@ impl World {
 
     /// A limit that fails closed admits what a store decided that had lost nothing.
     fn believe(&mut self, node: usize, one: Undecided) -> Result<(), String> {
-        let (home, quiet_us) = (self.homes[one.key].0, self.plan.terms_of(node).quiet_us);
+        let (home, grace_us) = (self.homes[one.key].0, self.plan.terms_of(node).grace_us);
         let watch = &mut self.nodes[node].watches[home];
-        match watch.is_decision_valid(one.times_us, one.mark, one.same_server, quiet_us) {
+        match watch.is_decision_valid(one.times_us, one.mark, one.same_server, grace_us) {
             None => {
                 self.nodes[node].undecided.push(one);
                 self.look(node, home);
@@ -163,10 +196,16 @@ impl World {
         }
         let clock_us = self.nodes[node].clock_us(now_us);
         match what {
-            Answer::Seen(sighting) => {
+            Answer::Seen(Err(foreign)) => {
+                if std::mem::replace(&mut self.nodes[node].looking[primary], false) {
+                    self.take_over(node, primary, foreign);
+                }
+            }
+            Answer::Seen(Ok(mut sighting)) => {
                 if !std::mem::replace(&mut self.nodes[node].looking[primary], false) {
                     return Ok(());
                 }
+                sighting.replaced = self.nodes[node].foreign[primary].take().map(|one| one.0);
                 if self.nodes[node].watches[primary].record_marker(sent_us, clock_us, &sighting) {
                     for key in 0..self.plan.keys {
                         let held = self.nodes[node].leases.contains_key(&key);
@@ -203,12 +242,12 @@ impl World {
         came_us: u64,
         reply: LedgerReply,
     ) -> Result<(), String> {
-        let (home, quiet_us) = (self.homes[key].0, self.plan.terms_of(node).quiet_us);
+        let (home, grace_us) = (self.homes[key].0, self.plan.terms_of(node).grace_us);
         let renewed = self.nodes[node].holder();
         let lease = self.nodes[node].leases.get(&key);
         if let Some(asked_us) = lease.and_then(|lease| lease.new_grant_sent_us(number, &reply)) {
             let watch = self.nodes[node].watches[home];
-            match watch.is_grant_valid((asked_us, came_us), reply.age_us, quiet_us) {
+            match watch.is_grant_valid((asked_us, came_us), reply.age_us, grace_us) {
                 None => {
                     self.nodes[node].doubtful.push((key, number, came_us, reply));
                     self.look(node, home);

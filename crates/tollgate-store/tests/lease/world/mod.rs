@@ -36,14 +36,14 @@ enum Event {
 
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    Look { sent_us: u64 },
+    Look { sent_us: u64, claim: Option<(u128, u64)> },
     Ask { key: usize, number: u64, ask: LedgerRequest },
     Decide { key: usize, cost: u64, number: u64, sent_us: u64 },
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    Seen(MarkerReading),
+    Seen(Result<MarkerReading, u128>),
     Reply { key: usize, number: u64, reply: LedgerReply },
     Decided(Undecided),
 }
@@ -121,7 +121,7 @@ impl World {
         world.at(1, Event::Request);
         world.at(50_000, Event::Fault);
         if plan.hoard {
-            world.at(plan.terms.quiet_us, Event::Drain);
+            world.at(plan.terms.grace_us, Event::Drain);
         }
         world
     }
@@ -252,23 +252,23 @@ impl World {
 
     /// Whether the store decides a request that finds no units.
     fn is_left_to_store(&mut self, node: usize, key: usize) -> bool {
-        if self.plan.direct && self.is_quiet(node, key) {
+        if self.plan.direct && self.in_grace_period(node, key) {
             return true;
         }
         let clock_us = self.nodes[node].clock_us(self.now_us);
-        let (watch, quiet_us) =
-            (self.nodes[node].watches[self.homes[key].0], self.plan.terms_of(node).quiet_us);
-        watch.trust(clock_us, quiet_us) == Trust::Trusted && self.rng.once_in(self.plan.sparse)
+        let (watch, grace_us) =
+            (self.nodes[node].watches[self.homes[key].0], self.plan.terms_of(node).grace_us);
+        watch.trust(clock_us, grace_us) == Trust::Trusted && self.rng.once_in(self.plan.sparse)
     }
 
     /// Whether a node knows that its store may have forgotten what others hold.
-    fn is_quiet(&mut self, node: usize, key: usize) -> bool {
+    fn in_grace_period(&mut self, node: usize, key: usize) -> bool {
         let clock_us = self.nodes[node].clock_us(self.now_us);
         let watch = self.nodes[node].watches[self.homes[key].0];
-        let quiet_us = self.plan.terms_of(node).quiet_us;
+        let grace_us = self.plan.terms_of(node).grace_us;
         let lease = self.nodes[node].lease(key, self.now_us);
-        watch.trust(clock_us, quiet_us) == Trust::GracePeriod
-            || clock_us < lease.snapshot().quiet_until_us
+        watch.trust(clock_us, grace_us) == Trust::GracePeriod
+            || clock_us < lease.snapshot().grace_until_us
     }
 
     /// Every node spends all that it holds at once.
@@ -368,7 +368,7 @@ impl World {
         }
         let clock_us = self.nodes[node].clock_us(now_us);
         for primary in 0..PRIMARIES {
-            if self.nodes[node].watches[primary].is_check_due(clock_us, terms.quiet_us) {
+            if self.nodes[node].watches[primary].is_check_due(clock_us, terms.grace_us) {
                 self.look(node, primary);
             }
         }
@@ -384,7 +384,7 @@ impl World {
                 let share = self.plan.params.capacity() / self.plan.nodes as u64;
                 let need = lease.spendable(clock_us) + share.min(lease.snapshot().left).max(1);
                 let home = self.homes[key].0;
-                if self.nodes[node].watches[home].trust(clock_us, terms.quiet_us) == Trust::Trusted
+                if self.nodes[node].watches[home].trust(clock_us, terms.grace_us) == Trust::Trusted
                 {
                     self.send(node, key, (need, false));
                 }

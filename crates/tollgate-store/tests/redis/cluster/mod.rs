@@ -154,6 +154,33 @@ async fn a_cluster() {
     replicas_answer_peeks(&cluster).await;
     leases_keep_their_limits(&mut cluster).await;
     a_primary_that_dies_is_replaced(&mut cluster).await;
+    a_planned_failover_costs_no_grace_period(&cluster).await;
+}
+
+/// The old primary proves that the new one has all its writes.
+async fn a_planned_failover_costs_no_grace_period(cluster: &Cluster) {
+    let nodes = (0..2).map(|_| cluster.open(crate::leased::client::options()));
+    let mut spread = Spread::of(8, nodes.collect());
+    spread.round(100).await;
+    let before = spread.grace_periods();
+    let master_port = format!("master_port:{}", cluster.servers[1].port);
+    let mut replica = None;
+    for server in &cluster.servers[3..] {
+        let said = format!("{:?}", server.run("INFO replication").await);
+        replica = replica.or(said.contains(&master_port).then_some(server));
+    }
+    let replica = replica.expect("every primary has a replica");
+    let fail_over = async {
+        // Redis may give it up after five seconds, without a word.
+        while !format!("{:?}", replica.run("ROLE").await).contains("master") {
+            replica.run("CLUSTER FAILOVER").await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    join(fail_over, spread.round(100)).await;
+    spread.round(150).await;
+    assert_eq!(spread.grace_periods(), before, "no write was lost");
+    spread.check(false);
 }
 
 /// Also over several slots, each asked at a replica of its own.
@@ -334,6 +361,7 @@ async fn a_primary_that_dies_is_replaced(cluster: &mut Cluster) {
     (brisk.deadline, brisk.breaker_probe) = (options.deadline, options.breaker_probe);
     let mut spread = Spread::new((0..2).map(|_| cluster.open(brisk.clone())).collect());
     spread.round(200).await;
+    let before = spread.grace_periods();
     cluster.servers[2].kill();
     let params = a_day(4_000_000_000);
     let asked = join_all(keys.iter().map(|key| take(&store, key, &params))).await;
@@ -343,5 +371,6 @@ async fn a_primary_that_dies_is_replaced(cluster: &mut Cluster) {
         until_healed(&store, key).await;
     }
     spread.round(300).await;
+    assert!(spread.grace_periods() > before, "nobody can say what was lost");
     spread.check(true);
 }

@@ -12,11 +12,11 @@ use tollgate_store::{
 };
 
 /// Leases of a quarter of a second. A busy machine may be slow, and a store that nobody knows yet
-/// is quiet for a second.
+/// has a grace period of a second.
 pub(crate) const LEASING: LeaseSettings = LeaseSettings {
     lifetime_us: 250_000,
     min_limit: 100,
-    quiet_us: 1_000_000,
+    grace_us: 1_000_000,
     grace_policy: GracePolicy::Refuse,
 };
 
@@ -91,7 +91,7 @@ impl LeasedClient {
         }
     }
 
-    /// Takes units, unless the store cannot decide, or is in a quiet time.
+    /// Takes units, unless the store cannot decide, or is in a grace period.
     pub(crate) async fn try_take(&self, cost: u64) -> Result<(bool, Answer), Undecided> {
         let (admitted, rows) =
             self.ask(&[self.charge(cost)], Intent::Take).await.map_err(|_| Undecided::Failed)?;
@@ -146,14 +146,14 @@ impl LeasedClient {
         panic!("there is no lease within 30 s: {:?}", self.store.lease_stats());
     }
 
-    /// The same at once, by a clock that skips the time for which a new store is quiet.
+    /// The same at once, by a clock that skips the grace period of a new store.
     pub(crate) async fn until_leased_at(&self, clock: &ManualClock) {
         for _ in 0..1_000 {
             if let Ok((admitted, _)) = self.try_take(1).await {
                 self.warm_up.fetch_add(u64::from(admitted), Ordering::Relaxed);
                 return self.until_leased().await;
             }
-            clock.advance(LEASING.quiet_us / 4);
+            clock.advance(LEASING.grace_us / 4);
         }
         panic!("the store is never trusted");
     }

@@ -30,7 +30,7 @@ async fn a_wiped_store_is_told_what_was_granted_and_admits_no_more_than_the_limi
             Ok((true, _)) => admitted += 1,
             Ok((false, _)) => refused[turn % 2] += 1,
             // No node decides until all have reported what they hold.
-            Err(_) => clock.advance(LEASING.quiet_us / 16),
+            Err(_) => clock.advance(LEASING.grace_us / 16),
         }
         clock.advance(500);
     }
@@ -51,7 +51,7 @@ async fn a_node_that_held_nothing_gets_nothing_of_a_wiped_store() {
     // The other one has seen the store, and nothing of the key.
     let other = Charge { key: b"cold", ..nodes[1].charge(1) };
     while nodes[1].ask(&[other], Intent::Take).await.unwrap().1[0].origin == Origin::GracePeriod {
-        clock.advance(LEASING.quiet_us / 4);
+        clock.advance(LEASING.grace_us / 4);
     }
     while nodes[0].take(1).await.0 {}
     server.run("FLUSHALL").await;
@@ -99,7 +99,7 @@ async fn wipe_in_turn(params: LimitParams) {
         while admitted < 150 {
             match take(&nodes[0]).await {
                 (true, _) => admitted += 1,
-                _ => clock.advance(LEASING.quiet_us / 16),
+                _ => clock.advance(LEASING.grace_us / 16),
             }
         }
         server.run("FLUSHALL").await;
@@ -112,7 +112,7 @@ async fn wipe_in_turn(params: LimitParams) {
             if refused >= 80 {
                 break;
             }
-            clock.advance(LEASING.quiet_us / if refused > 0 { 16 } else { 256 });
+            clock.advance(LEASING.grace_us / if refused > 0 { 16 } else { 256 });
         }
         // The store may or may not have credited returns in transit.
         let stranded = stranded().iter().sum::<u64>() - before;
@@ -139,7 +139,7 @@ async fn a_bucket_whose_ledger_is_gone_goes_on_from_what_its_holders_saw() {
         match desk.try_take(1).await {
             Ok((true, _)) => admitted += 1,
             Ok((false, _)) => refused += 1,
-            Err(_) => clock.advance(LEASING.quiet_us / 16),
+            Err(_) => clock.advance(LEASING.grace_us / 16),
         }
     }
     // Seconds return a unit at most, and the store's own decisions are lost.
@@ -172,7 +172,7 @@ async fn a_store_that_was_never_seen_before_is_not_asked_for_a_while() {
     let desk = LeasedClient::with_clock(&server, &a_day(1_000), &clock);
     let undecided = desk.try_take(1).await.unwrap_err();
     assert!(matches!(undecided, Undecided::GracePeriod), "{undecided:?}");
-    clock.advance(2 * LEASING.quiet_us);
+    clock.advance(2 * LEASING.grace_us);
     assert!(desk.take(1).await.0);
     // A node that starts later sees that the time has passed, if it really has.
     let other = LeasedClient::open(&server, &a_day(1_000));

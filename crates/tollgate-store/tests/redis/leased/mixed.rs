@@ -113,7 +113,7 @@ async fn several_leased_limits_are_taken_from_together() {
 }
 
 #[tokio::test]
-async fn in_a_quiet_time_the_store_decides_or_the_limit_refuses_and_other_limits_count() {
+async fn in_a_grace_period_the_store_decides_or_the_limit_refuses_and_other_limits_count() {
     let server = Server::start().await;
     let (clock, three) = (manual(), a_day(300));
     let mut desk = LeasedClient::with_clock(&server, &a_day(100), &clock);

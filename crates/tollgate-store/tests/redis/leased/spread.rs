@@ -16,27 +16,35 @@ const KEYS: u64 = 12;
 /// Several nodes and several keys, with what was admitted.
 pub(crate) struct Spread {
     nodes: Vec<(RedisStore, ParamsId)>,
+    limit: u64,
     params: LimitParams,
     admitted: BTreeMap<u64, u64>,
     by_leases: u64,
+    in_grace_periods: u64,
 }
 
 impl Spread {
     pub(crate) fn new(nodes: Vec<RedisStore>) -> Self {
+        Self::of(7, nodes)
+    }
+
+    /// The keys of this limit.
+    pub(crate) fn of(limit: u64, nodes: Vec<RedisStore>) -> Self {
         let params = a_day(EACH);
         let enroll = |store: RedisStore| {
             let params_id = leased(&store, &params).unwrap();
             (store, params_id)
         };
         let nodes = nodes.into_iter().map(enroll).collect();
-        Self { nodes, params, admitted: BTreeMap::new(), by_leases: 0 }
+        let admitted = BTreeMap::new();
+        Self { nodes, limit, params, admitted, by_leases: 0, in_grace_periods: 0 }
     }
 
     /// One request for a key at a node; `None` where it could not be decided.
     async fn take(&mut self, node: usize, key: u64) -> Option<bool> {
         let (store, params_id) = &self.nodes[node];
         let charges = [Charge {
-            limit: 7,
+            limit: self.limit,
             key: &key.to_be_bytes(),
             params: &self.params,
             params_id: *params_id,
@@ -48,8 +56,9 @@ impl Spread {
         let requests = [Request { charges: &charges, intent: Intent::Take }];
         store.call(0, StoreCall::Decide(&requests), &mut answers).await.ok()?;
         let (admitted, rows) = answers.get(0).unwrap();
-        // A refusal in a quiet time is no decision.
+        // A refusal in a grace period is no decision.
         if rows[0].origin == Origin::GracePeriod {
+            self.in_grace_periods += 1;
             return None;
         }
         *self.admitted.entry(key).or_default() += u64::from(admitted);
@@ -83,6 +92,12 @@ impl Spread {
         }
         let all: u64 = self.admitted.values().sum();
         assert!(self.by_leases * 10 >= all * 8, "{} of {all}", self.by_leases);
+    }
+
+    /// Grace periods that nodes saw begin, and requests that were refused in one.
+    pub(crate) fn grace_periods(&self) -> (u64, u64) {
+        let began = self.nodes.iter().map(|(store, _)| store.lease_stats().grace_periods);
+        (began.sum(), self.in_grace_periods)
     }
 
     /// Nearly all of every limit was admitted.

@@ -1,12 +1,16 @@
 //! Scenarios with leased limits: what happens to the leases.
 
+mod accounts;
 pub(crate) mod crash;
 pub(crate) mod load;
 mod store;
 
+pub(super) use accounts::{fresh, paused, replies_lost, wiped};
 pub(super) use crash::{frozen, killed, rolling_restart};
 pub(super) use load::{halved, herd, skew, tiny};
-pub(super) use store::{cluster_killed, gone, replies_cut, reshard, sentinel, slow, wiped};
+pub(super) use store::{
+    cluster_killed, cluster_planned, gone, replies_cut, reshard, sentinel, slow,
+};
 
 use crate::clock::wait_until;
 use crate::load::{LoadRequest, Outcome};
@@ -24,8 +28,8 @@ const PATHS: &[LimitedPath] =
     &[LimitedPath { path: "/hot", bound: Bound::Total(LIMIT), policy: FailurePolicy::Closed }];
 /// More than any node took at once in these rows: eight times what it needs for half a lifetime.
 const CHUNK_MOST: u64 = 256;
-/// The quiet time.
-const QUIET: Duration = Duration::from_millis(1_600);
+/// The grace period.
+const GRACE_PERIOD: Duration = Duration::from_millis(1_600);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn url(redis: &Redis) -> String {
@@ -58,11 +62,11 @@ fn plan<'a>(context: &Context, store: &str, limits: &'a str) -> Plan<'a> {
     }
 }
 
-/// Nodes whose quiet time is over, without load.
+/// Nodes whose grace period is over, without load.
 fn known(context: &Context, plan: &Plan<'_>) -> Trial {
     let mut trial = Trial::cold(context, plan);
     assert!(trial.is_healed(), "the nodes find their store");
-    trial.run_for(QUIET);
+    trial.run_for(GRACE_PERIOD);
     trial
 }
 

@@ -1,13 +1,13 @@
 //! Faults of the store that grants leases, and of the network to it.
 
 use super::{LIMIT, USERS, answer, leasing, limits, plan, rollbacks, sum, unused, url, use_up};
-use crate::clock::wait_until;
 use crate::cluster::Cluster;
 use crate::load::{LoadRequest, Sample};
 use crate::measurements::percentile_us;
 use crate::oracle::Bound;
 use crate::proxy::{Faults, Proxy};
 use crate::redis::Redis;
+use crate::scenario::topology;
 use crate::sentinel::Sentinels;
 use crate::trial::{Context, FailurePolicy, LimitedPath, Plan, Trial, TrialResult};
 use std::time::Duration;
@@ -29,33 +29,12 @@ pub(in crate::scenario) fn gone(context: &Context) -> TrialResult {
     // What was decided by the store and could not be said any more is spent.
     let unused = unused(&ended, LIMIT);
     ended.note("units that nobody got", unused.saturating_sub(held));
-    // Another run of the server is quiet first, so that everybody can say what they hold.
+    // Another run of the server has a grace period first, so that nodes can report what they hold.
     ended.figures.recovery_us = None;
     ended
 }
 
-pub(in crate::scenario) fn wiped(context: &Context) -> TrialResult {
-    let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));
-    let mut trial = leasing(context, &plan(context, &url(&redis), &limits));
-    answer(&mut trial, 200);
-    trial.mark_fault();
-    redis.run("FLUSHALL");
-    let counted = wait_until(super::PATIENCE, || rollbacks(&trial) > 0);
-    trial.mark_cleared();
-    use_up(&mut trial);
-    let seen = rollbacks(&trial);
-    let mut ended = trial.end().check_all_answered();
-    ended.check("tollgate_lease_rollbacks_total counts it", counted);
-    ended.note("rollbacks", seen);
-    let over = ended.figures.over_admission;
-    ended
-        .check("over-admission: one limit for each key at most (C2b)", over <= Some(USERS * LIMIT));
-    // What leases were granted is said again; what the store itself had decided is not.
-    ended.figures.recovery_us = None;
-    ended
-}
-
-fn proxied() -> (Redis, Proxy, String) {
+pub(super) fn proxied() -> (Redis, Proxy, String) {
     let redis = Redis::listen(&[]);
     let proxy = Proxy::start(redis.port()).expect("a port for the proxy");
     let store = format!("url: 'redis://127.0.0.1:{}/0'", proxy.port());
@@ -180,16 +159,19 @@ const SPREAD_PATHS: &[LimitedPath] =
     &[LimitedPath { path: "/hot", bound: Bound::Total(EACH), policy: FailurePolicy::Closed }];
 
 fn spread(context: &Context, cluster: &Cluster) -> Trial {
-    let limits = limits("200/366d");
+    spread_over(context, cluster, &limits("200/366d"), SPREAD_PATHS)
+}
+
+fn spread_over(context: &Context, cluster: &Cluster, limits: &str, paths: &[LimitedPath]) -> Trial {
     let plan = Plan {
-        paths: SPREAD_PATHS,
+        paths,
         pick: |n| LoadRequest {
             node: (n % 3) as usize,
             path: "/hot",
             user: (n / 3 % SPREAD) as u32,
             cost: 1,
         },
-        ..plan(context, &cluster.store(), &limits)
+        ..plan(context, &cluster.store(), limits)
     };
     leasing(context, &plan)
 }
@@ -210,6 +192,38 @@ pub(in crate::scenario) fn cluster_killed(context: &Context) -> TrialResult {
     let counted = rollbacks(&trial);
     let mut ended = after_failover(trial.end().check_all_answered(), counted, SPREAD * EACH);
     ended.check("its replica takes over", followed);
+    ended
+}
+
+/// The limit of a user that outlasts two failovers.
+const LASTING: u64 = 2_000;
+const LASTING_PATHS: &[LimitedPath] =
+    &[LimitedPath { path: "/hot", bound: Bound::Total(LASTING), policy: FailurePolicy::Closed }];
+
+pub(in crate::scenario) fn cluster_planned(context: &Context) -> TrialResult {
+    let cluster = Cluster::start(Duration::from_secs(5));
+    let limits = limits("2000/366d");
+    let mut trial = spread_over(context, &cluster, &limits, LASTING_PATHS);
+    answer(&mut trial, 200);
+    let grace_periods = |trial: &Trial| sum(trial, "tollgate_lease_grace_periods_total");
+    let before = grace_periods(&trial);
+    trial.mark_fault();
+    let took_over = [1, 2].into_iter().all(|primary| {
+        let took_over = topology::fail_over(&cluster, &mut trial, cluster.replica_of(primary));
+        answer(&mut trial, 200);
+        took_over && trial.is_healed()
+    });
+    trial.mark_cleared();
+    let (began, counted) = (grace_periods(&trial) - before, rollbacks(&trial));
+    let mut ended = trial.end().check_no_excess();
+    ended.check("each replica takes over in its turn", took_over);
+    ended.check("the old primary proves that nothing was lost: no grace period", began == 0);
+    ended.check("nothing was taken for lost", counted == 0);
+    let refused = ended.figures.by_policy;
+    ended.check_timing(
+        "at most 1 % of the requests by policy",
+        refused * 100 <= ended.figures.requests,
+    );
     ended
 }
 

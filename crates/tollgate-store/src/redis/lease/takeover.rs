@@ -1,0 +1,151 @@
+//! Takeovers: looks at a primary whose marker another server wrote.
+//!
+//! The old primary may prove that the new one has all its writes. Then the marker keeps its age, and
+//! no grace period begins. A process that cannot prove it leaves that to others for a moment.
+
+use super::Leases;
+use super::script::{self, ForeignMarker, MarkerReply};
+use crate::StoreError;
+use crate::lease::{MarkerReading, ReplicationStatus};
+use crate::redis::batch::ScriptTables;
+use crate::redis::batch::reply::bytes;
+use crate::redis::batch::rows::invalid_reply;
+use crate::redis::client::Servers;
+use crate::redis::client::connection::Link;
+use crate::redis::client::node::Node;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How often an old primary is asked whether it has joined the new one. That time counts as part of
+/// the grace period that follows.
+const POLLS: u32 = 100;
+/// The pause between two questions.
+const POLL: Duration = Duration::from_millis(5);
+
+/// The server that wrote a marker, as far as this process knows it.
+struct OldPrimary {
+    /// The age of the marker.
+    age_us: u64,
+    link: Link,
+}
+
+impl Leases {
+    /// Reads the marker of a primary; claims that of another server. Also returns when the reading
+    /// was requested, and how many connections the node had made.
+    pub(super) async fn look_at_primary(
+        &self,
+        servers: &Arc<Servers>,
+        node: &Arc<Node>,
+    ) -> Result<(u64, u64, MarkerReading), StoreError> {
+        let (begun_us, mut claim, mut replaced) = (self.clock.now_us(), None, None);
+        let (mut old_primary, mut polls) = (None, 0);
+        loop {
+            let (sent_us, dials) = (self.clock.now_us(), node.connects());
+            let foreign = match call_marker_script(servers, node, claim.take()).await? {
+                MarkerReply::Own(reading) => {
+                    return Ok((sent_us, dials, MarkerReading { replaced, ..reading }));
+                }
+                MarkerReply::Foreign(foreign) => foreign,
+            };
+            if replaced.replace(foreign.id).is_none() {
+                self.monitors.begin_takeover(node);
+                old_primary = self.find_old_primary(servers, node, foreign.id).await;
+            }
+            let handed_over = match &old_primary {
+                Some(old) => old.has_handed_over(&foreign).await,
+                // Another process may know the old primary of a cluster.
+                None if node.cluster().is_some() => None,
+                None => Some(false),
+            };
+            let waited_us = self.clock.now_us().saturating_sub(begun_us);
+            match (handed_over, &old_primary) {
+                (Some(true), Some(old)) => claim = Some((foreign, old.age_us)),
+                (None, _) if polls < POLLS => {
+                    polls += 1;
+                    sleep(POLL).await;
+                }
+                _ => claim = Some((foreign, waited_us)),
+            }
+        }
+    }
+
+    /// Connects to the server whose marker this process knew, unless it is `new` itself.
+    async fn find_old_primary(
+        &self,
+        servers: &Arc<Servers>,
+        new: &Arc<Node>,
+        marker: u128,
+    ) -> Option<OldPrimary> {
+        let (address, age_us) = self.monitors.primary_with(marker, self.clock.now_us())?;
+        if new.is_at(&address) {
+            return None;
+        }
+        let shared = servers.shared();
+        let link = shared.dialer.dial(&address).await.ok()?;
+        let link = link.with_deadline(shared.options.background_timeout());
+        Some(OldPrimary { age_us, link })
+    }
+}
+
+impl OldPrimary {
+    /// Whether the server with its marker has all that this one acknowledged; `None` if it may turn
+    /// out later.
+    async fn has_handed_over(&self, foreign: &ForeignMarker) -> Option<bool> {
+        let (owner, new) = (foreign.owner?, foreign.server?);
+        let info = self.link.command(&redis::cmd("INFO"), false).await;
+        let text = info.ok().and_then(bytes).flatten();
+        let old = text.as_deref().and_then(|text| parse_status(std::str::from_utf8(text).ok()?));
+        old.map_or(Some(false), |old| owner.has_handed_over(&new, &old))
+    }
+}
+
+/// Reads what `INFO` says of a server.
+fn parse_status(info: &str) -> Option<ReplicationStatus> {
+    let field = |name: &str| {
+        info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    };
+    let id = |name: &str| script::id_of(field(name)?);
+    Some(ReplicationStatus {
+        run: id("run_id")?,
+        is_replica: field("role")? != "master",
+        history: id("master_replid")?,
+        previous: id("master_replid2")?,
+        previous_end: field("second_repl_offset")?.parse().ok()?,
+    })
+}
+
+/// Calls the marker script, which replaces the marker of another server by one of this age.
+async fn call_marker_script(
+    servers: &Arc<Servers>,
+    node: &Arc<Node>,
+    claim: Option<(ForeignMarker, u64)>,
+) -> Result<MarkerReply, StoreError> {
+    let mut tables = ScriptTables::default();
+    tables.key_index_of(node.marker_key().ok_or_else(invalid_reply)?);
+    let call = servers.script_call(&script::MARKER, &tables, script::marker_args(claim), None);
+    let value = servers.background_call_at(node, call).await?;
+    script::marker_reply(value).ok_or_else(invalid_reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_of_a_server_is_read() {
+        let info = "# Server\r\nrun_id:00000000000000000000000000000001aaaaaaaa\r\n# Replication\r\n\
+            role:slave\r\nmaster_replid:00000000000000000000000000000002bbbbbbbb\r\n\
+            master_replid2:0000000000000000000000000000000000000000\r\nsecond_repl_offset:-1\r\n";
+        let status = parse_status(info);
+        let expected = ReplicationStatus {
+            run: 1,
+            is_replica: true,
+            history: 2,
+            previous: 0,
+            previous_end: -1,
+        };
+        assert_eq!(status, Some(expected));
+        assert_eq!(parse_status("# Server\r\nrun_id:1\r\n"), None);
+    }
+}
