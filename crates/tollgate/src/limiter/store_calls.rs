@@ -5,7 +5,7 @@ use super::{Inner, RegisteredQuota};
 use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_core::header::tightness;
 use tollgate_core::{Intent, LimitParams, MAX_US, Outcome, Receipt};
@@ -50,7 +50,7 @@ impl<S: Store> Inner<S> {
         key: &'a [u8],
         cost: u64,
     ) -> LimiterReply<'a, S, Decision<PermitRecord>> {
-        let resets = self.resets.of(key);
+        let resets = *self.resets.of(key);
         self.decide(key, cost, Intent::Take, move |standing, rows| {
             Decision::from(standing).map(|permit| {
                 let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
@@ -126,8 +126,10 @@ impl<S: Store> Inner<S> {
         record: &'a PermitRecord,
         end: PermitEnd,
     ) -> LimiterReply<'a, S, Standing> {
-        // After a reset, giving back an earlier charge would admit too much.
-        let is_stale = record.resets != self.resets.of(&record.key);
+        // After a reset, giving back an earlier charge would admit too much. Locked, so that no
+        // reset comes between this and the change.
+        let resets = self.resets.of(&record.key);
+        let is_stale = record.resets != *resets;
         let change = |(limit, receipt): (&RegisteredQuota, &Option<Receipt>)| {
             let charged = receipt.map_or(0, |receipt| receipt.cost);
             let cost = match end {
@@ -192,7 +194,8 @@ impl<S: Store> Inner<S> {
     }
 
     pub(super) fn reset<'a>(&'a self, key: &'a [u8]) -> LimiterReply<'a, S, ()> {
-        self.resets.add(key);
+        let mut resets = self.resets.of(key);
+        *resets += 1;
         let reset = move |limit: &RegisteredQuota| {
             let (call, mut answers) =
                 (StoreCall::Reset { limit: limit.id, key }, Answers::default());
@@ -264,28 +267,21 @@ impl RegisteredQuota {
 }
 
 /// The number of resets, by key. Keys share 64 counters, so a refund may give back less after the
-/// reset of another key.
+/// reset of another key. A reset, and the end of a reservation, hold the lock of their counter
+/// while the store begins the change.
 #[derive(Debug)]
-pub(super) struct ResetCounters([AtomicU64; 64]);
+pub(super) struct ResetCounters([Mutex<u64>; 64]);
 
 impl ResetCounters {
     pub(super) const fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; 64])
+        Self([const { Mutex::new(0) }; 64])
     }
 
-    pub(super) fn of(&self, key: &[u8]) -> u64 {
-        self.count(key).load(Ordering::Acquire)
-    }
-
-    pub(super) fn add(&self, key: &[u8]) {
-        self.count(key).fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn count(&self, key: &[u8]) -> &AtomicU64 {
+    fn of(&self, key: &[u8]) -> MutexGuard<'_, u64> {
         let hash = key
             .iter()
             .fold(0_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(usize::from(*byte)));
-        &self.0[hash % self.0.len()]
+        self.0[hash % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
