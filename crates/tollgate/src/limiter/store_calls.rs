@@ -1,14 +1,15 @@
 //! Calls to the store: every method of the limiter, sync or async, goes through here.
 
 use super::decision::{Decision, PermitRecord, Receipts, Standing};
-use super::{Inner, RegisteredQuota};
+use super::{Inner, RegisteredQuota, infallible};
 use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_core::header::tightness;
-use tollgate_core::{Intent, LimitParams, MAX_US, Outcome, Receipt};
+use tollgate_core::{Intent, LimitParams, MAX_US, Receipt};
 use tollgate_store::{
     Adjustment, Answer, Answers, Change, Charge, Mode, Request, Store, StoreCall, StoreError,
     StoreReply,
@@ -37,6 +38,24 @@ pub(crate) type LimiterReply<'a, S, T> =
 impl<S: Store> Inner<S> {
     pub(crate) fn now_us(&self) -> u64 {
         self.clock.now_us()
+    }
+
+    /// [`check`](Self::check) of a store that needs no time. A reply would be written to memory
+    /// and read again.
+    #[inline(always)]
+    pub(super) fn check_now(&self, key: &[u8], cost: u64) -> Decision
+    where
+        S: Store<Undecided = Infallible>,
+    {
+        let now_us = self.now_us();
+        if let [limit] = &self.limits[..]
+            && let Ok(decision) =
+                self.store.decide_one(now_us, &limit.charge(key, cost), Intent::Take, decision_of)
+        {
+            return decision;
+        }
+        let conclude = |standing: Standing, _: &[Answer]| standing.into();
+        infallible(self.decide_batch(now_us, key, cost, Intent::Take, conclude))
     }
 
     #[inline]
@@ -70,22 +89,19 @@ impl<S: Store> Inner<S> {
         key: &'a [u8],
         cost: u64,
         intent: Intent,
-        conclude: impl FnOnce(Standing, &[Answer]) -> T + Send + 'a,
+        conclude: impl FnOnce(Standing, &[Answer]) -> T + Copy + Send + 'a,
     ) -> LimiterReply<'a, S, T> {
         let now_us = self.now_us();
         let [limit] = &self.limits[..] else {
             return self.decide_batch(now_us, key, cost, intent, conclude);
         };
-        let conclude = |row: Answer| {
+        let conclude_row = |row: Answer| {
             let standing = Standing::of_row(row.outcome.admitted, &row, limit.firm_wait_us(&row));
             conclude(standing, std::slice::from_ref(&row))
         };
-        match self.store.decide_one(now_us, &limit.charge(key, cost), intent, conclude) {
+        match self.store.decide_one(now_us, &limit.charge(key, cost), intent, conclude_row) {
             Ok(concluded) => StoreReply::Now(Ok(concluded)),
-            Err(conclude) => self.decide_batch(now_us, key, cost, intent, move |_, rows| {
-                let open = Answer::without_receipt(Outcome::admitting(0));
-                conclude(rows.first().copied().unwrap_or(open))
-            }),
+            Err(_) => self.decide_batch(now_us, key, cost, intent, conclude),
         }
     }
 
@@ -264,6 +280,13 @@ impl RegisteredQuota {
         let firm = row.blocked || !slots || row.outcome.retry_after_us.is_none();
         if refusing && firm { row.outcome.retry_after_us } else { Some(0) }
     }
+}
+
+/// The decision of a limiter with one quota. A function, since a closure would not be inlined at
+/// every exit of the store. Only waiters read `earliest`, and they reserve.
+#[inline(always)]
+fn decision_of(row: Answer) -> Decision {
+    Standing::of_row(row.outcome.admitted, &row, row.outcome.retry_after_us).into()
 }
 
 /// The number of resets, by key. Keys share 64 counters, so a refund may give back less after the
