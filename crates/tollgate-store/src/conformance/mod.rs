@@ -26,7 +26,7 @@ mod trace;
 
 pub use adjustments::{debts, give_backs, resets};
 pub use admission::{all_or_nothing, batches, costs, owed, peeks, shadows, tier_changes};
-pub use driver::StoreDriver;
+pub use driver::{ChargeSpec, StoreDriver};
 pub use model::Model;
 pub use penalties::{block_ends, blocks, operators_blocks, uncounted};
 pub use reservations::{ended_once, expiring, settled};

@@ -68,14 +68,15 @@ pub(super) fn algorithm_name(params: &LimitParams) -> &'static str {
 /// [`traces`] for calendar windows, over days and weeks.
 pub async fn calendar_traces<S: Store>(store: &S, seed: u64, steps: usize) {
     let kinds = |tier| calendars(tier).collect();
-    run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 40_000 }).await;
+    run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 40_000, keys: FEW }).await;
 }
 
 /// `steps` random requests, changes and resets over a few keys, limits, tiers and modes; every
-/// answer equals the [`Model`]'s.
+/// answer equals the [`Model`]'s. Every fourth seed has many keys, so that tables grow.
 pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
     let kinds = |tier| algorithms(u64::from(tier)).collect();
-    run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 1 }).await;
+    let keys = if seed.is_multiple_of(4) { MANY } else { FEW };
+    run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 1, keys }).await;
 }
 
 async fn run_trace<S: Store>(store: &S, seed: u64, steps: usize, mut rng: TraceRng) {
@@ -143,9 +144,16 @@ struct TraceRng {
     kinds: fn(u32) -> Vec<LimitParams>,
     /// How much faster time passes.
     pace: u64,
+    /// How many keys to draw from: [`FEW`] or [`MANY`].
+    keys: usize,
 }
 
-const KEYS: [&str; 3] = ["ann", "bob", "a longer key than most, of more than sixteen bytes"];
+/// Keys of one letter.
+const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
+/// Three keys, one of them longer than most, and then the letters.
+const MANY: usize = FEW + LETTERS.len();
+/// So few that requests meet them again and again.
+const FEW: usize = 3;
 
 impl TraceRng {
     fn below(&mut self, bound: u64) -> u64 {
@@ -155,11 +163,12 @@ impl TraceRng {
         (self.state >> 11) % bound
     }
 
-    /// Mostly a little later, sometimes much later, sometimes earlier.
+    /// Mostly a little later, sometimes much later, sometimes earlier. A table that grows drops
+    /// idle state, so with many keys time does not step back.
     fn next_instant(&mut self, now_us: u64) -> u64 {
         match self.below(40) {
             0 => now_us + self.below(40_000_000 * self.pace),
-            1 => now_us - self.below(60_000_000 * self.pace),
+            1 if self.keys == FEW => now_us - self.below(60_000_000 * self.pace),
             2..8 => now_us,
             _ => now_us + self.below(400_000 * self.pace),
         }
@@ -190,7 +199,12 @@ impl TraceRng {
         let limit = self.below((self.kinds)(3).len() as u64);
         let tier = [3, 7, 10][self.below(3) as usize];
         let params = (self.kinds)(tier)[limit as usize];
-        let key = KEYS[self.below(KEYS.len() as u64) as usize];
+        let key = match self.below(self.keys as u64) as usize {
+            0 => "ann",
+            1 => "bob",
+            2 => "a longer key than most, of more than sixteen bytes",
+            letter => &LETTERS[letter - FEW..=letter - FEW],
+        };
         let cost = [1, 1, 1, 1, 2, 3, 0, 11][self.below(8) as usize];
         let line = ChargeSpec::new(100 + limit, key, params).cost(cost);
         let line = match self.below(12) {

@@ -162,7 +162,7 @@ impl Limiter {
     /// assert_eq!(never.refusal().and_then(|refusal| refusal.retry_after), None);
     /// ```
     pub fn check_n(&self, key: impl Key, cost: u64) -> Decision {
-        infallible(self.inner.check(key.key_bytes().as_ref(), cost))
+        self.inner.check_now(key.key_bytes().as_ref(), cost)
     }
 
     /// The state of `key`. Takes nothing.

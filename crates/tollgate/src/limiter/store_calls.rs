@@ -1,14 +1,15 @@
 //! Calls to the store: every method of the limiter, sync or async, goes through here.
 
 use super::decision::{Decision, PermitRecord, Receipts, Standing};
-use super::{Inner, RegisteredQuota};
+use super::{Inner, RegisteredQuota, infallible};
 use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::convert::Infallible;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_core::header::tightness;
-use tollgate_core::{Intent, LimitParams, MAX_US, Outcome, Receipt};
+use tollgate_core::{Intent, LimitParams, MAX_US, Receipt};
 use tollgate_store::{
     Adjustment, Answer, Answers, Change, Charge, Mode, Request, Store, StoreCall, StoreError,
     StoreReply,
@@ -39,6 +40,24 @@ impl<S: Store> Inner<S> {
         self.clock.now_us()
     }
 
+    /// [`check`](Self::check) of a store that needs no time. A reply would be written to memory
+    /// and read again.
+    #[inline(always)]
+    pub(super) fn check_now(&self, key: &[u8], cost: u64) -> Decision
+    where
+        S: Store<Undecided = Infallible>,
+    {
+        let now_us = self.now_us();
+        if let [limit] = &self.limits[..]
+            && let Ok(decision) =
+                self.store.decide_one(now_us, &limit.charge(key, cost), Intent::Take, decision_of)
+        {
+            return decision;
+        }
+        let conclude = |standing: Standing, _: &[Answer]| standing.into();
+        infallible(self.decide_batch(now_us, key, cost, Intent::Take, conclude))
+    }
+
     #[inline]
     pub(crate) fn check<'a>(&'a self, key: &'a [u8], cost: u64) -> LimiterReply<'a, S, Decision> {
         self.decide(key, cost, Intent::Take, |standing, _| standing.into())
@@ -50,7 +69,7 @@ impl<S: Store> Inner<S> {
         key: &'a [u8],
         cost: u64,
     ) -> LimiterReply<'a, S, Decision<PermitRecord>> {
-        let resets = self.resets.of(key);
+        let resets = *self.resets.of(key);
         self.decide(key, cost, Intent::Take, move |standing, rows| {
             Decision::from(standing).map(|permit| {
                 let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
@@ -70,22 +89,19 @@ impl<S: Store> Inner<S> {
         key: &'a [u8],
         cost: u64,
         intent: Intent,
-        conclude: impl FnOnce(Standing, &[Answer]) -> T + Send + 'a,
+        conclude: impl FnOnce(Standing, &[Answer]) -> T + Copy + Send + 'a,
     ) -> LimiterReply<'a, S, T> {
         let now_us = self.now_us();
         let [limit] = &self.limits[..] else {
             return self.decide_batch(now_us, key, cost, intent, conclude);
         };
-        let conclude = |row: Answer| {
+        let conclude_row = |row: Answer| {
             let standing = Standing::of_row(row.outcome.admitted, &row, limit.firm_wait_us(&row));
             conclude(standing, std::slice::from_ref(&row))
         };
-        match self.store.decide_one(now_us, &limit.charge(key, cost), intent, conclude) {
+        match self.store.decide_one(now_us, &limit.charge(key, cost), intent, conclude_row) {
             Ok(concluded) => StoreReply::Now(Ok(concluded)),
-            Err(conclude) => self.decide_batch(now_us, key, cost, intent, move |_, rows| {
-                let open = Answer::without_receipt(Outcome::admitting(0));
-                conclude(rows.first().copied().unwrap_or(open))
-            }),
+            Err(_) => self.decide_batch(now_us, key, cost, intent, conclude),
         }
     }
 
@@ -126,8 +142,10 @@ impl<S: Store> Inner<S> {
         record: &'a PermitRecord,
         end: PermitEnd,
     ) -> LimiterReply<'a, S, Standing> {
-        // After a reset, giving back an earlier charge would admit too much.
-        let is_stale = record.resets != self.resets.of(&record.key);
+        // After a reset, giving back an earlier charge would admit too much. Locked, so that no
+        // reset comes between this and the change.
+        let resets = self.resets.of(&record.key);
+        let is_stale = record.resets != *resets;
         let change = |(limit, receipt): (&RegisteredQuota, &Option<Receipt>)| {
             let charged = receipt.map_or(0, |receipt| receipt.cost);
             let cost = match end {
@@ -192,7 +210,8 @@ impl<S: Store> Inner<S> {
     }
 
     pub(super) fn reset<'a>(&'a self, key: &'a [u8]) -> LimiterReply<'a, S, ()> {
-        self.resets.add(key);
+        let mut resets = self.resets.of(key);
+        *resets += 1;
         let reset = move |limit: &RegisteredQuota| {
             let (call, mut answers) =
                 (StoreCall::Reset { limit: limit.id, key }, Answers::default());
@@ -263,29 +282,29 @@ impl RegisteredQuota {
     }
 }
 
+/// The decision of a limiter with one quota. A function, since a closure would not be inlined at
+/// every exit of the store. Only waiters read `earliest`, and they reserve.
+#[inline(always)]
+fn decision_of(row: Answer) -> Decision {
+    Standing::of_row(row.outcome.admitted, &row, row.outcome.retry_after_us).into()
+}
+
 /// The number of resets, by key. Keys share 64 counters, so a refund may give back less after the
-/// reset of another key.
+/// reset of another key. A reset, and the end of a reservation, hold the lock of their counter
+/// while the store begins the change.
 #[derive(Debug)]
-pub(super) struct ResetCounters([AtomicU64; 64]);
+pub(super) struct ResetCounters([Mutex<u64>; 64]);
 
 impl ResetCounters {
     pub(super) const fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; 64])
+        Self([const { Mutex::new(0) }; 64])
     }
 
-    pub(super) fn of(&self, key: &[u8]) -> u64 {
-        self.count(key).load(Ordering::Acquire)
-    }
-
-    pub(super) fn add(&self, key: &[u8]) {
-        self.count(key).fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn count(&self, key: &[u8]) -> &AtomicU64 {
+    fn of(&self, key: &[u8]) -> MutexGuard<'_, u64> {
         let hash = key
             .iter()
             .fold(0_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(usize::from(*byte)));
-        &self.0[hash % self.0.len()]
+        self.0[hash % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,6 +4,8 @@ mod async_api;
 use crate::quota::RATES;
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 use tollgate::limiter::InvalidLimiter;
 use tollgate::quota::Algorithm;
@@ -286,4 +288,28 @@ fn a_reservation_from_before_a_reset_gives_nothing_back() {
     limiter.reset("a");
     assert!(limiter.check_n("a", 7).is_admitted());
     assert_eq!(reservation.cancel().remaining, 3);
+}
+
+/// One thread resets a key and counts what it then gets; others reserve and cancel meanwhile.
+#[test]
+fn a_reset_beside_a_cancel_gives_nothing_twice() {
+    let (limiter, _) = limiter(gcra(3));
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    limiter.reserve("a", 1).admitted().map(Reservation::cancel);
+                }
+            });
+        }
+        let admitted = || (0..5).filter(|_| limiter.check("a").is_admitted()).count();
+        let most = (0..30_000).map(|_| {
+            limiter.reset("a");
+            admitted()
+        });
+        let most = most.max();
+        done.store(true, Ordering::Relaxed);
+        assert!(most <= Some(3), "{most:?} of 3");
+    });
 }

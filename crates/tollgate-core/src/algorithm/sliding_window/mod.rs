@@ -59,7 +59,8 @@ impl SlidingWindow {
         (now_us, place, state.counts_in(place.index, now_us / self.window_us))
     }
 
-    #[inline]
+    // Inlined, so that callers pay for the figures that they read: each costs a division.
+    #[inline(always)]
     fn outcome(&self, place: WindowPosition, counts: Counts, cost: u64, intent: Intent) -> Outcome {
         let (WindowPosition { elapsed_us, ahead_us, .. }, (previous, current)) = (place, counts);
         let weight = self.weight(previous, elapsed_us);
@@ -123,10 +124,11 @@ impl Algorithm for SlidingWindow {
     #[inline]
     fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
         let (now_us, place, counts) = self.position(state, now_us);
-        let outcome = self.outcome(place, counts, cost, Intent::Take);
-        if !outcome.admitted || cost == 0 {
+        let used = self.weight(counts.0, place.elapsed_us).saturating_add(counts.1);
+        if cost == 0 || used.saturating_add(cost) > self.limit {
             return None;
         }
+        let outcome = self.outcome(place, counts, cost, Intent::Take);
         state.count(place.index, counts, cost);
         Some((outcome, Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }))
     }

@@ -13,7 +13,6 @@ impl MemoryStore {
     /// Decides a request with one charge and calls `conclude`; returns `conclude`, with nothing
     /// changed, if that needs the lock: for a new key, state beyond one word, other params, a debt,
     /// a violation, or a word that the lock's holder has taken.
-    // `conclude` is inlined into each algorithm, where the answer is in registers.
     #[inline(always)]
     pub(crate) fn decide_lock_free<T, F: FnOnce(Answer) -> T>(
         &self,
@@ -23,47 +22,55 @@ impl MemoryStore {
         intent: Intent,
         conclude: F,
     ) -> Result<T, F> {
-        macro_rules! swap {
-            ($params:expr) => {
-                match self.swap($params, address, now_us, charge, intent) {
-                    Some(answer) => Ok(conclude(answer)),
-                    None => Err(conclude),
-                }
-            };
-        }
         match charge.params {
-            LimitParams::Gcra(params) => swap!(params),
-            LimitParams::SlidingWindow(params) => swap!(params),
-            LimitParams::FixedWindow(params) => swap!(params),
-            LimitParams::LeakyBucket(params) => swap!(params),
-            LimitParams::CalendarWindow(params) => swap!(params),
+            LimitParams::Gcra(params) => {
+                self.swap(params, address, now_us, charge, intent, conclude)
+            }
+            LimitParams::SlidingWindow(params) => {
+                self.swap(params, address, now_us, charge, intent, conclude)
+            }
+            LimitParams::FixedWindow(params) => {
+                self.swap(params, address, now_us, charge, intent, conclude)
+            }
+            LimitParams::LeakyBucket(params) => {
+                self.swap(params, address, now_us, charge, intent, conclude)
+            }
+            LimitParams::CalendarWindow(params) => {
+                self.swap(params, address, now_us, charge, intent, conclude)
+            }
             _ => Err(conclude),
         }
     }
 
+    // `conclude` is called at every exit, not after them: answers that meet in one place go through
+    // memory, with receipts that most callers drop.
     #[inline(always)]
-    fn swap<A: Inline<1>>(
+    fn swap<A: Inline<1>, T, F: FnOnce(Answer) -> T>(
         &self,
         algorithm: &A,
         address: CellAddress,
         now_us: u64,
         charge: &Charge<'_>,
         intent: Intent,
-    ) -> Option<Answer> {
+        conclude: F,
+    ) -> Result<T, F> {
         if charge.params_id == ParamsId::default() || charge.mode.owed().is_some() {
-            return None;
+            return Err(conclude);
         }
         let pin = pin();
-        let slots = self.shared.locations.narrow.get(address.shard)?.read(&pin);
-        let slot = find_exact(slots, with_params_id(address.tag, charge.params_id))?;
+        let Some(location) = self.shared.locations.narrow.get(address.shard) else {
+            return Err(conclude);
+        };
+        let tag = with_params_id(address.tag, charge.params_id);
+        let Some(slot) = find_exact(location.read(&pin), tag) else { return Err(conclude) };
         let mut word = slot.words[0].load(Ordering::Acquire);
         loop {
             if !is_inline(word) {
-                return None;
+                return Err(conclude);
             }
             let mut state = algorithm.unpack([word]);
             if algorithm.redate(&mut state, now_us) {
-                return None;
+                return Err(conclude);
             }
             let taken = match intent {
                 Intent::Take => algorithm.take(&mut state, now_us, charge.cost),
@@ -74,18 +81,22 @@ impl MemoryStore {
                 None => {
                     let outcome = algorithm.decide(&state, now_us, charge.cost, intent);
                     if intent == Intent::Take && !outcome.admitted && charge.penalty.is_some() {
-                        return None;
+                        return Err(conclude);
                     }
                     if !outcome.admitted || intent == Intent::Peek || charge.cost == 0 {
-                        return Some(Answer::without_receipt(outcome));
+                        drop(pin);
+                        return Ok(conclude(Answer::without_receipt(outcome)));
                     }
                     (outcome, algorithm.charge(&mut state, now_us, charge.cost))
                 }
             };
-            let [after] = algorithm.pack(&state)?;
+            let Some([after]) = algorithm.pack(&state) else { return Err(conclude) };
             let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
             match slot.words[0].compare_exchange_weak(word, after, done, seen) {
-                Ok(_) => return Some(Answer::with_receipt(outcome, receipt)),
+                Ok(_) => {
+                    drop(pin);
+                    return Ok(conclude(Answer::with_receipt(outcome, receipt)));
+                }
                 Err(other) => word = other,
             }
         }

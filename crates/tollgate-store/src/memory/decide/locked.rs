@@ -148,8 +148,7 @@ fn decide_cells(
     };
     let adds =
         |(n, cell): (usize, &ChargeCell)| units(n, rows) > 0 && cell.found == CellPosition::Absent;
-    let moved = cells.iter().enumerate().any(adds);
-    if moved {
+    if cells.iter().enumerate().any(adds) {
         make_room(shared, shards, cells, now_us, |n| {
             let units = units(n, rows);
             (units > 0).then_some((&charges[n], units))
@@ -161,7 +160,8 @@ fn decide_cells(
         if units == 0 {
             continue;
         }
-        let found = if moved { shard.find(charge.params, tag) } else { cell.found };
+        // The charge before this one may have moved cells: to another array, or to another slot.
+        let found = shard.find(charge.params, tag);
         let receipt = shard.charge(shared, found, tag, charge, now_us, units);
         // A charge to an overflow cell cannot be given back: by then the key may have its own cell.
         // A debt never is.

@@ -1,7 +1,7 @@
 //! What goes first when there is no room.
 
 use crate::memory::{MemoryOptions, MemoryStats, MemoryStore};
-use crate::{Answers, Charge, Mode, Request, Store, StoreCall};
+use crate::{Adjustment, Answers, Change, Charge, Mode, ParamsId, Request, Store, StoreCall};
 use tollgate_core::algorithm::{Gcra, SlidingLog, TokenBucket};
 use tollgate_core::{Intent, LimitParams, Penalty, Rate};
 
@@ -220,4 +220,29 @@ fn growing_drops_idle_cells_instead() {
     assert!(stats.keys <= 1_600, "{stats:?}");
     assert!(stats.bytes < 50_000, "{stats:?}");
     assert_eq!(stats.evicted, 0);
+}
+
+/// A settlement names no params id: it comes from a record, after a reload perhaps.
+#[test]
+fn a_settled_key_stays_in_its_cell() {
+    let (store, params) = (small(), gcra());
+    assert_eq!(flood(&store, NOW_US, "key", 50, 10, &params), 50);
+    let bytes = stats(&store).bytes;
+    for n in 0..50 {
+        let key = format!("key{n}");
+        let charge = Charge {
+            limit: 1,
+            key: key.as_bytes(),
+            params: &params,
+            params_id: ParamsId::default(),
+            cost: 1,
+            mode: Mode::Enforce,
+            penalty: None,
+        };
+        let owe = Adjustment { charge, change: Change::Owe { units: 5 } };
+        let mut answers = Answers::default();
+        store.begin(NOW_US, StoreCall::Adjust(&[owe]), &mut answers);
+        assert_eq!(ask(&store, NOW_US, &key, 1, &params, None), (true, 84));
+    }
+    assert_eq!(stats(&store).bytes, bytes, "nothing was spilled");
 }

@@ -311,24 +311,46 @@ impl Shard {
     ) where
         Self: HasTable<W>,
     {
+        let params_id = self.params_id_to_write::<W>(shared, found, charge);
         // Without a params id the words could not be read later.
-        let words =
-            (charge.params_id != ParamsId::default()).then(|| algorithm.pack(&state)).flatten();
+        let words = (params_id != ParamsId::default()).then(|| algorithm.pack(&state)).flatten();
         let Some(words) = words else {
             self.spill(shared, tag, charge, A::widen(state));
             return;
         };
         if let CellPosition::Inline(at) = found {
             let (table, _) = self.table_and_slab();
-            if table.cell(at).params_id() == charge.params_id {
+            if table.cell(at).params_id() == params_id {
                 return table.set(at, words);
             }
             // A tag, and so the params id in it, is written once.
             table.remove(at);
             self.make_spare_slot::<W>(shared);
         }
-        let tag = with_params_id(tag, charge.params_id);
+        let tag = with_params_id(tag, params_id);
         self.table_and_slab().0.insert(Cell { tag, words });
+    }
+
+    /// The params id of the charge. A settlement has none, and uses the cell's if the params are
+    /// the same: otherwise every settled key would be spilled.
+    #[inline]
+    fn params_id_to_write<const W: usize>(
+        &self,
+        shared: &ShardContext,
+        found: CellPosition,
+        charge: &Charge<'_>,
+    ) -> ParamsId
+    where
+        Self: HasTable<W>,
+    {
+        if charge.params_id == ParamsId::default()
+            && let CellPosition::Inline(at) = found
+            && let params_id = self.table().cell(at).params_id()
+            && shared.registry.get(params_id) == Some(charge.params)
+        {
+            return params_id;
+        }
+        charge.params_id
     }
 }
 
