@@ -2,11 +2,11 @@
 -- and params.lua.
 --
 -- KEYS[1] is the limit's state, as the other scripts keep it; granted units count as used. KEYS[2]
--- is the book, a hash. `m` is the latest instant seen, the ledger's id, the end of the grace period,
--- the last sweep, when the book began, until when it is kept, the units granted and returned by all
--- holders, and whether holders restored it. `s` is a copy of the state, in case the state alone is
--- lost. Every other field is a holder: units granted and returned, both
--- cumulative, the oldest grant it may not know of, when it was last seen, when to reclaim it.
+-- is the book, a hash. `m` is the latest instant seen, the ledger's id, the end of the grace
+-- period, the last sweep, when the book began, until when it is kept, the units granted and
+-- returned by all holders, and whether holders restored it. `s` is a copy of the state, in case the
+-- state alone is lost. Every other field is a holder: units granted and returned, both cumulative,
+-- the oldest grant it may not know of, when it was last seen, when to reclaim it.
 --
 -- ARGV[3] has the store's params; ARGV[5] is a flat array, in the order of the assignments below.
 

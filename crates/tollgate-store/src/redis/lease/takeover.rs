@@ -1,7 +1,7 @@
 //! Takeovers: looks at a primary whose marker another server wrote.
 //!
-//! The old primary may prove that the new one has all its writes. Then the marker keeps its age, and
-//! no grace period begins. A process that cannot prove it leaves that to others for a moment.
+//! The old primary may prove that the new one has all its writes. Then the marker keeps its age,
+//! and no grace period begins. A process that cannot prove it leaves that to others for a moment.
 
 use super::Leases;
 use super::script::{self, ForeignMarker, MarkerReply};
