@@ -2,7 +2,7 @@
 
 use tollgate::engine::{ReservationError, Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
-use tollgate_server::front::http::encode::{self, headers};
+use tollgate_server::front::http::encode;
 
 /// The result of a row.
 pub(super) struct RowResult<'g> {
@@ -80,10 +80,10 @@ impl RowWriter {
 
     fn fields(&mut self, out: &mut Vec<u8>, time_us: u64, verdict: &Verdict<'_>) {
         let Some(profiles) = &self.profiles else { return };
-        status(out, headers::status(verdict));
+        status(out, encode::status(verdict));
         out.extend_from_slice(b",\"headers\":[");
         let mut separator: &[u8] = b"[";
-        headers::for_each_header(verdict, profiles, time_us, &mut self.fields, |name, value| {
+        encode::for_each_header(verdict, profiles, time_us, &mut self.fields, |name, value| {
             out.extend_from_slice(separator);
             encode::string(out, name);
             out.push(b',');
