@@ -21,22 +21,28 @@ Examples:
   tollgate check                               find mistakes before they take effect
   tollgate simulate --config tollgate.yaml --requests requests.jsonl
                                                try a policy on recorded traffic
+  tollgate replay /var/log/nginx/access.log    what would the limits have done to yesterday's traffic?
+  tollgate compare new.yaml access.log         which requests would a new policy decide differently?
+  tollgate suggest access.log > tollgate.yaml  limits that fit the traffic, with reasons
   tollgate import limitador limits.yaml        convert the limits of another rate limiter
   tollgate hash < key.txt                      hash an API key for a tier map
   tollgate admin status                        manage a running tollgate
   tollgate schema                              print the JSON Schema, for your editor
 
-Exit status: 0 success, 1 the file or the input has errors, 2 any other failure.";
+Exit status: 0 success, 1 the file or the input has errors, or policies differ, 2 any other failure.";
 
 #[derive(Subcommand)]
 enum Command {
     Serve(command::serve::Serve),
     Admin(command::admin::Admin),
     Check(command::check::Check),
+    Compare(command::compare::Compare),
     Hash(command::hash::Hash),
     Import(command::import::Import),
+    Replay(command::replay::Replay),
     Schema(command::generate::Schema),
     Simulate(command::simulate::Simulate),
+    Suggest(command::suggest::Suggest),
     Completions(command::generate::Completions),
     Man(command::generate::Man),
 }
@@ -50,10 +56,13 @@ fn run(arguments: Arguments) -> ExitCode {
         Some(Command::Serve(serve)) => serve.run(),
         Some(Command::Admin(admin)) => admin.run(),
         Some(Command::Check(check)) => check.run(),
+        Some(Command::Compare(compare)) => compare.run(),
         Some(Command::Hash(hash)) => hash.run(),
         Some(Command::Import(import)) => import.run(),
+        Some(Command::Replay(replay)) => replay.run(),
         Some(Command::Schema(schema)) => schema.run(),
         Some(Command::Simulate(simulate)) => simulate.run(),
+        Some(Command::Suggest(suggest)) => suggest.run(),
         Some(Command::Completions(completions)) => completions.run::<Arguments>(),
         Some(Command::Man(man)) => man.run::<Arguments>(),
         None => run(Arguments::parse_from(["tollgate", "serve"])),

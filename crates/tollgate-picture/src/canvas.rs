@@ -106,7 +106,8 @@ fn px(tenths: u64) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// Text with the characters of XML and HTML escaped; control characters are replaced.
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match char {

@@ -6,4 +6,4 @@
 pub mod axis;
 mod canvas;
 
-pub use canvas::Canvas;
+pub use canvas::{Canvas, escaped};

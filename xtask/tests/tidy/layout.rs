@@ -6,6 +6,7 @@ use crate::tree::{self, File};
 /// Each crate, and the crates below it. A crate not written yet has its place already.
 const LAYOUT: &[(&str, &[&str])] = &[
     ("tollgate-faults", &[]),
+    ("tollgate-logs", &[]),
     ("tollgate-picture", &[]),
     ("tollgate-core", &[]),
     ("tollgate-policy", &["tollgate-core"]),
@@ -22,6 +23,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
         &[
             "tollgate",
             "tollgate-core",
+            "tollgate-logs",
             "tollgate-picture",
             "tollgate-policy",
             "tollgate-server",

@@ -2,11 +2,16 @@
 
 pub(crate) mod admin;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod generate;
 pub(crate) mod hash;
 pub(crate) mod import;
+mod lab;
+pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod suggest;
+mod table;
 
 use std::io;
 use std::path::Path;

@@ -8,6 +8,7 @@ mod forward_auth;
 mod gateway;
 mod hash;
 mod import;
+mod lab;
 mod named_files;
 mod outage;
 mod page;

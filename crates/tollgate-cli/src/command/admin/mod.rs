@@ -2,7 +2,6 @@
 
 mod client;
 mod key_argument;
-mod table;
 mod text;
 
 use super::{FAILED, UNUSABLE, exit_code_of};

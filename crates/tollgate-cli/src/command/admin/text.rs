@@ -1,7 +1,7 @@
 //! Answers of the admin API as text.
 
 use super::client::AdminResponse;
-use super::table::{plain, table};
+use crate::command::table::{plain, table};
 use serde_json::Value;
 
 /// A value as text; empty if it is null.

@@ -1,24 +1,20 @@
 //! `tollgate simulate`: decides a file of requests, each at the time it names.
 
-mod input;
-mod plot;
-mod policy;
-mod progress;
 mod row_writer;
 mod session;
 mod tally;
 mod writer_thread;
 
-use super::{FAILED, FILE, UNUSABLE, has_directory_entry};
-use input::{Lines, NextLine};
-use progress::Progress;
+use super::FAILED;
+use super::lab::{self, Progress, Stop, file_name, unreadable, unwritable};
 use row_writer::RowWriter;
 use session::Session;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tally::Tally;
+use tollgate_logs::{Lines, NextLine};
 use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 use writer_thread::{Output, WriterClosed};
 
@@ -51,45 +47,14 @@ pub(crate) struct Simulate {
     plot: Option<PathBuf>,
 }
 
-/// The reason why a run ended early.
-enum Stop {
-    /// A file cannot be read or written.
-    Unusable(String),
-    /// A file or a line has mistakes.
-    Failed(String),
-    /// The reader of the answers is gone.
-    Unread,
-}
-
 impl Simulate {
     pub(crate) fn run(&self) -> ExitCode {
-        match self.simulate() {
-            Ok(()) | Err(Stop::Unread) => ExitCode::SUCCESS,
-            Err(Stop::Failed(message)) => {
-                eprintln!("{message}");
-                ExitCode::from(FAILED)
-            }
-            Err(Stop::Unusable(message)) => {
-                eprintln!("tollgate: {message}");
-                ExitCode::from(UNUSABLE)
-            }
-        }
-    }
-
-    /// The file of the policy: the one named, or the one that `check` and `serve` take too.
-    fn config(&self) -> Result<&Path, Stop> {
-        match &self.config {
-            Some(config) => Ok(config),
-            None if has_directory_entry(Path::new(FILE)) => Ok(Path::new(FILE)),
-            None => Err(Stop::Unusable(format!(
-                "there is no ./{FILE} here; name the policy with --config"
-            ))),
-        }
+        lab::exit_code(self.simulate().map(|()| ExitCode::SUCCESS), FAILED)
     }
 
     fn simulate(&self) -> Result<(), Stop> {
-        let config = self.config()?;
-        let loaded = policy::load(config, self.plot.is_some())?;
+        let config = lab::config(self.config.as_deref())?;
+        let loaded = lab::load(config, self.plot.is_some())?;
         let input = self.open()?;
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = RowWriter::new(self.headers.then(|| loaded.profiles()));
@@ -106,9 +71,9 @@ impl Simulate {
             answered.and(written)
         })
         .inspect_err(|_| progress.clear())?;
-        progress.finish(&session.tally);
+        progress.finish(session.tally.rows, &session.tally);
         if let (Some(path), Some(plot)) = (&self.plot, session.tally.plot()) {
-            let title = format!("{}, decided by {}", name(&self.requests), name(config));
+            let title = format!("{}, decided by {}", file_name(&self.requests), file_name(config));
             std::fs::write(path, plot.svg(&title)).map_err(|error| unwritable(path, &error))?;
         }
         Ok(())
@@ -125,7 +90,7 @@ impl Simulate {
         loop {
             let sent = match lines.next() {
                 NextLine::Line(_, line) if line.trim_ascii().is_empty() => Ok(()),
-                NextLine::Line(number, line) => {
+                NextLine::Line(number, line) | NextLine::TooLong(number, line) => {
                     let answer = session.answer(number, line).map_err(|bad| {
                         Stop::Failed(format!("{}:{number}: {bad}", self.requests.display()))
                     })?;
@@ -134,7 +99,7 @@ impl Simulate {
                 }
                 NextLine::Empty => {
                     let sent = output.flush();
-                    progress.show(&session.tally);
+                    progress.show(session.tally.rows, None);
                     lines.fill().map_err(|error| unreadable(&self.requests, &error))?;
                     sent
                 }
@@ -154,21 +119,5 @@ impl Simulate {
         let file =
             File::open(&self.requests).map_err(|error| unreadable(&self.requests, &error))?;
         Ok(Box::new(file))
-    }
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Stop {
-    Stop::Unusable(format!("cannot read {}: {error}", path.display()))
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Stop {
-    Stop::Unusable(format!("cannot write {}: {error}", path.display()))
-}
-
-/// A file without its folders, for the title of a picture.
-fn name(path: &Path) -> String {
-    match path.file_name() {
-        Some(name) if path.as_os_str() != "-" => name.to_string_lossy().into_owned(),
-        _ => "standard input".into(),
     }
 }

@@ -1,6 +1,6 @@
 //! Counts of a run, for the summary and the picture.
 
-use super::plot::{LimitAnswer, Plot};
+use crate::command::lab::plot::{LimitAnswer, Plot};
 use std::fmt;
 use tollgate::engine::{Verdict, limit::Limit};
 

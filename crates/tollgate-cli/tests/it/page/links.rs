@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "README.md",
     "crates/tollgate/src/guide.md",
     "docs/envoy.md",
     "docs/forward-auth/README.md",
     "docs/gateway.md",
+    "docs/lab.md",
     "docs/recipes/README.md",
     "docs/redis-cell.md",
     "docs/tower.md",

@@ -2,6 +2,7 @@
 //! those on the pages may be in use.
 
 mod envoy;
+mod lab;
 mod links;
 mod readme;
 mod recipes;

@@ -1,0 +1,157 @@
+//! What changes from one policy to another: by request, limit, tier and key.
+
+use crate::command::lab::keys::shown_key;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use tollgate::engine::{Rules, Verdict};
+use tollgate_logs::InputStats;
+use tollgate_policy::facts::Facts;
+
+/// The most keys that are told apart.
+const KEYS_MAX: usize = 1 << 18;
+
+/// What changes from policy A to policy B.
+pub(super) struct Changes<'r> {
+    rules: [&'r Rules; 2],
+    pub(super) requests: u64,
+    /// Requests that the gateway would have answered with 400.
+    pub(super) ambiguous: u64,
+    /// Requests that A and B refuse.
+    pub(super) refused: [u64; 2],
+    pub(super) verdicts: VerdictChange,
+    pub(super) limits: BTreeMap<String, LimitChange>,
+    pub(super) tiers: BTreeMap<String, VerdictChange>,
+    keys: FxHashMap<(String, String), [u64; 2]>,
+    /// Refusals of keys beyond those that are told apart.
+    pub(super) keys_lost_track: u64,
+    pub(super) input: InputStats,
+}
+
+/// Requests whose verdict changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct VerdictChange {
+    pub(super) newly_refused: u64,
+    pub(super) newly_admitted: u64,
+}
+
+/// What changes at one limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LimitChange {
+    /// The limit's own refusals under A and under B.
+    pub(super) refused: [u64; 2],
+    /// Requests that change because of it.
+    pub(super) verdicts: VerdictChange,
+    /// Keys that only B refuses, and keys that only A refuses.
+    pub(super) keys_gained: u64,
+    pub(super) keys_lost: u64,
+}
+
+/// A key whose refusals change.
+#[derive(Clone, Debug)]
+pub(super) struct KeyChange<'c> {
+    pub(super) limit: &'c str,
+    pub(super) key: &'c str,
+    pub(super) refused: [u64; 2],
+}
+
+impl VerdictChange {
+    fn add(&mut self, refuses_after: bool) {
+        *(if refuses_after { &mut self.newly_refused } else { &mut self.newly_admitted }) += 1;
+    }
+
+    pub(super) fn total(self) -> u64 {
+        self.newly_refused + self.newly_admitted
+    }
+}
+
+impl<'r> Changes<'r> {
+    pub(super) fn new(rules: [&'r Rules; 2]) -> Self {
+        Self {
+            rules,
+            requests: 0,
+            ambiguous: 0,
+            refused: [0; 2],
+            verdicts: VerdictChange::default(),
+            limits: BTreeMap::new(),
+            tiers: BTreeMap::new(),
+            keys: FxHashMap::default(),
+            keys_lost_track: 0,
+            input: InputStats::default(),
+        }
+    }
+
+    /// Counts a request that both policies have decided.
+    pub(super) fn count(&mut self, facts: [&Facts<'_>; 2], verdicts: [&Verdict<'_>; 2]) {
+        self.requests += 1;
+        for side in 0..2 {
+            self.refused[side] += u64::from(!verdicts[side].allowed);
+            for row in verdicts[side].rows.iter().filter(|row| !row.outcome.admitted) {
+                let key = shown_key(row.limit, facts[side], self.rules[side].http_policy());
+                self.limit(&row.limit.name).refused[side] += 1;
+                self.count_key((row.limit.name.to_string(), key), side);
+            }
+        }
+        let refuses_after = !verdicts[1].allowed;
+        if verdicts[0].allowed == verdicts[1].allowed {
+            return;
+        }
+        self.verdicts.add(refuses_after);
+        let side = usize::from(refuses_after);
+        for row in verdicts[side].rows.iter().filter(|row| row.refuses()) {
+            self.limit(&row.limit.name).verdicts.add(refuses_after);
+        }
+        let tier = self.rules[1].policy().effective_tier(facts[1]);
+        let tier = tier.name.unwrap_or("no tier").to_owned();
+        self.tiers.entry(tier).or_default().add(refuses_after);
+    }
+
+    /// Whether anything changes.
+    pub(super) fn any(&self) -> bool {
+        let differs = |change: &[u64; 2]| change[0] != change[1];
+        self.verdicts.total() > 0 || self.keys.values().any(differs)
+    }
+
+    /// Every limit that refused, with the keys that it gained and lost.
+    pub(super) fn limits(&self) -> BTreeMap<&str, LimitChange> {
+        let mut limits: BTreeMap<&str, LimitChange> =
+            self.limits.iter().map(|(name, change)| (&**name, *change)).collect();
+        for ((limit, _), refused) in &self.keys {
+            let Some(change) = limits.get_mut(&**limit) else { continue };
+            change.keys_gained += u64::from(refused[0] == 0 && refused[1] > 0);
+            change.keys_lost += u64::from(refused[0] > 0 && refused[1] == 0);
+        }
+        limits
+    }
+
+    /// The keys whose refusals change, those that change most first.
+    pub(super) fn keys(&self) -> Vec<KeyChange<'_>> {
+        let mut keys: Vec<KeyChange<'_>> = self
+            .keys
+            .iter()
+            .filter(|(_, refused)| refused[0] != refused[1])
+            .map(|((limit, key), refused)| KeyChange { limit, key, refused: *refused })
+            .collect();
+        keys.sort_by(|a, b| {
+            let most = |key: &KeyChange<'_>| key.refused[0].abs_diff(key.refused[1]);
+            most(b).cmp(&most(a)).then_with(|| (a.limit, a.key).cmp(&(b.limit, b.key)))
+        });
+        keys
+    }
+
+    fn limit(&mut self, name: &str) -> &mut LimitChange {
+        self.limits.entry(name.to_owned()).or_default()
+    }
+
+    fn count_key(&mut self, key: (String, String), side: usize) {
+        let has_room = self.keys.len() < KEYS_MAX;
+        match self.keys.get_mut(&key) {
+            Some(refused) => refused[side] += 1,
+            None if has_room => {
+                let mut refused = [0; 2];
+                refused[side] = 1;
+                self.keys.insert(key, refused);
+            }
+            None => self.keys_lost_track += 1,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `tollgate compare`: the requests of access logs that two policies decide differently.
+
+mod changes;
+mod text;
+
+use super::lab::{
+    self, Loaded, LogArguments, OutputForm, Progress, RequestOutcome, RequestReader, Stop, wanted,
+};
+use super::replay::Decider;
+use super::{FAILED, FILE, UNUSABLE, exit_code_of};
+use changes::Changes;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The requests between two looks at the clock.
+const PROGRESS_EVERY: u64 = 8_192;
+
+/// Show which requests of access logs two policies decide differently
+///
+/// The first two arguments are policies, the others logs. With one policy, it is compared with
+/// ./tollgate.yaml, the policy in force. The status is 0 if nothing changes, 1 if something does, 2 if a
+/// file cannot be read.
+#[derive(clap::Args)]
+pub(crate) struct Compare {
+    /// A.yaml B.yaml LOG..., or B.yaml LOG... to compare with ./tollgate.yaml
+    #[arg(value_name = "FILE", required = true, num_args = 2..)]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    reading: LogArguments,
+
+    /// The keys to name, those whose refusals change most
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    keys: usize,
+
+    /// Print no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Compare {
+    pub(crate) fn run(&self) -> ExitCode {
+        lab::exit_code(self.compare(), UNUSABLE)
+    }
+
+    fn compare(&self) -> Result<ExitCode, Stop> {
+        let (before, after, logs) = self.split()?;
+        let (a, b) = (lab::load(before, false)?, lab::load(after, false)?);
+        let mut progress = Progress::start(self.quiet);
+        let changes = self.decide(&a, &b, logs, &mut progress);
+        progress.clear();
+        let changes = changes?;
+        let names = [before, after].map(lab::file_name);
+        let text = match self.reading.output() {
+            OutputForm::Table => text::table(&changes, &names, self.keys),
+            OutputForm::Json => format!("{:#}\n", text::json(&changes, &names, self.keys)),
+        };
+        let status = if changes.any() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+        Ok(exit_code_of(io::stdout().lock().write_all(text.as_bytes()), status))
+    }
+
+    /// The two policies and the logs.
+    fn split(&self) -> Result<(&Path, &Path, &[PathBuf]), Stop> {
+        let is_policy = |path: &PathBuf| {
+            path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+        };
+        match &self.files[..] {
+            [a, b, logs @ ..] if is_policy(b) && !logs.is_empty() => Ok((a, b, logs)),
+            [_, b] if is_policy(b) => Err(Stop::Unusable("name a log behind the policies".into())),
+            [b, logs @ ..] if is_policy(b) => Ok((lab::config(None)?, b, logs)),
+            _ => Err(Stop::Unusable(format!(
+                "the first argument is a policy such as {FILE}, then come a second one and the logs"
+            ))),
+        }
+    }
+
+    fn decide<'l>(
+        &self,
+        a: &'l Loaded,
+        b: &'l Loaded,
+        logs: &[PathBuf],
+        progress: &mut Progress,
+    ) -> Result<Changes<'l>, Stop> {
+        let (mut attributes, mut fields) = wanted(&a.rules);
+        let (more_attributes, more_fields) = wanted(&b.rules);
+        for name in more_attributes {
+            if !attributes.contains(&name) {
+                attributes.push(name);
+            }
+        }
+        fields.extend(more_fields);
+        let options = self.reading.options(&attributes)?;
+        let mut logs = self.reading.open(logs, options.clone(), &fields)?;
+        let reader = |loaded: &'_ Loaded| loaded.settings.gateway.ambiguous_paths;
+        let mut readers =
+            [a, b].map(|loaded| RequestReader::new(&loaded.rules, reader(loaded), &options));
+        let mut deciders = [a, b].map(Decider::new);
+        let mut changes = Changes::new([&a.rules, &b.rules]);
+        while let Some(record) =
+            logs.next_record().map_err(|error| Stop::Unusable(error.to_string()))?
+        {
+            let [reader_a, reader_b] = &mut readers;
+            let [decider_a, decider_b] = &mut deciders;
+            let outcome = reader_a.read(record, |facts_a| {
+                let of_a = decider_a.decide(record, facts_a);
+                let outcome = reader_b.read(record, |facts_b| {
+                    let of_b = decider_b.decide(record, facts_b);
+                    changes.count([facts_a, facts_b], [&of_a, &of_b]);
+                    decider_b.recycle(of_b);
+                });
+                decider_a.recycle(of_a);
+                outcome
+            });
+            if !matches!(outcome, RequestOutcome::Read(RequestOutcome::Read(()))) {
+                changes.ambiguous += 1;
+            }
+            if (changes.requests + changes.ambiguous).is_multiple_of(PROGRESS_EVERY) {
+                let (read, all) = logs.progress();
+                progress.show(changes.requests, all.map(|all| (read, all)));
+            }
+        }
+        changes.input = logs.stats().clone();
+        Ok(changes)
+    }
+}

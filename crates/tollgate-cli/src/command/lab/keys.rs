@@ -1,0 +1,145 @@
+//! The keys of a limit: how often each was refused, since when and for how long.
+
+use rustc_hash::FxHashMap;
+use tollgate::engine::{HttpPolicy, Row, limit::Limit};
+use tollgate_policy::facts::{Facts, digest};
+
+/// The most keys of one limit that are told apart.
+const KEYS_MAX: usize = 1 << 20;
+
+/// The keys of one limit, by the hash that rows carry.
+#[derive(Debug, Default)]
+pub(in crate::command) struct KeyTable {
+    by_key: FxHashMap<u64, KeyCount>,
+    /// Keys that were dropped to make room: none of them was ever refused.
+    dropped: u64,
+}
+
+/// The counts of one key.
+#[derive(Debug, Default)]
+struct KeyCount {
+    admitted: u64,
+    refusals: Option<Box<Refusals>>,
+}
+
+/// The refusals of one key.
+#[derive(Clone, Debug, Default)]
+pub(in crate::command) struct Refusals {
+    /// `user=42`.
+    pub(in crate::command) key: String,
+    pub(in crate::command) refused: u64,
+    pub(in crate::command) first_us: u64,
+    pub(in crate::command) last_us: u64,
+    /// The time in which a request could not have passed.
+    pub(in crate::command) limited_us: u64,
+    until_us: u64,
+}
+
+/// A refused key with all its counts.
+#[derive(Clone, Debug)]
+pub(in crate::command) struct RefusedKey<'t> {
+    pub(in crate::command) admitted: u64,
+    pub(in crate::command) refusals: &'t Refusals,
+}
+
+impl KeyTable {
+    /// Counts one answer. `key` writes the key, once it is refused.
+    #[inline]
+    pub(in crate::command) fn count(
+        &mut self,
+        time_us: u64,
+        row: &Row<'_>,
+        key: impl FnOnce() -> String,
+    ) {
+        if self.by_key.len() >= KEYS_MAX && !self.by_key.contains_key(&row.bucket) {
+            self.make_room();
+        }
+        let count = self.by_key.entry(row.bucket).or_default();
+        if row.outcome.admitted {
+            count.admitted += 1;
+            return;
+        }
+        let refusals = count.refusals.get_or_insert_with(|| {
+            Box::new(Refusals { key: key(), first_us: time_us, ..Refusals::default() })
+        });
+        refusals.refused += 1;
+        refusals.last_us = refusals.last_us.max(time_us);
+        let until_us = time_us.saturating_add(row.outcome.retry_after_us.unwrap_or(0));
+        if until_us > refusals.until_us {
+            refusals.limited_us += until_us - refusals.until_us.max(time_us);
+            refusals.until_us = until_us;
+        }
+    }
+
+    /// How many keys there were, and whether some may have been counted twice.
+    pub(in crate::command) fn len(&self) -> (u64, bool) {
+        (self.by_key.len() as u64 + self.dropped, self.dropped > 0)
+    }
+
+    /// The keys that were refused, those hit first before others.
+    pub(in crate::command) fn refused(&self) -> Vec<RefusedKey<'_>> {
+        let mut keys: Vec<RefusedKey<'_>> = self
+            .by_key
+            .values()
+            .filter_map(|count| {
+                let refusals = count.refusals.as_deref()?;
+                Some(RefusedKey { admitted: count.admitted, refusals })
+            })
+            .collect();
+        keys.sort_by(|a, b| {
+            let order = |key: &RefusedKey<'_>| {
+                (key.refusals.first_us, std::cmp::Reverse(key.refusals.refused))
+            };
+            order(a).cmp(&order(b)).then_with(|| a.refusals.key.cmp(&b.refusals.key))
+        });
+        keys
+    }
+
+    /// Drops keys that were never refused, or all if every key was.
+    #[cold]
+    fn make_room(&mut self) {
+        let before = self.by_key.len();
+        self.by_key.retain(|_, count| count.refusals.is_some());
+        if self.by_key.len() > KEYS_MAX / 2 {
+            // What is left is refused about equally often; the rarest tell least.
+            let mut refused: Vec<u64> = self.by_key.values().map(refused_times).collect();
+            let middle = refused.len() / 2;
+            let (_, median, _) = refused.select_nth_unstable(middle);
+            let median = *median;
+            self.by_key.retain(|_, count| refused_times(count) > median);
+        }
+        self.dropped += (before - self.by_key.len()) as u64;
+    }
+}
+
+fn refused_times(count: &KeyCount) -> u64 {
+    count.refusals.as_ref().map_or(0, |refusals| refusals.refused)
+}
+
+/// The key of a limit for these facts: `user=42`. Secrets are shown as their digest.
+pub(in crate::command) fn shown_key(limit: &Limit, facts: &Facts<'_>, http: &HttpPolicy) -> String {
+    let names = limit.key_used(|name| facts.get(name).is_some());
+    if names.is_empty() {
+        return "everybody".into();
+    }
+    let part = |name: &str| match facts.get(name) {
+        None => format!("{name} missing"),
+        Some(value) if name == "api_key" => {
+            format!("{name}=~{}", value.get(..16).unwrap_or(&value))
+        }
+        Some(value) if http.holds_secret(name) => {
+            format!("{name}=~{}", digest(&value).get(..16).unwrap_or_default())
+        }
+        Some(value) => format!("{name}={}", shortened(&value)),
+    };
+    names.iter().map(|name| part(name)).collect::<Vec<_>>().join(" ")
+}
+
+/// The first characters of a value that may be as long as a line.
+fn shortened(value: &str) -> String {
+    let mut short: String = value.chars().take(120).collect();
+    if short.len() < value.len() {
+        short.push_str("...");
+    }
+    short
+}

@@ -1,0 +1,111 @@
+//! The arguments that name logs and say how to read them.
+
+use super::Stop;
+use std::path::PathBuf;
+use tollgate_logs::{FORMATS, Field, LogZone, Logs, ReadOptions, find_format};
+
+/// The access logs, and how to read them.
+#[derive(clap::Args)]
+pub(in crate::command) struct LogArguments {
+    /// The format of the logs, or the form of the output; repeat it for both
+    ///
+    /// Logs: nginx, apache, caddy, envoy, haproxy, traefik, alb, cloudfront, csv, or auto (the
+    /// default), which looks at the first lines of each file. Output: table (the default) or json.
+    #[arg(long, value_name = "FORMAT", value_parser = FormatFlag::parse)]
+    format: Vec<FormatFlag>,
+
+    /// The lines as nginx's `log_format` describes them: '$remote_addr [$time_local] "$request"'
+    #[arg(long, value_name = "TEMPLATE")]
+    log_format: Option<String>,
+
+    /// Read an attribute from a column, a JSON member or a variable: api_key=COLUMN; repeatable
+    #[arg(long, value_name = "NAME=COLUMN", value_parser = parse_column)]
+    attribute: Vec<(String, String)>,
+
+    /// The time zone of stamps that name none, such as Europe/Berlin; by default UTC
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::command) enum OutputForm {
+    #[default]
+    Table,
+    Json,
+}
+
+/// A value of `--format`: one flag names what goes in and what comes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FormatFlag {
+    Log(Option<&'static str>),
+    Output(OutputForm),
+}
+
+impl FormatFlag {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "json" => Ok(Self::Output(OutputForm::Json)),
+            "table" => Ok(Self::Output(OutputForm::Table)),
+            "auto" => Ok(Self::Log(None)),
+            text => match find_format(text) {
+                Some(format) => Ok(Self::Log(Some(format.name))),
+                None => {
+                    let mut names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+                    names.sort_unstable();
+                    let names = names.join(", ");
+                    Err(format!("logs are auto, {names}; output is table or json"))
+                }
+            },
+        }
+    }
+}
+
+fn parse_column(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, column)) if !name.is_empty() && !column.is_empty() => {
+            Ok((name.to_owned(), column.to_owned()))
+        }
+        _ => Err("write NAME=COLUMN, such as api_key=key".into()),
+    }
+}
+
+impl LogArguments {
+    /// The form of the output.
+    pub(in crate::command) fn output(&self) -> OutputForm {
+        let forms = self.format.iter().filter_map(|flag| match flag {
+            FormatFlag::Output(form) => Some(*form),
+            FormatFlag::Log(_) => None,
+        });
+        forms.last().unwrap_or_default()
+    }
+
+    /// How to read the logs for a policy that uses these attributes.
+    pub(in crate::command) fn options(&self, attributes: &[String]) -> Result<ReadOptions, Stop> {
+        let mut options = ReadOptions::new(attributes.to_vec(), self.attribute.clone());
+        options.template.clone_from(&self.log_format);
+        if let Some(zone) = &self.time_zone {
+            options.zone = LogZone::parse(zone)
+                .map_err(|why| Stop::Unusable(format!("--time-zone: {why}")))?;
+        }
+        Ok(options)
+    }
+
+    /// Opens the logs.
+    pub(in crate::command) fn open(
+        &self,
+        paths: &[PathBuf],
+        options: ReadOptions,
+        fields: &[Field],
+    ) -> Result<Logs, Stop> {
+        let named = self.format.iter().filter_map(|flag| match flag {
+            FormatFlag::Log(name) => Some(*name),
+            FormatFlag::Output(_) => None,
+        });
+        // A template is nginx's, unless another format is named.
+        let default = self.log_format.as_ref().map(|_| "nginx");
+        let format = named.last().flatten().or(default).and_then(find_format);
+        Logs::open(paths, format, options, fields)
+            .map_err(|error| Stop::Unusable(error.to_string()))
+    }
+}

@@ -1,0 +1,72 @@
+//! What `simulate`, `replay`, `compare` and `suggest` share: a policy over memory, requests of a
+//! log, counts over time and by key, and pictures.
+
+pub(in crate::command) mod keys;
+mod logs;
+pub(in crate::command) mod plot;
+mod policy;
+mod progress;
+mod request;
+
+pub(in crate::command) use logs::{LogArguments, OutputForm};
+pub(in crate::command) use policy::{Loaded, load, load_text};
+pub(in crate::command) use progress::Progress;
+pub(in crate::command) use request::{RequestOutcome, RequestReader, is_in_log, wanted};
+
+use super::{FILE, UNUSABLE, has_directory_entry};
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The reason why a run ended early.
+pub(in crate::command) enum Stop {
+    /// A file cannot be read or written.
+    Unusable(String),
+    /// A file or a line has mistakes.
+    Failed(String),
+    /// The reader of the answers is gone.
+    Unread,
+}
+
+/// The status of a run, whose reason to stop is printed; `failed` is that of mistakes in a file.
+pub(in crate::command) fn exit_code(result: Result<ExitCode, Stop>, failed: u8) -> ExitCode {
+    match result {
+        Ok(code) => code,
+        Err(Stop::Unread) => ExitCode::SUCCESS,
+        Err(Stop::Failed(message)) => {
+            eprintln!("{message}");
+            ExitCode::from(failed)
+        }
+        Err(Stop::Unusable(message)) => {
+            eprintln!("tollgate: {message}");
+            ExitCode::from(UNUSABLE)
+        }
+    }
+}
+
+/// The file of the policy: the one named, or the one that `check` and `serve` take too.
+pub(in crate::command) fn config(named: Option<&Path>) -> Result<&Path, Stop> {
+    match named {
+        Some(config) => Ok(config),
+        None if has_directory_entry(Path::new(FILE)) => Ok(Path::new(FILE)),
+        None => {
+            Err(Stop::Unusable(format!("there is no ./{FILE} here; name the policy with --config")))
+        }
+    }
+}
+
+pub(in crate::command) fn unreadable(path: &Path, error: &io::Error) -> Stop {
+    Stop::Unusable(format!("cannot read {}: {error}", path.display()))
+}
+
+pub(in crate::command) fn unwritable(path: &Path, error: &io::Error) -> Stop {
+    Stop::Unusable(format!("cannot write {}: {error}", path.display()))
+}
+
+/// A file without its folders, for the title of a picture.
+pub(in crate::command) fn file_name(path: &Path) -> String {
+    match path.file_name() {
+        Some(name) if path.as_os_str() != "-" => name.to_string_lossy().into_owned(),
+        _ => "standard input".into(),
+    }
+}

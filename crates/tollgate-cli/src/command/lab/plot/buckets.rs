@@ -1,0 +1,162 @@
+//! Counting over time in bounded memory: when the buckets no longer cover what was seen, they grow
+//! wider.
+
+const SECOND: u64 = 1_000_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// Widths to count in. Each divides the next, so that narrow buckets can be poured into wide ones.
+const COUNTED_US: [u64; 15] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    SECOND,
+    10 * SECOND,
+    MINUTE,
+    10 * MINUTE,
+    HOUR,
+    6 * HOUR,
+    DAY,
+    10 * DAY,
+    100 * DAY,
+];
+
+/// Widths to show: those that people count time in.
+#[rustfmt::skip]
+const SHOWN_US: [u64; 43] = [
+    1, 2, 5, 10, 20, 50, 100, 200, 500,
+    1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+    SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 20 * SECOND, 30 * SECOND,
+    MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 20 * MINUTE, 30 * MINUTE,
+    HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR,
+    DAY, 2 * DAY, 5 * DAY, 10 * DAY, 20 * DAY, 50 * DAY, 100 * DAY, 1_000 * DAY,
+];
+
+/// The most buckets in use. The widest cover all of time with fewer.
+const IN_USE_MAX: u64 = 1_200;
+/// The most buckets to show: wide enough to see, and to point at.
+const SHOWN_MAX: u64 = 120;
+
+/// What happened in one bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::command) struct Count {
+    pub(in crate::command) admitted: u64,
+    pub(in crate::command) refused: u64,
+}
+
+impl Count {
+    pub(super) fn total(self) -> u64 {
+        self.admitted + self.refused
+    }
+
+    fn add(&mut self, other: Self) {
+        self.admitted += other.admitted;
+        self.refused += other.refused;
+    }
+}
+
+/// Counts for several series in buckets of one width, aligned to the epoch.
+#[derive(Clone, Debug)]
+pub(super) struct Buckets {
+    series: usize,
+    width_us: u64,
+    /// The number of the first bucket since the epoch.
+    first: u64,
+    /// Bucket by bucket, all series of one together.
+    counts: Vec<Count>,
+}
+
+impl Buckets {
+    pub(super) fn new(series: usize) -> Self {
+        Self { series, width_us: COUNTED_US[0], first: 0, counts: Vec::new() }
+    }
+
+    /// The counts of the bucket that holds an instant, one for each series.
+    pub(super) fn at(&mut self, time_us: u64) -> &mut [Count] {
+        let start = self.reach(time_us) * self.series;
+        &mut self.counts[start..start + self.series]
+    }
+
+    /// How many buckets there are.
+    pub(super) fn len(&self) -> usize {
+        self.counts.len() / self.series
+    }
+
+    pub(super) fn width_us(&self) -> u64 {
+        self.width_us
+    }
+
+    pub(super) fn start_us(&self) -> u64 {
+        self.first * self.width_us
+    }
+
+    /// One series, bucket by bucket.
+    pub(super) fn series(&self, index: usize) -> impl Iterator<Item = Count> + '_ {
+        self.counts.chunks_exact(self.series).map(move |bucket| bucket[index])
+    }
+
+    /// The same counts in as few buckets as fit a picture.
+    pub(super) fn for_show(&self) -> Self {
+        let last = self.first + (self.len() as u64).saturating_sub(1);
+        let fits = |width_us: u64| {
+            let per = width_us / self.width_us;
+            last / per - self.first / per < SHOWN_MAX
+        };
+        let width_us = SHOWN_US
+            .into_iter()
+            .find(|&width_us| width_us.is_multiple_of(self.width_us) && fits(width_us))
+            .unwrap_or(self.width_us);
+        let mut shown = self.clone();
+        shown.widen(width_us);
+        shown
+    }
+
+    /// Makes sure that an instant has its bucket, and says which of those in use it is.
+    fn reach(&mut self, time_us: u64) -> usize {
+        loop {
+            let bucket = time_us / self.width_us;
+            if let Some(index) = bucket.checked_sub(self.first)
+                && index < self.len() as u64
+            {
+                return index as usize;
+            }
+            if self.counts.is_empty() {
+                self.first = bucket;
+            }
+            let end = self.first + self.len() as u64;
+            let (first, end_needed) = (self.first.min(bucket), end.max(bucket + 1));
+            if end_needed - first <= IN_USE_MAX {
+                let before = (self.first - first) as usize * self.series;
+                let len = (end_needed - first) as usize * self.series;
+                self.counts.splice(0..0, std::iter::repeat_n(Count::default(), before));
+                self.counts.resize(len, Count::default());
+                self.first = first;
+                return (bucket - first) as usize;
+            }
+            let wider = COUNTED_US.into_iter().find(|&width_us| width_us > self.width_us);
+            self.widen(wider.unwrap_or(100 * self.width_us));
+        }
+    }
+
+    /// Pours the counts into wider buckets; `width_us` is a multiple of the present width.
+    fn widen(&mut self, width_us: u64) {
+        let per = width_us / self.width_us;
+        let first = self.first / per;
+        let mut counts: Vec<Count> = Vec::new();
+        for (index, bucket) in self.counts.chunks_exact(self.series).enumerate() {
+            let start = ((self.first + index as u64) / per - first) as usize * self.series;
+            counts.resize(start + self.series, Count::default());
+            for (sum, &count) in counts[start..].iter_mut().zip(bucket) {
+                sum.add(count);
+            }
+        }
+        (self.width_us, self.first, self.counts) = (width_us, first, counts);
+    }
+}
+
+#[cfg(test)]
+mod tests;

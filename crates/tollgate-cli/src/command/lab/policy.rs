@@ -1,0 +1,135 @@
+//! From the file to a gate over memory, and what the file says about each limit.
+
+use super::plot::{Panel, Plot};
+use super::{Stop, unreadable};
+use std::path::Path;
+use tollgate::engine::{Gate, RulesGuard, Setup, limit::Mode};
+use tollgate_core::header::Profile;
+use tollgate_policy::settings::{AmbiguousPaths, Settings, Store, TierSource};
+use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};
+use tollgate_store::{MemoryStore, memory::MemoryOptions};
+
+/// A run gives the same answers each time, so the store hashes with the same keys each time.
+const SEED: u64 = 0;
+/// One thread decides, and many shards only spread its keys over more of the cache. So many still
+/// leave 60 bits of hash to a key: ten million keys have a chance of 4e-5 that any two of them are
+/// taken for one.
+const SHARDS: usize = 256;
+
+/// A policy in force.
+pub(in crate::command) struct Loaded {
+    pub(in crate::command) gate: Gate,
+    pub(in crate::command) rules: RulesGuard,
+    pub(in crate::command) settings: Settings,
+    /// What to write above each limit's panel.
+    descriptions: Vec<String>,
+}
+
+/// Loads the policy. Where keys are told apart, every row says which key it is of.
+pub(in crate::command) fn load(path: &Path, keys: bool) -> Result<Loaded, Stop> {
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    load_text(path, &bytes, keys)
+}
+
+/// [`load`] for a file that was read; `path` is its name.
+pub(in crate::command) fn load_text(path: &Path, bytes: &[u8], keys: bool) -> Result<Loaded, Stop> {
+    let compiled = tollgate_policy::compile(bytes).map_err(|errors| failed(path, &errors))?;
+    let limits = compiled.file.limits.as_ref();
+    let raw = |entry: &usize| limits.and_then(|limits| limits.value.get(*entry));
+    let descriptions = compiled
+        .entries
+        .iter()
+        .map(|entry| raw(entry).map_or_else(String::new, |entry| describe(&entry.value)))
+        .collect();
+    let mut setup = Setup::of(&compiled);
+    let rules = TierRules::of(&compiled);
+    let Compiled { settings, .. } = compiled;
+    // There is no Redis in a simulation, so everybody has the default tier when tiers are kept
+    // there.
+    if let Some(TierSource::File { path: name, .. }) = &settings.tiers.source {
+        setup = setup.with_tiers(tier_map(&path.with_file_name(&**name), &rules)?);
+    }
+    if keys {
+        setup = setup.with_buckets();
+    }
+    let mut store = MemoryOptions::default().seed(SEED).shards(SHARDS);
+    if let Store::Memory { max_bytes } = settings.store {
+        store = store.max_bytes(max_bytes);
+    }
+    let gate = Gate::new(setup, MemoryStore::new(store))
+        .map_err(|error| Stop::Failed(format!("{}: {error}", path.display())))?;
+    Ok(Loaded { rules: gate.rules(), gate, settings, descriptions })
+}
+
+fn tier_map(path: &Path, rules: &TierRules) -> Result<TierMap, Stop> {
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    TierMap::read(&bytes, rules).map_err(|errors| failed(path, &errors))
+}
+
+fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
+    let file = path.display().to_string();
+    let text: String = errors.iter().map(|error| error.render(&file).to_string()).collect();
+    Stop::Failed(text.trim_end().into())
+}
+
+impl Loaded {
+    /// How the check API treats ambiguous paths: the rows are those of its answers.
+    pub(in crate::command) fn ambiguous_paths(&self) -> AmbiguousPaths {
+        self.settings.http.ambiguous_paths
+    }
+
+    /// The configured generations of header fields.
+    pub(in crate::command) fn profiles(&self) -> Vec<Profile> {
+        profiles(&self.settings)
+    }
+
+    /// A plot with a panel for each limit.
+    pub(in crate::command) fn plot(&self) -> Plot {
+        Plot::new(self.panels())
+    }
+
+    /// Each limit's name and description.
+    pub(in crate::command) fn panels(&self) -> Vec<Panel> {
+        let limits = self.rules.policy().limits().iter().zip(&self.descriptions);
+        let panels = limits.map(|(limit, description)| {
+            // A limit that is named after its algorithm need not say it twice.
+            let again = format!("{}, ", limit.name);
+            let mut description =
+                description.strip_prefix(&again).unwrap_or(description).to_owned();
+            if !limit.key.is_empty() {
+                let keys: Vec<String> = limit.keys().map(|key| key.join(" and ")).collect();
+                description.push_str(&format!(", by {}", keys.join(", else ")));
+            }
+            if limit.mode == Mode::Shadow {
+                description.push_str(", in shadow");
+            }
+            Panel { name: limit.name.to_string(), description }
+        });
+        panels.collect()
+    }
+}
+
+fn profiles(settings: &Settings) -> Vec<Profile> {
+    settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
+}
+
+/// Algorithm and numbers, as the file writes them.
+fn describe(entry: &raw::Limit) -> String {
+    let mut text = entry.algorithm().word().to_owned();
+    if let Some(rate) = &entry.rate {
+        text.push_str(&format!(", {}", &*rate.value));
+    }
+    if let Some(zone) = &entry.time_zone {
+        text.push_str(&format!(", {}", &*zone.value));
+    }
+    if let Some(burst) = &entry.burst {
+        text.push_str(&format!(", burst {}", burst.value));
+    }
+    if let Some(queue) = &entry.queue {
+        text.push_str(&format!(", queue {}", queue.value));
+    }
+    if let Some(ttl) = &entry.ttl {
+        text.push_str(&format!(", ttl {}", &*ttl.value));
+    }
+    text
+}

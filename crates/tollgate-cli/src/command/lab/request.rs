@@ -1,0 +1,210 @@
+//! Requests of a log to facts, by the reader that the gateway uses.
+
+use http::HeaderName;
+use http::header::{COOKIE, HOST, REFERER, USER_AGENT};
+use std::net::IpAddr;
+use tollgate::engine::Rules;
+use tollgate_logs::{Field, InputStats, ReadOptions, Record};
+use tollgate_policy::address;
+use tollgate_policy::facts::{Facts, FactsBuffer, Unverified};
+use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
+use tollgate_tower::{Ambiguity, Head, Reader};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Makes the facts of a request from a line of a log.
+pub(in crate::command) struct RequestReader<'r> {
+    rules: &'r Rules,
+    reader: Reader,
+    ambiguous_paths: AmbiguousPaths,
+    /// For each attribute of the [options](ReadOptions), the header that it is.
+    headers: Vec<Option<HeaderName>>,
+    /// For each attribute of the options, the attributes of the policy that it sets.
+    sets: Vec<Vec<String>>,
+    uses_user: bool,
+    buffer: FactsBuffer,
+}
+
+/// What a line of a log comes to.
+pub(in crate::command) enum RequestOutcome<T> {
+    /// Facts, and the result of using them.
+    Read(T),
+    /// The gateway answers such a request with 400.
+    Ambiguous,
+}
+
+/// The head of a request, as far as its line in the log has it.
+struct LoggedHead<'c> {
+    record: Record<'c>,
+    headers: &'c [Option<HeaderName>],
+}
+
+impl Head for LoggedHead<'_> {
+    fn method(&self) -> &str {
+        self.record.value(Field::Method)
+    }
+
+    fn path(&self) -> &str {
+        match self.record.value(Field::Path) {
+            "" => "/",
+            path => path,
+        }
+    }
+
+    fn query(&self) -> Option<&str> {
+        Some(self.record.value(Field::Query)).filter(|query| !query.is_empty())
+    }
+
+    fn host(&self) -> Option<&str> {
+        None
+    }
+
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+        let field = match *name {
+            HOST => Some(Field::Host),
+            USER_AGENT => Some(Field::UserAgent),
+            REFERER => Some(Field::Referer),
+            COOKIE => Some(Field::Cookie),
+            ref name if *name == X_FORWARDED_FOR => Some(Field::ForwardedFor),
+            _ => None,
+        };
+        let value = field.map(|field| self.record.value(field)).filter(|value| !value.is_empty());
+        let place = self.headers.iter().position(|known| known.as_ref() == Some(name));
+        let mapped = place.and_then(|place| {
+            self.record.attributes().find(|(known, _)| *known == place).map(|(_, value)| value)
+        });
+        mapped.or(value).map(str::as_bytes).into_iter()
+    }
+}
+
+impl<'r> RequestReader<'r> {
+    pub(in crate::command) fn new(
+        rules: &'r Rules,
+        ambiguous_paths: AmbiguousPaths,
+        options: &ReadOptions,
+    ) -> Self {
+        let identity = &rules.http_policy().identity;
+        let header =
+            |name: &String| name.strip_prefix("header.").and_then(|name| name.parse().ok());
+        let sets = |name: &String| {
+            let from = identity.iter().filter(|(_, source)| source_name(source) == *name);
+            let from = from.map(|(attribute, _)| attribute.to_string());
+            std::iter::once(name.clone()).chain(from).collect()
+        };
+        Self {
+            headers: options.attributes.iter().map(header).collect(),
+            sets: options.attributes.iter().map(sets).collect(),
+            uses_user: rules.policy().attribute("user").is_some(),
+            reader: Reader::default(),
+            buffer: FactsBuffer::default(),
+            ambiguous_paths,
+            rules,
+        }
+    }
+
+    /// Reads the facts of a request, and uses them.
+    pub(in crate::command) fn read<T>(
+        &mut self,
+        record: Record<'_>,
+        then: impl FnOnce(&Facts<'_>) -> T,
+    ) -> RequestOutcome<T> {
+        let head = LoggedHead { record, headers: &self.headers };
+        let peer: Option<IpAddr> = address::parse(record.value(Field::Ip)).ok();
+        let buffer = std::mem::take(&mut self.buffer);
+        // No key verifies a token in a log; `--attribute` names claims that a log has.
+        let claims = |_: &str| Err(Unverified::NoKeys);
+        let facts =
+            self.reader.facts(self.rules, &head, peer, self.ambiguous_paths, claims, buffer);
+        let mut facts = match facts {
+            Ok(facts) => facts,
+            Err(Ambiguity::Path(_) | _) => return RequestOutcome::Ambiguous,
+        };
+        let user = record.value(Field::User);
+        if self.uses_user && !user.is_empty() && facts.get("user").is_none() {
+            // Only `ip` and `path` can be invalid.
+            let _ = facts.set("user", user);
+        }
+        for (place, value) in record.attributes() {
+            if self.headers[place].is_none() {
+                for name in &self.sets[place] {
+                    let _ = facts.set(name, value);
+                }
+            }
+        }
+        self.rules.identify(&mut facts);
+        let result = then(&facts);
+        self.buffer = facts.into_buffer();
+        RequestOutcome::Read(result)
+    }
+}
+
+/// The attributes that a policy uses beyond the fields of a log, and the fields that it uses.
+pub(in crate::command) fn wanted(rules: &Rules) -> (Vec<String>, Vec<Field>) {
+    let http = rules.http_policy();
+    let (mut attributes, mut fields) = (Vec::new(), Vec::new());
+    let mut want = |name: &str| {
+        if let Some(field) = field_of(name) {
+            fields.push(field);
+        }
+        let is_field = matches!(name, "ip" | "method" | "path" | "host");
+        if !is_field && !attributes.iter().any(|known| known == name) {
+            attributes.push(name.to_owned());
+        }
+    };
+    for (_, name) in rules.policy().attributes() {
+        want(name);
+        if let Some((_, source)) = http.identity.iter().find(|(known, _)| **known == *name) {
+            want(&source_name(source));
+        }
+    }
+    if let Some(header) = http.client.header() {
+        want(&format!("header.{header}"));
+    }
+    // The path is checked even where no limit looks at it.
+    fields.extend([Field::Path, Field::Method]);
+    (attributes, fields)
+}
+
+/// The field of a log that an attribute is read from.
+fn field_of(name: &str) -> Option<Field> {
+    Some(match name {
+        "ip" => Field::Ip,
+        "method" => Field::Method,
+        "path" => Field::Path,
+        "host" | "header.host" => Field::Host,
+        "user" => Field::User,
+        "header.user-agent" => Field::UserAgent,
+        "header.referer" => Field::Referer,
+        "header.x-forwarded-for" => Field::ForwardedFor,
+        "header.cookie" => Field::Cookie,
+        name if name.starts_with("query.") => Field::Query,
+        name if name.starts_with("cookie.") => Field::Cookie,
+        _ => return None,
+    })
+}
+
+/// An attribute's source in the words of attributes.
+fn source_name(source: &AttributeSource) -> String {
+    match source {
+        AttributeSource::Header(name) => format!("header.{}", name.to_ascii_lowercase()),
+        AttributeSource::Cookie(name) => format!("cookie.{name}"),
+        AttributeSource::Query(name) => format!("query.{name}"),
+        AttributeSource::Jwt(name) => format!("jwt.{name}"),
+    }
+}
+
+/// Whether any request of the log had this attribute of the policy.
+pub(in crate::command) fn is_in_log(
+    rules: &Rules,
+    name: &str,
+    options: &ReadOptions,
+    stats: &InputStats,
+) -> bool {
+    let seen = |name: &str| {
+        let place = options.attributes.iter().position(|known| known == name);
+        let as_attribute = place.is_some_and(|place| stats.attributes[place] > 0);
+        as_attribute || field_of(name).is_some_and(|field| stats.present(field) > 0)
+    };
+    let identity = rules.http_policy().identity.iter().find(|(known, _)| **known == *name);
+    seen(name) || identity.is_some_and(|(_, source)| seen(&source_name(source)))
+}

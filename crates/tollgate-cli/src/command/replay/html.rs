@@ -1,0 +1,133 @@
+//! The report as a page that needs no other file.
+
+use super::report::{LimitReport, ReplayReport};
+use super::table::percent;
+use std::fmt::Write;
+use tollgate_picture::axis::{format_grouped, format_offset, format_utc};
+use tollgate_picture::escaped;
+
+/// The page may load nothing, and has no scripts.
+const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+<meta name=\"viewport\" content=\"width=device-width\">\n<style>\n\
+body{color-scheme:light dark;color:CanvasText;background:Canvas;font:15px/1.5 system-ui,'DejaVu Sans',sans-serif;max-width:1000px;margin:2em auto;padding:0 1em}\n\
+table{border-collapse:collapse;width:100%;margin:1em 0}th,td{padding:.25em .75em .25em 0;text-align:left;border-bottom:1px solid #8884;vertical-align:top}\n\
+td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}td.key{overflow-wrap:anywhere}\n\
+.note{border-left:3px solid #e69f00;padding-left:.75em}.muted{opacity:.75}svg{max-width:100%;height:auto}\n</style>\n";
+
+/// The page.
+pub(super) fn page(title: &str, report: &ReplayReport, svg: &str) -> String {
+    let mut out = String::from(HEAD);
+    let all = report.admitted + report.refused;
+    let _ = write!(out, "<title>{0}</title>\n<h1>{0}</h1>\n<p>", escaped(title));
+    let input = &report.input;
+    let _ = write!(out, "{} requests", format_grouped(input.requests));
+    if let Some((first_us, last_us)) = input.span_us {
+        let _ = write!(out, " from {} to {}", format_utc(first_us), format_utc(last_us));
+    }
+    let _ = writeln!(
+        out,
+        ". The policy would have admitted {} and refused {} ({}).</p>",
+        format_grouped(report.admitted),
+        format_grouped(report.refused),
+        percent(report.refused, all)
+    );
+    for note in &report.notes {
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
+    }
+    limits(&mut out, report);
+    out.push_str(svg);
+    for limit in report.limits.iter().filter(|limit| limit.refused > 0) {
+        keys(&mut out, limit);
+    }
+    let (unmatched, paths) = &report.unmatched;
+    if *unmatched > 0 {
+        let share = percent(*unmatched, all);
+        let count = format_grouped(*unmatched);
+        let _ = writeln!(out, "<h2>No limit matched</h2>\n<p>{count} requests, {share}.</p>");
+        let rows = paths.iter().map(|(path, count)| vec![path.clone(), format_grouped(*count)]);
+        table(&mut out, &["path", "requests"], rows);
+    }
+    source(&mut out, report);
+    out.push_str("</html>\n");
+    out
+}
+
+fn limits(out: &mut String, report: &ReplayReport) {
+    let rows = report.limits.iter().map(|limit| {
+        let mode = if limit.is_enforced { "" } else { " (not enforced)" };
+        vec![
+            format!("{}{mode}", limit.name),
+            format_grouped(limit.admitted),
+            format_grouped(limit.refused),
+            percent(limit.refused, limit.admitted + limit.refused),
+            format_grouped(limit.keys),
+            format_grouped(limit.keys_refused),
+        ]
+    });
+    table(out, &["limit", "admitted", "refused", "share", "keys", "keys hit"], rows);
+}
+
+fn keys(out: &mut String, limit: &LimitReport) {
+    let _ = writeln!(out, "<h2>{}</h2>", escaped(&limit.name));
+    let _ = write!(out, "<p class=\"muted\">{}</p>", escaped(&limit.description));
+    if let Some(first) = &limit.first {
+        let (key, at) = (escaped(&first.key), format_utc(first.first_us));
+        let _ = writeln!(out, "<p>{key} would have been hit first, at {at}.</p>");
+    }
+    let rows = limit.most.iter().map(|key| {
+        vec![
+            key.key.clone(),
+            format_grouped(key.refused),
+            format_grouped(key.requests),
+            format_offset(key.limited_us / 1_000_000 * 1_000_000),
+            format_utc(key.first_us),
+            format_utc(key.last_us),
+        ]
+    });
+    table(out, &["key", "refused", "of", "limited for", "from", "to"], rows);
+    let more = limit.keys_refused - limit.most.len() as u64;
+    if more > 0 {
+        let _ = writeln!(out, "<p>And {} more keys.</p>", format_grouped(more));
+    }
+}
+
+/// The files, and their lines that could not be read.
+fn source(out: &mut String, report: &ReplayReport) {
+    let input = &report.input;
+    out.push_str("<h2>Logs</h2>\n");
+    let rows = input
+        .files
+        .iter()
+        .map(|(path, format)| vec![path.display().to_string(), (*format).to_owned()]);
+    table(out, &["file", "format"], rows);
+    let _ = writeln!(
+        out,
+        "<p>{} lines: {} requests, {} without a request, {} that could not be read.</p>",
+        format_grouped(input.lines),
+        format_grouped(input.requests),
+        format_grouped(input.not_http),
+        format_grouped(input.unreadable)
+    );
+    for sample in &input.samples {
+        let _ = writeln!(out, "<p class=\"muted\">{}</p>", escaped(sample));
+    }
+}
+
+/// A table; every cell is escaped. Cells with figures stand to the right.
+fn table(out: &mut String, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    let class = |place: usize| if place == 0 { "key" } else { "number" };
+    out.push_str("<table>\n<tr>");
+    for (place, head) in heads.iter().enumerate() {
+        let _ = write!(out, "<th class=\"{}\">{}</th>", class(place), escaped(head));
+    }
+    out.push_str("</tr>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for (place, cell) in row.iter().enumerate() {
+            let _ = write!(out, "<td class=\"{}\">{}</td>", class(place), escaped(cell));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</table>\n");
+}

@@ -1,0 +1,93 @@
+//! `tollgate replay`: what a policy would have done to the requests of access logs.
+
+mod html;
+mod json;
+mod report;
+mod run;
+mod table;
+mod tally;
+mod unmatched;
+
+pub(in crate::command) use json::input as input_json;
+pub(in crate::command) use report::ReplayReport;
+pub(in crate::command) use run::{Decider, replay};
+pub(in crate::command) use table::percent;
+
+use super::lab::{self, LogArguments, OutputForm, Progress, Stop, file_name, unwritable};
+use super::{UNUSABLE, exit_code_of};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show what a policy would have done to the requests of access logs
+///
+/// Reads the logs of nginx, Apache, Caddy, Envoy, HAProxy, Traefik, AWS ALB and CloudFront as they
+/// are, and CSV with named columns; plain or gzip; several files are merged by time. Prints what each
+/// limit would have admitted and refused, and which keys it would have hit. Refusals are no error:
+/// the status is 2 when a file cannot be read, else 0.
+#[derive(clap::Args)]
+pub(crate) struct Replay {
+    /// The logs; `-` reads standard input
+    #[arg(value_name = "LOG", required = true)]
+    logs: Vec<PathBuf>,
+
+    /// The policy; by default ./tollgate.yaml. State is kept in memory, whatever store it names
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    reading: LogArguments,
+
+    /// The keys to name for each limit, those refused most
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    keys: usize,
+
+    /// Draw admitted and refused requests over time, by limit
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    /// Write a report with the picture that needs no other file
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+
+    /// Print no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Replay {
+    pub(crate) fn run(&self) -> ExitCode {
+        lab::exit_code(self.replay(), UNUSABLE)
+    }
+
+    fn replay(&self) -> Result<ExitCode, Stop> {
+        let config = lab::config(self.config.as_deref())?;
+        let loaded = lab::load(config, true)?;
+        let mut progress = Progress::start(self.quiet);
+        let done = replay(&loaded, &self.logs, &self.reading, &mut progress);
+        progress.clear();
+        let done = done?;
+        let report = done.report(config, self.keys);
+        let logs = match &self.logs[..] {
+            [log] => file_name(log),
+            logs => format!("{} logs", logs.len()),
+        };
+        let title = format!("{logs}, decided by {}", file_name(config));
+        if self.plot.is_some() || self.report.is_some() {
+            let svg = done.plot().svg(&title);
+            if let Some(path) = &self.report {
+                let page = html::page(&title, &report, &svg);
+                std::fs::write(path, page).map_err(|error| unwritable(path, &error))?;
+            }
+            if let Some(path) = &self.plot {
+                std::fs::write(path, svg).map_err(|error| unwritable(path, &error))?;
+            }
+        }
+        let text = match self.reading.output() {
+            OutputForm::Table => table::text(&report),
+            OutputForm::Json => format!("{:#}\n", json::value(&report)),
+        };
+        let written = io::stdout().lock().write_all(text.as_bytes());
+        Ok(exit_code_of(written, ExitCode::SUCCESS))
+    }
+}

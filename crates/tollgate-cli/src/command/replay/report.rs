@@ -1,0 +1,183 @@
+//! The results of a replay, ready to be shown.
+
+use super::run::{Replayed, is_concurrency};
+use crate::command::lab::keys::RefusedKey;
+use crate::command::lab::plot::Series;
+use crate::command::lab::{file_name, is_in_log};
+use std::path::Path;
+use tollgate::engine::limit::{Limit, Mode, OnMissing};
+use tollgate_logs::{Field, InputStats};
+
+/// The paths that are named of requests that no limit matched.
+const PATHS_SHOWN: usize = 5;
+
+/// The results of a replay.
+pub(in crate::command) struct ReplayReport {
+    pub(in crate::command) config: String,
+    pub(in crate::command) input: InputStats,
+    pub(in crate::command) admitted: u64,
+    pub(in crate::command) refused: u64,
+    pub(in crate::command) limits: Vec<LimitReport>,
+    /// Requests that no limit matched, and their most frequent paths.
+    pub(in crate::command) unmatched: (u64, Vec<(String, u64)>),
+    /// What the result does not show, and why.
+    pub(in crate::command) notes: Vec<String>,
+    pub(in crate::command) series: Series,
+}
+
+/// The results of one limit.
+pub(in crate::command) struct LimitReport {
+    pub(in crate::command) name: String,
+    pub(in crate::command) description: String,
+    pub(in crate::command) is_enforced: bool,
+    pub(in crate::command) admitted: u64,
+    pub(in crate::command) refused: u64,
+    /// How many keys there were, and how many of them were refused.
+    pub(in crate::command) keys: u64,
+    pub(in crate::command) keys_refused: u64,
+    /// The key that was refused first.
+    pub(in crate::command) first: Option<KeyReport>,
+    /// The keys that were refused most.
+    pub(in crate::command) most: Vec<KeyReport>,
+}
+
+/// The results of one key that was refused.
+#[derive(Clone, Debug)]
+pub(in crate::command) struct KeyReport {
+    pub(in crate::command) key: String,
+    pub(in crate::command) refused: u64,
+    pub(in crate::command) requests: u64,
+    pub(in crate::command) first_us: u64,
+    pub(in crate::command) last_us: u64,
+    pub(in crate::command) limited_us: u64,
+}
+
+impl KeyReport {
+    fn new(key: &RefusedKey<'_>) -> Self {
+        let refusals = key.refusals;
+        Self {
+            key: refusals.key.clone(),
+            refused: refusals.refused,
+            requests: refusals.refused + key.admitted,
+            first_us: refusals.first_us,
+            last_us: refusals.last_us,
+            limited_us: refusals.limited_us,
+        }
+    }
+}
+
+impl Replayed<'_> {
+    /// The results, with so many keys of each limit.
+    pub(in crate::command) fn report(&self, config: &Path, keys: usize) -> ReplayReport {
+        let policy = self.loaded.rules.policy();
+        let mut notes = self.input_notes();
+        let mut limits = Vec::new();
+        let panels = self.loaded.panels();
+        for ((limit, panel), tally) in policy.limits().iter().zip(panels).zip(&self.tally.limits) {
+            notes.extend(self.key_note(limit));
+            let (count, is_inexact) = tally.keys.len();
+            if is_inexact {
+                let name = &limit.name;
+                notes.push(format!("{name}: too many keys to tell apart; their number is a guess"));
+            }
+            let mut refused = tally.keys.refused();
+            let first = refused.first().map(KeyReport::new);
+            let keys_refused = refused.len() as u64;
+            // Stable: of keys refused equally often, the one hit first stays first.
+            refused.sort_by_key(|key| std::cmp::Reverse(key.refusals.refused));
+            limits.push(LimitReport {
+                name: limit.name.to_string(),
+                description: panel.description,
+                is_enforced: limit.mode == Mode::Enforce,
+                admitted: tally.admitted,
+                refused: tally.refused,
+                keys: count,
+                keys_refused,
+                first,
+                most: refused.iter().take(keys).map(KeyReport::new).collect(),
+            });
+        }
+        let unmatched = &self.tally.unmatched;
+        ReplayReport {
+            config: file_name(config),
+            input: self.stats.clone(),
+            admitted: self.tally.admitted,
+            refused: self.tally.refused,
+            limits,
+            unmatched: (unmatched.requests, unmatched.most(PATHS_SHOWN)),
+            notes,
+            series: self.tally.plot.series(),
+        }
+    }
+
+    /// Why a limit did not apply as it would to live traffic.
+    fn key_note(&self, limit: &Limit) -> Option<String> {
+        let name = &limit.name;
+        if limit.mode == Mode::Off || limit.is_by_descriptor {
+            return None;
+        }
+        let is_known =
+            |attribute: &str| is_in_log(&self.loaded.rules, attribute, &self.options, &self.stats);
+        let mut keys = limit.keys();
+        let is_keyed = keys.any(|key| key.iter().all(|attribute| is_known(attribute)));
+        if !is_keyed {
+            let missing = limit.keys().flatten().find(|attribute| !is_known(attribute))?;
+            let effect = match limit.on_missing {
+                OnMissing::Refuse => "so the limit refused every request",
+                OnMissing::Share => "so all requests shared one count",
+                _ => "so the limit never applied",
+            };
+            return Some(format!(
+                "{name}: could not be keyed: the log has no `{missing}`, {effect}; if a column has it: \
+                 --attribute {missing}=COLUMN"
+            ));
+        }
+        if is_concurrency(limit) && self.stats.with_duration == 0 {
+            return Some(format!(
+                "{name}: the log has no response times, so each request held its slot for the whole `ttl`"
+            ));
+        }
+        if !limit.on_response.is_empty() {
+            return Some(format!("{name}: `on_response` was not applied"));
+        }
+        None
+    }
+
+    /// What of the log could not be used.
+    fn input_notes(&self) -> Vec<String> {
+        let stats = &self.stats;
+        let mut notes = Vec::new();
+        if stats.requests == 0 {
+            notes.push("the logs have no requests".into());
+        }
+        if self.tally.ambiguous > 0 {
+            notes.push(format!(
+                "{} requests have a path or an identity that servers read in more than one way; the \
+                 gateway answers 400, and no limit counted them",
+                self.tally.ambiguous
+            ));
+        }
+        if stats.requests > 0 && stats.present(Field::Ip) == 0 && self.uses("ip") {
+            notes.push("the log has no addresses".into());
+        }
+        if stats.late > 0 {
+            let late_s = stats.late_us_max / 1_000_000;
+            notes.push(format!(
+                "{} requests were out of order by up to {late_s} s, too far to be put in place",
+                stats.late
+            ));
+        }
+        if stats.jumps > 0 {
+            notes.push(format!(
+                "the clock jumps {} times: an hour back or a day ahead from one line to the next",
+                stats.jumps
+            ));
+        }
+        notes.extend(stats.broken.iter().map(|broken| format!("{broken}; the rest was not read")));
+        notes
+    }
+
+    fn uses(&self, attribute: &str) -> bool {
+        self.loaded.rules.policy().attribute(attribute).is_some()
+    }
+}

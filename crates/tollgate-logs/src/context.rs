@@ -1,0 +1,30 @@
+//! What a reader keeps from line to line.
+
+use crate::time::{self, LogZone, TimeForm};
+
+/// The zone of stamps without one, and the stamp before: most lines repeat it.
+#[derive(Debug, Default)]
+pub(crate) struct Context {
+    pub(crate) zone: LogZone,
+    last_stamp: String,
+    last_us: u64,
+}
+
+impl Context {
+    pub(crate) fn new(zone: LogZone) -> Self {
+        Self { zone, ..Self::default() }
+    }
+
+    /// The instant that a stamp names.
+    #[inline]
+    pub(crate) fn instant(&mut self, form: TimeForm, stamp: &str) -> Option<u64> {
+        if stamp == self.last_stamp {
+            return Some(self.last_us);
+        }
+        let time_us = time::instant(form, stamp, &self.zone)?;
+        self.last_stamp.clear();
+        self.last_stamp.push_str(stamp);
+        self.last_us = time_us;
+        Some(time_us)
+    }
+}

@@ -1,0 +1,55 @@
+//! Why logs cannot be read.
+
+use crate::format::FormatError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why logs cannot be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LogError {
+    /// A file cannot be opened.
+    Open(PathBuf, io::Error),
+    /// The options do not make a reader.
+    Options(FormatError),
+    /// No format reads the first lines.
+    Unknown(PathBuf),
+    /// The format that was named reads none of the first lines.
+    WrongFormat {
+        /// The file.
+        path: PathBuf,
+        /// The name of the format.
+        format: &'static str,
+        /// The first line that it cannot read, and why.
+        bad: (u64, String),
+        /// The format that reads them.
+        likely: Option<&'static str>,
+    },
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(path, error) => write!(f, "cannot read {}: {error}", path.display()),
+            Self::Options(error) => error.fmt(f),
+            Self::Unknown(path) => write!(
+                f,
+                "{}: the format of the first lines is not known; name it with --format, or describe \
+                 the lines with --log-format",
+                path.display()
+            ),
+            Self::WrongFormat { path, format, bad: (line, why), likely } => {
+                write!(f, "{}:{line}: this is not {format}: {why}", path.display())?;
+                match likely {
+                    Some(likely) => {
+                        write!(f, "; the lines look like {likely}: try --format {likely}")
+                    }
+                    None => write!(f, "; describe the lines with --log-format"),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for LogError {}

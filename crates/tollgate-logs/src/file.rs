@@ -1,0 +1,42 @@
+//! Files and pipes, plain or gzip.
+
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The first bytes of a gzip stream.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Counts the bytes that were read from a file, before they are decompressed.
+struct Counted<R> {
+    reader: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// Opens a file, or standard input for `-`. The bytes that are read from it are added to `read`.
+pub(crate) fn open(path: &Path, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read>> {
+    if path.as_os_str() == "-" {
+        return decompressed(Counted { reader: io::stdin().lock(), read });
+    }
+    decompressed(Counted { reader: File::open(path)?, read })
+}
+
+/// The contents of a gzip stream; those of another stream as they are.
+fn decompressed(mut reader: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+    let mut first = Vec::with_capacity(GZIP.len());
+    reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut first)?;
+    let is_gzip = first == GZIP;
+    let whole = io::Cursor::new(first).chain(reader);
+    Ok(if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
+}

@@ -1,0 +1,30 @@
+//! Apache: `common`, `combined`, and both behind a virtual host.
+
+use super::{Format, FormatError, FormatSpec, ReadOptions, nginx};
+use crate::context::Context;
+use crate::entry::Meaning;
+use crate::text::{Template, TextFormat};
+use crate::time::TimeForm;
+
+pub(super) const SPEC: FormatSpec = FormatSpec { name: "apache", build };
+
+/// In the words of nginx; Apache's time is that of the request's beginning.
+const TEMPLATES: [&str; 4] = [
+    "$remote_addr $ident $remote_user [$t] \"$request\" $status $bytes_sent \"$http_referer\" \
+     \"$http_user_agent\"",
+    "$remote_addr $ident $remote_user [$t] \"$request\" $status $bytes_sent",
+    "$host:$port $remote_addr $ident $remote_user [$t] \"$request\" $status $bytes_sent \
+     \"$http_referer\" \"$http_user_agent\"",
+    "$host:$port $remote_addr $ident $remote_user [$t] \"$request\" $status $bytes_sent",
+];
+
+fn build(options: &ReadOptions) -> Result<Box<dyn Format>, FormatError> {
+    let meaning = |name: &str| match name {
+        "t" => Meaning::Time(TimeForm::Clf),
+        name => nginx::meaning(name, options),
+    };
+    let templates: Result<Vec<_>, String> =
+        TEMPLATES.iter().map(|template| Template::parse(template, meaning)).collect();
+    let context = Context::new(options.zone.clone());
+    Ok(Box::new(TextFormat::new(templates.map_err(FormatError)?, context)))
+}

@@ -1,0 +1,88 @@
+//! Envoy: its default text, the text of Istio, and JSON with the names that both give.
+
+use super::{Format, FormatError, FormatSpec, LineKind, ReadOptions};
+use crate::context::Context;
+use crate::entry::{BadLine, Entry, Field, Meaning};
+use crate::json::{HeaderPlace, JsonFormat, JsonSpec};
+use crate::text::{Template, TextFormat};
+use crate::time::TimeForm;
+
+pub(super) const SPEC: FormatSpec = FormatSpec { name: "envoy", build };
+
+/// The text of Istio has a reason, and the addresses, which the default lacks.
+const TEMPLATES: [&str; 2] = [
+    "[$start] \"$method $path $protocol\" $status $flags $details $termination \"$failure\" \
+     $received $sent $duration $upstream_time \"$forwarded\" \"$agent\" \"$id\" \"$authority\" \
+     \"$upstream\" $cluster $upstream_local $local $remote $",
+    "[$start] \"$method $path $protocol\" $status $flags $received $sent $duration \
+     $upstream_time \"$forwarded\" \"$agent\" \"$id\" \"$authority\" \"$upstream\"",
+];
+
+static JSON: JsonSpec = JsonSpec {
+    required: &["start_time"],
+    members: &[
+        ("start_time", Meaning::Time(TimeForm::Any)),
+        ("downstream_remote_address", Meaning::Address),
+        ("downstream_remote_address_without_port", Meaning::Address),
+        ("method", Meaning::Value(Field::Method)),
+        (":method", Meaning::Value(Field::Method)),
+        ("path", Meaning::Target),
+        ("x-envoy-origin-path", Meaning::Target),
+        (":path", Meaning::Target),
+        ("authority", Meaning::Value(Field::Host)),
+        (":authority", Meaning::Value(Field::Host)),
+        ("user_agent", Meaning::Value(Field::UserAgent)),
+        ("user-agent", Meaning::Value(Field::UserAgent)),
+        ("referer", Meaning::Value(Field::Referer)),
+        ("x_forwarded_for", Meaning::Value(Field::ForwardedFor)),
+        ("x-forwarded-for", Meaning::Value(Field::ForwardedFor)),
+        ("response_code", Meaning::Status),
+        ("bytes_sent", Meaning::Bytes),
+        ("duration", Meaning::Duration(1_000_000)),
+    ],
+    headers: HeaderPlace::Prefix(""),
+};
+
+/// Lines of text or JSON: the first character tells.
+struct Envoy {
+    text: TextFormat,
+    json: JsonFormat,
+}
+
+fn build(options: &ReadOptions) -> Result<Box<dyn Format>, FormatError> {
+    let meaning = |name: &str| match name {
+        "start" => Meaning::Time(TimeForm::Iso),
+        "method" => Meaning::Value(Field::Method),
+        "path" => Meaning::Target,
+        "status" => Meaning::Status,
+        "sent" => Meaning::Bytes,
+        "duration" => Meaning::Duration(1_000_000),
+        "forwarded" => Meaning::Value(Field::ForwardedFor),
+        "agent" => Meaning::Value(Field::UserAgent),
+        "authority" => Meaning::Value(Field::Host),
+        "remote" => Meaning::Address,
+        _ => Meaning::Skip,
+    };
+    let templates: Result<Vec<_>, String> = TEMPLATES
+        .iter()
+        .map(|template| Template::parse(template.trim_end_matches('$'), meaning))
+        .collect();
+    let text = TextFormat::new(templates.map_err(FormatError)?, Context::new(options.zone.clone()));
+    Ok(Box::new(Envoy { text, json: JsonFormat::new(&JSON, options) }))
+}
+
+impl Format for Envoy {
+    fn read<'l>(&mut self, line: &'l str, entry: &mut Entry<'l>) -> Result<LineKind, BadLine> {
+        let kind = match line.starts_with('{') {
+            true => self.json.read(line, entry)?,
+            false => self.text.read(line, entry)?,
+        };
+        // The default text names the client in no other place.
+        if entry.value(Field::Ip).is_empty() {
+            let first = entry.value(Field::ForwardedFor).split(',').next().unwrap_or_default();
+            let first = first.trim().to_owned();
+            entry.set(Field::Ip, first.into());
+        }
+        Ok(kind)
+    }
+}

@@ -1,0 +1,199 @@
+//! Several files as one stream of requests in the order of their times.
+
+use crate::chunk::Record;
+use crate::detect;
+use crate::entry::Field;
+use crate::error::LogError;
+use crate::file;
+use crate::format::{FormatSpec, ReadOptions};
+use crate::lines::Lines;
+use crate::ordered::{ChunkSettings, OrderedFile};
+use crate::stats::InputStats;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The longest line that is read.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+/// The bytes that a format is detected by.
+const HEAD_BYTES: usize = 64 * 1024;
+/// The requests in memory, over all files, and the fewest and the most of one chunk.
+const ROWS_MAX: usize = 65_536;
+const CHUNK_ROWS: std::ops::RangeInclusive<usize> = 128..=4_096;
+/// The requests of some logs, in the order of their times.
+///
+/// A line may stand some thousand lines after its place: it is put where it belongs. One that comes
+/// later still is late: it keeps its time, and is counted.
+pub struct Logs {
+    options: ReadOptions,
+    settings: ChunkSettings,
+    /// Files that have not been opened, the last one to be opened first.
+    waiting: Vec<WaitingFile>,
+    open: Vec<OrderedFile>,
+    read: Arc<AtomicU64>,
+    total: Option<u64>,
+    last_us: u64,
+    /// The file that the last record came from.
+    taken: usize,
+    stats: InputStats,
+}
+
+/// A file that is opened once the stream has reached its first request.
+struct WaitingFile {
+    first_us: u64,
+    path: Arc<Path>,
+    format: &'static FormatSpec,
+}
+
+impl Logs {
+    /// Opens the logs; `-` is standard input. Without a `format`, each file has the one that its
+    /// first lines show. Records have the `fields` that are named here.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be opened, or no format reads its first lines.
+    pub fn open(
+        paths: &[PathBuf],
+        format: Option<&'static FormatSpec>,
+        options: ReadOptions,
+        fields: &[Field],
+    ) -> Result<Self, LogError> {
+        let rows_max =
+            (ROWS_MAX / 2 / paths.len().max(1)).clamp(*CHUNK_ROWS.start(), *CHUNK_ROWS.end());
+        let stats =
+            InputStats { attributes: vec![0; options.attributes.len()], ..InputStats::default() };
+        let sizes = paths.iter().map(|path| std::fs::metadata(path).ok().map(|data| data.len()));
+        let fields = fields.iter().fold(0, |bits, field| bits | 1 << *field as u16);
+        let mut logs = Self {
+            settings: ChunkSettings { rows_max, fields },
+            waiting: Vec::new(),
+            open: Vec::new(),
+            read: Arc::default(),
+            total: sizes.sum(),
+            last_us: 0,
+            taken: 0,
+            stats,
+            options,
+        };
+        for path in paths {
+            logs.add(Arc::from(&**path), format)?;
+        }
+        logs.waiting.reverse();
+        // Stable, so that of files that begin together the first is opened first.
+        logs.waiting.sort_by_key(|file| std::cmp::Reverse(file.first_us));
+        Ok(logs)
+    }
+
+    /// What was in the logs so far.
+    pub fn stats(&self) -> &InputStats {
+        &self.stats
+    }
+
+    /// The bytes read so far, and those of all files; `None` for a pipe.
+    pub fn progress(&self) -> (u64, Option<u64>) {
+        (self.read.load(Ordering::Relaxed), self.total)
+    }
+
+    /// The next request.
+    ///
+    /// # Errors
+    ///
+    /// When the next file cannot be opened.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, LogError> {
+        let Self { open, settings, stats, .. } = self;
+        if let Some(file) = open.get_mut(self.taken) {
+            file.rotate(*settings, stats);
+        }
+        let (time_us, place) = loop {
+            let heads = self.open.iter().enumerate();
+            let earliest = heads.filter_map(|(place, file)| Some((file.head_us()?, place))).min();
+            match (self.waiting.last(), earliest) {
+                (Some(file), Some((head_us, _))) if file.first_us > head_us => {}
+                (Some(_), _) => {
+                    self.open_next()?;
+                    continue;
+                }
+                (None, _) => {}
+            }
+            match earliest {
+                Some(earliest) => break earliest,
+                None => return Ok(None),
+            }
+        };
+        if time_us < self.last_us {
+            self.stats.late += 1;
+            self.stats.late_us_max = self.stats.late_us_max.max(self.last_us - time_us);
+        }
+        self.last_us = self.last_us.max(time_us);
+        self.taken = place;
+        Ok(self.open[place].take())
+    }
+
+    /// Adds a file: one that can be opened again waits, a pipe is open.
+    fn add(
+        &mut self,
+        path: Arc<Path>,
+        format: Option<&'static FormatSpec>,
+    ) -> Result<(), LogError> {
+        let is_pipe = path.as_os_str() == "-" || !path.is_file();
+        let read = if is_pipe { Arc::clone(&self.read) } else { Arc::default() };
+        let opened = file::open(&path, read);
+        let opened = opened.map_err(|error| LogError::Open(path.to_path_buf(), error))?;
+        let mut lines = Lines::new(opened, LINE_BYTES_MAX);
+        while lines.buffered().len() < HEAD_BYTES && !lines.has_ended() {
+            if let Err(error) = lines.fill() {
+                self.stats.broken.push(format!("{}: {error}", path.display()));
+                break;
+            }
+        }
+        let Some((format, first_us)) = self.format_of(&path, format, lines.buffered())? else {
+            return Ok(());
+        };
+        self.stats.files.push((path.to_path_buf(), format.name));
+        if is_pipe {
+            let format = (format.build)(&self.options).map_err(LogError::Options)?;
+            let file = OrderedFile::new(path, lines, format, self.settings, &mut self.stats);
+            self.open.push(file);
+        } else {
+            self.waiting.push(WaitingFile { first_us, path, format });
+        }
+        Ok(())
+    }
+
+    /// The format of a file, and the time of its first request; `None` if the file is empty.
+    fn format_of(
+        &self,
+        path: &Path,
+        named: Option<&'static FormatSpec>,
+        head: &[u8],
+    ) -> Result<Option<(&'static FormatSpec, u64)>, LogError> {
+        if head.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let likely = detect::detect(&self.options, head);
+        let unknown = || LogError::Unknown(path.to_owned());
+        let format = named.or(likely).ok_or_else(unknown)?;
+        let fit = detect::fit(format, &self.options, head).map_err(LogError::Options)?;
+        match fit.first_us {
+            Some(first_us) => Ok(Some((format, first_us))),
+            None => Err(LogError::WrongFormat {
+                path: path.to_owned(),
+                format: format.name,
+                bad: fit.bad.unwrap_or_else(|| (1, "the line has no request".into())),
+                likely: likely.map(|likely| likely.name).filter(|name| *name != format.name),
+            }),
+        }
+    }
+
+    fn open_next(&mut self) -> Result<(), LogError> {
+        let Some(WaitingFile { path, format, .. }) = self.waiting.pop() else { return Ok(()) };
+        let opened = file::open(&path, Arc::clone(&self.read));
+        let opened = opened.map_err(|error| LogError::Open(path.to_path_buf(), error))?;
+        let format = (format.build)(&self.options).map_err(LogError::Options)?;
+        let lines = Lines::new(opened, LINE_BYTES_MAX);
+        // A file that has ended makes room.
+        self.open.retain(|file| file.head_us().is_some());
+        self.open.push(OrderedFile::new(path, lines, format, self.settings, &mut self.stats));
+        Ok(())
+    }
+}
