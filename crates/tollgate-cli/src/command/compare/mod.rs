@@ -19,8 +19,8 @@ const PROGRESS_EVERY: u64 = 8_192;
 /// Show which requests of access logs two policies decide differently
 ///
 /// The first two arguments are policies, the others logs. With one policy, it is compared with
-/// ./tollgate.yaml, the policy in force. The status is 0 if nothing changes, 1 if something does, 2 if a
-/// file cannot be read.
+/// ./tollgate.yaml, the policy in force. The status is 0 if nothing changes, 1 if something does,
+/// 2 if a file cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Compare {
     /// A.yaml B.yaml LOG..., or B.yaml LOG... to compare with ./tollgate.yaml

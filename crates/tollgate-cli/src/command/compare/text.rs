@@ -10,8 +10,6 @@ use tollgate_picture::axis::format_grouped;
 /// The differences, in lines. `names` are those of the policies.
 pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> String {
     let mut out = String::new();
-    let VerdictChange { newly_refused, newly_admitted } = changes.verdicts;
-    let total = changes.verdicts.total();
     let _ = writeln!(
         out,
         "{} requests; A is {} and refuses {}, B is {} and refuses {}",
@@ -32,6 +30,37 @@ pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> 
         out.push_str("no difference\n");
         return out;
     }
+    limits_table(&mut out, changes);
+    if changes.tiers.keys().any(|tier| tier != "no tier") {
+        let mut rows = vec![["TIER", "NEWLY REFUSED", "NEWLY ADMITTED"].map(String::from).to_vec()];
+        for (tier, change) in &changes.tiers {
+            let figures = [change.newly_refused, change.newly_admitted].map(format_grouped);
+            rows.push(std::iter::once(tier.clone()).chain(figures).collect());
+        }
+        let _ = write!(out, "\n{}", format_table(&rows));
+    }
+    let changed = changes.keys();
+    let mut rows =
+        vec![["MOST AFFECTED", "LIMIT", "REFUSED BY A", "BY B"].map(String::from).to_vec()];
+    for key in changed.iter().take(keys) {
+        let [a, b] = key.refused.map(format_grouped);
+        rows.push(vec![key.key.to_owned(), key.limit.to_owned(), a, b]);
+    }
+    let _ = write!(out, "\n{}", format_table(&rows));
+    if changed.len() > keys {
+        let _ = writeln!(out, "and {} more keys", format_grouped((changed.len() - keys) as u64));
+    }
+    if changes.keys_lost_track > 0 {
+        let count = format_grouped(changes.keys_lost_track);
+        let _ = writeln!(out, "note: {count} refusals are of keys beyond those told apart here");
+    }
+    out
+}
+
+/// How many requests change, and because of which limits.
+fn limits_table(out: &mut String, changes: &Changes<'_>) {
+    let VerdictChange { newly_refused, newly_admitted } = changes.verdicts;
+    let total = changes.verdicts.total();
     let _ = writeln!(
         out,
         "{} requests change, {}: B newly refuses {}, and newly admits {}",
@@ -62,30 +91,6 @@ pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> 
         rows.push(std::iter::once(name.to_owned()).chain(figures.map(format_grouped)).collect());
     }
     let _ = write!(out, "\n{}", format_table(&rows));
-    if changes.tiers.keys().any(|tier| tier != "no tier") {
-        let mut rows = vec![["TIER", "NEWLY REFUSED", "NEWLY ADMITTED"].map(String::from).to_vec()];
-        for (tier, change) in &changes.tiers {
-            let figures = [change.newly_refused, change.newly_admitted].map(format_grouped);
-            rows.push(std::iter::once(tier.clone()).chain(figures).collect());
-        }
-        let _ = write!(out, "\n{}", format_table(&rows));
-    }
-    let changed = changes.keys();
-    let mut rows =
-        vec![["MOST AFFECTED", "LIMIT", "REFUSED BY A", "BY B"].map(String::from).to_vec()];
-    for key in changed.iter().take(keys) {
-        let [a, b] = key.refused.map(format_grouped);
-        rows.push(vec![key.key.to_owned(), key.limit.to_owned(), a, b]);
-    }
-    let _ = write!(out, "\n{}", format_table(&rows));
-    if changed.len() > keys {
-        let _ = writeln!(out, "and {} more keys", format_grouped((changed.len() - keys) as u64));
-    }
-    if changes.keys_lost_track > 0 {
-        let count = format_grouped(changes.keys_lost_track);
-        let _ = writeln!(out, "note: {count} refusals are of keys beyond those told apart here");
-    }
-    out
 }
 
 /// The differences as JSON.

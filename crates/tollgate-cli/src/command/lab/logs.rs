@@ -73,11 +73,11 @@ fn parse_column(text: &str) -> Result<(String, String), String> {
 impl LogArguments {
     /// The form of the output.
     pub(in crate::command) fn output(&self) -> OutputForm {
-        let forms = self.format.iter().filter_map(|flag| match flag {
+        let mut forms = self.format.iter().filter_map(|flag| match flag {
             FormatFlag::Output(form) => Some(*form),
             FormatFlag::Log(_) => None,
         });
-        forms.last().unwrap_or_default()
+        forms.next_back().unwrap_or_default()
     }
 
     /// How to read the logs for a policy that uses these attributes.
@@ -98,13 +98,13 @@ impl LogArguments {
         options: ReadOptions,
         fields: &[Field],
     ) -> Result<Logs, Stop> {
-        let named = self.format.iter().filter_map(|flag| match flag {
+        let mut named = self.format.iter().filter_map(|flag| match flag {
             FormatFlag::Log(name) => Some(*name),
             FormatFlag::Output(_) => None,
         });
         // A template is nginx's, unless another format is named.
         let default = self.log_format.as_ref().map(|_| "nginx");
-        let format = named.last().flatten().or(default).and_then(find_format);
+        let format = named.next_back().flatten().or(default).and_then(find_format);
         Logs::open(paths, format, options, fields)
             .map_err(|error| Stop::Unusable(error.to_string()))
     }

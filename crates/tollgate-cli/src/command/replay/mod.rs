@@ -22,9 +22,9 @@ use std::process::ExitCode;
 /// Show what a policy would have done to the requests of access logs
 ///
 /// Reads the logs of nginx, Apache, Caddy, Envoy, HAProxy, Traefik, AWS ALB and CloudFront as they
-/// are, and CSV with named columns; plain or gzip; several files are merged by time. Prints what each
-/// limit would have admitted and refused, and which keys it would have hit. Refusals are no error:
-/// the status is 2 when a file cannot be read, else 0.
+/// are, and CSV with named columns; plain or gzip; several files are merged by time. Prints what
+/// each limit would have admitted and refused, and which keys it would have hit. Refusals are no
+/// error: the status is 2 when a file cannot be read, else 0.
 #[derive(clap::Args)]
 pub(crate) struct Replay {
     /// The logs; `-` reads standard input

@@ -1,4 +1,4 @@
-//! `tollgate suggest`: limits that fit the requests of access logs, with the reason for each number.
+//! `tollgate suggest`: limits that fit the requests of access logs, each number with a reason.
 
 mod advice;
 mod endpoint;
@@ -25,9 +25,10 @@ const FIELDS: [Field; 4] = [Field::Ip, Field::Method, Field::Path, Field::User];
 
 /// Suggest limits that fit the requests of access logs
 ///
-/// Prints a policy to standard output that passes `tollgate check`, with a reason for each number as
-/// a comment, and a summary to standard error. Reads the logs three times: what is asked for, by whom
-/// and how often, and what the suggested policy would have done. The same logs give the same policy.
+/// Prints a policy to standard output that passes `tollgate check`, with a reason for each number
+/// as a comment, and a summary to standard error. Reads the logs three times: what is asked for,
+/// by whom and how often, and what the suggested policy would have done. The same logs give the
+/// same policy.
 #[derive(clap::Args)]
 pub(crate) struct Suggest {
     /// The logs

@@ -1,10 +1,10 @@
 //! One file, its lines put in the order of their times.
 
-use crate::chunk::{Chunk, Record};
 use crate::entry::Entry;
 use crate::format::{Format, LineKind};
 use crate::lines::{Lines, NextLine};
-use crate::stats::InputStats;
+use crate::merge::chunk::{Chunk, Record};
+use crate::merge::stats::InputStats;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;

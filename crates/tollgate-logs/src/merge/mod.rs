@@ -1,14 +1,20 @@
 //! Several files as one stream of requests in the order of their times.
 
-use crate::chunk::Record;
+mod chunk;
+mod error;
+mod ordered;
+mod stats;
+
+pub use chunk::Record;
+pub use error::LogError;
+pub use stats::InputStats;
+
 use crate::detect;
 use crate::entry::Field;
-use crate::error::LogError;
 use crate::file;
 use crate::format::{FormatSpec, ReadOptions};
 use crate::lines::Lines;
-use crate::ordered::{ChunkSettings, OrderedFile};
-use crate::stats::InputStats;
+use ordered::{ChunkSettings, OrderedFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
