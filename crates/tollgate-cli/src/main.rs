@@ -27,6 +27,8 @@ Examples:
   tollgate import limitador limits.yaml        convert the limits of another rate limiter
   tollgate hash < key.txt                      hash an API key for a tier map
   tollgate admin status                        manage a running tollgate
+  tollgate top                                 watch limits, rates and top keys
+  tollgate tail --refused                      watch decisions as they happen
   tollgate schema                              print the JSON Schema, for your editor
 
 Exit status: 0 success, 1 the file or the input has errors, or policies differ, 2 any other failure.";
@@ -43,6 +45,8 @@ enum Command {
     Schema(command::generate::Schema),
     Simulate(command::simulate::Simulate),
     Suggest(command::suggest::Suggest),
+    Tail(command::tail::Tail),
+    Top(command::top::Top),
     Completions(command::generate::Completions),
     Man(command::generate::Man),
 }
@@ -63,6 +67,8 @@ fn run(arguments: Arguments) -> ExitCode {
         Some(Command::Schema(schema)) => schema.run(),
         Some(Command::Simulate(simulate)) => simulate.run(),
         Some(Command::Suggest(suggest)) => suggest.run(),
+        Some(Command::Tail(tail)) => tail.run(),
+        Some(Command::Top(top)) => top.run(),
         Some(Command::Completions(completions)) => completions.run::<Arguments>(),
         Some(Command::Man(man)) => man.run::<Arguments>(),
         None => run(Arguments::parse_from(["tollgate", "serve"])),

@@ -33,6 +33,8 @@ pub struct Limit {
     pub on_store_failure: OnStoreFailure,
     /// Whether clients may see the limit's figures.
     pub disclose: bool,
+    /// Whether operators see its keys in clear; API keys, tokens and other secrets never.
+    pub show_keys: bool,
     /// The penalty for repeated refusals.
     pub penalty: Option<Penalty>,
     /// Whether the store decides each request, or a lease.
@@ -242,6 +244,7 @@ impl Limit {
             mode: Mode::default(),
             on_store_failure: OnStoreFailure::default(),
             disclose: true,
+            show_keys: false,
             penalty: None,
             consistency: Consistency::default(),
             counting: Counting::default(),

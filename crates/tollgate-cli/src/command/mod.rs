@@ -12,6 +12,8 @@ pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod suggest;
 mod table;
+pub(crate) mod tail;
+pub(crate) mod top;
 
 use std::io;
 use std::path::Path;

@@ -17,6 +17,7 @@ mod recipes;
 mod secrets;
 mod serve;
 mod simulate;
+mod watch;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -142,6 +142,22 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Sets an attribute to a value that is in canonical form already, such as one read from a
+    /// key. An API key is then its hash, so nothing matches or maps it in clear.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    pub fn set_canonical(&mut self, name: &str, value: &'a str) -> Result<(), InvalidAttribute> {
+        match self.names.get(name) {
+            Some(id) if self.names.kind(id) == Some(AttributeKind::ApiKey) => {
+                self.set_value(id, FactValue::Given(value));
+                Ok(())
+            }
+            _ => self.set(name, value),
+        }
+    }
+
     /// Checks a path as [`set`](Self::set) does, without keeping it.
     ///
     /// # Errors

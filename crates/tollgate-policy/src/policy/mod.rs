@@ -25,6 +25,7 @@
 //! ```
 
 mod invalid;
+mod key_bytes;
 mod select;
 mod selection;
 #[cfg(test)]
@@ -35,7 +36,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tollgate_core::LimitParams;
 
 pub use invalid::InvalidPolicy;
-pub(crate) use select::push_value;
+pub(crate) use key_bytes::push_value;
 pub use selection::{EffectiveTier, Selected, Selection};
 
 use crate::facts::{AttributeId, Facts, FactsBuffer, Names};

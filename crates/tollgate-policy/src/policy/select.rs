@@ -1,5 +1,6 @@
 //! From facts to charges: which limits apply, with which numbers, at which cost, under which key.
 
+use super::key_bytes::{push_absent, push_value};
 use super::selection::{EffectiveTier, Selected, SelectedEntry, Selection};
 use super::{CompiledLimit, Policy, TierId};
 use crate::facts::{AttributeId, Facts, KeyValue};
@@ -305,24 +306,9 @@ fn push_key(
             Some(KeyValue::Text(text)) => push_value(out, text.as_bytes()),
             Some(KeyValue::Address(IpAddr::V4(v4))) => push_value(out, &v4.octets()),
             Some(KeyValue::Address(IpAddr::V6(v6))) => push_value(out, &v6.octets()),
-            None if on_missing == OnMissing::Share => out.push(ABSENT),
+            None if on_missing == OnMissing::Share => push_absent(out),
             None => return false,
         }
         true
     })
-}
-
-/// Where a value would have its length plus one, which is never zero.
-const ABSENT: u8 = 0;
-
-/// The value behind its length plus one, in groups of seven bits, the lowest first: a prefix code,
-/// so tuples can be told apart whatever their values hold.
-pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8]) {
-    let mut length = value.len() + 1;
-    while length >= 0x80 {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
-    out.extend_from_slice(value);
 }

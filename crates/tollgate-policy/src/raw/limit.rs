@@ -49,6 +49,8 @@ raw! {
         on_store_failure: OnStoreFailure,
         /// Whether clients are told the figures.
         disclose: bool,
+        /// Whether operators see its keys in clear: in top, tail, dashboard and records.
+        show_keys: bool,
         /// What repeated refusals lead to.
         penalty: Penalty,
         /// Whether every request asks the store.

@@ -85,6 +85,8 @@ raw! {
         admin: Admin,
         /// The front end for Redis clients.
         resp: Resp,
+        /// The secret that hashes keys which operators do not see in clear; the same on all nodes.
+        keys_secret: Password,
         /// Which lints are accepted.
         lint: Lint,
         /// The limits, in the order in which answers list them.

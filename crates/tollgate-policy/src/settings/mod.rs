@@ -63,6 +63,8 @@ pub struct Settings {
     pub admin_hosts: Vec<Box<str>>,
     /// The password of the RESP listener.
     pub resp_password: Option<Secret>,
+    /// The secret that hashes keys for operators; without it the store's, or one of the process.
+    pub keys_secret: Option<Secret>,
     /// Codes of lints that are accepted.
     pub lint_allow: Vec<Box<str>>,
     /// Files of envoyproxy/ratelimit, and what Envoy is told.

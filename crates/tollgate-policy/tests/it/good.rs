@@ -11,6 +11,7 @@ use tollgate_policy::limit::{
     Statuses,
 };
 use tollgate_policy::match_spec::{Condition, MatchSpec};
+use tollgate_policy::settings::{Secret, SecretSource};
 use tollgate_policy::{Compiled, compile};
 
 mod settings;
@@ -306,7 +307,10 @@ fn the_other_fields_of_a_limit() {
         let limit = limit(&compiled, name);
         assert_eq!((limit.mode, limit.on_store_failure), (mode, failure), "{name}");
         assert_eq!((limit.disclose, limit.penalty), (disclose, None), "{name}");
+        assert_eq!(limit.show_keys, name == "shadow", "{name}");
     }
+    let secret = compiled.settings.keys_secret.as_ref().map(Secret::expose);
+    assert!(matches!(secret, Some(SecretSource::Env(name)) if **name == *"TOLLGATE_KEYS_SECRET"));
     for (name, block, factor_milli, max) in [
         ("penalty", MINUTE, 1_500, HOUR),
         ("penalty-defaults", MINUTE, 2_000, HOUR),

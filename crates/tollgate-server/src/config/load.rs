@@ -127,6 +127,14 @@ impl Config {
         Ok(password.map(|password| SecretDigest::new(password.as_bytes())))
     }
 
+    /// The secret that hashes keys for operators by these settings.
+    pub(crate) fn keys_secret(&self, settings: &Settings) -> Result<Option<String>, ConfigError> {
+        let variable = |name: &str| std::env::var_os(name);
+        let secret = settings.keys_secret.as_ref();
+        let secret = secret.map(|secret| resolve_secret(secret, "keys_secret", variable));
+        secret.transpose().map_err(|error| ConfigErrorKind::Secret(error).of(self.name()))
+    }
+
     /// The path of the tier file.
     fn tier_path(&self, settings: &Settings) -> Option<PathBuf> {
         match &settings.tiers.source {

@@ -3,17 +3,24 @@
 pub mod health;
 pub(crate) mod heartbeat;
 pub(crate) mod modes;
+mod observer;
 pub(crate) mod supervisor;
 pub mod tier_cache;
 
 use crate::config::ConfigErrorKind;
+use crate::front::admin::StreamCounters;
 use crate::front::resp::RespAuth;
 use crate::observe::audit::{AuditEntry, AuditLog};
+use crate::observe::history::History;
+use crate::observe::keys::KeySecrets;
 use crate::observe::metrics::Metrics;
+use crate::observe::tail::Tail;
+use crate::observe::top::TopKeys;
 use crate::storage::Storage;
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use health::Health;
 use modes::ModeOverrides;
+use observer::NodeObserver;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,6 +34,7 @@ use tollgate::store::{ProcessClock, StoreReply};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
+use tollgate_policy::{Diagnostic, lint};
 use tollgate_tower::{Engine, Task, Verifier};
 
 /// Locks `mutex`. Every holder leaves the value whole, so a panic in one of them does no harm.
@@ -50,6 +58,16 @@ pub struct Node {
     pub health: Health,
     /// Whom the front end for Redis clients lets in.
     pub resp_auth: RespAuth,
+    /// Hashes keys for operators.
+    pub(crate) keys: KeySecrets,
+    /// The keys with the most units.
+    pub(crate) top: Arc<TopKeys>,
+    /// The readers of decisions.
+    pub(crate) tail: Arc<Tail>,
+    /// The streams of the admin API.
+    pub(crate) streams: StreamCounters,
+    /// What charts begin with.
+    pub(crate) history: History,
     /// Where changes are recorded.
     audit: ArcSwap<AuditLog>,
     modes: ModeOverrides,
@@ -70,12 +88,14 @@ pub struct Node {
 pub struct RuntimeSettings {
     /// Everything in the file but its limits.
     pub settings: Settings,
+    /// The warnings that the file deserves.
+    pub lints: Vec<Diagnostic>,
 }
 
 impl RuntimeSettings {
     /// By what a file says.
-    pub fn new(settings: Settings) -> Self {
-        Self { settings }
+    pub fn new(compiled: Compiled) -> Self {
+        Self { lints: lint(&compiled), settings: compiled.settings }
     }
 }
 
@@ -104,8 +124,10 @@ impl Node {
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
         let storage = storage.map_err(ConfigErrorKind::Storage)?;
         let audit = AuditLog::of(&compiled.settings, folder).map_err(ConfigErrorKind::Audit)?;
+        let (top, tail) = (Arc::new(TopKeys::new()), Arc::<Tail>::default());
+        let observer = NodeObserver { top: top.clone(), tail: tail.clone() };
         let gate = Gate::new(setup, storage);
-        let mut gate = gate.map_err(ConfigErrorKind::Policy)?;
+        let mut gate = gate.map_err(ConfigErrorKind::Policy)?.with_observer(Arc::new(observer));
         if let Some(deny_cache) = Storage::deny_cache(store) {
             gate = gate.with_deny_cache(deny_cache);
         }
@@ -115,12 +137,17 @@ impl Node {
             metrics: Metrics::default(),
             health: Health::default(),
             resp_auth: RespAuth::default(),
+            keys: KeySecrets::default(),
+            top,
+            tail,
+            streams: StreamCounters::default(),
+            history: History::default(),
             audit: ArcSwap::from_pointee(audit),
             modes: ModeOverrides::default(),
             threads: WatchedThreads::default(),
             tiers: TierCache::default(),
             tokens: ArcSwapOption::empty(),
-            settings: ArcSwap::from_pointee(RuntimeSettings::new(compiled.settings)),
+            settings: ArcSwap::from_pointee(RuntimeSettings::new(compiled)),
             overflowed_names: Mutex::default(),
         })
     }
@@ -216,7 +243,7 @@ impl Node {
         let overflowed = self.overflowed();
         self.gate.replace(setup)?;
         self.lock_overflowed_names().extend(overflowed.into_iter().map(|(id, name, _)| (id, name)));
-        self.settings.store(Arc::new(RuntimeSettings::new(compiled.settings)));
+        self.settings.store(Arc::new(RuntimeSettings::new(compiled)));
         Ok(())
     }
 }

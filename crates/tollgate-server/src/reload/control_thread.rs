@@ -206,6 +206,8 @@ async fn run(
                     node.threads.ask(node.clock.now_us());
                 }
                 node.gate.sweep(node.clock.now_us());
+                node.top.tick(node.clock.now_us());
+                node.tick_history(node.clock.now_us());
                 if let Some(store) = node.gate.store().memory() {
                     store.sweep(node.clock.now_us(), store.shard_count().div_ceil(TICKS_PER_SWEEP));
                 }

@@ -165,6 +165,7 @@ impl Reloader {
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
         let audit = self.config.audit_log(&compiled.settings)?;
         let password = self.config.password(&compiled.settings)?;
+        let keys_secret = self.config.keys_secret(&compiled.settings)?;
         let invalid = |error| ConfigErrorKind::Policy(error).of(self.config.name());
         let tier_rules = TierRules::of(&compiled);
         self.node.replace(compiled, setup).map_err(invalid)?;
@@ -175,6 +176,7 @@ impl Reloader {
         }
         self.node.set_audit(audit);
         self.node.resp_auth.set_password(password);
+        self.node.keys.configure(keys_secret.as_deref());
         // The tiers and keys were loaded with the policy.
         self.node.health.clear(TIERS);
         self.node.health.clear(KEYS);

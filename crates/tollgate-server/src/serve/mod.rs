@@ -83,6 +83,8 @@ impl Server {
         node.set_tokens(loaded.keys.as_ref().map(|keys| keys.verifier.clone()));
         let password = config.password(&loaded.compiled.settings).map_err(StartError::Config)?;
         node.resp_auth.set_password(password);
+        let secret = config.keys_secret(&loaded.compiled.settings).map_err(StartError::Config)?;
+        node.keys.configure(secret.as_deref());
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings, inherited)?;
         let addresses =
@@ -99,6 +101,9 @@ impl Server {
         let gateway = gateway.transpose();
         let gateway = gateway.map_err(|error| tls_config_error(&config, &loaded, error))?;
         let gateway = gateway.map(Arc::new);
+        if let (Some(admin), Some(gateway)) = (&admin, &gateway) {
+            admin.set_gateway(gateway.clone());
+        }
         let certificate = certificate(&config, &loaded)?;
         let origin = reload_channel.0.shared_origin();
         let reloader = Reloader::new(node.clone(), admin.clone(), origin, config, loaded)

@@ -58,15 +58,16 @@ pub(crate) async fn monitor(node: &Node) {
             }
         }
         match outage.failures {
-            0 => read_modes_until_next_check(node).await,
+            0 => read_tables_until_next_check(node).await,
             _ => sleep(FAILING_INTERVAL).await,
         }
     }
 }
 
-/// Reads the modes of the fleet several times. The health check says whether the store answers, so
-/// a failure here is not reported.
-async fn read_modes_until_next_check(node: &Node) {
+/// Reads the secret of keys, and the modes of the fleet several times. The health check says
+/// whether the store answers, so a failure here is not reported.
+async fn read_tables_until_next_check(node: &Node) {
+    let _ = node.poll_keys_secret().await;
     for _ in 0..MODE_READS_PER_CHECK {
         let _ = node.poll_fleet_modes().await;
         sleep(HEALTHY_INTERVAL / MODE_READS_PER_CHECK).await;

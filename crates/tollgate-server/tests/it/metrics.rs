@@ -69,6 +69,9 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_upstream_errors_total", "counter", &["kind"]),
     ("tollgate_audit_failures_total", "counter", &[]),
     ("tollgate_log_lines_dropped_total", "counter", &[]),
+    ("tollgate_streams_open", "gauge", &[]),
+    ("tollgate_streams_stalled_total", "counter", &[]),
+    ("tollgate_top_missed_total", "counter", &[]),
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! One call over HTTP/1.1, and what to check when there is no answer.
 
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, Uri};
@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 /// The environment variable with the token.
@@ -21,7 +22,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 const BODY_BYTES_MAX: usize = 256 << 20;
 
 /// Where to call, and with which token.
-pub(super) struct Client {
+pub(in crate::command) struct Client {
     host: String,
     port: u16,
     /// What `Host` says.
@@ -32,14 +33,14 @@ pub(super) struct Client {
 }
 
 /// A response, successful or not.
-pub(super) struct AdminResponse {
-    pub(super) status: u16,
+pub(in crate::command) struct AdminResponse {
+    pub(in crate::command) status: u16,
     pub(super) body: String,
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum ClientError {
+pub(in crate::command) enum ClientError {
     Url(String),
     TokenFile(std::path::PathBuf, std::io::Error),
     Token(String),
@@ -47,11 +48,15 @@ pub(super) enum ClientError {
     Unreachable(String, String),
     Slow(String),
     Broken(String, String),
+    /// A stream was refused, with a status and a reason.
+    Denied(String, u16, String),
+    /// A stream ended.
+    Ended(String),
 }
 
 impl AdminResponse {
     /// The body; null where it is not JSON.
-    pub(super) fn json(&self) -> Value {
+    pub(in crate::command) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 }
@@ -94,26 +99,72 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<AdminResponse, ClientError> {
-        let broken =
-            |why: &dyn fmt::Display| ClientError::Broken(self.authority.clone(), why.to_string());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| broken(&error))?;
-        let request = self.request(method, path, body).map_err(|error| broken(&error))?;
-        runtime.block_on(async {
-            let stream = self.connect().await?;
-            let exchange = async {
-                let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-                // It ends with the runtime.
-                tokio::spawn(connection);
-                let (head, body) = sender.send_request(request).await?.into_parts();
-                let body = Limited::new(body, BODY_BYTES_MAX).collect().await?.to_bytes();
-                Ok::<_, Box<dyn std::error::Error + Send + Sync>>((head.status.as_u16(), body))
-            };
-            let exchanged = timeout(ANSWER_WITHIN, exchange).await;
-            let exchanged = exchanged.map_err(|_| ClientError::Slow(self.authority.clone()))?;
-            let (status, body) = exchanged.map_err(|error| broken(&error))?;
+        self.runtime()?.block_on(self.call_async(method, path, body))
+    }
+
+    /// The same on a runtime of the caller.
+    pub(in crate::command) async fn call_async(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<AdminResponse, ClientError> {
+        let exchange = async {
+            let (status, body) = self.exchange(method, path, body).await?;
+            let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| self.broken(&error))?.to_bytes();
             Ok(AdminResponse { status, body: String::from_utf8_lossy(&body).into_owned() })
-        })
+        };
+        let answered = timeout(ANSWER_WITHIN, exchange).await;
+        answered.unwrap_or_else(|_| Err(ClientError::Slow(self.authority.clone())))
+    }
+
+    /// The body of an answer without an end.
+    pub(super) async fn open(&self, path: &str) -> Result<Incoming, ClientError> {
+        let exchange = timeout(ANSWER_WITHIN, self.exchange("GET", path, None)).await;
+        let exchanged = exchange.map_err(|_| ClientError::Slow(self.authority.clone()))?;
+        let (status, body) = exchanged?;
+        if status == 200 {
+            return Ok(body);
+        }
+        let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| self.broken(&error))?.to_bytes();
+        let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let detail = problem["detail"].as_str().unwrap_or("no reason");
+        Err(ClientError::Denied(self.authority.clone(), status, detail.to_owned()))
+    }
+
+    /// What calls run on.
+    pub(in crate::command) fn runtime(&self) -> Result<Runtime, ClientError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(|error| self.broken(&error))
+    }
+
+    /// Host and port.
+    pub(in crate::command) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    fn broken(&self, why: &dyn fmt::Display) -> ClientError {
+        ClientError::Broken(self.authority.clone(), why.to_string())
+    }
+
+    async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(u16, Incoming), ClientError> {
+        let request = self.request(method, path, body).map_err(|error| self.broken(&error))?;
+        let stream = self.connect().await?;
+        let broken = |error: hyper::Error| self.broken(&error);
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        // It ends with the runtime.
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let status = response.status().as_u16();
+        Ok((status, response.into_body()))
     }
 
     async fn connect(&self) -> Result<TcpStream, ClientError> {
@@ -195,6 +246,16 @@ impl fmt::Display for ClientError {
                     f,
                     "{to} gave no answer that makes sense: {why}; check that it is a tollgate's admin API"
                 )
+            }
+            Self::Denied(to, 401 | 403, why) => {
+                write!(
+                    f,
+                    "{to} did not take the token: {why}; check TOLLGATE_ADMIN_TOKEN or --token-file"
+                )
+            }
+            Self::Denied(to, status, why) => write!(f, "{to} answered {status}: {why}"),
+            Self::Ended(to) => {
+                write!(f, "{to} closed the stream; it may have stopped or restarted")
             }
         }
     }

@@ -6,7 +6,7 @@ use tollgate_policy::hex::percent_encode;
 /// The attributes of a key, and which limits are meant.
 #[derive(clap::Args)]
 pub(crate) struct Key {
-    /// Attributes of the key, such as user=42
+    /// Attributes of the key, such as user=42, or user=~HASH as `top` and `tail` show it
     #[arg(value_name = "NAME=VALUE", value_parser = attribute)]
     attributes: Vec<(String, String)>,
 
@@ -31,7 +31,7 @@ impl Key {
     }
 }
 
-fn attribute(text: &str) -> Result<(String, String), String> {
+pub(in crate::command) fn attribute(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write NAME=VALUE, such as user=42".to_owned()),
@@ -39,7 +39,7 @@ fn attribute(text: &str) -> Result<(String, String), String> {
 }
 
 /// A segment of a path.
-pub(super) fn percent_encoded(text: &str) -> String {
+pub(in crate::command) fn percent_encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     percent_encode(text.as_bytes(), is_plain)
 }

@@ -1,17 +1,21 @@
 //! `tollgate admin`: what operators do to a running tollgate, over its admin API.
 
 mod client;
+mod events;
 mod key_argument;
+mod target;
 mod text;
 
 use super::{FAILED, UNUSABLE, exit_code_of};
 use clap::{Subcommand, ValueEnum};
-use client::{AdminResponse, Client};
+pub(super) use client::{AdminResponse, Client, ClientError};
+pub(super) use events::{EventReader, ServerEvent};
 use key_argument::Key;
+pub(super) use key_argument::{attribute, percent_encoded};
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
+pub(super) use target::Target;
 
 /// Inspect and control a running tollgate
 ///
@@ -23,18 +27,8 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Admin {
-    /// Where the admin API listens
-    #[arg(
-        long,
-        global = true,
-        env = "TOLLGATE_ADMIN_URL",
-        default_value = "http://127.0.0.1:8090"
-    )]
-    url: String,
-
-    /// A file with the token, instead of TOLLGATE_ADMIN_TOKEN
-    #[arg(long, global = true, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
 
     /// How answers are written
     #[arg(long, global = true, value_enum, default_value_t = AdminFormat::Text)]
@@ -124,7 +118,7 @@ enum Scope {
 
 impl Admin {
     pub(crate) fn run(&self) -> ExitCode {
-        let answer = Client::new(&self.url, self.token_file.as_deref()).and_then(|client| {
+        let answer = self.target.client().and_then(|client| {
             let (method, path, body) = self.call.request();
             client.call(method, &path, body.as_ref())
         });

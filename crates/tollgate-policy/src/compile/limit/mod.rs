@@ -97,6 +97,7 @@ fn limit(
             mode: fields::word(&entry.mode),
             on_store_failure,
             disclose: entry.disclose.as_ref().is_none_or(|disclose| disclose.value),
+            show_keys: entry.show_keys.as_ref().is_some_and(|show_keys| show_keys.value),
             penalty,
             consistency,
             counting,

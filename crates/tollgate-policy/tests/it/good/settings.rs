@@ -46,7 +46,7 @@ fn everything_has_a_default() {
         assert_eq!(settings.drain, Duration::from_secs(10));
         assert!(settings.jwt.is_none() && settings.envoy.configs.is_empty());
         assert!(settings.admin_token.is_none() && settings.admin_audit.is_none());
-        assert!(settings.lint_allow.is_empty());
+        assert!(settings.lint_allow.is_empty() && settings.keys_secret.is_none());
         assert!(settings.tiers.default.is_none() && settings.tiers.source.is_none());
     }
 }

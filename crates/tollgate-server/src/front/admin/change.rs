@@ -3,6 +3,7 @@
 
 use super::decode::AdminBody;
 use super::encode::{KeyView, TierView};
+use super::watch::top::{self, ResolvedAttribute};
 use super::{Admin, AdminResponse, Operator, json_response};
 use crate::front::problem::Problem;
 use crate::node::modes::{
@@ -44,7 +45,8 @@ impl Admin {
         let rules = self.node.gate.rules();
         let limit = require_limit(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
-        let mut facts = facts(&rules, &body.attributes)?;
+        let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
+        let mut facts = facts(&rules, &attributes)?;
         let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
@@ -72,7 +74,8 @@ impl Admin {
         let rules = self.node.gate.rules();
         let named = require_limit(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
-        let mut facts = facts(&rules, &body.attributes)?;
+        let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
+        let mut facts = facts(&rules, &attributes)?;
         let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);
@@ -238,7 +241,10 @@ struct ChangeRecord {
 }
 
 /// The limit's name, once some limit has it.
-fn require_limit<'a>(rules: &Rules, limit: Option<&'a str>) -> Result<Option<&'a str>, Problem> {
+pub(super) fn require_limit<'a>(
+    rules: &Rules,
+    limit: Option<&'a str>,
+) -> Result<Option<&'a str>, Problem> {
     match limit {
         Some(name) if !rules.policy().limits().iter().any(|limit| *limit.name == *name) => {
             Err(no_such_limit(rules, name).at("limit"))
@@ -247,7 +253,7 @@ fn require_limit<'a>(rules: &Rules, limit: Option<&'a str>) -> Result<Option<&'a
     }
 }
 
-fn no_such_limit(rules: &Rules, name: &str) -> Problem {
+pub(super) fn no_such_limit(rules: &Rules, name: &str) -> Problem {
     const SHOWN: usize = 10;
     let limits = rules.policy().limits();
     let known: Vec<String> =
@@ -261,12 +267,18 @@ fn no_such_limit(rules: &Rules, name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, detail).at("name")
 }
 
-fn facts<'r>(rules: &'r Rules, attributes: &'r [(String, String)]) -> Result<Facts<'r>, Problem> {
+pub(super) fn facts<'r>(
+    rules: &'r Rules,
+    attributes: &'r [ResolvedAttribute],
+) -> Result<Facts<'r>, Problem> {
     let mut facts = rules.facts(Default::default());
     // An operator may name any key that a listener with `match-all` has counted.
     facts.set_ambiguous_paths(AmbiguousPaths::MatchAll);
-    for (name, value) in attributes {
-        let set = facts.set(name, value);
+    for ResolvedAttribute { name, value, is_canonical } in attributes {
+        let set = match is_canonical {
+            true => facts.set_canonical(name, value),
+            false => facts.set(name, value),
+        };
         set.map_err(|error| Problem::bad(&format!("attributes.{name}"), error.to_string()))?;
     }
     rules.identify(&mut facts);

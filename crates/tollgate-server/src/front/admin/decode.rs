@@ -23,6 +23,7 @@ pub(super) struct AdminBody {
     pub(super) limit: Option<String>,
     pub(super) for_us: Option<u64>,
     pub(super) mode: Option<Mode>,
+    pub(super) cost: Option<u64>,
 }
 
 /// Reads the body of a call. It may be empty where the call has no members.
@@ -72,6 +73,10 @@ fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Prob
                 (name.into_owned(), value.into_owned())
             };
             body.attributes = read.attributes.into_iter().map(owned).collect();
+        }
+        "cost" => {
+            let wrapped = format!("{{\"attributes\":{{}},\"cost\":{value}}}");
+            body.cost = decode::body(wrapped.as_bytes(), Op::Peek)?.cost;
         }
         "limit" => {
             let limit = text(name, value)?;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use tollgate::engine::{Inspected, ModeOverride, Rules};
 use tollgate::store::LedgerReport;
 use tollgate_core::{Algorithm, LimitParams, Outcome, Zone};
+use tollgate_policy::Diagnostic;
 use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::{Limit, Mode};
 use tollgate_policy::settings::{AttributeSource, Settings, TierSource};
@@ -21,6 +22,8 @@ pub(super) struct PolicyView<'a> {
     file: Option<String>,
     last_reload: Option<ReloadView>,
     limits: Vec<LimitView<'a>>,
+    /// The warnings that the file deserves.
+    pub(super) lints: &'a [Diagnostic],
     /// The deciding ones last. Those of limits that the policy does not have wait for them.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     overrides: &'a [ListedOverride],
@@ -109,6 +112,7 @@ impl<'a> PolicyView<'a> {
                     LimitView::new(limit, configured, is_overridden(limit))
                 })
                 .collect(),
+            lints: &[],
             overrides,
         }
     }
@@ -377,7 +381,7 @@ impl<'a> KeyView<'a> {
 }
 
 /// Exact decimal seconds.
-fn seconds(us: u64) -> Box<RawValue> {
+pub(super) fn seconds(us: u64) -> Box<RawValue> {
     let mut text = Vec::new();
     encode::seconds(&mut text, us);
     let text = String::from_utf8(text).unwrap_or_default();

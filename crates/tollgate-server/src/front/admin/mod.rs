@@ -3,23 +3,32 @@
 //! | call | answer |
 //! | --- | --- |
 //! | `GET /healthz`, `GET /readyz`, `GET /metrics` | for everybody who can connect |
-//! | `GET /v1/policy` | the policy in force |
+//! | `GET /` | the dashboard, a page that asks for the token |
+//! | `GET /v1/policy` | the policy in force, with its lints |
+//! | `GET /v1/top`, `GET /v1/tail`, `GET /v1/live` | top keys; decisions and figures as they come |
+//! | `POST /v1/peek` | what would happen to a request |
 //! | `POST /v1/inspect`, `/v1/reset`, `/v1/block`, `/v1/unblock` | what limits have for a key |
 //! | `PUT` and `DELETE /v1/limits/NAME/mode` | the kill switch |
 //! | `POST /v1/reload` | reads the policy file again |
 
 mod access;
 mod change;
+mod dashboard;
 mod decode;
 mod encode;
+mod peek;
 mod policy_control;
+mod query;
 mod route;
+mod watch;
 
 pub use access::Access;
 pub use policy_control::{LastReload, PolicyControl, PolicyOrigin, ReloadFailure};
+pub(crate) use watch::StreamCounters;
 
 use crate::front::{
-    browser::is_json, http::decode::BODY_BYTES_MAX, login_throttle::LoginThrottle, problem::Problem,
+    browser::is_json, gateway::GatewayState, http::decode::BODY_BYTES_MAX,
+    login_throttle::LoginThrottle, problem::Problem,
 };
 use crate::net::{Answer, BodyError, ClientConnection, Handler, Request};
 use crate::node::{Node, modes::OverrideScope};
@@ -41,7 +50,7 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How long a body may take.
@@ -53,6 +62,8 @@ pub struct Admin {
     control: Arc<dyn PolicyControl>,
     access: ArcSwap<Access>,
     login_throttle: LoginThrottle,
+    gateway: OnceLock<Arc<GatewayState>>,
+    live: watch::LiveFigures,
     /// Held while a change of a key is recorded and made. The kill switch waits for no such change,
     /// and for no reload.
     change_lock: tokio::sync::Mutex<()>,
@@ -81,8 +92,16 @@ impl Admin {
             control,
             access: ArcSwap::from_pointee(access),
             login_throttle: LoginThrottle::new(),
+            gateway: OnceLock::new(),
+            live: watch::LiveFigures::default(),
             change_lock: tokio::sync::Mutex::new(()),
         }
+    }
+
+    /// Shows the upstreams of this gateway.
+    pub(crate) fn set_gateway(&self, gateway: Arc<GatewayState>) {
+        // There is one gateway in a process.
+        let _ = self.gateway.set(gateway);
     }
 
     /// Another file's token and hosts, from now on.
@@ -128,12 +147,10 @@ impl Admin {
     where
         F: AsyncFnOnce() -> Result<Cow<'b, [u8]>, BodyError>,
     {
-        if let Some(host) = self.access.load().hosts.disallowed_host(head) {
-            self.node.metrics.admin_denied(AdminDenial::Host);
-            return Err(wrong_host(host));
-        }
+        self.check_host(head)?;
         let route = AdminRoute::find(&head.method, head.uri.path())?;
         match route {
+            AdminRoute::Page(file) => return Ok(file.response()),
             AdminRoute::Health => return Ok(response("text/plain; charset=utf-8", "ok\n")),
             AdminRoute::Ready => return Ok(self.ready()),
             AdminRoute::Metrics => return Ok(self.metrics(&head.headers)),
@@ -156,7 +173,10 @@ impl Admin {
         }
         match route {
             AdminRoute::Inspect => self.inspect(&request).await,
+            AdminRoute::Peek => self.peek(&request).await,
             AdminRoute::Policy => Ok(self.policy()),
+            AdminRoute::Top => self.top(head.uri.query()),
+            AdminRoute::Tail | AdminRoute::Live => Err(watch::not_streamed()),
             route => {
                 let admin = Arc::clone(self);
                 // A task of its own outlives the call: otherwise the audit log could have a line
@@ -190,6 +210,16 @@ impl Admin {
             _ => return self.reload(operator).await,
         };
         self.change_key(operator, body, change).await
+    }
+
+    fn check_host(&self, head: &Parts) -> Result<(), Problem> {
+        match self.access.load().hosts.disallowed_host(head) {
+            Some(host) => {
+                self.node.metrics.admin_denied(AdminDenial::Host);
+                Err(wrong_host(host))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Authenticates a caller by the token.
@@ -246,7 +276,10 @@ impl Admin {
         let rules = self.node.gate.rules();
         let (configured, overrides) =
             (self.node.gate.configured_modes(), self.node.mode_overrides());
-        let view = PolicyView::new(&rules, &configured, &overrides, self.control.policy_origin());
+        let settings = self.node.settings();
+        let mut view =
+            PolicyView::new(&rules, &configured, &overrides, self.control.policy_origin());
+        view.lints = &settings.lints;
         json_response(StatusCode::OK, &view)
     }
 }
@@ -259,7 +292,17 @@ impl Handler for Arc<Admin> {
         answer: &mut Answer,
     ) {
         let Request { head, body } = request;
-        answer.set(match head.to_parts() {
+        let parts = head.to_parts();
+        if let Some(head) = &parts
+            && let Some(streamed) = self.stream(head, caller.peer)
+        {
+            match streamed {
+                Ok(stream) => watch::start(stream, answer),
+                Err(problem) => answer.set(self.respond(Err(problem))),
+            }
+            return;
+        }
+        answer.set(match parts {
             Some(head) => {
                 let body = async || body.collect(BODY_BYTES_MAX, BODY_WITHIN).await;
                 self.answer(&head, caller.peer, body).await

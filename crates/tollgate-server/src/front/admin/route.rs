@@ -1,5 +1,6 @@
 //! Routes: the calls of the admin API by method and path.
 
+use super::dashboard::DashboardFile;
 use crate::front::problem::Problem;
 use hyper::{Method, StatusCode};
 use tollgate_policy::hex::percent_decode;
@@ -11,7 +12,12 @@ pub(super) enum AdminRoute {
     Ready,
     Metrics,
     Policy,
+    Page(&'static DashboardFile),
+    Top,
+    Tail,
+    Live,
     Inspect,
+    Peek,
     Reset,
     Block,
     Unblock,
@@ -47,12 +53,19 @@ impl AdminRoute {
             "/readyz" => (Self::Ready, true),
             "/metrics" => (Self::Metrics, true),
             "/v1/policy" => (Self::Policy, true),
+            "/v1/top" => (Self::Top, true),
+            "/v1/tail" => (Self::Tail, true),
+            "/v1/live" => (Self::Live, true),
             "/v1/inspect" => (Self::Inspect, false),
+            "/v1/peek" => (Self::Peek, false),
             "/v1/reset" => (Self::Reset, false),
             "/v1/block" => (Self::Block, false),
             "/v1/unblock" => (Self::Unblock, false),
             "/v1/reload" => (Self::Reload, false),
-            _ => return Err(not_found(path)),
+            path => match DashboardFile::find(path) {
+                Some(file) => (Self::Page(file), true),
+                None => return Err(not_found(path)),
+            },
         };
         match (is_read, method) {
             (true, &Method::GET | &Method::HEAD) | (false, &Method::POST) => Ok(route),
@@ -65,12 +78,14 @@ impl AdminRoute {
     pub(super) const fn members(&self) -> Option<BodyMembers> {
         let (allowed, required): (&[&str], &[&str]) = match self {
             Self::Inspect | Self::Reset | Self::Unblock => (&["attributes", "limit"], &[]),
+            Self::Peek => (&["attributes", "cost"], &["attributes"]),
             Self::Block => (&["attributes", "limit", "for"], &["for"]),
             Self::SetMode(_) => (&["mode"], &["mode"]),
             Self::Reload => (&[], &[]),
             Self::Health | Self::Ready | Self::Metrics | Self::Policy | Self::ClearMode(_) => {
                 return None;
             }
+            Self::Page(_) | Self::Top | Self::Tail | Self::Live => return None,
         };
         Some(BodyMembers { allowed, required })
     }
@@ -78,7 +93,7 @@ impl AdminRoute {
 
 fn not_found(path: &str) -> Problem {
     let detail = format!(
-        "nothing is at {path}; there are /healthz, /readyz, /metrics, /v1/policy, /v1/inspect, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
+        "nothing is at {path}; there are /healthz, /readyz, /metrics, / (the dashboard), /v1/policy, /v1/top, /v1/tail, /v1/live, /v1/inspect, /v1/peek, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
     );
     Problem::new(StatusCode::NOT_FOUND, detail).at("path")
 }

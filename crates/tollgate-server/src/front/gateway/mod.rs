@@ -21,7 +21,7 @@ mod upstream;
 mod validate;
 
 pub(crate) use state::GatewayState;
-pub(crate) use upstream::check;
+pub(crate) use upstream::{UpstreamStatus, check};
 
 use crate::net::{Answer, ClientConnection, Handler, Request};
 use crate::observe::metrics::{Front, Outcome};

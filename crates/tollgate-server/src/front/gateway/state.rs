@@ -1,7 +1,7 @@
 //! State that all workers share, and the task that keeps it up to date.
 
 use super::respond::status;
-use super::upstream::{Upstreams, health_check};
+use super::upstream::{UpstreamStatus, Upstreams, health_check};
 use crate::tls::{Certificate, TlsError, TlsListener};
 use crate::{Node, RuntimeSettings, front::login_throttle::LoginThrottle};
 use arc_swap::ArcSwap;
@@ -51,6 +51,11 @@ impl GatewayState {
             last_settings: Mutex::default(),
             status_guard: LoginThrottle::per_minute(status::PER_MINUTE),
         })
+    }
+
+    /// The state of each upstream, for operators.
+    pub(crate) fn upstream_statuses(&self, now_us: u64) -> Vec<UpstreamStatus> {
+        self.upstreams.load().servers.iter().map(|server| server.status(now_us)).collect()
     }
 
     /// Whether a decision reads a header of this name.

@@ -52,7 +52,7 @@ type Figure<T> = fn(&T) -> u64;
 
 /// Figures without labels.
 #[rustfmt::skip]
-const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 17] = [
+const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 20] = [
     (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
         "Keys in the memory store."),
     (Gauge, "tollgate_memory_bytes", |now| now.memory.bytes,
@@ -87,6 +87,12 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 17] = [
         "Counts up with every change of the policy."),
     (Counter, "tollgate_log_lines_dropped", |now| now.log_lines_dropped,
         "Lines of the log that were dropped because standard error was not read."),
+    (Gauge, "tollgate_streams_open", |now| now.streams_open,
+        "Readers of /v1/live and /v1/tail."),
+    (Counter, "tollgate_streams_stalled", |now| now.streams_stalled,
+        "Readers of /v1/live and /v1/tail that were cut off because they did not read."),
+    (Counter, "tollgate_top_missed", |now| now.top_missed,
+        "Decisions that no list of top keys has."),
 ];
 
 impl Metrics {
@@ -104,12 +110,29 @@ impl Metrics {
         page.finish()
     }
 
+    /// The figures of one front end over all threads.
+    fn front_totals(&self, front: Front) -> FrontTotals {
+        let mut totals = FrontTotals::default();
+        self.stripes.iter().for_each(|stripe| totals.add(&stripe.fronts[front as usize]));
+        totals
+    }
+
+    /// Requests by front end and outcome, without zeros; not those of operators.
+    pub(crate) fn request_totals(&self) -> serde_json::Map<String, serde_json::Value> {
+        let fronts = Front::ALL.into_iter().filter(|front| *front != Front::Admin);
+        let outcomes = |front: Front| {
+            let totals = self.front_totals(front);
+            let counted = Outcome::ALL.into_iter().zip(totals.outcomes);
+            let counted = counted.filter(|(_, count)| *count > 0);
+            counted.map(|(outcome, count)| (outcome.as_str().to_owned(), count.into())).collect()
+        };
+        let totals = fronts.map(|front| (front, outcomes(front)));
+        let totals = totals.filter(|(_, of): &(_, serde_json::Map<_, _>)| !of.is_empty());
+        totals.map(|(front, of)| (front.name().to_owned(), of.into())).collect()
+    }
+
     fn write_requests(&self, page: &mut FamilyWriter) {
-        let fronts = Front::ALL.map(|front| {
-            let mut totals = FrontTotals::default();
-            self.stripes.iter().for_each(|stripe| totals.add(&stripe.fronts[front as usize]));
-            (front.name(), totals)
-        });
+        let fronts = Front::ALL.map(|front| (front.name(), self.front_totals(front)));
         let requests = fronts.iter().flat_map(|(front, totals)| {
             Outcome::ALL.map(|outcome| {
                 let labels = [("front", *front), ("outcome", outcome.as_str())];

@@ -30,6 +30,12 @@ pub struct MetricsSnapshot {
     pub mode_overrides: [u64; 2],
     /// Lines of the log that standard error did not take.
     pub log_lines_dropped: u64,
+    /// Readers of the admin API's streams.
+    pub streams_open: u64,
+    /// Readers that were cut off because they did not read.
+    pub streams_stalled: u64,
+    /// Decisions that no list of top keys has.
+    pub top_missed: u64,
 }
 
 /// The counters of one limit.
@@ -71,6 +77,9 @@ impl MetricsSnapshot {
             generation: node.gate.rules().generation(),
             mode_overrides: node.mode_override_counts(),
             log_lines_dropped: log::dropped_lines(),
+            streams_open: node.streams.open(),
+            streams_stalled: node.streams.stalled(),
+            top_missed: node.top.missed(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::{Desk, TOKEN};
 fn every_mistake_has_its_status_and_names_its_field() {
     let desk = Desk::new();
     for (method, path, body, status, field) in [
-        ("GET", "/", "", 404, "path"),
+        ("GET", "/index", "", 404, "path"),
         ("GET", "/v1/nothing", "", 404, "path"),
         ("POST", "/healthz", "", 405, "method"),
         ("GET", "/v1/reset", "", 405, "method"),

@@ -9,6 +9,7 @@ mod hosts;
 mod reads;
 mod secrets;
 mod socket;
+mod watch;
 
 use bytes::Bytes;
 use hyper::{Request, Response};

@@ -3,6 +3,7 @@
 mod exact;
 mod failure;
 mod flood;
+mod keys;
 mod leased;
 mod modes;
 mod remembered;

@@ -30,9 +30,16 @@ fn each_path_has_its_methods() {
 
 #[test]
 fn paths_are_exact() {
-    for path in
-        ["/", "", "/healthz/", "/v1", "/v1/check", "/v1/limits", "/v1/limits/a", "/v1/limits/mode"]
-    {
+    for path in [
+        "/index.html",
+        "",
+        "/healthz/",
+        "/v1",
+        "/v1/check",
+        "/v1/limits",
+        "/v1/limits/a",
+        "/v1/limits/mode",
+    ] {
         assert_eq!(
             AdminRoute::find(&Method::GET, path).unwrap_err().into_response().status(),
             404,

@@ -14,6 +14,7 @@ use crate::tls::TlsError;
 use failure_log::{FailureLog, connect_failure_reason};
 use hyper::header::HeaderValue;
 use rustls::{ClientConfig, pki_types::ServerName};
+use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::{io, path::Path};
@@ -69,6 +70,14 @@ pub(crate) struct UpstreamTls {
 pub(crate) struct SelectedUpstream {
     pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) server: usize,
+}
+
+/// The state of an upstream, for operators.
+#[derive(Debug, Serialize)]
+pub(crate) struct UpstreamStatus {
+    name: String,
+    state: &'static str,
+    in_flight: usize,
 }
 
 impl Upstreams {
@@ -195,6 +204,20 @@ impl UpstreamServer {
     /// The name in the log.
     pub(crate) fn name(&self) -> &str {
         self.authority.to_str().unwrap_or_default()
+    }
+
+    pub(super) fn status(&self, now_us: u64) -> UpstreamStatus {
+        let is_cooling_down = self.cooldown_until_us.load(Relaxed) > now_us;
+        let state = match (self.is_unhealthy(), is_cooling_down || self.is_unreachable()) {
+            (true, _) => "unhealthy",
+            (false, true) => "unreachable",
+            (false, false) => "up",
+        };
+        UpstreamStatus {
+            name: self.name().to_owned(),
+            state,
+            in_flight: self.in_flight.load(Relaxed),
+        }
     }
 
     fn is_unhealthy(&self) -> bool {

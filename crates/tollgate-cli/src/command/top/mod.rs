@@ -1,0 +1,281 @@
+//! `tollgate top`: limits, rates, refusals and top keys of a running node, live in a terminal.
+
+mod figures;
+mod screen;
+#[cfg(unix)]
+mod terminal;
+
+use super::admin::{AdminResponse, Client, ClientError, Target};
+use super::{FAILED, UNUSABLE, exit_code_of};
+use crate::command::admin::percent_encoded;
+use clap::ValueEnum;
+use figures::{Figures, Rates};
+use screen::{Screen, SortBy, View};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Watch limits, rates and top keys in a terminal
+///
+/// Shows what a running node admits and refuses, its top keys, store and leases, from its admin
+/// API. Keys: `q` quits; `r`, `a`, `s`, `f` and `n` sort by refused, admitted, shadow-refused,
+/// failure policy and name; `k` changes what keys are ranked by; `w` the window; `/` filters by the
+/// name of a limit or a key, and Escape ends the filter.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Top {
+    #[command(flatten)]
+    target: Target,
+
+    /// Rank keys by units refused, admitted, near the limit (above 80 %) or shadow-refused
+    #[arg(long, value_enum, default_value_t = Measure::Refused)]
+    by: Measure,
+
+    /// Keys of the last minute or hour
+    #[arg(long, value_enum, default_value_t = Window::Minute)]
+    window: Window,
+
+    /// Only limits and keys with this text in their name
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+
+    /// Print once, and exit
+    #[arg(long)]
+    once: bool,
+
+    /// How `--once` prints
+    #[arg(long, value_enum, default_value_t = TopFormat::Text)]
+    format: TopFormat,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate top
+  tollgate top --by near --window 1h
+  tollgate top --once --format json";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TopFormat {
+    /// Tables, for people
+    Text,
+    /// One JSON object
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Measure {
+    Refused,
+    Admitted,
+    Near,
+    Shadow,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Window {
+    #[value(name = "1m")]
+    Minute,
+    #[value(name = "1h")]
+    Hour,
+}
+
+impl Measure {
+    const ALL: [Self; 4] = [Self::Refused, Self::Admitted, Self::Near, Self::Shadow];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Admitted => "admitted",
+            Self::Near => "near",
+            Self::Shadow => "shadow",
+        }
+    }
+
+    fn next(self) -> Self {
+        let place = Self::ALL.iter().position(|one| *one == self).unwrap_or_default();
+        Self::ALL[(place + 1) % Self::ALL.len()]
+    }
+}
+
+impl Window {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Minute => "1m",
+            Self::Hour => "1h",
+        }
+    }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::Minute => Self::Hour,
+            Self::Hour => Self::Minute,
+        }
+    }
+}
+
+impl Top {
+    pub(crate) fn run(&self) -> ExitCode {
+        let done = self.target.client().and_then(|client| match self.once {
+            true => self.print_once(&client),
+            false => self.watch(&client),
+        });
+        match done {
+            Ok(code) => code,
+            Err(error) => {
+                eprintln!("tollgate: {error}");
+                ExitCode::from(UNUSABLE)
+            }
+        }
+    }
+
+    fn view(&self) -> View {
+        View {
+            by: self.by,
+            window: self.window,
+            sort: SortBy::Refused,
+            filter: self.filter.clone(),
+            is_typing: false,
+        }
+    }
+
+    /// Prints one screen, with the rates of one second.
+    fn print_once(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let runtime = client.runtime()?;
+        let (figures, rates, top) = runtime.block_on(async {
+            let mut events = client.events("/v1/live").await?;
+            let mut seen: Vec<Figures> = Vec::new();
+            while seen.len() < 2 {
+                let Some(event) = events.next().await? else {
+                    return Err(ClientError::Ended(client.authority().to_owned()));
+                };
+                if event.name == "figures" {
+                    seen.push(Figures::new(event.data));
+                }
+            }
+            let rates = Rates::between(&seen[0], &seen[1]);
+            let top = client.call_async("GET", &top_path(&self.view()), None).await?;
+            Ok((seen.swap_remove(1), rates, top))
+        })?;
+        if top.status != 200 {
+            eprintln!("tollgate: {}", top.json()["detail"].as_str().unwrap_or("no top keys"));
+            return Ok(ExitCode::from(FAILED));
+        }
+        let text = match self.format {
+            TopFormat::Json => {
+                let all = json!({
+                    "figures": figures.data, "rates": rates.to_json(), "top": top.json(),
+                });
+                format!("{all}\n")
+            }
+            TopFormat::Text => {
+                let (view, top) = (self.view(), top.json());
+                let authority = client.authority();
+                let screen =
+                    Screen { authority, view: &view, figures: &figures, rates: &rates, top: &top };
+                let lines = screen.lines(80, usize::MAX);
+                lines.iter().map(|line| format!("{line}\n")).collect()
+            }
+        };
+        let written = io::stdout().lock().write_all(text.as_bytes());
+        Ok(exit_code_of(written, ExitCode::SUCCESS))
+    }
+
+    #[cfg(not(unix))]
+    fn watch(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        self.print_once(client)
+    }
+
+    /// Shows the screen until `q`.
+    #[cfg(unix)]
+    fn watch(&self, client: &Client) -> Result<ExitCode, ClientError> {
+        let mut terminal = match terminal::Terminal::open() {
+            Ok(terminal) => terminal,
+            Err(_) => {
+                eprintln!("tollgate: `top` needs a terminal; `tollgate top --once` prints once");
+                return Ok(ExitCode::from(UNUSABLE));
+            }
+        };
+        let runtime = client.runtime()?;
+        let written = runtime.block_on(self.show(client, &mut terminal));
+        drop(terminal);
+        written.map(|written| exit_code_of(written, ExitCode::SUCCESS))
+    }
+
+    #[cfg(unix)]
+    async fn show(
+        &self,
+        client: &Client,
+        terminal: &mut terminal::Terminal,
+    ) -> Result<io::Result<()>, ClientError> {
+        let mut view = self.view();
+        let (mut figures, mut rates) = (Figures::default(), Rates::default());
+        let mut top = Value::Null;
+        // The first connection says what is wrong; later the node may restart.
+        let mut events = Some(client.events("/v1/live").await?);
+        let mut message = String::new();
+        loop {
+            tokio::select! {
+                key = terminal.key() => match view.press(key) {
+                    screen::Pressed::Quit => return Ok(Ok(())),
+                    screen::Pressed::OtherKeys => top = read_top(client, &view).await,
+                    screen::Pressed::Nothing => {}
+                },
+                event = next_event(&mut events, client) => match event {
+                    Ok(event) if event.name == "figures" => {
+                        message.clear();
+                        let next = Figures::new(event.data);
+                        rates = Rates::between(&figures, &next);
+                        figures = next;
+                        top = read_top(client, &view).await;
+                    }
+                    Ok(_) => {}
+                    Err(error) => message = error.to_string(),
+                },
+            }
+            let (width, height) = terminal.size();
+            let authority = client.authority();
+            let screen =
+                Screen { authority, view: &view, figures: &figures, rates: &rates, top: &top };
+            let mut lines = screen.lines(width, height);
+            if !message.is_empty() {
+                lines.insert(1, message.chars().take(width).collect());
+                lines.truncate(height);
+            }
+            if let Err(error) = terminal.draw(&lines) {
+                return Ok(Err(error));
+            }
+        }
+    }
+}
+
+/// The next event. A stream that ended is opened again after a second.
+#[cfg(unix)]
+async fn next_event(
+    events: &mut Option<super::admin::EventReader>,
+    client: &Client,
+) -> Result<super::admin::ServerEvent, ClientError> {
+    let ended = || ClientError::Ended(client.authority().to_owned());
+    let Some(reader) = events else {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        *events = Some(client.events("/v1/live").await?);
+        return Err(ended());
+    };
+    match reader.next().await {
+        Ok(Some(event)) => Ok(event),
+        other => {
+            *events = None;
+            Err(other.err().unwrap_or_else(ended))
+        }
+    }
+}
+
+fn top_path(view: &View) -> String {
+    format!("/v1/top?by={}&window={}&count=20", percent_encoded(view.by.word()), view.window.word())
+}
+
+/// The top keys; null where the node does not answer, which the figures show too.
+#[cfg(unix)]
+async fn read_top(client: &Client, view: &View) -> Value {
+    let answered = client.call_async("GET", &top_path(view), None).await;
+    answered.as_ref().map(AdminResponse::json).unwrap_or_default()
+}

@@ -1,0 +1,73 @@
+//! Key bytes: the values of a key as one string of bytes, and back.
+
+use crate::facts::AttributeKind;
+use crate::limit::Limit;
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Stands where a value would have its length plus one, which is never zero.
+const ABSENT: u8 = 0;
+
+/// Appends a value behind its length plus one, in groups of seven bits, the lowest first. This is
+/// a prefix code: different tuples have different bytes, whatever their values hold.
+pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8]) {
+    let mut length = value.len() + 1;
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(value);
+}
+
+/// Appends a value that is not there.
+pub(super) fn push_absent(out: &mut Vec<u8>) {
+    out.push(ABSENT);
+}
+
+/// Takes the next value from the front of a key; an absent one is empty. `None` at the end, and
+/// for bytes that [`push_value`] did not write.
+fn next_value<'k>(rest: &mut &'k [u8]) -> Option<&'k [u8]> {
+    let (mut length, mut shift) = (0_usize, 0_u32);
+    loop {
+        let byte = *rest.split_off_first()?;
+        length |= usize::from(byte & 0x7f).checked_shl(shift)?;
+        shift += 7;
+        if byte < 0x80 {
+            break;
+        }
+    }
+    rest.split_off(..length.saturating_sub(1))
+}
+
+impl Limit {
+    /// The attributes of a key in bytes, [`Selected::key`](super::Selected::key), with their values
+    /// in canonical form; absent ones are left out. Empty for keys that are not made of attributes:
+    /// those of descriptors and of inline limits.
+    pub fn key_values<'k>(&self, key_index: usize, mut key: &'k [u8]) -> Vec<(&str, Cow<'k, str>)> {
+        let mut values = Vec::new();
+        for attribute in self.keys().nth(key_index).unwrap_or_default() {
+            let Some(value) = next_value(&mut key) else { return Vec::new() };
+            if !value.is_empty() {
+                values.push((&**attribute, value_text(attribute, value)));
+            }
+        }
+        if key.is_empty() { values } else { Vec::new() }
+    }
+}
+
+/// The text of a value; an address is its octets.
+fn value_text<'k>(attribute: &str, value: &'k [u8]) -> Cow<'k, str> {
+    if AttributeKind::of(attribute) == AttributeKind::Address {
+        if let Ok(octets) = <[u8; 4]>::try_from(value) {
+            return Ipv4Addr::from(octets).to_string().into();
+        }
+        if let Ok(octets) = <[u8; 16]>::try_from(value) {
+            return Ipv6Addr::from(octets).to_string().into();
+        }
+    }
+    String::from_utf8_lossy(value)
+}
+
+#[cfg(test)]
+mod tests;

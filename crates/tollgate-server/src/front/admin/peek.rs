@@ -1,0 +1,29 @@
+//! `POST /v1/peek`: what would happen to a request, without charging it.
+
+use super::decode::AdminBody;
+use super::watch::top;
+use super::{Admin, AdminResponse, change, response};
+use crate::front::http::encode::{self, headers};
+use crate::front::problem::Problem;
+use tollgate::engine::Work;
+
+impl Admin {
+    /// The answer that the check API would give, and the status of a response.
+    pub(super) async fn peek(&self, body: &AdminBody) -> Result<AdminResponse, Problem> {
+        let rules = self.node.gate.rules();
+        let now_us = self.node.clock.now_us();
+        let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
+        let mut facts = change::facts(&rules, &attributes)?;
+        let tier = self.node.tier(&facts, now_us).await;
+        if let Some(tier) = &tier {
+            facts.set_tier(tier);
+        }
+        let mut work = Work::default();
+        let cost = body.cost.unwrap_or(1);
+        let verdict = self.node.gate.peek(&rules, now_us, &facts, cost, &mut work).await;
+        let mut out = Vec::new();
+        encode::verdict(&mut out, &verdict);
+        out.extend_from_slice(format!(",\"status\":{}}}\n", headers::status(&verdict)).as_bytes());
+        Ok(response("application/json", out))
+    }
+}

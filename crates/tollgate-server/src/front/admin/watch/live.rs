@@ -1,0 +1,183 @@
+//! `GET /v1/live`: the figures of a node, once a second.
+
+use super::{EventSource, push_event};
+use crate::front::admin::Admin;
+use crate::front::gateway::UpstreamStatus;
+use crate::node::lock;
+use crate::node::modes::mode_name;
+use crate::observe::metrics::{LimitCounters, MetricsSnapshot};
+use crate::observe::time::rfc3339;
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tollgate::engine::Counts;
+use tollgate::store::Store;
+use tollgate::store::redis::LeaseStats;
+use tollgate_policy::limit::Mode;
+use tollgate_store::StoreErrorKind;
+
+/// Figures are read once for all readers, and are as old as this at most.
+const FRESH_US: u64 = 900_000;
+
+/// The last figures, as an event.
+#[derive(Debug, Default)]
+pub(in crate::front::admin) struct LiveFigures(Mutex<(u64, Bytes)>);
+
+/// The figures for one reader.
+pub(super) struct LiveSource {
+    admin: Arc<Admin>,
+    is_new: bool,
+}
+
+#[derive(Serialize)]
+struct LiveView {
+    time: String,
+    generation: u64,
+    ready: bool,
+    problems: Map<String, Value>,
+    /// Since the start of the node.
+    limits: Vec<LiveLimit>,
+    requests: Map<String, Value>,
+    store: Value,
+    leases: Option<Value>,
+    upstreams: Vec<UpstreamStatus>,
+    readers: Value,
+}
+
+#[derive(Serialize)]
+struct LiveLimit {
+    name: Box<str>,
+    mode: &'static str,
+    admitted: u64,
+    refused: u64,
+    shadow_refused: u64,
+    /// By a failure policy: let through, and refused.
+    fail_open: u64,
+    fail_closed: u64,
+    local_admitted: u64,
+    local_refused: u64,
+}
+
+impl LiveSource {
+    pub(super) fn new(admin: Arc<Admin>) -> Self {
+        Self { admin, is_new: true }
+    }
+}
+
+impl EventSource for LiveSource {
+    const EVERY: Duration = Duration::from_secs(1);
+
+    fn write(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.is_new) {
+            push_event(out, "history", &self.admin.node.history.view());
+        }
+        out.extend_from_slice(&self.admin.live_event());
+    }
+}
+
+impl Admin {
+    /// The event with the figures of this second.
+    fn live_event(&self) -> Bytes {
+        let now_us = self.node.clock.now_us();
+        let mut last = lock(&self.live.0);
+        if last.1.is_empty() || now_us.saturating_sub(last.0) >= FRESH_US {
+            let mut event = Vec::new();
+            push_event(&mut event, "figures", &self.live_view(now_us));
+            *last = (now_us, event.into());
+        }
+        last.1.clone()
+    }
+
+    fn live_view(&self, now_us: u64) -> LiveView {
+        let node = &self.node;
+        let now = MetricsSnapshot::of(node);
+        let rules = node.gate.rules();
+        let limits = rules.policy().limits().iter().enumerate();
+        let places: BTreeMap<&str, (usize, Mode)> =
+            limits.map(|(place, limit)| (&*limit.name, (place, limit.mode))).collect();
+        let place = |name: &str| places.get(name).copied().unwrap_or((usize::MAX, Mode::Enforce));
+        let problems = node.health.problems().into_iter();
+        let mut counted: Vec<&LimitCounters> = now.limits.iter().collect();
+        counted.sort_by_key(|limit| place(&limit.name).0);
+        LiveView {
+            time: rfc3339(now_us),
+            generation: now.generation,
+            ready: node.health.is_ready(),
+            problems: problems
+                .map(|(subject, text)| (subject.into_owned(), String::from(text).into()))
+                .collect(),
+            limits: counted
+                .into_iter()
+                .map(|limit| {
+                    let mode = mode_name(place(&limit.name).1);
+                    LiveLimit::new(limit.name.clone(), mode, &limit.counts)
+                })
+                .collect(),
+            requests: node.metrics.request_totals(),
+            store: self.store_view(&now),
+            leases: node.gate.store().is_shared().then(|| leases_view(&now.leases)),
+            upstreams: self
+                .gateway
+                .get()
+                .map(|gateway| gateway.upstream_statuses(now_us))
+                .unwrap_or_default(),
+            readers: json!({
+                "streams": node.streams.open(),
+                "tail": node.tail.reader_count(),
+                "stalled": node.streams.stalled(),
+            }),
+        }
+    }
+
+    fn store_view(&self, now: &MetricsSnapshot) -> Value {
+        let is_shared = self.node.gate.store().is_shared();
+        let count = |kind: StoreErrorKind| {
+            now.store_errors.iter().filter(|one| one.0 == kind).map(|one| one.1).sum::<u64>()
+        };
+        let errors: Map<String, Value> = StoreErrorKind::ALL
+            .into_iter()
+            .map(|kind| (kind.label().to_owned(), count(kind).into()))
+            .collect();
+        json!({
+            "kind": if is_shared { "redis" } else { "memory" },
+            "keys": now.memory.keys,
+            "bytes": now.memory.bytes,
+            "evicted": now.memory.evicted,
+            "breaker_open": now.breaker_open,
+            "clock_leaps": now.store_clock_leaps,
+            "errors": errors,
+        })
+    }
+}
+
+fn leases_view(leases: &LeaseStats) -> Value {
+    json!({
+        "keys": leases.leases,
+        "held": leases.held,
+        "granted": leases.granted,
+        "spent": leases.spent,
+        "returned": leases.returned,
+        "stranded": leases.stranded,
+        "rollbacks": leases.rollbacks,
+        "in_grace_period": leases.in_grace_period,
+    })
+}
+
+impl LiveLimit {
+    fn new(name: Box<str>, mode: &'static str, counts: &Counts) -> Self {
+        Self {
+            name,
+            mode,
+            admitted: counts.admitted,
+            refused: counts.refused,
+            shadow_refused: counts.shadow_refused,
+            fail_open: counts.fail_open,
+            fail_closed: counts.fail_closed,
+            local_admitted: counts.local_admitted,
+            local_refused: counts.local_refused,
+        }
+    }
+}

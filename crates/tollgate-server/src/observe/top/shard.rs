@@ -1,0 +1,92 @@
+//! Shards: what one thread counts until it is collected.
+
+use super::summary::Summary;
+use super::{SUMMARIES_MAX, TopMeasure};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Remembered places of limits, by the low bits of their state's id.
+const PLACES: usize = 64;
+
+/// The summaries that one thread fills.
+#[derive(Debug)]
+pub(super) struct Shard {
+    limits: Vec<ShardLimit>,
+    /// Where a limit is in `limits`, by the id of its state.
+    places: [(u64, usize); PLACES],
+}
+
+/// The summaries of one limit.
+#[derive(Debug)]
+pub(super) struct ShardLimit {
+    name: Box<str>,
+    measures: [Option<Summary>; TopMeasure::ALL.len()],
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self { limits: Vec::new(), places: [(0, usize::MAX); PLACES] }
+    }
+}
+
+impl Shard {
+    /// The limit with this state and name; `None` where there are too many.
+    #[inline]
+    pub(super) fn limit(&mut self, state_id: u64, name: &str) -> Option<&mut ShardLimit> {
+        let (known, place) = self.places[state_id as usize % PLACES];
+        if known == state_id && place < self.limits.len() {
+            return self.limits.get_mut(place);
+        }
+        self.find_limit(state_id, name)
+    }
+
+    /// A limit whose state was not the last one in its place: it has another one for each period
+    /// of its tiers.
+    #[cold]
+    fn find_limit(&mut self, state_id: u64, name: &str) -> Option<&mut ShardLimit> {
+        let known = self.limits.iter().position(|limit| *limit.name == *name);
+        if known.is_none() && self.limits.len() >= SUMMARIES_MAX {
+            return None;
+        }
+        let place = known.unwrap_or_else(|| {
+            self.limits.push(ShardLimit { name: name.into(), measures: Default::default() });
+            self.limits.len() - 1
+        });
+        self.places[state_id as usize % PLACES] = (state_id, place);
+        self.limits.get_mut(place)
+    }
+
+    /// What was counted, by limit.
+    pub(super) fn into_limits(
+        self,
+    ) -> impl Iterator<Item = (Box<str>, impl Iterator<Item = (TopMeasure, Summary)>)> {
+        self.limits.into_iter().map(|limit| {
+            let measures = TopMeasure::ALL.into_iter().zip(limit.measures);
+            (limit.name, measures.filter_map(|(measure, summary)| Some((measure, summary?))))
+        })
+    }
+}
+
+impl ShardLimit {
+    #[inline]
+    pub(super) fn summary(&mut self, measure: TopMeasure) -> &mut Summary {
+        self.measures[measure as usize].get_or_insert_default()
+    }
+}
+
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static THREAD_SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The number of the calling thread: the same on every call.
+#[inline]
+pub(super) fn shard_index() -> usize {
+    THREAD_SHARD.with(|own| {
+        if own.get() == usize::MAX {
+            own.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        own.get()
+    })
+}
