@@ -76,13 +76,13 @@ impl Observer for StoreObserver {
     fn grace_period_began(&self, server: &str) {
         tracing::warn!(
             server,
-            "the store may have lost leases: nodes report them first, and leased limits are decided \
-             by the store meanwhile, or refuse if they fail closed"
+            "grace period: the store may have lost leases, so nodes report them first; meanwhile the \
+             store decides leased limits, or they refuse if they fail closed"
         );
     }
 
     fn grace_period_ended(&self, server: &str) {
-        tracing::info!(server, "units are leased from the store again");
+        tracing::info!(server, "grace period over: units are leased from the store again");
     }
 
     fn clock_leapt(&self, server: &str, by_us: i64) {

@@ -162,11 +162,13 @@ impl Node {
         }
     }
 
-    /// The name of the node's marker key, in one of the node's own slots.
+    /// The name of the node's marker key, in the first of the node's own slots; `None` while it is
+    /// not known which slots these are.
     pub(crate) fn marker_key(&self) -> Option<Vec<u8>> {
         let mut names = self.shared.namer.marker_keys();
         match self.cluster() {
             None => names.next(),
+            Some(cluster) if cluster.is_map_partial() => None,
             Some(cluster) => names.find(|name| cluster.serves(self, slot_of(name))),
         }
     }

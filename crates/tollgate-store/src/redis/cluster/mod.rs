@@ -101,6 +101,11 @@ impl Cluster {
         self.map().node(slot).is_some_and(|own| std::ptr::eq(&**own, node))
     }
 
+    /// Whether slots moved since the map was read.
+    pub(super) fn is_map_partial(&self) -> bool {
+        self.map().is_partial
+    }
+
     /// The node that has a slot.
     pub(super) async fn node_for_slot(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
         self.until_map_read().await?;
@@ -149,6 +154,7 @@ impl Cluster {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         let mut new = SlotMap::clone(&map);
         new.assign(slot..=slot, &node);
+        new.is_partial = true;
         *map = Arc::new(new);
         drop(map);
         self.request_refresh();

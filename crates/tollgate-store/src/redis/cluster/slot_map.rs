@@ -13,11 +13,18 @@ pub(crate) struct SlotMap {
     pub(crate) nodes: Vec<Arc<Node>>,
     /// Slots that answered `ASK` since this map was read.
     migrating: Vec<u16>,
+    /// Whether single slots were moved since this map was read: others may have moved with them.
+    pub(crate) is_partial: bool,
 }
 
 impl Default for SlotMap {
     fn default() -> Self {
-        Self { slots: vec![u16::MAX; SLOTS], nodes: Vec::new(), migrating: Vec::new() }
+        Self {
+            slots: vec![u16::MAX; SLOTS],
+            nodes: Vec::new(),
+            migrating: Vec::new(),
+            is_partial: false,
+        }
     }
 }
 

@@ -115,6 +115,18 @@ fn parse_status(info: &str) -> Option<ReplicationStatus> {
     })
 }
 
+/// The name of the marker, once the slot map is read again after a slot moved: a server that took
+/// over has all slots of the old one, and the marker is in the first of them.
+async fn marker_key(node: &Arc<Node>) -> Option<Vec<u8>> {
+    for _ in 0..POLLS {
+        match node.marker_key() {
+            None => sleep(POLL).await,
+            key => return key,
+        }
+    }
+    None
+}
+
 /// Calls the marker script, which replaces the marker of another server by one of this age.
 async fn call_marker_script(
     servers: &Arc<Servers>,
@@ -122,7 +134,7 @@ async fn call_marker_script(
     claim: Option<(ForeignMarker, u64)>,
 ) -> Result<MarkerReply, StoreError> {
     let mut tables = ScriptTables::default();
-    tables.key_index_of(node.marker_key().ok_or_else(invalid_reply)?);
+    tables.key_index_of(marker_key(node).await.ok_or_else(invalid_reply)?);
     let call = servers.script_call(&script::MARKER, &tables, script::marker_args(claim), None);
     let value = servers.background_call_at(node, call).await?;
     script::marker_reply(value).ok_or_else(invalid_reply)
