@@ -398,14 +398,15 @@ impl ResponseReader {
                 Some(self.received.len == end)
             }
             Framing::Chunked => loop {
-                out.clear();
-                if let Some(used) = decode_chunks(&self.received.bytes()[parsed.len..], out) {
+                let body = &self.received.bytes()[parsed.len..];
+                // Without its end, a body is not worth decoding: it is about to be streamed.
+                if body.ends_with(b"0\r\n\r\n")
+                    && let Some(used) = decode_chunks(body, out)
+                {
                     return Some(parsed.len + used == self.received.len);
                 }
-                if !self.received.read_now(&mut self.stream) {
-                    out.clear();
-                    return None;
-                }
+                out.clear();
+                self.received.read_now(&mut self.stream).then_some(())?;
             },
             Framing::Length(_) | Framing::UntilClose => None,
         }
