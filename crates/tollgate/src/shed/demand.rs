@@ -7,11 +7,12 @@ const TICKS: usize = 20;
 /// Overload begins when the excess is more than this share of what was completed, in percent.
 const BEGIN_PERCENT: u64 = 25;
 /// Overload ends when the excess is less than this.
-const END_PERCENT: u64 = 8;
+const END_PERCENT: u64 = 12;
 
 /// Counts of one tick.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tick {
+    ended: u32,
     completed: u32,
     shed: u32,
     /// Requests that waited when the tick began.
@@ -24,6 +25,8 @@ pub(super) struct Demand {
     ticks: [Tick; TICKS],
     current: usize,
     tick_end_us: u64,
+    /// Calls that ended, whether the upstream did its work or not.
+    ended: u64,
     completed: u64,
     shed: u64,
     /// Ticks since the start, to know a rate before the window is full.
@@ -31,6 +34,8 @@ pub(super) struct Demand {
     offered: Vec<u32>,
     /// Offered in a tick by class, smoothed, times 256.
     offered_mean: Vec<u64>,
+    /// Requests of the last second beyond what the upstream completed.
+    excess: u64,
     is_overloaded: bool,
 }
 
@@ -41,11 +46,13 @@ impl Demand {
             ticks: [Tick::default(); TICKS],
             current: 0,
             tick_end_us: 0,
+            ended: 0,
             completed: 0,
             shed: 0,
             elapsed: 0,
             offered: vec![0; classes],
             offered_mean: vec![0; classes],
+            excess: 0,
             is_overloaded: false,
         }
     }
@@ -72,6 +79,7 @@ impl Demand {
             }
             self.current = (self.current + 1) % TICKS;
             let gone = std::mem::take(&mut self.ticks[self.current]);
+            self.ended -= u64::from(gone.ended);
             self.completed -= u64::from(gone.completed);
             self.shed -= u64::from(gone.shed);
             self.ticks[self.current].waiting = waiting as u32;
@@ -90,9 +98,12 @@ impl Demand {
     }
 
     #[inline]
-    pub(super) fn completed(&mut self) {
-        self.completed += 1;
-        self.ticks[self.current].completed += 1;
+    pub(super) fn ended(&mut self, is_completed: bool) {
+        let tick = &mut self.ticks[self.current];
+        self.ended += 1;
+        tick.ended += 1;
+        self.completed += u64::from(is_completed);
+        tick.completed += u32::from(is_completed);
     }
 
     /// Counts a shed request.
@@ -108,6 +119,7 @@ impl Demand {
     pub(super) fn judge(&mut self, waiting: usize) {
         let before = u64::from(self.ticks[(self.current + 1) % TICKS].waiting);
         let excess = (waiting as u64 + self.shed).saturating_sub(before);
+        self.excess = excess;
         let percent = if self.is_overloaded { END_PERCENT } else { BEGIN_PERCENT };
         let chance = match self.is_overloaded {
             true => 0,
@@ -118,6 +130,21 @@ impl Demand {
 
     pub(super) fn is_overloaded(&self) -> bool {
         self.is_overloaded
+    }
+
+    /// `us`, times what was completed, divided by what was in excess.
+    pub(super) fn per_excess(&self, us: u64) -> u64 {
+        us.saturating_mul(self.completed) / self.excess.max(1)
+    }
+
+    /// Whether so much is in excess that probing costs nobody an admission.
+    pub(super) fn is_heavy(&self) -> bool {
+        self.is_overloaded && self.excess * 100 > self.completed * BEGIN_PERCENT
+    }
+
+    /// Mean time between the ends of two calls.
+    pub(super) fn gap_us(&self) -> u64 {
+        (self.elapsed.max(1) * TICK_US / self.ended.max(1)).clamp(1, 1_000_000)
     }
 
     /// Completed calls in a tick, times 256.

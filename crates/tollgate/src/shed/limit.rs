@@ -11,7 +11,7 @@ const SCALE: u64 = 256;
 /// Calls that a level completes while it is measured.
 const CALLS: u64 = 64;
 /// Parts of the high level, each three times as long, once the knee is known.
-const HIGH_PARTS: u32 = 3;
+const HIGH_PARTS: u32 = 4;
 /// Estimates until the knee counts as known.
 const KNOWN: u32 = 8;
 /// An estimate never weighs less than a part of this many.
@@ -38,10 +38,11 @@ pub(super) struct LimitController {
     estimates: u32,
     /// Whether the last estimate was at an edge of what it can be: the knee is further away.
     is_wide: bool,
-    /// The direction of the last large correction.
-    trend: i8,
+    drift: Drift,
     /// Throughput at the high level: calls in 2^20 us, times 256; 0 is unknown.
     reference: u64,
+    /// Parts in a row whose throughput is another.
+    deviations: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,14 @@ struct Meter {
     overloaded: u64,
 }
 
+/// Notices estimates that lie on one side for longer than chance explains: a two-sided CUSUM, in
+/// sixteenths of a standard deviation.
+#[derive(Debug, Clone, Copy, Default)]
+struct Drift {
+    up: i64,
+    down: i64,
+}
+
 /// What the controller needs to know about the load.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadView {
@@ -90,8 +99,9 @@ impl LimitController {
             parts: 0,
             estimates: 0,
             is_wide: true,
-            trend: 0,
+            drift: Drift::default(),
             reference: 0,
+            deviations: 0,
         };
         controller.limit = controller.high();
         controller
@@ -148,11 +158,26 @@ impl LimitController {
         }
     }
 
-    /// Begins to learn when overload begins.
+    /// Begins to learn when overload begins; called once a tick.
     pub(super) fn start(&mut self, now_us: u64, load: LoadView) {
-        if self.stage == Stage::Rest && load.is_overloaded {
-            self.enter(now_us, Stage::LowSettle, load);
+        if self.stage != Stage::Rest {
+            return;
         }
+        if load.is_overloaded {
+            return self.enter(now_us, Stage::LowSettle, load);
+        }
+        if self.meter.is_failing() {
+            self.back_off();
+            self.enter(now_us, Stage::Rest, load);
+        } else if self.meter.completed >= CALLS {
+            self.meter = Meter { last_us: now_us, ..Meter::default() };
+        }
+    }
+
+    /// Lowers the knee because the upstream says that it is overloaded.
+    fn back_off(&mut self) {
+        self.knee = (self.knee - self.knee / 8).max(SCALE);
+        (self.estimates, self.is_wide) = (0, true);
     }
 
     /// Ends a stage whose time is over.
@@ -196,12 +221,15 @@ impl LimitController {
             Stage::LowSettle | Stage::LowMeasure => low,
             Stage::HighSettle | Stage::HighMeasure => high,
         };
-        let measure_us = (CALLS * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1);
+        // Calls that began together end together, for some rounds.
+        let spread = if self.is_wide { 1 } else { 6 };
+        let measure_us =
+            (CALLS.max(spread * u64::from(high)) * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1);
         let length_us = match stage {
             Stage::Rest => u64::MAX - now_us,
             // As long as a call takes: by then the level has its own mix of calls.
-            Stage::LowSettle => (u64::from(high) * load.gap_us).min(MEASURE_US.1),
-            Stage::HighSettle => (u64::from(low) * load.gap_us).min(MEASURE_US.1),
+            Stage::LowSettle => (u64::from(high) * load.gap_us * 3 / 2).min(MEASURE_US.1),
+            Stage::HighSettle => (u64::from(low) * load.gap_us * 3 / 2).min(MEASURE_US.1),
             Stage::HighMeasure if self.estimates >= KNOWN => measure_us * 3,
             Stage::LowMeasure | Stage::HighMeasure => measure_us,
         };
@@ -212,11 +240,10 @@ impl LimitController {
     /// Learns from a low and a high level.
     fn learn(&mut self) {
         let (low, high) = (self.low, self.high);
-        let overloaded = low.overloaded + high.overloaded;
-        if overloaded >= 4 && overloaded * 8 >= low.completed + high.completed {
-            self.knee = (self.knee - self.knee / 8).max(SCALE);
-            self.estimates = 0;
-            return;
+        let mut both = low;
+        both.add(&high);
+        if both.is_failing() {
+            return self.back_off();
         }
         let (Some(low_rate), Some(high_rate)) = (low.rate(), high.rate()) else { return };
         if !low.is_full() || !high.is_full() {
@@ -224,44 +251,68 @@ impl LimitController {
         }
         let (low_mean, high_mean) = (low.in_flight(), high.in_flight());
         let estimate = low_mean * high_rate / low_rate;
-        let estimate = estimate.clamp(low_mean * 7 / 8, high_mean * 9 / 8);
+        let estimate = estimate.clamp(low_mean * 3 / 4, high_mean * 9 / 8);
         let is_edge = estimate * 10 < low_mean * 11 || estimate * 10 > high_mean * 9;
-        self.weigh(estimate, is_edge);
+        self.weigh(estimate, is_edge, low.completed);
+        // A mean of estimates at an edge is no knee: it is further away.
+        let span = high_mean.saturating_sub(low_mean);
+        let is_low = self.knee < low_mean + span / 4 && low_mean > u64::from(self.min) * SCALE;
+        let is_high = self.knee > high_mean.saturating_sub(span / 8);
+        if self.estimates == KNOWN && (is_low || is_high) {
+            self.estimates = 1;
+            self.is_wide = is_high;
+        }
     }
 
-    fn weigh(&mut self, estimate: u64, is_edge: bool) {
-        let trend = match estimate.abs_diff(self.knee) * 8 > self.knee {
-            true if estimate > self.knee => 1,
-            true => -1,
-            false => 0,
-        };
-        if self.is_wide {
+    fn weigh(&mut self, estimate: u64, is_edge: bool, calls: u64) {
+        let is_further = self.drift.add(estimate, self.knee, calls);
+        if self.is_wide || is_further {
             // Each estimate replaces the last, until one is inside.
             self.estimates = 0;
-            self.is_wide = is_edge;
-        } else if trend != 0 && trend == self.trend {
-            self.estimates = self.estimates.min(2);
+            self.drift = Drift::default();
+            self.is_wide = is_edge || is_further;
         }
-        self.trend = trend;
         self.estimates = (self.estimates + 1).min(WEIGHT_MIN);
         let weight = u64::from(self.estimates);
         self.knee = (self.knee * (weight - 1) + estimate) / weight;
         self.knee = self.knee.clamp(SCALE, u64::from(self.max) * SCALE);
     }
 
-    /// Searches again if the throughput of the high level has changed.
+    /// Searches again if the throughput of the high level has changed, for two parts: one alone is
+    /// chance, or a pause.
     fn notice_change(&mut self) -> bool {
         let Some(rate) = self.meter.rate() else { return false };
-        let is_known = self.reference != 0 && self.estimates >= KNOWN;
-        let is_other = is_known && (rate * 3 > self.reference * 4 || rate * 4 < self.reference * 3);
-        if is_other {
-            self.is_wide = true;
+        if self.reference == 0 || self.estimates < KNOWN {
+            (self.reference, self.deviations) = (rate, 0);
+            return false;
         }
-        self.reference = match is_known && !is_other {
-            true => (self.reference * 7 + rate) / 8,
-            false => rate,
-        };
-        is_other
+        if rate * 10 <= self.reference * 13 && rate * 13 >= self.reference * 10 {
+            self.reference = (self.reference * 7 + rate) / 8;
+            self.deviations = 0;
+            return false;
+        }
+        self.deviations += 1;
+        if self.deviations < 2 {
+            return false;
+        }
+        (self.reference, self.deviations, self.is_wide) = (rate, 0, true);
+        true
+    }
+}
+
+impl Drift {
+    /// What chance may explain of each estimate, and of all together.
+    const SLACK: i64 = 12;
+    const ALARM: i64 = 128;
+    const MOST: i64 = 48;
+
+    /// Adds an estimate that rests on `calls`; returns whether the knee has moved.
+    fn add(&mut self, estimate: u64, knee: u64, calls: u64) -> bool {
+        let off = (estimate.abs_diff(knee) * (calls << 8).isqrt() / knee.max(1)) as i64;
+        let off = if estimate > knee { off } else { -off }.clamp(-Self::MOST, Self::MOST);
+        self.up = (self.up + off - Self::SLACK).max(0);
+        self.down = (self.down - off - Self::SLACK).max(0);
+        self.up.max(self.down) > Self::ALARM
     }
 }
 
@@ -293,6 +344,11 @@ impl Meter {
     /// Mean requests in flight, times [`SCALE`].
     fn in_flight(&self) -> u64 {
         self.in_flight_us * SCALE / self.length_us.max(1)
+    }
+
+    /// Whether so many calls failed that it is no accident.
+    fn is_failing(&self) -> bool {
+        self.overloaded >= 4 && self.overloaded * 8 >= self.completed
     }
 
     /// Whether the limit, and not the load, decided how many were in flight.

@@ -1,6 +1,6 @@
 //! The shedder without threads: every step takes the time and returns what to do.
 
-use super::demand::{Demand, TICK_US};
+use super::demand::Demand;
 use super::fair::FairShare;
 use super::limit::{LimitController, LoadView};
 use super::queue::{SlotId, SlotState, WaitingRoom};
@@ -16,7 +16,7 @@ pub(super) const WAIT_US: u64 = 220_000;
 /// The longest wait in a class that enters whole while others are shed.
 const OVERLOAD_WAIT_US: u64 = 90_000;
 /// Bounds of the longest wait in the class that is being shed: half a call, within these.
-const LATE_WAIT_US: (u64, u64) = (10_000, 50_000);
+const LATE_WAIT_US: (u64, u64) = (10_000, WAIT_US);
 /// The queue holds so many times the highest limit.
 const QUEUE_RATIO: usize = 8;
 const RETRY_US: (u64, u64) = (1_000_000, 2_000_000);
@@ -95,7 +95,7 @@ impl Machine {
         Step::Wait(slot)
     }
 
-    /// Ends a call that was admitted at `admitted_us`.
+    /// Ends a call.
     pub(super) fn finish(&mut self, now_us: u64, class: u8, outcome: UpstreamOutcome) {
         self.advance(now_us);
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -105,9 +105,12 @@ impl Machine {
         match outcome {
             UpstreamOutcome::Ok => {
                 self.limit.completed(false);
-                self.demand.completed();
+                self.demand.ended(true);
             }
-            UpstreamOutcome::Overloaded => self.limit.completed(true),
+            UpstreamOutcome::Overloaded => {
+                self.limit.completed(true);
+                self.demand.ended(false);
+            }
             UpstreamOutcome::Ignored => {}
         }
     }
@@ -150,7 +153,7 @@ impl Machine {
     }
 
     pub(super) fn refusal(&mut self, reason: ShedReason) -> ShedRefusal {
-        let spread_us = (u64::from(self.random()) * RETRY_US.1) >> 32;
+        let spread_us = u64::from(self.random()) * RETRY_US.1 >> 32;
         ShedRefusal { reason, retry_after_us: RETRY_US.0 + spread_us }
     }
 
@@ -191,9 +194,7 @@ impl Machine {
     }
 
     fn load(&self) -> LoadView {
-        let completed = self.demand.completed_mean().max(1);
-        let gap_us = ((TICK_US << 8) / completed).clamp(1, 1_000_000);
-        LoadView { is_overloaded: self.demand.is_overloaded(), gap_us }
+        LoadView { is_overloaded: self.demand.is_heavy(), gap_us: self.demand.gap_us() }
     }
 
     /// Whether the threshold lets this request wait.
@@ -245,7 +246,7 @@ impl Machine {
             true if !self.is_late(class) => OVERLOAD_WAIT_US,
             true => {
                 let call_us = self.load().gap_us * u64::from(self.limit.high());
-                (call_us * 2).clamp(LATE_WAIT_US.0, LATE_WAIT_US.1)
+                self.demand.per_excess(call_us * 2).clamp(LATE_WAIT_US.0, LATE_WAIT_US.1)
             }
         }
     }

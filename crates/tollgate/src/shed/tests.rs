@@ -1,5 +1,9 @@
 //! Tests of the shared shedder.
 
+mod picture;
+mod properties;
+mod simulation;
+
 use super::*;
 use std::task::{Context, Waker};
 

@@ -1,0 +1,172 @@
+//! What must hold of the shedder, in virtual time.
+
+use super::simulation::{Report, Scenario, Service};
+
+const BOTH: [Service; 2] = [Service::Exponential, Service::Bimodal];
+const SEEDS: std::ops::Range<u64> = 1..3;
+
+fn runs(plan: &Scenario) -> Vec<Report> {
+    SEEDS.map(|seed| Scenario { seed: seed * 7919, ..plan.clone() }.run()).collect()
+}
+
+fn mean(reports: &[Report], of: impl Fn(&Report) -> u64) -> u64 {
+    reports.iter().map(of).sum::<u64>() / reports.len() as u64
+}
+
+#[test]
+fn at_three_times_capacity_the_important_are_served_and_the_rest_is_short() {
+    for service in BOTH {
+        let unloaded = Scenario { service, ..Scenario::load(30) }.run().p99_us(None);
+        let reports = runs(&Scenario { service, ..Scenario::load(300) });
+        for report in &reports {
+            assert!(report.served_bp(0) >= 9_990, "{service:?}: {}", report.served_bp(0));
+            let p99_us = report.p99_us(None);
+            assert!(p99_us * 10 <= unloaded * 14, "{service:?}: {p99_us} us, {unloaded} unloaded");
+        }
+        let busy = mean(&reports, Report::busy_bp);
+        assert!(busy >= 9_700, "{service:?}: goodput {busy}");
+    }
+}
+
+#[test]
+fn at_five_times_capacity_the_important_alone_fill_the_service() {
+    for service in BOTH {
+        let reports = runs(&Scenario { service, ..Scenario::load(500) });
+        let served = mean(&reports, |report| report.served_bp(0));
+        assert!(served >= 9_500, "{service:?}: {served}");
+        for report in &reports {
+            assert!(report.p99_us(Some(0)) <= 150_000, "{service:?}: {}", report.p99_us(Some(0)));
+        }
+    }
+}
+
+#[test]
+fn at_capacity_no_more_is_refused_than_by_a_tuned_proxy() {
+    for service in BOTH {
+        let shed = |is_haproxy| {
+            let plan = Scenario { service, is_haproxy, ..Scenario::load(100) };
+            runs(&plan).iter().map(|report| report.shed[0] + report.shed[1]).sum::<u64>()
+        };
+        let (ours, haproxy) = (shed(false), shed(true));
+        assert!(ours <= haproxy, "{service:?}: {ours} shed, {haproxy} by the proxy");
+    }
+}
+
+#[test]
+fn the_limit_is_found_from_any_start() {
+    for (workers, expected) in [(8, 80..=150), (100, 1_000..=1_400)] {
+        for start in [4, 64, 300] {
+            let requests_per_s = vec![(0, workers as u64 * 300)];
+            let workers = vec![(0, workers)];
+            let plan = Scenario { workers, requests_per_s, start, ..Scenario::load(300) };
+            let report = plan.run();
+            let found = report.mean_limit_x10(15..25);
+            assert!(expected.contains(&found), "from {start}: {found} tenths");
+        }
+    }
+}
+
+#[test]
+fn the_limit_rests_under_constant_overload() {
+    for service in [Service::Exponential, Service::Bimodal, Service::HeavyTail] {
+        let report = Scenario { service, seconds: 60, ..Scenario::load(300) }.run();
+        let mean = report.mean_limit_x10(10..60);
+        let off = |limit: &u32| (limit * 10).abs_diff(mean);
+        let all = report.limits(10..60);
+        let mean_off = all.iter().map(off).sum::<u32>() / all.len() as u32;
+        assert!(mean_off * 10 <= mean, "{service:?}: {mean_off} off {mean} on average");
+        let (early, late) = (report.mean_limit_x10(10..25), report.mean_limit_x10(45..60));
+        assert!(early.abs_diff(late) * 10 <= early * 2, "{service:?}: from {early} to {late}");
+    }
+}
+
+#[test]
+fn after_the_overload_nothing_is_shed() {
+    for service in BOTH {
+        let requests_per_s = vec![(0, 2_400), (10, 400)];
+        let plan =
+            Scenario { service, requests_per_s, seconds: 20, warm_s: 12, ..Scenario::load(300) };
+        let report = plan.run();
+        assert_eq!(report.shed, [0, 0], "{service:?}");
+    }
+}
+
+#[test]
+fn the_limit_follows_workers_that_leave_and_come() {
+    for service in BOTH {
+        for (workers, expected) in [(4, 50..=90), (16, 150..=260)] {
+            let workers = vec![(0, 8), (10, workers)];
+            let plan = Scenario { service, workers, seconds: 25, ..Scenario::load(600) };
+            for report in runs(&plan) {
+                let found = report.mean_limit_x10(20..25);
+                assert!(expected.contains(&found), "{service:?}: {found} tenths");
+            }
+        }
+    }
+}
+
+#[test]
+fn half_the_workers_serve_half_at_every_moment() {
+    for service in BOTH {
+        let workers = vec![(0, 8), (10, 4)];
+        let plan = Scenario { service, workers, seconds: 20, ..Scenario::load(300) };
+        for report in runs(&plan) {
+            let found = report.mean_limit_x10(15..20);
+            assert!(found <= 90, "{service:?}: the new limit within five seconds, not {found}");
+            for second in 11..19 {
+                let is_in =
+                    |one: &&(u64, u8, Option<u64>)| one.0 / 1_000_000 == second && one.2.is_some();
+                let served = report.requests.iter().filter(is_in).count();
+                assert!(served >= 260, "{service:?}: {served} served in second {second}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_that_get_slower_do_not_lower_the_limit() {
+    let mean_us = vec![(0, 10_000), (10, 20_000)];
+    for service in BOTH {
+        let mean_us = mean_us.clone();
+        let report = Scenario { service, mean_us, seconds: 30, ..Scenario::load(300) }.run();
+        let found = report.mean_limit_x10(20..30);
+        assert!((85..=150).contains(&found), "{service:?}: {found} tenths");
+    }
+}
+
+#[test]
+fn one_slow_call_moves_nothing() {
+    for percent in [50, 300] {
+        let plain = Scenario::load(percent).run();
+        let slow = Scenario { slow_call_s: Some(8), ..Scenario::load(percent) }.run();
+        let (plain, slow) = (plain.mean_limit_x10(10..25), slow.mean_limit_x10(10..25));
+        assert!(plain.abs_diff(slow) <= 15, "at {percent} %: {plain} and {slow} tenths");
+    }
+}
+
+#[test]
+fn errors_of_the_upstream_lower_the_limit() {
+    for percent in [50, 300] {
+        let report = Scenario { failing: 8..14, ..Scenario::load(percent) }.run();
+        let (before, after) = (report.limits(7..8)[0], report.limits(13..14)[0]);
+        assert!(after * 2 <= before, "at {percent} %: {after} after {before}");
+        assert!(report.limits(24..25)[0] >= 4);
+    }
+}
+
+#[test]
+fn a_less_important_class_is_shed_first() {
+    for percent in [200, 300] {
+        let report = Scenario::load(percent).run();
+        assert!(report.shed[0] * 1_000 <= report.offered[0], "{:?}", report.shed);
+        assert!(report.shed[1] * 3 >= report.offered[1], "{:?}", report.shed);
+    }
+}
+
+#[test]
+fn the_client_who_sends_most_is_shed_first() {
+    let report = Scenario { hog_percent: 60, ..Scenario::load(200) }.run();
+    let part = |[shed, served]: [u64; 2]| served * 100 / (shed + served);
+    let (hog, others) = (part(report.hog), part(report.others));
+    assert!(others >= 2 * hog, "the hog gets {hog} %, the others {others} %");
+}

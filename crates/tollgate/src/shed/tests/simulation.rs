@@ -1,0 +1,393 @@
+//! An upstream in virtual time: workers, an endless queue, and clients that send at random.
+#![expect(clippy::float_arithmetic, reason = "random times of a model, not a decision")]
+
+use crate::shed::machine::{Machine, START, Step, WAIT_US};
+use crate::shed::queue::{SlotId, SlotState};
+use crate::shed::{AdaptiveSettings, Entrant, UpstreamOutcome};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// How long the work of a call takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Service {
+    Exponential,
+    /// Nine of ten take half of the mean, and one takes five and a half times as much.
+    Bimodal,
+    /// Pareto with infinite variance.
+    HeavyTail,
+}
+
+/// A value that changes at some times, in seconds.
+pub(super) type Steps<T> = Vec<(u64, T)>;
+
+/// One run: the upstream, the load, and the guard before it.
+#[derive(Debug, Clone)]
+pub(super) struct Scenario {
+    pub(super) service: Service,
+    pub(super) workers: Steps<usize>,
+    pub(super) mean_us: Steps<u64>,
+    pub(super) requests_per_s: Steps<u64>,
+    pub(super) seconds: u64,
+    /// Requests before this second are not counted.
+    pub(super) warm_s: u64,
+    pub(super) start: u32,
+    pub(super) seed: u64,
+    /// The guard is HAProxy's: 16 in flight, a queue by class, 200 ms.
+    pub(super) is_haproxy: bool,
+    /// The upstream refuses all calls in these seconds.
+    pub(super) failing: std::ops::Range<u64>,
+    /// The first call after this second takes 20 seconds.
+    pub(super) slow_call_s: Option<u64>,
+    /// Part of the requests that one client sends, in percent.
+    pub(super) hog_percent: u64,
+}
+
+/// What a run did, by class: critical, then normal.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) offered: [u64; 2],
+    pub(super) served: [u64; 2],
+    pub(super) shed: [u64; 2],
+    pub(super) hog: [u64; 2],
+    pub(super) others: [u64; 2],
+    /// When a request arrived, its class, and how long it took if it was served.
+    pub(super) requests: Vec<(u64, u8, Option<u64>)>,
+    /// The limit every 100 ms.
+    pub(super) limits: Vec<u32>,
+    busy_us: u64,
+    capacity_us: u64,
+}
+
+pub(super) const DEFAULT: Scenario = Scenario {
+    service: Service::Exponential,
+    workers: Vec::new(),
+    mean_us: Vec::new(),
+    requests_per_s: Vec::new(),
+    seconds: 25,
+    warm_s: 5,
+    start: START,
+    seed: 1,
+    is_haproxy: false,
+    failing: 0..0,
+    slow_call_s: None,
+    hog_percent: 0,
+};
+
+const SECOND_US: u64 = 1_000_000;
+/// The time at which a run begins.
+const EPOCH_US: u64 = 1_700_000_000_000_000;
+const HAPROXY: (u32, u64) = (16, 200_000);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrive,
+    Expire(usize),
+    Done(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RequestStage {
+    Waiting,
+    InFlight,
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    arrived_us: u64,
+    class: u8,
+    is_hog: bool,
+    stage: RequestStage,
+}
+
+struct World {
+    plan: Scenario,
+    machine: Machine,
+    random: u64,
+    now_us: u64,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    count: u64,
+    requests: Vec<Request>,
+    waiting: Vec<(SlotId, usize)>,
+    haproxy: ([VecDeque<usize>; 2], u32),
+    busy: usize,
+    upstream: VecDeque<usize>,
+    had_slow_call: bool,
+    report: Report,
+}
+
+impl Scenario {
+    /// Eight workers with 10 ms of work, and this part of what they can do, in percent.
+    pub(super) fn load(percent: u64) -> Self {
+        Self {
+            workers: vec![(0, 8)],
+            mean_us: vec![(0, 10_000)],
+            requests_per_s: vec![(0, percent * 8)],
+            ..DEFAULT
+        }
+    }
+
+    pub(super) fn run(self) -> Report {
+        let settings = AdaptiveSettings::new(2);
+        let machine = Machine::new(settings, self.start, self.seed ^ 77);
+        let mut world = World {
+            machine,
+            random: self.seed,
+            now_us: 0,
+            events: BinaryHeap::new(),
+            count: 0,
+            requests: Vec::new(),
+            waiting: Vec::new(),
+            haproxy: Default::default(),
+            busy: 0,
+            upstream: VecDeque::new(),
+            had_slow_call: false,
+            report: Report::default(),
+            plan: self,
+        };
+        world.run();
+        world.report
+    }
+}
+
+fn at<T: Copy>(steps: &[(u64, T)], now_us: u64) -> T {
+    let past = steps.iter().rev().find(|step| step.0 * SECOND_US <= now_us);
+    past.expect("a value from the start").1
+}
+
+impl World {
+    fn run(&mut self) {
+        self.push(0, Event::Arrive);
+        let end_us = self.plan.seconds * SECOND_US;
+        let mut sample_us = 0;
+        while let Some(Reverse((at_us, _, event))) = self.events.pop() {
+            if at_us > end_us {
+                break;
+            }
+            let passed_us = at_us - self.now_us;
+            if self.now_us >= self.plan.warm_s * SECOND_US {
+                self.report.busy_us += passed_us * self.busy as u64;
+                self.report.capacity_us += passed_us * at(&self.plan.workers, at_us) as u64;
+            }
+            self.now_us = at_us;
+            match event {
+                Event::Arrive => self.arrive(),
+                Event::Expire(id) => self.expire(id),
+                Event::Done(id) => self.done(id),
+            }
+            self.resolve();
+            if at_us >= sample_us {
+                sample_us += 100_000;
+                self.report.limits.push(self.machine.snapshot().limit);
+            }
+        }
+    }
+
+    fn push(&mut self, at_us: u64, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((at_us, self.count, event)));
+    }
+
+    fn arrive(&mut self) {
+        let rate = at(&self.plan.requests_per_s, self.now_us);
+        let next_us = self.now_us + self.exponential(SECOND_US / rate.max(1)).max(1);
+        self.push(next_us, Event::Arrive);
+        let class = u8::from(self.uniform() >= 0.2);
+        let is_hog = self.uniform() * 100.0 < self.plan.hog_percent as f64;
+        let client = match (self.plan.hog_percent, is_hog) {
+            (0, _) => 0,
+            (_, true) => 0x9e37_79b9_7f4a_7c15,
+            (_, false) => (1 + self.next() % 20).wrapping_mul(0xbf58_476d_1ce4_e5b9),
+        };
+        let id = self.requests.len();
+        let arrived_us = self.now_us;
+        self.requests.push(Request { arrived_us, class, is_hog, stage: RequestStage::Waiting });
+        if self.is_counted(id) {
+            self.report.offered[usize::from(class)] += 1;
+        }
+        if self.plan.is_haproxy {
+            self.haproxy.0[usize::from(class)].push_back(id);
+            return self.push(self.now_us + HAPROXY.1, Event::Expire(id));
+        }
+        match self.machine.enter(EPOCH_US + self.now_us, Entrant { class, client }) {
+            Step::Admit => self.admit(id),
+            Step::Shed(_) => self.shed(id),
+            Step::Wait(slot) => {
+                self.waiting.push((slot, id));
+                self.push(self.now_us + WAIT_US, Event::Expire(id));
+            }
+        }
+    }
+
+    fn expire(&mut self, id: usize) {
+        if self.requests[id].stage != RequestStage::Waiting {
+            return;
+        }
+        if self.plan.is_haproxy {
+            self.haproxy.0[usize::from(self.requests[id].class)].retain(|&one| one != id);
+            return self.shed(id);
+        }
+        let waiting = self.waiting.iter().find(|waiting| waiting.1 == id);
+        self.machine.expire(waiting.expect("it waits").0);
+        self.collect();
+    }
+
+    fn done(&mut self, id: usize) {
+        self.busy -= 1;
+        self.work();
+        let Request { arrived_us, class, is_hog, .. } = self.requests[id];
+        self.requests[id].stage = RequestStage::Ended;
+        let is_failing = self.plan.failing.contains(&(self.now_us / SECOND_US));
+        let took_us = self.now_us - arrived_us;
+        // A client waits for a second.
+        if self.is_counted(id) && took_us < SECOND_US && !is_failing {
+            self.report.served[usize::from(class)] += 1;
+            self.report.requests.push((arrived_us, class, Some(took_us)));
+            self.report.hog[1] += u64::from(is_hog);
+            self.report.others[1] += u64::from(!is_hog);
+        }
+        if self.plan.is_haproxy {
+            self.haproxy.1 -= 1;
+            return;
+        }
+        let outcome = match is_failing {
+            true => UpstreamOutcome::Overloaded,
+            false => UpstreamOutcome::Ok,
+        };
+        self.machine.finish(EPOCH_US + self.now_us, class, outcome);
+    }
+
+    fn resolve(&mut self) {
+        if self.plan.is_haproxy {
+            while self.haproxy.1 < HAPROXY.0
+                && let Some(id) = self.haproxy.0.iter_mut().find_map(VecDeque::pop_front)
+            {
+                self.haproxy.1 += 1;
+                self.admit(id);
+            }
+            return;
+        }
+        let mut is_changed = false;
+        while self.machine.resolve_next().is_some() {
+            is_changed = true;
+        }
+        if is_changed {
+            self.collect();
+        }
+    }
+
+    /// Reads what became of those that waited.
+    fn collect(&mut self) {
+        for (slot, id) in std::mem::take(&mut self.waiting) {
+            match self.machine.room.state(slot) {
+                SlotState::Waiting => {
+                    self.waiting.push((slot, id));
+                    continue;
+                }
+                SlotState::Granted(_) => self.admit(id),
+                SlotState::Shed(_) => self.shed(id),
+            }
+            self.machine.room.free(slot);
+        }
+    }
+
+    fn admit(&mut self, id: usize) {
+        self.requests[id].stage = RequestStage::InFlight;
+        self.upstream.push_back(id);
+        self.work();
+    }
+
+    fn shed(&mut self, id: usize) {
+        let Request { arrived_us, class, .. } = self.requests[id];
+        self.requests[id].stage = RequestStage::Ended;
+        if self.is_counted(id) {
+            self.report.shed[usize::from(class)] += 1;
+            self.report.requests.push((arrived_us, class, None));
+            let is_hog = self.requests[id].is_hog;
+            self.report.hog[0] += u64::from(is_hog);
+            self.report.others[0] += u64::from(!is_hog);
+        }
+    }
+
+    /// Lets free workers take the oldest calls.
+    fn work(&mut self) {
+        while self.busy < at(&self.plan.workers, self.now_us)
+            && let Some(id) = self.upstream.pop_front()
+        {
+            self.busy += 1;
+            let took_us = self.service_us().max(1);
+            self.push(self.now_us + took_us, Event::Done(id));
+        }
+    }
+
+    fn service_us(&mut self) -> u64 {
+        let is_slow = self.plan.slow_call_s.is_some_and(|s| self.now_us >= s * SECOND_US);
+        if is_slow && !std::mem::replace(&mut self.had_slow_call, true) {
+            return 20 * SECOND_US;
+        }
+        let mean_us = at(&self.plan.mean_us, self.now_us);
+        match self.plan.service {
+            Service::Exponential => self.exponential(mean_us),
+            Service::Bimodal => match self.uniform() < 0.9 {
+                true => mean_us / 2,
+                false => mean_us * 11 / 2,
+            },
+            Service::HeavyTail => {
+                let scale = mean_us as f64 * 0.8 / 1.8;
+                (scale / self.uniform().powf(1.0 / 1.8)).min(3e6) as u64
+            }
+        }
+    }
+
+    fn is_counted(&self, id: usize) -> bool {
+        self.requests[id].arrived_us >= self.plan.warm_s * SECOND_US
+    }
+
+    fn exponential(&mut self, mean_us: u64) -> u64 {
+        (-self.uniform().ln() * mean_us as f64) as u64
+    }
+
+    fn uniform(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// splitmix64.
+    fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl Report {
+    /// Served of what was decided, in hundredths of a percent.
+    pub(super) fn served_bp(&self, class: usize) -> u64 {
+        self.served[class] * 10_000 / (self.served[class] + self.shed[class]).max(1)
+    }
+
+    /// How busy the workers were, in hundredths of a percent: goodput over capacity.
+    pub(super) fn busy_bp(&self) -> u64 {
+        self.busy_us * 10_000 / self.capacity_us.max(1)
+    }
+
+    pub(super) fn p99_us(&self, class: Option<u8>) -> u64 {
+        let of = |one: &&(u64, u8, Option<u64>)| class.is_none_or(|class| class == one.1);
+        let mut all: Vec<_> = self.requests.iter().filter(of).filter_map(|one| one.2).collect();
+        all.sort_unstable();
+        all[all.len() * 99 / 100]
+    }
+
+    /// The limits between two seconds.
+    pub(super) fn limits(&self, seconds: std::ops::Range<usize>) -> &[u32] {
+        let end = (seconds.end * 10).min(self.limits.len());
+        &self.limits[seconds.start * 10..end]
+    }
+
+    /// The mean limit between two seconds, times 10.
+    pub(super) fn mean_limit_x10(&self, seconds: std::ops::Range<usize>) -> u32 {
+        let limits = self.limits(seconds);
+        limits.iter().sum::<u32>() * 10 / limits.len() as u32
+    }
+}
