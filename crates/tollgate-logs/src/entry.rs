@@ -188,6 +188,7 @@ impl<'l> Entry<'l> {
     }
 
     fn take_time(&mut self, time_us: Option<u64>, value: &str) -> Result<(), BadLine> {
+        let time_us = time_us.filter(|time_us| *time_us <= time::MAX_US);
         self.time_us = time_us.ok_or_else(|| BadLine::of("no time", value))?;
         self.has_time = true;
         Ok(())

@@ -4,7 +4,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 /// The last instant that a limit can be decided at.
-const MAX_US: u64 = (1 << 53) - 1;
+pub(crate) const MAX_US: u64 = (1 << 53) - 1;
 const SECOND_US: u64 = 1_000_000;
 const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 

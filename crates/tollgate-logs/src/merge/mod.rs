@@ -203,3 +203,6 @@ impl Logs {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
