@@ -3,7 +3,7 @@
 use super::decode::AdminBody;
 use super::watch::top;
 use super::{Admin, AdminResponse, change, response};
-use crate::front::http::encode::{self, headers};
+use crate::front::http::encode;
 use crate::front::problem::Problem;
 use tollgate::engine::Work;
 
@@ -23,7 +23,7 @@ impl Admin {
         let verdict = self.node.gate.peek(&rules, now_us, &facts, cost, &mut work).await;
         let mut out = Vec::new();
         encode::verdict(&mut out, &verdict);
-        out.extend_from_slice(format!(",\"status\":{}}}\n", headers::status(&verdict)).as_bytes());
+        out.extend_from_slice(format!(",\"status\":{}}}\n", encode::status(&verdict)).as_bytes());
         Ok(response("application/json", out))
     }
 }
