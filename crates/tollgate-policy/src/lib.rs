@@ -27,6 +27,7 @@ pub mod policy;
 pub mod raw;
 mod schema;
 pub mod settings;
+pub mod shed;
 mod time_zone;
 mod yaml;
 

@@ -41,11 +41,33 @@ pub struct Limit {
     pub consistency: Consistency,
     /// What the limit counts.
     pub counting: Counting,
-    /// Whether the limit comes from a ratelimit file and is selected by its index, with a key from
-    /// the descriptor. `key` is then only part of the state's id.
-    pub is_by_descriptor: bool,
+    /// How requests come under the limit.
+    pub selector: Selector,
     /// How the response changes the charge.
     pub on_response: OnResponse,
+}
+
+/// How requests come under a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Selector {
+    /// By `match`.
+    #[default]
+    Match,
+    /// By a rule of a ratelimit file, with a key from the descriptor. `key` is then only part of
+    /// the state's id.
+    Descriptor,
+    /// By class: requests of the class at this index and of less important ones. The limit is part
+    /// of `shed.fleet`.
+    Class(usize),
+    /// Not at all: the limit only has the mode of `shed.adaptive`.
+    Never,
+}
+
+impl Selector {
+    /// Whether the limit belongs to a shedder.
+    pub const fn is_shed(self) -> bool {
+        matches!(self, Self::Class(_) | Self::Never)
+    }
 }
 
 /// What a limit counts.
@@ -248,7 +270,7 @@ impl Limit {
             penalty: None,
             consistency: Consistency::default(),
             counting: Counting::default(),
-            is_by_descriptor: false,
+            selector: Selector::default(),
             on_response: OnResponse::default(),
         }
     }

@@ -18,12 +18,14 @@ mod usage;
 pub use engine::{Engine, Standalone, Task};
 pub use gate::{
     AddAttributesFn, Admission, AdmissionBody, AdmissionGuard, CheckOptions, HttpDecision,
-    HttpGate, ObserveFn,
+    HttpGate, ObserveFn, wait_in_queue,
 };
 pub use header_class::{HeaderClass, is_header};
 pub use layer::{PolicyFileError, Tollgate, TollgateBody, TollgateLayer};
 pub use read::{Ambiguity, Head, Override, Reader, query_parameter};
-pub use respond::{RateLimitHeaders, Refusal, header_name, problem_of, render_headers};
+pub use respond::{
+    RateLimitHeaders, Refusal, header_name, problem_of, refusal_status, render_headers,
+};
 pub use token::{Claims, InvalidKeys, Verifier};
 pub use tollgate::engine::policy::PolicyError;
 pub use tollgate_policy::settings::AmbiguousPaths;

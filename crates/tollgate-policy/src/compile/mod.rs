@@ -5,12 +5,14 @@
 mod fields;
 mod limit;
 mod settings;
+mod shed;
 
 use crate::diagnostic::{PolicyError, Report};
 use crate::limit::Limit;
 use crate::match_spec::MatchSpec;
 use crate::raw::File;
 use crate::settings::Settings;
+use crate::shed::ShedPolicy;
 use crate::yaml;
 
 /// A file without errors.
@@ -24,6 +26,8 @@ pub struct Compiled {
     pub limits: Vec<(Limit, MatchSpec)>,
     /// For each of `limits`, which entry of the file's `limits` it comes from.
     pub entries: Vec<usize>,
+    /// Classes and shedders, if the file has `shed`.
+    pub shed: Option<ShedPolicy>,
     /// What was read, with the place of everything: lints point at it.
     pub file: File,
 }
@@ -39,8 +43,9 @@ pub fn compile(bytes: &[u8]) -> Result<Compiled, PolicyError> {
     let file = File::read(&node, &mut report);
     let settings = settings::settings(&file, &mut report);
     let (limits, entries) = limit::limits(&file, &settings, &mut report);
+    let shed = shed::shed(&file, &mut report);
     if report.is_empty() {
-        Ok(Compiled { settings, limits, entries, file })
+        Ok(Compiled { settings, limits, entries, shed, file })
     } else {
         Err(report.finish().into())
     }

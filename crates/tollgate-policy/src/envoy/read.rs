@@ -4,7 +4,7 @@ use super::tree::{Descriptor, DescriptorLevel, ValuePattern};
 use super::yaml_values::{UNMARSHAL, boolean, count, describe, mismatch, report_error, text};
 use super::{ConfigOptions, Configs, DescriptorRule, InvalidConfig, Metadata, Unit, allowed_keys};
 use crate::diagnostic::Report;
-use crate::limit::{Counting, Limit, Mode};
+use crate::limit::{Counting, Limit, Mode, Selector};
 use crate::matcher::glob::Glob;
 use crate::yaml::{self, Node, Value};
 use std::collections::HashSet;
@@ -242,7 +242,7 @@ impl ConfigReader {
         let key: Vec<&str> = path.parts.iter().map(|part| &**part).collect();
         let mut limit =
             Limit::new(&name, &key, Some(LimitParams::FixedWindow(FixedWindow::new(rate))));
-        limit.is_by_descriptor = true;
+        limit.selector = Selector::Descriptor;
         limit.on_store_failure = self.options.on_store_failure;
         if boolean(descriptor, "shadow_mode", report) {
             limit.mode = Mode::Shadow;

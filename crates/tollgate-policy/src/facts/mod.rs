@@ -52,6 +52,7 @@ pub struct Facts<'a> {
     address: Option<IpAddr>,
     raw_api_key: RawApiKey<'a>,
     tier: &'a str,
+    is_peer_trusted: bool,
     /// `None` in a plain request, which neither fills nor drops it.
     uncommon: Option<Box<UncommonFacts>>,
 }
@@ -113,6 +114,7 @@ impl<'a> Facts<'a> {
             address: None,
             raw_api_key: RawApiKey::Given(""),
             tier: "",
+            is_peer_trusted: false,
             uncommon: None,
         }
     }
@@ -351,6 +353,15 @@ impl<'a> Facts<'a> {
     /// Sets the tier from a file or from Redis. It overrides the tier attribute.
     pub fn set_tier(&mut self, tier: &'a str) {
         self.tier = tier;
+    }
+
+    /// Says that a trusted proxy sent the request, so that it may name any class.
+    pub fn set_peer_trusted(&mut self) {
+        self.is_peer_trusted = true;
+    }
+
+    pub(crate) const fn is_peer_trusted(&self) -> bool {
+        self.is_peer_trusted
     }
 
     /// The value of an attribute in the form that keys have, if the policy uses it and it is

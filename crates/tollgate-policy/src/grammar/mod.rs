@@ -17,7 +17,7 @@ pub(crate) use network::{listen, network};
 pub(crate) use pattern::pattern;
 pub use quantity::parse_duration_us;
 pub(crate) use quantity::size;
-pub(crate) use quantity::{duration_us, format_us};
+pub(crate) use quantity::{duration_us, format_us, percent};
 pub(crate) use rate::{factor_milli, rate};
 pub(crate) use url::{node, redis_url, upstream};
 

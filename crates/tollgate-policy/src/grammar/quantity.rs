@@ -59,6 +59,20 @@ pub(crate) fn format_us(us: u64) -> String {
     format!("{}ms", us.div_ceil(1_000))
 }
 
+/// A whole number up to 100, and `%`.
+pub(crate) fn percent(text: &str) -> Result<u8, Problem> {
+    let bad = |help: String| {
+        let message = format!("{} is not a percentage", quoted(text));
+        Problem::new(codes::BAD_PERCENT, message, help)
+    };
+    let (digits, unit) = split_digits(text);
+    match (digits.parse::<u8>(), unit.trim()) {
+        (Ok(percent @ 0..=100), "%") => Ok(percent),
+        (Ok(percent @ 0..=100), "") => Err(bad(format!("write `{percent}%`"))),
+        _ => Err(bad("write a whole number from 0 to 100 and `%`, such as `20%`".to_owned())),
+    }
+}
+
 const SIZE_UNITS: &[(&str, u64)] = &[
     ("", 1),
     ("B", 1),

@@ -9,6 +9,7 @@ mod ambiguous_path;
 mod analysis;
 mod burst;
 mod cardinality;
+mod class;
 mod client_chosen;
 mod fixed_window;
 mod ip_key;
@@ -69,6 +70,9 @@ lints! {
     ambiguous_path,
     tier_lookup_empty,
     local_rate,
+    class::unreachable,
+    class::client_chosen,
+    class::unused,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod class;
 mod invalid;
 mod key_bytes;
 mod select;
@@ -40,9 +41,11 @@ pub(crate) use key_bytes::push_value;
 pub use selection::{EffectiveTier, Selected, Selection};
 
 use crate::facts::{AttributeId, Facts, FactsBuffer, Names};
-use crate::limit::{CostRule, Limit, Mode, WeightedMatch};
+use crate::limit::{CostRule, Limit, Mode, Selector, WeightedMatch};
 use crate::match_spec::MatchSpec;
 use crate::matcher::{Matcher, PathIndex};
+use crate::shed::ShedPolicy;
+use class::ClassTable;
 
 /// All limits, ready to be selected from. It never changes; a reload makes another one.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub struct Policy {
     /// For each attribute, whether it says whose request it is or what it costs.
     identifying: Box<[bool]>,
     ipv6_prefix: u8,
+    /// `None` without shedders.
+    classes: Option<Box<ClassTable>>,
 }
 
 /// What holds for all limits.
@@ -73,11 +78,19 @@ pub struct PolicyOptions {
     /// More attributes that the facts should keep, such as the one by which tiers are looked up
     /// elsewhere.
     pub attributes: Vec<String>,
+    /// Classes and shedders.
+    pub shed: Option<ShedPolicy>,
 }
 
 impl Default for PolicyOptions {
     fn default() -> Self {
-        Self { ipv6_prefix: 64, tier_attribute: None, default_tier: None, attributes: Vec::new() }
+        Self {
+            ipv6_prefix: 64,
+            tier_attribute: None,
+            default_tier: None,
+            attributes: Vec::new(),
+            shed: None,
+        }
     }
 }
 
@@ -178,6 +191,9 @@ impl Policy {
         for (limit, spec) in &limits {
             compiler.limit(limit, spec)?;
         }
+        let all: Vec<&Limit> = limits.iter().map(|(limit, _)| limit).collect();
+        let shed = options.shed.as_ref();
+        let classes = shed.map(|shed| compiler.classes(shed, &all)).transpose()?;
         let Compiler { compiled_limits, index, names, tier_params, tiers, identifying } = compiler;
         Ok(Self {
             limits: limits.into_iter().map(|(limit, _)| limit).collect(),
@@ -189,6 +205,7 @@ impl Policy {
             tier_params: tier_params.into(),
             tiers,
             ipv6_prefix: options.ipv6_prefix,
+            classes: classes.map(Box::new),
         })
     }
 
@@ -222,7 +239,8 @@ impl Policy {
         self.names.iter()
     }
 
-    /// Whether an attribute is in a key, a tier or a cost: two values of it would be two clients.
+    /// Whether an attribute is in a key, a tier, a class or a cost: two values of it would be two
+    /// clients.
     pub fn identifies(&self, attribute: AttributeId) -> bool {
         self.identifying.get(attribute.index()).is_some_and(|identifies| *identifies)
     }
@@ -261,9 +279,10 @@ impl Compiler {
 
     fn limit(&mut self, limit: &Limit, spec: &MatchSpec) -> Result<(), InvalidPolicy> {
         let place = self.compiled_limits.len();
-        let matcher = self.matcher(limit, spec)?;
+        let matcher = self.matcher(&limit.name, spec)?;
         // What the key of an addressed limit names is no attribute.
-        let key = if limit.is_by_descriptor { Box::default() } else { self.key(&limit.key)? };
+        let is_matched = limit.selector == Selector::Match;
+        let key = if is_matched { self.key(&limit.key)? } else { Box::default() };
         let fallback_keys =
             limit.fallback_keys.iter().map(|key| self.key(key)).collect::<Result<_, _>>()?;
         let cost_attribute = match &limit.cost {
@@ -275,12 +294,8 @@ impl Compiler {
             CostRule::Fixed(_) | CostRule::Attribute { .. } | CostRule::Estimate { .. } => &[],
         };
         let weight = |entry: &WeightedMatch| {
-            let matcher = self.matcher(limit, &entry.match_spec)?;
             // The first entry that matches counts, so of two values the cheaper one would.
-            let MatchSpec { conditions, not } = &entry.match_spec;
-            for condition in conditions.iter().chain(not.iter().flatten()) {
-                self.attribute(&condition.attribute)?;
-            }
+            let matcher = self.identifying_matcher(&limit.name, &entry.match_spec)?;
             Ok(Weight { matcher, units: entry.units })
         };
         let weights = weighted.iter().map(weight).collect::<Result<_, InvalidPolicy>>()?;
@@ -289,7 +304,7 @@ impl Compiler {
         for (name, params) in &limit.tiers {
             tiers.push((self.tiers.intern(name), self.push_params(place, limit, *params)));
         }
-        if limit.mode != Mode::Off && !limit.is_by_descriptor {
+        if limit.mode != Mode::Off && is_matched {
             self.index.insert(place, &matcher);
         }
         let tiers = tiers.into();
@@ -299,9 +314,22 @@ impl Compiler {
         Ok(())
     }
 
-    fn matcher(&mut self, limit: &Limit, spec: &MatchSpec) -> Result<Matcher, InvalidPolicy> {
+    fn matcher(&mut self, name: &str, spec: &MatchSpec) -> Result<Matcher, InvalidPolicy> {
         Matcher::compile(spec, &mut self.names)
-            .map_err(|invalid| InvalidPolicy::from_condition(&limit.name, invalid))
+            .map_err(|invalid| InvalidPolicy::from_condition(name, invalid))
+    }
+
+    /// A matcher whose attributes identify: two values of one would be two requests.
+    fn identifying_matcher(
+        &mut self,
+        name: &str,
+        spec: &MatchSpec,
+    ) -> Result<Matcher, InvalidPolicy> {
+        let matcher = self.matcher(name, spec)?;
+        for condition in spec.conditions.iter().chain(spec.not.iter().flatten()) {
+            self.attribute(&condition.attribute)?;
+        }
+        Ok(matcher)
     }
 
     fn key(&mut self, names: &[Box<str>]) -> Result<Box<[AttributeId]>, InvalidPolicy> {

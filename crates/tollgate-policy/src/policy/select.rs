@@ -4,7 +4,7 @@ use super::key_bytes::{push_absent, push_value};
 use super::selection::{EffectiveTier, Selected, SelectedEntry, Selection};
 use super::{CompiledLimit, Policy, TierId};
 use crate::facts::{AttributeId, Facts, KeyValue};
-use crate::limit::{CostRule, Limit, Mode, OnMissing, first_complete};
+use crate::limit::{CostRule, Limit, Mode, OnMissing, Selector, first_complete};
 use std::net::IpAddr;
 
 impl Policy {
@@ -62,7 +62,7 @@ impl Policy {
         selection.candidates = candidates;
     }
 
-    /// Selects an [addressed](Limit::is_by_descriptor) limit in addition to what is selected
+    /// Selects a limit of a [descriptor](Selector::Descriptor) in addition to what is selected
     /// already, unless it is off.
     pub fn select_by_index(
         &self,
@@ -95,7 +95,7 @@ impl Policy {
     ) {
         debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
         selection.clear();
-        let usual = |limit: &Limit| limit.mode != Mode::Off && !limit.is_by_descriptor;
+        let usual = |limit: &Limit| limit.mode != Mode::Off && limit.selector == Selector::Match;
         if self.limits.get(limit).is_some_and(usual) {
             self.push(limit, facts, self.tier(facts), request_cost, 0, selection);
         }
@@ -120,7 +120,7 @@ impl Policy {
                 break;
             }
             if limit.mode == Mode::Enforce
-                && !limit.is_by_descriptor
+                && limit.selector == Selector::Match
                 && !rule.keys_tried(facts).any(|attribute| open.contains(attribute))
                 && rule.matcher.may_match(facts, &open)
             {
@@ -187,7 +187,7 @@ impl Policy {
             let (limit, rule) = (&self.limits[*place], &self.compiled_limits[*place]);
             key.clear();
             limit.mode != Mode::Off
-                && !limit.is_by_descriptor
+                && limit.selector == Selector::Match
                 && rule.params_index(tier).is_none()
                 && push_key(rule.key(rule.key_index(facts)), facts, limit.on_missing, &mut key)
         };

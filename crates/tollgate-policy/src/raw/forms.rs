@@ -33,6 +33,10 @@ pub struct DurationText(pub String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeText(pub String);
 
+/// A share such as `20%`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PercentText(pub String);
+
 /// A decimal number, kept as its digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decimal(pub String);
@@ -106,6 +110,10 @@ text_form! {
         "type": ["string", "integer"],
         "pattern": "^[0-9]+(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)?$",
         "minimum": 0
+    }
+    PercentText "percent" {
+        "type": "string",
+        "pattern": "^[0-9]+%$"
     }
     Decimal "decimal" {
         "type": ["number", "string"],

@@ -9,6 +9,7 @@ mod forms;
 mod gateway;
 mod limit;
 mod settings;
+mod shed;
 mod store;
 
 use crate::diagnostic::{Position, Report};
@@ -20,8 +21,8 @@ use std::ops::Deref;
 pub use cost::{Conditions, Cost, CostEntry, CostForm, CostResponse, Match};
 pub(crate) use decode::{Decode, either, raw, words};
 pub use forms::{
-    Decimal, DurationText, Entries, List, MappedTier, OneAttribute, OneOrMany, RateText,
-    SecretText, SizeText, Text,
+    Decimal, DurationText, Entries, List, MappedTier, OneAttribute, OneOrMany, PercentText,
+    RateText, SecretText, SizeText, Text,
 };
 pub use gateway::{
     AmbiguousPathsWord, Balance, ClientTimeouts, GatewayForm, GatewayListen, GrpcForm, GrpcListen,
@@ -36,6 +37,7 @@ pub use settings::{
     Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, Resp, TierMapFile,
     Tiers, TiersFile, TiersFileForm, TiersRedis, TiersRedisForm,
 };
+pub use shed::{Class, Shed, ShedAdaptive, ShedFleet};
 pub use store::{
     Breaker, DenyCache, FailureForm, FailureLocal, FailureWord, Memory, OnStoreFailure, Password,
     Redis, Sentinel, Store, StoreForm, StoreWord, TimeSource, Tls,
@@ -91,6 +93,10 @@ raw! {
         lint: Lint,
         /// The limits, in the order in which answers list them.
         limits: List<Limit>,
+        /// Classes of requests, the most important first; the first that matches counts.
+        classes: List<Class>,
+        /// Which requests are shed when everybody sends too many.
+        shed: Shed,
         /// Files of envoyproxy/ratelimit to serve unchanged.
         envoy: Envoy,
         /// How long requests in flight may take at shutdown.

@@ -15,6 +15,7 @@ use tollgate_policy::settings::{Secret, SecretSource};
 use tollgate_policy::{Compiled, compile};
 
 mod settings;
+mod shed;
 
 /// The fixture of that name, compiled.
 fn good(name: &str) -> Compiled {

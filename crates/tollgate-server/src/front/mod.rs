@@ -12,3 +12,4 @@ pub mod http;
 mod login_throttle;
 mod problem;
 pub mod resp;
+mod shedding;

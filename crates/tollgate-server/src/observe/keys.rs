@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use tollgate::StoreError;
 use tollgate::engine::Rules;
 use tollgate::store::redis::{SharedChange, SharedTable};
-use tollgate_policy::limit::Limit;
+use tollgate_policy::limit::{Limit, Selector};
 
 /// The table of a shared store, and the name of the secret in it.
 const TABLE: &str = "keys";
@@ -78,7 +78,8 @@ impl KeySecrets {
     ) -> ShownKey {
         let values = limit.key_values(key_index, key);
         if values.is_empty() && !key.is_empty() {
-            let attribute = if limit.is_by_descriptor { "descriptor" } else { "key" };
+            let attribute =
+                if limit.selector == Selector::Descriptor { "descriptor" } else { "key" };
             return ShownKey(vec![(attribute.into(), self.hash(attribute, key))]);
         }
         let show = |(attribute, value): (&str, std::borrow::Cow<'_, str>)| {

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tollgate::engine::limit::{CostRule, Limit, ResponseCost};
-use tollgate::engine::{InFlightCharges, Source, Verdict};
+use tollgate::engine::{
+    InFlightCharges, QueuedEntry, Rules, ShedRefusal, ShedTicket, Source, UpstreamOutcome, Verdict,
+};
 
 /// The charges of an admitted request: slots, a place in a queue, estimates. Dropping it without a
 /// response, as when a client leaves, frees slots and the place in a queue. Other charges stay.
@@ -41,7 +43,7 @@ impl<E: Engine> Admission<E> {
         headers: RateLimitHeaders,
         verdict: &Verdict<'_>,
     ) -> Self {
-        let guard = AdmissionGuard { engine, in_flight, costs: Vec::new() };
+        let guard = AdmissionGuard::new(engine, in_flight);
         Self { guard, headers, delay_us: verdict.delay_us, source: verdict.source }
     }
 
@@ -88,6 +90,14 @@ impl<E: Engine> Admission<E> {
         guard
     }
 
+    /// Records how the upstream did, for the adaptive shedder. The status of a response says it
+    /// too; the first record counts.
+    pub fn record_upstream(&mut self, outcome: UpstreamOutcome) {
+        if let Some(in_flight) = &mut self.guard.in_flight {
+            in_flight.record_upstream(outcome);
+        }
+    }
+
     /// Refunds the request.
     pub fn refund(&mut self) {
         if let Some(in_flight) = &mut self.guard.in_flight {
@@ -117,6 +127,30 @@ impl<E: Engine> Admission<E> {
 }
 
 impl<E: Engine> AdmissionGuard<E> {
+    pub(crate) fn new(engine: Arc<E>, in_flight: Option<InFlightCharges>) -> Self {
+        Self { engine, in_flight, costs: Vec::new() }
+    }
+
+    pub(crate) fn take_queued(&mut self) -> Option<QueuedEntry> {
+        self.in_flight.as_mut()?.take_queued()
+    }
+
+    pub(crate) fn leave_queue(
+        &mut self,
+        rules: &Rules,
+        verdict: &mut Verdict<'_>,
+        waited: Result<ShedTicket, ShedRefusal>,
+    ) {
+        if let Some(in_flight) = &mut self.in_flight {
+            self.engine.gate().leave_queue(rules, verdict, in_flight, waited);
+        }
+    }
+
+    /// Hands the charges on.
+    pub(crate) fn take(mut self) -> Option<InFlightCharges> {
+        self.in_flight.take()
+    }
+
     /// Wraps a body so that its end ends the charges.
     pub fn wrap_body<B: Body>(mut self, body: B) -> AdmissionBody<B, E> {
         if body.is_end_stream() {
@@ -167,9 +201,11 @@ impl<E: Engine> AdmissionGuard<E> {
             };
             in_flight.settle(index, cost.max(least));
         }
+        // Without charges only this node has to hear of the end.
+        let now_us = self.engine.now_us();
+        let Some(in_flight) = in_flight.finish_without_store(now_us) else { return };
         let engine = self.engine.clone();
         let mut task = Box::pin(async move {
-            let now_us = engine.now_us();
             engine.gate().finish(now_us, in_flight).await;
         });
         // The memory store finishes at once, without a task.

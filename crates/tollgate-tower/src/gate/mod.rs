@@ -1,9 +1,11 @@
 //! The HTTP gate: identifies a request, decides it, and finishes it with the response.
 
 mod admission;
+mod queue;
 mod slot_renewer;
 
 pub use admission::{Admission, AdmissionBody, AdmissionGuard};
+pub use queue::wait_in_queue;
 
 use crate::respond::build_refusal;
 use crate::{Ambiguity, Claims, Engine, Head, RateLimitHeaders, Reader, Refusal};
@@ -13,7 +15,9 @@ use std::mem;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::engine::policy::{Facts, FactsBuffer};
-use tollgate::engine::{AdmissionOptions, BufferPool, InFlightCharges, RulesGuard, Verdict, Work};
+use tollgate::engine::{
+    AdmissionOptions, BufferPool, InFlightCharges, Rules, RulesGuard, Verdict, Work,
+};
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::AmbiguousPaths;
 
@@ -157,6 +161,22 @@ impl<E: Engine> HttpGate<E> {
         tokens.verify(token, now_us)
     }
 
+    /// Waits in the queue of the adaptive shedder. A request that is shed gets its charges back.
+    async fn wait_for_slot(
+        &self,
+        rules: &Rules,
+        verdict: &mut Verdict<'_>,
+        in_flight: Option<InFlightCharges>,
+    ) -> Option<InFlightCharges> {
+        // A client that leaves drops the guard, which ends the charges.
+        let mut guard = AdmissionGuard::new(self.engine.clone(), in_flight);
+        if let Some(queued) = guard.take_queued() {
+            let waited = wait_in_queue(&*self.engine, queued).await;
+            guard.leave_queue(rules, verdict, waited);
+        }
+        if verdict.allowed { guard.take() } else { None }
+    }
+
     async fn decide<H: Head + Sync>(
         &self,
         rules: RulesGuard,
@@ -185,10 +205,17 @@ impl<E: Engine> HttpGate<E> {
         if let Some(tier) = &tier {
             facts.set_tier(tier);
         }
-        let (verdict, in_flight) =
-            gate.admit(rules, now_us, &facts, &options.admission, &mut buffers.work).await;
+        let clock = || self.engine.now_us();
+        let mut admission = options.admission;
+        admission.adaptive_clock = Some(&clock);
+        let (mut verdict, mut in_flight) =
+            gate.admit(rules, now_us, &facts, &admission, &mut buffers.work).await;
         if in_flight.as_ref().is_some_and(InFlightCharges::has_slots) {
             self.slot_renewer.ensure_running(&self.engine);
+        }
+        if in_flight.as_ref().is_some_and(|held| held.is_waiting() || !verdict.allowed) {
+            // In a box: few requests wait, and all would hold room for it.
+            in_flight = Box::pin(self.wait_for_slot(rules, &mut verdict, in_flight)).await;
         }
         if let Some(observe) = options.observe {
             observe(&facts, &verdict, now_us);

@@ -12,8 +12,8 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tollgate::engine::AdmissionOptions;
 use tollgate::engine::policy::Facts;
+use tollgate::engine::{AdmissionOptions, UpstreamOutcome};
 use tower_service::Service;
 
 /// A rate-limited service, made by [`TollgateLayer`](crate::TollgateLayer).
@@ -87,7 +87,14 @@ where
     if !admitted.delay().is_zero() {
         gate.engine().sleep(admitted.delay()).await;
     }
-    let response = inner.call(Request::from_parts(head, body)).await?;
+    let response = match inner.call(Request::from_parts(head, body)).await {
+        Ok(response) => response,
+        Err(error) => {
+            // Such as a timeout: the service could not answer.
+            admitted.record_upstream(UpstreamOutcome::Overloaded);
+            return Err(error);
+        }
+    };
     let (head, body) = response.into_parts();
     if options.refund.as_ref().is_some_and(|refund| refund(&head)) {
         admitted.refund();

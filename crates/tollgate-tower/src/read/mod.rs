@@ -33,6 +33,7 @@ use http::{HeaderMap, HeaderName};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::engine::Rules;
+use tollgate_policy::address::unmap;
 use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
 use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
 
@@ -96,6 +97,8 @@ struct ReadPlan {
     address: Option<HeaderName>,
     has_claims: bool,
     has_path: bool,
+    /// Whether the class of a request depends on who sent it.
+    reads_peer: bool,
 }
 
 #[derive(Debug)]
@@ -142,6 +145,11 @@ impl Reader {
         let plan = self.plan(rules);
         let mut facts = rules.facts(buffer);
         facts.set_ambiguous_paths(ambiguous_paths);
+        if plan.reads_peer
+            && peer.is_some_and(|peer| rules.http_policy().client.is_trusted(unmap(peer)))
+        {
+            facts.set_peer_trusted();
+        }
         if !plan.has_path {
             ambiguity::set_path(&mut facts, None, head.path())?;
         }
@@ -251,6 +259,7 @@ impl ReadPlan {
         Self {
             has_claims: has(|from| matches!(from, AttributeOrigin::Claim(_))),
             has_path: has(|from| matches!(from, AttributeOrigin::Path)),
+            reads_peer: rules.policy().has_lower_by(),
             generation: Some(rules.generation()),
             steps: steps.into(),
             headers: headers.into(),

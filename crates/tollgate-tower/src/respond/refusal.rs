@@ -1,6 +1,6 @@
 //! The response to a refused request, and to an ambiguous one.
 
-use super::{RateLimitHeaders, status};
+use super::{RateLimitHeaders, refusal_status};
 use crate::Ambiguity;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -15,7 +15,7 @@ use tollgate_policy::settings::Template;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// 429, or 503 if the store failed.
+    /// 429, or 503 if the request was shed or the store failed.
     pub status: StatusCode,
     /// Seconds until a retry can succeed; `None` if no wait helps.
     pub retry_after_s: Option<u64>,
@@ -37,7 +37,7 @@ pub struct Refusal {
 /// limit.
 pub fn problem_of(verdict: &Verdict<'_>) -> (Problem, Option<Quota>) {
     let mut refusing = verdict.rows.iter().filter(|row| row.refuses());
-    let problem = match (status(verdict), refusing.clone().next()) {
+    let problem = match (refusal_status(verdict), refusing.clone().next()) {
         (503, _) => Problem::TemporaryReducedCapacity,
         // The first limit that refuses says where the decision came from.
         (_, Some(first)) if first.blocked => Problem::AbnormalUsageDetected,
@@ -59,7 +59,8 @@ pub(crate) fn build_refusal(
     let named = |row: &&Row<'_>| row.refuses() && row.limit.disclose;
     let (problem, quota) = problem_of(verdict);
     Refusal {
-        status: StatusCode::from_u16(status(verdict)).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+        status: StatusCode::from_u16(refusal_status(verdict))
+            .unwrap_or(StatusCode::TOO_MANY_REQUESTS),
         retry_after_s: verdict.retry_after_us.map(retry_after_seconds),
         source: verdict.source,
         limits: verdict.rows.iter().filter(named).map(|row| row.limit.name.clone()).collect(),
@@ -95,6 +96,7 @@ impl Refusal {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if form == RefusalFormat::Grpc {
             let (code, text) = match self.status.as_u16() {
+                503 if self.is_shed() => ("14", "the service is overloaded"),
                 503 => ("14", "the rate limit could not be decided"),
                 _ if self.unverified.is_some() => ("8", "the bearer token did not verify"),
                 _ => ("8", "rate limit exceeded"),
@@ -125,13 +127,31 @@ impl Refusal {
             && out.pop().is_some()
         {
             let _ = write!(out, ",\"detail\":\"{why}\",{}}}", token_members(why));
+        } else if self.is_shed() && out.pop().is_some() {
+            let _ = write!(out, ",{}}}", self.shed_members());
         }
         out
+    }
+
+    /// Whether the service is too busy for this request, whatever the client's quota is.
+    pub fn is_shed(&self) -> bool {
+        self.source == Source::Shed
+    }
+
+    /// The members of a body that tell a client what to do.
+    fn shed_members(&self) -> String {
+        let wait_s = self.retry_after_s.unwrap_or(1);
+        format!(
+            "\"error\":\"overloaded\",\"message\":\"The service is overloaded. Retry after {wait_s} seconds.\",\"retry_after\":{wait_s}"
+        )
     }
 
     fn json(&self) -> String {
         if let Some(why) = self.unverified {
             return format!("{{{}}}", token_members(why));
+        }
+        if self.is_shed() {
+            return format!("{{{}}}", self.shed_members());
         }
         let mut out = String::from("{");
         refusal_members(self.retry_after_s, &mut out);

@@ -1,7 +1,7 @@
 //! The table, through the layer; and what only a layer has.
 
 use crate::broken::Broken;
-use crate::table::{Case, Fields, Got, Step, answers, failing, identity, settled, tokens};
+use crate::table::{Case, Fields, Got, Step, answers, failing, identity, settled, shed, tokens};
 use crate::{NOW_US, layer};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -86,7 +86,14 @@ fn engine<S: LeaseStore + Default + 'static>(case: &Case) -> Arc<Standalone<S>> 
 
 #[tokio::test]
 async fn the_table_holds() {
-    let cases = [answers::CASES, identity::CASES, tokens::CASES, settled::CASES, failing::CASES];
+    let cases = [
+        answers::CASES,
+        identity::CASES,
+        tokens::CASES,
+        settled::CASES,
+        failing::CASES,
+        shed::CASES,
+    ];
     for case in cases.into_iter().flatten() {
         match case.storeless {
             true => play(case, &TollgateLayer::over(engine::<Broken>(case))).await,

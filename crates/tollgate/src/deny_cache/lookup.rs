@@ -46,11 +46,14 @@ impl DenyCache {
             return None;
         };
         let is_exact = |row: &CachedRow| row.exact && row.age_us < max_age_us;
-        let all_exact = cached.iter().all(|answer| answer.row().is_some_and(is_exact));
+        // No answer shows the slots of a fleet.
+        let is_hidden = |limit: &RequestedLimit<'_>| limit.selected.limit.selector.is_shed();
+        let shown = || limits.iter().zip(&cached).filter(|(limit, _)| !is_hidden(limit));
+        let all_exact = shown().all(|(_, answer)| answer.row().is_some_and(is_exact));
         if !all_exact && self.may_miss(now_us, &charges[refusing]) {
             return None;
         }
-        for (index, (limit, answer)) in limits.iter().zip(&cached).enumerate() {
+        for (index, (limit, answer)) in shown().enumerate() {
             if let Some(row) = answer.row().filter(|row| row.refuses || row.age_us < max_age_us) {
                 rows.push(cached_row(rules, &limit.selected, row).into());
                 indices.push(first + index);
@@ -136,7 +139,8 @@ impl DenyCache {
         }
         for (((one, charge), answer), epoch) in rows.zip(epochs.iter().copied()) {
             // In the grace period after a failover the row is not the limit's state.
-            if one.missing || answer.origin == Origin::GracePeriod {
+            let is_hidden = one.limit.selector.is_shed();
+            if one.missing || is_hidden || answer.origin == Origin::GracePeriod {
                 continue;
             }
             // A cost that never fits is refused for the longest time.

@@ -35,10 +35,10 @@ pub use crate::gate::{
 pub use crate::reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
 };
-pub use crate::rules::{Counts, ModeOverride, Rules, Setup, thread_number};
+pub use crate::rules::{Counts, ModeOverride, Rules, Setup, ShedCounts, thread_number};
 pub use crate::shed::{
     AdaptiveSettings, AdaptiveShedder, CLASSES_MAX, ClassCounts, Entrant, Entry, QueuedEntry,
     ShedReason, ShedRefusal, ShedSnapshot, ShedTicket, UpstreamOutcome,
 };
-pub use crate::verdict::{Row, Source, Verdict};
+pub use crate::verdict::{Row, ShedVerdict, Source, Verdict};
 pub use tollgate_policy::{HttpPolicy, limit};

@@ -8,6 +8,7 @@ mod multi;
 mod observer;
 mod reload;
 mod request;
+mod shed;
 
 pub use batch::{SingleCheck, SingleVerdict};
 pub use manage::Inspected;
@@ -16,10 +17,11 @@ pub use observer::{DecisionObserver, ObservedAdjustment, ObservedDecision, Reser
 pub(crate) use request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
 };
+pub(crate) use shed::RequestEnd;
 
 use crate::deny_cache::DenyCache;
 use crate::engine::{Rules, Setup, Verdict, Work};
-use crate::reservation::SlotRegistry;
+use crate::reservation::{ReservedHolds, SlotRegistry};
 use crate::rules::{Counters, INLINE};
 use arc_swap::{ArcSwap, Guard};
 use failure::StoreErrorCounters;
@@ -43,6 +45,8 @@ pub struct Gate<S = MemoryStore> {
     pub(crate) errors: StoreErrorCounters,
     /// The slots of requests in flight, to be renewed.
     pub(crate) slots: Arc<SlotRegistry>,
+    /// What open reservations hold in the shedders of this node.
+    pub(crate) reserved_holds: ReservedHolds,
     /// The counters of inline limits. A reload keeps them.
     inline: [Counters; INLINE.len()],
     /// Sees every decision.
@@ -77,6 +81,7 @@ impl<S: LeaseStore> Gate<S> {
             fallback: OnceLock::new(),
             errors: StoreErrorCounters::default(),
             slots: Arc::default(),
+            reserved_holds: ReservedHolds::default(),
             inline: Default::default(),
             observer: None,
             builder: Mutex::new(builder),
@@ -107,9 +112,10 @@ impl<S: Store> Gate<S> {
         &self.store
     }
 
-    /// Drops expired state of the fallback store, a sixteenth of its shards per call. Call it from
-    /// a timer.
+    /// Drops expired state of the fallback store, a sixteenth of its shards per call, and what
+    /// reservations that have expired hold. Call it from a timer.
     pub fn sweep(&self, now_us: u64) {
+        self.reserved_holds.expire(now_us);
         if let Some(fallback) = self.fallback.get() {
             fallback.sweep(now_us, fallback.shard_count() / 16);
         }
@@ -125,7 +131,8 @@ impl<S: Store> Gate<S> {
         work: &'a mut Work,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select(facts, cost, &mut work.selection);
-        self.decide_selected(rules, now_us, Intent::Take, true, work)
+        let class = rules.select_fleet(facts, &mut work.selection);
+        self.decide_selected(rules, now_us, (Intent::Take, class), true, work)
     }
 
     /// Answers as [`check`](Self::check) would, and charges nothing.
@@ -138,7 +145,8 @@ impl<S: Store> Gate<S> {
         work: &'a mut Work,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select(facts, cost, &mut work.selection);
-        self.decide_selected(rules, now_us, Intent::Peek, true, work)
+        let class = rules.select_fleet(facts, &mut work.selection);
+        self.decide_selected(rules, now_us, (Intent::Peek, class), true, work)
     }
 
     /// Shows the client's figures for the enforced limits, up to `most` of them; charges nothing.
@@ -156,15 +164,15 @@ impl<S: Store> Gate<S> {
         work: &'a mut Work,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select_possible(facts, open, most, &mut work.selection);
-        self.decide_selected(rules, now_us, Intent::Peek, false, work)
+        self.decide_selected(rules, now_us, (Intent::Peek, None), false, work)
     }
 
-    /// Decides by the selected limits.
+    /// Decides by the selected limits, for a request of this class.
     fn decide_selected<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
         now_us: u64,
-        intent: Intent,
+        (intent, class): (Intent, Option<usize>),
         uses_deny_cache: bool,
         work: &'a mut Work,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
@@ -172,7 +180,16 @@ impl<S: Store> Gate<S> {
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.uses_deny_cache = uses_deny_cache;
         request.push_selected(rules.policy().selected(selection), intent);
+        if class.is_some() {
+            request.prepare_fleet(RequestEnd::Unseen);
+        }
         let rows = std::mem::take(rows);
-        self.decide(request, (answers, decision_buffers), rows, |_, decided, _| decided.into())
+        self.decide(request, (answers, decision_buffers), rows, move |_, decided, _| {
+            let verdict = decided.into_verdict(rules, class);
+            if intent == Intent::Take {
+                Self::count_class(rules, &verdict);
+            }
+            verdict
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Gate;
 use crate::engine::{ModeOverride, Rules, Setup};
-use crate::rules::{ByName, Counters, Counts, INLINE};
+use crate::rules::{ByName, Counters, Counts, INLINE, ShedState};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tollgate_policy::TierMap;
 use tollgate_policy::limit::Mode;
@@ -17,6 +17,7 @@ pub(super) struct RulesBuilder {
     overrides: Vec<ModeOverride>,
     /// Also the counters of limits that are gone: a counter never goes back.
     counters: ByName<Arc<Counters>>,
+    pub(super) shed: ShedState,
     generation: u64,
 }
 
@@ -26,13 +27,14 @@ impl RulesBuilder {
         store: &impl LeaseStore,
     ) -> Result<(Self, Rules), InvalidPolicy> {
         let (overrides, mut counters) = (Vec::new(), ByName::new());
-        let rules = Rules::new(&setup, &overrides, &mut counters, store, 1)?;
-        Ok((Self { setup, overrides, counters, generation: 1 }, rules))
+        let mut shed = ShedState::default();
+        let rules = Rules::new(&setup, &overrides, &mut counters, &mut shed, store, 1)?;
+        Ok((Self { setup, overrides, counters, shed, generation: 1 }, rules))
     }
 
     fn build(&mut self, store: &impl LeaseStore) -> Result<Rules, InvalidPolicy> {
-        let Self { setup, overrides, counters, generation } = self;
-        let rules = Rules::new(setup, overrides, counters, store, *generation + 1)?;
+        let Self { setup, overrides, counters, shed, generation } = self;
+        let rules = Rules::new(setup, overrides, counters, shed, store, *generation + 1)?;
         *generation += 1;
         Ok(rules)
     }
@@ -118,7 +120,7 @@ impl<S: LeaseStore> Gate<S> {
     }
 
     /// Safe after a panic: every change to the builder is a single assignment.
-    fn builder(&self) -> MutexGuard<'_, RulesBuilder> {
+    pub(super) fn builder(&self) -> MutexGuard<'_, RulesBuilder> {
         self.builder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,10 +6,12 @@
 use super::ReservationEnd;
 use super::record::ReservedCharge;
 use super::reserve::{reserved_charge, settleable_charges};
+use super::shed_hold::ShedHold;
 use super::slots::{HeldSlot, SlotGuard, SlotRegistry};
 use crate::engine::{Gate, Rules, Verdict, Work};
-use crate::gate::DecisionRequest;
-use crate::rules::store_mode;
+use crate::gate::{DecisionRequest, RequestEnd};
+use crate::rules::{InFlightCount, store_mode};
+use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedTicket, UpstreamOutcome};
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_policy::facts::Facts;
@@ -19,7 +21,7 @@ use tollgate_store::{
 };
 
 /// Options of [`Gate::admit`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct AdmissionOptions<'a> {
     /// The request's cost.
@@ -28,11 +30,29 @@ pub struct AdmissionOptions<'a> {
     pub only: Option<&'a [usize]>,
     /// Whether every charge is held, since the caller may undo it.
     pub hold_all: bool,
+    /// Whether the caller sees the end of the request. Otherwise its slots in the fleet are held
+    /// for the time that the policy assumes.
+    pub is_end_seen: bool,
+    /// The clock by which the request enters the adaptive shedder, after its limits admitted it;
+    /// `None` leaves that shedder out.
+    pub adaptive_clock: Option<&'a (dyn Fn() -> u64 + Sync)>,
 }
 
 impl Default for AdmissionOptions<'_> {
     fn default() -> Self {
-        Self { cost: 1, only: None, hold_all: false }
+        let (hold_all, is_end_seen, adaptive_clock) = (false, true, None);
+        Self { cost: 1, only: None, hold_all, is_end_seen, adaptive_clock }
+    }
+}
+
+impl std::fmt::Debug for AdmissionOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AdmissionOptions")
+            .field("cost", &self.cost)
+            .field("only", &self.only)
+            .field("hold_all", &self.hold_all)
+            .field("is_end_seen", &self.is_end_seen)
+            .finish_non_exhaustive()
     }
 }
 
@@ -42,6 +62,8 @@ impl Default for AdmissionOptions<'_> {
 #[must_use = "slots are held until `Gate::finish`"]
 pub struct InFlightCharges {
     charges: Vec<InFlightCharge>,
+    /// The request's place in the shedders, if one is on.
+    shed: Option<ShedHold>,
 }
 
 #[derive(Debug)]
@@ -100,6 +122,36 @@ impl InFlightCharges {
                 held.end = Some(ReservationEnd::Cancel);
             }
         }
+        if let Some(shed) = &mut self.shed {
+            shed.record_status(status);
+        }
+    }
+
+    /// Records how the upstream did, for the adaptive shedder. The first record counts, and the
+    /// status of a response is one.
+    pub fn record_upstream(&mut self, outcome: UpstreamOutcome) {
+        if let Some(shed) = &mut self.shed {
+            shed.record(outcome);
+        }
+    }
+
+    /// Whether the request waits for the adaptive shedder.
+    pub fn is_waiting(&self) -> bool {
+        self.shed.as_ref().is_some_and(|shed| shed.queued.is_some())
+    }
+
+    /// The request's place in the queue. [`Gate::leave_queue`] ends the wait. If the charges are
+    /// ended before, they are refunded.
+    pub fn take_queued(&mut self) -> Option<QueuedEntry> {
+        self.shed.as_mut()?.queued.take()
+    }
+
+    /// Ends charges without any that the store has to hear of. Gives back those that have some.
+    pub fn finish_without_store(mut self, now_us: u64) -> Option<Self> {
+        if let Some(shed) = self.shed.take() {
+            shed.finish(now_us);
+        }
+        (!self.charges.is_empty()).then_some(self)
     }
 
     /// Records the real cost, in units of the limit at this index. A refund stays a refund.
@@ -114,6 +166,25 @@ impl InFlightCharges {
     /// Refunds every charge.
     pub fn refund(&mut self) {
         self.charges.iter_mut().for_each(|held| held.end = Some(ReservationEnd::Cancel));
+    }
+}
+
+impl InFlightCharges {
+    /// Takes the answer of the adaptive shedder.
+    fn enter(&mut self, entry: Entry, verdict: &mut Verdict<'_>) {
+        let Some(shed) = &mut self.shed else { return };
+        match entry {
+            Entry::Admitted(ticket) => shed.ticket = Some(ticket),
+            Entry::Queued(queued) => {
+                shed.queued = Some(queued);
+                // A client that leaves while it waits gets everything back.
+                self.refund();
+            }
+            Entry::Shed(refusal) => {
+                verdict.set_shed(refusal);
+                self.refund();
+            }
+        }
     }
 }
 
@@ -152,12 +223,16 @@ impl InFlightCharge {
 impl<S: Store> Gate<S> {
     /// Decides as [`check`](Self::check) does, for a request whose response the caller will see.
     /// Also returns the charges that depend on the response.
+    ///
+    /// With an [`adaptive_clock`](AdmissionOptions::adaptive_clock) a request that its limits admit
+    /// enters the adaptive shedder. If it is shed, the charges that are returned are refunded. If
+    /// it [waits](InFlightCharges::is_waiting), [`leave_queue`](Self::leave_queue) must follow.
     pub fn admit<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
         now_us: u64,
         facts: &Facts<'_>,
-        options: &AdmissionOptions<'_>,
+        options: &AdmissionOptions<'a>,
         work: &'a mut Work,
     ) -> StoreReply<'a, (Verdict<'r>, Option<InFlightCharges>), S::Undecided> {
         let Work { selection, answers, rows, decision_buffers, .. } = work;
@@ -165,14 +240,54 @@ impl<S: Store> Gate<S> {
         if let Some(only) = options.only {
             selection.retain(|limit| only.contains(&limit));
         }
+        let class = rules.select_fleet(facts, selection);
+        let end = if options.is_end_seen { RequestEnd::Seen } else { RequestEnd::Unseen };
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.push_selected(rules.policy().selected(selection), Intent::Take);
+        if class.is_some() {
+            request.prepare_fleet(end);
+        }
+        let shed = class.and_then(|_| rules.shed());
+        let client = shed.map_or(0, |shed| shed.client(rules.policy(), facts));
+        let clock = options.adaptive_clock.filter(|_| options.is_end_seen);
         let (buffers, hold_all) = ((answers, decision_buffers), options.hold_all);
         self.decide(request, buffers, std::mem::take(rows), move |request, decided, answers| {
-            let verdict = Verdict::from(decided);
-            let held = self.hold(request, &verdict, answers, hold_all);
+            let mut verdict = decided.into_verdict(rules, class);
+            let entry = match (shed, clock) {
+                (Some(shed), Some(clock)) => shed.enter(&mut verdict, client, clock()),
+                _ => None,
+            };
+            let may_undo = matches!(entry, Some(Entry::Queued(_) | Entry::Shed(_)));
+            let mut held = self.hold(request, &verdict, answers, hold_all || may_undo, end);
+            if let (Some(entry), Some(held)) = (entry, &mut held) {
+                held.enter(entry, &mut verdict);
+            }
+            if !held.as_ref().is_some_and(InFlightCharges::is_waiting) {
+                Self::count_class(rules, &verdict);
+            }
             (verdict, held)
         })
+    }
+
+    /// Ends the wait of a request: it goes on with its ticket, or the verdict says that it was
+    /// shed.
+    pub fn leave_queue(
+        &self,
+        rules: &Rules,
+        verdict: &mut Verdict<'_>,
+        held: &mut InFlightCharges,
+        waited: Result<ShedTicket, ShedRefusal>,
+    ) {
+        match waited {
+            Ok(ticket) => {
+                held.charges.iter_mut().for_each(|held| held.end = None);
+                if let Some(shed) = &mut held.shed {
+                    shed.ticket = Some(ticket);
+                }
+            }
+            Err(refusal) => verdict.set_shed(refusal),
+        }
+        Self::count_class(rules, verdict);
     }
 
     /// The charges that an admitted request holds until its response.
@@ -182,15 +297,22 @@ impl<S: Store> Gate<S> {
         verdict: &Verdict<'_>,
         answers: &Answers,
         hold_all: bool,
+        end: RequestEnd,
     ) -> Option<InFlightCharges> {
         let DecisionRequest { rules, now_us, .. } = *request;
-        let may_hold = hold_all || verdict.delay_us > 0 || rules.depends_on_answers();
+        let may_hold = hold_all
+            || verdict.delay_us > 0
+            || verdict.shed.is_some()
+            || rules.depends_on_answers();
         if !verdict.allowed || !may_hold {
             return None;
         }
         let mut charges = Vec::new();
         for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
             let is_queued = verdict.delay_us > 0 && answer.outcome.delay_us > 0;
+            if end == RequestEnd::Unseen && selected.limit.selector.is_shed() {
+                continue;
+            }
             if hold_all || is_queued || depends_on_answer(selected.limit, selected.params) {
                 let reserved = reserved_charge(rules, selected, charge, answer);
                 let (state_id, key) = (charge.limit, charge.key.into());
@@ -200,7 +322,11 @@ impl<S: Store> Gate<S> {
                 charges.push(held.track_slot(&self.slots, now_us));
             }
         }
-        (!charges.is_empty()).then_some(InFlightCharges { charges })
+        let counters = verdict.shed.and_then(|shed| rules.shed()?.counters(shed.class));
+        let counters = counters.filter(|_| end == RequestEnd::Seen);
+        let shed = counters.map(|counters| ShedHold::new(InFlightCount::new(counters)));
+        let holds = !charges.is_empty() || shed.is_some();
+        holds.then_some(InFlightCharges { charges, shed })
     }
 
     /// Ends the charges of a request: frees slots, gives back unused places in a queue, settles
@@ -208,6 +334,8 @@ impl<S: Store> Gate<S> {
     ///
     /// If the store fails, estimates count, and slots are free when their `ttl` has passed.
     pub async fn finish(&self, now_us: u64, held: InFlightCharges) {
+        // The slot of this node does not wait for the store.
+        let Some(held) = held.finish_without_store(now_us) else { return };
         let adjustments = held.charges.iter().filter_map(|held| {
             let charge = held.charge.charge(held.charge.reserved.units_per_cost);
             Some(Adjustment { charge, change: held.change()? })

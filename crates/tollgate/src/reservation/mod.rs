@@ -3,11 +3,13 @@
 mod in_flight;
 mod record;
 mod reserve;
+mod shed_hold;
 mod slots;
 
 pub(crate) use in_flight::depends_on_answer;
 pub use in_flight::{AdmissionOptions, InFlightCharges};
 pub use reserve::{Settled, TTL_US_MAX};
+pub(crate) use shed_hold::{ReservedHolds, ShedHold};
 pub(crate) use slots::SlotRegistry;
 
 use tollgate_store::StoreErrorKind;

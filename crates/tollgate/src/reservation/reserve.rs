@@ -3,7 +3,8 @@
 use super::record::{self, ReservedCharge};
 use super::{ReservationEnd, ReservationError};
 use crate::engine::{Gate, Row, Rules, Source, Verdict, Work};
-use crate::gate::{DecisionRequest, ReservedUnits};
+use crate::gate::{DecisionRequest, RequestEnd, ReservedUnits};
+use crate::shed::UpstreamOutcome;
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;
@@ -86,7 +87,7 @@ impl<S: ReservationStore> Gate<S> {
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         // Selected at cost one, so that each charge knows its units per cost.
         rules.policy().select(facts, 1, &mut work.selection);
-        self.reserve_selected(rules, now_us, id, cost, ttl_us, work)
+        self.reserve_selected(rules, now_us, id, facts, cost, ttl_us, work)
     }
 
     /// [Reserves](Self::reserve) by one limit alone, given by its index in the file, whether or not
@@ -108,15 +109,17 @@ impl<S: ReservationStore> Gate<S> {
         work: &'a mut Work,
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         rules.policy().select_one(limit, facts, 1, &mut work.selection);
-        self.reserve_selected(rules, now_us, id, cost, ttl_us, work)
+        self.reserve_selected(rules, now_us, id, facts, cost, ttl_us, work)
     }
 
-    /// Charges the selected limits, and records the reservation.
+    /// Charges the selected limits and the fleet, and records the reservation.
+    #[expect(clippy::too_many_arguments, reason = "those of `reserve`")]
     fn reserve_selected<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
         now_us: u64,
         id: &'a str,
+        facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
         work: &'a mut Work,
@@ -125,9 +128,9 @@ impl<S: ReservationStore> Gate<S> {
             return StoreReply::Now(Err(ReservationError::TtlOutOfRange));
         }
         let Work { selection, answers, rows, params, decision_buffers, .. } = work;
+        let class = rules.select_fleet(facts, selection);
         let selected = rules.policy().selected(selection);
-        let ttl_us =
-            ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone().map(|one| one.params)));
+        let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone()));
         params.clear();
         params.extend(selected.clone().map(|selected| with_ttl(selected.params, ttl_us)));
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
@@ -139,10 +142,17 @@ impl<S: ReservationStore> Gate<S> {
             }
             request.push(selected, charge, Intent::Take);
         }
+        if class.is_some() {
+            request.prepare_fleet(RequestEnd::Seen);
+        }
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
         let decided = self.decide(request, buffers, rows, move |request, decided, answers| {
-            let verdict = Verdict::from(decided);
+            let verdict = decided.into_verdict(rules, class);
             let pending = self.pending_reservation(request, &verdict, answers, id, ttl_us);
+            // The request may enter the adaptive shedder yet.
+            if !verdict.allowed {
+                Self::count_class(rules, &verdict);
+            }
             (verdict, pending)
         });
         decided.then(move |(verdict, pending)| match pending {
@@ -231,6 +241,25 @@ impl<S: ReservationStore> Gate<S> {
         id: &'a str,
         end: ReservationEnd,
     ) -> StoreReply<'a, Result<Settled, ReservationError>, S::Undecided> {
+        let outcome = match end {
+            ReservationEnd::Settle(_) => UpstreamOutcome::Ok,
+            ReservationEnd::Cancel => UpstreamOutcome::Ignored,
+        };
+        self.end_reporting(now_us, id, end, outcome)
+    }
+
+    /// [Ends](Self::end) a reservation, and reports how the upstream did, for the adaptive shedder.
+    ///
+    /// # Errors
+    ///
+    /// As for [`end`](Self::end).
+    pub fn end_reporting<'a>(
+        &'a self,
+        now_us: u64,
+        id: &'a str,
+        end: ReservationEnd,
+        outcome: UpstreamOutcome,
+    ) -> StoreReply<'a, Result<Settled, ReservationError>, S::Undecided> {
         if end.cost() > u64::from(u32::MAX) {
             return StoreReply::Now(Err(ReservationError::CostTooLarge));
         }
@@ -250,7 +279,10 @@ impl<S: ReservationStore> Gate<S> {
                 self.errors.count(&error);
                 ReservationError::Undecided(error.kind)
             });
-            self.settled((now_us, id), ended?.ok_or(ReservationError::Unknown)?, end)
+            let ended = ended?.ok_or(ReservationError::Unknown)?;
+            let settled = self.settled((now_us, id), ended, end)?;
+            self.reserved_holds.finish(id, now_us, outcome);
+            Ok(settled)
         })
     }
 
@@ -275,7 +307,9 @@ impl<S: ReservationStore> Gate<S> {
             observer.ended(now_us, id, &entries.iter().map(units).collect::<Vec<_>>());
         }
         let usual = self.rules().store_source();
-        let rows = entries.into_iter().zip(&ended.rows).map(|(entry, answer)| {
+        let shown = entries.into_iter().zip(&ended.rows);
+        let shown = shown.filter(|(entry, _)| !entry.limit.selector.is_shed());
+        let rows = shown.map(|(entry, answer)| {
             let ReservedCharge { limit, params, .. } = entry;
             let source = Source::of(&limit, answer, usual);
             SettledRow { limit, params, outcome: answer.outcome, source }
@@ -292,8 +326,11 @@ pub(super) fn settleable_charges<'q, 'a>(
 ) -> impl Iterator<Item = (&'q Selected<'a>, &'q Charge<'a>, &'q Answer)> {
     let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
     let limits = request.limits.iter().zip(&request.charges);
-    limits.zip(verdict.rows.iter().zip(decided)).filter_map(|((limit, charge), (row, answer))| {
-        let by_store = row.source.is_usual() || row.source == Source::Shadow;
+    // The rows of the fleet are behind those of limits, and the verdict has one source for them.
+    let fleet = verdict.shed.into_iter().flat_map(|shed| std::iter::repeat(shed.fleet_source));
+    let sources = verdict.rows.iter().map(|row| row.source).chain(fleet);
+    limits.zip(sources.zip(decided)).filter_map(|((limit, charge), (source, answer))| {
+        let by_store = source.is_usual() || source == Source::Shadow;
         let is_charged = by_store && !limit.selected.missing;
         is_charged.then_some((&limit.selected, charge, answer))
     })
@@ -329,9 +366,10 @@ fn with_ttl(params: &LimitParams, ttl_us: u64) -> LimitParams {
     *params
 }
 
-/// The longest `ttl` of the slots.
-fn default_ttl_us<'a>(params: impl Iterator<Item = &'a LimitParams>) -> u64 {
-    let ttls = params.filter_map(|params| match params {
+/// The longest `ttl` of the slots of limits.
+fn default_ttl_us<'a>(selected: impl Iterator<Item = Selected<'a>>) -> u64 {
+    let limits = selected.filter(|one| !one.limit.selector.is_shed());
+    let ttls = limits.filter_map(|one| match one.params {
         LimitParams::Concurrency(slots) => Some(slots.ttl_us().min(TTL_US_MAX)),
         _ => None,
     });

@@ -3,11 +3,14 @@
 mod counters;
 mod mode_override;
 mod setup;
+mod shed;
 
 pub(crate) use counters::Counters;
 pub use counters::{Counts, thread_number};
 pub use mode_override::ModeOverride;
 pub use setup::Setup;
+pub use shed::ShedCounts;
+pub(crate) use shed::{InFlightCount, ShedRules, ShedState};
 
 use crate::engine::{Row, Source};
 use crate::reservation::depends_on_answer;
@@ -52,6 +55,8 @@ pub struct Rules {
     envoy: Option<Arc<Configs>>,
     /// The index in the policy of each rule of the ratelimit files; `None` is unlimited.
     descriptor_limits: Box<[Option<usize>]>,
+    /// `None` if the policy sheds nothing.
+    shed: Option<Box<ShedRules>>,
 }
 
 /// The names of inline limits in metrics: Envoy's overrides, and `CL.THROTTLE`.
@@ -68,6 +73,7 @@ impl Rules {
         setup: &Setup,
         overrides: &[ModeOverride],
         counters: &mut ByName<Arc<Counters>>,
+        shed: &mut ShedState,
         store: &impl LeaseStore,
         generation: u64,
     ) -> Result<Self, InvalidPolicy> {
@@ -101,7 +107,11 @@ impl Rules {
             counters: policy
                 .limits()
                 .iter()
-                .map(|limit| Arc::clone(counters.entry(limit.name.clone()).or_default()))
+                .map(|limit| match limit.selector.is_shed() {
+                    // Shedders have counters by class.
+                    true => Arc::default(),
+                    false => Arc::clone(counters.entry(limit.name.clone()).or_default()),
+                })
                 .collect(),
             depends_on_answers: policy
                 .tier_params()
@@ -117,6 +127,7 @@ impl Rules {
             inline: setup.inline_limits(),
             descriptor_limits: setup.descriptor_limits(),
             envoy: setup.envoy.clone(),
+            shed: setup.options.shed.as_ref().map(|it| shed.rules(it, &policy, store).into()),
             policy,
         })
     }
@@ -179,6 +190,12 @@ impl Rules {
     #[inline]
     pub(crate) fn inline_index(&self, limit: &Limit) -> usize {
         usize::from(std::ptr::eq(limit, self.throttle()))
+    }
+
+    /// The shedders, if the policy has any.
+    #[inline]
+    pub(crate) fn shed(&self) -> Option<&ShedRules> {
+        self.shed.as_deref()
     }
 
     /// The index in the policy of a rule of the ratelimit files; `None` if it is unlimited.

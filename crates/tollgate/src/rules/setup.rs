@@ -9,6 +9,7 @@ use tollgate_policy::limit::{Counting, Limit, OnMissing, OnStoreFailure};
 use tollgate_policy::match_spec::MatchSpec;
 use tollgate_policy::policy::PolicyOptions;
 use tollgate_policy::settings::TierSource;
+use tollgate_policy::shed::ShedPolicy;
 use tollgate_policy::{Compiled, HttpPolicy, TierMap};
 
 /// The configuration of a [`Gate`](crate::engine::Gate): limits, and settings for all of them.
@@ -65,6 +66,7 @@ impl Setup {
             Some(TierSource::Map(map)) => tiers = Some(Arc::new(map.clone())),
             _ => {}
         }
+        options.shed = compiled.shed.clone();
         let profiles: Arc<[Profile]> =
             settings.headers.iter().filter_map(|name| Profile::parse(name)).collect();
         let buckets = profiles.contains(&Profile::Discord);
@@ -87,11 +89,13 @@ impl Setup {
         self
     }
 
-    /// The limits of the policy file, then those of ratelimit files.
+    /// The limits of the policy file, then those of ratelimit files, then those of shedders.
     pub(crate) fn all_limits(&self) -> Vec<(Limit, MatchSpec)> {
         let rules = self.envoy.iter().flat_map(|configs| configs.rules());
         let addressed = rules.filter_map(|rule| Some((rule.limit.clone()?, MatchSpec::default())));
-        self.limits.iter().cloned().chain(addressed).collect()
+        let shedders = self.options.shed.iter().flat_map(ShedPolicy::limits);
+        let shedders = shedders.map(|limit| (limit, MatchSpec::default()));
+        self.limits.iter().cloned().chain(addressed).chain(shedders).collect()
     }
 
     /// The index in [`all_limits`](Self::all_limits) of each rule of the ratelimit files.

@@ -227,6 +227,7 @@ impl Machine {
         match reason {
             ShedReason::Adaptive => counts.shed_adaptive += 1,
             ShedReason::Queue => counts.shed_queue += 1,
+            ShedReason::Fleet => {}
         }
         Step::Shed(reason)
     }

@@ -67,6 +67,8 @@ pub enum UpstreamOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShedReason {
+    /// The fleet has as many requests in flight as it can take.
+    Fleet,
     /// The limit is reached, and more important requests need it.
     Adaptive,
     /// The request waited too long, or the queue is full.
@@ -84,9 +86,18 @@ pub struct ShedRefusal {
 }
 
 impl ShedReason {
+    /// Every reason.
+    pub const ALL: [Self; 3] = [Self::Fleet, Self::Adaptive, Self::Queue];
+
+    /// The index in [`ALL`](Self::ALL).
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+
     /// The name in metrics and traces.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
+            Self::Fleet => "fleet",
             Self::Adaptive => "adaptive",
             Self::Queue => "queue",
         }

@@ -1,11 +1,13 @@
 //! The verdict on a request: allowed or not, one row per limit, and the source.
 
+mod shed;
 mod source;
 
+pub use shed::ShedVerdict;
 pub use source::Source;
 
 use crate::engine::Rules;
-use crate::gate::{DecidedRows, FromAnswer};
+use crate::gate::FromAnswer;
 use tollgate_core::header::tightness;
 use tollgate_core::{Algorithm, LimitParams, Outcome};
 use tollgate_policy::limit::{Limit, Mode};
@@ -26,6 +28,8 @@ pub struct Verdict<'g> {
     pub source: Source,
     /// The limits that applied, in file order.
     pub rows: Vec<Row<'g>>,
+    /// What shedders said; `None` if none is on.
+    pub shed: Option<ShedVerdict>,
 }
 
 /// One limit's own answer, regardless of the others.
@@ -110,23 +114,17 @@ impl<'g> Verdict<'g> {
             let enforced = rows.iter().filter(|row| row.enforced());
             let delay_us = enforced.map(|row| row.outcome.delay_us).max().unwrap_or(0);
             let source = Source::of_admitted(rows.iter().map(|row| row.source));
-            return Self { allowed, delay_us, retry_after_us: Some(0), source, rows };
+            return Self { allowed, delay_us, retry_after_us: Some(0), source, rows, shed: None };
         }
         let refusing = || rows.iter().filter(|row| row.refuses());
         let waits = refusing().map(|row| row.outcome.retry_after_us);
         let retry_after_us = waits.reduce(|a, b| Some(a?.max(b?))).flatten();
         let source = refusing().next().map_or(Source::None, |row| row.source);
-        Self { allowed, delay_us: 0, retry_after_us, source, rows }
+        Self { allowed, delay_us: 0, retry_after_us, source, rows, shed: None }
     }
 
     /// The [tightest](Row::tightest) of the enforced limits.
     pub fn tightest(&self) -> Option<&Row<'g>> {
         Row::tightest(self.rows.iter().filter(|row| row.enforced()))
-    }
-}
-
-impl<'g> From<DecidedRows<Row<'g>>> for Verdict<'g> {
-    fn from(decided: DecidedRows<Row<'g>>) -> Self {
-        Self::new(decided.allowed, decided.rows)
     }
 }

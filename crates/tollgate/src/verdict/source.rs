@@ -25,6 +25,8 @@ pub enum Source {
     Shadow,
     /// A block refused: a penalty's or an operator's.
     Blocked,
+    /// A shedder refused.
+    Shed,
     /// No limit applied.
     None,
 }
@@ -42,6 +44,7 @@ impl Source {
             Self::LocalFallback => "local-fallback",
             Self::Shadow => "shadow",
             Self::Blocked => "blocked",
+            Self::Shed => "shed",
             Self::None => "none",
         }
     }

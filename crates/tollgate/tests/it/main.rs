@@ -7,6 +7,7 @@ mod deny_cache_rows;
 mod failure;
 mod faulty_store;
 mod fixture;
+mod fleet;
 mod gate;
 mod in_flight;
 mod key;

@@ -5,7 +5,7 @@ use crate::command::lab::keys::RefusedKey;
 use crate::command::lab::plot::Series;
 use crate::command::lab::{file_name, is_in_log};
 use std::path::Path;
-use tollgate::engine::limit::{Limit, Mode, OnMissing};
+use tollgate::engine::limit::{Limit, Mode, OnMissing, Selector};
 use tollgate_logs::{Field, InputStats};
 
 /// The paths that are named of requests that no limit matched.
@@ -113,7 +113,7 @@ impl Replayed<'_> {
     /// Why a limit did not apply as it would to live traffic.
     fn key_note(&self, limit: &Limit) -> Option<String> {
         let name = &limit.name;
-        if limit.mode == Mode::Off || limit.is_by_descriptor {
+        if limit.mode == Mode::Off || limit.selector != Selector::Match {
             return None;
         }
         let is_known =

@@ -90,7 +90,7 @@ fn estimate(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> Cost
     found.map_or(CostRule::Fixed(1), |response| CostRule::Estimate { estimate, response })
 }
 
-pub(super) fn match_spec(field: &Field<Match>, report: &mut Report) -> MatchSpec {
+pub(in crate::compile) fn match_spec(field: &Field<Match>, report: &mut Report) -> MatchSpec {
     let Some(field) = field else { return MatchSpec::default() };
     let conditions = self::conditions(&field.conditions, report);
     let mut not = Vec::new();

@@ -6,12 +6,13 @@ mod lease;
 mod outcome;
 mod params;
 
+pub(super) use cost::match_spec;
 pub(super) use failure::on_store_failure;
 
 use super::fields;
 use crate::diagnostic::{Position, Report, codes, quoted};
 use crate::grammar;
-use crate::limit::{Consistency, Counting, Limit};
+use crate::limit::{Consistency, Counting, Limit, Selector};
 use crate::match_spec::MatchSpec;
 use crate::raw::{self, At, File, KeyChoice, OneOrMany, Text};
 use crate::settings::Settings;
@@ -101,7 +102,7 @@ fn limit(
             penalty,
             consistency,
             counting,
-            is_by_descriptor: false,
+            selector: Selector::Match,
             on_response: on_response.clone(),
             name,
             key,

@@ -1,3 +1,4 @@
+mod class;
 mod first_of;
 mod weights;
 

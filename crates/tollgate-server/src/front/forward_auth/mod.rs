@@ -15,7 +15,7 @@ use crate::observe::metrics::{Front, Outcome};
 use crate::observe::trace;
 use decode::{AmbiguousRequest, AuthRequest, AuthRequestError};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Response, StatusCode};
+use hyper::{HeaderMap, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,6 +74,7 @@ impl ForwardAuth {
         };
         let mut options = CheckOptions::default();
         (options.admission.cost, options.admission.only) = (cost, only.as_deref());
+        options.admission.is_end_seen = false;
         options.ambiguous_paths = settings.ambiguous_paths;
         if trace::enabled() {
             options.observe = Some(&observe);
@@ -90,9 +91,7 @@ impl ForwardAuth {
                 (encode::allow(headers), Outcome::Admitted)
             }
             HttpDecision::Refused(refusal) => {
-                let failed = refusal.status == StatusCode::SERVICE_UNAVAILABLE;
-                let outcome = if failed { Outcome::FailClosed } else { Outcome::Refused };
-                (encode::deny(&refusal, deny_status), outcome)
+                (encode::deny(&refusal, deny_status), Outcome::of_refusal(&refusal))
             }
             HttpDecision::Ambiguous(why) => {
                 LOGGED_AMBIGUITIES.log("forward-auth", settings.ambiguous_paths, &why);

@@ -31,6 +31,7 @@ use exchange::{Exchange, ExchangeError};
 use respond::{OutcomeRecorder, observe, refuse, status};
 use state::MaintenanceTask;
 use std::{rc::Rc, sync::Arc};
+use tollgate::engine::UpstreamOutcome;
 use tollgate_tower::{Admission, CheckOptions, HttpDecision};
 use upstream::Pool;
 use validate::validate;
@@ -130,7 +131,9 @@ impl Gateway {
             }
             respond::exchange_failed(error, answer);
         }
-        if let Some(admission) = admission {
+        if let Some(mut admission) = admission {
+            let upstream = error.map_or(UpstreamOutcome::Ignored, ExchangeError::upstream_outcome);
+            admission.record_upstream(upstream);
             admission.headers().write_lines(&mut answer.lines);
             admission.respond_status(answer.status.as_u16(), |_| None).finish(&[]);
         }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use tollgate::engine::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Problem, Profile, retry_after_seconds};
 use tollgate_policy::envoy::{DescriptorRule, Unit};
+use tollgate_policy::limit::Selector;
 use tollgate_policy::settings::Envoy;
 use tollgate_tower::problem_of;
 
@@ -58,6 +59,8 @@ impl RateLimitDecision<'_, '_> {
             Outcome::Admitted
         } else if self.verdict.rows.iter().any(failed) {
             Outcome::FailClosed
+        } else if self.verdict.source == Source::Shed {
+            Outcome::Shed
         } else {
             Outcome::Refused
         }
@@ -99,7 +102,8 @@ impl RateLimitDecision<'_, '_> {
             .filter(|row| row.refuses() && row.limit.disclose && row.source != Source::FailClosed);
         let (problem, quota) = problem_of(verdict);
         // Envoy answers 429 for every refusal, and a problem repeats the status.
-        let problem = if problem.status() == 429 { problem } else { Problem::QuotaExceeded };
+        let is_kept = problem.status() == 429 || verdict.source == Source::Shed;
+        let problem = if is_kept { problem } else { Problem::QuotaExceeded };
         let retry_after_s = verdict.retry_after_us.map(retry_after_seconds);
         let names = named.map(|row| &*row.limit.name);
         let (status, mut body) = (self.envoy.rate_limited_status, String::new());
@@ -123,14 +127,15 @@ fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
 /// `DescriptorStatus`.
 fn status(descriptor: &DescriptorDecision<'_>, out: &mut impl MessageWriter) {
     const REMAINING: MessageField = MessageField(3, "limitRemaining");
-    let visible =
-        |row: &&&Row<'_>| (row.enforced() || row.limit.is_by_descriptor) && row.limit.disclose;
+    let visible = |row: &&&Row<'_>| {
+        (row.enforced() || row.limit.selector == Selector::Descriptor) && row.limit.disclose
+    };
     code(out, MessageField(1, "code"), descriptor.is_over());
     let Some(row) = Row::tightest(descriptor.rows.iter().filter(visible).copied()) else {
         let unlimited = descriptor.rule.is_some_and(|rule| rule.limit.is_none());
         return out.number(REMAINING, if unlimited { u32::MAX.into() } else { 0 });
     };
-    let name = match (row.limit.is_by_descriptor, descriptor.rule) {
+    let name = match (row.limit.selector == Selector::Descriptor, descriptor.rule) {
         (true, Some(rule)) => rule.name.as_deref().unwrap_or_default(),
         _ if descriptor.inline => "",
         _ => &row.limit.name,

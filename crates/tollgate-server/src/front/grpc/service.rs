@@ -203,6 +203,7 @@ impl RateLimitService {
                 parts.add_rule(rules, rule, key, hits.hits, how);
             }
         }
+        parts[0].add_fleet(rules);
         asked
     }
 

@@ -10,6 +10,7 @@ use crate::{
     Node,
     front::forward_auth::ForwardAuth,
     front::grpc::{RateLimitService, answer_http, is_http_path},
+    front::shedding,
     front::{base64, date},
     net::{Answer, ClientConnection, Handler, Limits, Request, RequestBody, RequestHead},
     observe::metrics::{Front, Outcome},
@@ -85,9 +86,11 @@ impl CheckApi {
             Op::Reserve => {
                 let id = base64::new_id().map_err(|_| CheckProblem::NoRandom)?;
                 let reserve = gate.reserve(&rules, now_us, &id, &facts, cost, body.ttl_us, work);
-                let (verdict, ttl_us) =
+                let (mut verdict, ttl_us) =
                     Box::pin(reserve).await.map_err(CheckProblem::Reservation)?;
-                reserved = ttl_us.map(|ttl_us| (id, ttl_us));
+                let opened = ttl_us.map(|ttl_us| (&*id, ttl_us));
+                Box::pin(shedding::enter(&self.node, &rules, &facts, &mut verdict, opened)).await;
+                reserved = ttl_us.filter(|_| verdict.allowed).map(|ttl_us| (id, ttl_us));
                 verdict
             }
             _ => gate.check(&rules, now_us, &facts, cost, work).await,
@@ -107,16 +110,13 @@ impl CheckApi {
         }
         answer.body.push(b'}');
         let status = encode::status(&verdict);
+        let outcome = Outcome::of_status(status, &verdict);
         buffers.work.recycle(verdict);
         buffers.facts = facts.into_buffer();
         self.buffers.put(buffers);
         answer.status = StatusCode::from_u16(status).unwrap_or_default();
         self.observe(now_us);
-        Ok(match status {
-            200 => Outcome::Admitted,
-            503 => Outcome::FailClosed,
-            _ => Outcome::Refused,
-        })
+        Ok(outcome)
     }
 
     /// Answers what is asked less often than a check that has come whole.
@@ -159,8 +159,12 @@ impl CheckApi {
             Op::Settle => ReservationEnd::Settle(body.cost.unwrap_or(1)),
             _ => ReservationEnd::Cancel,
         };
-        let settled =
-            self.node.gate.end(now_us, id, end).await.map_err(CheckProblem::Reservation)?;
+        let gate = &self.node.gate;
+        let ending = match body.outcome {
+            Some(outcome) => gate.end_reporting(now_us, id, end, outcome),
+            None => gate.end(now_us, id, end),
+        };
+        let settled = ending.await.map_err(CheckProblem::Reservation)?;
         answer.lines.extend_from_slice(JSON_HEADERS);
         encode::settled(&mut answer.body, id, &settled);
         answer.body.push(b'}');

@@ -9,7 +9,7 @@ use super::{
 use crate::net::Stats;
 use FamilyType::{Counter, Gauge};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate::engine::Counts;
+use tollgate::engine::{Counts, ShedCounts, ShedReason};
 use tollgate_policy::settings::Front;
 use tollgate_store::StoreErrorKind;
 
@@ -100,6 +100,9 @@ impl Metrics {
     pub fn exposition(&self, now: &MetricsSnapshot, format: ExpositionFormat) -> String {
         let mut page = FamilyWriter::new(format);
         write_limits(&mut page, now);
+        if !now.classes.is_empty() {
+            write_classes(&mut page, now);
+        }
         self.write_requests(&mut page);
         self.write_connections(&mut page);
         self.write_events(&mut page, now);
@@ -232,6 +235,50 @@ fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
     let overflowed = now.limits.iter().map(|limit| ([("limit", &*limit.name)], limit.overflowed));
     let help = "Decisions for new keys in shared cells, because the memory store was full.";
     page.family(Counter, "tollgate_overflow", help, overflowed);
+}
+
+/// The families of a file with `shed`.
+fn write_classes(page: &mut FamilyWriter, now: &MetricsSnapshot) {
+    let figures: [(_, _, Figure<ShedCounts>, _); 3] = [
+        (Counter, "tollgate_class_offered", ShedCounts::offered, "Requests that shedders saw."),
+        (
+            Counter,
+            "tollgate_class_admitted",
+            |now| now.admitted,
+            "Requests that shedders admitted.",
+        ),
+        (Gauge, "tollgate_in_flight", |now| now.in_flight, "Requests in flight at this node."),
+    ];
+    for (kind, name, figure, help) in figures {
+        let rows = now.classes.iter().map(|one| ([("class", &*one.name)], figure(&one.counts)));
+        page.family(kind, name, help, rows);
+    }
+    type ByReason = fn(&ShedCounts) -> [u64; ShedReason::ALL.len()];
+    let by_reason: [(_, ByReason, _); 2] = [
+        ("tollgate_shed", |now| now.shed, "Requests that were shed, by class and reason."),
+        (
+            "tollgate_shed_shadow",
+            |now| now.shadow_shed,
+            "Requests that a shedder in shadow mode would have shed.",
+        ),
+    ];
+    for (name, figure, help) in by_reason {
+        let rows = now.classes.iter().flat_map(|one| {
+            let reasons = ShedReason::ALL.into_iter().zip(figure(&one.counts));
+            reasons.map(|(why, count)| ([("class", &*one.name), ("reason", why.name())], count))
+        });
+        page.family(Counter, name, help, rows);
+    }
+    let waited = now
+        .classes
+        .iter()
+        .map(|one| ([("class", &*one.name)], Seconds(one.queue_us.saturating_mul(1_000))));
+    let help = "Time that requests waited in the queue of the adaptive shedder.";
+    page.family(Counter, "tollgate_shed_queue_seconds", help, waited);
+    if let Some(limit) = now.adaptive_limit {
+        let help = "Requests in flight that the adaptive shedder admits at this node.";
+        page.family(Gauge, "tollgate_adaptive_limit", help, [([], limit)]);
+    }
 }
 
 fn write_process(page: &mut FamilyWriter, process: &Process) {

@@ -1,6 +1,7 @@
 //! Labels: the fixed values that the labels of counters have.
 
-use tollgate::engine::Source;
+use tollgate::engine::{Source, Verdict};
+use tollgate_tower::Refusal;
 
 /// An enumeration whose values are those of a label.
 macro_rules! labels {
@@ -35,6 +36,8 @@ labels! {
         Refused = "refused",
         /// The store failed, and a limit with `fail: closed` refused it.
         FailClosed = "fail_closed",
+        /// A shedder refused it, because the service is overloaded.
+        Shed = "shed",
         /// It succeeded without a decision: a settlement, a cancellation, an admin call.
         Ok = "ok",
         /// It was malformed. The client has to change it.
@@ -47,11 +50,31 @@ labels! {
 }
 
 impl Outcome {
+    /// The outcome of a request that is answered with this status.
+    pub(crate) fn of_status(status: u16, verdict: &Verdict<'_>) -> Self {
+        match status {
+            200 => Self::Admitted,
+            503 if verdict.source == Source::Shed => Self::Shed,
+            503 => Self::FailClosed,
+            _ => Self::Refused,
+        }
+    }
+
+    /// The outcome of a request that is refused.
+    pub(crate) fn of_refusal(refusal: &Refusal) -> Self {
+        match refusal.status.as_u16() {
+            503 if refusal.is_shed() => Self::Shed,
+            503 => Self::FailClosed,
+            _ => Self::Refused,
+        }
+    }
+
     /// The outcome of a decision.
     pub(crate) fn of_decision(allowed: bool, source: Source) -> Self {
         match (allowed, source) {
             (true, _) => Self::Admitted,
             (false, Source::FailClosed) => Self::FailClosed,
+            (false, Source::Shed) => Self::Shed,
             (false, _) => Self::Refused,
         }
     }

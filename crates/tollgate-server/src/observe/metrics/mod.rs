@@ -11,7 +11,7 @@ mod snapshot;
 
 pub use exposition::ExpositionFormat;
 pub use labels::{AdminDenial, Outcome, ReloadResult, UpstreamFailure};
-pub use snapshot::{LimitCounters, MetricsSnapshot};
+pub use snapshot::{ClassMetrics, LimitCounters, MetricsSnapshot};
 pub use tollgate_policy::settings::Front;
 
 use crate::net::Stats;

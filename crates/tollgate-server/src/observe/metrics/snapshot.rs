@@ -3,7 +3,7 @@
 use crate::node::Node;
 use crate::observe::log;
 use std::collections::BTreeMap;
-use tollgate::engine::Counts;
+use tollgate::engine::{Counts, ShedCounts};
 use tollgate::store::memory::MemoryStats;
 use tollgate::store::redis::LeaseStats;
 use tollgate_store::StoreErrorKind;
@@ -14,6 +14,10 @@ pub struct MetricsSnapshot {
     /// The limits of the policy in force, in file order. Only the author of the policy chooses
     /// their names, so clients cannot add values of the label.
     pub limits: Vec<LimitCounters>,
+    /// The classes of requests; none without shedders.
+    pub classes: Vec<ClassMetrics>,
+    /// The limit of the adaptive shedder, if it is on.
+    pub adaptive_limit: Option<u32>,
     /// The memory store.
     pub memory: MemoryStats,
     /// Leases.
@@ -49,6 +53,33 @@ pub struct LimitCounters {
     pub overflowed: u64,
 }
 
+/// What shedders did with the requests of one class.
+#[derive(Clone, Debug, Default)]
+pub struct ClassMetrics {
+    /// The name of the class.
+    pub name: Box<str>,
+    /// Its requests.
+    pub counts: ShedCounts,
+    /// The time that its requests waited in the queue, in microseconds.
+    pub queue_us: u64,
+}
+
+impl ClassMetrics {
+    /// All classes, and the adaptive limit. Times in the queue are known for classes in force.
+    fn of(node: &Node) -> (Vec<Self>, Option<u32>) {
+        let (rules, adaptive) = (node.gate.rules(), node.gate.adaptive());
+        let queue_us = |name: &str| {
+            let place = rules.policy().classes().position(|class| class == name)?;
+            Some(adaptive.as_ref()?.classes.get(place)?.queue_us)
+        };
+        let classes = node.gate.shed_counts().into_iter().map(|(name, counts)| {
+            let queue_us = queue_us(&name).unwrap_or_default();
+            Self { name, counts, queue_us }
+        });
+        (classes.collect(), adaptive.as_ref().map(|adaptive| adaptive.limit))
+    }
+}
+
 impl MetricsSnapshot {
     /// The counters of `node` now.
     pub(crate) fn of(node: &Node) -> Self {
@@ -62,8 +93,11 @@ impl MetricsSnapshot {
             counts,
         });
         let store = node.gate.store();
+        let (classes, adaptive_limit) = ClassMetrics::of(node);
         Self {
             limits: limits.collect(),
+            classes,
+            adaptive_limit,
             memory: store.memory().map(|memory| memory.stats()).unwrap_or_default(),
             leases: store.leases(),
             store_errors: node

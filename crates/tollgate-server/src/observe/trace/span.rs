@@ -8,7 +8,7 @@ use opentelemetry_sdk::trace::SdkTracer;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tollgate::engine::{Source, Verdict};
+use tollgate::engine::{ShedVerdict, Source, Verdict};
 use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
 
@@ -62,12 +62,14 @@ pub struct SpanDecision<'a> {
     pub source: Source,
     /// The limit that says most about it, and what it said.
     pub limit: Option<(&'a str, &'a Outcome)>,
+    /// What shedders said.
+    pub shed: Option<ShedVerdict>,
 }
 
 impl<'a> SpanDecision<'a> {
     pub(super) fn of(verdict: &'a Verdict<'_>) -> Self {
         let limit = verdict.tightest().map(|row| (&*row.limit.name, &row.outcome));
-        Self { allowed: verdict.allowed, source: verdict.source, limit }
+        Self { allowed: verdict.allowed, source: verdict.source, limit, shed: verdict.shed }
     }
 }
 
@@ -84,6 +86,14 @@ pub(super) fn record(tracer: &SdkTracer, decided: &DecisionContext<'_>, shown: &
             KeyValue::new("ratelimit.limit", saturating_i64(outcome.limit)),
             KeyValue::new("ratelimit.remaining", saturating_i64(outcome.remaining)),
         ]);
+    }
+    if let Some(shed) = shown.shed {
+        attributes.push(KeyValue::new("tollgate.class", saturating_i64(shed.class as u64)));
+        let reasons =
+            [("tollgate.shed", shed.reason), ("tollgate.shed.shadow", shed.shadow_reason)];
+        for (name, reason) in reasons {
+            attributes.extend(reason.map(|reason| KeyValue::new(name, reason.name())));
+        }
     }
     let builder = tracer
         .span_builder("ratelimit.decision")

@@ -15,6 +15,7 @@ mod nginx_differential;
 mod paths;
 mod plain;
 mod restart;
+mod shed;
 mod smuggling;
 mod status;
 mod streams;

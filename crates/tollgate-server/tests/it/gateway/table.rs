@@ -5,7 +5,7 @@ pub(super) mod cases;
 
 use super::{Backend, Gateway, read_head};
 use crate::nodes::Redis;
-use cases::{Case, Got, Step, answers, failing, identity, settled, tokens};
+use cases::{Case, Got, Step, answers, failing, identity, settled, shed, tokens};
 use std::{
     fs,
     io::{Read, Write},
@@ -87,7 +87,14 @@ fn play(case: &Case, store: &str) {
 
 #[test]
 fn the_table_holds() {
-    let cases = [answers::CASES, identity::CASES, tokens::CASES, settled::CASES, failing::CASES];
+    let cases = [
+        answers::CASES,
+        identity::CASES,
+        tokens::CASES,
+        settled::CASES,
+        failing::CASES,
+        shed::CASES,
+    ];
     for case in cases.into_iter().flatten() {
         play(case, if case.storeless { NOBODY } else { "" });
     }

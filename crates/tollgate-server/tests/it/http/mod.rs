@@ -6,6 +6,7 @@ mod problems;
 mod reservations;
 mod same;
 mod shapes;
+mod shed;
 mod verdicts;
 
 use serde_json::Value;

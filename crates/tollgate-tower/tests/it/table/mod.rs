@@ -8,6 +8,7 @@ pub(crate) mod failing;
 pub(crate) mod identity;
 pub(crate) mod lives;
 pub(crate) mod settled;
+pub(crate) mod shed;
 pub(crate) mod tokens;
 
 /// A policy, and what happens under it, in order.

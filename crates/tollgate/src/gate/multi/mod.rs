@@ -2,7 +2,7 @@
 
 mod merge;
 
-use super::{DecidedRows, DecisionRequest, Gate};
+use super::{DecidedRows, DecisionRequest, Gate, RequestEnd};
 use crate::engine::{Row, Rules, Source, Verdict, Work};
 use merge::{MergedCharges, RowsBySubCheck};
 use smallvec::SmallVec;
@@ -23,6 +23,8 @@ pub struct MultiCheck {
     selected_modes: Vec<ChargeMode>,
     inline: Vec<InlineLimit>,
     sub_checks: Vec<SubCheck>,
+    /// The least important class of its facts, if a shedder is on.
+    class: Option<usize>,
 }
 
 /// How a sub-check charges a limit.
@@ -95,6 +97,7 @@ impl MultiCheck {
         self.selected_modes.clear();
         self.inline.clear();
         self.sub_checks.clear();
+        self.class = None;
     }
 
     /// The number of sub-checks.
@@ -117,6 +120,9 @@ impl MultiCheck {
     pub fn add(&mut self, rules: &Rules, facts: &Facts<'_>, cost: u64, mode: ChargeMode) {
         rules.policy().select_append(facts, mode.cost(cost), &mut self.selection);
         self.extend_sub_check(mode);
+        if !mode.is_peek() {
+            self.class = self.class.max(rules.policy().class(facts));
+        }
     }
 
     /// Adds the limit of a rule of the ratelimit files. Returns whether there is one.
@@ -131,6 +137,16 @@ impl MultiCheck {
         let Some(limit) = rules.descriptor_limit(rule) else { return false };
         rules.policy().select_by_index(limit, key, mode.cost(cost), &mut self.selection);
         self.extend_sub_check(mode)
+    }
+
+    /// Adds the slots that the whole request takes in the fleet. Call it last. The class of the
+    /// request is the least important of those that its descriptors have.
+    pub fn add_fleet(&mut self, rules: &Rules) {
+        if let Some(class) = self.class {
+            self.begin();
+            rules.policy().select_fleet(class, &mut self.selection);
+            self.extend_sub_check(ChargeMode::Enforce);
+        }
     }
 
     /// Adds an inline limit: a fixed window of this rate, for this key.
@@ -185,9 +201,17 @@ impl<S: Store> Gate<S> {
     ) -> StoreReply<'a, MultiVerdict<'r>, S::Undecided> {
         let Work { answers, rows, params, decision_buffers, .. } = work;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
-        let (request, by_check) = checks.merged(rules).into_request(request, params);
+        let (mut request, by_check) = checks.merged(rules).into_request(request, params);
+        let class = checks.class;
+        if class.is_some() {
+            request.prepare_fleet(RequestEnd::Unseen);
+        }
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
-        self.decide(request, buffers, rows, move |_, decided, _| by_check.into_verdict(decided))
+        self.decide(request, buffers, rows, move |_, decided, _| {
+            let decided = by_check.into_verdict(decided, rules, class);
+            Self::count_class(rules, &decided.verdict);
+            decided
+        })
     }
 
     /// Decides by each limit's failure policy, for a caller whose deadline has passed. This counts
@@ -203,7 +227,8 @@ impl<S: Store> Gate<S> {
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
         let (request, by_check) = checks.merged(rules).into_request(request, params);
         let (error, rows) = (StoreError::new(StoreErrorKind::Timeout, ""), std::mem::take(rows));
-        by_check.into_verdict(self.decide_without_store(&request, error, answers, rows))
+        let decided = self.decide_without_store(&request, error, answers, rows);
+        by_check.into_verdict(decided, rules, checks.class)
     }
 
     /// Gives back what the sub-checks would be charged now. No limit ends with more than it has.
@@ -244,7 +269,12 @@ impl<S: Store> Gate<S> {
 }
 
 impl RowsBySubCheck {
-    fn into_verdict<'r>(mut self, mut decided: DecidedRows<Row<'r>>) -> MultiVerdict<'r> {
+    fn into_verdict<'r>(
+        mut self,
+        mut decided: DecidedRows<Row<'r>>,
+        rules: &Rules,
+        class: Option<usize>,
+    ) -> MultiVerdict<'r> {
         for index in 0..decided.rows.len() {
             let has_extra_unit = self.has_extra_unit[decided.limit_of_row(index)];
             let row = &mut decided.rows[index];
@@ -257,6 +287,6 @@ impl RowsBySubCheck {
         for rows in &mut self.rows {
             *rows = rows.iter().filter_map(|limit| decided.row_of_limit(*limit)).collect();
         }
-        MultiVerdict { verdict: decided.into(), rows: self.rows }
+        MultiVerdict { verdict: decided.into_verdict(rules, class), rows: self.rows }
     }
 }

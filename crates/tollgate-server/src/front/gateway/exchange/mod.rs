@@ -25,6 +25,7 @@ use hyper::{Version, body::Body as _};
 use smallvec::SmallVec;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use std::{future::poll_fn, io, pin::pin, rc::Rc, task::Poll, time::Duration};
+use tollgate::engine::UpstreamOutcome;
 use tollgate::store::ProcessClock;
 use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
 use tollgate_tower::{Admission, AdmissionGuard};
@@ -51,6 +52,16 @@ impl ExchangeError {
             Self::Protocol | Self::TooLarge => Some(UpstreamFailure::Protocol),
             Self::Timeout => Some(UpstreamFailure::Timeout),
             Self::Client(_) => None,
+        }
+    }
+
+    /// What the adaptive shedder learns. An upstream that cannot be reached, breaks off or takes
+    /// too long is overloaded.
+    pub(super) fn upstream_outcome(self) -> UpstreamOutcome {
+        match self {
+            Self::Connect | Self::Protocol | Self::Timeout => UpstreamOutcome::Overloaded,
+            Self::TooLarge => UpstreamOutcome::Ok,
+            Self::Client(_) => UpstreamOutcome::Ignored,
         }
     }
 

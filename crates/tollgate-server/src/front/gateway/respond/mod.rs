@@ -76,7 +76,7 @@ pub(super) fn observe<'a>(
 
 /// Answers a refused request, in the format that its headers ask for.
 pub(super) fn refuse(refusal: Refusal, head: &RequestHead<'_>, answer: &mut Answer) -> Outcome {
-    let is_unavailable = refusal.status == StatusCode::SERVICE_UNAVAILABLE;
+    let outcome = Outcome::of_refusal(&refusal);
     let mut accepts = HeaderMap::new();
     for name in [ACCEPT, CONTENT_TYPE] {
         for value in head.headers.all(name.as_str()) {
@@ -86,7 +86,7 @@ pub(super) fn refuse(refusal: Refusal, head: &RequestHead<'_>, answer: &mut Answ
         }
     }
     answer.set(refusal.into_response(&accepts));
-    if is_unavailable { Outcome::FailClosed } else { Outcome::Refused }
+    outcome
 }
 
 /// Counts a request when dropped. Without an outcome, its client left or its handler panicked.

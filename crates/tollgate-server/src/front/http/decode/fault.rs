@@ -68,6 +68,10 @@ pub enum Fault {
     ValueTooLong,
     /// An empty or too long reservation.
     ReservationLength,
+    /// A latency that is no number of seconds, or more than an hour.
+    Latency,
+    /// An outcome that does not exist.
+    NoSuchOutcome,
 }
 
 impl Fault {
@@ -170,6 +174,10 @@ impl fmt::Display for Fault {
             Self::ReservationLength => {
                 write!(f, "a reservation has from 1 to {RESERVATION_BYTES_MAX} bytes")
             }
+            Self::Latency => {
+                f.write_str("not a time; a latency is from 0 to 3600 seconds, such as 0.012")
+            }
+            Self::NoSuchOutcome => f.write_str("no such outcome; there are `ok`, `overloaded`"),
         }
     }
 }

@@ -8,6 +8,7 @@ pub use fault::{BadRequest, Fault};
 
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use tollgate::engine::UpstreamOutcome;
 
 /// The largest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -39,6 +40,10 @@ pub struct Body<'a> {
     pub time_us: Option<u64>,
     /// `op`.
     pub op: Option<Op>,
+    /// `latency`, in microseconds.
+    pub latency_us: Option<u64>,
+    /// `outcome`.
+    pub outcome: Option<UpstreamOutcome>,
 }
 
 /// An operation.
@@ -85,12 +90,22 @@ pub enum Member {
     Cost,
     Ttl,
     Reservation,
+    Latency,
+    Outcome,
 }
 
 impl Member {
     /// Every member.
-    pub const ALL: [Self; 6] =
-        [Self::Time, Self::Op, Self::Attributes, Self::Cost, Self::Ttl, Self::Reservation];
+    pub const ALL: [Self; 8] = [
+        Self::Time,
+        Self::Op,
+        Self::Attributes,
+        Self::Cost,
+        Self::Ttl,
+        Self::Reservation,
+        Self::Latency,
+        Self::Outcome,
+    ];
 
     /// Its name on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -101,6 +116,8 @@ impl Member {
             Self::Cost => "cost",
             Self::Ttl => "ttl",
             Self::Reservation => "reservation",
+            Self::Latency => "latency",
+            Self::Outcome => "outcome",
         }
     }
 
@@ -113,6 +130,8 @@ impl Member {
             "cost" => Self::Cost,
             "ttl" => Self::Ttl,
             "reservation" => Self::Reservation,
+            "latency" => Self::Latency,
+            "outcome" => Self::Outcome,
             _ => return None,
         })
     }
@@ -132,7 +151,11 @@ impl MemberSet {
         match op {
             Op::Check | Op::Peek => none.with(Member::Attributes).with(Member::Cost),
             Op::Reserve => none.with(Member::Attributes).with(Member::Cost).with(Member::Ttl),
-            Op::Settle => none.with(Member::Reservation).with(Member::Cost),
+            Op::Settle => none
+                .with(Member::Reservation)
+                .with(Member::Cost)
+                .with(Member::Latency)
+                .with(Member::Outcome),
             Op::Cancel => none.with(Member::Reservation),
         }
     }
@@ -180,6 +203,8 @@ pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
         Op::Check | Op::Peek | Op::Settle | Op::Cancel if body.ttl_us.is_some() => {
             refused(Member::Ttl)
         }
+        _ if op != Op::Settle && body.latency_us.is_some() => refused(Member::Latency),
+        _ if op != Op::Settle && body.outcome.is_some() => refused(Member::Outcome),
         _ => Ok(Row { time_us, op, body }),
     }
 }

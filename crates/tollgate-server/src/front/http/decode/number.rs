@@ -33,6 +33,29 @@ pub(super) fn parse_us(text: &str) -> Result<u64, Fault> {
     }
 }
 
+/// The longest latency that a settle reports: as long as a reservation lives.
+const LATENCY_US_MAX: u64 = 3_600_000_000;
+
+/// Microseconds from a valid JSON value, a number of seconds. Clients measure more finely than
+/// that, so digits beyond a microsecond are dropped.
+pub(super) fn parse_latency_us(text: &str) -> Result<u64, Fault> {
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(Fault::Latency);
+    }
+    let (mantissa, exponent) = text.split_at(text.find(['e', 'E']).unwrap_or(text.len()));
+    let is_tiny = exponent.starts_with("e-") || exponent.starts_with("E-");
+    let latency_us = match parse_scaled(text, 6, TIME_DIGITS_MAX) {
+        Err(DecimalError::TooFine) if is_tiny => Ok(0),
+        Err(DecimalError::TooFine) => {
+            let point = mantissa.find('.').unwrap_or(mantissa.len());
+            let end = (point + 7).min(mantissa.len());
+            parse_scaled(&mantissa[..end], 6, TIME_DIGITS_MAX)
+        }
+        known => known,
+    };
+    latency_us.ok().filter(|us| *us <= LATENCY_US_MAX).ok_or(Fault::Latency)
+}
+
 /// Why a number is not a whole one in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DecimalError {

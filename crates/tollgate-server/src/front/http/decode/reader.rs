@@ -10,7 +10,7 @@ use super::{
 use serde::de::{Deserializer, IgnoredAny, Visitor};
 use std::borrow::Cow;
 use std::fmt;
-use tollgate::engine::TTL_US_MAX;
+use tollgate::engine::{TTL_US_MAX, UpstreamOutcome};
 
 /// Reads a body with the members allowed.
 pub(super) fn read<'a>(
@@ -97,6 +97,22 @@ impl<'a> Reader<'a> {
                     Err(why) => Err(Fault::NotADuration(why.into())),
                 };
                 body.ttl_us = Some(self.check(ttl_us)?);
+            }
+            Member::Latency => {
+                let Some(text) = self.number() else {
+                    self.refuse_type::<()>("a number");
+                    self.fault = self.fault.take().map(|_| Fault::Latency);
+                    return None;
+                };
+                body.latency_us = Some(self.check(number::parse_latency_us(text))?);
+            }
+            Member::Outcome => {
+                let outcome = match &*self.text_value()? {
+                    "ok" => Ok(UpstreamOutcome::Ok),
+                    "overloaded" => Ok(UpstreamOutcome::Overloaded),
+                    _ => Err(Fault::NoSuchOutcome),
+                };
+                body.outcome = Some(self.check(outcome)?);
             }
         }
         Some(())

@@ -3,19 +3,14 @@
 //! `simulate` writes a million of them a second. A JSON value for each would cost more than the
 //! decision.
 
-use tollgate::engine::{Row, Settled, Source, Verdict, limit::Mode};
+use tollgate::engine::{Row, Settled, Verdict, limit::Mode};
 use tollgate_core::header::{Fields, Profile};
 pub use tollgate_core::push_decimal as integer;
-use tollgate_tower::render_headers;
+use tollgate_tower::{refusal_status, render_headers};
 
-/// 200 when admitted, 503 when a limit that cannot be decided refuses, 429 otherwise.
+/// 200 when admitted, else the status of the refusal.
 pub fn status(verdict: &Verdict<'_>) -> u16 {
-    let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
-    match verdict.allowed {
-        true => 200,
-        false if verdict.rows.iter().any(failed) => 503,
-        false => 429,
-    }
+    if verdict.allowed { 200 } else { refusal_status(verdict) }
 }
 
 /// Appends the headers of [`for_each_header`] as lines, names in lower case.

@@ -290,6 +290,7 @@ fn record_spans<'a>(
         let span = trace::DecisionContext { front, parent: None, key_hash, start_us, end_us };
         let (allowed, source) = (decided.allowed, decided.source);
         let limit = Some((name, &decided.outcome));
-        trace::record_single(&span, &trace::SpanDecision { allowed, source, limit });
+        let shed = None;
+        trace::record_single(&span, &trace::SpanDecision { allowed, source, limit, shed });
     }
 }

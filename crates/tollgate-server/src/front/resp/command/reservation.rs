@@ -7,10 +7,11 @@ use crate::front::resp::batch::Batch;
 use crate::front::resp::encode::{self, RespVersion};
 use crate::front::resp::session::RespState;
 use crate::front::resp::session::Session;
+use crate::front::shedding;
 use crate::observe::metrics::Outcome;
 use std::fmt;
 use std::ops::Range;
-use tollgate::engine::{ReservationEnd, ReservationError, Rules};
+use tollgate::engine::{ReservationEnd, ReservationError, Rules, Source};
 
 /// The longest id of a reservation, in bytes.
 const ID_BYTES_MAX: usize = 512;
@@ -69,11 +70,19 @@ impl RespState {
         let (limit, work) = (call.limit, &mut batch.work);
         let reserving =
             self.node.gate.reserve_one(rules, now_us, &id, limit, &facts, cost, ttl_us, work);
-        let (verdict, kept_us) = reserving.await.map_err(ReservationCommandError::Reservation)?;
+        let (mut verdict, mut kept_us) =
+            reserving.await.map_err(ReservationCommandError::Reservation)?;
+        let opened = kept_us.map(|ttl_us| (&*id, ttl_us));
+        shedding::enter(&self.node, rules, &facts, &mut verdict, opened).await;
+        kept_us = kept_us.filter(|_| verdict.allowed);
         let outcome = Outcome::of_decision(verdict.allowed, verdict.source);
         let shown = verdict.rows.first();
         let five = shown.map_or(NO_LIMIT, |row| {
-            decision_integers(verdict.allowed, &row.outcome, row.limit.disclose)
+            let mut outcome = row.outcome;
+            if verdict.source == Source::Shed {
+                outcome.retry_after_us = verdict.retry_after_us;
+            }
+            decision_integers(verdict.allowed, &outcome, row.limit.disclose)
         });
         batch.outcome_counts[outcome as usize] += 1;
         let out = &mut batch.output;

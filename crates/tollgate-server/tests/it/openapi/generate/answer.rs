@@ -97,6 +97,8 @@ pub(crate) enum Source {
     Shadow,
     /// The key is blocked.
     Blocked,
+    /// The service is overloaded, whatever the limits say.
+    Shed,
     /// Nothing applied.
     None,
 }

@@ -47,6 +47,38 @@ pub(crate) struct SettleRequest {
     /// What it really cost; more than was reserved is accepted, and may leave a limit in debt.
     #[schemars(range(max = u32::MAX))]
     pub(crate) cost: u32,
+    /// How long the work took, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Latency")]
+    pub(crate) latency: Option<Latency>,
+    /// How the service did, for the adaptive shedder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SettleOutcome")]
+    pub(crate) outcome: Option<SettleOutcome>,
+}
+
+/// A time in seconds, at most an hour.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Latency(serde_json::Number);
+
+impl JsonSchema for Latency {
+    fn schema_name() -> Cow<'static, str> {
+        "Latency".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "number", "minimum": 0, "maximum": 3600})
+    }
+}
+
+/// How a service did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SettleOutcome {
+    /// It did its work, whatever it answered.
+    Ok,
+    /// It was too busy.
+    Overloaded,
 }
 
 /// The body of a cancel.

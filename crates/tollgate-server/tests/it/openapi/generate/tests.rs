@@ -51,6 +51,8 @@ fn the_types_read_what_the_reader_reads() {
         (Op::Reserve, r#"{"reservation":"a"}"#),
         (Op::Settle, r#"{"reservation":"a","cost":4294967295}"#),
         (Op::Settle, r#"{"reservation":"a"}"#),
+        (Op::Settle, r#"{"reservation":"a","cost":1,"latency":0.012,"outcome":"overloaded"}"#),
+        (Op::Settle, r#"{"reservation":"a","cost":1,"outcome":"late"}"#),
         (Op::Cancel, r#"{"reservation":"a"}"#),
         (Op::Cancel, r#"{"reservation":"a","cost":1}"#),
         (Op::Cancel, "{}"),
@@ -88,6 +90,7 @@ fn every_source_is_described() {
         Real::LocalFallback,
         Real::Shadow,
         Real::Blocked,
+        Real::Shed,
         Real::None,
     ] {
         from_value::<Source>(source.as_str().into()).unwrap();

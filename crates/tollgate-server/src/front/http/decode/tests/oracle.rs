@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
-use tollgate::engine::TTL_US_MAX;
+use tollgate::engine::{TTL_US_MAX, UpstreamOutcome};
 
 /// Reads any valid body, and finds what is wrong with an invalid one.
 pub(super) fn read(input: &str, allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
@@ -154,6 +154,18 @@ fn read_member<'de, A: MapAccess<'de>>(
                 _ => Err(Fault::TimeNotANumber),
             };
             body.time_us = Some(time_us.map_err(|fault| found.refuse(fault))?);
+        }
+        Member::Latency => {
+            let raw: &RawValue = map.next_value()?;
+            let latency_us = number::parse_latency_us(raw.get());
+            body.latency_us = Some(latency_us.map_err(|fault| found.refuse(fault))?);
+        }
+        Member::Outcome => {
+            body.outcome = Some(match &*map.next_value_seed(TextSeed)? {
+                "ok" => UpstreamOutcome::Ok,
+                "overloaded" => UpstreamOutcome::Overloaded,
+                _ => return Err(found.refuse(Fault::NoSuchOutcome)),
+            });
         }
     }
     Ok(())

@@ -1,0 +1,151 @@
+//! Classes of requests: which one a request belongs to, and the limits of the fleet's shedder.
+
+use super::selection::{SelectedEntry, Selection};
+use super::{Compiler, InvalidPolicy, Policy};
+use crate::facts::{AttributeId, Facts, KeyValue};
+use crate::limit::{Limit, Mode, Selector};
+use crate::matcher::Matcher;
+use crate::shed::ShedPolicy;
+use std::hash::{BuildHasher, Hash, Hasher};
+
+/// The classes with their names resolved.
+#[derive(Debug)]
+pub(super) struct ClassTable {
+    classes: Box<[CompiledClass]>,
+    default_class: usize,
+    fair_by: Box<[AttributeId]>,
+    lower_by: Option<AttributeId>,
+    /// The limits of the fleet that are not off, each with its first class.
+    fleet: Box<[(usize, usize)]>,
+    is_on: bool,
+}
+
+#[derive(Debug)]
+struct CompiledClass {
+    name: Box<str>,
+    /// `None` for a default class that only takes what no class matches.
+    matcher: Option<Matcher>,
+}
+
+impl Policy {
+    /// The class of a request, as an index: 0 is the most important. `None` if no shedder is on.
+    ///
+    /// The attribute of `lower_by` names a class. It may only lower the request's own, unless a
+    /// [trusted proxy](Facts::set_peer_trusted) sent the request.
+    #[inline]
+    pub fn class(&self, facts: &Facts<'_>) -> Option<usize> {
+        let table = self.classes.as_ref().filter(|table| table.is_on)?;
+        Some(table.class(facts))
+    }
+
+    /// The names of the classes, the most important first; none without shedders.
+    pub fn classes(&self) -> impl ExactSizeIterator<Item = &str> {
+        let classes = self.classes.as_ref().map_or(&[][..], |table| &table.classes);
+        classes.iter().map(|class| &*class.name)
+    }
+
+    /// Whether the class of a request may depend on who sent it: see
+    /// [`Facts::set_peer_trusted`].
+    pub fn has_lower_by(&self) -> bool {
+        self.classes.as_ref().is_some_and(|table| table.lower_by.is_some())
+    }
+
+    /// Selects the limits of the fleet's shedder for a request of this class, in addition to what
+    /// is selected already. Each costs one slot.
+    pub fn select_fleet(&self, class: usize, selection: &mut Selection) {
+        let Some(table) = &self.classes else { return };
+        for (_, limit) in table.fleet.iter().filter(|(first, _)| *first <= class) {
+            let Some(params) = self.compiled_limits[*limit].base else { continue };
+            let end = selection.keys.len();
+            selection.entries.push(SelectedEntry {
+                limit: *limit,
+                params,
+                tier: None,
+                cost: 1,
+                key: end..end,
+                key_index: 0,
+                missing: false,
+                unverified: false,
+            });
+        }
+    }
+
+    /// A hash of the values of `fair_by`, by which clients of one class are told apart; 0 if the
+    /// request has none of them.
+    pub fn client_hash(&self, facts: &Facts<'_>, key: &impl BuildHasher) -> u64 {
+        let fair_by = self.classes.as_ref().map_or(&[][..], |table| &table.fair_by);
+        if fair_by.iter().all(|attribute| facts.key_value(*attribute).is_none()) {
+            return 0;
+        }
+        let mut hasher = key.build_hasher();
+        for attribute in fair_by {
+            match facts.key_value(*attribute) {
+                Some(KeyValue::Text(text)) => text.hash(&mut hasher),
+                Some(KeyValue::Address(address)) => address.hash(&mut hasher),
+                None => hasher.write_u8(0xfe),
+            }
+        }
+        hasher.finish().max(1)
+    }
+}
+
+impl ClassTable {
+    fn class(&self, facts: &Facts<'_>) -> usize {
+        let mut class = self.class_of_reading(facts);
+        if facts.has_other_readings() {
+            // The least important reading counts, so that no spelling of a path raises a class.
+            let others = facts.other_readings().map(|other| self.class_of_reading(&other));
+            class = others.fold(class, usize::max);
+        }
+        match self.named(facts) {
+            Some(named) if facts.is_peer_trusted() => named,
+            Some(named) => named.max(class),
+            None => class,
+        }
+    }
+
+    fn class_of_reading(&self, facts: &Facts<'_>) -> usize {
+        let matches = |class: &CompiledClass| {
+            class.matcher.as_ref().is_some_and(|it| it.matches(facts, false))
+        };
+        self.classes.iter().position(matches).unwrap_or(self.default_class)
+    }
+
+    /// The class that the attribute of `lower_by` names.
+    fn named(&self, facts: &Facts<'_>) -> Option<usize> {
+        let KeyValue::Text(name) = facts.key_value(self.lower_by?)? else { return None };
+        self.classes.iter().position(|class| *class.name == *name)
+    }
+}
+
+impl Compiler {
+    /// Compiles the classes. Their attributes identify: of two values, a client would choose the
+    /// more important.
+    pub(super) fn classes(
+        &mut self,
+        shed: &ShedPolicy,
+        limits: &[&Limit],
+    ) -> Result<ClassTable, InvalidPolicy> {
+        let mut classes = Vec::with_capacity(shed.classes.len());
+        for class in &shed.classes {
+            let matcher = match &class.match_spec {
+                Some(spec) => Some(self.identifying_matcher(&class.name, spec)?),
+                None => None,
+            };
+            classes.push(CompiledClass { name: class.name.clone(), matcher });
+        }
+        let is_on = |limit: &Limit| limit.selector.is_shed() && limit.mode != Mode::Off;
+        let fleet = limits.iter().enumerate().filter_map(|(index, limit)| match limit.selector {
+            Selector::Class(first) if is_on(limit) => Some((first, index)),
+            _ => None,
+        });
+        Ok(ClassTable {
+            classes: classes.into(),
+            default_class: shed.default_class,
+            fair_by: self.key(&shed.fair_by)?,
+            lower_by: shed.lower_by.as_deref().map(|name| self.attribute(name)).transpose()?,
+            fleet: fleet.collect(),
+            is_on: limits.iter().any(|limit| is_on(limit)),
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! Shedders at the gateway: what waits, what is shed, and what is given back.
+
+use super::{Backend, Gateway, PATIENCE, get, ok, signal, wait};
+use tollgate_faults::clock::wait_until;
+use tollgate_server::observe::metrics::Front;
+
+fn gateway(backend: &Backend, more: &str) -> Gateway {
+    let url = backend.url();
+    Gateway::new(&format!(
+        "listen: {{gateway: '127.0.0.1:0', admin: '127.0.0.1:0'}}\nupstream: {url}\n\
+         headers: [draft-11]\nlimits: [{{name: a, rate: 100/366d, algorithm: fixed-window}}]\n{more}\n"
+    ))
+}
+
+/// A figure of `/metrics`.
+fn figure(gateway: &Gateway, name: &str) -> Option<u64> {
+    let page = get(gateway.running().address(Front::Admin).unwrap(), "/metrics", "").body;
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    line.parse().ok()
+}
+
+const OFFERED: &str = "tollgate_class_offered_total{class=\"default\"}";
+const IN_FLIGHT: &str = "tollgate_in_flight{class=\"default\"}";
+
+#[test]
+fn a_busy_upstream_gets_no_more_than_it_can_take() {
+    let (release, released) = signal();
+    let backend = Backend::new(move |_, stream| {
+        wait(&released);
+        ok(stream, "hello")
+    });
+    let gateway = gateway(&backend, "shed: {adaptive: {min: 1, max: 1}}");
+    assert_eq!(figure(&gateway, "tollgate_adaptive_limit"), Some(1));
+    let address = gateway.address();
+    let first = std::thread::spawn(move || get(address, "/", "").status);
+    assert!(wait_until(PATIENCE, || backend.seen().len() == 1));
+    assert_eq!(figure(&gateway, IN_FLIGHT), Some(1));
+    // The slot is taken: this one waits, and is shed.
+    let shed = get(address, "/", "");
+    assert_eq!(shed.status, 503);
+    assert_eq!(shed.field("x-tollgate-source"), Some("shed"));
+    assert_eq!(shed.field("content-type"), Some("application/problem+json"));
+    let wait_s: u64 = shed.field("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait_s), "{wait_s}");
+    assert!(shed.body.contains("#temporary-reduced-capacity\""), "{}", shed.body);
+    assert_eq!(backend.seen().len(), 1, "the upstream did not see it");
+    release.send(()).unwrap();
+    assert_eq!(first.join().unwrap(), 200);
+    assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(0)));
+    let by_reason = ["adaptive", "queue"].map(|reason| {
+        let name = format!("tollgate_shed_total{{class=\"default\",reason=\"{reason}\"}}");
+        figure(&gateway, &name).unwrap()
+    });
+    assert_eq!(by_reason.iter().sum::<u64>(), 1, "{by_reason:?}");
+    assert_eq!(
+        figure(&gateway, "tollgate_requests_total{front=\"gateway\",outcome=\"shed\"}"),
+        Some(1)
+    );
+    // Two requests were charged, and one was given back.
+    release.send(()).unwrap();
+    let next = get(address, "/", "");
+    assert_eq!(
+        (next.status, next.field("ratelimit").unwrap().starts_with("\"a\";r=98")),
+        (200, true)
+    );
+}
+
+#[test]
+fn a_client_that_leaves_the_queue_is_forgotten() {
+    let (release, released) = signal();
+    let backend = Backend::new(move |_, stream| {
+        wait(&released);
+        ok(stream, "hello")
+    });
+    let gateway = gateway(&backend, "shed: {adaptive: {min: 1, max: 1}}");
+    let address = gateway.address();
+    let first = std::thread::spawn(move || get(address, "/", "").status);
+    assert!(wait_until(PATIENCE, || backend.seen().len() == 1));
+    for _ in 0..20 {
+        let mut client = gateway.client();
+        client.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+        drop(client);
+    }
+    release.send(()).unwrap();
+    assert_eq!(first.join().unwrap(), 200);
+    assert!(wait_until(PATIENCE, || {
+        (0..4).try_for_each(|_| release.send(())).is_ok() && figure(&gateway, IN_FLIGHT) == Some(0)
+    }));
+    let next = get(address, "/", "");
+    assert_eq!(next.status, 200);
+    let seen = backend.seen().len();
+    let rest = 100 - seen;
+    assert!(next.field("ratelimit").unwrap().starts_with(&format!("\"a\";r={rest}")), "{next:?}");
+    assert!(figure(&gateway, OFFERED).unwrap() >= 2);
+}
+
+/// The kill switch of operators reaches shedders under their names.
+#[test]
+fn operators_switch_shedders_as_limits() {
+    let backend = Backend::usual();
+    let gateway = gateway(
+        &backend,
+        "admin: {token: secret}\nclasses: [{name: critical, match: {path: /c}}, {name: normal, default: true}]\n\
+         shed: {fleet: {capacity: 10, reserve: {critical: 100%}}, adaptive: {}}",
+    );
+    let admin = gateway.running().address(Front::Admin).unwrap();
+    let switch = |name: &str, mode: &str| {
+        let mut client = super::connect(admin);
+        let body = format!("{{\"mode\": \"{mode}\"}}");
+        let length = body.len();
+        client.send(
+            format!(
+                "PUT /v1/limits/{name}/mode?scope=node HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer secret\r\n\
+                 content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            )
+            .as_bytes(),
+        );
+        client.answer().status
+    };
+    assert_eq!(gateway.get("/", "").status, 503);
+    assert_eq!(gateway.get("/c", "").status, 200);
+    for (name, mode, expected) in [
+        ("shed%2Ffleet", "off", 200),
+        ("shed%2Ffleet", "enforce", 503),
+        ("shed%2Ffleet", "shadow", 200),
+        ("*", "enforce", 503),
+        ("*", "off", 200),
+        ("shed%2Fadaptive", "enforce", 200),
+    ] {
+        assert_eq!(switch(name, mode), 200, "{name} {mode}");
+        assert_eq!(gateway.get("/", "").status, expected, "{name} {mode}");
+    }
+    assert_eq!(switch("shed%2Fother", "off"), 404);
+}

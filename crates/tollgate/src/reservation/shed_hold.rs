@@ -1,0 +1,96 @@
+//! What a request holds in the shedder of its node, until its response or its reservation ends.
+
+use crate::rules::InFlightCount;
+use crate::shed::{QueuedEntry, ShedTicket, UpstreamOutcome};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A request in flight. Dropping it frees its slot and says nothing about the upstream.
+#[derive(Debug)]
+pub(crate) struct ShedHold {
+    _count: InFlightCount,
+    pub(crate) ticket: Option<ShedTicket>,
+    /// The place in the queue, while the request waits.
+    pub(crate) queued: Option<QueuedEntry>,
+    /// How the upstream did, once that is known.
+    outcome: Option<UpstreamOutcome>,
+}
+
+impl ShedHold {
+    pub(crate) fn new(count: InFlightCount) -> Self {
+        Self { _count: count, ticket: None, queued: None, outcome: None }
+    }
+
+    /// Records how the upstream did. The first record counts.
+    pub(crate) fn record(&mut self, outcome: UpstreamOutcome) {
+        self.outcome.get_or_insert(outcome);
+    }
+
+    /// Records the status of a response. A service that is too busy says so with 503 or 504.
+    pub(crate) fn record_status(&mut self, status: u16) {
+        let is_busy = matches!(status, 503 | 504);
+        self.record(if is_busy { UpstreamOutcome::Overloaded } else { UpstreamOutcome::Ok });
+    }
+
+    /// Frees the slot, and reports how the upstream did.
+    pub(crate) fn finish(mut self, now_us: u64) {
+        let outcome = self.outcome.unwrap_or(UpstreamOutcome::Ignored);
+        if let Some(ticket) = self.ticket.take() {
+            ticket.finish(now_us, outcome);
+        }
+    }
+}
+
+/// The holds of open reservations, by id. Another node may settle a reservation, so each hold ends
+/// with the reservation's time to live at the latest.
+#[derive(Debug, Default)]
+pub(crate) struct ReservedHolds(Mutex<HoldTable>);
+
+#[derive(Debug, Default)]
+struct HoldTable {
+    /// Each with the time at which it expires.
+    holds: HashMap<Box<str>, (u64, ShedHold)>,
+    /// No hold expires before.
+    next_expiry_us: u64,
+}
+
+/// More reservations are not held: they leave the shedder at once.
+const HOLDS_MAX: usize = 65_536;
+
+impl ReservedHolds {
+    pub(crate) fn insert(&self, id: &str, expires_us: u64, hold: ShedHold) {
+        let mut table = self.lock();
+        if table.holds.len() < HOLDS_MAX {
+            let is_first = table.holds.is_empty();
+            let next_us = if is_first { u64::MAX } else { table.next_expiry_us };
+            table.next_expiry_us = next_us.min(expires_us);
+            table.holds.insert(id.into(), (expires_us, hold));
+        }
+    }
+
+    /// Ends the hold of a reservation, if it is here.
+    pub(crate) fn finish(&self, id: &str, now_us: u64, outcome: UpstreamOutcome) {
+        let held = self.lock().holds.remove(id);
+        if let Some((_, mut hold)) = held {
+            hold.record(outcome);
+            hold.finish(now_us);
+        }
+    }
+
+    /// Ends the holds of reservations that were not settled in time.
+    pub(crate) fn expire(&self, now_us: u64) {
+        let mut table = self.lock();
+        if table.holds.is_empty() || now_us < table.next_expiry_us {
+            return;
+        }
+        let expired: Vec<_> = table.holds.extract_if(|_, (at_us, _)| *at_us <= now_us).collect();
+        table.next_expiry_us =
+            table.holds.values().map(|(at_us, _)| *at_us).min().unwrap_or(u64::MAX);
+        drop(table);
+        expired.into_iter().for_each(|(_, (_, hold))| hold.finish(now_us));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HoldTable> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,225 @@
+//! The shedders in force: counters of classes, and what the fleet's slots need.
+
+use crate::engine::Verdict;
+use crate::rules::ByName;
+use crate::shed::{AdaptiveSettings, AdaptiveShedder, Entrant, Entry, ShedReason};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tollgate_core::LimitParams;
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::{Mode, Selector};
+use tollgate_policy::policy::Policy;
+use tollgate_policy::shed::ShedPolicy;
+use tollgate_store::{ParamsId, Store};
+
+/// The longest time that a client of the fleet is told to wait. Waits differ, so that clients do
+/// not return together.
+const RETRY_AFTER_US_MAX: u64 = 3_000_000;
+
+/// The shedders of some rules.
+#[derive(Debug)]
+pub(crate) struct ShedRules {
+    counters: Box<[Arc<ClassCounters>]>,
+    /// The parameters of the fleet's slots where the end of a request is not seen, by the index of
+    /// the limit.
+    assumed: Box<[(usize, LimitParams, ParamsId)]>,
+    random: Arc<RandomSequence>,
+    /// The adaptive shedder and its mode, unless it is off.
+    adaptive: Option<(Mode, AdaptiveShedder)>,
+}
+
+/// State that outlives a reload.
+#[derive(Debug, Default)]
+pub(crate) struct ShedState {
+    /// Also the counters of classes that are gone: a counter never goes back.
+    counters: ByName<Arc<ClassCounters>>,
+    random: Arc<RandomSequence>,
+    /// What it learnt stays when its settings change.
+    adaptive: Option<AdaptiveShedder>,
+}
+
+/// Numbers that no client can predict.
+#[derive(Debug, Default)]
+pub(crate) struct RandomSequence {
+    key: RandomState,
+    drawn: AtomicU64,
+}
+
+/// The counters of one class. Requests that their own limits refuse are not counted.
+#[derive(Debug, Default)]
+pub(crate) struct ClassCounters {
+    admitted: AtomicU64,
+    shed: [AtomicU64; ShedReason::ALL.len()],
+    shadow_shed: [AtomicU64; ShedReason::ALL.len()],
+    in_flight: AtomicU64,
+}
+
+/// What shedders did with the requests of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShedCounts {
+    /// Requests that shedders admitted.
+    pub admitted: u64,
+    /// Requests that were shed, in the order of [`ShedReason::ALL`].
+    pub shed: [u64; ShedReason::ALL.len()],
+    /// Requests that a shedder in shadow mode would have shed, in the same order.
+    pub shadow_shed: [u64; ShedReason::ALL.len()],
+    /// Requests in flight at this node whose end is seen.
+    pub in_flight: u64,
+}
+
+impl ShedCounts {
+    /// Requests that shedders saw.
+    pub fn offered(&self) -> u64 {
+        self.admitted + self.shed.iter().sum::<u64>()
+    }
+}
+
+impl ShedState {
+    pub(crate) fn rules(
+        &mut self,
+        shed: &ShedPolicy,
+        policy: &Policy,
+        store: &impl Store,
+    ) -> ShedRules {
+        let mut counters = |name: &str| Arc::clone(self.counters.entry(name.into()).or_default());
+        let counters = policy.classes().map(&mut counters).collect();
+        let assume_us = shed.fleet.as_ref().map(|fleet| fleet.assume_us);
+        let assumed = policy.limits().iter().enumerate().filter_map(|(index, limit)| {
+            let slots = match limit.params? {
+                LimitParams::Concurrency(slots) if limit.selector.is_shed() => slots,
+                _ => return None,
+            };
+            let params = LimitParams::Concurrency(slots.with_ttl(assume_us?).ok()?);
+            Some((index, params, store.register_params(&params)))
+        });
+        let (assumed, random) = (assumed.collect(), Arc::clone(&self.random));
+        self.update_adaptive(shed);
+        let own = policy.limits().iter().find(|limit| limit.selector == Selector::Never);
+        let mode = own.map(|limit| limit.mode).filter(|mode| *mode != Mode::Off);
+        let adaptive = mode.zip(self.adaptive.clone());
+        ShedRules { counters, assumed, random, adaptive }
+    }
+
+    fn update_adaptive(&mut self, shed: &ShedPolicy) {
+        let Some(bounds) = &shed.adaptive else {
+            self.adaptive = None;
+            return;
+        };
+        let classes = u8::try_from(shed.classes.len()).unwrap_or(u8::MAX);
+        let settings = AdaptiveSettings::new(classes).between(bounds.min, bounds.max);
+        match &self.adaptive {
+            Some(shedder) => shedder.update(settings),
+            None => self.adaptive = Some(AdaptiveShedder::new(settings)),
+        }
+    }
+
+    /// The adaptive shedder, if the policy has one.
+    pub(crate) fn adaptive(&self) -> Option<&AdaptiveShedder> {
+        self.adaptive.as_ref()
+    }
+
+    /// The counts of each class, by its name.
+    pub(crate) fn counts(&self) -> Vec<(Box<str>, ShedCounts)> {
+        self.counters.iter().map(|(name, counters)| (name.clone(), counters.read())).collect()
+    }
+}
+
+impl ShedRules {
+    /// The parameters of a slot that nobody gives back.
+    pub(crate) fn assumed(&self, limit: usize) -> Option<(&LimitParams, ParamsId)> {
+        let mut assumed = self.assumed.iter();
+        assumed.find(|(index, ..)| *index == limit).map(|(_, params, id)| (params, *id))
+    }
+
+    /// The wait of a client that the fleet has no room for.
+    pub(crate) fn retry_after_us(&self) -> u64 {
+        1 + self.random.next() % RETRY_AFTER_US_MAX
+    }
+
+    /// Counts what became of a request.
+    pub(crate) fn count(&self, verdict: &Verdict<'_>) {
+        let Some(shed) = &verdict.shed else { return };
+        let Some(counters) = self.counters.get(shed.class) else { return };
+        match shed.reason {
+            Some(reason) => counters.shed[reason.index()].fetch_add(1, Relaxed),
+            None if verdict.allowed => counters.admitted.fetch_add(1, Relaxed),
+            None => return,
+        };
+        if let Some(reason) = shed.shadow_reason {
+            counters.shadow_shed[reason.index()].fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Whether requests enter the adaptive shedder.
+    pub(crate) fn is_adaptive(&self) -> bool {
+        self.adaptive.is_some()
+    }
+
+    /// A hash of the request's client, for fairness between clients.
+    pub(crate) fn client(&self, policy: &Policy, facts: &Facts<'_>) -> u64 {
+        if self.is_adaptive() { policy.client_hash(facts, &self.random.key) } else { 0 }
+    }
+
+    /// Enters the adaptive shedder with an admitted request. In shadow mode the verdict says what
+    /// it would have done, and nothing waits.
+    pub(crate) fn enter(
+        &self,
+        verdict: &mut Verdict<'_>,
+        client: u64,
+        now_us: u64,
+    ) -> Option<Entry> {
+        let (mode, shedder) = self.adaptive.as_ref()?;
+        let shed = verdict.shed.as_mut().filter(|_| verdict.allowed)?;
+        let class = u8::try_from(shed.class).unwrap_or(u8::MAX);
+        let entry = shedder.enter(now_us, Entrant { class, client });
+        match (mode, entry) {
+            (Mode::Shadow, Entry::Queued(_)) => None,
+            (Mode::Shadow, Entry::Shed(refusal)) => {
+                shed.shadow_reason = Some(refusal.reason);
+                None
+            }
+            (_, entry) => Some(entry),
+        }
+    }
+
+    pub(crate) fn counters(&self, class: usize) -> Option<&Arc<ClassCounters>> {
+        self.counters.get(class)
+    }
+}
+
+impl RandomSequence {
+    fn next(&self) -> u64 {
+        self.key.hash_one(self.drawn.fetch_add(1, Relaxed))
+    }
+}
+
+impl ClassCounters {
+    fn read(&self) -> ShedCounts {
+        let all = |counters: &[AtomicU64; 3]| counters.each_ref().map(|it| it.load(Relaxed));
+        ShedCounts {
+            admitted: self.admitted.load(Relaxed),
+            shed: all(&self.shed),
+            shadow_shed: all(&self.shadow_shed),
+            in_flight: self.in_flight.load(Relaxed),
+        }
+    }
+}
+
+/// A request in flight, counted until it is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlightCount(Arc<ClassCounters>);
+
+impl InFlightCount {
+    pub(crate) fn new(counters: &Arc<ClassCounters>) -> Self {
+        counters.in_flight.fetch_add(1, Relaxed);
+        Self(Arc::clone(counters))
+    }
+}
+
+impl Drop for InFlightCount {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Relaxed);
+    }
+}
