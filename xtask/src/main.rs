@@ -6,6 +6,7 @@ mod fuzz;
 mod mutants;
 mod needs;
 mod process;
+mod release;
 mod simulate;
 mod test;
 mod tidy;
@@ -31,8 +32,15 @@ enum Failure {
     Shown,
 }
 
-const VERBS: &[Verb] =
-    &[test::VERB, tidy::VERB, mutants::VERB, fuzz::VERB, faults::VERB, simulate::VERB];
+const VERBS: &[Verb] = &[
+    test::VERB,
+    tidy::VERB,
+    mutants::VERB,
+    fuzz::VERB,
+    faults::VERB,
+    simulate::VERB,
+    release::VERB,
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -113,6 +121,7 @@ mod tests {
             "mutants --only",
             "fuzz --seconds soon",
             "faults --row",
+            "release --twice",
         ] {
             let answer = dispatch(&words(line));
             assert!(matches!(answer, Err(Failure::Usage(_))), "{line}: {answer:?}");

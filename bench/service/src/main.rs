@@ -126,7 +126,7 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
 
 fn read(arguments: &[String]) -> Option<Options> {
     let mut programs = Programs {
-        ours: "../target/release/tollgate".into(),
+        ours: "../target/dist/tollgate".into(),
         before: None,
         throttlecrab: "target/peers/bin/throttlecrab-server".into(),
         redis_cell: "target/peers/libredis_cell.so".into(),

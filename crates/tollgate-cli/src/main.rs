@@ -9,11 +9,25 @@ use std::process::ExitCode;
 ///
 /// Without a command: `tollgate serve`.
 #[derive(Parser)]
-#[command(name = "tollgate", version, disable_help_subcommand = true, after_help = EXAMPLES)]
+#[command(
+    name = "tollgate",
+    version,
+    long_version = VERSION,
+    disable_help_subcommand = true,
+    after_help = EXAMPLES
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
 }
+
+/// What `--version` prints after the name; `-V` prints the first word.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("TOLLGATE_COMMIT_SHORT"),
+    "\nfeatures: gateway http grpc resp admin redis tls http2 otlp"
+);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +43,8 @@ Examples:
   tollgate admin status                        manage a running tollgate
   tollgate top                                 watch limits, rates and top keys
   tollgate tail --refused                      watch decisions as they happen
+  tollgate usage report usage*.jsonl --by user
+                                               add up who used how much
   tollgate schema                              print the JSON Schema, for your editor
 
 Exit status: 0 success, 1 the file or the input has errors, or policies differ, 2 any other failure.";
@@ -47,6 +63,7 @@ enum Command {
     Suggest(command::suggest::Suggest),
     Tail(command::tail::Tail),
     Top(command::top::Top),
+    Usage(command::usage::Usage),
     Completions(command::generate::Completions),
     Man(command::generate::Man),
 }
@@ -69,6 +86,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Some(Command::Suggest(suggest)) => suggest.run(),
         Some(Command::Tail(tail)) => tail.run(),
         Some(Command::Top(top)) => top.run(),
+        Some(Command::Usage(usage)) => usage.run(),
         Some(Command::Completions(completions)) => completions.run::<Arguments>(),
         Some(Command::Man(man)) => man.run::<Arguments>(),
         None => run(Arguments::parse_from(["tollgate", "serve"])),

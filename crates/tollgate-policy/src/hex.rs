@@ -76,12 +76,13 @@ pub fn unescape(text: &[u8], plus: Plus) -> Vec<u8> {
 }
 
 /// Appends bytes as digits of this alphabet.
-pub(crate) fn push(out: &mut String, digits: &[u8; 16], bytes: &[u8]) {
+pub fn push(out: &mut String, digits: &[u8; 16], bytes: &[u8]) {
     for byte in bytes {
         out.push(char::from(digits[usize::from(byte >> 4)]));
         out.push(char::from(digits[usize::from(byte & 15)]));
     }
 }
 
-pub(crate) const LOWER: &[u8; 16] = b"0123456789abcdef";
+/// The digits of lower case.
+pub const LOWER: &[u8; 16] = b"0123456789abcdef";
 pub(crate) const UPPER: &[u8; 16] = b"0123456789ABCDEF";

@@ -14,6 +14,7 @@ pub(crate) mod suggest;
 mod table;
 pub(crate) mod tail;
 pub(crate) mod top;
+pub(crate) mod usage;
 
 use std::io;
 use std::path::Path;

@@ -14,9 +14,11 @@ mod outage;
 mod page;
 mod probe;
 mod recipes;
+mod records;
 mod secrets;
 mod serve;
 mod simulate;
+mod tools;
 mod watch;
 
 use std::io::Write;

@@ -156,6 +156,8 @@ codes! {
         "Reserves are at most 100 % together, and keep capacity free of less important classes; the least important class has none."
     BAD_PERCENT "TG088" "malformed percentage"
         "A share is a whole number from 0 to 100 and `%`, such as 20%."
+    BAD_SHARE "TG090" "malformed share"
+        "A share is a percentage above 0% and up to 100%, with at most four decimal places, such as 1% or 0.05%."
     TOO_MANY_ERRORS "TG099" "too many errors"
         "After a hundred errors the rest are only counted."
 }

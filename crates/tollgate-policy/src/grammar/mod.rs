@@ -16,8 +16,7 @@ pub use network::parse_listen;
 pub(crate) use network::{listen, network};
 pub(crate) use pattern::pattern;
 pub use quantity::parse_duration_us;
-pub(crate) use quantity::size;
-pub(crate) use quantity::{duration_us, format_us, percent};
+pub(crate) use quantity::{duration_us, format_us, percent, share_ppm, size};
 pub(crate) use rate::{factor_milli, rate};
 pub(crate) use url::{node, redis_url, upstream};
 

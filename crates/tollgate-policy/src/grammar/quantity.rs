@@ -107,3 +107,23 @@ pub(crate) fn size(text: &str) -> Result<u64, Problem> {
         Problem::new(codes::OUT_OF_RANGE, message, "sizes end at 16 EiB")
     })
 }
+
+/// `1%`, `0.05%` or `100%`, in millionths; never none of them.
+pub(crate) fn share_ppm(text: &str) -> Result<u32, Problem> {
+    const PPM_PER_PERCENT: u32 = 10_000;
+    let bad = || {
+        let message = format!("{} is not a share", quoted(text));
+        let help = "write a percentage above 0% and up to 100%, such as `1%` or `0.05%`";
+        Problem::new(codes::BAD_SHARE, message, help)
+    };
+    let number = text.strip_suffix('%').ok_or_else(bad)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(fraction) || whole.len() > 3 || fraction.len() > 4 {
+        return Err(bad());
+    }
+    let percent: u32 = whole.parse().map_err(|_| bad())?;
+    let ppm: u32 = format!("{fraction:0<4}").parse().map_err(|_| bad())?;
+    let ppm = percent * PPM_PER_PERCENT + ppm;
+    if (1..=100 * PPM_PER_PERCENT).contains(&ppm) { Ok(ppm) } else { Err(bad()) }
+}

@@ -152,3 +152,17 @@ fn header_names_are_lower_case_and_other_attributes_keep_theirs() {
     assert_eq!(&*attribute("user name").unwrap(), "user name");
     assert!(is_built_in("ip") && is_built_in("header.x") && !is_built_in("user"));
 }
+
+#[test]
+fn shares() {
+    for (text, ppm) in
+        [("100%", 1_000_000), ("1%", 10_000), ("0.05%", 500), ("0.0001%", 1), ("12.5%", 125_000)]
+    {
+        assert_eq!(share_ppm(text), Ok(ppm), "{text}");
+    }
+    for wrong in
+        ["", "%", "1", "0%", "0.00001%", "100.0001%", "101%", "-1%", "1e2%", ".5%", "1.%", "1 %"]
+    {
+        assert!(share_ppm(wrong).is_err(), "{wrong}");
+    }
+}

@@ -8,6 +8,7 @@ mod decode;
 mod forms;
 mod gateway;
 mod limit;
+mod records;
 mod settings;
 mod shed;
 mod store;
@@ -32,6 +33,9 @@ pub use gateway::{
 pub use limit::{
     Algorithm, Consistency, ConsistencyForm, ConsistencyWord, FirstOf, KeyChoice, Leased, Limit,
     LimitTier, Mode, OnInvalid, OnMissing, OnResponse, Penalty, PlainKey, TierForm,
+};
+pub use records::{
+    AccessFormat, AccessLog, DecisionLog, Log, LoggedDecisions, Rotate, Usage, UsageRotate,
 };
 pub use settings::{
     Admin, Audit, ClientAddress, Envoy, EnvoyCompat, Jwt, Lint, Listen, Refusal, Resp, TierMapFile,
@@ -87,6 +91,10 @@ raw! {
         admin: Admin,
         /// The front end for Redis clients.
         resp: Resp,
+        /// The decision log and the access log.
+        log: Log,
+        /// The usage trail: who used how much.
+        usage: Usage,
         /// The secret that hashes keys which operators do not see in clear; the same on all nodes.
         keys_secret: Password,
         /// Which lints are accepted.

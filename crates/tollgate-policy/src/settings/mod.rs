@@ -4,6 +4,7 @@
 
 mod gateway;
 mod identity;
+mod records;
 mod secret;
 mod store;
 
@@ -12,6 +13,7 @@ pub use gateway::{
     UpstreamProtocol,
 };
 pub use identity::{AttributeSource, Jwt, JwtAlgorithm, Template, TierSource, Tiers};
+pub use records::{AccessFormat, AccessLog, DecisionLog, LogSink, Logs, Usage};
 pub use secret::{Secret, SecretSource};
 pub(crate) use store::RedisUrl;
 pub use store::{Redis, RedisServer, Store, Tls};
@@ -63,6 +65,10 @@ pub struct Settings {
     pub admin_hosts: Vec<Box<str>>,
     /// The password of the RESP listener.
     pub resp_password: Option<Secret>,
+    /// The decision log and the access log.
+    pub logs: Logs,
+    /// The usage trail, if there is one.
+    pub usage: Option<Usage>,
     /// The secret that hashes keys for operators; without it the store's, or one of the process.
     pub keys_secret: Option<Secret>,
     /// Codes of lints that are accepted.

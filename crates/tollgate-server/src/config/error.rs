@@ -2,6 +2,8 @@
 
 use super::SecretError;
 use crate::observe::audit::AuditError;
+use crate::observe::record::RecordError;
+use crate::observe::usage::UsageError;
 use crate::storage::StorageError;
 use crate::tls::TlsError;
 use std::fmt;
@@ -37,6 +39,10 @@ pub enum ConfigErrorKind {
     Secret(SecretError),
     /// The audit log cannot be written.
     Audit(AuditError),
+    /// A log of requests cannot be written.
+    Record(RecordError),
+    /// The usage trail cannot be written.
+    Usage(UsageError),
     /// The store cannot be used as the file says.
     Storage(StorageError),
     /// TLS cannot be used as the file says.
@@ -68,6 +74,8 @@ impl ConfigError {
             ConfigErrorKind::Unreadable(_)
                 | ConfigErrorKind::Secret(_)
                 | ConfigErrorKind::Audit(_)
+                | ConfigErrorKind::Record(_)
+                | ConfigErrorKind::Usage(_)
                 | ConfigErrorKind::Storage(_)
                 | ConfigErrorKind::Tls(_)
         )
@@ -82,6 +90,8 @@ impl fmt::Display for ConfigErrorKind {
             Self::Policy(error) => error.fmt(f),
             Self::Secret(error) => error.fmt(f),
             Self::Audit(error) => error.fmt(f),
+            Self::Record(error) => error.fmt(f),
+            Self::Usage(error) => error.fmt(f),
             Self::Storage(error) => error.fmt(f),
             Self::Tls(error) => error.fmt(f),
             Self::Keys(error) => error.fmt(f),

@@ -14,8 +14,11 @@ use crate::observe::audit::{AuditEntry, AuditLog};
 use crate::observe::history::History;
 use crate::observe::keys::KeySecrets;
 use crate::observe::metrics::Metrics;
+use crate::observe::record::Records;
 use crate::observe::tail::Tail;
 use crate::observe::top::TopKeys;
+use crate::observe::trace;
+use crate::observe::usage::UsageTrail;
 use crate::storage::Storage;
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use health::Health;
@@ -68,6 +71,10 @@ pub struct Node {
     pub(crate) streams: StreamCounters,
     /// What charts begin with.
     pub(crate) history: History,
+    /// The decision log and the access log.
+    pub(crate) records: Records,
+    /// Who used how much, where the file has `usage`.
+    pub(crate) usage: Option<Arc<UsageTrail>>,
     /// Where changes are recorded.
     audit: ArcSwap<AuditLog>,
     modes: ModeOverrides,
@@ -125,12 +132,17 @@ impl Node {
         let storage = storage.map_err(ConfigErrorKind::Storage)?;
         let audit = AuditLog::of(&compiled.settings, folder).map_err(ConfigErrorKind::Audit)?;
         let (top, tail) = (Arc::new(TopKeys::new()), Arc::<Tail>::default());
-        let observer = NodeObserver { top: top.clone(), tail: tail.clone() };
+        let usage = compiled.settings.usage.as_ref();
+        let usage = usage.map(|usage| Arc::new(UsageTrail::new(usage)));
+        let observer = NodeObserver { top: top.clone(), tail: tail.clone(), usage: usage.clone() };
         let gate = Gate::new(setup, storage);
         let mut gate = gate.map_err(ConfigErrorKind::Policy)?.with_observer(Arc::new(observer));
         if let Some(deny_cache) = Storage::deny_cache(store) {
             gate = gate.with_deny_cache(deny_cache);
         }
+        let records = Records::default();
+        let logs = records.open(&compiled.settings, folder).map_err(ConfigErrorKind::Record)?;
+        records.set(logs);
         Ok(Self {
             gate,
             clock: ProcessClock,
@@ -142,6 +154,8 @@ impl Node {
             tail,
             streams: StreamCounters::default(),
             history: History::default(),
+            records,
+            usage,
             audit: ArcSwap::from_pointee(audit),
             modes: ModeOverrides::default(),
             threads: WatchedThreads::default(),
@@ -155,6 +169,12 @@ impl Node {
     /// How to answer.
     pub fn settings(&self) -> Guard<Arc<RuntimeSettings>> {
         self.settings.load()
+    }
+
+    /// Whether anyone wants to see single decisions: traces, or the decision log.
+    #[inline]
+    pub(crate) fn watches_decisions(&self) -> bool {
+        trace::enabled() || self.records.logs_decisions()
     }
 
     /// Records changes there from now on.

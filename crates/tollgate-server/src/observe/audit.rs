@@ -5,11 +5,12 @@
 //! rotated, and written with one call in append mode, so that lines of several processes do not
 //! mix.
 
+use super::append::open_append;
 use super::log;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tollgate_policy::settings::Settings;
@@ -84,7 +85,7 @@ impl AuditLog {
     /// When the file can neither be opened nor created.
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, AuditError> {
         let path = path.into();
-        open(&path).map_err(|source| AuditError { path: Some(path.clone()), source })?;
+        open_append(&path).map_err(|source| AuditError { path: Some(path.clone()), source })?;
         Ok(Self::File(path))
     }
 
@@ -102,7 +103,7 @@ impl AuditLog {
                     if ends_mid_line(path) {
                         line.insert(0, b'\n');
                     }
-                    write_line(&mut open(path)?, &line)
+                    write_line(&mut open_append(path)?, &line)
                 }
             }
         });
@@ -141,18 +142,6 @@ fn ends_mid_line(path: &Path) -> bool {
     };
     // An empty file has no last byte, and an unreadable one counts as complete.
     matches!(last(), Ok(Some(byte)) if byte != b'\n')
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // A pipe that nobody reads fails instead of blocking.
-        options.mode(0o600).custom_flags(libc::O_NONBLOCK);
-    }
-    options.open(path)
 }
 
 impl fmt::Display for AuditError {

@@ -8,6 +8,7 @@ use crate::node::{Node, lock};
 use arc_swap::ArcSwapOption;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use tollgate::StoreError;
@@ -82,17 +83,24 @@ impl KeySecrets {
                 if limit.selector == Selector::Descriptor { "descriptor" } else { "key" };
             return ShownKey(vec![(attribute.into(), self.hash(attribute, key))]);
         }
-        let show = |(attribute, value): (&str, std::borrow::Cow<'_, str>)| {
-            let is_secret = attribute == "api_key" || rules.http_policy().holds_secret(attribute);
-            // A clear value that looks like a hash would stand for another key.
-            let is_clear = limit.show_keys && !is_secret && !is_hash(&value);
-            let text = match is_clear {
-                true => value.into_owned(),
-                false => self.hash(attribute, value.as_bytes()),
-            };
-            (attribute.into(), text)
+        let show = |(attribute, value): (&str, Cow<'_, str>)| {
+            (attribute.into(), self.show_value(rules, limit, attribute, &value))
         };
         ShownKey(values.into_iter().map(show).collect())
+    }
+
+    /// One attribute of a key for people.
+    pub(crate) fn show_value(
+        &self,
+        rules: &Rules,
+        limit: &Limit,
+        attribute: &str,
+        value: &str,
+    ) -> String {
+        let is_secret = attribute == "api_key" || rules.http_policy().holds_secret(attribute);
+        // A clear value that looks like a hash would stand for another key.
+        let is_clear = limit.show_keys && !is_secret && !is_hash(value);
+        if is_clear { value.to_owned() } else { self.hash(attribute, value.as_bytes()) }
     }
 }
 

@@ -1,13 +1,16 @@
-//! What operators see: log, metrics, traces, audit log, keys, tail.
+//! What operators see: log, metrics, traces, audit log, keys, tail, records.
 
+pub(crate) mod append;
 pub mod audit;
 pub(crate) mod history;
 pub(crate) mod keys;
 pub mod log;
 pub mod metrics;
+pub mod record;
 pub(crate) mod tail;
 #[cfg(test)]
 mod tests;
-pub(crate) mod time;
+pub mod time;
 pub(crate) mod top;
 pub mod trace;
+pub mod usage;

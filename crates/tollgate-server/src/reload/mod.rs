@@ -164,6 +164,8 @@ impl Reloader {
         let access =
             self.admin.as_ref().map(|_| self.config.access(&compiled.settings)).transpose()?;
         let audit = self.config.audit_log(&compiled.settings)?;
+        let logs = self.node.records.open(&compiled.settings, self.config.folder());
+        let logs = logs.map_err(|error| ConfigErrorKind::Record(error).of(self.config.name()))?;
         let password = self.config.password(&compiled.settings)?;
         let keys_secret = self.config.keys_secret(&compiled.settings)?;
         let invalid = |error| ConfigErrorKind::Policy(error).of(self.config.name());
@@ -175,6 +177,7 @@ impl Reloader {
             admin.set_access(access);
         }
         self.node.set_audit(audit);
+        self.node.records.set(logs);
         self.node.resp_auth.set_password(password);
         self.node.keys.configure(keys_secret.as_deref());
         // The tiers and keys were loaded with the policy.

@@ -1,7 +1,7 @@
 //! Settings that a reload cannot change.
 
 use std::time::Duration;
-use tollgate_policy::settings::{Listener, ServerTls, Settings, Store};
+use tollgate_policy::settings::{Listener, ServerTls, Settings, Store, Usage};
 
 /// Settings that take effect at the start only.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,6 +13,7 @@ pub(super) struct StartupSettings {
     proxy_protocol: bool,
     client_timeouts: [Duration; 3],
     store: Store,
+    usage: Option<Usage>,
 }
 
 impl StartupSettings {
@@ -27,6 +28,7 @@ impl StartupSettings {
                 settings.gateway.client_idle,
             ],
             store: settings.store.clone(),
+            usage: settings.usage.clone(),
         }
     }
 
@@ -38,6 +40,7 @@ impl StartupSettings {
         let same = self.listeners == other.listeners && listens(self) == listens(other);
         let listen = (!same).then_some("listen");
         let store = (self.store != other.store).then_some("store");
-        listen.into_iter().chain(store).collect()
+        let usage = (self.usage != other.usage).then_some("usage");
+        listen.into_iter().chain(store).chain(usage).collect()
     }
 }

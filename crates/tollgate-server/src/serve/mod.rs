@@ -9,12 +9,14 @@ use crate::net::{
     self, BindError, InheritError, InheritedSockets, Limits, Listener, ListenerOptions,
 };
 use crate::node::Node;
+use crate::observe::usage::{UsageError, UsageThread};
 use crate::reload::{self, ControlThread, ReloadHandle, Reloader};
 use crate::tls::{Certificate, TlsError, TlsListener};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate_policy::settings::{Front, ListenAddress, Settings};
@@ -25,6 +27,9 @@ pub struct Server;
 
 /// How long returning the units of leases may take at the end.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long the end waits for the last lines of each log.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the start waits for the modes that operators set for all nodes.
 const FLEET_MODES_TIMEOUT: Duration = Duration::from_millis(500);
@@ -38,6 +43,7 @@ pub struct RunningServer {
     traffic: net::FrontendServer,
     admin: net::FrontendServer,
     control: ControlThread,
+    usage: Option<UsageThread>,
     node: Arc<Node>,
 }
 
@@ -87,6 +93,7 @@ impl Server {
         node.keys.configure(secret.as_deref());
         let node = Arc::new(node);
         let listeners = bind(&loaded.compiled.settings, inherited)?;
+        let (folder, name) = (config.folder().to_owned(), config.name().to_owned());
         let addresses =
             listeners.iter().map(|(front, listener)| (*front, listener.address())).collect();
         let reload_channel = reload::reload_channel(&config);
@@ -113,11 +120,21 @@ impl Server {
         let control = ControlThread::start(node.clone(), reloader, reload_channel)
             .map_err(StartError::System)?;
         node.wait_for_fleet_modes(FLEET_MODES_TIMEOUT);
+        let usage = start_usage(&node, &folder)
+            .map_err(|error| StartError::Config(ConfigErrorKind::Usage(error).of(name)))?;
         let (traffic, admin) = start_servers(&node, admin, gateway, certificate, listeners)
             .map_err(StartError::System)?;
         node.health.set_serving(true);
-        Ok(RunningServer { addresses, traffic, admin, control, node })
+        Ok(RunningServer { addresses, traffic, admin, control, usage, node })
     }
+}
+
+/// Starts the usage trail, if the file has one.
+fn start_usage(node: &Arc<Node>, folder: &Path) -> Result<Option<UsageThread>, UsageError> {
+    let runtime = node.settings();
+    let both = node.usage.clone().zip(runtime.settings.usage.as_ref());
+    both.map(|(trail, settings)| UsageThread::start(node.clone(), trail, settings, folder))
+        .transpose()
 }
 
 /// The certificate of `listen.grpc`, if it uses TLS.
@@ -265,13 +282,16 @@ impl RunningServer {
 
     /// Accepts no more connections, lets requests finish within the file's `drain`, and stops.
     pub fn drain(self) {
-        let Self { traffic, admin, control, node, .. } = self;
+        let Self { traffic, admin, control, usage, node, .. } = self;
         let within = node.settings().settings.drain;
         node.health.fail("draining", "the process is stopping");
         tracing::info!(within_ms = within.as_millis(), "draining");
         traffic.drain(within);
         // No request needs the leases any more, and other nodes can use their units.
         node.gate.store().release_leases(RELEASE_TIMEOUT);
+        // Nothing is decided any more: the last interval can be written.
+        drop(usage);
+        node.records.flush(FLUSH_TIMEOUT);
         drop(control);
         admin.drain(Duration::ZERO);
         tracing::info!("stopped");

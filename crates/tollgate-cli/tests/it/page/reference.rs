@@ -13,6 +13,7 @@ const PAGES: [&str; 3] = [
 const POLICY: &str = "
 listen: {http: 127.0.0.1:0, admin: 127.0.0.1:0}
 admin: {token: a-token-of-some-length}
+usage: {file: usage.jsonl, every: 1s}
 limits:
   - {name: per-address, key: [ip], rate: 100/min}
   - {name: per-user, key: [user], rate: 100/min}
@@ -39,5 +40,5 @@ fn commands_of_the_reference_succeed() {
         assert!(output.status.success(), "{command}: {output:?}");
         count += 1;
     }
-    assert_eq!(count, 5);
+    assert_eq!(count, 6);
 }

@@ -3,6 +3,7 @@
 mod gateway;
 mod identity;
 mod listeners;
+mod records;
 mod responses;
 pub(crate) mod store;
 
@@ -38,6 +39,8 @@ pub(crate) fn settings(file: &File, report: &mut Report) -> Settings {
         admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
         admin_audit: listeners::admin_audit(file, report),
         admin_hosts: listeners::admin_hosts(file, report),
+        logs: records::logs(file, report),
+        usage: records::usage(file, report),
         keys_secret: fields::secret(&file.keys_secret, report),
         lint_allow: listeners::lint_allow(file, report),
         envoy: listeners::envoy(file, report),

@@ -6,8 +6,8 @@ use tollgate_policy::Compiled;
 use tollgate_policy::address::ClientAddressSource;
 use tollgate_policy::limit::{OnInvalid, OnStoreFailure};
 use tollgate_policy::settings::{
-    AttributeSource, Front, JwtAlgorithm, Redis, RedisServer, Secret, SecretSource, Settings,
-    Store, TierSource, Tls, UpstreamProtocol,
+    AccessFormat, AttributeSource, Front, JwtAlgorithm, LogSink, Redis, RedisServer, Secret,
+    SecretSource, Settings, Store, TierSource, Tls, UpstreamProtocol,
 };
 
 fn redis(settings: &Settings) -> &Redis {
@@ -62,6 +62,32 @@ fn the_example_of_the_design() {
     assert_eq!(settings.jwt.unwrap().algorithms, [JwtAlgorithm::Es256]);
     assert_eq!(settings.tiers.source, Some(TierSource::Attribute("header.x-plan".into())));
     assert!(!settings.envoy.strict);
+}
+
+#[test]
+fn records() {
+    let settings = good("records").settings;
+    let decisions = settings.logs.decisions.unwrap();
+    assert_eq!((decisions.refused_only, decisions.sample_ppm), (false, 500));
+    let file = LogSink::File { path: "decisions.jsonl".into(), bytes_max: 1 << 20, keep: 2 };
+    assert_eq!(decisions.sink, file);
+    let access = settings.logs.access.unwrap();
+    assert_eq!((access.format, access.sink), (AccessFormat::Json, LogSink::Stderr));
+    let usage = settings.usage.unwrap();
+    assert_eq!((&*usage.file, usage.every), ("usage.jsonl", Duration::from_secs(10)));
+    assert_eq!((usage.fsync, usage.bytes_max, usage.keys_max), (true, 64 << 20, 5_000));
+    assert_eq!(usage.age_max, Duration::from_secs(3_600));
+
+    let text = b"log: {decisions: {}, access: {}}\nusage: {file: u}";
+    let settings = tollgate_policy::compile(text).unwrap().settings;
+    let decisions = settings.logs.decisions.unwrap();
+    assert_eq!((decisions.refused_only, decisions.sample_ppm), (true, 1_000_000));
+    assert_eq!(decisions.sink, LogSink::Stderr);
+    assert_eq!(settings.logs.access.unwrap().format, AccessFormat::Combined);
+    let usage = settings.usage.unwrap();
+    assert_eq!((usage.every, usage.fsync), (Duration::from_secs(60), false));
+    let off = tollgate_policy::compile(b"log: {decisions: {to: none}}").unwrap().settings;
+    assert!(off.logs.decisions.is_none() && off.usage.is_none());
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod tests;
 use crate::Node;
 use crate::front::ambiguous_path::LoggedReasons;
 use crate::observe::metrics::{Front, Outcome};
+use crate::observe::record::{DecidedKey, LoggedDecision};
 use crate::observe::trace;
 use decode::{AmbiguousRequest, AuthRequest, AuthRequestError};
 use hyper::http::request::Parts;
@@ -62,21 +63,28 @@ impl ForwardAuth {
             return (encode::ambiguous(why, asked.deny_status), Outcome::Invalid);
         }
         let AuthRequest { mut head, limit_indexes: only, cost, deny_status, .. } = asked;
-        let parent = trace::enabled().then(|| head.headers.get("traceparent").cloned()).flatten();
+        let header = |name| head.headers.get(name).filter(|_| node.watches_decisions()).cloned();
+        let (parent, request_id) = (header("traceparent"), header("x-request-id"));
         let observe = |facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
-            let parent = parent.as_ref().and_then(|value| value.to_str().ok());
-            let key_hash = trace::key_hash(facts, verdict);
             let (front, end_us) = (Front::Http.name(), node.now_us());
-            trace::record_decision(
-                &trace::DecisionContext { front, parent, key_hash, start_us, end_us },
-                verdict,
-            );
+            if trace::enabled() {
+                let parent = parent.as_ref().and_then(|value| value.to_str().ok());
+                let key_hash = trace::key_hash(facts, verdict);
+                let decided = trace::DecisionContext { front, parent, key_hash, start_us, end_us };
+                trace::record_decision(&decided, verdict);
+            }
+            if let Some(log) = node.records.decisions(verdict.allowed) {
+                let request_id = request_id.as_ref().and_then(|value| value.to_str().ok());
+                let key = DecidedKey::Facts(facts);
+                let decided = LoggedDecision { front, request_id, start_us, end_us, key };
+                log.write(node, &node.gate.rules(), &decided, verdict);
+            }
         };
         let mut options = CheckOptions::default();
         (options.admission.cost, options.admission.only) = (cost, only.as_deref());
         options.admission.is_end_seen = false;
         options.ambiguous_paths = settings.ambiguous_paths;
-        if trace::enabled() {
+        if node.watches_decisions() {
             options.observe = Some(&observe);
         }
         match self.http_gate.check_with(&mut head, Some(peer), &options).await {

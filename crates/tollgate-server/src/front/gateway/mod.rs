@@ -23,17 +23,19 @@ mod validate;
 pub(crate) use state::GatewayState;
 pub(crate) use upstream::{UpstreamStatus, check};
 
-use crate::net::{Answer, ClientConnection, Handler, Request};
+use crate::net::{Answer, ClientConnection, Handler, Request, RequestHead};
 use crate::observe::metrics::{Front, Outcome};
-use crate::observe::trace;
+use crate::observe::record::{AccessEntry, AccessLog, PendingAccess};
 use crate::{Node, front::ambiguous_path::LoggedReasons, tls::Certificate};
 use exchange::{Exchange, ExchangeError};
+use hyper::Version;
 use respond::{OutcomeRecorder, observe, refuse, status};
 use state::MaintenanceTask;
 use std::{rc::Rc, sync::Arc};
 use tollgate::engine::UpstreamOutcome;
+use tollgate_policy::address::unmap;
 use tollgate_tower::{Admission, CheckOptions, HttpDecision};
-use upstream::Pool;
+use upstream::{Pool, UpstreamServer};
 use validate::validate;
 
 /// The reasons of ambiguous paths that were logged.
@@ -63,9 +65,12 @@ impl Gateway {
         answer: &mut Answer,
     ) {
         let GatewayState { node, gate, upstreams, .. } = &*self.shared;
+        let began_us = node.clock.now_us();
         let mut recorder = OutcomeRecorder { metrics: &node.metrics, outcome: None };
-        let upstreams = upstreams.load_full();
-        recorder.outcome = Some('answered: {
+        let access =
+            node.records.access().map(|log| self.begin_access(&head, caller, began_us, log));
+        let (upstreams, mut responded) = (upstreams.load_full(), None);
+        let outcome = 'answered: {
             let valid = match validate(head, |name| self.shared.is_alias(name)) {
                 Ok(valid) => valid,
                 Err(invalid) => break 'answered respond::invalid(invalid, answer),
@@ -74,8 +79,7 @@ impl Gateway {
             if upstreams.settings.status && head.path() == status::PATH {
                 break 'answered Box::pin(self.answer_status(head, caller, answer)).await;
             }
-            let parent = trace::enabled().then(|| head.headers.text("traceparent")).flatten();
-            let observe = observe(node, parent);
+            let observe = observe(node, head);
             let mut options = CheckOptions::default();
             options.observe = Some(&observe);
             options.ambiguous_paths = upstreams.settings.ambiguous_paths;
@@ -93,8 +97,7 @@ impl Gateway {
             if !admission.delay().is_zero() {
                 Box::pin(tokio::time::sleep(admission.delay())).await;
             }
-            let mut admission = Some(admission);
-            let mut error = None;
+            let (mut admission, mut error) = (Some(admission), None);
             if valid.max_forwards != Some(0) {
                 let mut exchange = Exchange {
                     gateway: self,
@@ -109,12 +112,61 @@ impl Gateway {
                     answer,
                 };
                 match exchange.run().await {
-                    Ok(()) => break 'answered Outcome::Admitted,
+                    Ok(server) => {
+                        responded = Some(server);
+                        break 'answered Outcome::Admitted;
+                    }
                     Err(failed) => error = Some(failed),
                 }
             }
             self.answer_locally(error, admission, answer)
-        });
+        };
+        recorder.outcome = Some(outcome);
+        let upstream = responded.and_then(|index| upstreams.servers.get(index));
+        self.count_response(upstream, answer, began_us);
+        if let Some(access) = access {
+            access.answered(outcome.as_str(), upstream.map(|server| server.name()), answer);
+        }
+    }
+
+    fn count_response(&self, upstream: Option<&UpstreamServer>, answer: &Answer, began_us: u64) {
+        let counters = upstream.map_or(&self.shared.own_responses, |server| &server.responses);
+        let elapsed_us = self.shared.node.clock.now_us().saturating_sub(began_us);
+        counters.count(answer.status.as_u16(), elapsed_us);
+    }
+
+    /// The entry of a request in the access log.
+    #[cold]
+    fn begin_access(
+        &self,
+        head: &RequestHead<'_>,
+        caller: &ClientConnection,
+        began_us: u64,
+        log: Arc<AccessLog>,
+    ) -> PendingAccess {
+        let rules = self.shared.node.gate.rules();
+        let peer = unmap(caller.peer.ip());
+        let is_trusted = rules.http_policy().client.is_trusted(peer);
+        let reader = self.shared.gate.reader();
+        let client = if is_trusted { reader.client(&rules, head, peer) } else { peer };
+        let text = |name| head.headers.text(name).map(AccessEntry::text);
+        let entry = AccessEntry {
+            time: began_us,
+            client: client.to_string(),
+            method: AccessEntry::text(head.method),
+            target: AccessEntry::text(head.target),
+            protocol: match head.version {
+                Version::HTTP_2 => "HTTP/2.0",
+                Version::HTTP_10 => "HTTP/1.0",
+                _ => "HTTP/1.1",
+            },
+            host: text("host"),
+            referer: text("referer"),
+            user_agent: text("user-agent"),
+            request_id: AccessEntry::id(head.headers.text("x-request-id")),
+            ..AccessEntry::default()
+        };
+        PendingAccess::new(entry, log)
     }
 
     /// Answers an admitted request that no upstream has answered.

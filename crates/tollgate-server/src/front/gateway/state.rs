@@ -2,6 +2,7 @@
 
 use super::respond::status;
 use super::upstream::{UpstreamStatus, Upstreams, health_check};
+use crate::observe::metrics::ResponseCounters;
 use crate::tls::{Certificate, TlsError, TlsListener};
 use crate::{Node, RuntimeSettings, front::login_throttle::LoginThrottle};
 use arc_swap::ArcSwap;
@@ -27,6 +28,8 @@ pub(crate) struct GatewayState {
     /// The settings that were applied last, whether or not they could be.
     last_settings: Mutex<Option<Arc<RuntimeSettings>>>,
     pub(super) gate: HttpGate<Node>,
+    /// Counts answers that no upstream gave.
+    pub(super) own_responses: Arc<ResponseCounters>,
     /// Limits how often an address asks for its limits.
     pub(super) status_guard: LoginThrottle,
 }
@@ -39,10 +42,11 @@ impl GatewayState {
         let certificate = certificate
             .map(|files| Certificate::new(files, folder, TlsListener::Gateway))
             .transpose()?;
-        let upstreams = Upstreams::new(&runtime.settings, folder, 1)?;
+        let upstreams = Upstreams::new(&runtime.settings, folder, &node.metrics, 1)?;
         drop(runtime);
         Ok(Self {
             gate: HttpGate::new(node.clone()),
+            own_responses: node.metrics.responses(None),
             node,
             folder: folder.into(),
             upstreams: ArcSwap::from_pointee(upstreams),
@@ -82,7 +86,8 @@ impl GatewayState {
         }
         *last = Some(Arc::clone(&runtime));
         if !upstreams.matches(&runtime.settings) {
-            match Upstreams::new(&runtime.settings, &self.folder, upstreams.generation + 1) {
+            let (metrics, generation) = (&self.node.metrics, upstreams.generation + 1);
+            match Upstreams::new(&runtime.settings, &self.folder, metrics, generation) {
                 Ok(changed) => self.upstreams.store(Arc::new(changed)),
                 Err(error) => {
                     tracing::warn!(%error, "cannot change the upstreams; keeping the old ones")

@@ -8,6 +8,7 @@ use super::status::Status;
 use super::writer::proto::ProtoWriter;
 use crate::Node;
 use crate::observe::metrics::{Front, Outcome};
+use crate::observe::record::{DecidedKey, LoggedDecision};
 use crate::observe::trace;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -143,8 +144,8 @@ impl RateLimitService {
             profiles: rules.profiles(),
         };
         let (written, outcome) = (write(&decision, fields, answer), decision.outcome());
-        if trace::enabled() {
-            self.trace(request, caller, &charged, now_us);
+        if node.watches_decisions() {
+            self.show_decision(&rules, request, caller, &charged, now_us);
         }
         drop(descriptors);
         buffers.work.recycle(charged.verdict);
@@ -207,9 +208,11 @@ impl RateLimitService {
         asked
     }
 
+    /// Shows a decision in the request's trace, and writes it to the decision log.
     #[cold]
-    fn trace(
+    fn show_decision(
         &self,
+        rules: &Rules,
         request: &RateLimitRequest,
         caller: CallContext<'_>,
         partial: &MultiVerdict<'_>,
@@ -218,15 +221,18 @@ impl RateLimitService {
         let (end_us, parent) = (self.node.clock.now_us(), caller.traceparent);
         let keys = request.descriptors.iter();
         let keys = keys.flat_map(|one| decode::inline_key(&request.domain, one));
-        let key_hash = trace::bytes_hash(&keys.collect::<Vec<u8>>());
-        let decided = trace::DecisionContext {
-            front: Front::Grpc.name(),
-            parent,
-            key_hash,
-            start_us,
-            end_us,
-        };
-        trace::record_decision(&decided, &partial.verdict);
+        let (front, keys, verdict) =
+            (Front::Grpc.name(), keys.collect::<Vec<u8>>(), &partial.verdict);
+        if trace::enabled() {
+            let key_hash = trace::bytes_hash(&keys);
+            let decided = trace::DecisionContext { front, parent, key_hash, start_us, end_us };
+            trace::record_decision(&decided, verdict);
+        }
+        if let Some(log) = self.node.records.decisions(verdict.allowed) {
+            let (request_id, key) = (None, DecidedKey::Descriptors(&keys));
+            let decided = LoggedDecision { front, request_id, start_us, end_us, key };
+            log.write(&self.node, rules, &decided, verdict);
+        }
     }
 }
 

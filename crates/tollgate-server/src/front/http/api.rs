@@ -14,11 +14,12 @@ use crate::{
     front::{base64, date},
     net::{Answer, ClientConnection, Handler, Limits, Request, RequestBody, RequestHead},
     observe::metrics::{Front, Outcome},
+    observe::record::{DecidedKey, LoggedDecision},
     observe::trace,
 };
 use hyper::StatusCode;
 use std::{mem, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
-use tollgate::engine::{BufferPool, ReservationEnd, Verdict, Work};
+use tollgate::engine::{BufferPool, ReservationEnd, Rules, Verdict, Work};
 use tollgate_core::header::Fields;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
@@ -95,8 +96,8 @@ impl CheckApi {
             }
             _ => gate.check(&rules, now_us, &facts, cost, work).await,
         };
-        if trace::enabled() {
-            self.record_span(head, &facts, &verdict, now_us);
+        if self.node.watches_decisions() {
+            self.show_decision(op, head, &rules, &facts, &verdict, now_us);
         }
         let lines = &mut answer.lines;
         lines.extend_from_slice(JSON_HEADERS);
@@ -192,23 +193,32 @@ impl CheckApi {
         self.node.metrics.observe(Front::Http, Duration::from_micros(elapsed_us));
     }
 
-    /// Shows a decision in the request's trace.
+    /// Shows a decision in the request's trace, and writes it to the decision log.
     #[cold]
-    fn record_span(
+    fn show_decision(
         &self,
+        op: Op,
         head: &RequestHead<'_>,
+        rules: &Rules,
         facts: &Facts<'_>,
         verdict: &Verdict<'_>,
         start_us: u64,
     ) {
-        let decided = trace::DecisionContext {
-            front: Front::Http.name(),
-            parent: head.headers.text("traceparent"),
-            key_hash: trace::key_hash(facts, verdict),
-            start_us,
-            end_us: self.node.clock.now_us(),
-        };
-        trace::record_decision(&decided, verdict);
+        let (front, end_us) = (Front::Http.name(), self.node.clock.now_us());
+        if trace::enabled() {
+            let parent = head.headers.text("traceparent");
+            let key_hash = trace::key_hash(facts, verdict);
+            let decided = trace::DecisionContext { front, parent, key_hash, start_us, end_us };
+            trace::record_decision(&decided, verdict);
+        }
+        // A peek decides nothing.
+        if op != Op::Peek
+            && let Some(log) = self.node.records.decisions(verdict.allowed)
+        {
+            let (request_id, key) = (head.headers.text("x-request-id"), DecidedKey::Facts(facts));
+            let decided = LoggedDecision { front, request_id, start_us, end_us, key };
+            log.write(&self.node, rules, &decided, verdict);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::observe::time::rfc3339;
 use serde_json::json;
+use std::fs::OpenOptions;
 
 fn entry(what: &str) -> AuditEntry<'_> {
     AuditEntry {

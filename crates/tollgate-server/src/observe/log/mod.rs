@@ -10,8 +10,9 @@ mod queue;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use queue::LogQueue;
+
 use crate::node::lock;
-use queue::LogQueue;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -90,9 +91,19 @@ pub fn start(format: LogFormat, severity: LogLevel) -> io::Result<LogGuard> {
 /// Prints a text to standard error, after the lines of the log so far.
 pub fn print(text: &str) {
     match PROCESS.get() {
-        Some(queue) => queue.push(text.as_bytes()),
+        Some(queue) => {
+            queue.push(text.as_bytes());
+        }
         // A closed standard error does not stop the process.
         None => drop(io::stderr().lock().write_all(text.as_bytes())),
+    }
+}
+
+/// Queues a line for standard error. Whether there was room for it.
+pub(crate) fn push_line(line: &[u8]) -> bool {
+    match PROCESS.get() {
+        Some(queue) => queue.push(line),
+        None => io::stderr().lock().write_all(line).is_ok(),
     }
 }
 

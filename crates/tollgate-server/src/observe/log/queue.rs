@@ -19,14 +19,14 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Lines that wait for the thread that writes them. Clones share the lines.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LogQueue(Arc<Shared>);
+pub(crate) struct LogQueue(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<QueueState>,
     changed: Condvar,
     /// Lines that were lost since the start.
-    dropped: AtomicU64,
+    dropped: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +40,7 @@ struct QueueState {
     /// The first of them came before the line with this id.
     lost_before: u64,
     is_writing: bool,
+    is_closed: bool,
 }
 
 #[derive(Debug)]
@@ -51,13 +52,26 @@ struct QueuedLine {
 }
 
 impl LogQueue {
-    /// Queues a line. A line that does not fit is dropped and counted.
-    pub(super) fn push(&self, line: &[u8]) {
+    /// A queue that adds lost lines to `dropped`.
+    pub(crate) fn counting(dropped: Arc<AtomicU64>) -> Self {
+        Self(Arc::new(Shared { dropped, ..Shared::default() }))
+    }
+
+    /// Queues a line. A line that does not fit is dropped and counted. Whether it fits.
+    pub(crate) fn push(&self, line: &[u8]) -> bool {
         let mut state = lock(&self.0.state);
-        if state.push(line, None).is_none() {
+        let fits = state.push(line, None).is_some();
+        if !fits {
             self.count_dropped(&mut state);
         }
         drop(state);
+        self.0.changed.notify_all();
+        fits
+    }
+
+    /// Ends the thread that writes, once the lines so far are written.
+    pub(crate) fn close(&self) {
+        lock(&self.0.state).is_closed = true;
         self.0.changed.notify_all();
     }
 
@@ -76,7 +90,7 @@ impl LogQueue {
     }
 
     /// Waits until all lines are written, for at most `timeout`.
-    pub(super) fn flush(&self, timeout: Duration) {
+    pub(crate) fn flush(&self, timeout: Duration) {
         let is_busy = |state: &mut QueueState| state.is_writing || !state.lines.is_empty();
         let state = lock(&self.0.state);
         drop(self.0.changed.wait_timeout_while(state, timeout, is_busy));
@@ -87,11 +101,10 @@ impl LogQueue {
         self.0.dropped.load(Relaxed)
     }
 
-    /// Writes the lines to `sink`, for ever. When the sink takes lines again after some were lost,
-    /// `report` gets their number and returns a line about it.
-    pub(super) fn write_to(&self, mut sink: impl Write, report: impl Fn(u64) -> Vec<u8>) -> ! {
-        loop {
-            let line = self.next();
+    /// Writes the lines to `sink` until the queue is closed. When the sink takes lines again after
+    /// some were lost, `report` gets their number and returns a line about it.
+    pub(crate) fn write_to(&self, mut sink: impl Write, report: impl Fn(u64) -> Vec<u8>) {
+        while let Some(line) = self.next() {
             let result = write_all(&mut sink, &line.bytes);
             let is_written = result.is_ok();
             match line.written {
@@ -109,8 +122,8 @@ impl LogQueue {
         }
     }
 
-    /// Waits for a line.
-    fn next(&self) -> QueuedLine {
+    /// Waits for a line; `None` when the queue is closed.
+    fn next(&self) -> Option<QueuedLine> {
         let mut state = lock(&self.0.state);
         state.is_writing = false;
         self.0.changed.notify_all();
@@ -118,7 +131,10 @@ impl LogQueue {
             if let Some(line) = state.lines.pop_front() {
                 state.bytes -= line.bytes.len();
                 state.is_writing = true;
-                return line;
+                return Some(line);
+            }
+            if state.is_closed {
+                return None;
             }
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

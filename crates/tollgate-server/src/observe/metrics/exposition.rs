@@ -52,7 +52,7 @@ type Figure<T> = fn(&T) -> u64;
 
 /// Figures without labels.
 #[rustfmt::skip]
-const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 20] = [
+const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 24] = [
     (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
         "Keys in the memory store."),
     (Gauge, "tollgate_memory_bytes", |now| now.memory.bytes,
@@ -93,6 +93,14 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 20] = [
         "Readers of /v1/live and /v1/tail that were cut off because they did not read."),
     (Counter, "tollgate_top_missed", |now| now.top_missed,
         "Decisions that no list of top keys has."),
+    (Counter, "tollgate_usage_rows", |now| now.usage.written_rows,
+        "Rows of the usage trail in files."),
+    (Counter, "tollgate_usage_rows_lost", |now| now.usage.lost_rows,
+        "Rows of the usage trail that could not be written."),
+    (Counter, "tollgate_usage_overflow", |now| now.usage.overflowed,
+        "Charges counted without their key, because an interval had `max_keys` keys."),
+    (Gauge, "tollgate_ready", |now| u64::from(now.is_ready),
+        "Whether the node is ready, as /readyz says."),
 ];
 
 impl Metrics {
@@ -104,6 +112,7 @@ impl Metrics {
             write_classes(&mut page, now);
         }
         self.write_requests(&mut page);
+        self.gateway.write(&mut page);
         self.write_connections(&mut page);
         self.write_events(&mut page, now);
         for (kind, name, figure, help) in FIGURES {
@@ -192,6 +201,13 @@ impl Metrics {
         let reloads = ReloadResult::ALL
             .map(|result| ([("result", result.as_str())], load(&self.reloads[result as usize])));
         page.family(Counter, "tollgate_reload", "Reloads of the policy by result.", reloads);
+        let is_ok = u64::from(!self.reload_failed.load(Ordering::Relaxed));
+        let help = "Whether the last reload succeeded; 1 before the first.";
+        page.family(Gauge, "tollgate_last_reload_ok", help, [([], is_ok)]);
+        let lost = ["decisions", "access"].into_iter().zip(now.record_lines_dropped);
+        let lost = lost.map(|(log, count)| ([("log", log)], count));
+        let help = "Lines of the decision log and the access log that were dropped.";
+        page.family(Counter, "tollgate_record_lines_dropped", help, lost);
         let denied = AdminDenial::ALL
             .map(|why| ([("reason", why.as_str())], load(&self.denied[why as usize])));
         let help = "Calls that the admin API denied, by reason.";

@@ -5,18 +5,21 @@
 
 mod exposition;
 mod family_writer;
+mod gateway;
 mod labels;
 mod process;
 mod snapshot;
 
 pub use exposition::ExpositionFormat;
+pub(crate) use gateway::ResponseCounters;
 pub use labels::{AdminDenial, Outcome, ReloadResult, UpstreamFailure};
 pub use snapshot::{ClassMetrics, LimitCounters, MetricsSnapshot};
 pub use tollgate_policy::settings::Front;
 
 use crate::net::Stats;
 use crate::node::lock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use gateway::GatewayMetrics;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tollgate::engine::thread_number;
@@ -30,9 +33,12 @@ pub struct Metrics {
     connection_stats: Mutex<Vec<(Front, Arc<Stats>)>>,
     store_errors: [AtomicU64; StoreErrorKind::ALL.len()],
     reloads: [AtomicU64; ReloadResult::ALL.len()],
+    /// Whether the last reload failed.
+    reload_failed: AtomicBool,
     denied: [AtomicU64; AdminDenial::ALL.len()],
     upstream_failures: [AtomicU64; UpstreamFailure::ALL.len()],
     audit_failures: AtomicU64,
+    gateway: GatewayMetrics,
 }
 
 const US: u64 = 1_000;
@@ -73,9 +79,11 @@ impl Metrics {
             connection_stats: Mutex::default(),
             store_errors: Default::default(),
             reloads: Default::default(),
+            reload_failed: AtomicBool::new(false),
             denied: Default::default(),
             upstream_failures: Default::default(),
             audit_failures: AtomicU64::new(0),
+            gateway: GatewayMetrics::default(),
         }
     }
 
@@ -127,6 +135,7 @@ impl Metrics {
     /// Counts a reload.
     pub fn reload(&self, result: ReloadResult) {
         add(&self.reloads[result as usize], 1);
+        self.reload_failed.store(result == ReloadResult::Error, Ordering::Relaxed);
     }
 
     /// Counts a call that the admin API denied.
@@ -142,6 +151,11 @@ impl Metrics {
     /// Counts a change that was refused because it could not be written to the audit log.
     pub fn audit_failure(&self) {
         add(&self.audit_failures, 1);
+    }
+
+    /// The counters of responses of an upstream, or of those that no upstream gave.
+    pub(crate) fn responses(&self, upstream: Option<&str>) -> Arc<ResponseCounters> {
+        self.gateway.upstream(upstream)
     }
 
     #[inline]

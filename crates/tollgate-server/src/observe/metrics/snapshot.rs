@@ -2,6 +2,7 @@
 
 use crate::node::Node;
 use crate::observe::log;
+use crate::observe::usage::UsageStats;
 use std::collections::BTreeMap;
 use tollgate::engine::{Counts, ShedCounts};
 use tollgate::store::memory::MemoryStats;
@@ -40,6 +41,12 @@ pub struct MetricsSnapshot {
     pub streams_stalled: u64,
     /// Decisions that no list of top keys has.
     pub top_missed: u64,
+    /// Lines of the decision log and the access log that were lost.
+    pub record_lines_dropped: [u64; 2],
+    /// The usage trail.
+    pub usage: UsageStats,
+    /// Whether the node is ready, as `/readyz` says.
+    pub is_ready: bool,
 }
 
 /// The counters of one limit.
@@ -114,6 +121,9 @@ impl MetricsSnapshot {
             streams_open: node.streams.open(),
             streams_stalled: node.streams.stalled(),
             top_missed: node.top.missed(),
+            record_lines_dropped: node.records.dropped_lines(),
+            usage: node.usage.as_ref().map(|usage| usage.stats()).unwrap_or_default(),
+            is_ready: node.health.is_ready(),
         }
     }
 }

@@ -123,7 +123,8 @@ impl Exchange<'_> {
     }
 
     /// Sends the request to an upstream, or to the next where that is safe, and writes the answer.
-    pub(super) async fn run(&mut self) -> Result<(), ExchangeError> {
+    /// Returns the index of the upstream that responded.
+    pub(super) async fn run(&mut self) -> Result<usize, ExchangeError> {
         if self.valid.has_connection_headers {
             self.read_connection_headers();
         }
@@ -164,7 +165,7 @@ impl Exchange<'_> {
                 }
             };
             match sent {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(selected.server),
                 Err((_, Retry::Safe)) if !is_last => {}
                 Err((_, Retry::IfRetryable)) if is_retryable && !is_last => {
                     (is_retryable, is_anew) = (false, true);

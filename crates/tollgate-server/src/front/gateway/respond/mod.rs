@@ -5,6 +5,7 @@ pub(super) mod status;
 use super::{exchange::ExchangeError, validate::InvalidRequest};
 use crate::net::{Answer, BodyError, RequestHead};
 use crate::observe::metrics::{Front, Metrics, Outcome};
+use crate::observe::record::{DecidedKey, LoggedDecision};
 use crate::{Node, observe::trace};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
@@ -52,11 +53,15 @@ pub(super) fn ambiguous(why: &Ambiguity, answer: &mut Answer) -> Outcome {
     Outcome::Invalid
 }
 
-/// Counts and traces a decision.
+/// Counts, traces and logs a decision.
 pub(super) fn observe<'a>(
     node: &'a Node,
-    parent: Option<&'a str>,
+    head: &'a RequestHead<'_>,
 ) -> impl Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a {
+    let header = |name| head.headers.text(name);
+    let parent = trace::enabled().then(|| header("traceparent")).flatten();
+    let logs = node.records.logs_decisions();
+    let request_id = logs.then(|| header("x-request-id")).flatten();
     move |facts, verdict, start_us| {
         let end_us = node.clock.now_us();
         let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
@@ -70,6 +75,13 @@ pub(super) fn observe<'a>(
                 end_us,
             };
             trace::record_decision(&decided, verdict);
+        }
+        if node.records.logs_decisions()
+            && let Some(log) = node.records.decisions(verdict.allowed)
+        {
+            let (front, key) = (Front::Gateway.name(), DecidedKey::Facts(facts));
+            let decided = LoggedDecision { front, request_id, start_us, end_us, key };
+            log.write(node, &node.gate.rules(), &decided, verdict);
         }
     }
 }

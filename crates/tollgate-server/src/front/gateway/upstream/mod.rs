@@ -10,6 +10,7 @@ pub(super) use connect::connect;
 pub(super) use pool::{Http2Stream, Pool, UpstreamConnection};
 pub(crate) use tls::check;
 
+use crate::observe::metrics::{Metrics, ResponseCounters};
 use crate::tls::TlsError;
 use failure_log::{FailureLog, connect_failure_reason};
 use hyper::header::HeaderValue;
@@ -50,6 +51,7 @@ pub(crate) struct UpstreamServer {
     idle_us: u64,
     idle_connections: usize,
     in_flight: AtomicUsize,
+    pub(crate) responses: Arc<ResponseCounters>,
     is_unhealthy: AtomicBool,
     cooldown_until_us: AtomicU64,
     connect_failures: FailureLog,
@@ -84,6 +86,7 @@ impl Upstreams {
     pub(crate) fn new(
         settings: &Settings,
         folder: &Path,
+        metrics: &Metrics,
         generation: u64,
     ) -> Result<Self, TlsError> {
         let gateway = settings.gateway.clone();
@@ -94,7 +97,8 @@ impl Upstreams {
                 client = Some(tls::client(&gateway.upstream_tls, folder, gateway.protocol)?);
             }
             let config = client.as_ref().filter(|_| upstream.tls);
-            servers.push(UpstreamServer::new(index, upstream, config, &gateway)?);
+            let server = UpstreamServer::new(index, upstream, config, &gateway, metrics)?;
+            servers.push(server);
         }
         Ok(Self {
             generation,
@@ -134,6 +138,7 @@ impl UpstreamServer {
         upstream: &Upstream,
         config: Option<&(Arc<ClientConfig>, Arc<ClientConfig>)>,
         gateway: &Gateway,
+        metrics: &Metrics,
     ) -> Result<Self, TlsError> {
         let invalid = || TlsError::Name(upstream.host.clone());
         let host = &upstream.host;
@@ -151,6 +156,7 @@ impl UpstreamServer {
         };
         Ok(Self {
             index,
+            responses: metrics.responses(Some(&authority)),
             host: upstream.host.clone(),
             port: upstream.port,
             authority: HeaderValue::try_from(authority).map_err(|_| invalid())?,

@@ -1,6 +1,7 @@
 //! TLS to upstreams, and what `tollgate check` says of a gateway's TLS files.
 
 use super::Upstreams;
+use crate::observe::metrics::Metrics;
 use crate::tls::{
     self, TlsError, TlsProblem, authorities, certificates, private_key, provider, read_file,
 };
@@ -13,7 +14,9 @@ use tollgate_policy::settings::{Settings, Tls, UpstreamProtocol};
 pub(crate) fn check(settings: &Settings, folder: &Path, now_us: u64) -> Vec<TlsProblem> {
     let own = settings.gateway.tls.as_ref();
     let mut found = own.map(|files| tls::check(files, folder, now_us)).unwrap_or_default();
-    found.extend(Upstreams::new(settings, folder, 0).err().map(TlsProblem::Unusable));
+    found.extend(
+        Upstreams::new(settings, folder, &Metrics::default(), 0).err().map(TlsProblem::Unusable),
+    );
     let encrypts = settings.upstream.iter().any(|server| server.tls);
     let shown = settings.gateway.upstream_tls.identity.as_ref().filter(|_| encrypts);
     found.extend(shown.and_then(|(cert, _)| tls::check_expiry(cert, folder, now_us)));

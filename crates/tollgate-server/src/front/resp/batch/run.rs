@@ -8,7 +8,9 @@ use crate::front::resp::command::{self, CommandKind, CommandSpec};
 use crate::front::resp::decode::{self, DecodeStatus};
 use crate::front::resp::session::RespState;
 use crate::front::resp::session::Session;
+use crate::observe::keys::ShownKey;
 use crate::observe::metrics::{Front, Outcome};
+use crate::observe::record::LoggedSingle;
 use crate::observe::trace;
 use std::ops::Range;
 use std::time::Duration;
@@ -16,6 +18,7 @@ use tollgate::engine::{Rules, SingleCheck, SingleVerdict};
 use tollgate::store::ParamsId;
 use tollgate::store::StoreReply;
 use tollgate_core::{Intent, LimitParams};
+use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::Selection;
 
 const NOAUTH: &str = "NOAUTH Authentication required.";
@@ -188,7 +191,8 @@ impl RespState {
         if batch.items.is_empty() {
             return;
         }
-        let Node { gate, clock, metrics, .. } = &*self.node;
+        let node = &*self.node;
+        let Node { gate, clock, metrics, .. } = node;
         let now_us = clock.now_us();
         let Batch {
             items,
@@ -222,9 +226,9 @@ impl RespState {
             }
         }
         let end_us = clock.now_us();
-        if trace::enabled() {
+        if node.watches_decisions() {
             let asked = checks(items, params, selections, bytes);
-            record_spans(rules, asked, work.verdicts(), now_us, end_us);
+            show_decisions(node, rules, asked, work.verdicts(), (now_us, end_us));
         }
         let elapsed_us = end_us.saturating_sub(now_us);
         metrics.observe_n(Front::Resp, Duration::from_micros(elapsed_us), count as u64);
@@ -267,30 +271,56 @@ fn checks<'a>(
     items.iter().filter_map(check)
 }
 
-/// Records a span for each decision, with the times of the batch.
+/// Records a span and a line of the decision log for each decision, with the times of the batch.
 #[cold]
-fn record_spans<'a>(
+fn show_decisions<'a>(
+    node: &Node,
     rules: &Rules,
     singles: impl Iterator<Item = SingleCheck<'a>>,
     decided: &[SingleVerdict],
-    start_us: u64,
-    end_us: u64,
+    (start_us, end_us): (u64, u64),
 ) {
     for (single, decided) in singles.zip(decided) {
-        let (name, key) = match single {
-            SingleCheck::Inline { key, .. } => ("CL.THROTTLE", key),
-            SingleCheck::Limit { selection, .. } => match rules.policy().selected(selection).next()
-            {
-                Some(selected) => (&*selected.limit.name, selected.key),
-                None => continue,
-            },
+        let (selected, intent) = match single {
+            SingleCheck::Inline { .. } => (None, Intent::Take),
+            SingleCheck::Limit { selection, intent } => {
+                match rules.policy().selected(selection).next() {
+                    Some(selected) => (Some(selected), intent),
+                    None => continue,
+                }
+            }
             _ => continue,
         };
-        let (front, key_hash) = (Front::Resp.name(), trace::bytes_hash(key));
-        let span = trace::DecisionContext { front, parent: None, key_hash, start_us, end_us };
-        let (allowed, source) = (decided.allowed, decided.source);
-        let limit = Some((name, &decided.outcome));
-        let shed = None;
-        trace::record_single(&span, &trace::SpanDecision { allowed, source, limit, shed });
+        let key = match (&selected, single) {
+            (Some(selected), _) => selected.key,
+            (None, SingleCheck::Inline { key, .. }) => key,
+            (None, _) => continue,
+        };
+        let name = selected.as_ref().map_or("CL.THROTTLE", |selected| &selected.limit.name);
+        let (front, allowed) = (Front::Resp.name(), decided.allowed);
+        if trace::enabled() {
+            let key_hash = trace::bytes_hash(key);
+            let span = trace::DecisionContext { front, parent: None, key_hash, start_us, end_us };
+            let limit = Some((name, &decided.outcome));
+            let shown = trace::SpanDecision { allowed, source: decided.source, limit, shed: None };
+            trace::record_single(&span, &shown);
+        }
+        if intent == Intent::Take
+            && let Some(log) = node.records.decisions(allowed)
+        {
+            let (mode, key) = match &selected {
+                Some(one) => {
+                    let shown = node.keys.show(rules, one.limit, one.key_index, one.key);
+                    (one.limit.mode, shown)
+                }
+                None => {
+                    let hash = node.keys.hash("key", key);
+                    (Mode::Enforce, ShownKey(vec![("key".into(), hash)]))
+                }
+            };
+            let limit = name;
+            let single = LoggedSingle { front, start_us, end_us, limit, mode, key };
+            log.write_single(single, decided);
+        }
     }
 }

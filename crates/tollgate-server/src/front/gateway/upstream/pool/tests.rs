@@ -2,6 +2,7 @@
 
 use super::{super::Upstreams, Pool, UpstreamConnection};
 use crate::net::{Transport, UpstreamStream};
+use crate::observe::metrics::Metrics;
 use std::{
     io::Write,
     net::{TcpListener, TcpStream},
@@ -16,7 +17,7 @@ fn upstreams(listener: &TcpListener) -> Arc<Upstreams> {
     let address = listener.local_addr().unwrap();
     let file = format!("upstream: 'http://{address}'");
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-    Arc::new(Upstreams::new(&compiled.settings, Path::new("."), 1).unwrap())
+    Arc::new(Upstreams::new(&compiled.settings, Path::new("."), &Metrics::default(), 1).unwrap())
 }
 
 type Case = (&'static str, fn(TcpStream));

@@ -1,0 +1,173 @@
+//! `tollgate usage`: reports on the usage trail.
+
+mod plot;
+mod read;
+mod totals;
+
+use super::table::table;
+use super::{FAILED, UNUSABLE, exit_code_of};
+use read::{ReadUsage, UsageFinding};
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tollgate::store::ProcessClock;
+use tollgate_server::observe::time::{parse_rfc3339, rfc3339};
+use totals::{Grouping, Totals, UnitSums};
+
+/// Report who used how much, from the files of the usage trail
+#[derive(clap::Args)]
+pub(crate) struct Usage {
+    #[command(subcommand)]
+    command: UsageCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum UsageCommand {
+    Report(Report),
+}
+
+/// Add up the units in usage files, of one node or of many
+///
+/// The command also checks the chain of each node's files. It reports a file that is missing,
+/// cut or changed, and times whose units are missing, on standard error; the status is 1 then.
+#[derive(clap::Args)]
+struct Report {
+    /// Usage files; the order does not matter
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// `limit`, `tier`, or an attribute of the keys such as `user`
+    #[arg(long, default_value = "limit", value_name = "WHAT")]
+    by: Grouping,
+    /// Leave out intervals that start before: a time such as 2026-11-16T10:00:00Z, a date, or a
+    /// duration before now such as 24h
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<u64>,
+    /// Leave out intervals that start then or later
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<u64>,
+    /// How to write the report
+    #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+    format: ReportFormat,
+    /// Also draw the units over time, as SVG
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum ReportFormat {
+    Table,
+    Csv,
+    Json,
+}
+
+/// Microseconds since 1970.
+fn parse_time(text: &str) -> Result<u64, String> {
+    if let Some(time_us) = parse_rfc3339(text) {
+        return Ok(time_us);
+    }
+    let help = "write a time such as 2026-11-16T10:00:00Z, a date, or a duration such as 24h";
+    let ago_us = tollgate_policy::parse_duration_us(text).map_err(|_| help.to_owned())?;
+    Ok(ProcessClock.now_us().saturating_sub(ago_us))
+}
+
+impl Usage {
+    pub(crate) fn run(&self) -> ExitCode {
+        let UsageCommand::Report(report) = &self.command;
+        report.run()
+    }
+}
+
+impl Report {
+    fn run(&self) -> ExitCode {
+        let is_wanted = |time_us: u64| {
+            self.since.is_none_or(|since| time_us >= since)
+                && self.until.is_none_or(|until| time_us < until)
+        };
+        let mut totals = Totals::new(self.by.clone());
+        let read = ReadUsage::read(&self.files, |time_us, row| {
+            if is_wanted(time_us) {
+                totals.add(time_us, row);
+            }
+        });
+        let read = match read {
+            Ok(read) => read,
+            Err(error) => {
+                eprintln!("tollgate: {error}");
+                return ExitCode::from(UNUSABLE);
+            }
+        };
+        for finding in &read.findings {
+            eprintln!("{finding}");
+        }
+        if let Some(path) = &self.plot
+            && let Err(error) = std::fs::write(path, plot::svg(&totals, &read))
+        {
+            eprintln!("tollgate: cannot write {}: {error}", path.display());
+            return ExitCode::from(UNUSABLE);
+        }
+        let found = read.findings.iter().any(UsageFinding::is_error);
+        let status = if found { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+        exit_code_of(io::stdout().write_all(self.text(&totals, &read).as_bytes()), status)
+    }
+
+    fn text(&self, totals: &Totals, read: &ReadUsage) -> String {
+        let groups = totals.groups();
+        match self.format {
+            ReportFormat::Table => {
+                let mut rows = vec![headings(self.by.name())];
+                rows.extend(groups.iter().map(|(name, sums)| cells(name, *sums)));
+                rows.push(cells("total", totals.total()));
+                table(&rows)
+            }
+            ReportFormat::Csv => {
+                let mut text = headings(self.by.name()).join(",") + "\r\n";
+                for (name, sums) in groups {
+                    let cells: Vec<String> =
+                        cells(name, sums).iter().map(|cell| csv_cell(cell)).collect();
+                    text.push_str(&(cells.join(",") + "\r\n"));
+                }
+                text
+            }
+            ReportFormat::Json => {
+                let rows = groups.iter().map(|(name, sums)| {
+                    let mut row = sums.to_json();
+                    row[self.by.name()] = (*name).into();
+                    row
+                });
+                let report = json!({
+                    "by": self.by.name(),
+                    "since": self.since.map(rfc3339),
+                    "until": self.until.map(rfc3339),
+                    "files": read.files,
+                    "nodes": read.nodes,
+                    "rows": rows.collect::<Vec<_>>(),
+                    "total": totals.total().to_json(),
+                    "findings": read.findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                });
+                format!("{report:#}\n")
+            }
+        }
+    }
+}
+
+fn headings(by: &str) -> Vec<String> {
+    [by, "admitted", "refused", "given_back", "used"].map(String::from).into()
+}
+
+fn cells(name: &str, sums: UnitSums) -> Vec<String> {
+    let figures = [sums.admitted, sums.refused, sums.given_back, sums.used()];
+    std::iter::once(name.to_owned()).chain(figures.map(|figure| figure.to_string())).collect()
+}
+
+/// A cell as RFC 4180 has it. A spreadsheet must not take a key for a formula, so such a cell
+/// begins with an apostrophe.
+fn csv_cell(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    let is_plain = !text.contains([',', '"', '\n', '\r']);
+    if is_plain { text } else { format!("\"{}\"", text.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests;

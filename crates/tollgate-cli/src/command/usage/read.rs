@@ -1,0 +1,193 @@
+//! Reads usage files, and checks that their chains are whole.
+
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use tollgate_policy::hex;
+use tollgate_server::observe::time::parse_rfc3339;
+use tollgate_server::observe::usage::{UsageHeader, UsageLine, UsageRow};
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(super) struct ReadUsage {
+    /// The number of files, without copies.
+    pub(super) files: usize,
+    /// The number of nodes.
+    pub(super) nodes: usize,
+    pub(super) findings: Vec<UsageFinding>,
+}
+
+/// Something that the reader of a report should know.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum UsageFinding {
+    /// The same file was given before.
+    Copy(PathBuf),
+    /// The file before this one was not given.
+    Missing { file: PathBuf, previous: String },
+    /// The file before this one is not as it was.
+    Changed { file: PathBuf, previous: String },
+    /// A line cannot be read.
+    Damaged { file: PathBuf, line: usize },
+    /// Units are missing.
+    Gap { file: PathBuf, from: String, to: String, reason: String },
+}
+
+/// A file that cannot be used.
+#[derive(Debug)]
+pub(super) enum UsageFileError {
+    Unreadable(PathBuf, io::Error),
+    NoUsageFile(PathBuf),
+}
+
+struct OpenedFile<'a> {
+    path: &'a Path,
+    header: UsageHeader,
+    sha256: String,
+}
+
+impl ReadUsage {
+    /// Reads the files, and shows each row with the start of its interval to `see`.
+    pub(super) fn read(
+        paths: &[PathBuf],
+        mut see: impl FnMut(u64, &UsageRow),
+    ) -> Result<Self, UsageFileError> {
+        let mut read = Self::default();
+        let mut opened: Vec<OpenedFile<'_>> = Vec::new();
+        for path in paths {
+            let file = OpenedFile::open(path)?;
+            if opened.iter().any(|other| other.sha256 == file.sha256) {
+                read.findings.push(UsageFinding::Copy(path.clone()));
+            } else {
+                opened.push(file);
+            }
+        }
+        for file in &opened {
+            read.findings.extend(file.check_previous(&opened));
+            file.read_rows(&mut see, &mut read.findings)?;
+        }
+        read.files = opened.len();
+        read.nodes = opened.iter().map(|file| &file.header.node).collect::<BTreeSet<_>>().len();
+        Ok(read)
+    }
+}
+
+impl<'a> OpenedFile<'a> {
+    fn open(path: &'a Path) -> Result<Self, UsageFileError> {
+        let (mut hash, mut header) = (Sha256::new(), None);
+        let mut is_first = true;
+        each_line(path, |_, line| {
+            hash.update(line);
+            if std::mem::take(&mut is_first)
+                && let Ok(UsageLine::Header(found)) = serde_json::from_slice(line)
+            {
+                header = Some(found);
+            }
+        })?;
+        let header = header.ok_or_else(|| UsageFileError::NoUsageFile(path.into()))?;
+        let mut sha256 = String::new();
+        hex::push(&mut sha256, hex::LOWER, &hash.finalize());
+        Ok(Self { path, header, sha256 })
+    }
+
+    /// Whether the file before this one is there, and as it was.
+    fn check_previous(&self, all: &[Self]) -> Option<UsageFinding> {
+        let wanted = self.header.previous.as_ref()?;
+        if all.iter().any(|other| other.sha256 == wanted.sha256) {
+            return None;
+        }
+        let (file, previous) = (self.path.to_owned(), wanted.file.clone());
+        let has_name = |other: &Self| {
+            other.header.node == self.header.node
+                && other.path.file_name().is_some_and(|name| *name == *wanted.file)
+        };
+        Some(match all.iter().any(has_name) {
+            true => UsageFinding::Changed { file, previous },
+            false => UsageFinding::Missing { file, previous },
+        })
+    }
+
+    fn read_rows(
+        &self,
+        see: &mut impl FnMut(u64, &UsageRow),
+        findings: &mut Vec<UsageFinding>,
+    ) -> Result<(), UsageFileError> {
+        each_line(self.path, |line, bytes| {
+            let damaged = || UsageFinding::Damaged { file: self.path.into(), line };
+            match serde_json::from_slice(bytes) {
+                Ok(UsageLine::Row(row)) => match parse_rfc3339(&row.time) {
+                    Some(time_us) => see(time_us, &row),
+                    None => findings.push(damaged()),
+                },
+                Ok(UsageLine::Gap { gap }) => findings.push(UsageFinding::Gap {
+                    file: self.path.into(),
+                    from: gap.from.unwrap_or_else(|| "an unknown time".into()),
+                    to: gap.to,
+                    reason: gap.reason,
+                }),
+                Ok(_) => {}
+                Err(_) => findings.push(damaged()),
+            }
+        })
+    }
+}
+
+/// Calls `see` with the number and the bytes of each line, its end included.
+fn each_line(path: &Path, mut see: impl FnMut(usize, &[u8])) -> Result<(), UsageFileError> {
+    let failed = |error| UsageFileError::Unreadable(path.into(), error);
+    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        bytes.clear();
+        if reader.read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
+            break;
+        }
+        see(line, &bytes);
+    }
+    Ok(())
+}
+
+impl UsageFinding {
+    /// Whether the report may be wrong.
+    pub(super) fn is_error(&self) -> bool {
+        !matches!(self, Self::Copy(_))
+    }
+}
+
+impl fmt::Display for UsageFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Copy(file) => {
+                write!(f, "{}: the same file was given before; counted once", file.display())
+            }
+            Self::Missing { file, previous } => {
+                write!(f, "{}: continues {previous}, which was not given", file.display())
+            }
+            Self::Changed { file, previous } => {
+                write!(f, "{}: {previous} was changed after this file began", file.display())
+            }
+            Self::Damaged { file, line } => {
+                write!(f, "{}:{line}: not a line of a usage file; left out", file.display())
+            }
+            Self::Gap { file, from, to, reason } => {
+                write!(f, "{}: units from {from} to {to} are missing: {reason}", file.display())
+            }
+        }
+    }
+}
+
+impl fmt::Display for UsageFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(file, error) => write!(f, "cannot read {}: {error}", file.display()),
+            Self::NoUsageFile(file) => write!(
+                f,
+                "{} is not a usage file: its first line has no `tollgate_usage`; \
+                 give files that `usage.file` of a policy names",
+                file.display()
+            ),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+use super::read::{ReadUsage, UsageFinding};
+use super::totals::{Grouping, Totals};
+use super::{Report, ReportFormat, csv_cell, parse_time};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("tollgate-usage-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A file of node `node` after `previous`, and its hash.
+fn file(
+    folder: &Path,
+    name: &str,
+    node: &str,
+    previous: Option<(&str, &str)>,
+    rows: &str,
+) -> String {
+    let previous = previous.map_or("null".into(), |(file, sha256)| {
+        format!("{{\"file\":\"{file}\",\"sha256\":\"{sha256}\"}}")
+    });
+    let text = format!(
+        "{{\"tollgate_usage\":1,\"node\":\"{node}\",\"started\":\"2026-11-16T10:00:00.000000Z\",\"every\":60,\"previous\":{previous}}}\n{rows}"
+    );
+    fs::write(folder.join(name), &text).unwrap();
+    Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn row(
+    minute: u64,
+    limit: &str,
+    user: &str,
+    admitted: u64,
+    refused: u64,
+    given_back: u64,
+) -> String {
+    format!(
+        "{{\"time\":\"2026-11-16T10:{minute:02}:00.000000Z\",\"limit\":\"{limit}\",\"tier\":\"pro\",\"key\":{{\"user\":\"{user}\"}},\
+         \"admitted\":{admitted},\"refused\":{refused},\"given_back\":{given_back}}}\n"
+    )
+}
+
+fn read(files: &[PathBuf], by: &str) -> (Totals, ReadUsage) {
+    let mut totals = Totals::new(by.parse::<Grouping>().unwrap());
+    let read = ReadUsage::read(files, |time_us, row| totals.add(time_us, row)).unwrap();
+    (totals, read)
+}
+
+#[test]
+fn files_of_many_nodes_add_up() {
+    let folder = folder("sum");
+    let rows = row(0, "a", "1", 5, 1, 2) + &row(1, "b", "2", 1, 0, 0);
+    let first = file(&folder, "old.jsonl", "n1", None, &rows);
+    file(&folder, "new.jsonl", "n1", Some(("old.jsonl", &first)), &row(2, "a", "2", 10, 0, 0));
+    file(&folder, "other.jsonl", "n2", None, &row(0, "a", "1", 1, 1, 0));
+    let files = ["new.jsonl", "old.jsonl", "other.jsonl"].map(|name| folder.join(name));
+    let (totals, seen) = read(&files, "user");
+    let groups: Vec<_> =
+        totals.groups().into_iter().map(|(name, sums)| (name, sums.used(), sums.refused)).collect();
+    assert_eq!(groups, [("2", 11, 0), ("1", 4, 2)]);
+    assert_eq!((seen.files, seen.nodes, seen.findings.len()), (3, 2, 0));
+    let (totals, _) = read(&files, "tier");
+    assert_eq!((totals.groups().len(), totals.total().used()), (1, 15));
+}
+
+#[test]
+fn a_missing_a_changed_and_a_repeated_file_are_found() {
+    let folder = folder("chain");
+    let hash = file(&folder, "old.jsonl", "n", None, &row(0, "a", "1", 5, 0, 0));
+    file(&folder, "new.jsonl", "n", Some(("old.jsonl", &hash)), "");
+    let (old, new) = (folder.join("old.jsonl"), folder.join("new.jsonl"));
+    assert_eq!(read(&[new.clone(), old.clone()], "limit").1.findings, []);
+    let missing = UsageFinding::Missing { file: new.clone(), previous: "old.jsonl".into() };
+    assert_eq!(read(&[new.clone()], "limit").1.findings, [missing]);
+    let copied = read(&[old.clone(), new.clone(), old.clone()], "limit");
+    assert_eq!(
+        (copied.0.total().used(), copied.1.findings),
+        (5, vec![UsageFinding::Copy(old.clone())])
+    );
+    file(&folder, "old.jsonl", "n", None, &row(0, "a", "1", 4, 0, 0));
+    let changed = UsageFinding::Changed { file: new.clone(), previous: "old.jsonl".into() };
+    assert_eq!(read(&[old, new], "limit").1.findings, [changed]);
+}
+
+#[test]
+fn damage_and_gaps_are_told_and_the_rest_counts() {
+    let folder = folder("damage");
+    let gap = "{\"gap\":{\"from\":\"a\",\"to\":\"b\",\"reason\":\"c\"}}\n";
+    let rows = row(0, "a", "1", 5, 0, 0) + "{\"time\":\"x\n" + gap + &row(1, "a", "1", 1, 0, 0);
+    file(&folder, "f.jsonl", "n", None, &rows);
+    let (totals, seen) = read(&[folder.join("f.jsonl")], "limit");
+    assert_eq!((totals.total().used(), seen.findings.len()), (6, 2));
+    assert!(seen.findings.iter().all(UsageFinding::is_error));
+    fs::write(folder.join("none"), "hello\n").unwrap();
+    let error = ReadUsage::read(&[folder.join("none")], |_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("is not a usage file"), "{error}");
+}
+
+#[test]
+fn a_spreadsheet_takes_no_key_for_a_formula() {
+    assert_eq!(csv_cell("=1+1"), "'=1+1");
+    assert_eq!(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
+    assert_eq!(csv_cell("a\nb"), "\"a\nb\"");
+}
+
+#[test]
+fn times_are_instants_dates_or_durations() {
+    assert_eq!(parse_time("1970-01-02"), Ok(86_400_000_000));
+    assert_eq!(parse_time("1970-01-01T00:01:00.5Z"), Ok(60_500_000));
+    assert!(parse_time("1h").is_ok());
+    for wrong in ["", "yesterday", "2026-13-01", "2026-11-16T25:00:00Z", "2026-11-16T10:00:00"] {
+        assert!(parse_time(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn html_and_control_characters_are_escaped_everywhere() {
+    let folder = folder("escape");
+    let user = "<img src=x>\\u001b[2J";
+    file(&folder, "f.jsonl", "n", None, &row(0, "a", user, 5, 0, 0));
+    let files = vec![folder.join("f.jsonl")];
+    let (totals, seen) = read(&files, "user");
+    let picture = super::plot::svg(&totals, &seen);
+    assert!(picture.contains("&lt;img src=x&gt;") && !picture.contains("<img"), "{picture}");
+    for format in [ReportFormat::Table, ReportFormat::Json] {
+        let by: Grouping = "user".parse().unwrap();
+        let report =
+            Report { files: files.clone(), by, since: None, until: None, format, plot: None };
+        assert!(!report.text(&totals, &seen).contains('\u{1b}'));
+    }
+}

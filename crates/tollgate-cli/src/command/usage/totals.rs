@@ -1,0 +1,125 @@
+//! Sums of units by limit, tier or attribute.
+
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::str::FromStr;
+use tollgate_server::observe::usage::UsageRow;
+
+/// What rows are grouped by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Grouping {
+    Limit,
+    Tier,
+    /// An attribute of the key.
+    Attribute(Box<str>),
+}
+
+/// Units that were added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UnitSums {
+    pub(super) admitted: u64,
+    pub(super) refused: u64,
+    pub(super) given_back: u64,
+}
+
+/// The sums of each group, over all time and by interval.
+#[derive(Debug)]
+pub(super) struct Totals {
+    by: Grouping,
+    groups: HashMap<Box<str>, UnitSums>,
+    times: BTreeMap<u64, UnitSums>,
+}
+
+impl FromStr for Grouping {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "limit" => Self::Limit,
+            "tier" => Self::Tier,
+            attribute => Self::Attribute(attribute.into()),
+        })
+    }
+}
+
+impl Grouping {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Limit => "limit",
+            Self::Tier => "tier",
+            Self::Attribute(name) => name,
+        }
+    }
+
+    /// The group of a row.
+    fn group<'a>(&self, row: &'a UsageRow) -> &'a str {
+        match self {
+            Self::Limit => &row.limit,
+            Self::Tier => row.tier.as_deref().unwrap_or("(none)"),
+            Self::Attribute(name) => match &row.key {
+                None => "(over max_keys)",
+                Some(key) => key.get(&**name).map_or("(none)", |value| value),
+            },
+        }
+    }
+}
+
+impl UnitSums {
+    /// What was taken and kept.
+    pub(super) fn used(&self) -> u64 {
+        self.admitted.saturating_sub(self.given_back)
+    }
+
+    pub(super) fn to_json(self) -> Value {
+        let Self { admitted, refused, given_back } = self;
+        let used = self.used();
+        json!({"admitted": admitted, "refused": refused, "given_back": given_back, "used": used})
+    }
+
+    fn add(&mut self, row: &UsageRow) {
+        self.admitted = self.admitted.saturating_add(row.admitted);
+        self.refused = self.refused.saturating_add(row.refused);
+        self.given_back = self.given_back.saturating_add(row.given_back);
+    }
+}
+
+impl Totals {
+    pub(super) fn new(by: Grouping) -> Self {
+        Self { by, groups: HashMap::new(), times: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, time_us: u64, row: &UsageRow) {
+        self.times.entry(time_us).or_default().add(row);
+        let group = self.by.group(row);
+        match self.groups.get_mut(group) {
+            Some(sums) => sums.add(row),
+            None => {
+                let mut sums = UnitSums::default();
+                sums.add(row);
+                self.groups.insert(group.into(), sums);
+            }
+        }
+    }
+
+    /// The groups, those that used most first.
+    pub(super) fn groups(&self) -> Vec<(&str, UnitSums)> {
+        let mut groups: Vec<(&str, UnitSums)> =
+            self.groups.iter().map(|(name, sums)| (&**name, *sums)).collect();
+        groups.sort_by(|a, b| (b.1.used(), b.1.refused, a.0).cmp(&(a.1.used(), a.1.refused, b.0)));
+        groups
+    }
+
+    /// The sums of each interval by its start.
+    pub(super) fn times(&self) -> &BTreeMap<u64, UnitSums> {
+        &self.times
+    }
+
+    pub(super) fn total(&self) -> UnitSums {
+        self.times.values().fold(UnitSums::default(), |sum, one| UnitSums {
+            admitted: sum.admitted.saturating_add(one.admitted),
+            refused: sum.refused.saturating_add(one.refused),
+            given_back: sum.given_back.saturating_add(one.given_back),
+        })
+    }
+}
