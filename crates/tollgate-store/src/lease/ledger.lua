@@ -72,9 +72,12 @@ end
 if not found[1] then
   begun = now
 end
+-- A holder that knows a ledger which begins now has seen what the store lost.
+local is_begun = found[1]
 if fixed then
   local index = div_rem(now, params.window)
-  if not found[1] or id < index then
+  is_begun = found[1] and id >= index
+  if not is_begun then
     restart(index)
   end
   id = index
@@ -137,11 +140,11 @@ if ledger ~= 0 and (named or not fixed) then
   -- store also lost what it had decided itself.
   local more_returned = their_granted == all_granted and their_returned > all_returned
   local later = their_granted > all_granted or (restored == 1 and more_returned)
-  if not found[1] or not named or later or more_returned then
-    local replaces = found[1] and named and restored == 1
+  if not is_begun or not named or later or more_returned then
+    local replaces = is_begun and named and restored == 1
     local raised = restore(replaces)
-    if raised or (named and (later or not found[1])) then
-      local pure = replaces or (not found[1] and not value)
+    if raised or (named and (later or not is_begun)) then
+      local pure = replaces or (not is_begun and not value)
       restored = pure and 1 or 2
       if named then
         all_granted = max(all_granted, their_granted)

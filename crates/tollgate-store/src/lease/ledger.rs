@@ -121,8 +121,9 @@ impl Ledger {
         let windowed = fixed || matches!(params, LimitParams::SlidingWindow(_));
         let known_book = self.book.is_some();
         let mut call = self.load(raw_us, terms, windowed);
-        call.select_ledger(known_book, fixed.then(|| call.now_us / period_us), request);
-        call.restore(known_book, fixed, request);
+        let window = fixed.then(|| call.now_us / period_us);
+        let is_begun = call.select_ledger(known_book, window, request);
+        call.restore(is_begun, fixed, request);
         let now_us = call.now_us;
         let mut entry = call.reconcile_holder(terms, request, fixed);
         call.sweep(terms, request, fixed);
@@ -230,13 +231,15 @@ impl LedgerCall<'_> {
     }
 
     /// Selects the ledger: that of the window, or the one begun when the key was last unknown. A
-    /// lost ledger goes on under its name, so that its holders keep their units.
-    fn select_ledger(&mut self, known: bool, window: Option<u64>, request: &LedgerRequest) {
+    /// lost ledger goes on under its name, so that its holders keep their units. Returns whether it
+    /// began before: if not, a holder that knows it has seen what the store lost.
+    fn select_ledger(&mut self, known: bool, window: Option<u64>, request: &LedgerRequest) -> bool {
+        let is_begun = known && window.is_none_or(|index| self.book.ledger >= index);
         if !known {
             self.book.begun_us = self.now_us;
         }
         if let Some(index) = window {
-            if !known || self.book.ledger < index {
+            if !is_begun {
                 self.restart(index);
             }
             self.book.ledger = index;
@@ -246,6 +249,7 @@ impl LedgerCall<'_> {
         if self.decided_directly {
             self.book.restored = self.book.restored.charged();
         }
+        is_begun
     }
 
     /// Restores a book with less than the holder has seen from the holder's summary (I7). It
