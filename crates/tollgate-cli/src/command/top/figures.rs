@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(rates.totals(), [10_000, 0, 0, 5_000]);
         assert_eq!(
             Rates::between(&figures("00:00:01", 140), &figures("00:00:02", 3)).of("a")[0],
-            0.0
+            0
         );
         assert_eq!(Rates::between(&Figures::default(), &figures("00:00:02", 3)).of("a")[0], 0);
         assert_eq!(rates.to_json()[0]["admitted_per_second"], 10.0);
