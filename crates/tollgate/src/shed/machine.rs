@@ -153,7 +153,7 @@ impl Machine {
     }
 
     pub(super) fn refusal(&mut self, reason: ShedReason) -> ShedRefusal {
-        let spread_us = u64::from(self.random()) * RETRY_US.1 >> 32;
+        let spread_us = (u64::from(self.random()) * RETRY_US.1) >> 32;
         ShedRefusal { reason, retry_after_us: RETRY_US.0 + spread_us }
     }
 

@@ -75,7 +75,7 @@ fn a_missing_a_changed_and_a_repeated_file_are_found() {
     let (old, new) = (folder.join("old.jsonl"), folder.join("new.jsonl"));
     assert_eq!(read(&[new.clone(), old.clone()], "limit").1.findings, []);
     let missing = UsageFinding::Missing { file: new.clone(), previous: "old.jsonl".into() };
-    assert_eq!(read(&[new.clone()], "limit").1.findings, [missing]);
+    assert_eq!(read(std::slice::from_ref(&new), "limit").1.findings, [missing]);
     let copied = read(&[old.clone(), new.clone(), old.clone()], "limit");
     assert_eq!(
         (copied.0.total().used(), copied.1.findings),

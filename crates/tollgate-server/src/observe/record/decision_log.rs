@@ -204,7 +204,7 @@ fn is_sampled(ppm: u32) -> bool {
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ mixed >> 31
     });
-    (u128::from(draw) * 1_000_000 >> 64) < u128::from(ppm)
+    ((u128::from(draw) * 1_000_000) >> 64) < u128::from(ppm)
 }
 
 #[cfg(test)]

@@ -199,9 +199,8 @@ fn access_lines_have_the_form_of_apache_or_json() {
             ..AccessEntry::default()
         };
         let pending = PendingAccess::new(entry, records.access().unwrap());
-        let mut answer = Answer::default();
-        answer.status = hyper::StatusCode::NO_CONTENT;
-        answer.body = b"hello".to_vec();
+        let status = hyper::StatusCode::NO_CONTENT;
+        let mut answer = Answer { status, body: b"hello".to_vec(), ..Answer::default() };
         pending.answered("admitted", Some("up:80"), &mut answer);
         records.flush(WITHIN);
         let written = fs::read_to_string(folder.join("a.log")).unwrap();
