@@ -43,7 +43,7 @@ pub enum InvalidWrittenRate {
 }
 
 impl WrittenRate {
-    /// Reads N `/` [k]unit with one optional space on either side of the slash.
+    /// Reads `N/[k]unit` with one optional space on either side of the slash.
     ///
     /// # Errors
     ///

@@ -57,6 +57,7 @@ if nonce and left > MOST then
 end
 local merged = table.concat(kept)
 if merged ~= stored then
-  redis.call('SET', KEYS[1], merged)
+  -- Ten years: every key expires, and nodes that know the table write it again.
+  redis.call('SET', KEYS[1], merged, 'PX', '315360000000')
 end
 return merged
