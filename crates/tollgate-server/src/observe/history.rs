@@ -56,7 +56,7 @@ impl History {
     }
 }
 
-/// What charts show: decisions by a failure policy are open or closed, whoever made them.
+/// What charts show: decisions by a failure policy are open or closed.
 fn figures(counts: &Counts) -> [u64; 5] {
     [
         counts.admitted,

@@ -24,7 +24,7 @@ const DIGITS: usize = 16;
 /// The block of SHA-256, which HMAC pads a key to.
 const BLOCK: usize = 64;
 
-/// The secrets that hash keys, the first of which counts.
+/// The secrets that hash keys. The first one that is set counts.
 #[derive(Default)]
 pub(crate) struct KeySecrets {
     configured: ArcSwapOption<SecretBytes>,

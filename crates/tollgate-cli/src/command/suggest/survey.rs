@@ -116,7 +116,7 @@ impl Survey {
         let Some(number) = self.endpoints.known(method, path) else { return };
         let usage = &mut self.usage[number];
         all.count(client, record.time_us(), usage.units);
-        // Logins are guarded by address, whoever the client says it is.
+        // Logins are guarded by address: a client chooses the name it sends.
         let own = if usage.is_login(self.endpoints.get(number).0) { ClientKey::Ip } else { key };
         if let Some(client) = own.of(record) {
             usage.rates.count(client, record.time_us(), 1);

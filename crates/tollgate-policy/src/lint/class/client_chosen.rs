@@ -1,7 +1,7 @@
 //! TG127: an important class that a client can choose.
 //!
 //! Looks at the first class and at those with a reserve: a condition on a header, a cookie or a
-//! query parameter is met by whoever sends it. Quiet when neither the gateway nor forward-auth
+//! query parameter is met by any client that sends it. Quiet when neither gateway nor forward-auth
 //! listens, for claims of a token, and for `api_key`, which a client has to know. Quiet for the
 //! least important class, and for classes that are less important than the default and have no
 //! reserve.
