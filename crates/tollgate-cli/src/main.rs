@@ -32,6 +32,7 @@ const VERSION: &str = concat!(
 const EXAMPLES: &str = "\
 Examples:
   tollgate                                     serve ./tollgate.yaml, or a built-in policy
+  tollgate choose > tollgate.yaml              which algorithm? six questions, then a policy
   tollgate check                               find mistakes before they take effect
   tollgate simulate --config tollgate.yaml --requests requests.jsonl
                                                try a policy on recorded traffic
@@ -54,6 +55,7 @@ enum Command {
     Serve(command::serve::Serve),
     Admin(command::admin::Admin),
     Check(command::check::Check),
+    Choose(command::choose::Choose),
     Compare(command::compare::Compare),
     Hash(command::hash::Hash),
     Import(command::import::Import),
@@ -77,6 +79,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Some(Command::Serve(serve)) => serve.run(),
         Some(Command::Admin(admin)) => admin.run(),
         Some(Command::Check(check)) => check.run(),
+        Some(Command::Choose(choose)) => choose.run(),
         Some(Command::Compare(compare)) => compare.run(),
         Some(Command::Hash(hash)) => hash.run(),
         Some(Command::Import(import)) => import.run(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod check;
+pub(crate) mod choose;
 pub(crate) mod compare;
 pub(crate) mod generate;
 pub(crate) mod hash;

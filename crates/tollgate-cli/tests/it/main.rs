@@ -2,6 +2,7 @@
 
 mod admin;
 mod check;
+mod choose;
 mod faults;
 mod fleet;
 mod forward_auth;
@@ -18,6 +19,7 @@ mod records;
 mod secrets;
 mod serve;
 mod simulate;
+mod terminal;
 mod tools;
 mod watch;
 

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "crates/tollgate/src/guide.md",
+    "docs/choosing.md",
     "docs/dashboard.md",
     "docs/envoy.md",
     "docs/forward-auth/README.md",

@@ -1,10 +1,9 @@
 //! `tollgate top`.
 
 use super::{POLICY, command, output, start};
+use crate::terminal::Terminal;
 use serde_json::Value;
-use std::process::{Command, Stdio};
-use std::time::Duration;
-use tollgate_faults::clock::wait_until;
+use std::process::Stdio;
 use tollgate_faults::node::Node;
 
 fn refuse_some(node: &Node) {
@@ -55,50 +54,16 @@ fn a_wrong_token_and_no_terminal_are_said() {
     assert!(text.contains("top --once"), "{text}");
 }
 
-/// A terminal of 80 columns, in Debian's tmux.
-struct Terminal(String);
-
-impl Terminal {
-    fn open(node: &Node, arguments: &str) -> Self {
-        let socket = format!("tollgate-{}-{}", std::process::id(), node.admin.port());
-        let command = format!(
-            "TOLLGATE_ADMIN_TOKEN={} {} {arguments} --url http://{}; echo ended; sleep 60",
-            super::TOKEN,
-            super::PROGRAM,
-            node.admin
-        );
-        let terminal = Self(socket);
-        terminal.tmux(&["new-session", "-d", "-x", "80", "-y", "24", &command]);
-        terminal
-    }
-
-    fn tmux(&self, arguments: &[&str]) -> String {
-        let output = Command::new("tmux").args(["-L", &self.0]).args(arguments).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn until(&self, text: &str) {
-        let shows = || self.tmux(&["capture-pane", "-p"]).contains(text);
-        let is_shown = wait_until(Duration::from_secs(60), shows);
-        assert!(is_shown, "no {text:?} in\n{}", self.tmux(&["capture-pane", "-p"]));
-    }
-
-    fn press(&self, key: &str) {
-        self.tmux(&["send-keys", key]);
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
-}
-
 #[test]
 fn a_terminal_shows_figures_and_takes_key_presses() {
     let node = start(POLICY);
     refuse_some(&node);
-    let terminal = Terminal::open(&node, "top");
+    let terminal = Terminal::open(&format!(
+        "TOLLGATE_ADMIN_TOKEN={} {} top --url http://{}; echo ended",
+        super::TOKEN,
+        super::PROGRAM,
+        node.admin
+    ));
     terminal.until("TOP KEYS BY UNITS REFUSED, LAST MINUTE");
     terminal.until("user=42");
     terminal.press("k");
@@ -110,7 +75,7 @@ fn a_terminal_shows_figures_and_takes_key_presses() {
     terminal.until("filter: hidden_");
     terminal.press("Enter");
     terminal.until("/ filter (hidden)");
-    assert!(!terminal.tmux(&["capture-pane", "-p"]).contains("per-user"));
+    assert!(!terminal.screen().contains("per-user"));
     terminal.press("Escape");
     terminal.until("per-user");
     terminal.press("q");

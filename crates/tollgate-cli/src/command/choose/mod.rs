@@ -1,0 +1,111 @@
+//! `tollgate choose`: an algorithm and a policy from at most six answers.
+
+mod answer;
+mod conversation;
+mod policy;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use super::{UNUSABLE, exit_code_of};
+use answer::{Answers, Given, QUESTIONS};
+use clap::ValueEnum;
+use rule::Choice;
+use serde_json::{Map, Value, json};
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Choose an algorithm by answering at most six questions
+///
+/// Prints a policy that passes `tollgate check`, with comments: why this algorithm, and why none of
+/// the others. On a terminal it asks for the answers that the flags leave open, but only if an
+/// answer can still change the policy. Without a terminal the flags must say it all.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Choose {
+    #[command(flatten)]
+    given: Given,
+
+    /// How the choice is printed
+    #[arg(long, value_enum, default_value_t = ChoiceFormat::Yaml)]
+    format: ChoiceFormat,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tollgate choose > tollgate.yaml         ask, then write the policy
+  tollgate choose --purpose bill --machines one --audit no
+                                          ask nothing: these answers settle it
+  tollgate choose --purpose fair --format json
+
+Exit status: 0 chosen, 2 an answer is missing or unknown.";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ChoiceFormat {
+    /// The policy, with comments
+    Yaml,
+    /// Algorithm, reason, rejected algorithms, answers and policy as an object
+    Json,
+}
+
+impl Choose {
+    pub(crate) fn run(&self) -> ExitCode {
+        match self.answers() {
+            Err(why) => {
+                eprintln!("tollgate: {why}");
+                ExitCode::from(UNUSABLE)
+            }
+            Ok((given, answers)) => {
+                let text = match self.format {
+                    ChoiceFormat::Yaml => policy::text(given, answers),
+                    ChoiceFormat::Json => format!("{:#}\n", object(given, answers)),
+                };
+                let written = io::stdout().lock().write_all(text.as_bytes());
+                exit_code_of(written, ExitCode::SUCCESS)
+            }
+        }
+    }
+
+    /// The answers that count, and all six: the others do not matter.
+    fn answers(&self) -> Result<(Given, Answers), String> {
+        let mut given = self.given;
+        if given.open_questions().is_empty() {
+        } else if io::stdin().is_terminal() {
+            let (input, mut out) = (io::stdin().lock(), io::stderr().lock());
+            conversation::complete(&mut given, input, &mut out)?;
+        } else {
+            return Err(missing(given));
+        }
+        let answers = given.first_match().ok_or("no answers match")?;
+        Ok((given.relevant(), answers))
+    }
+}
+
+/// The flags that a caller without a terminal has to add.
+fn missing(given: Given) -> String {
+    let open = given.open_questions();
+    let mut text = String::from("standard input is no terminal, so answer with flags:");
+    for question in QUESTIONS.iter().filter(|question| open.contains(&question.index)) {
+        let words: Vec<String> = question.words().map(|(word, _)| word).collect();
+        text.push_str(&format!("\n  --{} {}", question.flag, words.join("|")));
+    }
+    text
+}
+
+fn object(given: Given, answers: Answers) -> Value {
+    let choice = Choice::new(answers);
+    let rejected = choice.rejected(answers);
+    let rejected = rejected.iter().map(|(name, why)| json!({"algorithm": name, "why": why}));
+    let answers_given = QUESTIONS.iter().filter_map(|question| {
+        let word = question.word(given.get(question.index)?);
+        Some((question.flag.to_owned(), word.into()))
+    });
+    json!({
+        "algorithm": choice.algorithm.name(),
+        "when": choice.when,
+        "why": choice.why,
+        "rejected": rejected.collect::<Value>(),
+        "answers": answers_given.collect::<Map<String, Value>>(),
+        "policy": policy::text(given, answers),
+    })
+}
