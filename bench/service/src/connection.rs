@@ -34,52 +34,66 @@ impl Connection {
         }
     }
 
-    /// Reads what is there, once: whatever comes later makes another event. Answers whether the answer is complete.
+    /// Reads what is there, once: whatever comes later makes another event. Answers whether the answer is complete. Anything but a 200 or 204 ends the measurement:
+    /// its cost would be another one.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        match self.receive_status(buffer)? {
+            None => Ok(false),
+            Some(200 | 204) => Ok(true),
+            Some(status) => {
+                let text = String::from_utf8_lossy(buffer);
+                Err(io::Error::other(format!("not admitted, {status}: {text}")))
+            }
+        }
+    }
+
+    /// The same where refusals are expected: the status of the answer, once it is complete.
+    pub(crate) fn receive_status(&mut self, buffer: &mut [u8]) -> io::Result<Option<u16>> {
         let read = match self.stream.read(buffer) {
             Ok(0) => return Err(io::Error::other("the server closed a connection")),
             Ok(read) => read,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error),
         };
-        if self.partial.is_empty() && is_complete(&buffer[..read])? {
-            return Ok(true);
+        if self.partial.is_empty()
+            && let Some(status) = complete_status(&buffer[..read])?
+        {
+            return Ok(Some(status));
         }
         self.partial.extend_from_slice(&buffer[..read]);
-        let complete = is_complete(&self.partial)?;
-        if complete {
+        let status = complete_status(&self.partial)?;
+        if status.is_some() {
             self.partial.clear();
         }
-        Ok(complete)
+        Ok(status)
     }
 }
 
 /// The ways in which they write that it is not needed.
 const CHUNKED: [&[u8]; 2] = [b"transfer-encoding: chunked", b"Transfer-Encoding: chunked"];
 
-/// Whether these bytes are one whole answer. Anything but a 200 or 204 ends the measurement: its cost would be another one.
-fn is_complete(bytes: &[u8]) -> io::Result<bool> {
-    let Some(head) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(false) };
+/// The status of one whole answer; `None` while some of it is to come.
+fn complete_status(bytes: &[u8]) -> io::Result<Option<u16>> {
+    let Some(head) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
     let wrong = |what| {
         let text = String::from_utf8_lossy(bytes).into_owned();
         io::Error::other(format!("{what}: {text}"))
     };
-    if bytes.starts_with(b"HTTP/1.1 204") {
-        return Ok(true);
-    }
-    if !bytes.starts_with(b"HTTP/1.1 200") {
-        return Err(wrong("not admitted"));
+    let status = bytes.get(9..12).and_then(|digits| str::from_utf8(digits).ok()?.parse().ok());
+    let status = status.ok_or_else(|| wrong("no status"))?;
+    if status == 204 {
+        return Ok(Some(status));
     }
     if CHUNKED.iter().any(|line| memmem::find(&bytes[..head], line).is_some()) {
-        return Ok(bytes.ends_with(b"\r\n0\r\n\r\n"));
+        return Ok(bytes.ends_with(b"\r\n0\r\n\r\n").then_some(status));
     }
     let at = LENGTHS.iter().find_map(|name| memmem::find(&bytes[..head], name));
     let at = at.ok_or_else(|| wrong("no content-length"))?;
     let digits = bytes[at + LENGTHS[0].len()..].iter().take_while(|byte| byte.is_ascii_digit());
     let length = digits.fold(0, |length, digit| length * 10 + usize::from(digit - b'0'));
     match bytes.len().cmp(&(head + 4 + length)) {
-        std::cmp::Ordering::Less => Ok(false),
-        std::cmp::Ordering::Equal => Ok(true),
+        std::cmp::Ordering::Less => Ok(None),
+        std::cmp::Ordering::Equal => Ok(Some(status)),
         std::cmp::Ordering::Greater => Err(wrong("more than one answer")),
     }
 }

@@ -1,5 +1,5 @@
 //! Measures the check API beside a floor and a peer, and the gateway beside others: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
-//! [--before FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]`.
+//! [--before FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N] [--guard WORD] [--times N] [--plot FILE]`.
 //!
 //! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
 //! Markdown, ready for `docs/benchmarks.md`. A program that is not there is left out.
@@ -20,6 +20,7 @@ mod process;
 mod redis;
 mod resp;
 mod script;
+mod shed;
 mod table;
 mod turns;
 
@@ -27,7 +28,7 @@ use contender::Programs;
 use std::error::Error;
 use std::process::ExitCode;
 
-const ROWS: [&str; 16] = [
+const ROWS: [&str; 17] = [
     "http",
     "http2",
     "grpc",
@@ -40,6 +41,7 @@ const ROWS: [&str; 16] = [
     "gateway-two",
     "abuse",
     "limits",
+    "shed",
     "script",
     "distributed",
     "leased",
@@ -75,12 +77,13 @@ struct Options {
     rows: Vec<String>,
     programs: Programs,
     effort: Effort,
+    shed: shed::ShedOptions,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(options) = read(&arguments) else {
-        let options = "[--ours FILE] [--before FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N]";
+        let options = "[--ours FILE] [--before FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N] [--guard WORD] [--times N] [--plot FILE]";
         eprintln!("usage: service [ROW ...] {options}; rows: {}", ROWS.join(" "));
         return ExitCode::from(2);
     };
@@ -115,6 +118,7 @@ fn measure(options: &Options) -> Result<(), Box<dyn Error>> {
             "gateway-two" => gateway::report_two(programs, *effort)?,
             "abuse" => gateway::report_abuse(programs, *effort)?,
             "limits" => gateway::report_parts(programs, *effort)?,
+            "shed" => shed::report(programs, *effort, &options.shed)?,
             "script" => script::report(programs, *effort)?,
             "distributed" => distributed::report(programs, *effort)?,
             "leased" => distributed::leased::report(programs, *effort)?,
@@ -133,7 +137,7 @@ fn read(arguments: &[String]) -> Option<Options> {
         envoy: "envoy".into(),
     };
     let mut effort = Effort { rounds: 7, requests: 150_000, schedule_seconds: 2.0 };
-    let mut rows = Vec::new();
+    let (mut rows, mut shed) = (Vec::new(), shed::ShedOptions::default());
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -145,9 +149,12 @@ fn read(arguments: &[String]) -> Option<Options> {
             "--rounds" => effort.rounds = arguments.next()?.parse().ok()?,
             "--requests" => effort.requests = arguments.next()?.parse().ok()?,
             "--seconds" => effort.schedule_seconds = arguments.next()?.parse().ok()?,
+            "--plot" => shed.plot = Some(arguments.next()?.into()),
+            "--guard" => shed.guard = Some(arguments.next()?.into()),
+            "--times" => shed.times = Some(arguments.next()?.parse().ok()?),
             row if ROWS.contains(&row) => rows.push(row.into()),
             _ => return None,
         }
     }
-    Some(Options { rows, programs, effort })
+    Some(Options { rows, programs, effort, shed })
 }

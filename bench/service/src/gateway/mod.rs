@@ -7,7 +7,7 @@ mod abuse;
 mod h2load;
 mod mixed;
 mod parts;
-mod proxies;
+pub(crate) mod proxies;
 
 use crate::closed::{self, Turn, each};
 use crate::contender::{Programs, beside};

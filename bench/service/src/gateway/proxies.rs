@@ -18,7 +18,7 @@ pub(super) const ALL: [&str; 6] = [OURS, BARE, FLOOR, NGINX, HAPROXY, ENVOY];
 
 /// What clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(crate) enum Spoken {
     One,
     Two,
     /// Either, over TLS.
@@ -37,7 +37,7 @@ const NGINX_FILE: &str = "daemon off;
 master_process off;
 pid FOLDER/nginx.pid;
 error_log FOLDER/nginx.log crit;
-events { worker_connections 4096; }
+events { worker_connections 16384; }
 http {
   access_log off;
   client_body_temp_path FOLDER/body;
@@ -46,13 +46,13 @@ http {
   uwsgi_temp_path FOLDER/uwsgi;
   scgi_temp_path FOLDER/scgi;
   keepalive_requests 1000000000;
-  limit_req_zone $http_x_user_id zone=users:16m rate=1000000r/s;
+  ZONE
   upstream app { server UPSTREAM; keepalive 64; keepalive_requests 1000000000; }
   server {
     listen ADDRESS LISTEN;
     TLS
     location / {
-      limit_req zone=users burst=1000000 nodelay;
+      RULE
       proxy_pass http://app;
       proxy_http_version 1.1;
       proxy_set_header Connection \"\";
@@ -63,7 +63,7 @@ http {
 
 const HAPROXY_FILE: &str = "global
   nbthread 1
-  maxconn 4096
+  maxconn 8192
 defaults
   mode http
   timeout client 60s
@@ -72,13 +72,12 @@ defaults
   timeout http-request 10s
 frontend edge
   bind ADDRESS LISTEN
-  stick-table type string len 32 size 100k expire 60s store http_req_rate(60s)
-  http-request track-sc0 req.hdr(x-user-id)
-  http-request deny deny_status 429 if { sc_http_req_rate(0) gt 2000000000 }
+  RULE
   default_backend app
 backend app
+  timeout queue 200ms
   http-reuse always
-  server app UPSTREAM
+  server app UPSTREAM SERVER
 ";
 
 const ENVOY_FILE: &str = r#"static_resources:
@@ -95,13 +94,8 @@ const ENVOY_FILE: &str = r#"static_resources:
                   virtual_hosts:
                     - {name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: app}}]}
                 http_filters:
-                  - name: envoy.filters.http.local_ratelimit
-                    typed_config:
-                      "@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit
-                      stat_prefix: limit
-                      token_bucket: {max_tokens: 4000000000, tokens_per_fill: 4000000000, fill_interval: 1s}
-                      filter_enabled: {default_value: {numerator: 100}}
-                      filter_enforced: {default_value: {numerator: 100}}
+                  - name: guard
+                    typed_config: {RULE}
                   - name: envoy.filters.http.router
                     typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
           TLS
@@ -112,6 +106,36 @@ const ENVOY_FILE: &str = r#"static_resources:
         cluster_name: app
         endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: UPORT}}}}]}]
 "#;
+
+/// What the proxies do with a request beside passing it on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProxyRules {
+    /// A shared zone, and what a location does with it.
+    pub(crate) nginx: [&'static str; 2],
+    /// Rules of the frontend, and options of the server behind.
+    pub(crate) haproxy: [&'static str; 2],
+    /// A filter.
+    pub(crate) envoy: &'static str,
+}
+
+/// A limit for every user that none reaches.
+const USER_LIMITS: ProxyRules = ProxyRules {
+    nginx: [
+        "limit_req_zone $http_x_user_id zone=users:16m rate=1000000r/s;",
+        "limit_req zone=users burst=1000000 nodelay;",
+    ],
+    haproxy: [
+        "stick-table type string len 32 size 100k expire 60s store http_req_rate(60s)
+  http-request track-sc0 req.hdr(x-user-id)
+  http-request deny deny_status 429 if { sc_http_req_rate(0) gt 2000000000 }",
+        "",
+    ],
+    envoy: r#""@type": type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit,
+                      stat_prefix: limit,
+                      token_bucket: {max_tokens: 4000000000, tokens_per_fill: 4000000000, fill_interval: 1s},
+                      filter_enabled: {default_value: {numerator: 100}},
+                      filter_enforced: {default_value: {numerator: 100}}"#,
+};
 
 const ENVOY_TLS: &str = r#"transport_socket:
             name: envoy.transport_sockets.tls
@@ -138,15 +162,26 @@ pub(super) fn contender(
     if name == FLOOR {
         return floor(spoken, upstream);
     }
+    proxy(name, &USER_LIMITS, spoken, upstream)
+}
+
+/// nginx, HAProxy or Envoy, as the first word of `name` says, in front of `upstream`.
+pub(crate) fn proxy(
+    name: &'static str,
+    rules: &ProxyRules,
+    spoken: Spoken,
+    upstream: SocketAddr,
+) -> Result<Contender, Box<dyn Error>> {
+    fs::create_dir_all(folder())?;
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let home = folder().to_string_lossy().into_owned();
     let word = name.split(' ').next().unwrap_or_default().to_lowercase();
     // Envoy wants to know by the name what it reads.
     let path = format!("{home}/{word}-{spoken:?}.yaml");
-    let (file, arguments) = match name {
-        NGINX => nginx(spoken, &home, &path),
-        HAPROXY => haproxy(spoken, &path),
-        _ => envoy(spoken, &path),
+    let (file, arguments) = match word.as_str() {
+        "nginx" => nginx(rules, spoken, &home, &path),
+        "haproxy" => haproxy(rules, spoken, &path),
+        _ => envoy(rules, spoken, &path),
     };
     let file = file
         .replace("UPORT", &upstream.port().to_string())
@@ -201,33 +236,38 @@ fn words(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(ToString::to_string).collect()
 }
 
-fn nginx(spoken: Spoken, home: &str, path: &str) -> (String, Vec<String>) {
+fn nginx(rules: &ProxyRules, spoken: Spoken, home: &str, path: &str) -> (String, Vec<String>) {
     let files = "ssl_certificate FOLDER/site.pem; ssl_certificate_key FOLDER/site.key;";
     let (listen, tls) = match spoken {
         Spoken::One => ("", ""),
         Spoken::Two => ("http2", ""),
         Spoken::Tls => ("ssl http2", files),
     };
-    let file = NGINX_FILE.replace("LISTEN", listen).replace("TLS", tls);
+    let [zone, rule] = rules.nginx;
+    let file = NGINX_FILE.replace("ZONE", zone).replace("RULE", rule);
+    let file = file.replace("LISTEN", listen).replace("TLS", tls);
     (file, words(&["-p", home, "-e", "/dev/null", "-c", path]))
 }
 
-fn haproxy(spoken: Spoken, path: &str) -> (String, Vec<String>) {
+fn haproxy(rules: &ProxyRules, spoken: Spoken, path: &str) -> (String, Vec<String>) {
     let listen = match spoken {
         Spoken::One => "",
         Spoken::Two => "proto h2",
         Spoken::Tls => "ssl crt FOLDER/both.pem alpn h2,http/1.1",
     };
-    (HAPROXY_FILE.replace("LISTEN", listen), words(&["-db", "-f", path]))
+    let [rule, server] = rules.haproxy;
+    let file = HAPROXY_FILE.replace("RULE", rule).replace("SERVER", server);
+    (file.replace("LISTEN", listen), words(&["-db", "-f", path]))
 }
 
-fn envoy(spoken: Spoken, path: &str) -> (String, Vec<String>) {
+fn envoy(rules: &ProxyRules, spoken: Spoken, path: &str) -> (String, Vec<String>) {
     let (codec, tls) = match spoken {
         Spoken::One => ("HTTP1", ""),
         Spoken::Two => ("HTTP2", ""),
         Spoken::Tls => ("AUTO", ENVOY_TLS),
     };
-    let file = ENVOY_FILE.replace("CODEC", codec).replace("TLS", tls);
+    let file = ENVOY_FILE.replace("RULE", rules.envoy);
+    let file = file.replace("CODEC", codec).replace("TLS", tls);
     let quiet = ["--disable-hot-restart", "--concurrency", "1", "-l", "error", "--config-path"];
     (file, words(&[&quiet[..], &[path]].concat()))
 }
