@@ -26,6 +26,8 @@ pub(super) struct LimitController {
     max: u32,
     /// Times [`SCALE`].
     knee: u64,
+    /// The limit without the probing. It follows the knee and the bounds.
+    high_level: u32,
     limit: u32,
     stage: Stage,
     stage_end_us: u64,
@@ -90,6 +92,7 @@ impl LimitController {
             min,
             max,
             knee: u64::from(start) * SCALE,
+            high_level: 0,
             limit: 0,
             stage: Stage::Rest,
             stage_end_us: u64::MAX,
@@ -103,13 +106,15 @@ impl LimitController {
             reference: 0,
             deviations: 0,
         };
-        controller.limit = controller.high();
+        controller.set_knee(controller.knee);
+        controller.limit = controller.high_level;
         controller
     }
 
     pub(super) fn set_bounds(&mut self, min: u32, max: u32) {
         (self.min, self.max) = (min, max);
         self.limit = self.limit.clamp(min, max);
+        self.set_knee(self.knee);
     }
 
     /// The limit at this moment.
@@ -119,10 +124,16 @@ impl LimitController {
     }
 
     /// The limit without the probing.
+    #[inline]
     pub(super) fn high(&self) -> u32 {
+        self.high_level
+    }
+
+    fn set_knee(&mut self, knee: u64) {
+        self.knee = knee;
         // Calls between an answer and the next request keep no worker busy.
-        let headroom = (self.knee * SCALE).isqrt();
-        round(self.knee + headroom).clamp(self.min, self.max)
+        let headroom = (knee * SCALE).isqrt();
+        self.high_level = round(knee + headroom).clamp(self.min, self.max);
     }
 
     /// The two levels to compare. They are further apart while the knee is unknown.
@@ -176,7 +187,7 @@ impl LimitController {
 
     /// Lowers the knee because the upstream says that it is overloaded.
     fn back_off(&mut self) {
-        self.knee = (self.knee - self.knee / 8).max(SCALE);
+        self.set_knee((self.knee - self.knee / 8).max(SCALE));
         (self.estimates, self.is_wide) = (0, true);
     }
 
@@ -274,8 +285,8 @@ impl LimitController {
         }
         self.estimates = (self.estimates + 1).min(WEIGHT_MIN);
         let weight = u64::from(self.estimates);
-        self.knee = (self.knee * (weight - 1) + estimate) / weight;
-        self.knee = self.knee.clamp(SCALE, u64::from(self.max) * SCALE);
+        let knee = (self.knee * (weight - 1) + estimate) / weight;
+        self.set_knee(knee.clamp(SCALE, u64::from(self.max) * SCALE));
     }
 
     /// Searches again if the throughput of the high level has changed, for two parts: one alone is

@@ -106,6 +106,9 @@ impl AdaptiveShedder {
 
     /// Ends the waits that are over. Tasks are woken without the lock.
     fn resolve<'a>(&'a self, mut machine: MutexGuard<'a, Machine>) {
+        if machine.room.len() == 0 {
+            return;
+        }
         loop {
             let mut wakers: [Option<Waker>; WAKERS] = [const { None }; WAKERS];
             let mut count = 0;

@@ -83,3 +83,57 @@ fn retries_are_spread() {
     waits.sort();
     assert!(waits[90] - waits[10] > 1_000_000, "{waits:?}");
 }
+
+/// Two slots, a completed call every two milliseconds, and a request of class 1 every millisecond:
+/// twice what the upstream does. Returns the time at which two seconds have passed.
+fn overload(shedder: &AdaptiveShedder, tickets: &mut Vec<ShedTicket>) -> u64 {
+    let mut waiting = std::collections::VecDeque::new();
+    for ms in 1..2_000 {
+        let now_us = ms * 1_000;
+        if ms % 2 == 0
+            && let Some(ticket) = tickets.pop()
+        {
+            ticket.finish(now_us, UpstreamOutcome::Ok);
+        }
+        match enter(shedder, now_us, 1) {
+            Entry::Queued(entry) => waiting.push_back(entry),
+            Entry::Admitted(ticket) => tickets.push(ticket),
+            Entry::Shed(_) => {}
+        }
+        waiting.retain_mut(|entry| match poll(entry) {
+            Some(result) => {
+                tickets.extend(result);
+                false
+            }
+            None => true,
+        });
+    }
+    2_000_000
+}
+
+/// The place of the first of three requests of class 1 that gets a slot.
+fn first_of_three(shedder: &AdaptiveShedder, tickets: &mut Vec<ShedTicket>, now_us: u64) -> usize {
+    let mut waiting: Vec<QueuedEntry> = Vec::new();
+    // In an overload part of the class is shed at once.
+    for attempt in 0..1_000 {
+        if let Entry::Queued(entry) = enter(shedder, now_us + attempt, 1) {
+            waiting.push(entry);
+        }
+        if waiting.len() == 3 {
+            break;
+        }
+    }
+    tickets.remove(0).finish(now_us + 1_001, UpstreamOutcome::Ok);
+    let granted = |entry: &mut QueuedEntry| poll(entry).is_some_and(|result| result.is_ok());
+    waiting.iter_mut().position(granted).expect("a slot is free")
+}
+
+#[test]
+fn the_newest_goes_first_when_late_and_the_oldest_otherwise() {
+    let (shedder, mut tickets) = full(2);
+    assert_eq!(first_of_three(&shedder, &mut tickets, 2), 0, "the upstream keeps up");
+    let (shedder, mut tickets) = full(2);
+    let now_us = overload(&shedder, &mut tickets);
+    assert!(shedder.snapshot().is_overloaded, "{:?}", shedder.snapshot());
+    assert_eq!(first_of_three(&shedder, &mut tickets, now_us), 2, "most are shed");
+}

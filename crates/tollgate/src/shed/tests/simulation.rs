@@ -40,6 +40,8 @@ pub(super) struct Scenario {
     pub(super) slow_call_s: Option<u64>,
     /// Part of the requests that one client sends, in percent.
     pub(super) hog_percent: u64,
+    /// All workers stand still: so often, and for so long.
+    pub(super) pauses: Option<(u64, u64)>,
 }
 
 /// What a run did, by class: critical, then normal.
@@ -71,6 +73,7 @@ pub(super) const DEFAULT: Scenario = Scenario {
     failing: 0..0,
     slow_call_s: None,
     hog_percent: 0,
+    pauses: None,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -316,7 +319,23 @@ impl World {
         {
             self.busy += 1;
             let took_us = self.service_us().max(1);
-            self.push(self.now_us + took_us, Event::Done(id));
+            let done_us = self.after_pauses(took_us);
+            self.push(done_us, Event::Done(id));
+        }
+    }
+
+    /// When work that begins now ends.
+    fn after_pauses(&self, mut left_us: u64) -> u64 {
+        let Some((every_us, pause_us)) = self.plan.pauses else { return self.now_us + left_us };
+        let mut now_us = self.now_us;
+        loop {
+            // Every period ends with a pause.
+            let works_us = (every_us - pause_us).saturating_sub(now_us % every_us);
+            if left_us <= works_us {
+                return now_us + left_us;
+            }
+            left_us -= works_us;
+            now_us = (now_us / every_us + 1) * every_us;
         }
     }
 
@@ -377,6 +396,14 @@ impl Report {
         let mut all: Vec<_> = self.requests.iter().filter(of).filter_map(|one| one.2).collect();
         all.sort_unstable();
         all[all.len() * 99 / 100]
+    }
+
+    /// Requests of a class, or of all, that arrived in a second and were served.
+    pub(super) fn served_in(&self, second: u64, class: Option<u8>) -> u64 {
+        let is_in = |one: &&(u64, u8, Option<u64>)| {
+            one.0 / SECOND_US == second && class.is_none_or(|class| class == one.1)
+        };
+        self.requests.iter().filter(is_in).filter(|one| one.2.is_some()).count() as u64
     }
 
     /// The limits between two seconds.
