@@ -23,11 +23,13 @@ every row is part of `cargo xtask test`.",
 /// The names of the binaries, and of the package that each is of.
 const BUILT: &[&str] = &["--package", "tollgate-cli", "--package", "tollgate-faults"];
 
+const NOT_HELD: &str = "not everything held; see above";
+
 fn run(arguments: &[String]) -> Result<(), Failure> {
     check(arguments)?;
     let mut build = process::cargo();
     build.args(["build", "--release", "--locked"]).args(BUILT);
-    finish(&mut build)?;
+    process::pass_through(&mut build, NOT_HELD)?;
     let folder = process::target_dir().join("release");
     let mut faults = Command::new(folder.join("faults"));
     faults
@@ -36,7 +38,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         .arg(folder.join("tollgate"))
         .args(["--page", "docs/faults.md"])
         .args(arguments);
-    finish(&mut faults)
+    process::pass_through(&mut faults, NOT_HELD)
 }
 
 /// Before anything is built.
@@ -56,13 +58,4 @@ fn check(arguments: &[String]) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// With the output passed on as it comes: a row takes minutes.
-fn finish(command: &mut Command) -> Result<(), Failure> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(Failure::Failed("not everything held; see above".into())),
-        Err(why) => Err(Failure::Failed(format!("cannot start: {why}"))),
-    }
 }

@@ -1,5 +1,6 @@
 //! The project's chores: `cargo xtask <verb>`.
 
+mod accuracy;
 mod counts;
 mod faults;
 mod fuzz;
@@ -39,6 +40,7 @@ const VERBS: &[Verb] = &[
     fuzz::VERB,
     faults::VERB,
     simulate::VERB,
+    accuracy::VERB,
     release::VERB,
 ];
 
@@ -121,6 +123,8 @@ mod tests {
             "mutants --only",
             "fuzz --seconds soon",
             "faults --row",
+            "accuracy --sed 1",
+            "accuracy --seed",
             "release --twice",
         ] {
             let answer = dispatch(&words(line));

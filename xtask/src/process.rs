@@ -76,6 +76,16 @@ pub(crate) fn run(command: &mut Command, echo: Echo) -> Result<Finished, Failure
     Ok(Finished { status, lines })
 }
 
+/// Runs to the end with the output passed on as it comes, progress included. `failed` says what it
+/// means if the program does not succeed.
+pub(crate) fn pass_through(command: &mut Command, failed: &str) -> Result<(), Failure> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Failure::Failed(failed.into())),
+        Err(why) => Err(Failure::Failed(format!("cannot start {}: {why}", describe(command)))),
+    }
+}
+
 fn read_lines(pipe: impl Read, echo: Echo, show: impl Fn(&str)) -> Vec<String> {
     let mut lines = Vec::new();
     for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {

@@ -31,6 +31,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "tollgate-tower",
         ],
     ),
+    ("tollgate-accuracy", &["tollgate", "tollgate-core", "tollgate-logs", "tollgate-picture"]),
     ("xtask", &[]),
 ];
 

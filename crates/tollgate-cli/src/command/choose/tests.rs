@@ -162,7 +162,7 @@ const NOT_CHOSEN_TOP: &str = "
 ";
 
 const PAGE_END: &str = "
-`tollgate suggest` finds [numbers that fit your traffic](lab.md#which-limits-fit).
+[How far each algorithm is from an exact count](accuracy.md), measured. `tollgate suggest` finds [numbers that fit your traffic](lab.md#which-limits-fit).
 ";
 
 /// To write the page: `TOLLGATE_WRITE=1 cargo test --package tollgate-cli the_page_is`.

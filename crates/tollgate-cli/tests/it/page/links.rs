@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "crates/tollgate/src/guide.md",
+    "docs/accuracy.md",
     "docs/choosing.md",
     "docs/dashboard.md",
     "docs/envoy.md",
