@@ -111,7 +111,7 @@ fn logs_are_counted_by_address() {
     std::fs::write(&log, text).unwrap();
     let limit = Limit { count: 10, window_us: 60_000_000 };
     let all = Contestant::all(limit);
-    let tallies = logs(&[log.clone()], Some("nginx"), &all, limit);
+    let tallies = logs(std::slice::from_ref(&log), Some("nginx"), &all, limit);
     std::fs::remove_file(log).unwrap();
     let tallies = tallies.unwrap();
     assert_eq!((tallies[2].sources, tallies[2].requests, tallies[2].admitted), (4, 720, 40));

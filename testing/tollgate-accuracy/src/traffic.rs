@@ -171,7 +171,7 @@ impl Random {
 
     /// Below `bound`, evenly.
     fn scaled(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Exponentially distributed around a mean, by von Neumann's comparisons. It is exact, and the
@@ -189,7 +189,7 @@ impl Random {
                 (last, is_odd) = (next, !is_odd);
             }
             if is_odd {
-                return (u128::from(mean) * u128::from(whole * ONE + first) >> 32) as u64;
+                return ((u128::from(mean) * u128::from(whole * ONE + first)) >> 32) as u64;
             }
             whole += 1;
         }
