@@ -7,8 +7,8 @@ use crate::redis::client::failure::{Failure, FailureAction};
 use crate::redis::client::node::Node;
 use crate::redis::client::supervise::Backoff;
 use crate::{StoreError, StoreErrorKind};
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// Redirects of one batch or call, at most.
 pub(crate) const REDIRECTS_MAX: u8 = 5;
 
-/// Calls in flight on one connection, at most. With two, a request that arrives during a call does
+/// Calls in flight on one connection, at most. With two, a request that arrives during a call need
 /// not wait for its reply.
 const CALLS_MOST: usize = 2;
 
@@ -80,21 +80,30 @@ async fn dial(node: &Node) -> Result<Link, Failure> {
 /// Sends batches until the connection is lost. Returns whether the server answered a batch, and why
 /// the connection ended.
 async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreError) {
-    let (mut served, mut ended) = (false, None);
+    let (mut served, mut ended, mut in_flight) = (false, None, 0);
     let mut calls = FuturesUnordered::new();
     let mut closed = pin!(link.closed());
     loop {
         let takes = ended.is_none() && calls.len() < CALLS_MOST;
         let event = tokio::select! {
             biased;
-            Some(decided) = calls.next(), if !calls.is_empty() => ConnectionEvent::Decided(decided),
-            work = queue.next(), if takes => ConnectionEvent::Work(work),
+            Some((requests, decided)) = calls.next(), if !calls.is_empty() => {
+                in_flight -= requests;
+                ConnectionEvent::Decided(decided)
+            }
+            // The second call is at least as large as the first. A lone request does not wait for
+            // a lone request, and under load two calls share what waits instead of three.
+            work = queue.next(in_flight), if takes => ConnectionEvent::Work(work),
             () = &mut closed, if ended.is_none() => ConnectionEvent::Lost,
             else => break,
         };
         match event {
             ConnectionEvent::Work(work) => {
-                calls.extend(work.into_iter().map(|pending| decide(node, queue, link, pending)));
+                calls.extend(work.into_iter().map(|pending| {
+                    let requests = pending.requests();
+                    in_flight += requests;
+                    decide(node, queue, link, pending).map(move |decided| (requests, decided))
+                }));
             }
             ConnectionEvent::Decided(Ok(answered)) => served |= answered,
             // Other calls in flight may still be answered, and have deadlines.

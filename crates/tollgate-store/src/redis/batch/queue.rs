@@ -25,7 +25,10 @@ const CALLS_MOST: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: Mutex<WaitingBatches>,
+    /// Wakes a connection without a call in flight.
     arrived: Notify,
+    /// Wakes a connection that waits for more requests.
+    grown: Notify,
     limit: Arc<QueueLimit>,
     /// Connections that serve this queue at the moment.
     pub(crate) connected: AtomicUsize,
@@ -34,6 +37,8 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct WaitingBatches {
     batches: VecDeque<PendingBatch>,
+    /// Requests in all batches.
+    requests: usize,
     /// Batches popped so far.
     popped: u64,
     /// By scope, the number of the batch that can still grow: its index plus `popped`.
@@ -82,6 +87,7 @@ impl Queue {
         Self {
             waiting: Mutex::default(),
             arrived: Notify::new(),
+            grown: Notify::new(),
             limit: Arc::clone(limit),
             connected: AtomicUsize::new(0),
         }
@@ -99,11 +105,12 @@ impl Queue {
         self.limit.acquire(count)?;
         let (reply, answer) = oneshot::channel();
         let mut waiting = self.lock();
+        waiting.requests += count;
         let pending = waiting.batch_with_room(scope, now_us, count, charges);
         requests.into_iter().for_each(|request| pending.batch.push(request));
         pending.waiters.push(Waiter { requests: count, reply });
         drop(waiting);
-        self.arrived.notify_one();
+        self.notify();
         Ok(answer)
     }
 
@@ -112,26 +119,38 @@ impl Queue {
         self.limit.acquire_unchecked(pending.batch.requests.len());
         let mut waiting = self.lock();
         waiting.popped = waiting.popped.wrapping_sub(1);
+        waiting.requests += pending.requests();
         waiting.batches.push_front(pending);
         drop(waiting);
-        self.arrived.notify_one();
+        self.notify();
     }
 
-    /// Waits for the next batches. Several are returned only if they are for different slots.
-    pub(crate) async fn next(&self) -> Vec<PendingBatch> {
+    /// Waits for the next batches, until `enough` requests wait or a full batch. Several batches are
+    /// returned only if they are for different slots.
+    pub(crate) async fn next(&self, enough: usize) -> Vec<PendingBatch> {
+        let wakes = if enough > 1 { &self.grown } else { &self.arrived };
         loop {
-            let arrived = self.arrived.notified();
-            let popped = self.pop();
+            let woken = wakes.notified();
+            let popped = self.pop(enough.min(BATCH_REQUESTS_MAX));
             if !popped.is_empty() {
                 return popped;
             }
-            arrived.await;
+            woken.await;
         }
     }
 
-    fn pop(&self) -> Vec<PendingBatch> {
+    /// Two signals: a connection that waits for more would swallow the only one.
+    fn notify(&self) {
+        self.arrived.notify_one();
+        self.grown.notify_one();
+    }
+
+    fn pop(&self, enough: usize) -> Vec<PendingBatch> {
         let (mut popped, mut requests) = (Vec::new(), 0);
         let mut waiting = self.lock();
+        if waiting.requests < enough {
+            return popped;
+        }
         while let Some(next) = waiting.batches.front() {
             requests += next.batch.requests.len();
             let alone = !matches!(next.scope, BatchScope::Slot(_))
@@ -146,7 +165,7 @@ impl Queue {
             }
         }
         if !waiting.batches.is_empty() {
-            self.arrived.notify_one();
+            self.notify();
         }
         popped
     }
@@ -210,7 +229,8 @@ impl WaitingBatches {
             self.open.remove(&pending.scope);
         }
         self.popped = self.popped.wrapping_add(1);
-        limit.release(pending.batch.requests.len());
+        self.requests -= pending.requests();
+        limit.release(pending.requests());
         Some(pending)
     }
 }
@@ -300,6 +320,10 @@ impl PendingBatch {
 
     pub(crate) fn waiters(&self) -> usize {
         self.waiters.len()
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.batch.requests.len()
     }
 }
 

@@ -1,7 +1,9 @@
 use super::*;
 use crate::StoreErrorKind;
 use crate::redis::batch::NamedCharge;
+use futures_util::FutureExt;
 use smallvec::smallvec;
+use std::pin::pin;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 
@@ -38,12 +40,39 @@ fn slots_have_batches_of_their_own_that_go_out_together() {
     let _replies: Vec<_> = slots
         .map(|slot| queue.push(BatchScope::Slot(slot), None, smallvec![ask("a")]).unwrap())
         .into();
-    let popped = queue.pop();
+    let popped = queue.pop(1);
     let sizes: Vec<_> = popped.iter().map(|one| (one.scope, one.batch.requests.len())).collect();
     assert_eq!(sizes, [(BatchScope::Slot(3), 3), (BatchScope::Slot(5), 2)]);
     // What comes now must not join a batch that has left.
     let _reply = queue.push(BatchScope::Slot(3), None, smallvec![ask("a")]).unwrap();
-    assert_eq!(queue.pop().len(), 1);
+    assert_eq!(queue.pop(1).len(), 1);
+}
+
+#[test]
+fn a_second_call_waits_until_it_is_as_large_as_the_first() {
+    let queue = Queue::new(&QueueLimit::new(1_000));
+    let push = || queue.push(BatchScope::Primary, None, smallvec![ask("a")]).unwrap();
+    let _replies = [push(), push()];
+    assert!(queue.pop(3).is_empty(), "three requests are in flight");
+    let _third = push();
+    assert_eq!(queue.pop(3)[0].requests(), 3);
+    assert!(queue.is_empty());
+    let _full: Vec<_> = (0..BATCH_REQUESTS_MAX).map(|_| push()).collect();
+    let popped = queue.next(2 * BATCH_REQUESTS_MAX).now_or_never().expect("a batch is full");
+    assert_eq!(popped[0].requests(), BATCH_REQUESTS_MAX);
+}
+
+/// A queue may have several connections. One that waits for more leaves a lone request to another.
+#[tokio::test]
+async fn an_idle_connection_takes_a_lone_request() {
+    let queue = Queue::new(&QueueLimit::new(1_000));
+    let mut busy = pin!(queue.next(3));
+    assert!(busy.as_mut().now_or_never().is_none());
+    let mut idle = pin!(queue.next(0));
+    assert!(idle.as_mut().now_or_never().is_none());
+    let _reply = queue.push(BatchScope::Server, None, smallvec![ask("a")]).unwrap();
+    assert!(busy.as_mut().now_or_never().is_none());
+    assert_eq!(idle.await[0].requests(), 1);
 }
 
 #[test]
