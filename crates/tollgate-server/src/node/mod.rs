@@ -16,7 +16,7 @@ use crate::observe::keys::KeySecrets;
 use crate::observe::metrics::Metrics;
 use crate::observe::record::Records;
 use crate::observe::tail::Tail;
-use crate::observe::top::TopKeys;
+use crate::observe::top::{FleetTop, TopKeys};
 use crate::observe::trace;
 use crate::observe::usage::UsageTrail;
 use crate::storage::Storage;
@@ -65,6 +65,8 @@ pub struct Node {
     pub(crate) keys: KeySecrets,
     /// The keys with the most units.
     pub(crate) top: Arc<TopKeys>,
+    /// The same of all nodes of a store.
+    pub(crate) fleet_top: FleetTop,
     /// The readers of decisions.
     pub(crate) tail: Arc<Tail>,
     /// The streams of the admin API.
@@ -151,6 +153,7 @@ impl Node {
             resp_auth: RespAuth::default(),
             keys: KeySecrets::default(),
             top,
+            fleet_top: FleetTop::default(),
             tail,
             streams: StreamCounters::default(),
             history: History::default(),

@@ -273,7 +273,9 @@ impl Node {
         let is_lost = stored.is_behind(&known);
         if is_lost {
             stored = store.write_table(TABLE, &known, None).await?;
-            tracing::warn!("the store had lost mode overrides, and has them again");
+            tracing::warn!(
+                "the store had lost mode overrides; this node wrote them back, and kept them in force"
+            );
         }
         if is_lost || known.is_behind(&stored) {
             let _one_at_a_time = self.modes.change_lock.lock().await;

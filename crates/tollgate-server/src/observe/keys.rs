@@ -6,6 +6,7 @@
 
 use crate::node::{Node, lock};
 use arc_swap::ArcSwapOption;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
@@ -38,7 +39,7 @@ struct SecretBytes([u8; 32]);
 
 /// A key for people: its attributes, in clear or hashed. Empty for a bucket that all requests
 /// share.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ShownKey(pub(crate) Vec<(Box<str>, String)>);
 
 impl Default for SecretBytes {
@@ -171,6 +172,28 @@ impl Serialize for ShownKey {
             map.serialize_entry(attribute, value)?;
         }
         map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for ShownKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Attributes;
+        impl<'de> Visitor<'de> for Attributes {
+            type Value = ShownKey;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("attributes with their values")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<ShownKey, M::Error> {
+                let mut attributes = Vec::new();
+                while let Some(attribute) = map.next_entry()? {
+                    attributes.push(attribute);
+                }
+                Ok(ShownKey(attributes))
+            }
+        }
+        deserializer.deserialize_map(Attributes)
     }
 }
 

@@ -191,7 +191,10 @@ impl Reloader {
         TrackedFile::track(&mut self.keys, keys.map(|keys| (keys.path, keys.bytes)));
         self.ratelimit = ratelimit.map(|files| files.watch());
         for field in &restart_for {
-            tracing::warn!(field, "this change takes effect after a restart");
+            tracing::warn!(
+                field,
+                "this field changed and needs a restart; the rest of the file is applied"
+            );
         }
         Ok(self.applied(restart_for))
     }

@@ -26,8 +26,8 @@ pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limi
             descriptors,
             connections_max = traffic,
             connections_wanted = wanted,
-            "too few file descriptors: each listener accepts fewer connections than it may; \
-             raise `ulimit -Hn` or LimitNOFILE"
+            "too few file descriptors: each listener accepts fewer connections than configured; \
+             raise the hard limit (`ulimit -Hn`, or LimitNOFILE in a systemd unit)"
         );
     }
     let with = |connections_max| Limits { connections_max, ..limits.clone() };

@@ -64,10 +64,11 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// Reads the secret of keys, and the modes of the fleet several times. The health check says
+/// Reads the secret of keys, publishes the top keys, and reads mode overrides several times. The health check says
 /// whether the store answers, so a failure here is not reported.
 async fn read_tables_until_next_check(node: &Node) {
     let _ = node.poll_keys_secret().await;
+    let _ = node.publish_top().await;
     for _ in 0..MODE_READS_PER_CHECK {
         let _ = node.poll_fleet_modes().await;
         sleep(HEALTHY_INTERVAL / MODE_READS_PER_CHECK).await;
@@ -101,7 +102,7 @@ impl Outage {
 
 fn report_grace_period(health: &Health, in_grace_period: bool) {
     if in_grace_period {
-        health.degrade(LEASES, "grace period: the store may have lost leases");
+        health.degrade(LEASES, "grace period: the store is new or may have lost leases");
     } else {
         health.clear(LEASES);
     }

@@ -76,13 +76,14 @@ impl Observer for StoreObserver {
     fn grace_period_began(&self, server: &str) {
         tracing::warn!(
             server,
-            "grace period: the store may have lost leases, so nodes report them first; meanwhile the \
-             store decides leased limits, or they refuse if they fail closed"
+            "grace period: the store is new or may have lost leases, so nodes report theirs first; \
+             until then leased limits with `on_store_failure: closed` refuse, and the store counts \
+             the others"
         );
     }
 
     fn grace_period_ended(&self, server: &str) {
-        tracing::info!(server, "grace period over: units are leased from the store again");
+        tracing::info!(server, "grace period over: nodes lease units from the store");
     }
 
     fn clock_leapt(&self, server: &str, by_us: i64) {

@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tollgate::StoreError;
 use tollgate::store::RedisStore;
-use tollgate::store::redis::{Endpoint, RedisOptions, SharedChange, SharedTable, Tls};
+use tollgate::store::redis::{Endpoint, NodeReport, RedisOptions, SharedChange, SharedTable, Tls};
 use tollgate_policy::settings::{self, Redis, RedisServer, Secret};
 
 /// A store in Redis, and the thread on which its connections live.
@@ -82,6 +82,22 @@ impl RedisStorage {
         change: Option<SharedChange<'_>>,
     ) -> Result<SharedTable, StoreError> {
         self.store.write_shared_table(name, known, change).await
+    }
+
+    /// Replaces this node's report for the other nodes.
+    pub(crate) async fn publish_report(
+        &self,
+        topic: &str,
+        node: &str,
+        report: &[u8],
+        lifetime: Duration,
+    ) -> Result<(), StoreError> {
+        self.store.publish_report(topic, node, report, lifetime).await
+    }
+
+    /// The reports of all nodes.
+    pub(crate) async fn reports(&self, topic: &str) -> Result<Vec<NodeReport>, StoreError> {
+        self.store.reports(topic).await
     }
 
     /// Returns what leases hold, for a process that is about to end.

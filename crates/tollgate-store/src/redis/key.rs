@@ -70,6 +70,11 @@ impl KeyNamer {
         [&self.prefix, format!(":{{{table}}}:t").as_bytes()].concat()
     }
 
+    /// The key of a node's report, in the slot of the topic's table.
+    pub(super) fn report_key(&self, topic: &str, node: &str) -> Vec<u8> {
+        [&self.prefix, format!(":{{{topic}}}:n:{node}").as_bytes()].concat()
+    }
+
     fn name_at(&self, limit: u64, key: &[u8], algorithm: u8) -> Vec<u8> {
         let tag = self.keyed.clone().chain_update(b"t").chain_update(first_value(key)).finalize();
         let name = self.keyed.clone().chain_update([algorithm]).chain_update(limit.to_be_bytes());

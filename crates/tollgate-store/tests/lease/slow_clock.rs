@@ -124,7 +124,7 @@ fn hold_out(params: LimitParams, terms: LeaseTerms, rng: &mut Rng) -> Result<(),
 }
 
 #[test]
-fn whoever_holds_out_to_the_last_instant_stays_within_the_limit() {
+fn a_holder_that_spends_to_the_last_instant_stays_within_the_limit() {
     for seed in 0..2_000 {
         let mut rng = Rng::new(seed);
         let (params, lifetime_us) = any_numbers(&mut rng);

@@ -9,6 +9,7 @@ mod expiry;
 mod failures;
 mod lease_script;
 mod leased;
+mod node_report;
 mod other_servers;
 mod replica;
 mod reservations;

@@ -18,7 +18,7 @@ use tollgate_logs::{Lines, NextLine};
 use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 use writer_thread::{Output, WriterClosed};
 
-/// Replay recorded requests against a policy, each at the time it names
+/// Try a policy on a JSONL file of requests, each at the time it names
 ///
 /// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1},
 /// optionally with "op" (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is

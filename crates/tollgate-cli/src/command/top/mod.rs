@@ -36,6 +36,10 @@ pub(crate) struct Top {
     #[arg(long, value_enum, default_value_t = Window::Minute)]
     window: Window,
 
+    /// Keys of all nodes of the store, ten seconds late at most; rates stay those of one node
+    #[arg(long)]
+    fleet: bool,
+
     /// Only limits and keys with this text in their name
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
@@ -53,6 +57,7 @@ const EXAMPLES: &str = "\
 Examples:
   tollgate top
   tollgate top --by near --window 1h
+  tollgate top --fleet
   tollgate top --once --format json";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -132,6 +137,7 @@ impl Top {
         View {
             by: self.by,
             window: self.window,
+            is_fleet: self.fleet,
             sort: SortBy::Refused,
             filter: self.filter.clone(),
             is_typing: false,
@@ -270,7 +276,9 @@ async fn next_event(
 }
 
 fn top_path(view: &View) -> String {
-    format!("/v1/top?by={}&window={}&count=20", percent_encoded(view.by.word()), view.window.word())
+    let scope = if view.is_fleet { "fleet" } else { "node" };
+    let (by, window) = (percent_encoded(view.by.word()), view.window.word());
+    format!("/v1/top?by={by}&window={window}&scope={scope}&count=20")
 }
 
 /// The top keys; null where the node does not answer, which the figures show too.

@@ -11,6 +11,8 @@ use serde_json::Value;
 pub(super) struct View {
     pub(super) by: Measure,
     pub(super) window: Window,
+    /// Whether top keys are those of all nodes.
+    pub(super) is_fleet: bool,
     pub(super) sort: SortBy,
     pub(super) filter: String,
     /// Whether key presses go to the filter.

@@ -33,7 +33,7 @@ fn fill(folder: &Folder, process: &Process, admin: &str) {
 fn a_log_that_nobody_reads_stops_neither_requests_nor_the_breaker_nor_the_end() {
     let mut redis = Redis::start();
     let file = format!(
-        "{LISTEN}store: {{redis: {{url: '{}'}}}}\nlimits: [{{name: a, key: [user], rate: 3/366d}}]",
+        "{LISTEN}store: {{redis: {{url: '{}', deadline: 30s}}}}\nlimits: [{{name: a, key: [user], rate: 3/366d}}]",
         redis.url()
     );
     let folder = Folder::with("unread", &file);

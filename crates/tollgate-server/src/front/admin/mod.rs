@@ -175,7 +175,7 @@ impl Admin {
             AdminRoute::Inspect => self.inspect(&request).await,
             AdminRoute::Peek => self.peek(&request).await,
             AdminRoute::Policy => Ok(self.policy()),
-            AdminRoute::Top => self.top(head.uri.query()),
+            AdminRoute::Top => self.top(head.uri.query()).await,
             AdminRoute::Tail | AdminRoute::Live => Err(watch::not_streamed()),
             route => {
                 let admin = Arc::clone(self);

@@ -6,11 +6,15 @@
 //! [`SUMMARIES_MAX`] summaries are kept, each of at most 14 slots, and a slot has at most 128 keys
 //! of at most 128 bytes. A shard has at most [`SUMMARIES_MAX`] limits for these ten seconds.
 
+mod fleet;
 mod shard;
 mod summary;
+mod view;
 mod windows;
 
+pub(crate) use fleet::FleetTop;
 pub(crate) use summary::{HeavyKey, LastFigures};
+pub(crate) use view::TopQuery;
 pub(crate) use windows::TopWindow;
 
 use crate::node::lock;

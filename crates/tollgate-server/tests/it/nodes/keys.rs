@@ -12,12 +12,40 @@ limits: [{name: l, key: [user], rate: 1000/d}]
 /// The hash of a user's key on this node.
 fn hash(member: &Member, user: &str) -> String {
     assert_eq!(member.client(Front::Http).post("/v1/check", &body(user, "/")).status, 200);
+    let top = top(member, "by=admitted");
+    top["limits"][0]["keys"][0]["key"]["user"].as_str().unwrap_or_default().to_owned()
+}
+
+fn top(member: &Member, query: &str) -> serde_json::Value {
     let mut admin = member.client(Front::Admin);
     let token = "authorization: Bearer a-token-of-some-length";
-    admin
-        .send(format!("GET /v1/top?by=admitted HTTP/1.1\r\nhost: x\r\n{token}\r\n\r\n").as_bytes());
-    let top = admin.answer().json();
-    top["limits"][0]["keys"][0]["key"]["user"].as_str().unwrap_or_default().to_owned()
+    admin.send(format!("GET /v1/top?{query} HTTP/1.1\r\nhost: x\r\n{token}\r\n\r\n").as_bytes());
+    admin.answer().json()
+}
+
+#[test]
+fn top_keys_of_the_fleet_add_up_those_of_its_nodes() {
+    let redis = Redis::start();
+    let members = [(); 2].map(|()| Member::start(&redis, "deadline: 30s", FILE));
+    let units = |member: &Member, scope: &str| {
+        let top = top(member, &format!("by=admitted&window=1h&scope={scope}"));
+        assert_eq!(top["scope"], scope);
+        let key = &top["limits"][0]["keys"][0];
+        (top["limits"][0]["units"].as_u64(), key["units"].as_u64(), key["error"].as_u64())
+    };
+    for member in &members {
+        for user in ["ann", "ann", "bob"] {
+            let answer = member.client(Front::Http).post("/v1/check", &body(user, "/"));
+            assert_eq!(answer.status, 200);
+        }
+    }
+    for member in &members {
+        assert_eq!(units(member, "node"), (Some(3), Some(2), Some(0)));
+        let adds_up = || units(member, "fleet") == (Some(6), Some(4), Some(0));
+        assert!(wait_until(Duration::from_secs(30), adds_up), "{:?}", units(member, "fleet"));
+        let nodes = top(member, "scope=fleet")["nodes"].as_array().unwrap().len();
+        assert_eq!(nodes, 2);
+    }
 }
 
 #[test]

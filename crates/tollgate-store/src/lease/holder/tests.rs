@@ -70,7 +70,7 @@ fn another_window_leaves_what_was_held_behind() {
 }
 
 #[test]
-fn whoever_comes_back_to_a_ledger_is_somebody_else() {
+fn a_node_that_returns_to_a_ledger_is_a_new_holder() {
     let mut lease = ten();
     lease.start_request(&terms(), 4_000, (100, false), 2, holder(3));
     lease.apply_reply(&terms(), 5_000, 2, &reply(6, 4), holder(3));

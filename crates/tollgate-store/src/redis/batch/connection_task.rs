@@ -17,8 +17,8 @@ use tokio::time::timeout;
 /// Redirects of one batch or call, at most.
 pub(crate) const REDIRECTS_MAX: u8 = 5;
 
-/// Calls in flight on one connection, at most. With two, a request that arrives during a call need
-/// not wait for its reply.
+/// With so many calls in flight, a connection takes no more batches. With two, a request that arrives
+/// during a call can be sent before the reply.
 const CALLS_MOST: usize = 2;
 
 /// Serves the queue for ever.
@@ -43,8 +43,8 @@ pub(crate) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
     }
 }
 
-/// Connects, with backoff. While the breaker is open only the probe connects, so that a server that
-/// returns is not flooded.
+/// Connects, with backoff. While the circuit breaker is open, only the probe task of the node
+/// connects, so that a server that returns is not flooded.
 async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
     loop {
         node.breaker.wait_until(false).await;
@@ -62,8 +62,8 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
     }
 }
 
-/// Dials. Dialling may take longer than a call, so each deadline that passes while requests wait
-/// counts as a failure.
+/// Dials, which may take longer than a call. Each time a call's deadline passes while requests wait,
+/// the circuit breaker counts a failure.
 async fn dial(node: &Node) -> Result<Link, Failure> {
     let mut dialing = pin!(node.dial());
     loop {
@@ -77,8 +77,8 @@ async fn dial(node: &Node) -> Result<Link, Failure> {
     }
 }
 
-/// Sends batches until the connection is lost. Returns whether the server answered a batch, and why
-/// the connection ended.
+/// Sends batches until the connection is lost. Returns whether the server was called, and why the
+/// connection ended.
 async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreError) {
     let (mut served, mut ended, mut in_flight) = (false, None, 0);
     let mut calls = FuturesUnordered::new();
@@ -136,7 +136,7 @@ async fn decide(
         return Ok(false);
     }
     if pending.scope == BatchScope::Primary && !node.spans_slots() {
-        // The server at this address changed while the batch waited.
+        // The batch spans slots, and the server that has this address by now cannot do that.
         let failure = Failure::new(StoreErrorKind::Unreachable, FailureAction::NotLocal, "");
         return redirect_or_fail(node, queue, pending, failure).map_or(Ok(false), Err);
     }
@@ -168,8 +168,8 @@ async fn decide(
     }
 }
 
-/// Requeues a batch if the server did nothing for it, else fails it. Returns an error if the
-/// connection is unusable.
+/// Requeues a batch if the server did nothing for it and another attempt can succeed, else fails it.
+/// Returns an error if the connection is unusable.
 fn redirect_or_fail(
     node: &Arc<Node>,
     queue: &Queue,
@@ -180,7 +180,7 @@ fn redirect_or_fail(
     let Failure { error, action } = failure;
     let unusable = matches!(action, Reconnect | NotPrimary).then(|| error.clone());
     let is_repeatable = !matches!(action, KeepConnection | Reconnect | SendScript);
-    // A migration ends, and callers have deadlines: TryAgain does not count.
+    // A slot migrates for a short time, and callers have deadlines: `TryAgain` does not count.
     let redirects = pending.redirects + u8::from(action != TryAgain);
     if is_repeatable && redirects <= REDIRECTS_MAX {
         pending.redirects = redirects;

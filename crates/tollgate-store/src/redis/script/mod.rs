@@ -41,6 +41,10 @@ pub(super) static PROBE: LazyLock<Script> = LazyLock::new(|| Script::of(include_
 pub(super) static SHARED_TABLE: LazyLock<Script> =
     LazyLock::new(|| Script::of(include_str!("shared_table.lua")));
 
+/// Stores a node's report for the other nodes.
+pub(super) static NODE_REPORT: LazyLock<Script> =
+    LazyLock::new(|| Script::of(include_str!("node_report.lua")));
+
 /// The scripts that decide batches whose charges have [kinds](lua::charge_kind). The index has a
 /// bit for several charges a request, one for several slots and one for windows.
 static FAST: [OnceLock<Script>; 8] = [const { OnceLock::new() }; 8];

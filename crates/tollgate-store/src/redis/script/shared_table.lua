@@ -3,7 +3,7 @@
 -- table. A line is `version, state, name, value`, separated by tabs; state `-` is cleared.
 --
 -- Versions are digits of one length, so that they compare as numbers in any locale. Of two values
--- of one name the later version wins, whoever merges and in whichever order.
+-- of one name the later version wins, whichever node merges and in any order.
 --
 -- Returns the table, or nothing where it has no room for another name.
 

@@ -144,7 +144,7 @@ async fn a_process_that_ends_returns_what_it_holds() {
 }
 
 #[tokio::test]
-async fn whoever_only_returned_something_is_not_refused_for_it() {
+async fn a_node_that_only_returned_units_is_not_refused_for_it() {
     let server = Server::start().await;
     let clock = manual();
     let desk = LeasedClient::with_clock(&server, &slow_gcra(100_000), &clock);

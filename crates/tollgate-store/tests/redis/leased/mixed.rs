@@ -158,7 +158,7 @@ async fn a_cost_that_never_fits_does_not_keep_others_from_what_is_left() {
 }
 
 #[tokio::test]
-async fn whoever_looks_sees_what_this_node_holds() {
+async fn a_peek_sees_what_this_node_holds() {
     let server = Server::start().await;
     let clock = manual();
     let [idle, busy] = [0, 1].map(|_| LeasedClient::with_clock(&server, &a_day(2_000), &clock));

@@ -133,8 +133,7 @@ impl Picture {
         }
     }
 
-    /// One bucket: admissions at the bottom, refusals on top of them, and the figures for whoever
-    /// points at it.
+    /// One bucket: admissions at the bottom, refusals on top of them, and the figures as a tooltip.
     fn bar(&mut self, index: u64, count: Count, base: u64, top: u64) {
         let left = self.x(index * self.width_us);
         let right = self.x((index + 1) * self.width_us);

@@ -6,6 +6,7 @@ fn view() -> View {
     View {
         by: Measure::Refused,
         window: Window::Minute,
+        is_fleet: false,
         sort: SortBy::Refused,
         filter: String::new(),
         is_typing: false,

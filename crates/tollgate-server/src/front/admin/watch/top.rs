@@ -4,11 +4,9 @@ use crate::front::admin::query::Query;
 use crate::front::admin::{Admin, AdminResponse, change, json_response};
 use crate::front::problem::Problem;
 use crate::node::Node;
-use crate::observe::keys::{ShownKey, is_hash};
-use crate::observe::time::rfc3339;
-use crate::observe::top::{HeavyKey, TopMeasure, TopOfLimit, TopWindow};
+use crate::observe::keys::is_hash;
+use crate::observe::top::{TopMeasure, TopQuery, TopWindow};
 use hyper::StatusCode;
-use serde::Serialize;
 use tollgate::engine::Rules;
 
 /// Keys of each limit, unless the call says so.
@@ -23,100 +21,39 @@ const MEASURES: [(&str, TopMeasure); 4] = [
     ("shadow", TopMeasure::Shadow),
 ];
 
-#[derive(Serialize)]
-struct TopView {
-    by: &'static str,
-    window: &'static str,
-    /// What the figures cover, exactly.
-    from: String,
-    to: String,
-    /// Each node counts its own decisions.
-    scope: &'static str,
-    /// Decisions that no list has, since the start.
-    missed: u64,
-    limits: Vec<TopLimitView>,
-}
-
-#[derive(Serialize)]
-struct TopLimitView {
-    name: Box<str>,
-    /// Units of all keys.
-    units: u64,
-    /// The most units that a key outside the list can have.
-    unlisted_max: u64,
-    keys: Vec<TopKeyView>,
-}
-
-#[derive(Serialize)]
-struct TopKeyView {
-    key: ShownKey,
-    /// At most so many, and at least `units - error`.
-    units: u64,
-    error: u64,
-    limit: u64,
-    remaining: u64,
-    last: String,
+#[derive(Clone, Copy)]
+enum TopScope {
+    Node,
+    Fleet,
 }
 
 impl Admin {
-    /// The top keys of this node.
-    pub(in crate::front::admin) fn top(
+    /// The top keys of this node, or of all nodes.
+    pub(in crate::front::admin) async fn top(
         &self,
         query: Option<&str>,
     ) -> Result<AdminResponse, Problem> {
-        let mut query = Query::parse(query, &["by", "limit", "window", "count"])?;
+        let mut query = Query::parse(query, &["by", "limit", "window", "count", "scope"])?;
         let by = query.take_word("by", &MEASURES)?;
         let windows = [("1m", TopWindow::Minute), ("1h", TopWindow::Hour)];
         let window = query.take_word("window", &windows)?;
+        let scopes = [("node", TopScope::Node), ("fleet", TopScope::Fleet)];
+        let scope = query.take_word("scope", &scopes)?;
         let count = query.take("count").map_or(Some(COUNT), |count| count.parse().ok());
         let count = count.filter(|count| (1..=COUNT_MAX).contains(count));
         let count = count.ok_or_else(|| Problem::bad("count", "write a number from 1 to 128"))?;
         let limit = query.take("limit");
-        let rules = self.node.gate.rules();
-        change::require_limit(&rules, limit.as_deref())?;
-        let now_us = self.node.clock.now_us();
-        let tops = self.node.top.read(now_us, by, window, limit.as_deref());
-        let view = TopView {
-            by: by.name(),
-            window: window.name(),
-            from: rfc3339(window.start_us(now_us)),
-            to: rfc3339(now_us),
-            scope: "node",
-            missed: self.node.top.missed(),
-            limits: tops
-                .into_iter()
-                .filter_map(|top| top_of_limit(&self.node, &rules, top, count))
-                .collect(),
+        change::require_limit(&self.node.gate.rules(), limit.as_deref())?;
+        let wanted = TopQuery { by, window, limit, count };
+        let view = match scope {
+            TopScope::Node => self.node.top_of_node(&wanted),
+            TopScope::Fleet => self.node.top_of_fleet(&wanted).await.map_err(|error| {
+                let detail = format!("the store did not answer: {error}; `scope=node` needs none");
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+            })?,
         };
         Ok(json_response(StatusCode::OK, &view))
     }
-}
-
-/// The list of a limit; `None` for one that the policy has no more.
-fn top_of_limit(node: &Node, rules: &Rules, top: TopOfLimit, count: usize) -> Option<TopLimitView> {
-    // What `CL.THROTTLE` and Envoy's overrides bring has no limit in the policy, and no key that
-    // an operator could name.
-    let limits = rules.policy().limits();
-    let limit = limits.iter().find(|limit| limit.name == top.limit)?;
-    let show_key = |one: &HeavyKey| match one.key.bytes.is_empty() && !limit.key.is_empty() {
-        true => ShownKey(vec![("key".into(), "too long to be kept".to_owned())]),
-        false => node.keys.show(rules, limit, one.key.key_index as usize, &one.key.bytes),
-    };
-    let show = |one: &HeavyKey| TopKeyView {
-        key: show_key(one),
-        units: one.units,
-        error: one.error,
-        limit: one.key.last.capacity,
-        remaining: one.key.last.remaining,
-        last: rfc3339(one.key.last.time_us),
-    };
-    let hidden = top.keys.get(count).map_or(0, |key| key.units);
-    Some(TopLimitView {
-        name: top.limit,
-        units: top.total_units,
-        unlisted_max: top.unlisted_max.max(hidden),
-        keys: top.keys.iter().take(count).map(show).collect(),
-    })
 }
 
 /// The value behind a hash, in canonical form, where this node has seen it lately.

@@ -55,7 +55,7 @@ impl Exchange<'_> {
                 return Err((ExchangeError::Protocol, Retry::Safe));
             }
             Some(_) if is_reused && upload.is_none() => {
-                return Err((ExchangeError::Protocol, Retry::IfRetryable));
+                return Err((ExchangeError::Protocol, Retry::IfIdempotent));
             }
             Some(_) => {
                 selected.server().log_bad_response("it closed the connection without a response");

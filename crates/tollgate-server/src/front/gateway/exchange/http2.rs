@@ -139,7 +139,7 @@ impl Exchange<'_> {
         }
         // An idle connection that closes is normal, and not logged.
         if is_reused && !has_upload && !stream.may_have_received() {
-            return (ExchangeError::Protocol, Retry::IfRetryable);
+            return (ExchangeError::Protocol, Retry::IfIdempotent);
         }
         let texts: Vec<String> = causes(error).take(2).map(ToString::to_string).collect();
         server.log_bad_response(&texts.join(": "));

@@ -1,8 +1,11 @@
 //! One request to an upstream and its response, with retries.
 //!
-//! A request is sent again if no byte of it left, or if the upstream says that it did not process
-//! the request. A bodyless idempotent request is also sent again, though it may have been
-//! processed, if a reused connection closed before the first byte of a response.
+//! Another upstream is tried only when one cannot be connected to. Retries go to the same upstream:
+//!
+//! * if no byte of the request left on a reused connection, or an HTTP/2 upstream says that it did
+//!   not process the request;
+//! * once, for an idempotent request without a body, if a reused connection closed before the first
+//!   byte of a response. The upstream may have processed it.
 
 mod body;
 mod http1;
@@ -33,12 +36,13 @@ use tollgate_tower::{Admission, AdmissionGuard};
 /// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExchangeError {
-    /// No upstream could be reached.
+    /// No upstream is left that can be connected to.
     Connect,
     /// An upstream closed the connection, or broke the protocol.
     Protocol,
     /// The head of a response is too large.
     TooLarge,
+    /// The response did not begin in time.
     Timeout,
     /// The client's body failed.
     Client(BodyError),
@@ -55,8 +59,8 @@ impl ExchangeError {
         }
     }
 
-    /// What the adaptive shedder learns. An upstream that cannot be reached, breaks off or takes
-    /// too long is overloaded.
+    /// What the adaptive shedder learns. An upstream that cannot be reached, closes the connection
+    /// or takes too long is overloaded. One that sends too large a head did its work.
     pub(super) fn upstream_outcome(self) -> UpstreamOutcome {
         match self {
             Self::Connect | Self::Protocol | Self::Timeout => UpstreamOutcome::Overloaded,
@@ -79,8 +83,8 @@ impl ExchangeError {
 enum Retry {
     /// It may: the upstream did not process it.
     Safe,
-    /// It may if it is [retryable](Exchange::is_retryable): a reused connection closed at once.
-    IfRetryable,
+    /// It may if it is [idempotent](Exchange::is_idempotent): a reused connection closed at once.
+    IfIdempotent,
     Never,
 }
 
@@ -89,8 +93,8 @@ type AttemptError = (ExchangeError, Retry);
 /// What the log says of a response whose head is too large.
 const TOO_LARGE: &str = "the head of its response is too large (more than 16 KiB, or 100 headers)";
 
-/// How often a request is sent at most to upstreams that do not process it.
-const ATTEMPTS_MAX: usize = 4;
+/// Attempts over HTTP/2, at most. Over HTTP/1.1 the first new connection is the last attempt.
+const HTTP2_ATTEMPTS_MAX: usize = 4;
 
 /// A request to an upstream, and the answer that its response becomes.
 pub(super) struct Exchange<'a> {
@@ -122,7 +126,7 @@ impl Exchange<'_> {
         self.accepts_trailers = forward::has_token(head.headers.all("te"), b"trailers");
     }
 
-    /// Sends the request to an upstream, or to the next where that is safe, and writes the answer.
+    /// Sends the request to the first upstream that can be connected to, and writes the answer.
     /// Returns the index of the upstream that responded.
     pub(super) async fn run(&mut self) -> Result<usize, ExchangeError> {
         if self.valid.has_connection_headers {
@@ -131,18 +135,18 @@ impl Exchange<'_> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let now_us = ProcessClock.now_us();
         let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
-        let mut is_retryable = self.is_retryable();
-        // An upstream often closes its idle connections together, so a retry connects anew.
-        let mut is_anew = false;
+        let mut may_resend = self.is_idempotent();
+        // An upstream often closes its idle connections together, so a retry needs a new one.
+        let mut skips_pool = false;
         let mut attempts = 0;
         loop {
-            let take = || self.gateway.pool.take(&selected, self.upgrade.is_some(), !is_retryable);
-            let pooled = if is_anew { None } else { take() };
+            let take = || self.gateway.pool.take(&selected, self.upgrade.is_some(), !may_resend);
+            let pooled = if skips_pool { None } else { take() };
             let is_reused = pooled.is_some();
             let connection = match pooled {
                 Some(connection) => connection,
                 // Boxed, since it is seldom needed.
-                None => match Box::pin(self.connect(&selected, is_anew)).await {
+                None => match Box::pin(self.connect(&selected, skips_pool)).await {
                     Ok(connection) => connection,
                     Err(error) => {
                         let now_us = ProcessClock.now_us();
@@ -161,14 +165,14 @@ impl Exchange<'_> {
                 }
                 UpstreamConnection::Http2(stream) => {
                     let sending = Box::pin(self.http2(stream, is_reused, &selected));
-                    (attempts >= ATTEMPTS_MAX, sending.await)
+                    (attempts >= HTTP2_ATTEMPTS_MAX, sending.await)
                 }
             };
             match sent {
                 Ok(()) => return Ok(selected.server),
                 Err((_, Retry::Safe)) if !is_last => {}
-                Err((_, Retry::IfRetryable)) if is_retryable && !is_last => {
-                    (is_retryable, is_anew) = (false, true);
+                Err((_, Retry::IfIdempotent)) if may_resend && !is_last => {
+                    (may_resend, skips_pool) = (false, true);
                 }
                 Err((error, _)) => return Err(error),
             }
@@ -176,7 +180,7 @@ impl Exchange<'_> {
     }
 
     /// Whether the request can be sent twice: it has no body, and its method is idempotent.
-    fn is_retryable(&self) -> bool {
+    fn is_idempotent(&self) -> bool {
         let method = self.valid.head.method;
         self.body.is_empty()
             && matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE")
@@ -185,9 +189,9 @@ impl Exchange<'_> {
     async fn connect(
         &self,
         selected: &SelectedUpstream,
-        is_anew: bool,
+        skips_pool: bool,
     ) -> Result<UpstreamConnection, ExchangeError> {
-        let connecting = self.connect_or_share(selected, is_anew);
+        let connecting = self.connect_or_share(selected, skips_pool);
         let within = self.upstreams.settings.connect;
         let made = with_deadline(&mut self.caller.timer(), within, connecting, || true).await;
         if let Some(Err(error)) = &made {
@@ -196,15 +200,16 @@ impl Exchange<'_> {
         made.and_then(Result::ok).ok_or(ExchangeError::Connect)
     }
 
-    /// Connects, or waits for another request that connects by HTTP/2 and shares its connection.
+    /// Connects. If another request is already opening an HTTP/2 connection to this server, waits for
+    /// it and shares it.
     async fn connect_or_share(
         &self,
         selected: &SelectedUpstream,
-        is_anew: bool,
+        skips_pool: bool,
     ) -> io::Result<UpstreamConnection> {
         let (pool, server) = (&self.gateway.pool, selected.server());
         let is_upgrade = self.upgrade.is_some();
-        let shares = !is_anew && !is_upgrade && server.speaks_http2.load(Relaxed);
+        let shares = !skips_pool && !is_upgrade && server.speaks_http2.load(Relaxed);
         let lock = shares.then(|| pool.connect_lock(server));
         let mut _connecting = None;
         if let Some(lock) = &lock {
@@ -293,8 +298,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Runs `future` with a deadline; `None` when it passes. The clock is stopped while `counts` is
-/// false. A timer that is set already keeps its deadline.
+/// Runs `future` with a deadline; `None` when it passes. If `counts` is false at that instant, a new
+/// period starts. A timer that is set already keeps its deadline.
 async fn with_deadline<T>(
     timer: &mut CoarseTimer,
     within: Duration,

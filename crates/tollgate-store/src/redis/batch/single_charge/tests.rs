@@ -32,7 +32,7 @@ fn alike_requests_need_only_the_numbers() {
 }
 
 #[test]
-fn whoever_went_away_is_charged_nothing() {
+fn a_caller_that_left_is_charged_nothing() {
     let mut batch = batch([ask(b"a", gcra(6), 1), ask(b"b", gcra(7), 1)]);
     batch.requests[0].cancelled = true;
     let [_, _, many] = SingleChargeBatch::of(&batch).unwrap().into_arguments();
