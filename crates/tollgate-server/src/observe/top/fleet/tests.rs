@@ -56,7 +56,7 @@ proptest! {
         let list = |counts: &Vec<u64>| {
             let keys = counts.iter().enumerate().filter(|(_, units)| **units > 0);
             let mut keys: Vec<_> = keys.map(|(n, units)| key(&n.to_string(), *units, 0, "1")).collect();
-            keys.sort_by(|a, b| b.units.cmp(&a.units));
+            keys.sort_by_key(|key| std::cmp::Reverse(key.units));
             let mut list = limit(counts.iter().sum(), 0, keys);
             list.truncate(kept);
             vec![list]
