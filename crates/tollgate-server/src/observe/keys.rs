@@ -177,8 +177,8 @@ impl Serialize for ShownKey {
 
 impl<'de> Deserialize<'de> for ShownKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Attributes;
-        impl<'de> Visitor<'de> for Attributes {
+        struct ShownAttributes;
+        impl<'de> Visitor<'de> for ShownAttributes {
             type Value = ShownKey;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for ShownKey {
                 Ok(ShownKey(attributes))
             }
         }
-        deserializer.deserialize_map(Attributes)
+        deserializer.deserialize_map(ShownAttributes)
     }
 }
 

@@ -64,8 +64,8 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// Reads the secret of keys, publishes the top keys, and reads mode overrides several times. The health check says
-/// whether the store answers, so a failure here is not reported.
+/// Reads the secret of keys, publishes the top keys, and reads mode overrides several times. The
+/// health check says whether the store answers, so a failure here is not reported.
 async fn read_tables_until_next_check(node: &Node) {
     let _ = node.poll_keys_secret().await;
     let _ = node.publish_top().await;

@@ -17,8 +17,8 @@ use tokio::time::timeout;
 /// Redirects of one batch or call, at most.
 pub(crate) const REDIRECTS_MAX: u8 = 5;
 
-/// With so many calls in flight, a connection takes no more batches. With two, a request that arrives
-/// during a call can be sent before the reply.
+/// With so many calls in flight, a connection takes no more batches. With two, a request that
+/// arrives during a call can be sent before the reply.
 const CALLS_MOST: usize = 2;
 
 /// Serves the queue for ever.
@@ -62,8 +62,8 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
     }
 }
 
-/// Dials, which may take longer than a call. Each time a call's deadline passes while requests wait,
-/// the circuit breaker counts a failure.
+/// Dials, which may take longer than a call. Each time a call's deadline passes while requests
+/// wait, the circuit breaker counts a failure.
 async fn dial(node: &Node) -> Result<Link, Failure> {
     let mut dialing = pin!(node.dial());
     loop {
@@ -168,8 +168,8 @@ async fn decide(
     }
 }
 
-/// Requeues a batch if the server did nothing for it and another attempt can succeed, else fails it.
-/// Returns an error if the connection is unusable.
+/// Requeues a batch if the server did nothing for it and another attempt can succeed, else fails
+/// it. Returns an error if the connection is unusable.
 fn redirect_or_fail(
     node: &Arc<Node>,
     queue: &Queue,

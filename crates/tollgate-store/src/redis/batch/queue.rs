@@ -125,8 +125,8 @@ impl Queue {
         self.notify();
     }
 
-    /// Waits for the next batches, until `enough` requests wait or a full batch. Several batches are
-    /// returned only if they are for different slots.
+    /// Waits for the next batches, until `enough` requests wait or a full batch. Several batches
+    /// are returned only if they are for different slots.
     pub(crate) async fn next(&self, enough: usize) -> Vec<PendingBatch> {
         let wakes = if enough > 1 { &self.grown } else { &self.arrived };
         loop {

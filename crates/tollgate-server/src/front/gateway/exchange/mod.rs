@@ -200,8 +200,8 @@ impl Exchange<'_> {
         made.and_then(Result::ok).ok_or(ExchangeError::Connect)
     }
 
-    /// Connects. If another request is already opening an HTTP/2 connection to this server, waits for
-    /// it and shares it.
+    /// Connects. If another request is already opening an HTTP/2 connection to this server, waits
+    /// for it and shares it.
     async fn connect_or_share(
         &self,
         selected: &SelectedUpstream,
@@ -298,8 +298,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Runs `future` with a deadline; `None` when it passes. If `counts` is false at that instant, a new
-/// period starts. A timer that is set already keeps its deadline.
+/// Runs `future` with a deadline; `None` when it passes. If `counts` is false at that instant, a
+/// new period starts. A timer that is set already keeps its deadline.
 async fn with_deadline<T>(
     timer: &mut CoarseTimer,
     within: Duration,
