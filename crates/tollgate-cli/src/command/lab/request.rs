@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use tollgate::engine::Rules;
 use tollgate_logs::{Field, InputStats, ReadOptions, Record};
 use tollgate_policy::address;
-use tollgate_policy::facts::{Facts, FactsBuffer, Unverified};
+use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
 use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
 use tollgate_tower::{Ambiguity, Head, Reader};
 
@@ -21,7 +21,8 @@ pub(in crate::command) struct RequestReader<'r> {
     headers: Vec<Option<HeaderName>>,
     /// For each attribute of the options, the attributes of the policy that it sets.
     sets: Vec<Vec<String>>,
-    uses_user: bool,
+    /// The attribute `user` if the policy has it, and whether requests may carry it too.
+    user: Option<(AttributeId, bool)>,
     buffer: FactsBuffer,
 }
 
@@ -91,10 +92,11 @@ impl<'r> RequestReader<'r> {
             let from = from.map(|(attribute, _)| attribute.to_string());
             std::iter::once(name.clone()).chain(from).collect()
         };
+        let is_carried = identity.iter().any(|(attribute, _)| &**attribute == "user");
         Self {
             headers: options.attributes.iter().map(header).collect(),
             sets: options.attributes.iter().map(sets).collect(),
-            uses_user: rules.policy().attribute("user").is_some(),
+            user: rules.policy().attribute("user").map(|id| (id, is_carried)),
             reader: Reader::default(),
             buffer: FactsBuffer::default(),
             ambiguous_paths,
@@ -120,9 +122,12 @@ impl<'r> RequestReader<'r> {
             Err(Ambiguity::Path(_) | _) => return RequestOutcome::Ambiguous,
         };
         let user = record.value(Field::User);
-        if self.uses_user && !user.is_empty() && facts.get("user").is_none() {
+        if let Some((id, is_carried)) = self.user
+            && !user.is_empty()
+            && !(is_carried && facts.get("user").is_some())
+        {
             // Only `ip` and `path` can be invalid.
-            let _ = facts.set("user", user);
+            let _ = facts.set_id(id, user);
         }
         for (place, value) in record.attributes() {
             if self.headers[place].is_none() {

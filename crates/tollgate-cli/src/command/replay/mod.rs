@@ -64,7 +64,8 @@ impl Replay {
         let config = lab::config(self.config.as_deref())?;
         let loaded = lab::load(config, true)?;
         let mut progress = Progress::start(self.quiet);
-        let done = replay(&loaded, &self.logs, &self.reading, &mut progress);
+        let is_drawn = self.plot.is_some() || self.report.is_some();
+        let done = replay(&loaded, &self.logs, &self.reading, is_drawn, &mut progress);
         progress.clear();
         let done = done?;
         let report = done.report(config, self.keys);
@@ -73,7 +74,7 @@ impl Replay {
             logs => format!("{} logs", logs.len()),
         };
         let title = format!("{logs}, decided by {}", file_name(config));
-        if self.plot.is_some() || self.report.is_some() {
+        if is_drawn {
             let svg = done.plot().svg(&title);
             if let Some(path) = &self.report {
                 let page = html::page(&title, &report, &svg);

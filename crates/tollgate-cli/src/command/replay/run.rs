@@ -77,11 +77,12 @@ pub(super) fn is_concurrency(limit: &Limit) -> bool {
     matches!(limit.params, Some(LimitParams::Concurrency(_)))
 }
 
-/// Replays logs against a policy.
+/// Replays logs against a policy. `is_drawn` says whether the plot will be.
 pub(in crate::command) fn replay<'l>(
     loaded: &'l Loaded,
     paths: &[PathBuf],
     reading: &LogArguments,
+    is_drawn: bool,
     progress: &mut Progress,
 ) -> Result<Replayed<'l>, Stop> {
     let rules: &Rules = &loaded.rules;
@@ -90,7 +91,7 @@ pub(in crate::command) fn replay<'l>(
     let mut logs = reading.open(paths, options.clone(), &fields)?;
     let mut reader = RequestReader::new(rules, loaded.settings.gateway.ambiguous_paths, &options);
     let mut decider = Decider::new(loaded);
-    let mut tally = ReplayTally::new(rules.policy().limits().len(), loaded.plot());
+    let mut tally = ReplayTally::new(rules.policy().limits().len(), loaded.plot(), is_drawn);
     let mut requests = 0_u64;
     while let Some(record) =
         logs.next_record().map_err(|error| Stop::Unusable(error.to_string()))?

@@ -17,6 +17,8 @@ pub(super) struct ReplayTally {
     pub(super) limits: Vec<LimitTally>,
     pub(super) unmatched: Unmatched,
     pub(super) plot: Plot,
+    /// Whether somebody draws the plot, and with it the rates of all keys.
+    is_drawn: bool,
 }
 
 /// The counts of one limit.
@@ -28,7 +30,7 @@ pub(super) struct LimitTally {
 }
 
 impl ReplayTally {
-    pub(super) fn new(limits: usize, plot: Plot) -> Self {
+    pub(super) fn new(limits: usize, plot: Plot, is_drawn: bool) -> Self {
         Self {
             admitted: 0,
             refused: 0,
@@ -36,6 +38,7 @@ impl ReplayTally {
             limits: (0..limits).map(|_| LimitTally::default()).collect(),
             unmatched: Unmatched::default(),
             plot,
+            is_drawn,
         }
     }
 
@@ -67,7 +70,10 @@ impl ReplayTally {
                 limit: limits.element_offset(row.limit)?,
                 admitted: row.outcome.admitted,
                 key: row.bucket,
-                rate: row.window_us.map(|window_us| (row.outcome.limit, window_us)),
+                rate: row
+                    .window_us
+                    .filter(|_| self.is_drawn)
+                    .map(|window_us| (row.outcome.limit, window_us)),
             })
         });
         self.plot.count(time_us, verdict.allowed, answers);

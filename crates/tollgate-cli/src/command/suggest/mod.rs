@@ -85,7 +85,7 @@ impl Suggest {
         let name = Path::new("suggestion");
         let draft = suggestion.policy();
         let loaded = lab::load_text(name, draft.as_bytes(), true)?;
-        let replayed = replay(&loaded, &self.logs, &self.reading, progress)?;
+        let replayed = replay(&loaded, &self.logs, &self.reading, false, progress)?;
         suggestion.prove(&replayed.report(name, 3));
         let policy = suggestion.policy();
         Ok((suggestion, policy))

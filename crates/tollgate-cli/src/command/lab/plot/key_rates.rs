@@ -1,6 +1,8 @@
 //! The sustained rate of a limit: a limit with a key has it for each of its keys.
 
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 /// The most keys that are told apart; with more the rate is not drawn.
 const KEYS_MAX: usize = 1 << 20;
@@ -11,17 +13,19 @@ pub(super) type Rate = (u64, u64);
 /// The keys of one limit, each with its rate.
 #[derive(Debug, Default)]
 pub(super) struct KeyRates {
-    by_key: HashMap<u64, Rate>,
+    /// By hashes that are keyed already.
+    by_key: FxHashMap<u64, Rate>,
     is_full: bool,
 }
 
 impl KeyRates {
     /// Notes a key, and the rate that it has now: its tier may have changed.
     pub(super) fn note(&mut self, key: u64, rate: Rate) {
-        if self.by_key.len() < KEYS_MAX || self.by_key.contains_key(&key) {
-            self.by_key.insert(key, rate);
-        } else {
-            self.is_full = true;
+        let has_room = self.by_key.len() < KEYS_MAX;
+        match self.by_key.entry(key) {
+            Entry::Occupied(mut known) => *known.get_mut() = rate,
+            Entry::Vacant(place) if has_room => _ = place.insert(rate),
+            Entry::Vacant(_) => self.is_full = true,
         }
     }
 
