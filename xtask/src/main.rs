@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod counts;
+mod exactness;
 mod faults;
 mod fuzz;
 mod mutants;
@@ -41,6 +42,7 @@ const VERBS: &[Verb] = &[
     faults::VERB,
     simulate::VERB,
     accuracy::VERB,
+    exactness::VERB,
     release::VERB,
 ];
 
@@ -125,6 +127,8 @@ mod tests {
             "faults --row",
             "accuracy --sed 1",
             "accuracy --seed",
+            "exactness --only",
+            "exactness --all",
             "release --twice",
         ] {
             let answer = dispatch(&words(line));

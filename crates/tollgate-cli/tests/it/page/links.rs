@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "crates/tollgate/src/guide.md",
     "docs/accuracy.md",
     "docs/choosing.md",
     "docs/dashboard.md",
     "docs/envoy.md",
+    "docs/exactness.md",
     "docs/forward-auth/README.md",
     "docs/gateway.md",
     "docs/lab.md",
