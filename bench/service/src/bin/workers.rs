@@ -113,14 +113,15 @@ fn accept(
 /// Reads what has come; an error ends the connection.
 fn read(connection: &mut ClientConnection, shared: &Shared) -> io::Result<()> {
     let mut buffer = [0; 4096];
-    loop {
+    // What came before the end of the connection counts.
+    let ended = loop {
         match (&*connection.stream).read(&mut buffer) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(0) => break Err(ErrorKind::UnexpectedEof.into()),
             Ok(read) => connection.input.extend_from_slice(&buffer[..read]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break Ok(()),
+            Err(error) => break Err(error),
         }
-    }
+    };
     while let Some(end) = memchr::memmem::find(&connection.input, b"\r\n\r\n") {
         let head: Vec<u8> = connection.input.drain(..end + 4).collect();
         match head.strip_prefix(b"GET /control/") {
@@ -131,7 +132,7 @@ fn read(connection: &mut ClientConnection, shared: &Shared) -> io::Result<()> {
             None => shared.push(Arc::downgrade(&connection.stream)),
         }
     }
-    Ok(())
+    ended
 }
 
 impl Shared {

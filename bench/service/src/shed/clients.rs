@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const PATIENCE_US: u64 = 1_000_000;
 /// The longest pause of the load: requests are late by that at most.
 const PAUSE_US: u64 = 200;
+/// The most requests that are sent before answers are read.
+const BURST: usize = 64;
 /// One in so many requests is critical.
 const CRITICAL_PART: u64 = 5;
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -76,10 +78,15 @@ pub(super) fn run(
     let (mut next, start) = (0, Instant::now());
     while next < schedule.len() || !clients.sent.is_empty() {
         let now_us = start.elapsed().as_micros() as u64;
-        while let Some(call) = schedule.get(next).filter(|call| call.due_us <= now_us) {
-            clients.send(*call)?;
-            next += 1;
+        let due = schedule[next..].iter().take_while(|call| call.due_us <= now_us).take(BURST);
+        for call in due.clone() {
+            // A client that would have given up by now is not sent for.
+            let is_late = call.due_us + PATIENCE_US < now_us;
+            if is_late || clients.send(*call).is_err() {
+                clients.calls.push(Call { fate: Fate::Lost, ..*call });
+            }
         }
+        next += due.count();
         clients.give_up(now_us);
         clients.poll.poll(&mut events, Some(Duration::ZERO))?;
         if events.is_empty() {
@@ -110,8 +117,6 @@ fn schedule(pace: &Pace, seconds: u64, seed: u64) -> Vec<Call> {
 
 impl Clients {
     fn send(&mut self, call: Call) -> io::Result<()> {
-        let id = self.calls.len();
-        self.calls.push(call);
         let request = REQUESTS[usize::from(!call.is_critical)];
         loop {
             let (token, is_new) = match self.free.pop() {
@@ -121,6 +126,8 @@ impl Clients {
             // A connection that the server has closed in the meantime is replaced.
             match self.connections[token].as_mut().map(|connection| connection.send(request)) {
                 Some(Ok(())) => {
+                    let id = self.calls.len();
+                    self.calls.push(call);
                     self.carries[token] = Some(id);
                     self.sent.push_back((id, token));
                     return Ok(());

@@ -94,8 +94,9 @@ pub(crate) fn report(
             let is_wanted = |name: &&str| options.guard.as_ref().is_none_or(|it| name.contains(it));
             for name in guards::ALL.into_iter().filter(is_wanted) {
                 upstream.reset()?;
-                match Guard::start(programs, name, upstream.0.address) {
-                    Ok(guard) => cells.push(cell(&guard, work, load, seconds)?),
+                let guard = Guard::start(programs, name, upstream.0.address);
+                match guard.and_then(|guard| cell(&guard, work, load, seconds)) {
+                    Ok(cell) => cells.push(cell),
                     Err(error) => {
                         eprintln!("{name} is left out: {error}");
                         continue;
