@@ -73,6 +73,7 @@ lints! {
     class::unreachable,
     class::client_chosen,
     class::unused,
+    class::forwarded,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that

@@ -5,7 +5,7 @@
 //! RESP the values of any key. So this fires for every attribute only where `http` does not listen,
 //! once for each, at its first use. Where `http` listens beside the gateway, it fires for a key
 //! that no request through the gateway can have, unless the limit's `match` or a descriptor in its
-//! key shows that the limit is for another front end.
+//! key shows that the limit is for another front end. Classes are looked at as matches are.
 //!
 //! Quiet when neither the gateway nor gRPC listens (a file for a program that embeds the engine, or
 //! for RESP alone, where `match` is not evaluated), and for limits that are off.
@@ -44,6 +44,12 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     if let Some(tiers) = &view.compiled.file.tiers {
         tiers.attributes().for_each(|field| report(field, field.at, "which decides the tier"));
     }
+    for (class, name) in classes(view) {
+        let conditions = class.r#match.iter().flat_map(|spec| attributes(&spec.value));
+        for (attribute, at) in conditions {
+            report(attribute, at, &format!("which the class {name} needs"));
+        }
+    }
     for item in view.limits.iter().filter(|item| item.is_on()) {
         let name = quoted(&item.limit.name);
         for (attribute, at) in item.key().filter(|_| !view.listens(Front::Resp)) {
@@ -59,6 +65,17 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             report(attribute, at, &format!("which the cost of {name} depends on"));
         }
     }
+}
+
+/// The classes as written, each with its name. Classes without `shed` are TG128's.
+fn classes<'a>(view: &LintView<'a>) -> impl Iterator<Item = (&'a raw::Class, String)> {
+    let file = &view.compiled.file;
+    let classes = file.classes.iter().filter(|_| file.shed.is_some());
+    let entries = classes.flat_map(|classes| classes.value.iter());
+    entries.map(|entry| {
+        let name = entry.value.name.as_ref().map_or("", |name| &*name.value);
+        (&entry.value, quoted(name))
+    })
 }
 
 /// Keys that the gateway cannot complete while the check API can.
