@@ -38,7 +38,7 @@ pub use crate::reservation::{
 pub use crate::rules::{Counts, ModeOverride, Rules, Setup, ShedCounts, thread_number};
 pub use crate::shed::{
     AdaptiveSettings, AdaptiveShedder, CLASSES_MAX, ClassCounts, Entrant, Entry, QueuedEntry,
-    ShedReason, ShedRefusal, ShedSnapshot, ShedTicket, UpstreamOutcome,
+    ShedReason, ShedRefusal, ShedSnapshot, ShedTicket, UpstreamOutcome, UpstreamReport,
 };
 pub use crate::verdict::{Row, ShedVerdict, Source, Verdict};
 pub use tollgate_policy::{HttpPolicy, limit};

@@ -4,7 +4,7 @@ use super::record::{self, ReservedCharge};
 use super::{ReservationEnd, ReservationError};
 use crate::engine::{Gate, Row, Rules, Source, Verdict, Work};
 use crate::gate::{DecisionRequest, RequestEnd, ReservedUnits};
-use crate::shed::UpstreamOutcome;
+use crate::shed::{UpstreamOutcome, UpstreamReport};
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;
@@ -245,7 +245,7 @@ impl<S: ReservationStore> Gate<S> {
             ReservationEnd::Settle(_) => UpstreamOutcome::Ok,
             ReservationEnd::Cancel => UpstreamOutcome::Ignored,
         };
-        self.end_reporting(now_us, id, end, outcome)
+        self.end_reporting(now_us, id, end, UpstreamReport::new(outcome))
     }
 
     /// [Ends](Self::end) a reservation, and reports how the upstream did, for the adaptive shedder.
@@ -258,7 +258,7 @@ impl<S: ReservationStore> Gate<S> {
         now_us: u64,
         id: &'a str,
         end: ReservationEnd,
-        outcome: UpstreamOutcome,
+        report: UpstreamReport,
     ) -> StoreReply<'a, Result<Settled, ReservationError>, S::Undecided> {
         if end.cost() > u64::from(u32::MAX) {
             return StoreReply::Now(Err(ReservationError::CostTooLarge));
@@ -281,7 +281,7 @@ impl<S: ReservationStore> Gate<S> {
             });
             let ended = ended?.ok_or(ReservationError::Unknown)?;
             let settled = self.settled((now_us, id), ended, end)?;
-            self.reserved_holds.finish(id, now_us, outcome);
+            self.reserved_holds.finish(id, now_us, report);
             Ok(settled)
         })
     }

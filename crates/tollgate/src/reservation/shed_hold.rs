@@ -1,7 +1,7 @@
 //! What a request holds in the shedder of its node, until its response or its reservation ends.
 
 use crate::rules::InFlightCount;
-use crate::shed::{QueuedEntry, ShedTicket, UpstreamOutcome};
+use crate::shed::{QueuedEntry, ShedTicket, UpstreamOutcome, UpstreamReport};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,10 +33,15 @@ impl ShedHold {
     }
 
     /// Frees the slot, and reports how the upstream did.
-    pub(crate) fn finish(mut self, now_us: u64) {
+    pub(crate) fn finish(self, now_us: u64) {
+        self.finish_after(now_us, None);
+    }
+
+    /// The same for a call that took `latency_us`, which may have ended before.
+    fn finish_after(mut self, now_us: u64, latency_us: Option<u64>) {
         let outcome = self.outcome.unwrap_or(UpstreamOutcome::Ignored);
         if let Some(ticket) = self.ticket.take() {
-            ticket.finish(now_us, outcome);
+            ticket.finish_after(now_us, outcome, latency_us);
         }
     }
 }
@@ -69,11 +74,11 @@ impl ReservedHolds {
     }
 
     /// Ends the hold of a reservation, if it is here.
-    pub(crate) fn finish(&self, id: &str, now_us: u64, outcome: UpstreamOutcome) {
+    pub(crate) fn finish(&self, id: &str, now_us: u64, report: UpstreamReport) {
         let held = self.lock().holds.remove(id);
         if let Some((_, mut hold)) = held {
-            hold.record(outcome);
-            hold.finish(now_us);
+            hold.record(report.outcome);
+            hold.finish_after(now_us, report.latency_us);
         }
     }
 

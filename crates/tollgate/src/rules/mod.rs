@@ -127,7 +127,11 @@ impl Rules {
             inline: setup.inline_limits(),
             descriptor_limits: setup.descriptor_limits(),
             envoy: setup.envoy.clone(),
-            shed: setup.options.shed.as_ref().map(|it| shed.rules(it, &policy, store).into()),
+            shed: setup
+                .options
+                .shed
+                .as_ref()
+                .map(|it| shed.rules((it, setup.seed), &policy, store).into()),
             policy,
         })
     }

@@ -25,6 +25,8 @@ pub struct Setup {
     /// Whether inline limits count only what they admit.
     pub(crate) strict: bool,
     pub(crate) http_policy: Arc<HttpPolicy>,
+    /// What the random choices of shedders begin with; a random number without it.
+    pub(crate) seed: Option<u64>,
 }
 
 impl Setup {
@@ -80,6 +82,7 @@ impl Setup {
             envoy: None,
             on_store_failure: settings.on_store_failure,
             strict: settings.envoy.strict,
+            seed: None,
         }
     }
 
@@ -116,6 +119,13 @@ impl Setup {
     /// Looks tiers up in `tiers`.
     pub fn with_tiers(mut self, tiers: TierMap) -> Self {
         self.tiers = Some(Arc::new(tiers));
+        self
+    }
+
+    /// The same random choices of shedders in each run, for simulations.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
         self
     }
 

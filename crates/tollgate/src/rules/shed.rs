@@ -3,7 +3,7 @@
 use crate::engine::Verdict;
 use crate::rules::ByName;
 use crate::shed::{AdaptiveSettings, AdaptiveShedder, Entrant, Entry, ShedReason};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tollgate_core::LimitParams;
@@ -25,6 +25,7 @@ pub(crate) struct ShedRules {
     /// the limit.
     assumed: Box<[(usize, LimitParams, ParamsId)]>,
     random: Arc<RandomSequence>,
+    seed: Option<u64>,
     /// The adaptive shedder and its mode, unless it is off.
     adaptive: Option<(Mode, AdaptiveShedder)>,
 }
@@ -39,7 +40,7 @@ pub(crate) struct ShedState {
     adaptive: Option<AdaptiveShedder>,
 }
 
-/// Numbers that no client can predict.
+/// Numbers that no client can predict, unless a simulation has a seed.
 #[derive(Debug, Default)]
 pub(crate) struct RandomSequence {
     key: RandomState,
@@ -79,7 +80,7 @@ impl ShedCounts {
 impl ShedState {
     pub(crate) fn rules(
         &mut self,
-        shed: &ShedPolicy,
+        (shed, seed): (&ShedPolicy, Option<u64>),
         policy: &Policy,
         store: &impl Store,
     ) -> ShedRules {
@@ -95,23 +96,26 @@ impl ShedState {
             Some((index, params, store.register_params(&params)))
         });
         let (assumed, random) = (assumed.collect(), Arc::clone(&self.random));
-        self.update_adaptive(shed);
+        self.update_adaptive(shed, seed);
         let own = policy.limits().iter().find(|limit| limit.selector == Selector::Never);
         let mode = own.map(|limit| limit.mode).filter(|mode| *mode != Mode::Off);
         let adaptive = mode.zip(self.adaptive.clone());
-        ShedRules { counters, assumed, random, adaptive }
+        ShedRules { counters, assumed, random, seed, adaptive }
     }
 
-    fn update_adaptive(&mut self, shed: &ShedPolicy) {
+    fn update_adaptive(&mut self, shed: &ShedPolicy, seed: Option<u64>) {
         let Some(bounds) = &shed.adaptive else {
             self.adaptive = None;
             return;
         };
         let classes = u8::try_from(shed.classes.len()).unwrap_or(u8::MAX);
         let settings = AdaptiveSettings::new(classes).between(bounds.min, bounds.max);
-        match &self.adaptive {
-            Some(shedder) => shedder.update(settings),
-            None => self.adaptive = Some(AdaptiveShedder::new(settings)),
+        match (&self.adaptive, seed) {
+            (Some(shedder), _) => shedder.update(settings),
+            (None, Some(seed)) => {
+                self.adaptive = Some(AdaptiveShedder::with_seed(settings, seed));
+            }
+            (None, None) => self.adaptive = Some(AdaptiveShedder::new(settings)),
         }
     }
 
@@ -135,7 +139,7 @@ impl ShedRules {
 
     /// The wait of a client that the fleet has no room for.
     pub(crate) fn retry_after_us(&self) -> u64 {
-        1 + self.random.next() % RETRY_AFTER_US_MAX
+        1 + self.random.next(self.seed) % RETRY_AFTER_US_MAX
     }
 
     /// Counts what became of a request.
@@ -159,7 +163,11 @@ impl ShedRules {
 
     /// A hash of the request's client, for fairness between clients.
     pub(crate) fn client(&self, policy: &Policy, facts: &Facts<'_>) -> u64 {
-        if self.is_adaptive() { policy.client_hash(facts, &self.random.key) } else { 0 }
+        match self.seed {
+            _ if !self.is_adaptive() => 0,
+            Some(_) => policy.client_hash(facts, &BuildHasherDefault::<DefaultHasher>::new()),
+            None => policy.client_hash(facts, &self.random.key),
+        }
     }
 
     /// Enters the adaptive shedder with an admitted request. In shadow mode the verdict says what
@@ -190,8 +198,12 @@ impl ShedRules {
 }
 
 impl RandomSequence {
-    fn next(&self) -> u64 {
-        self.key.hash_one(self.drawn.fetch_add(1, Relaxed))
+    fn next(&self, seed: Option<u64>) -> u64 {
+        let drawn = self.drawn.fetch_add(1, Relaxed);
+        match seed {
+            Some(seed) => BuildHasherDefault::<DefaultHasher>::new().hash_one((seed, drawn)),
+            None => self.key.hash_one(drawn),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) struct LimitController {
     high_level: u32,
     limit: u32,
     stage: Stage,
+    stage_start_us: u64,
     stage_end_us: u64,
     meter: Meter,
     low: Meter,
@@ -95,6 +96,7 @@ impl LimitController {
             high_level: 0,
             limit: 0,
             stage: Stage::Rest,
+            stage_start_us: 0,
             stage_end_us: u64::MAX,
             meter: Meter::default(),
             low: Meter::default(),
@@ -161,9 +163,12 @@ impl LimitController {
         }
     }
 
+    /// Counts a call that ended at this time. A call that ended at an earlier level, and is
+    /// reported late, says nothing about this one.
     #[inline]
-    pub(super) fn completed(&mut self, is_overloaded: bool) {
+    pub(super) fn completed(&mut self, ended_us: u64, is_overloaded: bool) {
         match is_overloaded {
+            _ if ended_us < self.stage_start_us => {}
             true => self.meter.overloaded += 1,
             false => self.meter.completed += 1,
         }
@@ -244,7 +249,7 @@ impl LimitController {
             Stage::HighMeasure if self.estimates >= KNOWN => measure_us * 3,
             Stage::LowMeasure | Stage::HighMeasure => measure_us,
         };
-        self.stage_end_us = now_us + length_us;
+        (self.stage_start_us, self.stage_end_us) = (now_us, now_us + length_us);
         self.meter = Meter { last_us: now_us, ..Meter::default() };
     }
 

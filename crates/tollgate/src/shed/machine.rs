@@ -95,8 +95,14 @@ impl Machine {
         Step::Wait(slot)
     }
 
-    /// Ends a call.
-    pub(super) fn finish(&mut self, now_us: u64, class: u8, outcome: UpstreamOutcome) {
+    /// Ends a call, which may have ended at the upstream before this is known.
+    pub(super) fn finish(
+        &mut self,
+        now_us: u64,
+        class: u8,
+        outcome: UpstreamOutcome,
+        ended_us: u64,
+    ) {
         self.advance(now_us);
         self.in_flight = self.in_flight.saturating_sub(1);
         let class = self.class(class);
@@ -104,11 +110,11 @@ impl Machine {
         *in_flight = in_flight.saturating_sub(1);
         match outcome {
             UpstreamOutcome::Ok => {
-                self.limit.completed(false);
+                self.limit.completed(ended_us, false);
                 self.demand.ended(true);
             }
             UpstreamOutcome::Overloaded => {
-                self.limit.completed(true);
+                self.limit.completed(ended_us, true);
                 self.demand.ended(false);
             }
             UpstreamOutcome::Ignored => {}

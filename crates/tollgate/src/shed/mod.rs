@@ -18,4 +18,7 @@ mod types;
 
 pub use shedder::{AdaptiveShedder, Entry, QueuedEntry, ShedTicket};
 pub use snapshot::{ClassCounts, ShedSnapshot};
-pub use types::{AdaptiveSettings, CLASSES_MAX, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
+pub use types::{
+    AdaptiveSettings, CLASSES_MAX, Entrant, ShedReason, ShedRefusal, UpstreamOutcome,
+    UpstreamReport,
+};

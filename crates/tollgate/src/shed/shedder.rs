@@ -58,7 +58,11 @@ const WAKERS: usize = 8;
 impl AdaptiveShedder {
     /// A shedder that knows nothing about its upstream yet.
     pub fn new(settings: AdaptiveSettings) -> Self {
-        let seed = RandomState::new().hash_one(0_u8);
+        Self::with_seed(settings, RandomState::new().hash_one(0_u8))
+    }
+
+    /// A shedder whose random choices are the same in each run, for simulations.
+    pub fn with_seed(settings: AdaptiveSettings, seed: u64) -> Self {
         Self { machine: Arc::new(Mutex::new(Machine::new(settings, START, seed))) }
     }
 
@@ -98,9 +102,9 @@ impl AdaptiveShedder {
         ShedTicket { shedder: self.clone(), class, admitted_us, is_finished: false }
     }
 
-    fn finish(&self, now_us: u64, class: u8, outcome: UpstreamOutcome) {
+    fn finish(&self, now_us: u64, class: u8, outcome: UpstreamOutcome, ended_us: u64) {
         let mut machine = self.lock();
-        machine.finish(now_us, class, outcome);
+        machine.finish(now_us, class, outcome, ended_us);
         self.resolve(machine);
     }
 
@@ -135,9 +139,16 @@ impl AdaptiveShedder {
 
 impl ShedTicket {
     /// Ends the call: frees the slot, and reports how the upstream did.
-    pub fn finish(mut self, now_us: u64, outcome: UpstreamOutcome) {
+    pub fn finish(self, now_us: u64, outcome: UpstreamOutcome) {
+        self.finish_after(now_us, outcome, None);
+    }
+
+    /// [Ends](Self::finish) a call that is reported late: `latency_us` is how long it took. It
+    /// counts for the level of load at which it ended, not for the one at which it is reported.
+    pub fn finish_after(mut self, now_us: u64, outcome: UpstreamOutcome, latency_us: Option<u64>) {
         self.is_finished = true;
-        self.shedder.finish(now_us, self.class, outcome);
+        let ended_us = latency_us.map_or(now_us, |us| self.admitted_us.saturating_add(us));
+        self.shedder.finish(now_us, self.class, outcome, ended_us.min(now_us));
     }
 
     /// When the request was admitted.
@@ -150,7 +161,8 @@ impl Drop for ShedTicket {
     fn drop(&mut self) {
         if !self.is_finished {
             // The machine knows a later time, if there was any event since.
-            self.shedder.finish(self.admitted_us, self.class, UpstreamOutcome::Ignored);
+            let now_us = self.admitted_us;
+            self.shedder.finish(now_us, self.class, UpstreamOutcome::Ignored, now_us);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Tests of the shared shedder.
 
-mod picture;
 mod properties;
 mod simulation;
 
@@ -73,6 +72,33 @@ fn a_request_that_leaves_takes_nothing() {
     assert_eq!(shedder.snapshot().in_flight, 2, "the second got the slot");
     drop(second);
     assert_eq!(shedder.snapshot().in_flight, 1, "and gave it back, although nobody polled it");
+}
+
+/// A fresh shedder whose calls all fail. Half of them are reported 200 ms after the limit fell.
+fn limit_after_late_reports(latency_us: Option<u64>) -> u32 {
+    let shedder = AdaptiveShedder::new(AdaptiveSettings::new(1));
+    let mut tickets: Vec<_> = (0..16)
+        .map(|_| match enter(&shedder, 1, 0) {
+            Entry::Admitted(ticket) => ticket,
+            other => panic!("a free slot is refused: {other:?}"),
+        })
+        .collect();
+    for ticket in tickets.drain(8..) {
+        ticket.finish(100_000, UpstreamOutcome::Overloaded);
+    }
+    let _ = enter(&shedder, 200_000, 0);
+    for ticket in tickets {
+        ticket.finish_after(400_000, UpstreamOutcome::Overloaded, latency_us);
+    }
+    let _ = enter(&shedder, 500_000, 0);
+    shedder.snapshot().limit
+}
+
+#[test]
+fn a_call_that_is_reported_late_counts_when_it_ended() {
+    let start = AdaptiveShedder::new(AdaptiveSettings::new(1)).snapshot().limit;
+    let (at_once, late) = (limit_after_late_reports(None), limit_after_late_reports(Some(90_000)));
+    assert!(at_once < late && late < start, "{at_once}, {late}, {start}");
 }
 
 #[test]

@@ -63,6 +63,30 @@ pub enum UpstreamOutcome {
     Ignored,
 }
 
+/// What a caller reports about the upstream when it settles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UpstreamReport {
+    /// How the call ended.
+    pub outcome: UpstreamOutcome,
+    /// How long the call took, if the report may come later than its end.
+    pub latency_us: Option<u64>,
+}
+
+impl UpstreamReport {
+    /// A call that ends with its report.
+    pub const fn new(outcome: UpstreamOutcome) -> Self {
+        Self { outcome, latency_us: None }
+    }
+
+    /// A call that took this long.
+    #[must_use]
+    pub const fn after(mut self, latency_us: Option<u64>) -> Self {
+        self.latency_us = latency_us;
+        self
+    }
+}
+
 /// Why a request was shed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -9,7 +9,8 @@ use tollgate_policy::settings::{AmbiguousPaths, Settings, Store, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};
 use tollgate_store::{MemoryStore, memory::MemoryOptions};
 
-/// A run gives the same answers each time, so the store hashes with the same keys each time.
+/// A run gives the same answers each time, so the store hashes with the same keys each time, and
+/// shedders draw the same numbers.
 const SEED: u64 = 0;
 /// One thread decides, and many shards only spread its keys over more of the cache. So many still
 /// leave 60 bits of hash to a key: ten million keys have a chance of 4e-5 that any two of them are
@@ -41,7 +42,7 @@ pub(in crate::command) fn load_text(path: &Path, bytes: &[u8], keys: bool) -> Re
         .iter()
         .map(|entry| raw(entry).map_or_else(String::new, |entry| describe(&entry.value)))
         .collect();
-    let mut setup = Setup::of(&compiled);
+    let mut setup = Setup::of(&compiled).with_seed(SEED);
     let rules = TierRules::of(&compiled);
     let Compiled { settings, .. } = compiled;
     // There is no Redis in a simulation, so everybody has the default tier when tiers are kept

@@ -2,7 +2,11 @@
 
 mod row_writer;
 mod session;
+mod shed_plot;
+mod shed_run;
+mod shed_tally;
 mod tally;
+mod upstream;
 mod writer_thread;
 
 use super::FAILED;
@@ -11,11 +15,12 @@ use row_writer::RowWriter;
 use session::Session;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tally::Tally;
 use tollgate_logs::{Lines, NextLine};
 use tollgate_server::front::http::decode::BODY_BYTES_MAX;
+use upstream::UpstreamArguments;
 use writer_thread::{Output, WriterClosed};
 
 /// Try a policy on a JSONL file of requests, each at the time it names
@@ -42,9 +47,12 @@ pub(crate) struct Simulate {
     #[arg(long)]
     quiet: bool,
 
-    /// Draw admitted and refused requests over time, by limit
+    /// Draw admitted and refused requests over time, by limit; with --workers, by class
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    upstream: UpstreamArguments,
 }
 
 impl Simulate {
@@ -59,8 +67,9 @@ impl Simulate {
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = RowWriter::new(self.headers.then(|| loaded.profiles()));
         let tally = Tally::new(loaded.rules.policy().limits(), plot);
-        let mut session =
-            Session::new(&loaded.gate, &loaded.rules, loaded.ambiguous_paths(), tally);
+        let paths = loaded.ambiguous_paths();
+        let upstream = self.upstream.model();
+        let mut session = Session::new(&loaded.gate, &loaded.rules, paths, tally, upstream);
         let mut progress = Progress::start(self.quiet);
         std::thread::scope(|scope| {
             let mut output = Output::start(scope, writer);
@@ -71,12 +80,19 @@ impl Simulate {
             answered.and(written)
         })
         .inspect_err(|_| progress.clear())?;
-        progress.finish(session.tally.rows, &session.tally);
-        if let (Some(path), Some(plot)) = (&self.plot, session.tally.plot()) {
-            let title = format!("{}, decided by {}", file_name(&self.requests), file_name(config));
-            std::fs::write(path, plot.svg(&title)).map_err(|error| unwritable(path, &error))?;
-        }
-        Ok(())
+        progress.finish(session.tally.rows, session.summary());
+        self.draw(&session, config)
+    }
+
+    fn draw(&self, session: &Session<'_>, config: &Path) -> Result<(), Stop> {
+        let Some(path) = &self.plot else { return Ok(()) };
+        let title = format!("{}, decided by {}", file_name(&self.requests), file_name(config));
+        let svg = match (session.shed(), session.tally.plot()) {
+            (Some(shed), _) => shed_plot::svg(&title, shed),
+            (None, Some(plot)) => plot.svg(&title),
+            (None, None) => return Ok(()),
+        };
+        std::fs::write(path, svg).map_err(|error| unwritable(path, &error))
     }
 
     /// Answers every line until the reader is gone.
@@ -91,11 +107,16 @@ impl Simulate {
             let sent = match lines.next() {
                 NextLine::Line(_, line) if line.trim_ascii().is_empty() => Ok(()),
                 NextLine::Line(number, line) | NextLine::TooLong(number, line) => {
-                    let answer = session.answer(number, line).map_err(|bad| {
+                    let answered = session.answer(number, line).map_err(|bad| {
                         Stop::Failed(format!("{}:{number}: {bad}", self.requests.display()))
-                    })?;
-                    output.recycled().into_iter().for_each(|used| session.recycle(used));
-                    output.push(answer)
+                    });
+                    if answered.is_err() {
+                        // Earlier rows have their answers, also those that still wait.
+                        session.finish();
+                    }
+                    let sent = write(session, output);
+                    answered?;
+                    sent
                 }
                 NextLine::Empty => {
                     let sent = output.flush();
@@ -103,7 +124,11 @@ impl Simulate {
                     lines.fill().map_err(|error| unreadable(&self.requests, &error))?;
                     sent
                 }
-                NextLine::End => return Ok(()),
+                NextLine::End => {
+                    session.finish();
+                    let _ = write(session, output);
+                    return Ok(());
+                }
             };
             // `Output::finish` returns the reason.
             if let Err(WriterClosed) = sent {
@@ -120,4 +145,16 @@ impl Simulate {
             File::open(&self.requests).map_err(|error| unreadable(&self.requests, &error))?;
         Ok(Box::new(file))
     }
+}
+
+/// Writes the answers that are known.
+fn write<'s, 'g: 's>(
+    session: &mut Session<'g>,
+    output: &mut Output<'s, 'g>,
+) -> Result<(), WriterClosed> {
+    while let Some(answer) = session.next_answer() {
+        output.recycled().into_iter().for_each(|used| session.recycle(used));
+        output.push(answer)?;
+    }
+    Ok(())
 }

@@ -1,7 +1,10 @@
 //! Rows in, answers out: decoded and decided as by the check API, at the row's own time.
 
 use super::row_writer::{RowOutcome, RowResult};
+use super::shed_run::ShedRun;
+use super::shed_tally::ShedTally;
 use super::tally::Tally;
+use super::upstream::UpstreamModel;
 use tollgate::engine::{Gate, ReservationEnd, ReservationError, Rules, Work};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::settings::AmbiguousPaths;
@@ -15,6 +18,15 @@ pub(super) struct Session<'g> {
     work: Work,
     buffer: FactsBuffer,
     pub(super) tally: Tally<'g>,
+    answers: AnswerSource<'g>,
+}
+
+/// Where answers come from.
+enum AnswerSource<'g> {
+    /// Each row is answered at once: the answer that is not written yet.
+    Decision(Option<RowResult<'g>>),
+    /// Checks wait for an upstream.
+    Upstream(Box<ShedRun<'g>>),
 }
 
 /// Why a row has no answer.
@@ -26,14 +38,51 @@ impl<'g> Session<'g> {
         rules: &'g Rules,
         ambiguous_paths: AmbiguousPaths,
         tally: Tally<'g>,
+        upstream: Option<UpstreamModel>,
     ) -> Self {
         let (work, buffer) = (Work::default(), FactsBuffer::default());
-        Self { gate, rules, ambiguous_paths, work, buffer, tally }
+        let answers = match upstream {
+            Some(upstream) => AnswerSource::Upstream(Box::new(ShedRun::new(gate, rules, upstream))),
+            None => AnswerSource::Decision(None),
+        };
+        Self { gate, rules, ambiguous_paths, work, buffer, tally, answers }
     }
 
-    /// Answers the row on line `number`.
-    pub(super) fn answer(&mut self, number: u64, line: &[u8]) -> Result<RowResult<'g>, BadRow> {
+    /// What shedders did, if there is an upstream.
+    pub(super) fn shed(&self) -> Option<&ShedTally> {
+        match &self.answers {
+            AnswerSource::Upstream(run) => Some(&run.tally),
+            AnswerSource::Decision(_) => None,
+        }
+    }
+
+    /// The summary of the run, in lines.
+    pub(super) fn summary(&self) -> String {
+        let shed = self.shed().map(ToString::to_string).unwrap_or_default();
+        format!("{}{shed}", self.tally)
+    }
+
+    /// The next answer, in the order of the rows, if it is known.
+    pub(super) fn next_answer(&mut self) -> Option<RowResult<'g>> {
+        match &mut self.answers {
+            AnswerSource::Decision(answer) => answer.take(),
+            AnswerSource::Upstream(run) => run.next_answer(),
+        }
+    }
+
+    /// Lets the calls to the upstream end.
+    pub(super) fn finish(&mut self) {
+        if let AnswerSource::Upstream(run) = &mut self.answers {
+            run.finish(&mut self.tally);
+        }
+    }
+
+    /// Answers the row on line `number`, or lets it wait for the upstream.
+    pub(super) fn answer(&mut self, number: u64, line: &[u8]) -> Result<(), BadRow> {
         let row = decode::row(line).map_err(|bad| bad.to_string())?;
+        if let AnswerSource::Upstream(run) = &mut self.answers {
+            run.advance(row.time_us, &mut self.tally);
+        }
         let outcome = match row.op {
             Op::Settle => self.end(&row, ReservationEnd::Settle(row.body.cost.unwrap_or(1)))?,
             Op::Cancel => self.end(&row, ReservationEnd::Cancel)?,
@@ -44,13 +93,30 @@ impl<'g> Session<'g> {
                     facts.set(name, value).map_err(|bad| format!("`attributes.{name}`: {bad}"))?;
                 }
                 self.rules.identify(&mut facts);
+                if let AnswerSource::Upstream(run) = &mut self.answers
+                    && row.op == Op::Check
+                {
+                    let asked = (row.time_us, row.body.cost.unwrap_or(1));
+                    run.check(asked, &facts, &mut self.work, &mut self.tally);
+                    self.buffer = facts.into_buffer();
+                    self.tally.rows += 1;
+                    return Ok(());
+                }
                 let outcome = self.decide(number, &row, &facts);
                 self.buffer = facts.into_buffer();
                 outcome
             }
         };
         self.tally.rows += 1;
-        Ok(RowResult { time_us: row.time_us, outcome })
+        self.push(RowResult { time_us: row.time_us, outcome });
+        Ok(())
+    }
+
+    fn push(&mut self, answer: RowResult<'g>) {
+        match &mut self.answers {
+            AnswerSource::Decision(next) => *next = Some(answer),
+            AnswerSource::Upstream(run) => run.push_answer(answer),
+        }
     }
 
     /// Takes the buffers of an answer that has been written.

@@ -2,6 +2,7 @@
 
 mod case;
 mod picture;
+mod shed;
 mod streams;
 
 use case::{Case, RunOutput};

@@ -19,7 +19,9 @@ use crate::{
 };
 use hyper::StatusCode;
 use std::{mem, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
-use tollgate::engine::{BufferPool, ReservationEnd, Rules, Verdict, Work};
+use tollgate::engine::{
+    BufferPool, ReservationEnd, Rules, UpstreamOutcome, UpstreamReport, Verdict, Work,
+};
 use tollgate_core::header::Fields;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
@@ -161,9 +163,12 @@ impl CheckApi {
             _ => ReservationEnd::Cancel,
         };
         let gate = &self.node.gate;
-        let ending = match body.outcome {
-            Some(outcome) => gate.end_reporting(now_us, id, end, outcome),
-            None => gate.end(now_us, id, end),
+        let ending = match op {
+            Op::Settle => {
+                let report = UpstreamReport::new(body.outcome.unwrap_or(UpstreamOutcome::Ok));
+                gate.end_reporting(now_us, id, end, report.after(body.latency_us))
+            }
+            _ => gate.end(now_us, id, end),
         };
         let settled = ending.await.map_err(CheckProblem::Reservation)?;
         answer.lines.extend_from_slice(JSON_HEADERS);

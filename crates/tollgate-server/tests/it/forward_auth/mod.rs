@@ -2,6 +2,7 @@
 
 mod program;
 mod proxies;
+mod shed;
 mod tokens;
 
 use crate::http::{Answer, Served, serve};

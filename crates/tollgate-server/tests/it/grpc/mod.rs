@@ -11,6 +11,7 @@ mod original;
 mod reach;
 mod reload;
 pub(crate) mod response;
+mod shed;
 mod stores;
 pub(crate) mod tls;
 mod watch;

@@ -94,6 +94,11 @@ fn mistakes_are_explained() {
         ("TG.SETTLE x -1", "-ERR a cost is a whole number from 0"),
         ("TG.SETTLE x 1", "-NOTFOUND no such reservation; it may have expired"),
         ("TG.SETTLE x 4294967296", "-ERR a settled cost is at most 4294967295"),
+        ("TG.SETTLE x 1 ok 12", "-NOTFOUND no such reservation; it may have expired"),
+        ("TG.SETTLE x 1 late", REPORT),
+        ("TG.SETTLE x 1 ok 3600001", REPORT),
+        ("TG.SETTLE x 1 ok 1.5", REPORT),
+        ("TG.SETTLE x 1 ok 1 1", REPORT),
         ("TG.CANCEL x", "-NOTFOUND no such reservation; it may have expired"),
     ] {
         assert_eq!(client.line(words), answer, "{words}");
@@ -101,6 +106,9 @@ fn mistakes_are_explained() {
     assert!(client.line("TG.CHECK all 0 1 1").starts_with("-ERR usage: TG.CHECK"));
     assert!(client.line("TG.CHECK all 0 18446744073709551615").starts_with("1 2 2 -1 "));
 }
+
+const REPORT: &str =
+    "-ERR usage: TG.SETTLE id cost [ok|overloaded [latency_ms]], with a latency of at most 3600000";
 
 fn reserve(answer: Value) -> (String, Value) {
     let Value::Array(mut values) = answer else { panic!("{answer:?}") };
@@ -134,6 +142,27 @@ fn a_reservation_is_settled_cancelled_or_kept() {
     let (_, id) = reserve(client.ask(&["TG.RESERVE", "per-user", "1", "b", "2"]));
     assert!(client.ask(&["TG.SETTLE", &id.line(), "3"]).line().starts_with("1 3 0 "));
     assert!(client.line("TG.CHECK per-user 1 b").starts_with("1 3 0 "));
+}
+
+#[test]
+fn a_shed_reservation_is_limited_and_a_settle_frees_its_slot() {
+    let served = RespServer::new(
+        "shed: {adaptive: {min: 1, max: 1}}\nlimits: [{name: a, key: [user], rate: 9/366d, algorithm: fixed-window}]",
+    );
+    let mut client = served.client();
+    let ask = ["TG.RESERVE", "a", "1", "ann"];
+    let (answer, first) = reserve(client.ask(&ask));
+    assert!(answer.starts_with("0 9 8 -1 "), "{answer}");
+    // The slot is taken: this one waits, is shed, and gets its unit back.
+    let (answer, none) = reserve(client.ask(&ask));
+    let parts: Vec<i64> = answer.split(' ').map(|part| part.parse().unwrap()).collect();
+    assert_eq!((parts[0], none), (1, Value::Null), "{answer}");
+    assert!((1_000..=3_000).contains(&parts[3]), "the wait is the shedder's: {answer}");
+    let settled = client.ask(&["TG.SETTLE", &first.line(), "1", "OK", "12"]).line();
+    assert!(settled.starts_with("0 9 8 "), "{settled}");
+    let (answer, next) = reserve(client.ask(&ask));
+    assert!(answer.starts_with("0 9 7 -1 "), "{answer}");
+    assert!(client.ask(&["TG.SETTLE", &next.line(), "1", "overloaded"]).line().starts_with("0 "));
 }
 
 /// Commands before a reservation are decided before it, those after it after.

@@ -257,7 +257,8 @@ impl World {
             true => UpstreamOutcome::Overloaded,
             false => UpstreamOutcome::Ok,
         };
-        self.machine.finish(EPOCH_US + self.now_us, class, outcome);
+        let now_us = EPOCH_US + self.now_us;
+        self.machine.finish(now_us, class, outcome, now_us);
     }
 
     fn resolve(&mut self) {

@@ -30,6 +30,7 @@ pub(crate) enum LimitCallError {
     Value(usize, Box<str>),
     Cost,
     Ttl,
+    Report,
     Arguments,
 }
 
@@ -166,6 +167,9 @@ impl fmt::Display for LimitCallError {
             Self::Value(place, why) => write!(f, "ERR value {place}: {why}"),
             Self::Cost => f.write_str("ERR a cost is a whole number from 0"),
             Self::Ttl => f.write_str("ERR a ttl is in milliseconds, from 1 to 3600000"),
+            Self::Report => f.write_str(
+                "ERR usage: TG.SETTLE id cost [ok|overloaded [latency_ms]], with a latency of at most 3600000",
+            ),
             Self::Arguments => f.write_str(
                 "ERR usage: TG.CHECK|TG.PEEK limit n v1..vn [cost], TG.RESERVE limit n v1..vn [cost [ttl_ms]]",
             ),

@@ -73,7 +73,7 @@ pub(crate) const COMMANDS: [CommandSpec; 17] = [
     command("tg.check", CommandKind::Check, -3, WRITE, 0, "Checks a limit of the policy and consumes."),
     command("tg.peek", CommandKind::Peek, -3, READ, 0, "Checks a limit of the policy and consumes nothing."),
     command("tg.reserve", CommandKind::Reserve, -3, WRITE, 0, "Checks as TG.CHECK does, and opens a reservation."),
-    command("tg.settle", CommandKind::Settle, 3, WRITE, 0, "Ends a reservation with its real cost."),
+    command("tg.settle", CommandKind::Settle, -3, WRITE, 0, "Ends a reservation with its real cost."),
     command("tg.cancel", CommandKind::Cancel, 2, WRITE, 0, "Ends a reservation and refunds it."),
     command("ping", CommandKind::Ping, -1, CONNECTION, 0, "Replies PONG, or the argument."),
     command("echo", CommandKind::Echo, 2, FAST, 0, "Replies the argument."),

@@ -11,10 +11,14 @@ use crate::front::shedding;
 use crate::observe::metrics::Outcome;
 use std::fmt;
 use std::ops::Range;
-use tollgate::engine::{ReservationEnd, ReservationError, Rules, Source};
+use tollgate::engine::{
+    ReservationEnd, ReservationError, Rules, Source, UpstreamOutcome, UpstreamReport,
+};
 
 /// The longest id of a reservation, in bytes.
 const ID_BYTES_MAX: usize = 512;
+/// The longest latency that a caller reports: an hour.
+const LATENCY_MS_MAX: u64 = 3_600_000;
 
 /// Why a reservation was not made or not ended.
 enum ReservationCommandError {
@@ -114,7 +118,14 @@ impl RespState {
         let id = str::from_utf8(text(1)).ok().filter(|id| id.len() <= ID_BYTES_MAX);
         let id = id.ok_or(ReservationCommandError::Reservation(ReservationError::Unknown))?;
         let now_us = self.node.clock.now_us();
-        let settled = self.node.gate.end(now_us, id, end).await;
+        let gate = &self.node.gate;
+        let ending = match name {
+            CommandKind::Settle => {
+                gate.end_reporting(now_us, id, end, upstream_report(bytes, &arguments[3..])?)
+            }
+            _ => gate.end(now_us, id, end),
+        };
+        let settled = ending.await;
         let settled = settled.map_err(ReservationCommandError::Reservation)?;
         let five = settled.tightest().map_or(NO_LIMIT, |row| {
             decision_integers(!row.refuses(), &row.outcome, row.limit.disclose)
@@ -134,6 +145,31 @@ impl ReservationCommandError {
             Self::Call(_) | Self::Reservation(_) => Outcome::Invalid,
         }
     }
+}
+
+/// Reads `[ok|overloaded [latency_ms]]`.
+fn upstream_report(
+    bytes: &[u8],
+    arguments: &[Range<usize>],
+) -> Result<UpstreamReport, LimitCallError> {
+    let text = |place: &Range<usize>| &bytes[place.clone()];
+    let (outcome, latency) = match arguments {
+        [] => return Ok(UpstreamReport::new(UpstreamOutcome::Ok)),
+        [outcome] => (text(outcome), None),
+        [outcome, latency] => (text(outcome), Some(text(latency))),
+        _ => return Err(LimitCallError::Report),
+    };
+    let outcome = match outcome {
+        word if word.eq_ignore_ascii_case(b"ok") => UpstreamOutcome::Ok,
+        word if word.eq_ignore_ascii_case(b"overloaded") => UpstreamOutcome::Overloaded,
+        _ => return Err(LimitCallError::Report),
+    };
+    let latency_us = match latency.map(parse_unsigned) {
+        None => None,
+        Some(Some(latency_ms @ 0..=LATENCY_MS_MAX)) => Some(latency_ms * 1_000),
+        Some(_) => return Err(LimitCallError::Report),
+    };
+    Ok(UpstreamReport::new(outcome).after(latency_us))
 }
 
 impl From<LimitCallError> for ReservationCommandError {
