@@ -24,7 +24,7 @@ struct TimeAxis {
 }
 
 /// A panel with its scale.
-struct Panel {
+struct TimePanel {
     base: u64,
     most: u64,
 }
@@ -46,21 +46,21 @@ pub(super) fn svg(title: &str, tally: &ShedTally) -> String {
     for (n, (class, steps)) in tally.classes.iter().zip(&steps).enumerate() {
         let most = steps.iter().map(|step| step.offered.max(step.served)).max().unwrap_or(0);
         let about = "offered (line) and served (area) a second";
-        let panel = Panel::draw(&mut canvas, &mut place, (&class.name, about), most);
+        let panel = TimePanel::draw(&mut canvas, &mut place, (&class.name, about), most);
         panel.area(&mut canvas, n, steps.iter().map(|step| step.served));
         panel.line(&mut canvas, "o", steps.iter().map(|step| step.offered));
     }
     let most = steps.iter().flatten().map(|step| step.p99_ms).max().unwrap_or(0);
     let names: Vec<&str> = tally.classes.iter().map(|class| &*class.name).collect();
     let about = format!("p99 in milliseconds of what is served: {}", names.join(", "));
-    let panel = Panel::draw(&mut canvas, &mut place, ("latency", &about), most);
+    let panel = TimePanel::draw(&mut canvas, &mut place, ("latency", &about), most);
     for (n, steps) in steps.iter().enumerate().rev() {
         panel.line(&mut canvas, &colour("k", n), steps.iter().map(|step| step.p99_ms));
     }
     let limits = axis.limits(tally);
     let most = limits.iter().copied().max().unwrap_or(0);
     let about = "requests in flight that the adaptive shedder allows";
-    let panel = Panel::draw(&mut canvas, &mut place, ("limit", about), most);
+    let panel = TimePanel::draw(&mut canvas, &mut place, ("limit", about), most);
     panel.line(&mut canvas, &colour("k", 0), limits.into_iter());
     for (at_us, label) in time_ticks(STEPS * axis.step_us) {
         let x = LEFT + at_us * (WIDTH - LEFT - RIGHT) / (STEPS * axis.step_us);
@@ -75,7 +75,7 @@ fn colour(kind: &str, class: usize) -> String {
 }
 
 /// What a class did in one step: a second, and in milliseconds.
-struct Step {
+struct ClassStep {
     offered: u64,
     served: u64,
     p99_ms: u64,
@@ -95,7 +95,7 @@ impl TimeAxis {
         (time_us.saturating_sub(self.start_us) / self.step_us).min(STEPS - 1) as usize
     }
 
-    fn steps(&self, class: &ClassTally) -> Vec<Step> {
+    fn steps(&self, class: &ClassTally) -> Vec<ClassStep> {
         let mut offered = vec![0; STEPS as usize];
         let mut took_us = vec![Vec::new(); STEPS as usize];
         class.arrived_us.iter().for_each(|&time_us| offered[self.place(time_us)] += 1);
@@ -103,7 +103,7 @@ impl TimeAxis {
             took_us[self.place(time_us)].push(took);
         }
         let a_second = |count: u64| count * 1_000_000 / self.step_us;
-        let step = |(offered, took_us): (u64, Vec<u64>)| Step {
+        let step = |(offered, took_us): (u64, Vec<u64>)| ClassStep {
             offered: a_second(offered),
             served: a_second(took_us.len() as u64),
             p99_ms: percentile(took_us.into_iter(), 99) / 1_000,
@@ -123,7 +123,7 @@ impl TimeAxis {
     }
 }
 
-impl Panel {
+impl TimePanel {
     fn draw(canvas: &mut Canvas, place: &mut u64, (name, about): (&str, &str), most: u64) -> Self {
         let top = TOP + *place * (HEIGHT + BETWEEN);
         *place += 1;
