@@ -74,6 +74,18 @@ impl TierRules {
         Self { by, ipv6_prefix, names: is_whole.then_some(names), default }
     }
 
+    /// Whether a map may have the entry; else why not. In an entry that is the wrong way round, an
+    /// API key stands where the tier belongs, so it is not repeated.
+    fn accept_entry(&self, value: &str, tier: &str) -> Result<(), Problem> {
+        let is_tier = |name: &str| self.names.as_ref().is_some_and(|names| names.contains(name));
+        if is_tier(value) && !is_tier(tier) {
+            let message = format!("{} is a tier, and stands where a key belongs", quoted(value));
+            let help = "write `key: tier`, such as `key-1: pro`";
+            return Err(Problem::new(codes::UNKNOWN_TIER, message, help));
+        }
+        self.accept(tier)
+    }
+
     /// Whether a map may name the tier; else why not.
     fn accept(&self, tier: &str) -> Result<(), Problem> {
         let is_default = tier == "default" || self.default.as_deref() == Some(tier);
@@ -126,7 +138,7 @@ impl TierMap {
     ) -> Self {
         let mut this = Self { by, tiers: FxHashMap::default(), hashed: FxHashMap::default() };
         for (value, tier) in &map.0 {
-            report.accept(tier.at, rules.accept(tier));
+            report.accept(tier.at, rules.accept_entry(value, tier));
             let Some(key) = report.accept(value.at, this.key(value, rules.ipv6_prefix)) else {
                 continue;
             };

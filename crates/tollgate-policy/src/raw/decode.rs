@@ -68,14 +68,24 @@ pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> O
     None
 }
 
+/// Reports a field that the map does not have. Its name is shown if it is near a known one, or if
+/// it can only be a mistyped field: a misplaced entry of a tier map is named by an API key.
 pub(crate) fn unknown_field(key: &YamlKey, known: &[&'static str], report: &mut Report) {
+    const NAME_BYTES_MAX: usize = 20;
+    let has_tier_map = known.contains(&"map");
+    let is_shown = !has_tier_map
+        && key.text.len() <= NAME_BYTES_MAX
+        && key.text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     let known = known.iter().map(|field| without_raw_prefix(field));
     let name = quoted(&key.text);
     let (message, help) = match nearest(&key.text, known.clone()) {
         Some(near) => {
             (format!("unknown field {name}, did you mean `{near}`?"), format!("write `{near}`"))
         }
-        None => (format!("unknown field {name}"), format!("the fields here are {}", listed(known))),
+        None => {
+            let name = if is_shown { format!(" {name}") } else { String::new() };
+            (format!("unknown field{name}"), format!("the fields here are {}", listed(known)))
+        }
     };
     report.error(codes::UNKNOWN_FIELD, key.at, message, help);
 }

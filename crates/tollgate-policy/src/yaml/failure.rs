@@ -1,10 +1,14 @@
 //! Errors of the YAML parser, as diagnostics.
 
 use crate::diagnostic::{Diagnostic, Position, Severity, codes, quoted};
+use crate::schema;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
 /// Exactly one finding: a parser cannot know what its author meant after the first.
+///
+/// The parser does not know which map it reads. A key of a tier map may be an API key, so only the
+/// names of fields are shown.
 pub(super) fn diagnostic(error: &Error, depth_max: usize) -> Diagnostic {
     let error = error.without_snippet();
     let at = error.location().map_or(Position::START, Position::from);
@@ -16,7 +20,8 @@ pub(super) fn diagnostic(error: &Error, depth_max: usize) -> Diagnostic {
     let (code, message, help) = match innermost(error) {
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => return too_deep(),
         Error::DuplicateMappingKey { key, .. } => {
-            let key = key.as_deref().map(quoted).unwrap_or_else(|| "a field".to_owned());
+            let field = key.as_deref().filter(|key| schema::has_field(key));
+            let key = field.map(quoted).unwrap_or_else(|| "a name".to_owned());
             let message = format!("{key} is given twice in one map");
             (codes::DUPLICATE_FIELD, message, "keep one of the two")
         }
