@@ -38,6 +38,7 @@ Examples:
                                                try a policy on recorded traffic
   tollgate replay /var/log/nginx/access.log    what would the limits have done to yesterday's traffic?
   tollgate compare new.yaml access.log         which requests would a new policy decide differently?
+  tollgate explain --user 42 --path /api/x     would this request pass? and why?
   tollgate suggest access.log > tollgate.yaml  limits that fit the traffic, with reasons
   tollgate import limitador limits.yaml        convert the limits of another rate limiter
   tollgate hash < key.txt                      hash an API key for a tier map
@@ -48,7 +49,7 @@ Examples:
                                                add up who used how much
   tollgate schema                              print the JSON Schema, for your editor
 
-Exit status: 0 success, 1 the file or the input has errors, or policies differ, 2 any other failure.";
+Exit status: 0 success, 1 the file or the input has errors, policies differ, or\na request would be refused, 2 any other failure.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -57,6 +58,7 @@ enum Command {
     Check(command::check::Check),
     Choose(command::choose::Choose),
     Compare(command::compare::Compare),
+    Explain(command::explain::Explain),
     Hash(command::hash::Hash),
     Import(command::import::Import),
     Replay(command::replay::Replay),
@@ -81,6 +83,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Some(Command::Check(check)) => check.run(),
         Some(Command::Choose(choose)) => choose.run(),
         Some(Command::Compare(compare)) => compare.run(),
+        Some(Command::Explain(explain)) => explain.run(),
         Some(Command::Hash(hash)) => hash.run(),
         Some(Command::Import(import)) => import.run(),
         Some(Command::Replay(replay)) => replay.run(),

@@ -5,7 +5,7 @@ use crate::{
     NewReservation, OpenOutcome, ParamsId, Request, Settlement, StateKey, StoreError, StoreReply,
 };
 use std::future::{Future, ready};
-use tollgate_core::{Intent, LimitParams};
+use tollgate_core::{Intent, LimitParams, LimitState};
 
 /// Decides batches of requests in order, each atomically and all-or-nothing.
 ///
@@ -136,6 +136,15 @@ pub trait LeaseStore: Store {
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
         let _ = (params, leasing);
         None
+    }
+
+    /// The state of the charge's key, for operators; `None` if the store cannot tell.
+    fn read_state<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> impl Future<Output = Result<Option<LimitState>, StoreError>> + Send + 'a {
+        let _ = charge;
+        ready(Ok(None))
     }
 
     /// The holders of units of a leased limit for the charge's key; `None` if there are none.

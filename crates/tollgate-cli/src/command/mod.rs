@@ -4,6 +4,7 @@ pub(crate) mod admin;
 pub(crate) mod check;
 pub(crate) mod choose;
 pub(crate) mod compare;
+pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod hash;
 pub(crate) mod import;

@@ -3,6 +3,7 @@
 mod admin;
 mod check;
 mod choose;
+mod explain;
 mod faults;
 mod fleet;
 mod forward_auth;

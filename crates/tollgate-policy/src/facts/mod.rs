@@ -411,6 +411,17 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// The value that a condition looks at, for people: an API key is hashed, an address is whole.
+    pub(crate) fn match_value(&self, id: AttributeId) -> Option<String> {
+        if let Some(address) = self.match_address(id) {
+            return Some(address.to_string());
+        }
+        match self.key_value(id)? {
+            KeyValue::Text(text) => Some(text.to_owned()),
+            KeyValue::Address(address) => Some(address.to_string()),
+        }
+    }
+
     /// The address that networks are matched with, before it is masked.
     pub(crate) fn match_address(&self, id: AttributeId) -> Option<IpAddr> {
         match self.values.get(id.index())? {

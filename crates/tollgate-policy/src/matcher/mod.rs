@@ -80,18 +80,65 @@ impl Matcher {
     /// So the limit applies if one value matches, and `not` excludes only if all match.
     #[inline]
     pub(crate) fn matches(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
-        let is_path_met = is_path_checked || self.path.is_none();
-        let is_unconditional = is_path_met && self.conditions.is_empty() && self.not.is_empty();
-        is_unconditional || self.meets_conditions(facts, is_path_checked)
+        self.matches_visited(facts, is_path_checked, &mut ())
     }
 
-    fn meets_conditions(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
-        let is_excluded =
-            |tests: &[AttributeTest]| tests.iter().all(|test| test.matches_every(facts));
-        (is_path_checked || self.path.as_ref().is_none_or(|test| test.matches_any(facts)))
-            && self.conditions.iter().all(|test| test.matches_any(facts))
-            && !self.not.iter().any(|tests| is_excluded(tests))
+    /// [`matches`](Self::matches), with a visitor that sees why the limit does not apply.
+    #[inline]
+    pub(crate) fn matches_visited(
+        &self,
+        facts: &Facts<'_>,
+        is_path_checked: bool,
+        visitor: &mut impl ConditionVisitor,
+    ) -> bool {
+        let is_path_met = is_path_checked || self.path.is_none();
+        let is_unconditional = is_path_met && self.conditions.is_empty() && self.not.is_empty();
+        is_unconditional || self.meets_conditions(facts, is_path_checked, visitor)
     }
+
+    fn meets_conditions(
+        &self,
+        facts: &Facts<'_>,
+        is_path_checked: bool,
+        visitor: &mut impl ConditionVisitor,
+    ) -> bool {
+        let mut meets = |test: &AttributeTest| {
+            let is_met = test.matches_any(facts);
+            if !is_met {
+                visitor.unmet(test.attribute);
+            }
+            is_met
+        };
+        let meets_all = (is_path_checked || self.path.as_ref().is_none_or(&mut meets))
+            && self.conditions.iter().all(meets);
+        let excludes = |tests: &[AttributeTest]| tests.iter().all(|test| test.matches_every(facts));
+        let excluding = || self.not.iter().position(|tests| excludes(tests));
+        match meets_all.then(excluding) {
+            Some(Some(index)) => {
+                visitor.excluded(index);
+                false
+            }
+            Some(None) => true,
+            None => false,
+        }
+    }
+}
+
+/// Sees why a limit does not apply. Selection passes `()`, which compiles to nothing.
+pub(crate) trait ConditionVisitor {
+    /// The condition on this attribute is not met. Later conditions are not tested.
+    fn unmet(&mut self, attribute: AttributeId);
+
+    /// All conditions of a map under `not` are met. Maps without conditions are not counted.
+    fn excluded(&mut self, index: usize);
+}
+
+impl ConditionVisitor for () {
+    #[inline]
+    fn unmet(&mut self, _: AttributeId) {}
+
+    #[inline]
+    fn excluded(&mut self, _: usize) {}
 }
 
 impl Matcher {

@@ -25,6 +25,7 @@
 //! ```
 
 mod class;
+mod explain;
 mod invalid;
 mod key_bytes;
 mod select;
@@ -36,6 +37,7 @@ mod unverified;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tollgate_core::LimitParams;
 
+pub use explain::{Applicability, LimitApplicability};
 pub use invalid::InvalidPolicy;
 pub(crate) use key_bytes::push_value;
 pub use selection::{EffectiveTier, Selected, Selection};
@@ -51,6 +53,8 @@ use class::ClassTable;
 #[derive(Debug)]
 pub struct Policy {
     limits: Box<[Limit]>,
+    /// What each limit matches, as written.
+    match_specs: Box<[MatchSpec]>,
     compiled_limits: Box<[CompiledLimit]>,
     index: PathIndex,
     names: Names,
@@ -195,8 +199,10 @@ impl Policy {
         let shed = options.shed.as_ref();
         let classes = shed.map(|shed| compiler.classes(shed, &all)).transpose()?;
         let Compiler { compiled_limits, index, names, tier_params, tiers, identifying } = compiler;
+        let (limits, match_specs): (Vec<_>, Vec<_>) = limits.into_iter().unzip();
         Ok(Self {
-            limits: limits.into_iter().map(|(limit, _)| limit).collect(),
+            limits: limits.into(),
+            match_specs: match_specs.into(),
             compiled_limits: compiled_limits.into(),
             index,
             path: names.get("path"),

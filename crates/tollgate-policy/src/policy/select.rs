@@ -5,6 +5,7 @@ use super::selection::{EffectiveTier, Selected, SelectedEntry, Selection};
 use super::{CompiledLimit, Policy, TierId};
 use crate::facts::{AttributeId, Facts, KeyValue};
 use crate::limit::{CostRule, Limit, Mode, OnMissing, Selector, first_complete};
+use crate::matcher::ConditionVisitor;
 use std::net::IpAddr;
 
 impl Policy {
@@ -49,17 +50,37 @@ impl Policy {
         let mut candidates = std::mem::take(&mut selection.candidates);
         self.index.find(path, &mut candidates);
         let (tier, first) = (self.tier(facts), selection.entries.len());
-        let has_unverified = facts.unverified().is_some();
         for candidate in &candidates {
-            let limit = candidate.limit();
-            let is_path_checked = !candidate.must_check_path();
-            if has_unverified && self.is_doubtful(limit, facts, is_path_checked) {
-                self.push_unverified(limit, facts, tier, selection);
-            } else if self.compiled_limits[limit].matcher.matches(facts, is_path_checked) {
-                self.push(limit, facts, tier, request_cost, first, selection);
-            }
+            let (limit, is_path_checked) = (candidate.limit(), !candidate.must_check_path());
+            let of_request = (tier, request_cost, first);
+            self.consider(limit, facts, is_path_checked, of_request, selection, &mut ());
         }
         selection.candidates = candidates;
+    }
+
+    /// Selects one limit, if it applies by `match`. The tier and the cost are those of the request;
+    /// what was selected from `first` on is by the same facts.
+    #[inline]
+    pub(super) fn consider(
+        &self,
+        limit: usize,
+        facts: &Facts<'_>,
+        is_path_checked: bool,
+        (tier, request_cost, first): (Option<TierId>, u64, usize),
+        selection: &mut Selection,
+        visitor: &mut impl ConditionVisitor,
+    ) -> Considered {
+        if facts.unverified().is_some() && self.is_doubtful(limit, facts, is_path_checked) {
+            self.push_unverified(limit, facts, tier, selection)
+        } else if self.compiled_limits[limit].matcher.matches_visited(
+            facts,
+            is_path_checked,
+            visitor,
+        ) {
+            self.push(limit, facts, tier, request_cost, first, selection)
+        } else {
+            Considered::Unmatched
+        }
     }
 
     /// Selects a limit of a [descriptor](Selector::Descriptor) in addition to what is selected
@@ -153,7 +174,7 @@ impl Policy {
 
     /// The request's tier: as set, else from its attribute; if that is absent or unknown, the
     /// default.
-    fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
+    pub(super) fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
         let known = |name: &str| self.tiers.ids.get(name).copied();
         let attribute = || self.tiers.attribute.and_then(|attribute| facts.key_value(attribute));
         let named = match facts.tier().map(KeyValue::Text).or_else(attribute) {
@@ -203,9 +224,9 @@ impl Policy {
         request_cost: u64,
         first: usize,
         selection: &mut Selection,
-    ) {
+    ) -> Considered {
         let (definition, rule) = (&self.limits[limit], &self.compiled_limits[limit]);
-        let Some(params) = rule.params_index(tier) else { return };
+        let Some(params) = rule.params_index(tier) else { return Considered::Unlimited };
         let Selection { entries, keys, .. } = selection;
         let has_same_key = |last: &&SelectedEntry| {
             !last.unverified
@@ -226,14 +247,27 @@ impl Policy {
             }
         };
         if missing && definition.on_missing == OnMissing::Skip {
-            return;
+            return Considered::KeyMissing;
         }
         let cost = cost(definition, rule, facts).saturating_mul(request_cost);
         let (params, unverified) = (params + key_index, false);
         let entry =
             SelectedEntry { limit, params, cost, tier, key, key_index, missing, unverified };
         entries.push(entry);
+        Considered::Selected
     }
+}
+
+/// What became of a limit that a request may come under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Considered {
+    Selected,
+    /// A condition is not met, or `not` excludes the request.
+    Unmatched,
+    /// The request's tier is unlimited.
+    Unlimited,
+    /// A part of the key is missing, and the limit skips such requests.
+    KeyMissing,
 }
 
 impl CompiledLimit {

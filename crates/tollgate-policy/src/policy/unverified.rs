@@ -1,5 +1,6 @@
 //! Limits that refuse because the request's token is present and does not verify.
 
+use super::select::Considered;
 use super::selection::{SelectedEntry, Selection};
 use crate::facts::{AttributeId, Facts};
 use crate::limit::OnInvalid;
@@ -37,7 +38,7 @@ impl Policy {
         facts: &Facts<'_>,
         tier: Option<TierId>,
         selection: &mut Selection,
-    ) {
+    ) -> Considered {
         let rule = &self.compiled_limits[limit];
         let any = || rule.tiers.iter().find_map(|(_, params)| *params);
         let params = if self.is_tier_doubtful(facts) {
@@ -45,7 +46,7 @@ impl Policy {
         } else {
             rule.params_index(tier)
         };
-        let Some(params) = params else { return };
+        let Some(params) = params else { return Considered::Unlimited };
         let end = selection.keys.len();
         selection.entries.push(SelectedEntry {
             limit,
@@ -57,6 +58,7 @@ impl Policy {
             missing: true,
             unverified: true,
         });
+        Considered::Selected
     }
 }
 

@@ -25,7 +25,7 @@ use tollgate::store::{
 };
 use tollgate::store::{LeaseStore, ReservationStore, Store, StoreReply};
 use tollgate::{MemoryStore, StoreError};
-use tollgate_core::LimitParams;
+use tollgate_core::{LimitParams, LimitState};
 use tollgate_policy::settings;
 use tollgate_store::{ProcessClock, StoreErrorKind};
 
@@ -256,6 +256,16 @@ impl ReservationStore for Storage {
 impl LeaseStore for Storage {
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
         self.redis()?.store.register_leased(params, leasing)
+    }
+
+    async fn read_state<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> Result<Option<LimitState>, StoreError> {
+        match self {
+            Self::Memory(memory) => memory.read_state(charge).await,
+            Self::Redis(remote) => remote.store.read_state(charge).await,
+        }
     }
 
     async fn lease_report<'a>(

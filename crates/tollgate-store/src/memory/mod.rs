@@ -31,7 +31,7 @@ use stats::Events;
 use std::convert::Infallible;
 use table::address::CellHasher;
 use table::budget::Budget;
-use tollgate_core::{Intent, LimitParams};
+use tollgate_core::{Intent, LimitParams, LimitState};
 
 pub use options::MemoryOptions;
 pub use stats::MemoryStats;
@@ -177,4 +177,14 @@ impl Store for MemoryStore {
     }
 }
 
-impl LeaseStore for MemoryStore {}
+impl LeaseStore for MemoryStore {
+    async fn read_state<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> Result<Option<LimitState>, StoreError> {
+        let address = self.addresses.address(charge.limit, charge.key);
+        let mut shard = LockedShard(lock(&self.shards[address.shard].0));
+        let found = shard.find(charge.params, address.tag);
+        Ok(Some(shard.read(&self.shared, found, charge)))
+    }
+}

@@ -41,8 +41,8 @@ use crate::{
 };
 use adjust::ChangeBatch;
 use batch::NamedCharge;
-use batch::reply::AdjustReply;
-use batch::rows::push_rows;
+use batch::reply::{AdjustReply, bytes};
+use batch::rows::{StoredCell, invalid_reply, push_rows};
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
@@ -51,7 +51,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use tollgate_core::LimitParams;
+use tollgate_core::{LimitParams, LimitState};
 
 /// A store on Redis or Valkey: one server, the primary that sentinels name, or a cluster.
 #[derive(Debug)]
@@ -290,6 +290,23 @@ impl ReservationStore for RedisStore {
 }
 
 impl LeaseStore for RedisStore {
+    async fn read_state<'a>(
+        &'a self,
+        charge: &'a Charge<'a>,
+    ) -> Result<Option<LimitState>, StoreError> {
+        // Of a leased limit nodes hold a part, so its state in Redis is not what is used.
+        if self.leases.leased_limit(charge.params_id).is_some() {
+            return Ok(None);
+        }
+        let name = self.namer.state_key(charge.limit, charge.key, charge.params);
+        let mut command = redis::cmd("GET");
+        command.arg(&name);
+        let value = self.with_deadline(self.servers.command(slot_of(&name), &command)).await?;
+        let value = bytes(value).ok_or_else(invalid_reply)?;
+        let cell = StoredCell::read(charge.params, value.as_deref()).ok_or_else(invalid_reply)?;
+        Ok(Some(cell.state))
+    }
+
     async fn lease_report<'a>(
         &'a self,
         charge: &'a Charge<'a>,

@@ -28,8 +28,9 @@ pub mod policy;
 pub use crate::buffers::{BufferPool, Work};
 pub use crate::deny_cache::DenyCache;
 pub use crate::gate::{
-    ChargeMode, DecisionObserver, Gate, Inspected, MultiCheck, MultiVerdict, ObservedAdjustment,
-    ObservedDecision, ReservedUnits, RulesGuard, SingleCheck, SingleVerdict,
+    ChargeMode, DecisionObserver, ExplainedDecision, ExplainedLimit, Explanation, Gate, Inspected,
+    MultiCheck, MultiVerdict, ObservedAdjustment, ObservedDecision, ReservedUnits, RulesGuard,
+    SingleCheck, SingleVerdict,
 };
 
 pub use crate::reservation::{

@@ -2,6 +2,7 @@
 
 mod batch;
 mod decide;
+mod explain;
 mod failure;
 mod manage;
 mod multi;
@@ -11,6 +12,7 @@ mod request;
 mod shed;
 
 pub use batch::{SingleCheck, SingleVerdict};
+pub use explain::{ExplainedDecision, ExplainedLimit, Explanation};
 pub use manage::Inspected;
 pub use multi::{ChargeMode, MultiCheck, MultiVerdict};
 pub use observer::{DecisionObserver, ObservedAdjustment, ObservedDecision, ReservedUnits};

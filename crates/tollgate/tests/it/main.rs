@@ -4,6 +4,7 @@ mod bad_input;
 mod batch;
 mod deny_cache;
 mod deny_cache_rows;
+mod explain;
 mod failure;
 mod faulty_store;
 mod fixture;

@@ -35,7 +35,7 @@ pub(in crate::command) struct Client {
 /// A response, successful or not.
 pub(in crate::command) struct AdminResponse {
     pub(in crate::command) status: u16,
-    pub(super) body: String,
+    pub(in crate::command) body: String,
 }
 
 /// Why there is no answer.
@@ -93,7 +93,7 @@ impl Client {
     }
 
     /// Calls and waits for the answer.
-    pub(super) fn call(
+    pub(in crate::command) fn call(
         &self,
         method: &str,
         path: &str,

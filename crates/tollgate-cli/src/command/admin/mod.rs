@@ -15,7 +15,8 @@ pub(super) use key_argument::{attribute, percent_encoded};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
-pub(super) use target::Target;
+pub(super) use target::{Target, VARIABLE as URL_VARIABLE};
+pub(super) use text::{list, problem, text as value_text};
 
 /// Inspect and control a running tollgate
 ///

@@ -3,6 +3,9 @@
 use super::client::{Client, ClientError};
 use std::path::PathBuf;
 
+/// The environment variable with the URL.
+pub(in crate::command) const VARIABLE: &str = "TOLLGATE_ADMIN_URL";
+
 /// Where the admin API is, and the token for it.
 #[derive(clap::Args)]
 pub(in crate::command) struct Target {
@@ -10,7 +13,7 @@ pub(in crate::command) struct Target {
     #[arg(
         long,
         global = true,
-        env = "TOLLGATE_ADMIN_URL",
+        env = VARIABLE,
         default_value = "http://127.0.0.1:8090"
     )]
     url: String,
@@ -21,6 +24,11 @@ pub(in crate::command) struct Target {
 }
 
 impl Target {
+    /// The node at this URL.
+    pub(in crate::command) const fn new(url: String, token_file: Option<PathBuf>) -> Self {
+        Self { url, token_file }
+    }
+
     pub(in crate::command) fn client(&self) -> Result<Client, ClientError> {
         Client::new(&self.url, self.token_file.as_deref())
     }

@@ -5,7 +5,7 @@ use crate::command::table::{plain, table};
 use serde_json::Value;
 
 /// A value as text; empty if it is null.
-fn text(value: &Value) -> String {
+pub(in crate::command) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -18,7 +18,7 @@ fn one_line(value: &Value) -> String {
     text(value).lines().collect::<Vec<_>>().join("; ")
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(in crate::command) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], |items| items)
 }
 
@@ -194,7 +194,7 @@ pub(super) fn reloaded(answer: &Value) -> String {
 }
 
 /// The error, and its fix.
-pub(super) fn problem(answer: &AdminResponse) -> String {
+pub(in crate::command) fn problem(answer: &AdminResponse) -> String {
     let problem = answer.json();
     let field = problem["field"].as_str().filter(|field| !field.is_empty());
     let unknown =

@@ -1,5 +1,6 @@
 //! `tollgate simulate`: decides a file of requests, each at the time it names.
 
+mod play;
 mod row_writer;
 mod session;
 mod shed_plot;
@@ -11,6 +12,7 @@ mod writer_thread;
 
 use super::FAILED;
 use super::lab::{self, Progress, Stop, file_name, unreadable, unwritable};
+pub(super) use play::play;
 use row_writer::RowWriter;
 use session::Session;
 use std::fs::File;

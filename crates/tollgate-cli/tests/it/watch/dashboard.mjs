@@ -165,6 +165,7 @@ async function tryRequest(browser) {
   await browser.click("#try-form button");
   await shows(browser, "try-result", "refused with 429");
   await shows(browser, "try-result", "login/ip");
+  await shows(browser, "try-result", "it fits in");
   await pictures(browser, "try");
 }
 

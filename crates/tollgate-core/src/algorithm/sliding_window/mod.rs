@@ -33,6 +33,13 @@ impl SlidingWindow {
         Self { limit: rate.count() as u64, window_us: rate.period_us() }
     }
 
+    /// What is counted at `now_us`: the units of the window before, the part of them that still
+    /// counts, and the units of this window.
+    pub fn counted(&self, state: &State, now_us: u64) -> [u64; 3] {
+        let (_, place, (previous, current)) = self.position(state, now_us);
+        [previous, self.weight(previous, place.elapsed_us), current]
+    }
+
     /// What the previous window still weighs, rounded up: `n + c` fits iff it fits beside this
     /// whole number.
     #[inline]

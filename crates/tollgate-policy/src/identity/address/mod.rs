@@ -81,15 +81,26 @@ impl ClientAddressResolver {
         L: IntoIterator<Item = &'h [u8]>,
         L::IntoIter: DoubleEndedIterator,
     {
+        self.resolve_hop(peer, lines).0
+    }
+
+    /// [`resolve`](Self::resolve), with the item of the header that has the address, counted from
+    /// the right from 1. Zero is the peer.
+    pub fn resolve_hop<'h, L>(&self, peer: IpAddr, lines: L) -> (IpAddr, u32)
+    where
+        L: IntoIterator<Item = &'h [u8]>,
+        L::IntoIter: DoubleEndedIterator,
+    {
         let peer = unmap(peer);
         if !self.is_trusted(peer) {
-            return peer;
+            return (peer, 0);
         }
         let lines = lines.into_iter().rev();
         match &self.source {
-            ClientAddressSource::Peer => peer,
+            ClientAddressSource::Peer => (peer, 0),
             ClientAddressSource::Hops(hops) => {
-                nth_from_right(*hops, lines.flat_map(list::from_right)).unwrap_or(peer)
+                let item = nth_from_right(*hops, lines.flat_map(list::from_right));
+                item.map_or((peer, 0), |address| (address, *hops))
             }
             ClientAddressSource::Header(name) if name.eq_ignore_ascii_case(FORWARDED) => {
                 self.first_untrusted(peer, lines.flat_map(forwarded::from_right))
@@ -135,11 +146,15 @@ impl ClientAddressResolver {
     }
 
     /// The first untrusted address from the right, or the last trusted one before a bad item.
-    fn first_untrusted(&self, peer: IpAddr, items: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
-        let mut client = peer;
-        for address in items {
+    fn first_untrusted(
+        &self,
+        peer: IpAddr,
+        items: impl Iterator<Item = Option<IpAddr>>,
+    ) -> (IpAddr, u32) {
+        let mut client = (peer, 0);
+        for (address, hop) in items.zip(1..) {
             let Some(address) = address else { break };
-            client = address;
+            client = (address, hop);
             if !self.is_trusted(address) {
                 break;
             }

@@ -1,4 +1,5 @@
 mod class;
+mod explain;
 mod first_of;
 mod weights;
 

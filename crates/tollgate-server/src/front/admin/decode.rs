@@ -1,13 +1,16 @@
 //! Bodies of calls. The reader of the check API reads the attributes, within the same caps.
 
+use super::explain::parse_peer;
 use super::route::BodyMembers;
 use crate::front::http::decode::{self, BODY_BYTES_MAX, Fault, Op};
 use crate::front::problem::Problem;
 use crate::node::modes::{OverrideScope, parse_mode};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 use tollgate_policy::limit::Mode;
 use tollgate_policy::parse_duration_us;
 
@@ -24,6 +27,7 @@ pub(super) struct AdminBody {
     pub(super) for_us: Option<u64>,
     pub(super) mode: Option<Mode>,
     pub(super) cost: Option<u64>,
+    pub(super) peer: Option<IpAddr>,
 }
 
 /// Reads the body of a call. It may be empty where the call has no members.
@@ -67,13 +71,9 @@ fn unknown_member(allowed: &[&str]) -> String {
 fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Problem> {
     match name {
         "attributes" => {
-            let wrapped = format!("{{\"attributes\":{value}}}");
-            let read = decode::body(wrapped.as_bytes(), Op::Peek)?;
-            let owned = |(name, value): (Cow<'_, str>, Cow<'_, str>)| {
-                (name.into_owned(), value.into_owned())
-            };
-            body.attributes = read.attributes.into_iter().map(owned).collect();
+            body.attributes = read_attributes(value)?;
         }
+        "peer" => body.peer = Some(parse_peer(&text(name, value)?)?),
         "cost" => {
             let wrapped = format!("{{\"attributes\":{{}},\"cost\":{value}}}");
             body.cost = decode::body(wrapped.as_bytes(), Op::Peek)?.cost;
@@ -101,6 +101,24 @@ fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Prob
         }
     }
     Ok(())
+}
+
+/// Attributes as the check API reads them, from the text of a JSON object.
+fn read_attributes(object: &str) -> Result<Vec<(String, String)>, Problem> {
+    let wrapped = format!("{{\"attributes\":{object}}}");
+    let read = decode::body(wrapped.as_bytes(), Op::Peek)?;
+    let owned =
+        |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
+    Ok(read.attributes.into_iter().map(owned).collect())
+}
+
+/// The attributes that a query names, within the caps of the check API.
+pub(super) fn attributes_of(
+    parameters: Vec<(String, String)>,
+) -> Result<Vec<(String, String)>, Problem> {
+    let object: Map<String, Value> =
+        parameters.into_iter().map(|(name, value)| (name, value.into())).collect();
+    read_attributes(&Value::Object(object).to_string())
 }
 
 /// The nodes that a change of a mode is for, by the query of the call.

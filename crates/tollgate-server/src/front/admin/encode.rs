@@ -73,7 +73,7 @@ impl<'a> KeyNamesView<'a> {
 }
 
 #[derive(Serialize)]
-struct NumbersView {
+pub(super) struct NumbersView {
     #[serde(skip_serializing_if = "Option::is_none")]
     algorithm: Option<&'static str>,
     rate: String,
@@ -138,7 +138,7 @@ impl<'a> LimitView<'a> {
 }
 
 impl NumbersView {
-    fn new(params: Option<&LimitParams>) -> Self {
+    pub(super) fn new(params: Option<&LimitParams>) -> Self {
         Self {
             algorithm: params.map(LimitParams::algorithm),
             rate: params.map_or_else(|| "unlimited".to_owned(), rate),
@@ -386,6 +386,11 @@ pub(super) fn seconds(us: u64) -> Box<RawValue> {
     encode::seconds(&mut text, us);
     let text = String::from_utf8(text).unwrap_or_default();
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// Exact decimal seconds; null for a wait that does not help.
+pub(super) fn optional_seconds(us: Option<u64>) -> Box<RawValue> {
+    us.map_or_else(|| RawValue::NULL.to_owned(), seconds)
 }
 
 #[cfg(test)]

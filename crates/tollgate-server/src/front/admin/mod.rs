@@ -7,6 +7,7 @@
 //! | `GET /v1/policy` | the policy in force, with its lints |
 //! | `GET /v1/top`, `GET /v1/tail`, `GET /v1/live` | top keys; decisions and figures as they come |
 //! | `POST /v1/peek` | what would happen to a request |
+//! | `GET` and `POST /v1/explain` | what would happen to a request, and why |
 //! | `POST /v1/inspect`, `/v1/reset`, `/v1/block`, `/v1/unblock` | what limits have for a key |
 //! | `PUT` and `DELETE /v1/limits/NAME/mode` | the kill switch |
 //! | `POST /v1/reload` | reads the policy file again |
@@ -16,6 +17,7 @@ mod change;
 mod dashboard;
 mod decode;
 mod encode;
+pub mod explain;
 mod peek;
 mod policy_control;
 mod query;
@@ -174,6 +176,8 @@ impl Admin {
         match route {
             AdminRoute::Inspect => self.inspect(&request).await,
             AdminRoute::Peek => self.peek(&request).await,
+            AdminRoute::Explain => self.explain_query(head.uri.query()).await,
+            AdminRoute::ExplainBody => self.explain(&request).await,
             AdminRoute::Policy => Ok(self.policy()),
             AdminRoute::Top => self.top(head.uri.query()).await,
             AdminRoute::Tail | AdminRoute::Live => Err(watch::not_streamed()),

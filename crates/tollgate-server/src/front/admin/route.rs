@@ -18,6 +18,8 @@ pub(super) enum AdminRoute {
     Live,
     Inspect,
     Peek,
+    Explain,
+    ExplainBody,
     Reset,
     Block,
     Unblock,
@@ -56,6 +58,11 @@ impl AdminRoute {
             "/v1/top" => (Self::Top, true),
             "/v1/tail" => (Self::Tail, true),
             "/v1/live" => (Self::Live, true),
+            "/v1/explain" => match *method {
+                Method::GET | Method::HEAD => (Self::Explain, true),
+                Method::POST => (Self::ExplainBody, false),
+                _ => return Err(Problem::wrong_method("GET, HEAD, POST")),
+            },
             "/v1/inspect" => (Self::Inspect, false),
             "/v1/peek" => (Self::Peek, false),
             "/v1/reset" => (Self::Reset, false),
@@ -79,13 +86,14 @@ impl AdminRoute {
         let (allowed, required): (&[&str], &[&str]) = match self {
             Self::Inspect | Self::Reset | Self::Unblock => (&["attributes", "limit"], &[]),
             Self::Peek => (&["attributes", "cost"], &["attributes"]),
+            Self::ExplainBody => (&["attributes", "cost", "peer"], &["attributes"]),
             Self::Block => (&["attributes", "limit", "for"], &["for"]),
             Self::SetMode(_) => (&["mode"], &["mode"]),
             Self::Reload => (&[], &[]),
             Self::Health | Self::Ready | Self::Metrics | Self::Policy | Self::ClearMode(_) => {
                 return None;
             }
-            Self::Page(_) | Self::Top | Self::Tail | Self::Live => return None,
+            Self::Page(_) | Self::Top | Self::Tail | Self::Live | Self::Explain => return None,
         };
         Some(BodyMembers { allowed, required })
     }
@@ -93,7 +101,7 @@ impl AdminRoute {
 
 fn not_found(path: &str) -> Problem {
     let detail = format!(
-        "nothing is at {path}; there are /healthz, /readyz, /metrics, / (the dashboard), /v1/policy, /v1/top, /v1/tail, /v1/live, /v1/inspect, /v1/peek, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
+        "nothing is at {path}; there are /healthz, /readyz, /metrics, / (the dashboard), /v1/policy, /v1/top, /v1/tail, /v1/live, /v1/inspect, /v1/explain, /v1/peek, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
     );
     Problem::new(StatusCode::NOT_FOUND, detail).at("path")
 }

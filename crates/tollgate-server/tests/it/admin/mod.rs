@@ -4,6 +4,7 @@ mod access;
 mod audited;
 mod changes;
 mod errors;
+mod explain;
 mod halfway;
 mod hosts;
 mod reads;

@@ -254,6 +254,25 @@ impl Shard {
         at
     }
 
+    /// The state of a cell, of any algorithm.
+    pub(crate) fn read(
+        &self,
+        shared: &ShardContext,
+        found: CellPosition,
+        charge: &Charge<'_>,
+    ) -> LimitState {
+        if let CellPosition::Spilled(at) = found {
+            return self.slab.get(at).map(|spilled| spilled.state.clone()).unwrap_or_default();
+        }
+        by_algorithm!(
+            charge.params,
+            algorithm => {
+                widened(algorithm, self.state_of(shared, algorithm, found, charge.params_id))
+            },
+            else LimitState::New
+        )
+    }
+
     pub(crate) fn decide_spilled(
         &self,
         at: u32,

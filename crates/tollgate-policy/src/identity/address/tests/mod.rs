@@ -269,3 +269,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_hop_that_names_the_client_is_counted_from_the_right() {
+    let hop = |client: &ClientAddressResolver, peer: &str, line: &str| {
+        client.resolve_hop(ip(peer), [line.as_bytes()])
+    };
+    let list = "198.51.100.1, 203.0.113.7, 10.0.0.2";
+    assert_eq!(hop(&x_forwarded_for(), "10.0.0.1", list), (ip("203.0.113.7"), 2));
+    assert_eq!(hop(&x_forwarded_for(), "192.0.2.1", list), (ip("192.0.2.1"), 0));
+    assert_eq!(hop(&x_forwarded_for(), "10.0.0.1", "unknown"), (ip("10.0.0.1"), 0));
+    let third = behind(&["10.0.0.0/8"], ClientAddressSource::Hops(3));
+    assert_eq!(hop(&third, "10.0.0.1", list), (ip("198.51.100.1"), 3));
+}

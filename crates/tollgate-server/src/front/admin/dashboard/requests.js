@@ -74,7 +74,7 @@ async function tryRequest() {
     attributes[line.slice(0, at).trim()] = line.slice(at + 1).trim();
   }
   const cost = Number(byId("try-cost").value);
-  const answer = await call("POST", "v1/peek", { attributes, cost });
+  const answer = await call("POST", "v1/explain", { attributes, cost });
   const seconds = (value) => (value === null ? "never" : `${value} s`);
   const summary = facts([
     ["Answer", element("span", { class: `pill ${answer.allowed ? "good" : "bad"}` },
@@ -82,15 +82,28 @@ async function tryRequest() {
     ["Retry after", answer.allowed ? "–" : seconds(answer.retry_after)],
     ...(answer.delay > 0 ? [["Delay", seconds(answer.delay)]] : []),
     ["Decided by", answer.source],
+    ...(answer.tier ? [["Tier", `${answer.tier.name ?? "none"}, from ${answer.tier.source}`]] : []),
+    ...(answer.class ? [["Class", answer.class]] : []),
   ]);
+  const rows = answer.limits.flatMap((limit) => (limit.decisions.length > 0
+    ? limit.decisions.map((decision) => ({ ...limit, ...decision }))
+    : [{ ...limit, key: [], reason: limit.why_not }]));
+  const verdict = (row) => {
+    if (!row.applies) return element("span", { class: "pill" }, "does not apply");
+    if (row.allowed) return element("span", { class: "pill good" }, "admits");
+    const isShadow = row.mode === "shadow";
+    return element("span", { class: `pill ${isShadow ? "warn" : "bad"}` }, isShadow ? "would refuse" : "refuses");
+  };
+  const part = (one) => `${one.attribute}=${one.value ?? "(missing)"}, ${one.from}`;
   const columns = [
     ["Limit", (row) => visible(row.name), "name"],
-    ["Answer", (row) => element("span", { class: `pill ${row.allowed ? "good" : "bad"}` }, row.allowed ? "admits" : "refuses")],
-    ["Remaining", (row) => (row.remaining === null ? "not disclosed" : `${number(row.remaining)} of ${number(row.limit)}`), "number"],
-    ["Retry after", (row) => (row.allowed ? "–" : seconds(row.retry_after)), "number"],
-    ["Mode", (row) => row.mode],
-    ["Source", (row) => row.source],
+    ["Answer", verdict],
+    ["Why", (row) => visible(row.reason ?? "")],
+    ["Key", (row) => visible(row.key.map(part).join("; ")), "key"],
+    ["Rate", (row) => (row.rate ? `${row.rate} ${row.algorithm ?? ""}` : "–")],
+    ["Retry after", (row) => (row.applies && !row.allowed ? seconds(row.retry_after) : "–"), "number"],
+    ["Source", (row) => row.source ?? "–"],
   ];
   byId("try-result").replaceChildren(element("div", { class: "card" }, summary),
-    element("div", { class: "card scroll" }, table(columns, answer.limits, "No limit applies to this request.")));
+    element("div", { class: "card scroll" }, table(columns, rows, "The policy has no limits.")));
 }

@@ -1,0 +1,268 @@
+//! A request as an operator describes it: attributes, parts of a request, and the peer.
+
+use crate::observe::keys::is_hash;
+use http::HeaderName;
+use http::header::COOKIE;
+use std::fmt;
+use std::net::IpAddr;
+use tollgate::engine::Rules;
+use tollgate_policy::facts::{Facts, FactsBuffer, Unverified, digest};
+use tollgate_policy::hex::percent_encode;
+use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
+use tollgate_tower::{Ambiguity, Head, Reader, Verifier};
+
+/// A request to explain.
+///
+/// `method`, `path`, `host`, `header.*`, `cookie.*` and `query.*` are parts of an HTTP request, and
+/// attributes are read from them as the gateway reads them. Any other name is an attribute itself.
+#[derive(Clone, Debug, Default)]
+pub struct DescribedRequest {
+    method: String,
+    path: String,
+    query: Option<String>,
+    host: Option<String>,
+    headers: Vec<(HeaderName, String)>,
+    /// Attributes that are set as they are.
+    given: Vec<DescribedAttribute>,
+    peer: Option<IpAddr>,
+}
+
+/// One attribute, or one part of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DescribedAttribute {
+    /// The name, such as `user` or `header.x-plan`.
+    pub name: String,
+    /// The value.
+    pub value: String,
+    /// The hash by which the operator named the value. It is shown in place of the value, which is
+    /// in the form that keys have.
+    pub hash: Option<String>,
+}
+
+impl From<(String, String)> for DescribedAttribute {
+    /// A hash stands for a value that is not known here.
+    fn from((name, value): (String, String)) -> Self {
+        let hash = is_hash(&value).then(|| value.clone());
+        Self { name, value, hash }
+    }
+}
+
+/// The description is not that of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidDescription {
+    /// The attribute to look at.
+    pub field: String,
+    /// Why it cannot be used.
+    pub detail: String,
+}
+
+impl InvalidDescription {
+    fn new(field: &str, why: &dyn fmt::Display) -> Self {
+        Self { field: field.to_owned(), detail: why.to_string() }
+    }
+}
+
+impl fmt::Display for InvalidDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.detail)
+    }
+}
+
+impl std::error::Error for InvalidDescription {}
+
+impl DescribedRequest {
+    /// The request with these attributes, sent by this peer.
+    ///
+    /// # Errors
+    ///
+    /// If a header has no valid name.
+    pub fn new(
+        attributes: Vec<DescribedAttribute>,
+        peer: Option<IpAddr>,
+    ) -> Result<Self, InvalidDescription> {
+        let mut request = Self { peer, ..Self::default() };
+        let (mut cookies, mut parameters) = (Vec::new(), Vec::new());
+        let encoded = |text: &str| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+            percent_encode(text.as_bytes(), is_plain)
+        };
+        for one in attributes {
+            if one.hash.is_some() {
+                request.given.push(one);
+                continue;
+            }
+            match (&*one.name, one.name.split_once('.')) {
+                ("method", _) => request.method = one.value,
+                ("host", _) => request.host = Some(one.value).filter(|host| !host.is_empty()),
+                ("path", _) => match one.value.split_once('?') {
+                    Some((path, query)) => {
+                        path.clone_into(&mut request.path);
+                        parameters.insert(0, query.to_owned());
+                    }
+                    None => request.path = one.value,
+                },
+                (_, Some(("header", name))) => match name.parse() {
+                    Ok(name) => request.headers.push((name, one.value)),
+                    Err(_) => {
+                        return Err(InvalidDescription::new(&one.name, &"not the name of a header"));
+                    }
+                },
+                (_, Some(("cookie", name))) => {
+                    cookies.push(format!("{name}={}", encoded(&one.value)));
+                }
+                (_, Some(("query", name))) => {
+                    parameters.push(format!("{}={}", encoded(name), encoded(&one.value)));
+                }
+                _ => request.given.push(one),
+            }
+        }
+        if !cookies.is_empty() {
+            request.headers.push((COOKIE, cookies.join("; ")));
+        }
+        request.query = Some(parameters.join("&")).filter(|query| !query.is_empty());
+        Ok(request)
+    }
+
+    /// The facts of the request, as the gateway reads them. `verifier` verifies its token.
+    ///
+    /// # Errors
+    ///
+    /// If the gateway would answer such a request with 400.
+    pub fn facts<'a>(
+        &'a self,
+        rules: &'a Rules,
+        ambiguous_paths: AmbiguousPaths,
+        verifier: Option<&Verifier>,
+        now_us: u64,
+    ) -> Result<Facts<'a>, InvalidDescription> {
+        let claims = |token: &str| match verifier {
+            Some(verifier) => verifier.verify(token, now_us),
+            None => Err(Unverified::NoKeys),
+        };
+        let (reader, buffer) = (Reader::default(), FactsBuffer::default());
+        let read = reader.facts(rules, self, self.peer, ambiguous_paths, claims, buffer);
+        let mut facts = read.map_err(|why: Ambiguity| {
+            let detail = format!("such a request is answered with 400: {why}");
+            InvalidDescription { field: why.reason().to_owned(), detail }
+        })?;
+        for one in &self.given {
+            let set = match one.hash {
+                Some(_) => facts.set_canonical(&one.name, &one.value),
+                None => facts.set(&one.name, &one.value),
+            };
+            set.map_err(|why| InvalidDescription::new(&one.name, &why))?;
+        }
+        self.set_from_claims(rules, &mut facts);
+        rules.identify(&mut facts);
+        if let Some(tier) = self.given("tier").filter(|_| self.names_tier_of(rules)) {
+            facts.set_tier(&tier.value);
+        }
+        Ok(facts)
+    }
+
+    /// Sets what `identity` takes from claims that are given by name.
+    fn set_from_claims<'a>(&'a self, rules: &Rules, facts: &mut Facts<'a>) {
+        for (name, source) in &rules.http_policy().identity {
+            let AttributeSource::Jwt(claim) = source else { continue };
+            let claim = self.given(&format!("jwt.{claim}"));
+            if let Some(claim) = claim.filter(|_| self.given(name).is_none()) {
+                // Only `ip` and `path` can be invalid, and no claim is one of them.
+                let _ = facts.set(name, &claim.value);
+            }
+        }
+    }
+
+    /// Whether the operator names the tier.
+    pub fn names_tier(&self) -> bool {
+        self.given("tier").is_some()
+    }
+
+    /// Whether the name of the tier is no attribute of the policy, and so stands for itself.
+    fn names_tier_of(&self, rules: &Rules) -> bool {
+        rules.policy().attribute("tier").is_none()
+    }
+
+    fn given(&self, name: &str) -> Option<&DescribedAttribute> {
+        self.given.iter().find(|one| one.name == name)
+    }
+
+    /// The value of an attribute for people: a secret as its digest, a hash as it was named.
+    pub(super) fn shown(&self, rules: &Rules, name: &str, value: &str) -> String {
+        match self.given(name).and_then(|one| one.hash.as_ref()) {
+            Some(hash) => hash.clone(),
+            None if rules.http_policy().holds_secret(name) => digest(value),
+            None => value.to_owned(),
+        }
+    }
+
+    /// The part of the request that the attribute comes from, or would come from.
+    pub(super) fn origin(&self, rules: &Rules, name: &str) -> String {
+        if self.given(name).is_some() {
+            return "given".to_owned();
+        }
+        let identity = rules.http_policy().identity.iter().find(|(known, _)| **known == *name);
+        match (identity.map(|(_, source)| source), name.split_once('.')) {
+            (Some(AttributeSource::Header(name)), _) => {
+                format!("header {}", name.to_ascii_lowercase())
+            }
+            (Some(AttributeSource::Cookie(name)), _) => format!("cookie {name}"),
+            (Some(AttributeSource::Query(name)), _) => format!("query parameter {name}"),
+            (Some(AttributeSource::Jwt(name)), _) => self.claim_origin(name),
+            (None, Some(("query", name))) => format!("query parameter {name}"),
+            (None, Some((part @ ("header" | "cookie"), name))) => format!("{part} {name}"),
+            (None, Some(("jwt", name))) => self.claim_origin(name),
+            (None, None) if name == "ip" => self.address_origin(rules),
+            (None, None) if matches!(name, "method" | "path" | "host") => {
+                "request line".to_owned()
+            }
+            _ => "nothing; only the check API and Envoy can send it".to_owned(),
+        }
+    }
+
+    fn claim_origin(&self, claim: &str) -> String {
+        match self.given(&format!("jwt.{claim}")) {
+            Some(_) => format!("claim {claim}, given"),
+            None => format!("claim {claim} of the bearer token"),
+        }
+    }
+
+    /// How far proxies vouch for the client's address.
+    fn address_origin(&self, rules: &Rules) -> String {
+        let client = &rules.http_policy().client;
+        let Some(peer) = self.peer else { return "peer".to_owned() };
+        let Some(header) = client.header() else { return "peer".to_owned() };
+        let name: Option<HeaderName> = header.parse().ok();
+        let lines: Vec<&[u8]> = name.iter().flat_map(|name| self.header_values(name)).collect();
+        match client.resolve_hop(peer, lines) {
+            (_, 0) if client.is_trusted(peer) => {
+                format!("peer: {header} has no usable address")
+            }
+            (_, 0) => format!("peer, which is no trusted proxy: {header} is not read"),
+            (_, hop) => format!("{header}, item {hop} from the right"),
+        }
+    }
+}
+
+impl Head for DescribedRequest {
+    fn method(&self) -> &str {
+        &self.method
+    }
+
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
+    fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+        let name = name.clone();
+        let lines = self.headers.iter().filter(move |(known, _)| *known == name);
+        lines.map(|(_, value)| value.as_bytes())
+    }
+}

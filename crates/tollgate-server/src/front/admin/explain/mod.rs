@@ -1,0 +1,82 @@
+//! Explanations: what would happen to a request, limit by limit, and why. Nothing is charged.
+//!
+//! `GET /v1/explain` asks a running node; `tollgate explain --config` asks a policy file. Both
+//! describe a request, read it as the gateway does, and write the same view.
+
+mod describe;
+#[cfg(test)]
+mod tests;
+mod view;
+mod words;
+
+pub use describe::{DescribedAttribute, DescribedRequest, InvalidDescription};
+pub use view::ExplanationView;
+
+use super::decode::{AdminBody, attributes_of};
+use super::query::Query;
+use super::watch::top;
+use super::{Admin, AdminResponse, json_response};
+use crate::front::problem::Problem;
+use hyper::StatusCode;
+
+impl Admin {
+    /// Explains the request that a query describes.
+    pub(super) async fn explain_query(
+        &self,
+        query: Option<&str>,
+    ) -> Result<AdminResponse, Problem> {
+        let mut query = Query::parse(query, &[])?;
+        if query.take("at").is_some() {
+            let detail = "a running node explains the present; `tollgate explain --config FILE --at TIME` explains another time";
+            return Err(Problem::bad("at", detail));
+        }
+        let cost = query.take("cost").map(|cost| cost.parse::<u32>());
+        let cost = cost.transpose().map_err(|_| {
+            Problem::bad("cost", "not a cost; write a number from 0 to 4294967295")
+        })?;
+        let peer = query.take("peer").map(|peer| parse_peer(&peer)).transpose()?;
+        let attributes = attributes_of(query.into_rest())?;
+        let cost = cost.map(u64::from);
+        self.explain(&AdminBody { attributes, cost, peer, ..AdminBody::default() }).await
+    }
+
+    /// Explains the request that a body describes.
+    pub(super) async fn explain(&self, body: &AdminBody) -> Result<AdminResponse, Problem> {
+        let rules = self.node.gate.rules();
+        let (now_us, settings) = (self.node.clock.now_us(), self.node.settings());
+        let mut attributes = Vec::new();
+        for (name, value) in &body.attributes {
+            let named = [(name.clone(), value.clone())];
+            let resolved = top::resolve_hashes(&self.node, &rules, &named)?;
+            attributes.extend(resolved.into_iter().map(|one| DescribedAttribute {
+                hash: one.is_canonical.then(|| value.clone()),
+                name: one.name,
+                value: one.value,
+            }));
+        }
+        let request = DescribedRequest::new(attributes, body.peer)?;
+        let paths = settings.settings.http.ambiguous_paths;
+        let mut facts = request.facts(&rules, paths, self.node.tokens().as_deref(), now_us)?;
+        let tier = self.node.tier(&facts, now_us).await;
+        if let Some(tier) = tier.as_ref().filter(|_| !request.names_tier()) {
+            facts.set_tier(tier);
+        }
+        let cost = body.cost.unwrap_or(1);
+        let explained = self.node.gate.explain(&rules, now_us, &facts, cost).await;
+        let view =
+            ExplanationView::new(&rules, &settings.settings, &request, &facts, &explained, now_us);
+        Ok(json_response(StatusCode::OK, &view))
+    }
+}
+
+/// The address of a peer, by itself or with a port.
+pub(super) fn parse_peer(text: &str) -> Result<std::net::IpAddr, Problem> {
+    let address = tollgate_policy::address::parse(text);
+    address.map_err(|why| Problem::bad("peer", why.to_string()))
+}
+
+impl From<InvalidDescription> for Problem {
+    fn from(why: InvalidDescription) -> Self {
+        Self::bad(&why.field, why.detail)
+    }
+}

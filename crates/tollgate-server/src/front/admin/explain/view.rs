@@ -1,0 +1,238 @@
+//! The JSON of an explanation.
+
+use super::describe::DescribedRequest;
+use super::words;
+use crate::front::admin::encode::{NumbersView, TierView, optional_seconds, seconds};
+use crate::front::http::encode;
+use crate::node::modes::mode_name;
+use crate::observe::time::rfc3339;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tollgate::engine::{ExplainedDecision, ExplainedLimit, Explanation, Rules};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::OnStoreFailure;
+use tollgate_policy::match_spec::Condition;
+use tollgate_policy::policy::Applicability;
+use tollgate_policy::settings::Settings;
+
+/// An explanation, as `GET /v1/explain` and `tollgate explain --format json` write it.
+#[derive(Serialize)]
+pub struct ExplanationView<'a> {
+    time: String,
+    allowed: bool,
+    /// The status of a response to a refused request; 200 if it is admitted.
+    status: u16,
+    delay: Box<RawValue>,
+    retry_after: Box<RawValue>,
+    source: &'static str,
+    /// The class of the request, where a shedder is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
+    /// Whether a shedder refuses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shed: Option<&'static str>,
+    tier: Option<TierView<'a>>,
+    limits: Vec<ExplainedLimitView<'a>>,
+}
+
+#[derive(Serialize)]
+struct ExplainedLimitView<'a> {
+    name: &'a str,
+    mode: &'static str,
+    applies: bool,
+    /// Why the limit does not apply, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not: Option<String>,
+    /// The condition that is not met.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unmet: Option<UnmetView<'a>>,
+    on_store_failure: String,
+    /// One for each key of the request, which has one unless its path has several readings.
+    decisions: Vec<DecisionView<'a>>,
+}
+
+#[derive(Serialize)]
+struct UnmetView<'a> {
+    attribute: &'a str,
+    /// Empty where the values of the attribute are secrets.
+    patterns: &'a [String],
+    value: Option<String>,
+}
+
+#[derive(Serialize)]
+struct DecisionView<'a> {
+    allowed: bool,
+    /// What decided, in words.
+    reason: String,
+    key: Vec<KeyPartView<'a>>,
+    #[serde(flatten)]
+    params: NumbersView,
+    /// The tier that the numbers are for; null for those of `rate`.
+    tier: Option<&'a str>,
+    cost: u64,
+    /// Before the request.
+    used: u64,
+    remaining: u64,
+    reset_after: Box<RawValue>,
+    retry_after: Box<RawValue>,
+    /// When the limit would admit the request, if it refuses and a wait helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admits_at: Option<String>,
+    source: &'static str,
+    blocked: bool,
+}
+
+#[derive(Serialize)]
+struct KeyPartView<'a> {
+    attribute: &'a str,
+    /// Null where the request lacks it.
+    value: Option<String>,
+    from: String,
+}
+
+impl<'a> ExplanationView<'a> {
+    /// The view of an explanation at `now_us`.
+    pub fn new(
+        rules: &'a Rules,
+        settings: &Settings,
+        request: &DescribedRequest,
+        facts: &Facts<'_>,
+        explained: &Explanation<'a>,
+        now_us: u64,
+    ) -> Self {
+        let verdict = &explained.verdict;
+        let viewer = Viewer { rules, request, facts, now_us };
+        Self {
+            time: rfc3339(now_us),
+            allowed: verdict.allowed,
+            status: encode::status(verdict),
+            delay: seconds(verdict.delay_us),
+            retry_after: optional_seconds(verdict.retry_after_us),
+            source: verdict.source.as_str(),
+            class: explained.class,
+            shed: verdict.shed.and_then(|shed| shed.reason).map(|reason| reason.name()),
+            tier: TierView::new(rules, facts, settings),
+            limits: explained.limits.iter().map(|limit| viewer.limit(limit)).collect(),
+        }
+    }
+
+    /// Whether the request would be admitted.
+    pub fn allowed(&self) -> bool {
+        self.allowed
+    }
+}
+
+/// What views of limits need.
+struct Viewer<'v, 'f> {
+    rules: &'v Rules,
+    request: &'v DescribedRequest,
+    facts: &'v Facts<'f>,
+    now_us: u64,
+}
+
+impl Viewer<'_, '_> {
+    fn limit<'a>(&self, explained: &ExplainedLimit<'a>) -> ExplainedLimitView<'a> {
+        let ExplainedLimit { limit, applicability, decisions, .. } = explained;
+        let unmet = match applicability {
+            Applicability::Unmet { attribute, patterns, value } => {
+                let value = value.as_deref();
+                let value = value.map(|value| self.request.shown(self.rules, attribute, value));
+                let patterns = if self.is_secret(attribute) { &[] } else { *patterns };
+                Some(UnmetView { attribute, patterns, value })
+            }
+            _ => None,
+        };
+        ExplainedLimitView {
+            name: &limit.name,
+            mode: mode_name(limit.mode),
+            applies: *applicability == Applicability::Applies,
+            why_not: self.why_not(applicability, unmet.as_ref()),
+            unmet,
+            on_store_failure: failure_word(limit.on_store_failure),
+            decisions: decisions.iter().map(|decision| self.decision(decision)).collect(),
+        }
+    }
+
+    fn why_not(
+        &self,
+        applicability: &Applicability<'_>,
+        unmet: Option<&UnmetView<'_>>,
+    ) -> Option<String> {
+        Some(match applicability {
+            Applicability::Applies => return None,
+            Applicability::Off => "the limit is off".to_owned(),
+            Applicability::Addressed => {
+                "only a descriptor of Envoy comes under the limit".to_owned()
+            }
+            Applicability::Unlimited => "the limit is unlimited for this tier".to_owned(),
+            Applicability::Excluded { conditions } => {
+                format!("not excludes it: {}", self.conditions_text(conditions))
+            }
+            Applicability::KeyMissing { attributes } => {
+                let part = |name: &&str| format!("{name} ({})", self.request.origin(self.rules, name));
+                let parts: Vec<String> = attributes.iter().map(part).collect();
+                format!("the request lacks {}", parts.join(" and "))
+            }
+            _ => {
+                let unmet = unmet?;
+                let wanted = match unmet.patterns {
+                    [] => "what the policy says".to_owned(),
+                    patterns => patterns.join(" or "),
+                };
+                match &unmet.value {
+                    Some(value) => format!("{} is {value}, not {wanted}", unmet.attribute),
+                    None => format!("{} is missing, must be {wanted}", unmet.attribute),
+                }
+            }
+        })
+    }
+
+    /// Whether patterns on the attribute are as secret as its values.
+    fn is_secret(&self, attribute: &str) -> bool {
+        attribute == "api_key" || self.rules.http_policy().holds_secret(attribute)
+    }
+
+    fn conditions_text(&self, conditions: &[Condition]) -> String {
+        let text = |one: &Condition| match self.is_secret(&one.attribute) {
+            true => format!("{} is what the policy says", one.attribute),
+            false => format!("{} is {}", one.attribute, one.patterns.join(" or ")),
+        };
+        conditions.iter().map(text).collect::<Vec<_>>().join(" and ")
+    }
+
+    fn decision<'a>(&self, decision: &ExplainedDecision<'a>) -> DecisionView<'a> {
+        let outcome = &decision.row.outcome;
+        let wait_us = outcome.retry_after_us.filter(|_| !outcome.admitted);
+        DecisionView {
+            allowed: outcome.admitted,
+            reason: words::reason(decision, self.facts.unverified(), self.now_us),
+            key: decision.key.iter().map(|name| self.key_part(name)).collect(),
+            params: NumbersView::new(Some(&decision.params)),
+            tier: decision.tier,
+            cost: decision.cost,
+            used: outcome.limit.saturating_sub(outcome.remaining),
+            remaining: outcome.remaining,
+            reset_after: seconds(outcome.reset_after_us),
+            retry_after: optional_seconds(outcome.retry_after_us),
+            admits_at: wait_us.map(|wait_us| rfc3339(self.now_us.saturating_add(wait_us))),
+            source: decision.row.source.as_str(),
+            blocked: decision.row.blocked,
+        }
+    }
+
+    fn key_part<'a>(&self, attribute: &'a str) -> KeyPartView<'a> {
+        let value = self.facts.get(attribute);
+        let value = value.map(|value| self.request.shown(self.rules, attribute, &value));
+        KeyPartView { attribute, value, from: self.request.origin(self.rules, attribute) }
+    }
+}
+
+/// The failure policy, as the file spells it.
+fn failure_word(policy: OnStoreFailure) -> String {
+    match policy {
+        OnStoreFailure::Open => "open".to_owned(),
+        OnStoreFailure::Closed => "closed".to_owned(),
+        OnStoreFailure::Local { nodes } => format!("local, {nodes} nodes"),
+        OnStoreFailure::LocalRate(_) => "local, by rate".to_owned(),
+    }
+}

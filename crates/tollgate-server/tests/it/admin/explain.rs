@@ -1,0 +1,105 @@
+//! `GET` and `POST /v1/explain`.
+
+use super::Desk;
+use serde_json::{Value, json};
+
+const POLICY: &str = r#"
+admin: {token: s3cret-token, audit: {file: /dev/null}}
+trusted_proxies: [10.0.0.0/8]
+client_address: {header: x-forwarded-for}
+identity: {user: header.x-user-id, session: cookie.sid, tenant: jwt.org}
+tiers: {from: plan, default: free}
+limits:
+  - {name: per-user, match: {path: "/api/**"}, key: [user], rate: 2/d, tiers: {pro: 9/d}}
+  - {name: per-address, key: [ip], rate: 5/d, algorithm: token-bucket}
+  - {name: per-session, key: [session], rate: 5/d, algorithm: fixed-window}
+  - {name: per-tenant, key: [tenant], rate: 5/d, on_store_failure: closed}
+  - {name: keys, match: {api_key: "sk-hunter2-*"}, rate: 5/d}
+  - {name: watched, match: {path: /api/seen}, key: [user], rate: 1/d, mode: shadow}
+"#;
+
+fn limit<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    let limits = answer["limits"].as_array().unwrap();
+    limits.iter().find(|limit| limit["name"] == name).unwrap()
+}
+
+#[test]
+fn every_limit_says_whether_it_applies_and_what_it_answers() {
+    let desk = Desk::with(POLICY);
+    let explain = || desk.call("GET", "/v1/explain?user=42&path=/api/x", "").json();
+    for (used, allowed) in [(0, true), (1, true), (2, false)] {
+        for _ in 0..2 {
+            let answer = explain();
+            assert_eq!(answer["allowed"], allowed);
+            let own = &limit(&answer, "per-user")["decisions"][0];
+            assert_eq!((&own["used"], &own["allowed"]), (&json!(used), &json!(allowed)));
+            let counts = format!("{used} of 2 in this window: {} left", 2 - used);
+            assert!(own["reason"].as_str().unwrap().starts_with(&counts), "{own}");
+            assert_eq!(own["admits_at"].is_string(), !allowed, "{own}");
+        }
+        desk.check(&[("user", "42"), ("path", "/api/x")]);
+    }
+    let answer = explain();
+    assert_eq!((&answer["status"], &answer["tier"]["name"]), (&json!(429), &json!("free")));
+    let watched = limit(&answer, "watched");
+    assert_eq!(watched["why_not"], "path is /api/x, not /api/seen");
+    assert_eq!(watched["unmet"]["patterns"], json!(["/api/seen"]));
+    assert_eq!(limit(&answer, "per-address")["why_not"], "the request lacks ip (peer)");
+    assert_eq!(limit(&answer, "per-tenant")["on_store_failure"], "closed");
+}
+
+#[test]
+fn parts_of_a_request_are_read_as_the_gateway_reads_them() {
+    let desk = Desk::with(POLICY);
+    let body = json!({"peer": "10.0.0.1", "attributes": {
+        "header.x-forwarded-for": "192.0.2.1, 203.0.113.7, 10.0.0.2", "header.x-user-id": "42",
+        "cookie.sid": "hunter2", "jwt.org": "acme", "plan": "pro", "path": "/api/x",
+    }});
+    let answer = desk.call("POST", "/v1/explain", &body.to_string());
+    assert!(!answer.text.contains("hunter2"), "{}", answer.text);
+    let answer = answer.json();
+    let key = |name: &str| limit(&answer, name)["decisions"][0]["key"][0].clone();
+    let part = |attribute: &str, value: &str, from: &str| json!({"attribute": attribute, "value": value, "from": from});
+    assert_eq!(key("per-user"), part("user", "42", "header x-user-id"));
+    let hop = "x-forwarded-for, item 2 from the right";
+    assert_eq!(key("per-address"), part("ip", "203.0.113.7", hop));
+    assert_eq!(key("per-tenant"), part("tenant", "acme", "claim org, given"));
+    assert_eq!(key("per-session")["from"], "cookie sid");
+    let own = &limit(&answer, "per-user")["decisions"][0];
+    assert_eq!((&own["tier"], &own["rate"]), (&json!("pro"), &json!("9/d")));
+    assert_eq!(answer["tier"]["name"], "pro");
+    let stranger = body.to_string().replace("\"10.0.0.1\"", "\"192.0.2.9\"");
+    let answer = desk.call("POST", "/v1/explain", &stranger).json();
+    let key = &limit(&answer, "per-address")["decisions"][0]["key"][0];
+    assert_eq!(key["value"], "192.0.2.9");
+    assert!(key["from"].as_str().unwrap().contains("no trusted proxy"), "{key}");
+}
+
+#[test]
+fn no_secret_is_shown_nor_are_patterns_of_secrets() {
+    let desk = Desk::with(POLICY);
+    for query in ["api_key=sk-hunter2-1", "api_key=other-hunter2", "cookie.sid=hunter2"] {
+        let answer = desk.call("GET", &format!("/v1/explain?{query}"), "");
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert!(!answer.text.contains("hunter2"), "{query}: {}", answer.text);
+    }
+}
+
+#[test]
+fn bad_descriptions_name_the_field() {
+    let desk = Desk::with(POLICY);
+    for (query, field) in [
+        ("ip=nowhere", "ip"),
+        ("peer=nowhere", "peer"),
+        ("cost=-1", "cost"),
+        ("at=2026-11-17T08:00:00Z", "at"),
+        ("path=/a%252Fb", "path"),
+        ("header.x%20y=1", "header.x y"),
+        ("user=1&user=2", "user"),
+    ] {
+        let answer = desk.call("GET", &format!("/v1/explain?{query}"), "");
+        assert_eq!((answer.status, &answer.json()["field"]), (400, &json!(field)), "{query}");
+    }
+    assert_eq!(desk.call("PUT", "/v1/explain", "{}").status, 405);
+    assert_eq!(desk.call_with("GET", "/v1/explain?user=1", &[], "").status, 401);
+}

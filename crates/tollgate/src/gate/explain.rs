@@ -1,0 +1,110 @@
+//! Explanations: why a request would be admitted or refused, limit by limit. Nothing is charged.
+
+use super::Gate;
+use crate::engine::{Row, Rules, Verdict, Work};
+use tollgate_core::{Intent, LimitParams, LimitState};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::Limit;
+use tollgate_policy::policy::{Applicability, Selected};
+use tollgate_store::LeaseStore;
+
+/// What would happen to a request, and why.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Explanation<'r> {
+    /// The answer of [`Gate::peek`], except that the deny cache is not asked.
+    pub verdict: Verdict<'r>,
+    /// Every limit, in file order. Limits of shedders are left out.
+    pub limits: Vec<ExplainedLimit<'r>>,
+    /// The name of the request's class, if a shedder is on.
+    pub class: Option<&'r str>,
+}
+
+/// One limit, and why it applies or not.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ExplainedLimit<'r> {
+    /// The limit.
+    pub limit: &'r Limit,
+    /// Whether it applies, and why not.
+    pub applicability: Applicability<'r>,
+    /// The answer for each key of the request: none if the limit does not apply, and several if
+    /// readings of the path give several keys.
+    pub decisions: Vec<ExplainedDecision<'r>>,
+}
+
+/// The answer of one limit for one key.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ExplainedDecision<'r> {
+    /// The answer; its figures are those before the request.
+    pub row: Row<'r>,
+    /// The parameters of the request's tier.
+    pub params: LimitParams,
+    /// The tier that the limit has these parameters for; `None` if they are those of `rate`.
+    pub tier: Option<&'r str>,
+    /// Units that the request costs.
+    pub cost: u64,
+    /// The attributes of the key.
+    pub key: &'r [Box<str>],
+    /// Whether a part of the key is missing, so that the limit refuses.
+    pub is_key_missing: bool,
+    /// The state of the key; `None` if the store cannot tell.
+    pub state: Option<LimitState>,
+}
+
+impl<S: LeaseStore> Gate<S> {
+    /// Explains the answer of [`peek`](Self::peek). Selects and decides by the functions that
+    /// check and peek use. If the store fails, rows come from failure policies, without states.
+    pub async fn explain<'r>(
+        &self,
+        rules: &'r Rules,
+        now_us: u64,
+        facts: &Facts<'_>,
+        cost: u64,
+    ) -> Explanation<'r> {
+        let mut work = Work::default();
+        let policy = rules.policy();
+        policy.select(facts, cost, &mut work.selection);
+        let class = rules.select_fleet(facts, &mut work.selection);
+        // The deny cache knows only refusals, so it could not show every row.
+        let peek = (Intent::Peek, class);
+        let verdict = self.decide_selected(rules, now_us, peek, false, &mut work).await;
+        let mut limits: Vec<ExplainedLimit<'r>> = Vec::new();
+        for one in policy.explain(facts) {
+            let (limit, applicability) = (one.limit, one.applicability);
+            limits.push(ExplainedLimit { limit, applicability, decisions: Vec::new() });
+        }
+        // Rows and selected limits are in the same order; those of the fleet have no row.
+        for (one, row) in policy.selected(&work.selection).zip(&verdict.rows) {
+            let decision = self.explain_row(rules, &one, row).await;
+            let explained = limits.iter_mut().find(|known| std::ptr::eq(known.limit, row.limit));
+            explained.into_iter().for_each(|known| known.decisions.push(decision.clone()));
+        }
+        let class = class.and_then(|class| policy.classes().nth(class));
+        Explanation { verdict, limits, class }
+    }
+
+    async fn explain_row<'r>(
+        &self,
+        rules: &'r Rules,
+        one: &Selected<'_>,
+        row: &Row<'r>,
+    ) -> ExplainedDecision<'r> {
+        let mut state = None;
+        if !one.missing && !row.source.is_without_store() {
+            state = self.store.read_state(&rules.plain_charge(one)).await.ok().flatten();
+        }
+        let limit = row.limit;
+        let tier = one.tier.and_then(|tier| rules.tier_name(tier));
+        ExplainedDecision {
+            row: *row,
+            params: *one.params,
+            tier: tier.filter(|tier| limit.tiers.iter().any(|(name, _)| **name == **tier)),
+            cost: one.cost,
+            key: limit.keys().nth(one.key_index).unwrap_or(&limit.key),
+            is_key_missing: one.missing,
+            state,
+        }
+    }
+}
