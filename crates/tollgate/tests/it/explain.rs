@@ -27,7 +27,7 @@ const ENTRIES: [&str; 10] = [
 ];
 
 /// A request: microseconds since the last one, path, method, user, address, plan, cost.
-type Step = (u64, usize, usize, usize, usize, usize, u64);
+type ExplainStep = (u64, usize, usize, usize, usize, usize, u64);
 
 const PATHS: [&str; 5] = ["", "/a/x", "/a/free", "/b", "/c"];
 const METHODS: [&str; 3] = ["GET", "POST", "PUT"];
@@ -35,7 +35,7 @@ const USERS: [&str; 3] = ["", "1", "2"];
 const ADDRESSES: [&str; 3] = ["", "10.0.0.1", "2001:db8::1"];
 const PLANS: [&str; 3] = ["", "pro", "none"];
 
-fn attributes(step: &Step) -> [(&'static str, &'static str); 5] {
+fn attributes(step: &ExplainStep) -> [(&'static str, &'static str); 5] {
     [
         ("path", PATHS[step.1]),
         ("method", METHODS[step.2]),
@@ -50,7 +50,7 @@ fn shown(row: &Row<'_>) -> impl Debug + PartialEq + use<> {
 }
 
 /// An explanation is the peek, and every row of the peek is a decision of its limit.
-fn compare(desk: &GateFixture, at_us: u64, step: &Step) -> Result<(), TestCaseError> {
+fn compare(desk: &GateFixture, at_us: u64, step: &ExplainStep) -> Result<(), TestCaseError> {
     let facts = facts(desk, &attributes(step));
     let mut work = Work::default();
     let peeked = desk.gate.peek(&desk.rules, at_us, &facts, step.6, &mut work).now();

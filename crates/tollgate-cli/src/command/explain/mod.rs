@@ -121,7 +121,8 @@ impl Explain {
 
     /// The answer of a running node.
     fn ask_node(&self, url: String, attributes: Vec<(String, String)>) -> Result<Value, Stop> {
-        for (is_given, name) in [(self.at.is_some(), "--at"), (self.requests.is_some(), "--requests")]
+        for (is_given, name) in
+            [(self.at.is_some(), "--at"), (self.requests.is_some(), "--requests")]
         {
             if is_given {
                 let why = "a running node explains the present, by its own counts";

@@ -104,7 +104,10 @@ impl DescribedRequest {
                 (_, Some(("header", name))) => match name.parse() {
                     Ok(name) => request.headers.push((name, one.value)),
                     Err(_) => {
-                        return Err(InvalidDescription::new(&one.name, &"not the name of a header"));
+                        return Err(InvalidDescription::new(
+                            &one.name,
+                            &"not the name of a header",
+                        ));
                     }
                 },
                 (_, Some(("cookie", name))) => {
@@ -212,9 +215,7 @@ impl DescribedRequest {
             (None, Some((part @ ("header" | "cookie"), name))) => format!("{part} {name}"),
             (None, Some(("jwt", name))) => self.claim_origin(name),
             (None, None) if name == "ip" => self.address_origin(rules),
-            (None, None) if matches!(name, "method" | "path" | "host") => {
-                "request line".to_owned()
-            }
+            (None, None) if matches!(name, "method" | "path" | "host") => "request line".to_owned(),
             _ => "nothing; only the check API and Envoy can send it".to_owned(),
         }
     }

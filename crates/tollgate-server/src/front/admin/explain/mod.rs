@@ -31,9 +31,9 @@ impl Admin {
             return Err(Problem::bad("at", detail));
         }
         let cost = query.take("cost").map(|cost| cost.parse::<u32>());
-        let cost = cost.transpose().map_err(|_| {
-            Problem::bad("cost", "not a cost; write a number from 0 to 4294967295")
-        })?;
+        let cost = cost
+            .transpose()
+            .map_err(|_| Problem::bad("cost", "not a cost; write a number from 0 to 4294967295"))?;
         let peer = query.take("peer").map(|peer| parse_peer(&peer)).transpose()?;
         let attributes = attributes_of(query.into_rest())?;
         let cost = cost.map(u64::from);

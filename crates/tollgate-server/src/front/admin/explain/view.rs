@@ -48,7 +48,7 @@ struct ExplainedLimitView<'a> {
     unmet: Option<UnmetView<'a>>,
     on_store_failure: String,
     /// One for each key of the request, which has one unless its path has several readings.
-    decisions: Vec<DecisionView<'a>>,
+    decisions: Vec<ExplainedDecisionView<'a>>,
 }
 
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ struct UnmetView<'a> {
 }
 
 #[derive(Serialize)]
-struct DecisionView<'a> {
+struct ExplainedDecisionView<'a> {
     allowed: bool,
     /// What decided, in words.
     reason: String,
@@ -169,7 +169,8 @@ impl Viewer<'_, '_> {
                 format!("not excludes it: {}", self.conditions_text(conditions))
             }
             Applicability::KeyMissing { attributes } => {
-                let part = |name: &&str| format!("{name} ({})", self.request.origin(self.rules, name));
+                let part =
+                    |name: &&str| format!("{name} ({})", self.request.origin(self.rules, name));
                 let parts: Vec<String> = attributes.iter().map(part).collect();
                 format!("the request lacks {}", parts.join(" and "))
             }
@@ -200,10 +201,10 @@ impl Viewer<'_, '_> {
         conditions.iter().map(text).collect::<Vec<_>>().join(" and ")
     }
 
-    fn decision<'a>(&self, decision: &ExplainedDecision<'a>) -> DecisionView<'a> {
+    fn decision<'a>(&self, decision: &ExplainedDecision<'a>) -> ExplainedDecisionView<'a> {
         let outcome = &decision.row.outcome;
         let wait_us = outcome.retry_after_us.filter(|_| !outcome.admitted);
-        DecisionView {
+        ExplainedDecisionView {
             allowed: outcome.admitted,
             reason: words::reason(decision, self.facts.unverified(), self.now_us),
             key: decision.key.iter().map(|name| self.key_part(name)).collect(),

@@ -109,7 +109,11 @@ pub(super) fn duration(us: u64) -> String {
     let seconds = us.div_ceil(SECOND_US);
     let parts = |units: [(u64, &str); 2]| {
         let [(first, one), (second, other)] = units;
-        if second == 0 { format!("{first} {one}") } else { format!("{first} {one} {second} {other}") }
+        if second == 0 {
+            format!("{first} {one}")
+        } else {
+            format!("{first} {one} {second} {other}")
+        }
     };
     match us {
         0..SECOND_US => format!("{ms} ms"),
