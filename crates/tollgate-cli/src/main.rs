@@ -58,7 +58,7 @@ enum Command {
     Check(command::check::Check),
     Choose(command::choose::Choose),
     Compare(command::compare::Compare),
-    Explain(command::explain::Explain),
+    Explain(Box<command::explain::Explain>),
     Hash(command::hash::Hash),
     Import(command::import::Import),
     Replay(command::replay::Replay),

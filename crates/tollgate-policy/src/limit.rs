@@ -45,6 +45,18 @@ pub struct Limit {
     pub selector: Selector,
     /// How the response changes the charge.
     pub on_response: OnResponse,
+    /// Numbers that are counted beside the limit's own, and never enforced.
+    pub candidate: Option<Box<CandidateParams>>,
+}
+
+/// `candidate`: the numbers that a limit might get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CandidateParams {
+    /// The base parameters.
+    pub params: LimitParams,
+    /// Parameters by tier, where they differ; `None` is unlimited.
+    pub tiers: Box<[(Box<str>, Option<LimitParams>)]>,
 }
 
 /// How requests come under a limit.
@@ -61,12 +73,19 @@ pub enum Selector {
     Class(usize),
     /// Not at all: the limit only has the mode of `shed.adaptive`.
     Never,
+    /// With the limit at this index, whose candidate it is.
+    Candidate(usize),
 }
 
 impl Selector {
     /// Whether the limit belongs to a shedder.
     pub const fn is_shed(self) -> bool {
         matches!(self, Self::Class(_) | Self::Never)
+    }
+
+    /// Whether answers do not list the limit: it belongs to a shedder, or it is a candidate.
+    pub const fn is_hidden(self) -> bool {
+        self.is_shed() || matches!(self, Self::Candidate(_))
     }
 }
 
@@ -272,7 +291,24 @@ impl Limit {
             counting: Counting::default(),
             selector: Selector::default(),
             on_response: OnResponse::default(),
+            candidate: None,
         }
+    }
+
+    /// The limit that counts the candidate of this one, which is at `base`. No limit of a file can
+    /// have its name.
+    pub fn candidate_limit(&self, base: usize) -> Option<Self> {
+        let candidate = self.candidate.as_deref()?;
+        Some(Self {
+            name: format!("{}//candidate", self.name).into(),
+            params: Some(candidate.params),
+            tiers: candidate.tiers.clone(),
+            selector: Selector::Candidate(base),
+            mode: if self.mode == Mode::Off { Mode::Off } else { Mode::Shadow },
+            penalty: None,
+            candidate: None,
+            ..self.clone()
+        })
     }
 
     /// The id of the state under `params`, of the limit or of one of its tiers. Tiers with the same

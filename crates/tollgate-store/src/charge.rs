@@ -38,21 +38,68 @@ pub enum Mode {
         /// Whether a refusal refuses the request.
         enforced: bool,
     },
+    /// As [`Enforce`](Self::Enforce), for a limit that has a candidate: its refusal does not keep
+    /// candidates from being charged.
+    Replaced,
+    /// A candidate: numbers that would take the place of a [`Replaced`](Self::Replaced) charge. A
+    /// refusal is only reported. Candidates are charged as if they were enforced and the replaced
+    /// charges were absent: if all candidates and all enforced charges that are not replaced admit.
+    Candidate {
+        /// Whether a refusal keeps other candidates from being charged.
+        enforced: bool,
+    },
+}
+
+/// Whether a request is admitted: as it is, and with candidates in place of the limits that have
+/// some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupVerdicts {
+    /// Whether the request is admitted.
+    pub(crate) admitted: bool,
+    /// Whether candidates would admit the request.
+    pub(crate) candidates_admit: bool,
+}
+
+impl GroupVerdicts {
+    pub(crate) const ADMITTED: Self = Self { admitted: true, candidates_admit: true };
+
+    /// Adds the answer of one charge. A block refuses for candidates too.
+    #[inline]
+    pub(crate) const fn add(&mut self, mode: Mode, admits: bool, blocked: bool) {
+        if admits {
+            return;
+        }
+        self.admitted &= !mode.is_enforced();
+        self.candidates_admit &= match mode {
+            Mode::Replaced => !blocked,
+            Mode::Candidate { enforced } => !enforced,
+            mode => !mode.is_enforced(),
+        };
+    }
+
+    /// Whether a charge with this mode, which admits by itself, is charged.
+    #[inline]
+    pub(crate) const fn charges(self, mode: Mode) -> bool {
+        match mode {
+            Mode::Candidate { .. } => self.candidates_admit,
+            _ => self.admitted,
+        }
+    }
 }
 
 impl Mode {
     /// Whether a refusal refuses the request.
     #[inline]
     pub const fn is_enforced(self) -> bool {
-        matches!(self, Self::Enforce | Self::Owe { enforced: true, .. })
+        matches!(self, Self::Enforce | Self::Replaced | Self::Owe { enforced: true, .. })
     }
 
     /// The units of a debt.
     #[inline]
     pub const fn owed(self) -> Option<u64> {
         match self {
-            Self::Enforce | Self::Shadow => None,
             Self::Owe { units, .. } => Some(units),
+            _ => None,
         }
     }
 }

@@ -15,6 +15,7 @@ use tollgate_core::{Intent, LimitParams, LimitState};
 /// alone admits; the rows show the state afterwards. Otherwise nothing is charged, and the rows
 /// show the current state. A cost of zero is admitted outside blocks and charges nothing. A
 /// [debt](crate::Mode::Owe) is charged even if a limit refuses or blocks.
+/// [Candidates](crate::Mode::Candidate) are charged by a verdict of their own.
 ///
 /// Only enforced limits have penalties. A `Take` that such a limit refuses outside a block counts
 /// one violation, whatever other limits say; a block that this starts shows in the same answer. In

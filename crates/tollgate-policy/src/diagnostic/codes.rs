@@ -104,6 +104,8 @@ codes! {
         "The list names at least one thing."
     NESTED_NOT "TG036" "`not` inside `not`"
         "An exclusion is a map of conditions, or a list of such maps; it does not nest."
+    BAD_CANDIDATE "TG037" "candidate that cannot be counted"
+        "A candidate has a rate, and changes a field of a limit without slots, debt or leases."
     BAD_TIME_ZONE "TG038" "unknown time zone"
         "A time zone has a name of the IANA's database, such as Europe/Berlin or UTC."
     LOCAL_RATE_TOO_HIGH "TG039" "local rate above the limit's"

@@ -35,6 +35,11 @@ impl Report {
         result.map_err(|problem| self.problem(at, problem)).ok()
     }
 
+    /// The number of findings.
+    pub(crate) fn len(&self) -> usize {
+        self.diagnostics.len() + self.dropped
+    }
+
     /// Adds a finding; beyond the first hundred they are only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.diagnostics.len() < ERRORS_MAX {

@@ -18,6 +18,7 @@ mod login;
 mod long_queue;
 mod never_fits;
 mod plaintext_upstreams;
+mod same_candidate;
 mod shadowed;
 #[cfg(test)]
 mod tests;
@@ -74,6 +75,7 @@ lints! {
     class::client_chosen,
     class::unused,
     class::forwarded,
+    same_candidate,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that

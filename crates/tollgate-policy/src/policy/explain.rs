@@ -71,10 +71,10 @@ impl ConditionVisitor for MismatchVisitor {
 
 impl Policy {
     /// Says for every limit, in file order, whether [`select`](Self::select) selects it, and why.
-    /// Limits of shedders are left out.
+    /// Limits of shedders and candidates are left out.
     pub fn explain(&self, facts: &Facts<'_>) -> Vec<LimitApplicability<'_>> {
         debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
-        let shown = (0..self.limits.len()).filter(|at| !self.limits[*at].selector.is_shed());
+        let shown = (0..self.limits.len()).filter(|at| !self.limits[*at].selector.is_hidden());
         let explain = |index: usize| LimitApplicability {
             limit: &self.limits[index],
             index,
@@ -123,8 +123,8 @@ impl Policy {
         visitor: &MismatchVisitor,
     ) -> Applicability<'_> {
         let spec = &self.match_specs[limit];
-        let maps = spec.not.iter().filter(|conditions| !conditions.is_empty());
-        if let Some(conditions) = visitor.excluded.and_then(|index| maps.skip(index).next()) {
+        let mut maps = spec.not.iter().filter(|conditions| !conditions.is_empty());
+        if let Some(conditions) = visitor.excluded.and_then(|index| maps.nth(index)) {
             return Applicability::Excluded { conditions };
         }
         let id = visitor.unmet;

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod candidate;
 mod class;
 mod explain;
 mod invalid;
@@ -67,6 +68,7 @@ pub struct Policy {
     ipv6_prefix: u8,
     /// `None` without shedders.
     classes: Option<Box<ClassTable>>,
+    has_candidates: bool,
 }
 
 /// What holds for all limits.
@@ -126,6 +128,8 @@ struct CompiledLimit {
     /// of the first.
     base: Option<usize>,
     tiers: Box<[(TierId, Option<usize>)]>,
+    /// The place of the limit that counts the candidate.
+    candidate: Option<usize>,
 }
 
 /// The cost of requests that match.
@@ -198,9 +202,11 @@ impl Policy {
         let all: Vec<&Limit> = limits.iter().map(|(limit, _)| limit).collect();
         let shed = options.shed.as_ref();
         let classes = shed.map(|shed| compiler.classes(shed, &all)).transpose()?;
-        let Compiler { compiled_limits, index, names, tier_params, tiers, identifying } = compiler;
+        let Compiler { mut compiled_limits, index, names, tier_params, tiers, identifying } =
+            compiler;
         let (limits, match_specs): (Vec<_>, Vec<_>) = limits.into_iter().unzip();
         Ok(Self {
+            has_candidates: candidate::link(&mut compiled_limits, &limits),
             limits: limits.into(),
             match_specs: match_specs.into(),
             compiled_limits: compiled_limits.into(),
@@ -313,10 +319,16 @@ impl Compiler {
         if limit.mode != Mode::Off && is_matched {
             self.index.insert(place, &matcher);
         }
-        let tiers = tiers.into();
-        let rule =
-            CompiledLimit { matcher, key, fallback_keys, cost_attribute, weights, base, tiers };
-        self.compiled_limits.push(rule);
+        self.compiled_limits.push(CompiledLimit {
+            matcher,
+            key,
+            fallback_keys,
+            cost_attribute,
+            weights,
+            base,
+            tiers: tiers.into(),
+            candidate: None,
+        });
         Ok(())
     }
 

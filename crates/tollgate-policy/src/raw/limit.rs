@@ -59,6 +59,26 @@ raw! {
         debt: bool,
         /// What the answer to a request changes afterwards.
         on_response: OnResponse,
+        /// Numbers to count beside these, on the same traffic; never enforced.
+        candidate: CandidateForm,
+    }
+}
+
+raw! {
+    /// Numbers that a limit might get. What it does not say it takes from the limit.
+    CandidateForm {
+        /// How it counts.
+        algorithm: Algorithm,
+        /// How much per how long.
+        rate: RateText,
+        /// How much at once, for token-bucket, gcra and leaky-bucket.
+        burst: u64,
+        /// How much may wait, for leaky-bucket.
+        queue: u64,
+        /// The time zone of the windows; for fixed-window.
+        time_zone: Text,
+        /// Other numbers for some tiers.
+        tiers: Entries<LimitTier>,
     }
 }
 

@@ -31,8 +31,8 @@ pub use gateway::{
     UpstreamForm, UpstreamProtocol, UpstreamTimeouts, Upstreams,
 };
 pub use limit::{
-    Algorithm, Consistency, ConsistencyForm, ConsistencyWord, FirstOf, KeyChoice, Leased, Limit,
-    LimitTier, Mode, OnInvalid, OnMissing, OnResponse, Penalty, PlainKey, TierForm,
+    Algorithm, CandidateForm, Consistency, ConsistencyForm, ConsistencyWord, FirstOf, KeyChoice,
+    Leased, Limit, LimitTier, Mode, OnInvalid, OnMissing, OnResponse, Penalty, PlainKey, TierForm,
 };
 pub use records::{
     AccessFormat, AccessLog, DecisionLog, Log, LoggedDecisions, Rotate, Usage, UsageRotate,

@@ -14,6 +14,7 @@ use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::settings::{Secret, SecretSource};
 use tollgate_policy::{Compiled, compile};
 
+mod candidate;
 mod settings;
 mod shed;
 

@@ -42,7 +42,7 @@ use crate::{
 use adjust::ChangeBatch;
 use batch::NamedCharge;
 use batch::reply::{AdjustReply, bytes};
-use batch::rows::{StoredCell, invalid_reply, push_rows};
+use batch::rows::{StoredCell, invalid_reply, is_expiry_log, push_rows};
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
@@ -294,8 +294,10 @@ impl LeaseStore for RedisStore {
         &'a self,
         charge: &'a Charge<'a>,
     ) -> Result<Option<LimitState>, StoreError> {
-        // Of a leased limit nodes hold a part, so its state in Redis is not what is used.
-        if self.leases.leased_limit(charge.params_id).is_some() {
+        // Of a leased limit nodes hold a part, so its state in Redis is not what is used. An expiry
+        // log may be long, and its row tells all that operators need.
+        let is_leased = self.leases.leased_limit(charge.params_id).is_some();
+        if is_leased || is_expiry_log(charge.params) {
             return Ok(None);
         }
         let name = self.namer.state_key(charge.limit, charge.key, charge.params);

@@ -28,15 +28,17 @@ pub mod policy;
 pub use crate::buffers::{BufferPool, Work};
 pub use crate::deny_cache::DenyCache;
 pub use crate::gate::{
-    ChargeMode, DecisionObserver, ExplainedDecision, ExplainedLimit, Explanation, Gate, Inspected,
-    MultiCheck, MultiVerdict, ObservedAdjustment, ObservedDecision, ReservedUnits, RulesGuard,
-    SingleCheck, SingleVerdict,
+    ChargeMode, DecisionObserver, ExplainedCandidate, ExplainedDecision, ExplainedLimit,
+    Explanation, Gate, Inspected, MultiCheck, MultiVerdict, ObservedAdjustment, ObservedDecision,
+    ReservedUnits, RulesGuard, SingleCheck, SingleVerdict,
 };
 
 pub use crate::reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
 };
-pub use crate::rules::{Counts, ModeOverride, Rules, Setup, ShedCounts, thread_number};
+pub use crate::rules::{
+    CandidateCounts, Counts, ModeOverride, Rules, Setup, ShedCounts, thread_number,
+};
 pub use crate::shed::{
     AdaptiveSettings, AdaptiveShedder, CLASSES_MAX, ClassCounts, Entrant, Entry, QueuedEntry,
     ShedReason, ShedRefusal, ShedSnapshot, ShedTicket, UpstreamOutcome, UpstreamReport,

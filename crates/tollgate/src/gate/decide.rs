@@ -133,6 +133,7 @@ impl<S: Store> Gate<S> {
             self.errors.count(error);
         }
         for (index, range) in request.unanswered(answered).enumerate() {
+            let range = request.shown(range);
             let (limits, charges) = (&request.limits[range.clone()], &request.charges[range]);
             if error.is_some() {
                 let rows = &mut decided.rows;
@@ -147,6 +148,9 @@ impl<S: Store> Gate<S> {
                     self.count(request, (limit, charge), &row, allowed);
                 }
                 decided.rows.push(row);
+            }
+            if request.candidates > 0 {
+                self.count_candidates(request, rows);
             }
         }
     }
@@ -172,7 +176,7 @@ impl<S: Store> Gate<S> {
             let (allowed, rows) = answers.get(index).unwrap_or((true, &[]));
             if allowed {
                 deny_cache.mark_spent(charges);
-            } else {
+            } else if request.candidates == 0 {
                 let epochs = epochs.get(range).unwrap_or_default();
                 deny_cache.learn(request, limits, charges, rows, state_key, epochs);
             }
@@ -194,7 +198,9 @@ impl<S: Store> Gate<S> {
             let (range, before) = (request.limit_range(n), decided.rows.len());
             let first = range.start;
             let (limits, charges) = (&request.limits[range.clone()], &request.charges[range]);
-            if !request.uses_deny_cache || charges.iter().any(owes) {
+            // Candidates count requests that their limits refuse, too.
+            let must_call = request.candidates > 0 || charges.iter().any(owes);
+            if !request.uses_deny_cache || must_call {
                 return false;
             }
             let rows = (&mut decided.rows, &mut decided.limit_indices, first);

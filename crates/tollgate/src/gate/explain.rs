@@ -2,10 +2,10 @@
 
 use super::Gate;
 use crate::engine::{Row, Rules, Verdict, Work};
-use tollgate_core::{Intent, LimitParams, LimitState};
+use tollgate_core::{Intent, LimitParams, LimitState, Outcome};
 use tollgate_policy::facts::Facts;
-use tollgate_policy::limit::Limit;
-use tollgate_policy::policy::{Applicability, Selected};
+use tollgate_policy::limit::{Limit, Selector};
+use tollgate_policy::policy::{Applicability, Policy, Selected};
 use tollgate_store::LeaseStore;
 
 /// What would happen to a request, and why.
@@ -51,6 +51,18 @@ pub struct ExplainedDecision<'r> {
     pub is_key_missing: bool,
     /// The state of the key; `None` if the store cannot tell.
     pub state: Option<LimitState>,
+    /// The answer of the limit's candidate.
+    pub candidate: Option<ExplainedCandidate>,
+}
+
+/// The answer of a candidate for one key.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ExplainedCandidate {
+    /// The parameters of the request's tier.
+    pub params: LimitParams,
+    /// The answer; its figures are those before the request.
+    pub outcome: Outcome,
 }
 
 impl<S: LeaseStore> Gate<S> {
@@ -66,7 +78,7 @@ impl<S: LeaseStore> Gate<S> {
         let mut work = Work::default();
         let policy = rules.policy();
         policy.select(facts, cost, &mut work.selection);
-        let class = rules.select_fleet(facts, &mut work.selection);
+        let class = rules.select_hidden(facts, &mut work.selection);
         // The deny cache knows only refusals, so it could not show every row.
         let peek = (Intent::Peek, class);
         let verdict = self.decide_selected(rules, now_us, peek, false, &mut work).await;
@@ -77,7 +89,9 @@ impl<S: LeaseStore> Gate<S> {
         }
         // Rows and selected limits are in the same order; those of the fleet have no row.
         for (one, row) in policy.selected(&work.selection).zip(&verdict.rows) {
-            let decision = self.explain_row(rules, &one, row).await;
+            let mut decision = self.explain_row(rules, &one, row).await;
+            let is_stored = !row.source.is_without_store();
+            decision.candidate = candidate_of(policy, &work, &one).filter(|_| is_stored);
             let explained = limits.iter_mut().find(|known| std::ptr::eq(known.limit, row.limit));
             explained.into_iter().for_each(|known| known.decisions.push(decision.clone()));
         }
@@ -105,6 +119,19 @@ impl<S: LeaseStore> Gate<S> {
             key: limit.keys().nth(one.key_index).unwrap_or(&limit.key),
             is_key_missing: one.missing,
             state,
+            candidate: None,
         }
     }
+}
+
+/// The answer of the candidate of a limit, which the store gave with the others.
+fn candidate_of(policy: &Policy, work: &Work, base: &Selected<'_>) -> Option<ExplainedCandidate> {
+    let mut selected = policy.selected(&work.selection);
+    let is_candidate = |one: &Selected<'_>| {
+        one.limit.selector == Selector::Candidate(base.index) && one.key == base.key
+    };
+    let (_, answers) = work.answers.get(0)?;
+    let place = selected.clone().position(|one| is_candidate(&one))?;
+    let params = *selected.nth(place)?.params;
+    Some(ExplainedCandidate { params, outcome: answers.get(place)?.outcome })
 }

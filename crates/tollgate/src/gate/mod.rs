@@ -1,6 +1,7 @@
 //! The gate: decides requests by a policy, in order deny cache, store, failure policy.
 
 mod batch;
+mod candidate;
 mod decide;
 mod explain;
 mod failure;
@@ -12,7 +13,7 @@ mod request;
 mod shed;
 
 pub use batch::{SingleCheck, SingleVerdict};
-pub use explain::{ExplainedDecision, ExplainedLimit, Explanation};
+pub use explain::{ExplainedCandidate, ExplainedDecision, ExplainedLimit, Explanation};
 pub use manage::Inspected;
 pub use multi::{ChargeMode, MultiCheck, MultiVerdict};
 pub use observer::{DecisionObserver, ObservedAdjustment, ObservedDecision, ReservedUnits};
@@ -133,7 +134,7 @@ impl<S: Store> Gate<S> {
         work: &'a mut Work,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select(facts, cost, &mut work.selection);
-        let class = rules.select_fleet(facts, &mut work.selection);
+        let class = rules.select_hidden(facts, &mut work.selection);
         self.decide_selected(rules, now_us, (Intent::Take, class), true, work)
     }
 
@@ -147,7 +148,7 @@ impl<S: Store> Gate<S> {
         work: &'a mut Work,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select(facts, cost, &mut work.selection);
-        let class = rules.select_fleet(facts, &mut work.selection);
+        let class = rules.select_hidden(facts, &mut work.selection);
         self.decide_selected(rules, now_us, (Intent::Peek, class), true, work)
     }
 
@@ -182,9 +183,7 @@ impl<S: Store> Gate<S> {
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.uses_deny_cache = uses_deny_cache;
         request.push_selected(rules.policy().selected(selection), intent);
-        if class.is_some() {
-            request.prepare_fleet(RequestEnd::Unseen);
-        }
+        request.prepare_hidden(class, RequestEnd::Unseen);
         let rows = std::mem::take(rows);
         self.decide(request, (answers, decision_buffers), rows, move |_, decided, _| {
             let verdict = decided.into_verdict(rules, class);

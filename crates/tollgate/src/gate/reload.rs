@@ -2,7 +2,7 @@
 
 use super::Gate;
 use crate::engine::{ModeOverride, Rules, Setup};
-use crate::rules::{ByName, Counters, Counts, INLINE, ShedState};
+use crate::rules::{ByName, CandidateCounters, Counters, Counts, INLINE, ShedState};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tollgate_policy::TierMap;
 use tollgate_policy::limit::Mode;
@@ -17,6 +17,7 @@ pub(super) struct RulesBuilder {
     overrides: Vec<ModeOverride>,
     /// Also the counters of limits that are gone: a counter never goes back.
     counters: ByName<Arc<Counters>>,
+    pub(super) candidates: ByName<Arc<CandidateCounters>>,
     pub(super) shed: ShedState,
     generation: u64,
 }
@@ -26,15 +27,22 @@ impl RulesBuilder {
         setup: Setup,
         store: &impl LeaseStore,
     ) -> Result<(Self, Rules), InvalidPolicy> {
-        let (overrides, mut counters) = (Vec::new(), ByName::new());
-        let mut shed = ShedState::default();
-        let rules = Rules::new(&setup, &overrides, &mut counters, &mut shed, store, 1)?;
-        Ok((Self { setup, overrides, counters, shed, generation: 1 }, rules))
+        let mut builder = Self {
+            setup,
+            overrides: Vec::new(),
+            counters: ByName::new(),
+            candidates: ByName::new(),
+            shed: ShedState::default(),
+            generation: 0,
+        };
+        let rules = builder.build(store)?;
+        Ok((builder, rules))
     }
 
     fn build(&mut self, store: &impl LeaseStore) -> Result<Rules, InvalidPolicy> {
-        let Self { setup, overrides, counters, shed, generation } = self;
-        let rules = Rules::new(setup, overrides, counters, shed, store, *generation + 1)?;
+        let Self { setup, overrides, counters, candidates, shed, generation } = self;
+        let next = *generation + 1;
+        let rules = Rules::new(setup, overrides, counters, candidates, shed, store, next)?;
         *generation += 1;
         Ok(rules)
     }

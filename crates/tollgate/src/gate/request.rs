@@ -18,6 +18,8 @@ pub(crate) struct DecisionRequest<'a, 'r> {
     pub(crate) is_one_request: bool,
     pub(crate) limits: Vec<RequestedLimit<'a>>,
     pub(crate) charges: Vec<Charge<'a>>,
+    /// How many of the limits are candidates: the last ones, which have no rows.
+    pub(super) candidates: usize,
     /// Spare allocation for batches; always empty.
     pub(super) spare_requests: Vec<Request<'static>>,
 }
@@ -74,6 +76,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
             is_one_request,
             limits,
             charges,
+            candidates: 0,
             spare_requests: requests,
         }
     }

@@ -18,26 +18,42 @@ pub(crate) enum RequestEnd {
 }
 
 impl Rules {
-    /// Selects the slots of the fleet, behind the limits. Returns the class of the request, if a
-    /// shedder is on.
+    /// Selects what no answer lists, behind the limits: the slots of the fleet, then candidates.
+    /// Returns the class of the request, if a shedder is on.
     #[inline]
-    pub(crate) fn select_fleet(
+    pub(crate) fn select_hidden(
         &self,
         facts: &Facts<'_>,
         selection: &mut Selection,
     ) -> Option<usize> {
-        let class = self.policy().class(facts)?;
-        self.policy().select_fleet(class, selection);
-        Some(class)
+        let class = self.policy().class(facts);
+        if let Some(class) = class {
+            self.policy().select_fleet(class, selection);
+        }
+        if self.policy().has_candidates() {
+            self.policy().select_candidates(selection);
+        }
+        class
     }
 }
 
 impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
+    /// Prepares what [`Rules::select_hidden`] selected.
+    #[inline]
+    pub(crate) fn prepare_hidden(&mut self, class: Option<usize>, end: RequestEnd) {
+        if self.rules.policy().has_candidates() {
+            self.prepare_candidates();
+        }
+        if class.is_some() {
+            self.prepare_fleet(end);
+        }
+    }
+
     /// Prepares the slots of the fleet, which no counter of limits counts.
     pub(crate) fn prepare_fleet(&mut self, end: RequestEnd) {
         let rules: &'r Rules = self.rules;
         let Some(shed) = rules.shed() else { return };
-        let limits = self.limits.iter_mut().zip(&mut self.charges).rev();
+        let limits = self.limits.iter_mut().zip(&mut self.charges).rev().skip(self.candidates);
         for (limit, charge) in limits {
             if !limit.selected.limit.selector.is_shed() {
                 break;

@@ -240,13 +240,11 @@ impl<S: Store> Gate<S> {
         if let Some(only) = options.only {
             selection.retain(|limit| only.contains(&limit));
         }
-        let class = rules.select_fleet(facts, selection);
+        let class = rules.select_hidden(facts, selection);
         let end = if options.is_end_seen { RequestEnd::Seen } else { RequestEnd::Unseen };
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.push_selected(rules.policy().selected(selection), Intent::Take);
-        if class.is_some() {
-            request.prepare_fleet(end);
-        }
+        request.prepare_hidden(class, end);
         let shed = class.and_then(|_| rules.shed());
         let client = shed.map_or(0, |shed| shed.client(rules.policy(), facts));
         let clock = options.adaptive_clock.filter(|_| options.is_end_seen);

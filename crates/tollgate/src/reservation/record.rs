@@ -56,7 +56,7 @@ pub(super) fn encode(entries: &[ReservedCharge]) -> Vec<u8> {
         push_varint(&mut out, limit.name.len() as u64);
         out.extend_from_slice(limit.name.as_bytes());
         let bits = [limit.mode == Mode::Shadow, limit.disclose, entry.taken];
-        let more = [entry.receipt.is_some(), limit.penalty.is_some(), limit.selector.is_shed()];
+        let more = [entry.receipt.is_some(), limit.penalty.is_some(), limit.selector.is_hidden()];
         let bits = bits.into_iter().chain(more).rev();
         push_varint(&mut out, bits.fold(0, |all, bit| all << 1 | u64::from(bit)));
         push_varint(&mut out, entry.units_per_cost);
@@ -91,7 +91,7 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<ReservedCharge>> {
         limit.mode = if bit(0) { Mode::Shadow } else { Mode::Enforce };
         limit.disclose = bit(1);
         if bit(5) {
-            // A row of a fleet is not shown. Which class it is for no longer matters.
+            // Rows of a fleet and of candidates are not shown. Which they were no longer matters.
             limit.selector = Selector::Class(0);
         }
         let [units_per_cost, charged] = take_varints(rest)?;

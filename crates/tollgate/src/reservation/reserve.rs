@@ -128,7 +128,7 @@ impl<S: ReservationStore> Gate<S> {
             return StoreReply::Now(Err(ReservationError::TtlOutOfRange));
         }
         let Work { selection, answers, rows, params, decision_buffers, .. } = work;
-        let class = rules.select_fleet(facts, selection);
+        let class = rules.select_hidden(facts, selection);
         let selected = rules.policy().selected(selection);
         let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone()));
         params.clear();
@@ -142,9 +142,7 @@ impl<S: ReservationStore> Gate<S> {
             }
             request.push(selected, charge, Intent::Take);
         }
-        if class.is_some() {
-            request.prepare_fleet(RequestEnd::Seen);
-        }
+        request.prepare_hidden(class, RequestEnd::Seen);
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
         let decided = self.decide(request, buffers, rows, move |request, decided, answers| {
             let verdict = decided.into_verdict(rules, class);
@@ -308,7 +306,7 @@ impl<S: ReservationStore> Gate<S> {
         }
         let usual = self.rules().store_source();
         let shown = entries.into_iter().zip(&ended.rows);
-        let shown = shown.filter(|(entry, _)| !entry.limit.selector.is_shed());
+        let shown = shown.filter(|(entry, _)| !entry.limit.selector.is_hidden());
         let rows = shown.map(|(entry, answer)| {
             let ReservedCharge { limit, params, .. } = entry;
             let source = Source::of(&limit, answer, usual);
@@ -328,7 +326,11 @@ pub(super) fn settleable_charges<'q, 'a>(
     let limits = request.limits.iter().zip(&request.charges);
     // The rows of the fleet are behind those of limits, and the verdict has one source for them.
     let fleet = verdict.shed.into_iter().flat_map(|shed| std::iter::repeat(shed.fleet_source));
-    let sources = verdict.rows.iter().map(|row| row.source).chain(fleet);
+    // Candidates have no rows either. The store counted them, unless it failed.
+    let is_stored = !verdict.rows.iter().any(|row| row.source.is_without_store());
+    let usual = request.rules.store_source();
+    let candidates = is_stored.then(|| std::iter::repeat(usual)).into_iter().flatten();
+    let sources = verdict.rows.iter().map(|row| row.source).chain(fleet).chain(candidates);
     limits.zip(sources.zip(decided)).filter_map(|((limit, charge), (source, answer))| {
         let by_store = source.is_usual() || source == Source::Shadow;
         let is_charged = by_store && !limit.selected.missing;

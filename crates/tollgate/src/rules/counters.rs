@@ -62,9 +62,20 @@ impl Counters {
         }
     }
 
-    pub(crate) fn read(&self) -> Counts {
+    /// Adds one to a counter, for callers with kinds of their own.
+    #[inline]
+    pub(super) fn add_one(&self, kind: usize) {
+        self.0[thread_number() % STRIPES].0[kind].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The counters, each over all stripes.
+    pub(super) fn sums(&self) -> [u64; 8] {
         let sum =
             |kind: usize| self.0.iter().map(move |stripe| stripe.0[kind].load(Ordering::Relaxed));
+        std::array::from_fn(|kind| sum(kind).sum())
+    }
+
+    pub(crate) fn read(&self) -> Counts {
         let [
             admitted,
             refused,
@@ -74,7 +85,7 @@ impl Counters {
             local_admitted,
             local_refused,
             deny_cache_hits,
-        ] = std::array::from_fn(|kind| sum(kind).sum());
+        ] = self.sums();
         Counts {
             admitted,
             refused,

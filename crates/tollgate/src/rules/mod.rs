@@ -1,10 +1,13 @@
 //! The rules in force: compiled policy, its setup, counters, and the charge of each limit.
 
+mod candidate;
 mod counters;
 mod mode_override;
 mod setup;
 mod shed;
 
+pub use candidate::CandidateCounts;
+pub(crate) use candidate::{CandidateCounters, CandidateOutcome};
 pub(crate) use counters::Counters;
 pub use counters::{Counts, thread_number};
 pub use mode_override::ModeOverride;
@@ -21,7 +24,8 @@ use tollgate_core::header::Profile;
 use tollgate_core::{Algorithm, LimitParams, Outcome, Rate};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::{Facts, FactsBuffer};
-use tollgate_policy::limit::{Consistency, Counting, Limit, Mode, OnStoreFailure};
+use tollgate_policy::limit::{Consistency, Counting, Limit, Mode, OnStoreFailure, Selector};
+use tollgate_policy::match_spec::MatchSpec;
 use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierId, TierParams};
 use tollgate_policy::{HttpPolicy, TierMap};
 use tollgate_store::{Answer, Charge, GracePolicy, LeaseSettings, LeaseStore, ParamsId};
@@ -33,6 +37,8 @@ pub struct Rules {
     /// The limits again, for reservations that outlive these rules.
     limits: Box<[Arc<Limit>]>,
     counters: Box<[Arc<Counters>]>,
+    /// By the index of the limit; empty if no limit has a candidate.
+    candidate_counters: Box<[Option<Arc<CandidateCounters>>]>,
     /// The store's ids of the policy's parameters, by [`Selected::params_index`].
     params_ids: Box<[ParamsId]>,
     /// Whether the store leases the limit with these parameters.
@@ -73,6 +79,7 @@ impl Rules {
         setup: &Setup,
         overrides: &[ModeOverride],
         counters: &mut ByName<Arc<Counters>>,
+        candidates: &mut ByName<Arc<CandidateCounters>>,
         shed: &mut ShedState,
         store: &impl LeaseStore,
         generation: u64,
@@ -83,6 +90,7 @@ impl Rules {
                 limit.mode = deciding.mode;
             }
         }
+        follow_modes(&mut limits);
         let mut options = setup.options.clone();
         options.attributes.extend(setup.tiers.iter().map(|tiers| tiers.by().to_owned()));
         let policy = Policy::new(limits, options)?;
@@ -107,12 +115,13 @@ impl Rules {
             counters: policy
                 .limits()
                 .iter()
-                .map(|limit| match limit.selector.is_shed() {
-                    // Shedders have counters by class.
+                .map(|limit| match limit.selector.is_hidden() {
+                    // Shedders have counters by class, candidates those of their limit.
                     true => Arc::default(),
                     false => Arc::clone(counters.entry(limit.name.clone()).or_default()),
                 })
                 .collect(),
+            candidate_counters: candidate_counters(&policy, candidates),
             depends_on_answers: policy
                 .tier_params()
                 .iter()
@@ -226,6 +235,11 @@ impl Rules {
         self.counters.get(index).map(|counters| &**counters)
     }
 
+    /// The counters of the candidate of the limit at this index.
+    pub(crate) fn candidate_counters(&self, index: usize) -> Option<&CandidateCounters> {
+        self.candidate_counters.get(index)?.as_deref()
+    }
+
     pub(crate) fn tier_name(&self, tier: TierId) -> Option<&str> {
         self.policy.tier_names().get(tier.index()).map(|name| &**name)
     }
@@ -322,6 +336,30 @@ impl Rules {
     }
 }
 
+/// Switches a candidate off with its limit, whatever overrides say about its own name.
+fn follow_modes(limits: &mut [(Limit, MatchSpec)]) {
+    for at in 0..limits.len() {
+        if let Selector::Candidate(base) = limits[at].0.selector {
+            let is_off = limits.get(base).is_none_or(|(base, _)| base.mode == Mode::Off);
+            limits[at].0.mode = if is_off { Mode::Off } else { Mode::Shadow };
+        }
+    }
+}
+
+fn candidate_counters(
+    policy: &Policy,
+    known: &mut ByName<Arc<CandidateCounters>>,
+) -> Box<[Option<Arc<CandidateCounters>>]> {
+    if !policy.has_candidates() {
+        return Box::default();
+    }
+    let mut counters = |limit: &Limit| {
+        limit.candidate.as_ref()?;
+        Some(Arc::clone(known.entry(limit.name.clone()).or_default()))
+    };
+    policy.limits().iter().map(&mut counters).collect()
+}
+
 /// The outcome to show. A limit whose key is missing shows its own capacity.
 #[inline]
 pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
@@ -349,6 +387,7 @@ fn lease_settings(limit: &Limit) -> Option<LeaseSettings> {
     };
     let plain = limit.mode == Mode::Enforce
         && limit.penalty.is_none()
+        && limit.candidate.is_none()
         && limit.counting == Counting::Admitted;
     let grace_policy = match limit.on_store_failure {
         // The store answers, so it decides: this is no failure.

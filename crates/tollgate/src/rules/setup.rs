@@ -92,13 +92,16 @@ impl Setup {
         self
     }
 
-    /// The limits of the policy file, then those of ratelimit files, then those of shedders.
+    /// The limits of the policy file, those of ratelimit files, those of shedders, and candidates.
     pub(crate) fn all_limits(&self) -> Vec<(Limit, MatchSpec)> {
         let rules = self.envoy.iter().flat_map(|configs| configs.rules());
         let addressed = rules.filter_map(|rule| Some((rule.limit.clone()?, MatchSpec::default())));
         let shedders = self.options.shed.iter().flat_map(ShedPolicy::limits);
         let shedders = shedders.map(|limit| (limit, MatchSpec::default()));
-        self.limits.iter().cloned().chain(addressed).chain(shedders).collect()
+        let file = self.limits.iter().enumerate();
+        let candidates = file.filter_map(|(index, (limit, _))| limit.candidate_limit(index));
+        let candidates = candidates.map(|limit| (limit, MatchSpec::default()));
+        self.limits.iter().cloned().chain(addressed).chain(shedders).chain(candidates).collect()
     }
 
     /// The index in [`all_limits`](Self::all_limits) of each rule of the ratelimit files.

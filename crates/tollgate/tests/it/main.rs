@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod batch;
+mod candidate;
 mod deny_cache;
 mod deny_cache_rows;
 mod explain;

@@ -68,7 +68,17 @@ fn limit_rows(limit: &Value) -> Vec<Vec<String>> {
         );
         vec![name.clone(), answer.to_owned(), key(decision), rate, text(&decision["reason"])]
     };
-    decisions.iter().map(row).collect()
+    let candidate = |decision: &Value| {
+        let candidate = decision["candidate"].as_object()?;
+        let is_admitted = candidate["allowed"] == true;
+        let answer = if is_admitted { "would admit" } else { "would refuse" };
+        let rate = format!("{} {}", text(&candidate["rate"]), text(&candidate["algorithm"]));
+        let (used, limit) = (text(&candidate["used"]), text(&candidate["limit"]));
+        let counts = format!("{used} of {limit} used: {} left", text(&candidate["remaining"]));
+        let cells = ["  its candidate", answer, "", &rate, &counts].map(str::to_owned);
+        Some(cells.to_vec())
+    };
+    decisions.iter().flat_map(|one| std::iter::once(row(one)).chain(candidate(one))).collect()
 }
 
 fn key(decision: &Value) -> String {

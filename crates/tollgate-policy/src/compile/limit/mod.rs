@@ -1,5 +1,6 @@
 //! One entry of `limits`, checked: its keys, rates, costs and failure policy.
 
+mod candidate;
 mod cost;
 mod failure;
 mod lease;
@@ -68,12 +69,19 @@ fn limit(
     };
     let keys = keys(entry, report);
     let match_spec = cost::match_spec(&entry.r#match, report);
+    let errors = report.len();
     let params = params_by_tier(entry, report);
+    let is_sound = report.len() == errors;
     let consistency = lease::consistency(&entry.consistency, params.as_ref(), settings, report);
     let cost = cost::cost(&entry.cost, report);
     let penalty = outcome::penalty(&entry.penalty, report);
     let counting = counting(entry, params.as_ref(), consistency, report);
     let on_response = outcome::on_response(&entry.on_response, report);
+    // Errors in fields that a candidate takes from its limit are reported once.
+    let candidate = match is_sound {
+        true => candidate::candidate(entry, (consistency, counting), report),
+        false => None,
+    };
     let on_store_failure = failure::on_store_failure(&entry.on_store_failure, report)
         .unwrap_or(settings.on_store_failure);
     if let Some(params) = &params {
@@ -104,6 +112,7 @@ fn limit(
             counting,
             selector: Selector::Match,
             on_response: on_response.clone(),
+            candidate: candidate.clone(),
             name,
             key,
             fallback_keys,

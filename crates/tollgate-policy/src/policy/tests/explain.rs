@@ -22,8 +22,7 @@ fn explained_policy() -> Policy {
         (off, MatchSpec::default()),
         (tiered, MatchSpec::default()),
     ];
-    let mut options = PolicyOptions::default();
-    options.tier_attribute = Some("plan".into());
+    let options = PolicyOptions { tier_attribute: Some("plan".into()), ..Default::default() };
     Policy::new(limits, options).unwrap()
 }
 
@@ -96,7 +95,8 @@ fn generated((path, method, has_not, key, is_off): Generated, name: usize) -> (L
     let mut limit =
         Limit::new(&format!("l{name}"), keys[usize::from(key) % 4], per_minute(name as u64 + 1));
     limit.on_missing = [OnMissing::Skip, OnMissing::Refuse, OnMissing::Share][name % 3];
-    limit.tiers = if name % 2 == 0 { Box::new([("pro".into(), None)]) } else { Box::default() };
+    limit.tiers =
+        if name.is_multiple_of(2) { Box::new([("pro".into(), None)]) } else { Box::default() };
     limit.mode = if is_off { Mode::Off } else { Mode::Enforce };
     (limit, MatchSpec { conditions, not })
 }
@@ -113,8 +113,7 @@ proptest! {
         plan in prop::sample::select(vec!["", "pro", "free"]),
     ) {
         let limits = limits.into_iter().enumerate().map(|(name, one)| generated(one, name));
-        let mut options = PolicyOptions::default();
-        options.tier_attribute = Some("plan".into());
+        let options = PolicyOptions { tier_attribute: Some("plan".into()), ..Default::default() };
         let policy = Policy::new(limits.collect(), options).unwrap();
         let mut facts = policy.facts(FactsBuffer::default());
         facts.set_ambiguous_paths(crate::settings::AmbiguousPaths::MatchAll);

@@ -7,12 +7,12 @@ use crate::observe::time::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use tollgate::engine::{Inspected, ModeOverride, Rules};
+use tollgate::engine::{CandidateCounts, Inspected, ModeOverride, Rules};
 use tollgate::store::LedgerReport;
 use tollgate_core::{Algorithm, LimitParams, Outcome, Zone};
 use tollgate_policy::Diagnostic;
 use tollgate_policy::facts::{Facts, digest};
-use tollgate_policy::limit::{Limit, Mode};
+use tollgate_policy::limit::{Limit, Mode, Selector};
 use tollgate_policy::settings::{AttributeSource, Settings, TierSource};
 
 /// The answer of `GET /v1/policy`.
@@ -52,6 +52,31 @@ struct LimitView<'a> {
     tiers: BTreeMap<&'a str, NumbersView>,
     disclose: bool,
     penalty: bool,
+    /// What the limit's candidate would have done at this node, since it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidate: Option<CandidateView>,
+}
+
+#[derive(Serialize)]
+struct CandidateView {
+    #[serde(flatten)]
+    params: NumbersView,
+    same: u64,
+    would_refuse: u64,
+    would_admit: u64,
+    /// Keys of which a request was decided otherwise.
+    keys: u64,
+}
+
+impl CandidateView {
+    fn new(limit: &Limit, known: &[(Box<str>, CandidateCounts)]) -> Option<Self> {
+        let candidate = limit.candidate.as_ref()?;
+        let counts = known.iter().find(|(name, _)| *name == limit.name);
+        let CandidateCounts { same, would_refuse, would_admit, keys, .. } =
+            counts.map(|(_, counts)| *counts).unwrap_or_default();
+        let params = NumbersView::new(Some(&candidate.params));
+        Some(Self { params, same, would_refuse, would_admit, keys })
+    }
 }
 
 /// A limit's key as the file may spell it.
@@ -88,9 +113,11 @@ impl<'a> PolicyView<'a> {
         rules: &'a Rules,
         configured: &[Mode],
         overrides: &'a [ListedOverride],
+        candidates: &[(Box<str>, CandidateCounts)],
         origin: PolicyOrigin,
     ) -> Self {
         let limits = rules.policy().limits();
+        let is_candidate = |limit: &Limit| matches!(limit.selector, Selector::Candidate(_));
         let is_overridden = |limit: &Limit| {
             overrides.iter().any(|one| ModeOverride::covers(&one.name, &limit.name))
         };
@@ -105,11 +132,14 @@ impl<'a> PolicyView<'a> {
             limits: limits
                 .iter()
                 .enumerate()
+                .filter(|(_, limit)| !is_candidate(limit))
                 .map(|(place, limit)| {
                     // A reload may have come in between; then the mode in effect is as good an
                     // answer.
                     let configured = configured.get(place).copied().unwrap_or(limit.mode);
-                    LimitView::new(limit, configured, is_overridden(limit))
+                    let mut view = LimitView::new(limit, configured, is_overridden(limit));
+                    view.candidate = CandidateView::new(limit, candidates);
+                    view
                 })
                 .collect(),
             lints: &[],
@@ -133,6 +163,7 @@ impl<'a> LimitView<'a> {
                 .collect(),
             disclose: limit.disclose,
             penalty: limit.penalty.is_some(),
+            candidate: None,
         }
     }
 }

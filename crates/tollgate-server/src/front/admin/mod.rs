@@ -281,8 +281,9 @@ impl Admin {
         let (configured, overrides) =
             (self.node.gate.configured_modes(), self.node.mode_overrides());
         let settings = self.node.settings();
-        let mut view =
-            PolicyView::new(&rules, &configured, &overrides, self.control.policy_origin());
+        let (candidates, origin) =
+            (self.node.gate.candidate_counts(), self.control.policy_origin());
+        let mut view = PolicyView::new(&rules, &configured, &overrides, &candidates, origin);
         view.lints = &settings.lints;
         json_response(StatusCode::OK, &view)
     }

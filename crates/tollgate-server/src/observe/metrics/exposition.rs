@@ -9,7 +9,7 @@ use super::{
 use crate::net::Stats;
 use FamilyType::{Counter, Gauge};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate::engine::{Counts, ShedCounts, ShedReason};
+use tollgate::engine::{CandidateCounts, Counts, ShedCounts, ShedReason};
 use tollgate_policy::settings::Front;
 use tollgate_store::StoreErrorKind;
 
@@ -241,6 +241,9 @@ fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
         })
     });
     page.family(Counter, "tollgate_decisions", "Decisions by limit and outcome.", decisions);
+    if !now.candidates.is_empty() {
+        write_candidates(page, now);
+    }
     let overrides = ["fleet", "node"].into_iter().zip(now.mode_overrides);
     let overrides = overrides.map(|(scope, count)| ([("scope", scope)], count));
     page.family(Gauge, "tollgate_mode_overrides", "Modes that operators set.", overrides);
@@ -251,6 +254,20 @@ fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
     let overflowed = now.limits.iter().map(|limit| ([("limit", &*limit.name)], limit.overflowed));
     let help = "Decisions for new keys in shared cells, because the memory store was full.";
     page.family(Counter, "tollgate_overflow", help, overflowed);
+}
+
+/// The family of limits with a candidate.
+fn write_candidates(page: &mut FamilyWriter, now: &MetricsSnapshot) {
+    let outcomes: [(_, Figure<CandidateCounts>); 3] = [
+        ("same", |counts| counts.same),
+        ("would_refuse", |counts| counts.would_refuse),
+        ("would_admit", |counts| counts.would_admit),
+    ];
+    let compared = now.candidates.iter().flat_map(|(name, counts)| {
+        outcomes.map(|(outcome, count)| ([("limit", &**name), ("outcome", outcome)], count(counts)))
+    });
+    let help = "Decisions of limits, compared with those of their candidates.";
+    page.family(Counter, "tollgate_candidate", help, compared);
 }
 
 /// The families of a file with `shed`.

@@ -4,7 +4,7 @@ use crate::node::Node;
 use crate::observe::log;
 use crate::observe::usage::UsageStats;
 use std::collections::BTreeMap;
-use tollgate::engine::{Counts, ShedCounts};
+use tollgate::engine::{CandidateCounts, Counts, ShedCounts};
 use tollgate::store::memory::MemoryStats;
 use tollgate::store::redis::LeaseStats;
 use tollgate_store::StoreErrorKind;
@@ -15,6 +15,8 @@ pub struct MetricsSnapshot {
     /// The limits of the policy in force, in file order. Only the author of the policy chooses
     /// their names, so clients cannot add values of the label.
     pub limits: Vec<LimitCounters>,
+    /// What candidates would have done, by the name of the limit.
+    pub candidates: Vec<(Box<str>, CandidateCounts)>,
     /// The classes of requests; none without shedders.
     pub classes: Vec<ClassMetrics>,
     /// The limit of the adaptive shedder, if it is on.
@@ -103,6 +105,7 @@ impl MetricsSnapshot {
         let (classes, adaptive_limit) = ClassMetrics::of(node);
         Self {
             limits: limits.collect(),
+            candidates: node.gate.candidate_counts(),
             classes,
             adaptive_limit,
             memory: store.memory().map(|memory| memory.stats()).unwrap_or_default(),

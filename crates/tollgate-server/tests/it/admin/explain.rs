@@ -86,6 +86,40 @@ fn no_secret_is_shown_nor_are_patterns_of_secrets() {
 }
 
 #[test]
+fn a_candidate_is_compared_and_never_enforced() {
+    let desk = Desk::with(
+        r#"
+admin: {token: s3cret-token, audit: {file: /dev/null}}
+limits:
+  - {name: per-user, key: [user], rate: 3/d, candidate: {rate: 1/d, algorithm: fixed-window}}
+"#,
+    );
+    for (n, allowed) in [true, true, true, false].into_iter().enumerate() {
+        let answer = desk.call("GET", "/v1/explain?user=42", "").json();
+        let own = &limit(&answer, "per-user")["decisions"][0];
+        assert_eq!(own["allowed"], allowed);
+        let candidate = &own["candidate"];
+        assert_eq!(candidate["allowed"], n == 0, "{candidate}");
+        assert_eq!((&candidate["rate"], &candidate["limit"]), (&json!("1/d"), &json!(1)));
+        assert_eq!(desk.check(&[("user", "42")]), allowed);
+    }
+    let metrics = desk.call_with("GET", "/metrics", &[], "").text;
+    for (outcome, count) in [("same", 2), ("would_refuse", 2), ("would_admit", 0)] {
+        let line = format!(
+            "tollgate_candidate_total{{limit=\"per-user\",outcome=\"{outcome}\"}} {count}\n"
+        );
+        assert!(metrics.contains(&line), "{line}");
+    }
+    let policy = desk.call("GET", "/v1/policy", "").json();
+    assert_eq!(policy["limits"].as_array().unwrap().len(), 1, "a candidate is no limit");
+    let candidate = &policy["limits"][0]["candidate"];
+    assert_eq!((&candidate["would_refuse"], &candidate["keys"]), (&json!(2), &json!(1)));
+    assert_eq!(candidate["algorithm"], "fixed-window");
+    let peek = desk.call("POST", "/v1/peek", r#"{"attributes": {"user": "42"}}"#).json();
+    assert_eq!(peek["limits"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn bad_descriptions_name_the_field() {
     let desk = Desk::with(POLICY);
     for (query, field) in [

@@ -1,5 +1,6 @@
 //! Decides requests with their shards locked, all charges or none.
 
+use crate::charge::GroupVerdicts;
 use crate::memory::evict::RoomNeeded;
 use crate::memory::shard::pack::{Inline, by_algorithm};
 use crate::memory::shard::{CellPosition, HasTable, LockedShard, Shard, is_wide, unpack};
@@ -118,16 +119,17 @@ fn decide_cells(
     intent: Intent,
     rows: &mut [Answer],
 ) -> Result<bool, NoRoom> {
-    let (mut admitted, mut all_planned) = (true, true);
+    let (mut verdicts, mut all_planned) = (GroupVerdicts::ADMITTED, true);
     for ((cell, charge), row) in cells.iter_mut().zip(charges).zip(&mut *rows) {
         let Some(shard) = &mut shards[cell.lock] else { continue };
         let owes = charge.mode.owed().is_some();
         let intent = if owes { Intent::Peek } else { intent };
         cell.planned = None;
         shard.plan(shared, cell, charge, now_us, intent, row);
-        admitted &= row.outcome.admitted || !charge.mode.is_enforced();
+        verdicts.add(charge.mode, row.outcome.admitted, row.blocked);
         all_planned &= cell.planned.is_some() && !cell.overflow;
     }
+    let admitted = verdicts.admitted;
     if intent == Intent::Peek {
         return Ok(admitted);
     }
@@ -143,7 +145,7 @@ fn decide_cells(
     }
     let units = |n: usize, rows: &[Answer]| match charges[n].mode.owed() {
         Some(units) => units,
-        None if admitted && rows[n].outcome.admitted => charges[n].cost,
+        None if rows[n].outcome.admitted && verdicts.charges(charges[n].mode) => charges[n].cost,
         None => 0,
     };
     let adds =
@@ -168,7 +170,7 @@ fn decide_cells(
         let returnable = !cell.overflow && charge.mode.owed().is_none();
         rows[n].receipt = returnable.then_some(receipt);
     }
-    answer_uncharged(shared, shards, cells, charges, now_us, admitted, rows);
+    answer_uncharged(shared, shards, cells, charges, now_us, verdicts, rows);
     Ok(admitted)
 }
 
@@ -179,7 +181,7 @@ fn answer_uncharged(
     cells: &[ChargeCell],
     charges: &[Charge<'_>],
     now_us: u64,
-    admitted: bool,
+    verdicts: GroupVerdicts,
     rows: &mut [Answer],
 ) {
     for ((cell, charge), answer) in cells.iter().zip(charges).zip(rows) {
@@ -187,7 +189,7 @@ fn answer_uncharged(
         let tag = cell.address.tag;
         if charge.mode.owed().is_some() {
             *answer = answer_after_debt(shared, shard, tag, charge, now_us, *answer);
-        } else if admitted && answer.outcome.admitted {
+        } else if answer.outcome.admitted && verdicts.charges(charge.mode) {
             continue;
         } else if answer.outcome.admitted {
             // Another limit refused, so nothing was taken.

@@ -20,7 +20,7 @@ impl ChargeKinds {
         let is_enforced = match charge.mode {
             Mode::Enforce => true,
             Mode::Shadow => false,
-            Mode::Owe { .. } => return None,
+            Mode::Owe { .. } | Mode::Replaced | Mode::Candidate { .. } => return None,
         };
         // A cost of zero fits even in debt.
         if charge.penalty.is_some() || charge.cost == 0 {

@@ -83,7 +83,8 @@ pub(super) struct BatchCharge {
 
 impl BatchCharge {
     /// The mode as `decide.lua` reads it: 0 shadow, 1 enforced, `units + 2` an enforced debt,
-    /// `-1 - units` a debt that is not enforced.
+    /// `-1 - units` a debt that is not enforced, `2^33` replaced, `-2^33` a candidate, `-2^34` a
+    /// candidate that is not enforced.
     fn mode(&self) -> i64 {
         let units = |units: u64| clamp(units.min(u64::from(u32::MAX)));
         match self.mode {
@@ -91,6 +92,9 @@ impl BatchCharge {
             Mode::Enforce => 1,
             Mode::Owe { units: owed, enforced: true } => units(owed) + 2,
             Mode::Owe { units: owed, enforced: false } => -1 - units(owed),
+            Mode::Replaced => 1 << 33,
+            Mode::Candidate { enforced: true } => -(1 << 33),
+            Mode::Candidate { enforced: false } => -(1 << 34),
         }
     }
 }
@@ -186,9 +190,12 @@ impl Batch {
         live.map(|(request, charges)| (request.intent, charges))
     }
 
-    /// Whether a charge is a debt.
-    pub(super) fn has_debts(&self) -> bool {
-        self.charges.iter().any(|charge| charge.mode.owed().is_some())
+    /// Whether a charge is a debt or a candidate, which only `decide.lua` knows.
+    pub(super) fn has_special_modes(&self) -> bool {
+        let is_special = |charge: &BatchCharge| {
+            matches!(charge.mode, Mode::Owe { .. } | Mode::Replaced | Mode::Candidate { .. })
+        };
+        self.charges.iter().any(is_special)
     }
 
     /// The request at `index`, taken out of the tables.

@@ -6,6 +6,7 @@
 
 use super::reply::DecideReply;
 use super::{Batch, BatchCharge};
+use crate::charge::GroupVerdicts;
 use crate::redis::script::msgpack;
 use crate::{Answer, Answers, StoreError, StoreErrorKind};
 use tollgate_core::{
@@ -114,19 +115,19 @@ impl RowReplay<'_> {
         charges: &[BatchCharge],
         rows: &mut Vec<Answer>,
     ) -> Option<bool> {
-        let mut admitted = true;
+        let mut verdicts = GroupVerdicts::ADMITTED;
         for charge in charges {
             let row = self.decide_alone(charge, intent)?;
-            admitted &= !charge.mode.is_enforced() || row.outcome.admitted;
+            verdicts.add(charge.mode, row.outcome.admitted, row.blocked);
             rows.push(row);
         }
         for (charge, row) in charges.iter().zip(rows) {
             match charge.mode.owed().filter(|_| intent == Intent::Take) {
                 Some(units) => self.charge_debt(charge, row, units)?,
-                None => self.finish(charge, row, intent, admitted)?,
+                None => self.finish(charge, row, intent, verdicts.charges(charge.mode))?,
             }
         }
-        Some(admitted)
+        Some(verdicts.admitted)
     }
 
     /// The answer of one limit alone. For an expiry log, it carries the receipt of what the script

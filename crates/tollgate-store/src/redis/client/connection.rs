@@ -92,7 +92,7 @@ impl ScriptCall {
             return with(script, &fast.into_arguments());
         }
         let [params, penalties] = batch.tables.packed();
-        let script = script::decide(&batch.tables, batch.has_debts(), scope);
+        let script = script::decide(&batch.tables, batch.has_special_modes(), scope);
         with(script, &[params, penalties, batch.program()])
     }
 

@@ -6,6 +6,7 @@
 
 use super::route::{ChargesByRoute, Route};
 use super::{Cluster, NodeCommand, group_by_slot, slot_of};
+use crate::charge::GroupVerdicts;
 use crate::redis::adjust::{ChangeBatch, rows};
 use crate::redis::batch::queue::{BatchRows, ReplyReceiver};
 use crate::redis::batch::reply::AdjustReply;
@@ -80,16 +81,29 @@ async fn merge_or_give_back(
     });
     let decided = join_all(waits).await;
     let failed = decided.iter().find_map(|(_, decided)| decided.as_ref().err().cloned());
-    let admitted = decided.iter().all(|(_, decided)| matches!(decided, Ok((true, _))));
-    let mut merged = vec![None; request.charges.len()];
-    let mut taken = Vec::new();
+    let mut merged: Vec<Option<Answer>> = vec![None; request.charges.len()];
     for (indexes, decided) in decided {
         let Ok((_, rows)) = decided else { continue };
-        for (index, row) in indexes.into_iter().zip(rows) {
-            taken.extend(give_back_of(&request.charges[index], &row).map(|change| (index, change)));
-            merged[index] = Some(row);
-        }
+        indexes.into_iter().zip(rows).for_each(|(index, row)| merged[index] = Some(row));
     }
+    let mut verdicts = GroupVerdicts::ADMITTED;
+    for (charge, row) in request.charges.iter().zip(&merged) {
+        let row = row.as_ref();
+        verdicts.add(
+            charge.mode,
+            row.is_some_and(|row| row.outcome.admitted),
+            row.is_some_and(|row| row.blocked),
+        );
+    }
+    let admitted = verdicts.admitted;
+    let taken: Vec<(usize, Change)> = request
+        .charges
+        .iter()
+        .zip(&merged)
+        .enumerate()
+        .filter(|(_, (charge, _))| failed.is_some() || !verdicts.charges(charge.mode))
+        .filter_map(|(at, (charge, row))| Some((at, give_back_of(charge, row.as_ref()?)?)))
+        .collect();
     let slots = taken.iter().map(|(index, _)| slot_of(&request.charges[*index].name));
     let by_slot = group_by_slot(slots);
     let returning = join_all(by_slot.into_iter().map(|(slot, own)| {
@@ -104,13 +118,19 @@ async fn merge_or_give_back(
     }
     if admitted {
         let _ = reply.send(answer(true, merged));
+        // Nobody waits for the units of candidates.
+        returning.await;
         return;
     }
     let mut returning = pin!(returning);
     let returned = timeout(deadline / RETURN_SHARE, &mut returning).await;
     let late = returned.is_err();
     returned.into_iter().flatten().flatten().for_each(|(index, row)| merged[index] = Some(row));
-    merged.iter_mut().flatten().for_each(|row| row.receipt = None);
+    for (charge, row) in request.charges.iter().zip(&mut merged) {
+        if let Some(row) = row.as_mut().filter(|_| !verdicts.charges(charge.mode)) {
+            row.receipt = None;
+        }
+    }
     let _ = reply.send(answer(false, merged));
     if late {
         returning.await;

@@ -2,7 +2,8 @@
 --
 -- ARGV[5] is a flat array: for each request whether it takes (1) and its number of charges; for
 -- each charge its key, its limit, its cost, its mode, and its penalty (0 for none). A mode is 0 for
--- shadow, 1 for enforced, `units + 2` for an enforced debt, `-1 - units` for one that is not.
+-- shadow, 1 for enforced, `units + 2` for an enforced debt, `-1 - units` for one that is not, 2^33
+-- for replaced, -2^33 for a candidate, -2^34 for a candidate that is not enforced.
 --
 -- Returns the instant, a byte for each request ('1' admitted), the values that were read (of expiry
 -- logs only their heads), and the outcomes of expiry logs in order. The caller has the same
@@ -11,6 +12,7 @@
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, penalties = limits_of(ARGV[3]), penalties_of(ARGV[4])
 local program = cmsgpack.unpack(ARGV[5])
+local REPLACED, CANDIDATE, SHADOW_CANDIDATE = 8589934592, -8589934592, -17179869184
 local cells, changed = {}, {}
 local verdicts, outcomes = {}, {}
 
@@ -33,7 +35,7 @@ end
 
 local at, last = 1, #program
 while at < last do
-  local takes, from, admitted = program[at] == 1, at + 2, true
+  local takes, from, admitted, candidates_admit = program[at] == 1, at + 2, true, true
   local to = from + program[at + 1] * 5 - 5
   local own = {}
   for i = from, to, 5 do
@@ -43,18 +45,28 @@ while at < last do
       change(key, cell, params)
     end
     cell.penalty_params = penalties[program[i + 4]] or cell.penalty_params
-    local enforced = program[i + 3] >= 1
+    local mode = program[i + 3]
+    local enforced = mode >= 1
     local blocked = enforced and blocked_until(cell, penalties[program[i + 4]], now)
     own[i] = not blocked and params.algorithm.admits(params, cell.state, now, cost)
     if enforced and not own[i] then
       admitted = false
+    end
+    if not own[i] and (mode == CANDIDATE or enforced and (mode ~= REPLACED or blocked)) then
+      candidates_admit = false
     end
   end
   for i = from, to, 5 do
     local key, params, cost = program[i], limits[program[i + 1]], program[i + 2]
     local cell = cells[key]
     local punished, mode = penalties[program[i + 4]], program[i + 3]
-    local owed = takes and (mode > 1 and mode - 2 or mode < 0 and -1 - mode)
+    local is_candidate = mode == CANDIDATE or mode == SHADOW_CANDIDATE
+    local owed = takes and not is_candidate and mode ~= REPLACED
+      and (mode > 1 and mode - 2 or mode < 0 and -1 - mode)
+    local charged = own[i] and admitted
+    if is_candidate then
+      charged = own[i] and candidates_admit
+    end
     if owed and owed > 0 then
       params.algorithm.charge(params, cell.state, now, owed)
       change(key, cell, params)
@@ -62,9 +74,9 @@ while at < last do
     if is_expiry_log(params.algorithm) and owed then
       outcomes[#outcomes + 1] = outcome_of(params, cell, now, cost, false, own[i])
     elseif is_expiry_log(params.algorithm) then
-      outcomes[#outcomes + 1] = outcome_of(params, cell, now, cost, takes and admitted and own[i])
+      outcomes[#outcomes + 1] = outcome_of(params, cell, now, cost, takes and charged)
     end
-    if takes and not owed and admitted and own[i] and cost > 0 then
+    if takes and not owed and charged and cost > 0 then
       local receipt = params.algorithm.charge(params, cell.state, now, cost)
       if is_expiry_log(params.algorithm) then
         outcomes[#outcomes + 1] = cmsgpack.pack({ receipt.at_us, receipt.mark_us })

@@ -82,15 +82,20 @@ fn index_of<const N: usize>(bits: [bool; N]) -> usize {
 }
 
 /// The script that decides a batch with these tables.
-pub(super) fn decide(tables: &ScriptTables, has_debts: bool, scope: BatchScope) -> &'static Script {
+/// `has_special_modes`: a charge is a debt or a candidate.
+pub(super) fn decide(
+    tables: &ScriptTables,
+    has_special_modes: bool,
+    scope: BatchScope,
+) -> &'static Script {
     let spans_slots = scope == BatchScope::Primary;
     let index = |params: &LimitParams| lua::to_lua_params(params)[0].saturating_sub(1) as u8;
     let used = tables.params.iter().fold(0, |used, one| used | 1 << index(one)) & ALL;
     let has_penalties = !tables.penalties.is_empty();
-    let kind = index_of([spans_slots, has_debts, has_penalties]);
+    let kind = index_of([spans_slots, has_special_modes, has_penalties]);
     DECIDE[8 * usize::from(used) + kind].get_or_init(|| {
         let keys = keys_of(spans_slots);
-        let text = if has_penalties || has_debts || used & EXPIRY_LOGS != 0 {
+        let text = if has_penalties || has_special_modes || used & EXPIRY_LOGS != 0 {
             compose(used, has_penalties, [CELLS, keys, FULL])
         } else {
             compose(used, false, [keys, PLAIN])

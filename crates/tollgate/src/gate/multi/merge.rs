@@ -102,8 +102,8 @@ fn charge<'a>(
     let charge = rules.charge(one);
     let mode = match (mode, charge.mode) {
         (ChargeMode::Enforce, mode) => mode,
-        (ChargeMode::Shadow, Mode::Enforce | Mode::Shadow) => Mode::Shadow,
         (ChargeMode::Shadow, Mode::Owe { units, .. }) => Mode::Owe { units, enforced: false },
+        (ChargeMode::Shadow, _) => Mode::Shadow,
         (ChargeMode::Peek, mode) => Mode::Owe { units: 0, enforced: mode.is_enforced() },
         (ChargeMode::ShadowPeek, _) => Mode::Owe { units: 0, enforced: false },
     };

@@ -103,6 +103,8 @@ async function tryRequest() {
     ["Rate", (row) => (row.rate ? `${row.rate} ${row.algorithm ?? ""}` : "–")],
     ["Retry after", (row) => (row.applies && !row.allowed ? seconds(row.retry_after) : "–"), "number"],
     ["Source", (row) => row.source ?? "–"],
+    ...(rows.some((row) => row.candidate) ? [["Candidate", (row) => (row.candidate
+      ? `${row.candidate.rate} ${row.candidate.allowed ? "would admit" : "would refuse"}` : "–")]] : []),
   ];
   byId("try-result").replaceChildren(element("div", { class: "card" }, summary),
     element("div", { class: "card scroll" }, table(columns, rows, "The policy has no limits.")));

@@ -8,7 +8,7 @@ use crate::node::modes::mode_name;
 use crate::observe::time::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tollgate::engine::{ExplainedDecision, ExplainedLimit, Explanation, Rules};
+use tollgate::engine::{ExplainedCandidate, ExplainedDecision, ExplainedLimit, Explanation, Rules};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::OnStoreFailure;
 use tollgate_policy::match_spec::Condition;
@@ -80,6 +80,32 @@ struct ExplainedDecisionView<'a> {
     admits_at: Option<String>,
     source: &'static str,
     blocked: bool,
+    /// What the limit's candidate would answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidate: Option<ExplainedCandidateView>,
+}
+
+#[derive(Serialize)]
+struct ExplainedCandidateView {
+    allowed: bool,
+    #[serde(flatten)]
+    params: NumbersView,
+    used: u64,
+    remaining: u64,
+    retry_after: Box<RawValue>,
+}
+
+impl ExplainedCandidateView {
+    fn new(candidate: &ExplainedCandidate) -> Self {
+        let ExplainedCandidate { params, outcome, .. } = candidate;
+        Self {
+            allowed: outcome.admitted,
+            params: NumbersView::new(Some(params)),
+            used: outcome.limit.saturating_sub(outcome.remaining),
+            remaining: outcome.remaining,
+            retry_after: optional_seconds(outcome.retry_after_us),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -218,6 +244,7 @@ impl Viewer<'_, '_> {
             admits_at: wait_us.map(|wait_us| rfc3339(self.now_us.saturating_add(wait_us))),
             source: decision.row.source.as_str(),
             blocked: decision.row.blocked,
+            candidate: decision.candidate.as_ref().map(ExplainedCandidateView::new),
         }
     }
 

@@ -1,0 +1,70 @@
+//! Counters of candidates: how often a candidate decides otherwise than its limit, and for how many
+//! keys.
+
+use super::counters::Counters;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+/// Further keys of a limit are not told apart.
+const KEYS_MAX: usize = 10_000;
+
+/// What a candidate would have done to the requests that its limit decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CandidateCounts {
+    /// Limit and candidate decided the same, or a block decided.
+    pub same: u64,
+    /// The limit admitted, and the candidate would have refused.
+    pub would_refuse: u64,
+    /// The limit refused, and the candidate would have admitted.
+    pub would_admit: u64,
+    /// Keys of which a request was decided otherwise, up to ten thousand.
+    pub keys: u64,
+}
+
+/// The outcome of one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CandidateOutcome {
+    Same,
+    WouldRefuse,
+    WouldAdmit,
+}
+
+/// The counters of one limit's candidate. They belong to the limit's name and outlive a reload.
+#[derive(Debug, Default)]
+pub(crate) struct CandidateCounters {
+    outcomes: Counters,
+    /// Hashes of the keys that were decided otherwise.
+    keys: Mutex<HashSet<u64>>,
+    hasher: RandomState,
+}
+
+impl CandidateOutcome {
+    /// Compares the answers of a limit and of its candidate.
+    pub(crate) const fn of(limit_admits: bool, candidate_admits: bool, is_blocked: bool) -> Self {
+        match (limit_admits, candidate_admits) {
+            (true, false) => Self::WouldRefuse,
+            (false, true) if !is_blocked => Self::WouldAdmit,
+            _ => Self::Same,
+        }
+    }
+}
+
+impl CandidateCounters {
+    pub(crate) fn count(&self, outcome: CandidateOutcome, key: &[u8]) {
+        self.outcomes.add_one(outcome as usize);
+        if outcome != CandidateOutcome::Same {
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            if keys.len() < KEYS_MAX {
+                keys.insert(self.hasher.hash_one(key));
+            }
+        }
+    }
+
+    pub(crate) fn read(&self) -> CandidateCounts {
+        let [same, would_refuse, would_admit, ..] = self.outcomes.sums();
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
+        CandidateCounts { same, would_refuse, would_admit, keys }
+    }
+}
