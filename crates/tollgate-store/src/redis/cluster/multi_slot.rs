@@ -86,22 +86,12 @@ async fn merge_or_give_back(
         let Ok((_, rows)) = decided else { continue };
         indexes.into_iter().zip(rows).for_each(|(index, row)| merged[index] = Some(row));
     }
-    let mut verdicts = GroupVerdicts::ADMITTED;
-    for (charge, row) in request.charges.iter().zip(&merged) {
-        let row = row.as_ref();
-        verdicts.add(
-            charge.mode,
-            row.is_some_and(|row| row.outcome.admitted),
-            row.is_some_and(|row| row.blocked),
-        );
-    }
+    let verdicts = verdicts_of(&request, &merged);
     let admitted = verdicts.admitted;
-    let taken: Vec<(usize, Change)> = request
-        .charges
-        .iter()
-        .zip(&merged)
-        .enumerate()
-        .filter(|(_, (charge, _))| failed.is_some() || !verdicts.charges(charge.mode))
+    let is_returned = |charge: &NamedCharge| failed.is_some() || !verdicts.charges(charge.mode);
+    let rows = request.charges.iter().zip(&merged).enumerate();
+    let returned = rows.filter(|(_, (charge, _))| is_returned(charge));
+    let taken: Vec<(usize, Change)> = returned
         .filter_map(|(at, (charge, row))| Some((at, give_back_of(charge, row.as_ref()?)?)))
         .collect();
     let slots = taken.iter().map(|(index, _)| slot_of(&request.charges[*index].name));
@@ -135,6 +125,17 @@ async fn merge_or_give_back(
     if late {
         returning.await;
     }
+}
+
+/// The verdicts on a request by the rows of its charges. A charge without a row refuses.
+fn verdicts_of(request: &DecideRequest, rows: &[Option<Answer>]) -> GroupVerdicts {
+    let mut verdicts = GroupVerdicts::ADMITTED;
+    for (charge, row) in request.charges.iter().zip(rows) {
+        let (admits, blocked) =
+            row.as_ref().map_or((false, false), |row| (row.outcome.admitted, row.blocked));
+        verdicts.add(charge.mode, admits, blocked);
+    }
+    verdicts
 }
 
 fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<BatchRows, StoreError> {
