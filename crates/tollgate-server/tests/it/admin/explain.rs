@@ -8,6 +8,7 @@ admin: {token: s3cret-token, audit: {file: /dev/null}}
 trusted_proxies: [10.0.0.0/8]
 client_address: {header: x-forwarded-for}
 identity: {user: header.x-user-id, session: cookie.sid, tenant: jwt.org}
+jwt: {keys: jwks.json, algorithms: [ES256]}
 tiers: {from: plan, default: free}
 limits:
   - {name: per-user, match: {path: "/api/**"}, key: [user], rate: 2/d, tiers: {pro: 9/d}}
