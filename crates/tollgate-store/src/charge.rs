@@ -21,6 +21,35 @@ pub struct Charge<'a> {
     pub penalty: Option<&'a Penalty>,
 }
 
+/// A limit as a store knows it, for charges that a store [decides
+/// together](crate::Store::decide_together).
+#[derive(Clone, Copy, Debug)]
+pub struct RegisteredLimit {
+    /// The limit's id.
+    pub id: u64,
+    /// The limit's params.
+    pub params: LimitParams,
+    /// The id of the params, from [`Store::register_grouped`](crate::Store::register_grouped), or
+    /// from [`Store::register_params`](crate::Store::register_params) for a limit that is alone.
+    pub params_id: ParamsId,
+}
+
+impl RegisteredLimit {
+    /// A charge that is enforced and has no penalty.
+    #[inline(always)]
+    pub const fn charge<'a>(&'a self, key: &'a [u8], cost: u64) -> Charge<'a> {
+        Charge {
+            limit: self.id,
+            key,
+            params: &self.params,
+            params_id: self.params_id,
+            cost,
+            mode: Mode::Enforce,
+            penalty: None,
+        }
+    }
+}
+
 /// Whether a limit's refusal refuses the request, and what the limit is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {

@@ -42,7 +42,10 @@ mod store;
 mod sync;
 
 pub use answer::{Answer, Answers, Origin};
-pub use charge::{Adjustment, Change, Charge, GracePolicy, LeaseSettings, Mode, ParamsId, Request};
+pub use charge::{
+    Adjustment, Change, Charge, GracePolicy, LeaseSettings, Mode, ParamsId, RegisteredLimit,
+    Request,
+};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 pub use clock::{Clock, ManualClock, ProcessClock};

@@ -2,7 +2,8 @@
 
 use crate::{
     Adjustment, Answer, Answers, Charge, EndedReservation, LeaseSettings, LedgerReport,
-    NewReservation, OpenOutcome, ParamsId, Request, Settlement, StateKey, StoreError, StoreReply,
+    NewReservation, OpenOutcome, ParamsId, RegisteredLimit, Request, Settlement, StateKey,
+    StoreError, StoreReply,
 };
 use std::future::{Future, ready};
 use tollgate_core::{Intent, LimitParams, LimitState};
@@ -32,7 +33,7 @@ pub trait Store: Send + Sync {
     type Undecided: Copy + Send;
 
     /// Decides a request with one charge and calls `conclude`, if the store needs neither a buffer
-    /// nor a lock for that; otherwise returns `conclude`, and nothing has changed. The request is
+    /// nor a lock for that; else calls `otherwise`, and nothing has changed. The request is
     /// admitted iff the answer is, or the charge is not enforced.
     #[inline(always)]
     fn decide_one<T, F: FnOnce(Answer) -> T>(
@@ -41,9 +42,26 @@ pub trait Store: Send + Sync {
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
-    ) -> Result<T, F> {
+        otherwise: impl FnOnce(F) -> T,
+    ) -> T {
         let _ = (now_us, charge, intent);
-        Err(conclude)
+        otherwise(conclude)
+    }
+
+    /// Takes `cost` from all `limits` on one key or from none, if the store has state of the key for
+    /// each of them and needs no buffer. The answer is that of the first of the
+    /// [tightest](tollgate_core::header::tightness) limits, without receipt and `more_after_us`.
+    /// The request is admitted iff this answer is. `None`: nothing has changed.
+    #[inline(always)]
+    fn decide_together(
+        &self,
+        now_us: u64,
+        key: &[u8],
+        cost: u64,
+        limits: &[RegisteredLimit],
+    ) -> Option<Answer> {
+        let _ = (now_us, key, cost, limits);
+        None
     }
 
     /// The first phase. `None`: the call is done, and `answers` has its rows.
@@ -87,6 +105,12 @@ pub trait Store: Send + Sync {
 
     /// An id for params that are used often. A store that needs none returns the default.
     fn register_params(&self, params: &LimitParams) -> ParamsId;
+
+    /// [`register_params`](Self::register_params) for a limit that requests charge together with
+    /// others on the same key.
+    fn register_grouped(&self, params: &LimitParams) -> ParamsId {
+        self.register_params(params)
+    }
 }
 
 /// A call to a [`Store`].

@@ -42,7 +42,7 @@ impl Api {
 
 fn too_many(refusal: &tollgate::Refusal) -> Response {
     // Rounded up: a client that comes back earlier is refused again.
-    let seconds = refusal.retry_after.map(|wait| wait.as_micros().div_ceil(1_000_000) as u64);
+    let seconds = refusal.retry_after().map(|wait| wait.as_micros().div_ceil(1_000_000) as u64);
     (429, seconds, refusal.to_string())
 }
 

@@ -5,8 +5,8 @@
 //! backlog is a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is
 //! exactly that.
 
-use super::LEAP_US_MIN;
-use super::muldiv::{BacklogInt, div_ceil_wide, div_rem_wide};
+use super::muldiv::{BacklogInt, Divisor, div_ceil_wide};
+use super::{LEAP_US_MIN, Taken};
 use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 
 /// 100 years of 365.25 days, the longest a full bucket may take to drain.
@@ -32,10 +32,8 @@ pub struct Tat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
     /// E in units of `1 / scale` microseconds; zero only when the count is.
-    interval: u64,
-    /// 2^64 / interval, rounded down: to multiply instead of dividing by the interval.
-    inverse: u64,
-    scale: u64,
+    interval: Divisor,
+    scale: Divisor,
     count: u32,
     period_us: u64,
     /// Units admitted at one instant at most; zero when the count is.
@@ -44,6 +42,12 @@ pub struct Bucket {
     burst: u64,
     /// How long the whole capacity takes to come back, rounded up.
     window_us: u64,
+    leap_us: u64,
+    /// The largest cost that [`take_from`](Self::take_from) decides: the capacity; zero with a
+    /// queue, without a rate, or when backlogs leave 64 bits.
+    quick_cost_max: u64,
+    /// `capacity * E`, scaled; zero if `quick_cost_max` is.
+    quick_full: u64,
 }
 
 impl Bucket {
@@ -55,15 +59,17 @@ impl Bucket {
         let (count, period_us) = (u64::from(rate.count()), rate.period_us());
         if count == 0 {
             let nothing = Self {
-                interval: 0,
-                inverse: 0,
-                scale: 1,
+                interval: Divisor::new(0),
+                scale: Divisor::new(1),
                 count: 0,
                 period_us,
                 capacity: 0,
                 burst: 0,
                 // Nothing comes back in any period.
                 window_us: period_us,
+                leap_us: LEAP_US_MIN,
+                quick_cost_max: 0,
+                quick_full: 0,
             };
             return Ok(nothing);
         }
@@ -76,10 +82,23 @@ impl Bucket {
         }
         let common = gcd(count, period_us);
         let (interval, scale) = (period_us / common, count / common);
-        let inverse = u64::MAX / interval;
-        let window_us = div_ceil_wide(u128::product(capacity, interval), scale);
-        let count = rate.count();
-        Ok(Self { interval, inverse, scale, count, period_us, capacity, burst, window_us })
+        let is_quick = scale <= SCALE_NARROW && queue == 0;
+        let (quick_cost_max, quick_full) =
+            if is_quick { (capacity, capacity * interval) } else { (0, 0) };
+        let (interval, scale) = (Divisor::new(interval), Divisor::new(scale));
+        let window_us = div_ceil_wide(u128::product(capacity, interval.get()), scale);
+        Ok(Self {
+            interval,
+            scale,
+            count: rate.count(),
+            period_us,
+            capacity,
+            burst,
+            window_us,
+            leap_us: window_us.max(LEAP_US_MIN),
+            quick_cost_max,
+            quick_full,
+        })
     }
 
     pub(crate) const fn capacity(&self) -> u64 {
@@ -97,12 +116,12 @@ impl Bucket {
 
     /// The time a unit takes, in units of `1 / scale` microseconds.
     pub const fn interval(&self) -> u64 {
-        self.interval
+        self.interval.get()
     }
 
     /// The denominator of [`Tat::fraction`]: one when the time a unit takes is a whole microsecond.
     pub const fn scale(&self) -> u64 {
-        self.scale
+        self.scale.get()
     }
 
     /// The rate's count, which [`Tat::count`] names when there is a fraction.
@@ -125,44 +144,41 @@ impl Bucket {
     /// or a second. A script does not know the period of a bucket without a rate.
     #[inline(always)]
     pub const fn leap_us(&self) -> u64 {
-        let drains = self.interval > 0 && self.window_us > LEAP_US_MIN;
-        if drains { self.window_us } else { LEAP_US_MIN }
+        self.leap_us
     }
 
     /// `units * E`, scaled.
     #[inline]
     fn span<L: BacklogInt>(&self, units: u64) -> L {
-        L::product(units, self.interval)
+        L::product(units, self.interval.get())
     }
 
-    /// How many units fit into `room`, and what is left. The interval is not zero.
-    #[inline(always)]
-    fn units_in(&self, room: u64) -> (u64, u64) {
-        // The inverse is too small by less than one part in 2^64 of the interval, so the quotient
-        // is right or one too small.
-        let units = ((u128::from(room) * u128::from(self.inverse)) >> 64) as u64;
-        let rest = room - units * self.interval;
-        if rest < self.interval { (units, rest) } else { (units + 1, rest - self.interval) }
-    }
-
-    /// What the key has spent beyond `now_us`, scaled. A fraction written under another count is
+    /// Whole microseconds of a TAT, and its fraction. A fraction written under another count is
     /// rounded up.
     #[inline(always)]
-    pub(crate) fn backlog(&self, tat: Tat, now_us: u64) -> u128 {
-        let (us, fraction) = match tat.fraction {
+    const fn instant(&self, tat: Tat) -> (u64, u32) {
+        match tat.fraction {
             0 => (tat.us, 0),
             fraction if tat.count == self.count => (tat.us, fraction),
             _ => (tat.us + 1, 0),
-        };
+        }
+    }
+
+    /// What the key has spent beyond `now_us`, scaled.
+    #[inline(always)]
+    pub(crate) fn backlog(&self, tat: Tat, now_us: u64) -> u128 {
+        let (us, fraction) = self.instant(tat);
         match us.checked_sub(now_us) {
-            Some(ahead_us) => u128::from(ahead_us) * u128::from(self.scale) + u128::from(fraction),
+            Some(ahead_us) => {
+                u128::from(ahead_us) * u128::from(self.scale.get()) + u128::from(fraction)
+            }
             None => 0,
         }
     }
 
     #[inline(always)]
     fn tat(&self, now_us: u64, backlog: impl BacklogInt) -> Tat {
-        let (ahead_us, fraction) = div_rem_wide(backlog, self.scale);
+        let (ahead_us, fraction) = backlog.div_rem(self.scale);
         self.tat_after(now_us, ahead_us, fraction)
     }
 
@@ -170,12 +186,14 @@ impl Bucket {
     #[inline(always)]
     fn tat_after(&self, now_us: u64, ahead_us: u64, fraction: u64) -> Tat {
         match now_us.checked_add(ahead_us) {
-            Some(us) if us < MAX_US => {
-                let count = if fraction == 0 { 0 } else { self.count };
-                Tat { us, fraction: fraction as u32, count }
-            }
+            Some(us) if us < MAX_US => self.tat_at(us, fraction as u32),
             _ => Tat { us: MAX_US, fraction: 0, count: 0 },
         }
+    }
+
+    #[inline(always)]
+    const fn tat_at(&self, us: u64, fraction: u32) -> Tat {
+        Tat { us, fraction, count: if fraction == 0 { 0 } else { self.count } }
     }
 
     /// Answers at `now_us + ahead_us`, the instant that counts; durations are from `now_us`.
@@ -187,8 +205,8 @@ impl Bucket {
         cost: u64,
         intent: Intent,
     ) -> Outcome {
-        if self.scale <= SCALE_NARROW {
-            self.decide_at(backlog as u64, ahead_us, cost, intent).0
+        if self.scale.get() <= SCALE_NARROW {
+            self.decide_at(backlog as u64, ahead_us, cost, intent)
         } else {
             self.decide_wide(backlog, ahead_us, cost, intent)
         }
@@ -196,10 +214,9 @@ impl Bucket {
 
     #[cold]
     fn decide_wide(&self, backlog: u128, ahead_us: u64, cost: u64, intent: Intent) -> Outcome {
-        self.decide_at(backlog, ahead_us, cost, intent).0
+        self.decide_at(backlog, ahead_us, cost, intent)
     }
 
-    /// The answer, and the backlog that it describes.
     #[inline(always)]
     fn decide_at<L: BacklogInt>(
         &self,
@@ -207,76 +224,100 @@ impl Bucket {
         ahead_us: u64,
         cost: u64,
         intent: Intent,
-    ) -> (Outcome, L) {
+    ) -> Outcome {
         let full = self.span::<L>(self.capacity);
         let wanted = backlog + self.span(cost.min(self.capacity));
         let possible = cost <= self.capacity;
         let admitted = cost == 0 || (possible && wanted <= full);
         let after = if admitted && intent == Intent::Take { wanted } else { backlog };
-        let wait_us = |span: L| div_ceil_wide(span, self.scale).saturating_add(ahead_us);
+        let delays = self.queues() && admitted && cost > 0;
+        let delayed = if delays { wanted.checked_sub(self.span(self.burst)) } else { None };
+        let short = if admitted { Some(L::product(0, 0)) } else { wanted.checked_sub(full) };
+        let short = if possible { short } else { None };
+        let outcome = self.outcome(admitted, short, full, after, ahead_us);
+        let delay_us = match delayed {
+            Some(span) if span > L::product(0, 0) => self.wait_us(span, ahead_us),
+            _ => 0,
+        };
+        Outcome { delay_us, ..outcome }
+    }
+
+    /// The figures of a backlog of `after`, for a cost that lacks `short`; `None` if no wait helps.
+    // Inlined, so that callers pay for the figures that they read.
+    #[inline(always)]
+    fn outcome<L: BacklogInt>(
+        &self,
+        admitted: bool,
+        short: Option<L>,
+        full: L,
+        after: L,
+        ahead_us: u64,
+    ) -> Outcome {
         // Units that fit, and how far the backlog has to fall until one more does.
-        let one = L::product(1, self.interval);
-        let (remaining, short) = match full.checked_sub(after) {
-            Some(room) if self.interval > 0 => {
-                let (units, rest) = div_rem_wide(room, self.interval);
+        let one = self.span::<L>(1);
+        let (remaining, short_of_one) = match full.checked_sub(after) {
+            Some(room) if self.interval.get() > 0 => {
+                let (units, rest) = room.div_rem(self.interval);
                 (units, one - L::product(1, rest))
             }
             Some(_) => (0, one),
             None => (0, after + one - full),
         };
-        let delays = self.queues() && admitted && cost > 0;
-        let delayed = if delays { wanted.checked_sub(self.span(self.burst)) } else { None };
-        let outcome = Outcome {
+        let retry_after_us = match short {
+            _ if admitted => Some(0),
+            Some(span) => Some(self.wait_us(span, ahead_us)),
+            None => None,
+        };
+        Outcome {
             admitted,
             limit: self.capacity,
             remaining,
-            retry_after_us: if admitted {
-                Some(0)
-            } else {
-                possible.then(|| wait_us(wanted - full))
-            },
-            reset_after_us: wait_us(after),
-            delay_us: match delayed {
-                Some(span) if span > L::product(0, 0) => wait_us(span),
-                _ => 0,
-            },
-            more_after_us: (remaining < self.capacity).then(|| wait_us(short)),
-        };
-        (outcome, after)
+            retry_after_us,
+            reset_after_us: self.wait_us(after, ahead_us),
+            delay_us: 0,
+            more_after_us: (remaining < self.capacity)
+                .then(|| self.wait_us(short_of_one, ahead_us)),
+        }
     }
 
-    /// Decides and spends, if it is admitted at once and everything fits 64 bits.
     #[inline(always)]
-    pub(crate) fn take(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
-        if self.scale > SCALE_NARROW || cost == 0 || now_us > MAX_US {
+    fn wait_us(&self, span: impl BacklogInt, ahead_us: u64) -> u64 {
+        div_ceil_wide(span, self.scale).saturating_add(ahead_us)
+    }
+
+    /// [`take_from`](Self::take_from) a TAT.
+    #[inline(always)]
+    pub(crate) fn take(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Option<Taken> {
+        let (us, fraction) = self.instant(*tat);
+        let taken = self.take_from(us, fraction, now_us, cost)?;
+        if let Taken::Charged(_, receipt) = &taken {
+            *tat = self.tat_at(receipt.mark_us, receipt.mark_fraction);
+        }
+        Some(taken)
+    }
+
+    /// Decides and spends, if nothing is delayed and everything fits 64 bits. The receipt's mark is
+    /// the TAT afterwards.
+    #[inline(always)]
+    pub fn take_from(&self, us: u64, fraction: u32, now_us: u64, cost: u64) -> Option<Taken> {
+        if cost == 0 || cost > self.quick_cost_max {
             return None;
         }
-        let backlog = self.backlog(*tat, now_us) as u64;
-        let full = self.span::<u64>(self.capacity);
-        let after = backlog.saturating_add(self.span(cost.min(self.capacity)));
-        if cost > self.capacity || after > full || self.queues() || self.interval == 0 {
-            return None;
+        let backlog = match us.checked_sub(now_us) {
+            Some(ahead_us) => ahead_us * self.scale.get() + u64::from(fraction),
+            None => 0,
+        };
+        let (full, after) = (self.quick_full, backlog + cost * self.interval.get());
+        if let Some(short) = after.checked_sub(full)
+            && short > 0
+        {
+            return Some(Taken::Refused(self.outcome(false, Some(short), full, backlog, 0)));
         }
-        // What `decide_at` says of an admission, without what can only be said of a refusal or a
-        // delay.
-        let (remaining, rest) = self.units_in(full - after);
-        let short = self.interval - rest;
-        let ((ahead_us, fraction), more_us) = match self.scale {
-            1 => ((after, 0), short),
-            scale => (after.div_rem(scale), div_ceil_wide(short, scale)),
-        };
-        *tat = self.tat_after(now_us, ahead_us, fraction);
-        let outcome = Outcome {
-            admitted: true,
-            limit: self.capacity,
-            remaining,
-            retry_after_us: Some(0),
-            reset_after_us: ahead_us + u64::from(fraction != 0),
-            delay_us: 0,
-            more_after_us: Some(more_us),
-        };
-        let (mark_us, mark_fraction) = (tat.us, tat.fraction);
-        Some((outcome, Receipt { cost, at_us: now_us, mark_us, mark_fraction }))
+        let (ahead_us, fraction) = self.scale.div_rem(after);
+        let mark_us = now_us.checked_add(ahead_us).filter(|us| *us < MAX_US)?;
+        let outcome = self.outcome(true, None, full, after, 0);
+        let mark_fraction = fraction as u32;
+        Some(Taken::Charged(outcome, Receipt { cost, at_us: now_us, mark_us, mark_fraction }))
     }
 
     /// Spends `cost` at `now_us`, beyond the capacity if need be.
@@ -284,7 +325,7 @@ impl Bucket {
     pub(crate) fn charge(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Receipt {
         let now_us = now_us.min(MAX_US);
         let backlog = self.backlog(*tat, now_us);
-        if self.scale <= SCALE_NARROW && (1..=self.capacity).contains(&cost) {
+        if self.scale.get() <= SCALE_NARROW && (1..=self.capacity).contains(&cost) {
             *tat = self.tat(now_us, backlog as u64 + self.span::<u64>(cost));
         } else if cost > 0 {
             let spent = self.span::<u128>(cost.min(MAX_US));
@@ -300,7 +341,8 @@ impl Bucket {
         if self.queues() && mark != (tat.us, tat.fraction) {
             return;
         }
-        let elapsed = u128::from(now_us.saturating_sub(receipt.at_us)) * u128::from(self.scale);
+        let elapsed =
+            u128::from(now_us.saturating_sub(receipt.at_us)) * u128::from(self.scale.get());
         let returned = self.span::<u128>(units.min(MAX_US)).saturating_sub(elapsed);
         if returned == 0 {
             return;

@@ -85,14 +85,11 @@ macro_rules! keeps_a_tat {
             }
 
             #[inline(always)]
-            fn take(
-                &self,
-                state: &mut DatedTat,
-                now_us: u64,
-                cost: u64,
-            ) -> Option<(Outcome, Receipt)> {
+            fn take(&self, state: &mut DatedTat, now_us: u64, cost: u64) -> Option<Taken> {
                 let taken = self.0.take(&mut state.tat, now_us, cost)?;
-                state.ahead_us = self.0.ahead_us();
+                if matches!(taken, Taken::Charged(..)) {
+                    state.ahead_us = self.0.ahead_us();
+                }
                 Some(taken)
             }
 

@@ -64,12 +64,19 @@ pub trait Algorithm: Copy {
     fn charge(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Receipt;
 
     /// [Decides](Self::decide) and [charges](Self::charge) at once, so that common terms are
-    /// computed once. `None`, with nothing changed, if the cost is zero or refused, or if the two
-    /// steps are as fast.
+    /// computed once. `None`, with nothing changed, if only [`decide`](Self::decide) can tell: a
+    /// cost of zero, for one.
     #[inline(always)]
-    fn take(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
+    fn take(&self, state: &mut Self::State, now_us: u64, cost: u64) -> Option<Taken> {
+        if cost == 0 {
+            return None;
+        }
         let outcome = self.decide(state, now_us, cost, Intent::Take);
-        (outcome.admitted && cost > 0).then(|| (outcome, self.charge(state, now_us, cost)))
+        Some(if outcome.admitted {
+            Taken::Charged(outcome, self.charge(state, now_us, cost))
+        } else {
+            Taken::Refused(outcome)
+        })
     }
 
     /// Returns `units` of the charge that `receipt` describes. `self` must be the params of that
@@ -79,4 +86,13 @@ pub trait Algorithm: Copy {
 
     /// From when on the state is as good as none.
     fn idle_at_us(&self, state: &Self::State) -> u64;
+}
+
+/// The result of [`Algorithm::take`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The cost was admitted and charged.
+    Charged(Outcome, Receipt),
+    /// The cost was refused, and nothing changed.
+    Refused(Outcome),
 }

@@ -2,24 +2,66 @@
 
 use core::ops::{Add, Sub};
 
-/// `floor(a * b / m)` and the rest. Most limits stay within 64 bits, where the division is several
-/// times faster.
-#[inline]
-pub(crate) fn mul_div(a: u64, b: u64, m: u64) -> (u64, u64) {
-    match a.checked_mul(b) {
-        Some(product) => (product / m, product % m),
-        None => {
-            let (product, m) = (u128::from(a) * u128::from(b), u128::from(m));
-            (u64::try_from(product / m).unwrap_or(u64::MAX), (product % m) as u64)
+/// A divisor and its inverse: to multiply, which is several times faster than to divide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Divisor {
+    value: u64,
+    /// 2^64 / value, rounded down.
+    inverse: u64,
+}
+
+impl Divisor {
+    /// A divisor of zero can be kept, but divides nothing.
+    pub(crate) const fn new(value: u64) -> Self {
+        Self { value, inverse: if value == 0 { 0 } else { u64::MAX / value } }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn get(self) -> u64 {
+        self.value
+    }
+
+    /// `floor(n / self)` and the rest.
+    #[inline(always)]
+    pub(crate) const fn div_rem(self, n: u64) -> (u64, u64) {
+        // The inverse is too small by at most one, so the quotient is right or one too small.
+        let quotient = ((n as u128 * self.inverse as u128) >> 64) as u64;
+        let rest = n - quotient * self.value;
+        if rest < self.value { (quotient, rest) } else { (quotient + 1, rest - self.value) }
+    }
+
+    /// `ceil(a * b / self)`.
+    #[inline(always)]
+    pub(crate) fn mul_div_ceil(self, a: u64, b: u64) -> u64 {
+        match a.checked_mul(b) {
+            Some(product) => div_ceil_wide(product, self),
+            None => mul_div_ceil_wide(a, b, self.value),
         }
     }
 }
 
-/// `ceil(a * b / m)`.
-#[inline]
+/// `ceil(a * b / m)`; zero if `m` is. Most limits stay within 64 bits, where the division is
+/// several times faster.
+#[inline(always)]
 pub(crate) fn mul_div_ceil(a: u64, b: u64, m: u64) -> u64 {
-    let (quotient, rest) = mul_div(a, b, m);
-    quotient.saturating_add(u64::from(rest != 0))
+    match a.checked_mul(b) {
+        // No panic for zero: the compiler drops a result that nobody reads only if this cannot
+        // panic.
+        Some(product) => {
+            let (quotient, rest) =
+                (product.checked_div(m).unwrap_or(0), product.checked_rem(m).unwrap_or(0));
+            quotient + u64::from(rest != 0)
+        }
+        None => mul_div_ceil_wide(a, b, m),
+    }
+}
+
+#[cold]
+fn mul_div_ceil_wide(a: u64, b: u64, m: u64) -> u64 {
+    let (product, m) = (u128::from(a) * u128::from(b), u128::from(m));
+    let quotient = product.checked_div(m).unwrap_or(0);
+    let rest = product.checked_rem(m).unwrap_or(0);
+    u64::try_from(quotient + u128::from(rest != 0)).unwrap_or(u64::MAX)
 }
 
 /// A scaled quantity: 128 bits hold every one there is, and 64 bits those of nearly every limit in
@@ -30,7 +72,7 @@ pub(crate) trait BacklogInt: Copy + Ord + Add<Output = Self> + Sub<Output = Self
     /// `self - other`, unless that is below zero.
     fn checked_sub(self, other: Self) -> Option<Self>;
     /// `floor(self / b)` and the rest, saturating to 64 bits.
-    fn div_rem(self, b: u64) -> (u64, u64);
+    fn div_rem(self, by: Divisor) -> (u64, u64);
 }
 
 impl BacklogInt for u64 {
@@ -44,9 +86,9 @@ impl BacklogInt for u64 {
         self.checked_sub(other)
     }
 
-    #[inline]
-    fn div_rem(self, b: u64) -> (u64, u64) {
-        if b == 1 { (self, 0) } else { (self / b, self % b) }
+    #[inline(always)]
+    fn div_rem(self, by: Divisor) -> (u64, u64) {
+        by.div_rem(self)
     }
 }
 
@@ -59,24 +101,21 @@ impl BacklogInt for u128 {
         self.checked_sub(other)
     }
 
-    fn div_rem(self, b: u64) -> (u64, u64) {
+    fn div_rem(self, by: Divisor) -> (u64, u64) {
         if let Ok(narrow) = u64::try_from(self) {
-            return narrow.div_rem(b);
+            return by.div_rem(narrow);
         }
-        let b = Self::from(b);
-        (u64::try_from(self / b).unwrap_or(u64::MAX), (self % b) as u64)
+        let by = Self::from(by.value);
+        (u64::try_from(self / by).unwrap_or(u64::MAX), (self % by) as u64)
     }
 }
 
-/// `ceil(a / b)` for scaled quantities, saturating to 64 bits.
-#[inline]
-pub(crate) fn div_ceil_wide(a: impl BacklogInt, b: u64) -> u64 {
-    let (quotient, rest) = a.div_rem(b);
+/// `ceil(a / by)` for scaled quantities, saturating to 64 bits.
+#[inline(always)]
+pub(crate) fn div_ceil_wide(a: impl BacklogInt, by: Divisor) -> u64 {
+    let (quotient, rest) = a.div_rem(by);
     quotient.saturating_add(u64::from(rest != 0))
 }
 
-/// `floor(a / b)` and the rest for scaled quantities, saturating to 64 bits.
-#[inline]
-pub(crate) fn div_rem_wide(a: impl BacklogInt, b: u64) -> (u64, u64) {
-    a.div_rem(b)
-}
+#[cfg(test)]
+mod tests;

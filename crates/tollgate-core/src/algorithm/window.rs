@@ -1,5 +1,6 @@
 //! The position of an instant among windows aligned to the epoch, given the state's latest instant.
 
+use super::muldiv::Divisor;
 use crate::MAX_US;
 
 /// The window in which a request is counted.
@@ -18,20 +19,19 @@ pub(crate) struct WindowPosition {
 /// taken to be exactly one window ahead: a clock that leapt forward once must not lock a key out
 /// for as long as the leap.
 #[inline]
-pub(crate) fn window_position(now_us: u64, window_us: u64, state_index: u64) -> WindowPosition {
-    let index = now_us / window_us;
+pub(crate) fn window_position(now_us: u64, window_us: Divisor, state_index: u64) -> WindowPosition {
+    let (index, elapsed_us) = window_us.div_rem(now_us);
     if state_index <= index {
-        return WindowPosition { index, elapsed_us: now_us % window_us, ahead_us: 0 };
+        return WindowPosition { index, elapsed_us, ahead_us: 0 };
     }
-    let index = index + 1;
-    WindowPosition { index, elapsed_us: 0, ahead_us: index.saturating_mul(window_us) - now_us }
+    WindowPosition { index: index + 1, elapsed_us: 0, ahead_us: window_us.get() - elapsed_us }
 }
 
 /// Moves the window of state dated more than one window ahead of `now_us` to one window ahead, as
 /// [`window_position`] does.
 #[inline]
-pub(crate) fn redate(state_index: &mut u64, now_us: u64, window_us: u64) -> bool {
-    let ahead = now_us.min(MAX_US) / window_us + 1;
+pub(crate) fn redate(state_index: &mut u64, now_us: u64, window_us: Divisor) -> bool {
+    let ahead = window_us.div_rem(now_us.min(MAX_US)).0 + 1;
     let late = *state_index > ahead;
     *state_index = ahead.min(*state_index);
     late

@@ -123,6 +123,7 @@ pub(super) fn tightest_at(rows: &[Row<'_>]) -> Option<usize> {
 /// Orders limits by tightness, the tightest first. Limits that refuse come first, by the longest
 /// wait; a wait that never ends is the longest. The others follow by what remains. An answer that
 /// names one limit names the first of the tightest.
+#[inline]
 pub fn tightness(refused: bool, retry_after_us: Option<u64>, remaining: u64) -> impl Ord {
     if refused {
         (false, Reverse((retry_after_us.is_none(), retry_after_us)), 0)

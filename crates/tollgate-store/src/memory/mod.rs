@@ -22,7 +22,8 @@ mod tests;
 use crate::raw::slots::Garbage;
 use crate::sync::{AtomicUsize, CachePadded, Lock, Ordering, lock};
 use crate::{
-    Answer, Answers, Charge, LeaseStore, ParamsId, StateKey, Store, StoreCall, StoreError,
+    Answer, Answers, Charge, LeaseStore, ParamsId, RegisteredLimit, StateKey, Store, StoreCall,
+    StoreError,
 };
 use params_registry::ParamsRegistry;
 use reservations::Reservations;
@@ -137,9 +138,21 @@ impl Store for MemoryStore {
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
-    ) -> Result<T, F> {
+        otherwise: impl FnOnce(F) -> T,
+    ) -> T {
         let address = self.addresses.address(charge.limit, charge.key);
-        self.decide_lock_free(address, now_us, charge, intent, conclude)
+        self.decide_lock_free(address, now_us, charge, intent, conclude, otherwise)
+    }
+
+    #[inline(always)]
+    fn decide_together(
+        &self,
+        now_us: u64,
+        key: &[u8],
+        cost: u64,
+        limits: &[RegisteredLimit],
+    ) -> Option<Answer> {
+        self.decide_known(now_us, key, cost, limits)
     }
 
     // Inlined, so that a caller that only decides contains no code for the other calls.
@@ -174,6 +187,10 @@ impl Store for MemoryStore {
 
     fn register_params(&self, params: &LimitParams) -> ParamsId {
         self.shared.registry.register(params)
+    }
+
+    fn register_grouped(&self, params: &LimitParams) -> ParamsId {
+        self.shared.registry.register_grouped(params)
     }
 }
 

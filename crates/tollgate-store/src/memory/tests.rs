@@ -4,7 +4,9 @@
 //! Under loom a chunk has four slots, so tables grow at the fourth key.
 
 use super::{MemoryOptions, MemoryStore};
-use crate::{Adjustment, Answers, Change, Charge, Mode, Request, Store, StoreCall};
+use crate::{
+    Adjustment, Answers, Change, Charge, Mode, RegisteredLimit, Request, Store, StoreCall,
+};
 use loom::sync::Arc;
 use loom::thread;
 use tollgate_core::algorithm::Gcra;
@@ -277,5 +279,47 @@ fn a_full_store_evicts_beside_a_swap() {
         assert!(here && there.join().unwrap(), "a second later each has a unit");
         assert_eq!(store.stats().overflowed, 0);
         assert!(!take_at(&store, later_us, &params(1), &[b"1"]), "the key was not forgotten");
+    });
+}
+
+/// A check of two grouped limits on one key.
+fn take_group(store: &MemoryStore, key: &[u8]) -> bool {
+    let limits = [1, 2].map(|id| {
+        let params = params(2);
+        RegisteredLimit { id, params, params_id: store.register_grouped(&params) }
+    });
+    if let Some(answer) = store.decide_together(NOW_US, key, 1, &limits) {
+        return answer.outcome.admitted;
+    }
+    let charges = limits.each_ref().map(|limit| limit.charge(key, 1));
+    let mut answers = Answers::default();
+    let request = Request { charges: &charges, intent: Intent::Take };
+    store.begin(NOW_US, StoreCall::Decide(&[request]), &mut answers);
+    answers.get(0).unwrap().0
+}
+
+#[test]
+fn two_threads_take_a_group_together() {
+    loom::model(|| {
+        let store = store(1);
+        assert!(take_group(&store, b"key"));
+        let other = store.clone();
+        let there = thread::spawn(move || take_group(&other, b"key"));
+        let here = take_group(&store, b"key");
+        assert!(here ^ there.join().unwrap(), "one of each was left");
+    });
+}
+
+/// One thread decides a limit alone, and may do so without the lock; the other one in a group.
+#[test]
+fn a_limit_alone_beside_its_group() {
+    loom::model(|| {
+        let store = store(1);
+        assert!(take_group(&store, b"key"));
+        let other = store.clone();
+        let there = thread::spawn(move || take_group(&other, b"key"));
+        let here = take(&store, &params(2), &[b"key"]);
+        assert!(here ^ there.join().unwrap(), "one unit of the shared limit was left");
+        assert!(!take(&store, &params(2), &[b"key"]) && !take_group(&store, b"key"));
     });
 }

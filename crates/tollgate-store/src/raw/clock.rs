@@ -17,7 +17,17 @@ impl ProcessClock {
     /// The current instant, in microseconds since the Unix epoch.
     #[inline]
     pub fn now_us(self) -> u64 {
-        START.get_or_init(Start::now).now_us()
+        START.get_or_init(Start::now).now_us::<true>()
+    }
+
+    /// [`now_us`](Self::now_us) for a decision, twice as fast: the processor may read its counter
+    /// some nanoseconds before or after the instructions around it.
+    ///
+    /// So two threads may see times a microsecond out of order. Decisions allow for that: state
+    /// that is dated ahead is waited out, and never admits more.
+    #[inline(always)]
+    pub fn decision_us(self) -> u64 {
+        START.get_or_init(Start::now).now_us::<false>()
     }
 }
 
@@ -96,11 +106,11 @@ impl Start {
         }
     }
 
-    #[inline]
-    fn now_us(&self) -> u64 {
+    #[inline(always)]
+    fn now_us<const ORDERED: bool>(&self) -> u64 {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if let Some(counter) = &self.counter {
-            return self.wall_us + counter.elapsed_us();
+            return self.wall_us + counter.elapsed_us::<ORDERED>();
         }
         self.wall_us + elapsed_ns(self.instant) / 1_000
     }
@@ -114,7 +124,7 @@ fn elapsed_ns(start: Instant) -> u64 {
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tsc {
     use super::elapsed_ns;
-    use std::arch::x86_64::{__cpuid, __rdtscp};
+    use std::arch::x86_64::{__cpuid, __rdtscp, _rdtsc};
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering, fence};
     use std::time::{Duration, Instant};
@@ -173,15 +183,15 @@ mod tsc {
             Some(counter)
         }
 
-        #[inline]
-        pub(super) fn elapsed_us(&self) -> u64 {
+        #[inline(always)]
+        pub(super) fn elapsed_us<const ORDERED: bool>(&self) -> u64 {
             loop {
                 let version = self.version.load(Ordering::Acquire);
                 let from = self.ticks.load(Ordering::Relaxed);
                 let us = self.us.load(Ordering::Relaxed);
                 let part = self.part.load(Ordering::Relaxed);
                 let slope = self.slope.load(Ordering::Relaxed);
-                let ticks = read().saturating_sub(from);
+                let ticks = if ORDERED { read() } else { read_unordered() }.saturating_sub(from);
                 fence(Ordering::Acquire);
                 if version & 1 == 0 && version == self.version.load(Ordering::Relaxed) {
                     if ticks > self.stretch {
@@ -283,6 +293,14 @@ mod tsc {
         // SAFETY: `Counter::start` checked that the processor has the instruction, which writes
         // only to a local variable.
         unsafe { __rdtscp(&mut core) }
+    }
+
+    /// Reads the counter at about this time: earlier instructions may still run, and later ones
+    /// may have run.
+    #[inline(always)]
+    fn read_unordered() -> u64 {
+        // SAFETY: every processor with the instruction above has this one, which only returns.
+        unsafe { _rdtsc() }
     }
 
     /// CPUID 8000_0001h, EDX bit 27: the counter can be read in order.

@@ -28,10 +28,8 @@ pub(crate) struct Pin<'a> {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct PinRecord {
-    /// Starts and ends of outermost pins: odd while the thread is pinned.
+    /// Starts and ends of pins: odd while the thread is pinned.
     edges: AtomicUsize,
-    /// Pins of the thread, which alone uses this number.
-    depth: AtomicUsize,
     /// Whether `membarrier` replaces the reader's own barrier.
     asymmetric: bool,
     #[cfg(not(loom))]
@@ -41,23 +39,25 @@ pub(super) struct PinRecord {
 }
 
 impl PinRecord {
-    /// Makes this record show a reader. Only one thread at a time may use a record.
+    /// Makes this record show a reader. Only one thread at a time may use a record, for one pin at
+    /// a time.
     #[inline(always)]
     pub(super) fn pin(&self) -> Pin<'_> {
-        let depth = self.depth.load(Ordering::Relaxed);
-        self.depth.store(depth + 1, Ordering::Relaxed);
-        if depth == 0 {
-            let edges = self.edges.load(Ordering::Relaxed);
-            // Released: a thread that waits for the end of the pin before may see this store
-            // instead.
-            self.edges.store(edges.wrapping_add(1), Ordering::Release);
-            if self.asymmetric {
-                std::sync::atomic::compiler_fence(Ordering::SeqCst);
-            } else {
-                fence(Ordering::SeqCst);
-            }
+        let edges = self.edges.load(Ordering::Relaxed);
+        debug_assert!(edges & 1 == 0, "pins do not nest");
+        // Released: a thread that waits for the end of the pin before may see this store instead.
+        self.edges.store(edges.wrapping_add(1), Ordering::Release);
+        if self.asymmetric {
+            std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
         }
         Pin { record: Some(self), not_send: PhantomData }
+    }
+
+    #[cfg(not(loom))]
+    fn is_pinned(&self) -> bool {
+        self.edges.load(Ordering::Relaxed) & 1 == 1
     }
 
     /// Waits for the end of the pin that the record shows. The caller has executed a barrier after
@@ -74,12 +74,8 @@ impl Drop for Pin<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         let Some(record) = self.record else { return };
-        let depth = record.depth.load(Ordering::Relaxed) - 1;
-        record.depth.store(depth, Ordering::Relaxed);
-        if depth == 0 {
-            let edges = record.edges.load(Ordering::Relaxed);
-            record.edges.store(edges.wrapping_add(1), Ordering::Release);
-        }
+        let edges = record.edges.load(Ordering::Relaxed);
+        record.edges.store(edges.wrapping_add(1), Ordering::Release);
     }
 }
 
@@ -122,7 +118,7 @@ mod registry {
     /// Waits until every thread that was pinned has been unpinned since. `false`, without waiting,
     /// if the current thread is pinned itself.
     pub(crate) fn wait_for_readers() -> bool {
-        if RECORD.get().is_some_and(|own| own.depth.load(Ordering::Relaxed) > 0) {
+        if RECORD.get().is_some_and(PinRecord::is_pinned) {
             return false;
         }
         let mut next = *RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +147,6 @@ mod registry {
                         first.map_or_else(membarrier::register, |first| first.asymmetric);
                     let record = Box::leak(Box::new(PinRecord {
                         edges: AtomicUsize::new(0),
-                        depth: AtomicUsize::new(0),
                         asymmetric,
                         in_use: AtomicBool::new(true),
                         next: *first,

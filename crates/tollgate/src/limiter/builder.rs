@@ -1,13 +1,13 @@
 //! The builder of a limiter.
 
 use super::store_calls::ResetCounters;
-use super::{Inner, Limiter, RegisteredQuota};
+use super::{Inner, Limiter, LimiterClock};
 use crate::Quota;
 use smallvec::{SmallVec, smallvec};
 use std::fmt;
 use std::sync::Arc;
 use tollgate_core::state_id;
-use tollgate_store::{Clock, MemoryStore, ProcessClock, Store};
+use tollgate_store::{Clock, MemoryStore, RegisteredLimit, Store};
 
 /// The most quotas of a limiter, since every check decides all of them.
 const QUOTAS_MAX: usize = 16;
@@ -33,7 +33,7 @@ const QUOTAS_MAX: usize = 16;
 pub struct LimiterBuilder<S = MemoryStore> {
     quotas: SmallVec<[Quota; 1]>,
     store: Arc<S>,
-    clock: Arc<dyn Clock>,
+    clock: LimiterClock,
     name: Box<str>,
     max_waiters: usize,
 }
@@ -66,7 +66,7 @@ impl LimiterBuilder {
         Self {
             quotas: smallvec![quota],
             store: Arc::default(),
-            clock: Arc::new(ProcessClock),
+            clock: LimiterClock::Process,
             name: Box::default(),
             max_waiters: 1_024,
         }
@@ -143,7 +143,7 @@ impl<S: Store> LimiterBuilder<S> {
 
     /// Sets the clock: a [`ManualClock`](crate::ManualClock) in tests.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Arc::new(clock);
+        self.clock = LimiterClock::Other(Arc::new(clock));
         self
     }
 
@@ -181,10 +181,15 @@ impl<S: Store> LimiterBuilder<S> {
             // The index is part of the id, since two quotas may differ only in their burst.
             let place = at.to_string().into_boxed_str();
             let id = state_id(&self.name, &[place], params.algorithm(), params.period_us());
-            RegisteredQuota { quota: *quota, id, params_id: self.store.register_params(params) }
+            let params_id = match &self.quotas[..] {
+                [_] => self.store.register_params(params),
+                _ => self.store.register_grouped(params),
+            };
+            RegisteredLimit { id, params: *params, params_id }
         });
         let inner = Inner {
             limits: limits.collect(),
+            quotas: self.quotas.iter().copied().collect(),
             resets: ResetCounters::new(),
             clock: self.clock,
             #[cfg(feature = "tokio")]

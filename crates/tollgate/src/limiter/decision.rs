@@ -62,6 +62,8 @@ impl<T> Decision<T> {
 
 /// An admission, in a [`Decision`]. Its figures are those of the tightest quota, after the charge.
 ///
+/// Times are methods, since most callers never need the division that makes a [`Duration`].
+///
 /// The charge stays. To be able to give it back, [reserve](crate::Limiter::reserve) instead of
 /// checking.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +73,21 @@ pub struct Permit {
     pub limit: u64,
     /// The units that would pass now.
     pub remaining: u64,
+    pub(super) reset_after_us: u64,
+    pub(super) delay_us: u64,
+}
+
+impl Permit {
     /// The time until the quota is full again.
-    pub reset_after: Duration,
+    pub const fn reset_after(&self) -> Duration {
+        Duration::from_micros(self.reset_after_us)
+    }
+
     /// How long to wait before going ahead; zero unless the quota has a
     /// [queue](crate::Quota::with_queue).
-    pub delay: Duration,
+    pub const fn delay(&self) -> Duration {
+        Duration::from_micros(self.delay_us)
+    }
 }
 
 /// A refusal, in a [`Decision`]. Its figures are those of the quota that refuses for the longest
@@ -87,15 +99,37 @@ pub struct Refusal {
     pub limit: u64,
     /// The units that would pass now: fewer than requested.
     pub remaining: u64,
-    /// The time after which the same cost is admitted. `None`: the cost exceeds what the quota ever
-    /// admits at once.
-    pub retry_after: Option<Duration>,
-    /// The time until the quota is full again.
-    pub reset_after: Duration,
     /// Whether the key is [blocked](crate::Limiter::block).
     pub blocked: bool,
-    /// The earliest time, even if slots are freed; `None` as above.
-    pub(crate) earliest: Option<Duration>,
+    pub(super) retry_after_us: Option<u64>,
+    pub(super) reset_after_us: u64,
+    /// The earliest time, even if slots are freed; `None` as for the wait.
+    pub(super) earliest_us: Option<u64>,
+}
+
+impl Refusal {
+    /// The time after which the same cost is admitted. `None`: the cost exceeds what the quota ever
+    /// admits at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::new(Quota::per_minute(1));
+    /// assert!(limiter.check("alice").is_admitted());
+    /// let decision = limiter.check("alice");
+    /// let refusal = decision.refusal().ok_or("admitted")?;
+    /// assert!(refusal.retry_after() <= Some(Duration::from_secs(120)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after_us.map(Duration::from_micros)
+    }
+
+    /// The time until the quota is full again.
+    pub const fn reset_after(&self) -> Duration {
+        Duration::from_micros(self.reset_after_us)
+    }
 }
 
 /// The state of a key, from [`peek`](crate::Limiter::peek): the answer that a check would get.
@@ -108,14 +142,12 @@ pub struct Standing {
     pub limit: u64,
     /// The units that would pass now.
     pub remaining: u64,
-    /// Zero when admitted; otherwise as [`Refusal::retry_after`].
-    pub retry_after: Option<Duration>,
-    /// The time until the quota is full again.
-    pub reset_after: Duration,
     /// Whether the key is [blocked](crate::Limiter::block).
     pub blocked: bool,
-    pub(crate) earliest: Option<Duration>,
-    pub(super) delay: Duration,
+    pub(super) retry_after_us: Option<u64>,
+    pub(super) reset_after_us: u64,
+    pub(super) earliest_us: Option<u64>,
+    pub(super) delay_us: u64,
 }
 
 /// A permit with what it takes to give its charge back.
@@ -135,8 +167,8 @@ pub(super) type Receipts = SmallVec<[Option<Receipt>; 1]>;
 impl From<Standing> for Permit {
     #[inline(always)]
     fn from(standing: Standing) -> Self {
-        let Standing { limit, remaining, reset_after, delay, .. } = standing;
-        Self { limit, remaining, reset_after, delay }
+        let Standing { limit, remaining, reset_after_us, delay_us, .. } = standing;
+        Self { limit, remaining, reset_after_us, delay_us }
     }
 }
 
@@ -152,17 +184,27 @@ impl From<Standing> for Decision {
 }
 
 impl Standing {
+    /// Zero when admitted; otherwise as [`Refusal::retry_after`].
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after_us.map(Duration::from_micros)
+    }
+
+    /// The time until the quota is full again.
+    pub const fn reset_after(&self) -> Duration {
+        Duration::from_micros(self.reset_after_us)
+    }
+
     /// The state of a key without quotas.
     pub(super) const fn open() -> Self {
         Self {
             admits: true,
             limit: 0,
             remaining: 0,
-            retry_after: Some(Duration::ZERO),
-            reset_after: Duration::ZERO,
             blocked: false,
-            earliest: Some(Duration::ZERO),
-            delay: Duration::ZERO,
+            retry_after_us: Some(0),
+            reset_after_us: 0,
+            earliest_us: Some(0),
+            delay_us: 0,
         }
     }
 
@@ -174,11 +216,11 @@ impl Standing {
             admits,
             limit: outcome.limit,
             remaining: outcome.remaining,
-            retry_after: outcome.retry_after_us.map(Duration::from_micros),
-            reset_after: Duration::from_micros(outcome.reset_after_us),
             blocked,
-            earliest: earliest_us.map(Duration::from_micros),
-            delay: Duration::from_micros(outcome.delay_us),
+            retry_after_us: outcome.retry_after_us,
+            reset_after_us: outcome.reset_after_us,
+            earliest_us,
+            delay_us: outcome.delay_us,
         }
     }
 }
@@ -189,10 +231,10 @@ impl From<Standing> for Refusal {
         Self {
             limit: standing.limit,
             remaining: standing.remaining,
-            retry_after: standing.retry_after,
-            reset_after: standing.reset_after,
             blocked: standing.blocked,
-            earliest: standing.earliest,
+            retry_after_us: standing.retry_after_us,
+            reset_after_us: standing.reset_after_us,
+            earliest_us: standing.earliest_us,
         }
     }
 }
@@ -201,12 +243,12 @@ impl From<Standing> for Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} left; ", self.remaining, self.limit)?;
-        match self.retry_after {
+        match self.retry_after() {
             _ if self.blocked => f.write_str("blocked")?,
             None => return f.write_str("no wait can help"),
             Some(_) => {}
         }
-        match self.retry_after {
+        match self.retry_after() {
             Some(wait) if self.blocked => write!(f, " for {wait:?}"),
             Some(wait) => write!(f, "retry after {wait:?}"),
             None => Ok(()),

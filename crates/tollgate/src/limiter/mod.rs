@@ -12,14 +12,15 @@ mod wait;
 mod wait_queue;
 
 use crate::{Key, Quota};
-use smallvec::SmallVec;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use store_calls::ResetCounters;
 use tollgate_core::LimitParams;
-use tollgate_store::{Change, Clock, MemoryStore, ParamsId, StoreError, StoreReply};
+use tollgate_store::{
+    Change, Clock, MemoryStore, ProcessClock, RegisteredLimit, StoreError, StoreReply,
+};
 
 pub use builder::{InvalidLimiter, LimiterBuilder};
 pub use decision::{Decision, Permit, Refusal, Standing};
@@ -107,20 +108,28 @@ pub struct Limiter<S = MemoryStore> {
 
 pub(crate) struct Inner<S> {
     pub(crate) store: Arc<S>,
-    pub(crate) clock: Arc<dyn Clock>,
-    limits: SmallVec<[RegisteredQuota; 1]>,
+    pub(crate) clock: LimiterClock,
+    limits: Box<[RegisteredLimit]>,
+    quotas: Box<[Quota]>,
     resets: ResetCounters,
     #[cfg(feature = "tokio")]
     pub(crate) wait_queues: wait_queue::WaitQueues,
 }
 
-#[derive(Debug)]
-struct RegisteredQuota {
-    quota: Quota,
-    /// The id of the quota's state.
-    id: u64,
-    /// The store's id of the quota's parameters.
-    params_id: ParamsId,
+/// The process's clock, which needs no dynamic call, or another one.
+pub(crate) enum LimiterClock {
+    Process,
+    Other(Arc<dyn Clock>),
+}
+
+impl Clock for LimiterClock {
+    #[inline(always)]
+    fn now_us(&self) -> u64 {
+        match self {
+            Self::Process => ProcessClock.decision_us(),
+            Self::Other(clock) => clock.now_us(),
+        }
+    }
 }
 
 impl Limiter {
@@ -159,7 +168,7 @@ impl Limiter {
     /// let limiter = Limiter::new(Quota::per_minute(100));
     /// assert!(limiter.check_n("alice", 100).is_admitted());
     /// let never = limiter.check_n("alice", 101);
-    /// assert_eq!(never.refusal().and_then(|refusal| refusal.retry_after), None);
+    /// assert_eq!(never.refusal().and_then(|refusal| refusal.retry_after()), None);
     /// ```
     pub fn check_n(&self, key: impl Key, cost: u64) -> Decision {
         self.inner.check_now(key.key_bytes().as_ref(), cost)
@@ -252,7 +261,7 @@ fn infallible<T>(reply: StoreReply<'_, Result<T, StoreError>, Infallible>) -> T 
 impl<S> Limiter<S> {
     /// The quotas in force, in the order in which they were given: see [`LimiterBuilder`].
     pub fn quotas(&self) -> impl Iterator<Item = &Quota> {
-        self.inner.limits.iter().map(|limit| &limit.quota)
+        self.inner.quotas.iter()
     }
 
     /// The store that keeps the counts: see [`LimiterBuilder::store`].
@@ -264,7 +273,7 @@ impl<S> Limiter<S> {
 impl<S> Inner<S> {
     /// Whether the end of a reservation frees slots.
     fn has_slots(&self) -> bool {
-        self.limits.iter().any(|limit| matches!(limit.quota.params(), LimitParams::Concurrency(_)))
+        self.limits.iter().any(|limit| matches!(limit.params, LimitParams::Concurrency(_)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls to the store: every method of the limiter, sync or async, goes through here.
 
 use super::decision::{Decision, PermitRecord, Receipts, Standing};
-use super::{Inner, RegisteredQuota, infallible};
+use super::{Inner, infallible};
 use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -11,8 +11,8 @@ use std::time::Duration;
 use tollgate_core::header::tightness;
 use tollgate_core::{Intent, LimitParams, MAX_US, Receipt};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, Mode, Request, Store, StoreCall, StoreError,
-    StoreReply,
+    Adjustment, Answer, Answers, Change, Charge, Clock, RegisteredLimit, Request, Store, StoreCall,
+    StoreError, StoreReply,
 };
 
 /// The end of a permit.
@@ -36,6 +36,7 @@ pub(crate) type LimiterReply<'a, S, T> =
     StoreReply<'a, Result<T, StoreError>, <S as Store>::Undecided>;
 
 impl<S: Store> Inner<S> {
+    #[inline(always)]
     pub(crate) fn now_us(&self) -> u64 {
         self.clock.now_us()
     }
@@ -48,11 +49,19 @@ impl<S: Store> Inner<S> {
         S: Store<Undecided = Infallible>,
     {
         let now_us = self.now_us();
-        if let [limit] = &self.limits[..]
-            && let Ok(decision) =
-                self.store.decide_one(now_us, &limit.charge(key, cost), Intent::Take, decision_of)
-        {
-            return decision;
+        let [limit] = &self.limits[..] else { return self.check_together(now_us, key, cost) };
+        let (charge, intent) = (limit.charge(key, cost), Intent::Take);
+        let together = move |_| self.check_together(now_us, key, cost);
+        self.store.decide_one(now_us, &charge, intent, decision_of, together)
+    }
+
+    #[inline(never)]
+    fn check_together(&self, now_us: u64, key: &[u8], cost: u64) -> Decision
+    where
+        S: Store<Undecided = Infallible>,
+    {
+        if let Some(answer) = self.store.decide_together(now_us, key, cost, &self.limits) {
+            return decision_of(answer);
         }
         let conclude = |standing: Standing, _: &[Answer]| standing.into();
         infallible(self.decide_batch(now_us, key, cost, Intent::Take, conclude))
@@ -95,14 +104,14 @@ impl<S: Store> Inner<S> {
         let [limit] = &self.limits[..] else {
             return self.decide_batch(now_us, key, cost, intent, conclude);
         };
-        let conclude_row = |row: Answer| {
-            let standing = Standing::of_row(row.outcome.admitted, &row, limit.firm_wait_us(&row));
-            conclude(standing, std::slice::from_ref(&row))
+        let conclude_row = move |row: Answer| {
+            let standing = Standing::of_row(row.outcome.admitted, &row, firm_wait_us(limit, &row));
+            StoreReply::Now(Ok(conclude(standing, std::slice::from_ref(&row))))
         };
-        match self.store.decide_one(now_us, &limit.charge(key, cost), intent, conclude_row) {
-            Ok(concluded) => StoreReply::Now(Ok(concluded)),
-            Err(_) => self.decide_batch(now_us, key, cost, intent, conclude),
-        }
+        let charge = limit.charge(key, cost);
+        self.store.decide_one(now_us, &charge, intent, conclude_row, move |_| {
+            self.decide_batch(now_us, key, cost, intent, conclude)
+        })
     }
 
     /// Decides several quotas, or in a store that needs time.
@@ -146,14 +155,14 @@ impl<S: Store> Inner<S> {
         // reset comes between this and the change.
         let resets = self.resets.of(&record.key);
         let is_stale = record.resets != *resets;
-        let change = |(limit, receipt): (&RegisteredQuota, &Option<Receipt>)| {
+        let change = |(limit, receipt): (&RegisteredLimit, &Option<Receipt>)| {
             let charged = receipt.map_or(0, |receipt| receipt.cost);
             let cost = match end {
                 PermitEnd::Refund => 0,
                 PermitEnd::Settle(actual) => actual,
                 PermitEnd::Keep => charged,
             };
-            match settle(limit.quota.params(), *receipt, charged, cost) {
+            match settle(&limit.params, *receipt, charged, cost) {
                 Change::GiveBack { receipt, charged_params, .. }
                     if is_stale && !is_timestamped(&charged_params) =>
                 {
@@ -212,7 +221,7 @@ impl<S: Store> Inner<S> {
     pub(super) fn reset<'a>(&'a self, key: &'a [u8]) -> LimiterReply<'a, S, ()> {
         let mut resets = self.resets.of(key);
         *resets += 1;
-        let reset = move |limit: &RegisteredQuota| {
+        let reset = move |limit: &RegisteredLimit| {
             let (call, mut answers) =
                 (StoreCall::Reset { limit: limit.id, key }, Answers::default());
             match self.store.begin(0, call, &mut answers) {
@@ -244,7 +253,7 @@ impl<S: Store> Inner<S> {
 
     /// The figures of the tightest row.
     fn standing(&self, admits: bool, rows: &[Answer]) -> Standing {
-        let mut waits = self.limits.iter().zip(rows).map(|(limit, row)| limit.firm_wait_us(row));
+        let mut waits = self.limits.iter().zip(rows).map(|(limit, row)| firm_wait_us(limit, row));
         let earliest_us = waits.try_fold(0, |a, b| Some(b?.max(a)));
         let tightest = rows.iter().min_by_key(|row| {
             let refusing = !row.outcome.admitted || row.blocked;
@@ -252,37 +261,21 @@ impl<S: Store> Inner<S> {
         });
         let Some(row) = tightest else { return Standing::open() };
         let delay_us = rows.iter().map(|row| row.outcome.delay_us).max().unwrap_or(0);
-        let delay = Duration::from_micros(delay_us);
-        Standing { delay, ..Standing::of_row(admits, row, earliest_us) }
+        Standing { delay_us, ..Standing::of_row(admits, row, earliest_us) }
     }
 }
 
-impl RegisteredQuota {
-    #[inline(always)]
-    fn charge<'a>(&'a self, key: &'a [u8], cost: u64) -> Charge<'a> {
-        Charge {
-            limit: self.id,
-            key,
-            params: self.quota.params(),
-            params_id: self.params_id,
-            cost,
-            mode: Mode::Enforce,
-            penalty: None,
-        }
-    }
-
-    /// The wait that a refusal is sure of. A slot may be freed at any time; the wait for a rate is
-    /// certain.
-    #[inline(always)]
-    fn firm_wait_us(&self, row: &Answer) -> Option<u64> {
-        let refusing = !row.outcome.admitted || row.blocked;
-        let slots = matches!(self.quota.params(), LimitParams::Concurrency(_));
-        let firm = row.blocked || !slots || row.outcome.retry_after_us.is_none();
-        if refusing && firm { row.outcome.retry_after_us } else { Some(0) }
-    }
+/// The wait that a refusal is sure of. A slot may be freed at any time; the wait for a rate is
+/// certain.
+#[inline(always)]
+fn firm_wait_us(limit: &RegisteredLimit, row: &Answer) -> Option<u64> {
+    let refusing = !row.outcome.admitted || row.blocked;
+    let slots = matches!(limit.params, LimitParams::Concurrency(_));
+    let firm = row.blocked || !slots || row.outcome.retry_after_us.is_none();
+    if refusing && firm { row.outcome.retry_after_us } else { Some(0) }
 }
 
-/// The decision of a limiter with one quota. A function, since a closure would not be inlined at
+/// The decision by the tightest answer. A function, since a closure would not be inlined at
 /// every exit of the store. Only waiters read `earliest`, and they reserve.
 #[inline(always)]
 fn decision_of(row: Answer) -> Decision {

@@ -157,13 +157,14 @@ impl<S: Store + 'static> Waiter<'_, S> {
                 Decision::Refused(refusal) => refusal,
             };
             let left = self.left();
-            let (Some(retry), Some(earliest)) = (refusal.retry_after, refusal.earliest) else {
+            let (Some(retry), Some(earliest_us)) = (refusal.retry_after(), refusal.earliest_us)
+            else {
                 return Ok(Decision::Refused(refusal));
             };
-            if left.is_zero() || earliest > left {
+            if left.is_zero() || Duration::from_micros(earliest_us) > left {
                 return Ok(Decision::Refused(refusal));
             }
-            line.set_ready(self.limiter.inner.now_us().saturating_add(micros(earliest)));
+            line.set_ready(self.limiter.inner.now_us().saturating_add(earliest_us));
             let pause = retry.min(left);
             // A manual clock may stand still; the deadline must come nearer nevertheless.
             if timeout(pause, line.changed.notified()).await.is_err() {
@@ -198,7 +199,8 @@ impl<S: Store + 'static> Waiter<'_, S> {
     /// The refusal of a waiter behind others, if it cannot be admitted before the deadline.
     async fn refusal_if_too_late(&mut self) -> Result<Option<Refusal>, WaitError> {
         let refusal = self.refusal().await?;
-        Ok(refusal.earliest.is_none_or(|earliest| earliest > self.left()).then_some(refusal))
+        let is_late = |earliest_us| Duration::from_micros(earliest_us) > self.left();
+        Ok(refusal.earliest_us.is_none_or(is_late).then_some(refusal))
     }
 
     /// The refusal of a waiter behind others. Its wait is at least that of the first.
@@ -206,10 +208,10 @@ impl<S: Store + 'static> Waiter<'_, S> {
         let inner = &self.limiter.inner;
         let standing =
             inner.peek(self.queue_place.key(), self.cost).await.map_err(WaitError::Store)?;
-        let first = self.queue_place.line().ready_after(inner.now_us());
+        let first_us = micros(self.queue_place.line().ready_after(inner.now_us()));
         let mut refusal = Refusal::from(standing);
-        refusal.retry_after = refusal.retry_after.map(|wait| wait.max(first));
-        refusal.earliest = refusal.earliest.map(|wait| wait.max(first));
+        refusal.retry_after_us = refusal.retry_after_us.map(|wait_us| wait_us.max(first_us));
+        refusal.earliest_us = refusal.earliest_us.map(|wait_us| wait_us.max(first_us));
         Ok(refusal)
     }
 
@@ -246,14 +248,14 @@ struct UnclaimedPermit<S: Store + 'static> {
 
 impl<S: Store> UnclaimedPermit<S> {
     fn delay(&self) -> Duration {
-        self.record.as_ref().map_or(Duration::ZERO, |record| record.permit.delay)
+        self.record.as_ref().map_or(Duration::ZERO, |record| record.permit.delay())
     }
 
     /// Claims the permit after its delay.
     fn claim(mut self) -> PermitRecord {
         match self.record.take() {
             Some(mut record) => {
-                record.permit.delay = Duration::ZERO;
+                record.permit.delay_us = 0;
                 record
             }
             None => unreachable!("only this and dropping take the permit"),
@@ -265,9 +267,9 @@ impl<S: Store> UnclaimedPermit<S> {
         let Some(PermitRecord { permit, .. }) = &self.record else {
             unreachable!("only `claim` and dropping take the permit")
         };
-        let &Permit { limit, remaining, reset_after, .. } = permit;
-        let (retry_after, earliest) = (Some(excess), Some(excess));
-        Refusal { limit, remaining, retry_after, reset_after, blocked: false, earliest }
+        let &Permit { limit, remaining, reset_after_us, .. } = permit;
+        let (retry_after_us, earliest_us) = (Some(micros(excess)), Some(micros(excess)));
+        Refusal { limit, remaining, blocked: false, retry_after_us, reset_after_us, earliest_us }
     }
 }
 

@@ -43,7 +43,7 @@ const TTL_US: u64 = 30 * SECOND_US;
 ///
 /// let closed = Limiter::new(Quota::per_minute(0));
 /// let refusal = closed.check("alice");
-/// assert_eq!(refusal.refusal().and_then(|refusal| refusal.retry_after), None);
+/// assert_eq!(refusal.refusal().and_then(|refusal| refusal.retry_after()), None);
 /// ```
 ///
 /// # What a quota promises

@@ -25,7 +25,7 @@ fn a_quota_of_zero_refuses_every_cost_but_zero() {
     assert!(quotas.iter().any(|quota| quota.algorithm() == Algorithm::SlidingWindow));
     for quota in quotas {
         let limiter = Limiter::new(quota);
-        assert_eq!(limiter.check("a").refusal().unwrap().retry_after, None, "{quota}");
+        assert_eq!(limiter.check("a").refusal().unwrap().retry_after(), None, "{quota}");
         assert!(limiter.check_n("a", 0).is_admitted(), "{quota}");
         assert!(!limiter.peek("a").admits, "{quota}");
         assert!(!limiter.reserve("a", 1).is_admitted(), "{quota}");
@@ -38,7 +38,7 @@ fn a_cost_above_the_capacity_is_refused_for_ever() {
         let limiter = Limiter::new(quota);
         for cost in [quota.capacity() + 1, u64::from(u32::MAX) + 1, u64::MAX] {
             let refusal = limiter.check_n("a", cost).refusal().cloned().unwrap();
-            assert_eq!(refusal.retry_after, None, "{quota}, {cost}");
+            assert_eq!(refusal.retry_after(), None, "{quota}, {cost}");
             assert_eq!(refusal.to_string().split("; ").nth(1), Some("no wait can help"));
         }
         assert_eq!(limiter.peek("a").remaining, quota.capacity(), "nothing was charged: {quota}");
@@ -145,7 +145,7 @@ fn a_clock_far_ahead_shuts_windows_out_for_three_periods_at_most() {
         assert!(limiter.check_n("a", quota.capacity()).is_admitted(), "{quota}");
         let set = |now_us| clock.0.store(now_us, std::sync::atomic::Ordering::Relaxed);
         set(start_us);
-        let wait = limiter.check("a").refusal().and_then(|refusal| refusal.retry_after).unwrap();
+        let wait = limiter.check("a").refusal().and_then(|refusal| refusal.retry_after()).unwrap();
         if WINDOWS.contains(&quota.algorithm()) {
             assert!(wait <= Duration::from_secs(3), "{quota}: {wait:?}");
         }

@@ -51,8 +51,8 @@ fn a_refusal_is_honest_to_the_microsecond() {
     let decision = limiter.check("a");
     let refusal = decision.refusal().unwrap();
     assert_eq!((refusal.limit, refusal.remaining, refusal.blocked), (3, 0, false));
-    assert_eq!(refusal.reset_after, SECOND);
-    let wait = refusal.retry_after.unwrap();
+    assert_eq!(refusal.reset_after(), SECOND);
+    let wait = refusal.retry_after().unwrap();
     assert_eq!(refusal.to_string(), "0 of 3 left; retry after 333.334ms");
     clock.elapse(wait - Duration::from_micros(1));
     assert!(!limiter.check("a").is_admitted());
@@ -65,7 +65,7 @@ fn more_than_there_ever_is_says_so() {
     let (limiter, _) = limiter(gcra(3));
     let decision = limiter.check_n("a", 4);
     let refusal = decision.refusal().unwrap();
-    assert_eq!((refusal.retry_after, refusal.remaining), (None, 3));
+    assert_eq!((refusal.retry_after(), refusal.remaining), (None, 3));
     assert_eq!(refusal.to_string(), "3 of 3 left; no wait can help");
     assert!(limiter.check_n("a", 3).is_admitted());
     assert!(limiter.check_n("a", 0).is_admitted(), "nothing costs nothing");
@@ -75,7 +75,7 @@ fn more_than_there_ever_is_says_so() {
 fn zero_refuses_everything() {
     for quota in [Quota::per_second(0), Quota::concurrency(0), "0/day".parse().unwrap()] {
         let (limiter, _) = limiter(quota);
-        assert_eq!(limiter.check("a").refusal().unwrap().retry_after, None);
+        assert_eq!(limiter.check("a").refusal().unwrap().retry_after(), None);
     }
 }
 
@@ -97,7 +97,7 @@ fn peeking_takes_nothing() {
         assert_eq!((standing.admits, standing.remaining), (true, 3));
     }
     let beyond = limiter.peek_n("a", 4);
-    assert_eq!((beyond.admits, beyond.retry_after), (false, None));
+    assert_eq!((beyond.admits, beyond.retry_after()), (false, None));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_reservation_ends_in_its_true_cost() {
     assert_eq!(limiter.peek("a").remaining, 40, "dropping keeps the estimate");
     let debt = reserve(40).settle(140);
     assert_eq!((debt.remaining, debt.admits), (0, false));
-    assert!(debt.retry_after > Some(Duration::from_secs(60)), "a debt takes longer to clear");
+    assert!(debt.retry_after() > Some(Duration::from_secs(60)), "a debt takes longer to clear");
     assert!(!limiter.reserve("a", 1).is_admitted());
     assert_eq!(limiter.reserve("b", 0).admitted().unwrap().settle(30).remaining, 70);
 }
@@ -200,7 +200,7 @@ fn a_block_refuses_until_its_end() {
     assert!(limiter.check("b").is_admitted(), "others are not concerned");
     clock.elapse(SECOND * 9);
     let refusal = limiter.check_n("a", 0).refusal().cloned().unwrap();
-    assert_eq!((refusal.blocked, refusal.retry_after), (true, Some(SECOND)));
+    assert_eq!((refusal.blocked, refusal.retry_after()), (true, Some(SECOND)));
     assert_eq!(refusal.to_string(), "0 of 2 left; blocked for 1s");
     clock.elapse(SECOND);
     assert!(limiter.check("a").is_admitted());

@@ -24,6 +24,7 @@ mod reload;
 mod reservations;
 mod slots;
 mod slow_store;
+mod together;
 mod wait;
 
 use std::pin::pin;

@@ -52,7 +52,7 @@ async fn every_verb_reaches_the_server_and_processes_share_it() {
     assert_eq!(other.peek_async(key).await.unwrap().remaining, 6);
     assert_eq!(apart.peek_async(key).await.unwrap().remaining, 10);
     reservation.cancel_async().await.unwrap();
-    assert_eq!(other.peek_n_async(key, 11).await.unwrap().retry_after, None);
+    assert_eq!(other.peek_n_async(key, 11).await.unwrap().retry_after(), None);
     let reservation = other.reserve_async(key, 10).await.unwrap().admitted().unwrap();
     assert!(!one.check_async(key).await.unwrap().is_admitted());
     assert_eq!(reservation.settle_async(3).await.unwrap().remaining, 7);

@@ -78,15 +78,15 @@ async fn who_cannot_be_in_time_is_refused_at_once() {
     let start = Instant::now();
     assert!(limiter.check("a").is_admitted());
     let refusal = limiter.wait("a", MS * 99).await.unwrap().refusal().cloned().unwrap();
-    assert_eq!(refusal.retry_after, Some(MS * 100));
+    assert_eq!(refusal.retry_after(), Some(MS * 100));
     let never = limiter.wait_n("a", 2, MS * 9_999).await.unwrap().refusal().cloned().unwrap();
-    assert_eq!(never.retry_after, None);
+    assert_eq!(never.retry_after(), None);
     let mut first = Box::pin(limiter.wait("a", MS * 100));
     assert!(poll(&mut first).await.is_pending());
     let behind = limiter.wait_n("a", 0, MS * 99).await.unwrap();
-    assert_eq!(behind.refusal().unwrap().retry_after, Some(MS * 100), "not before the first");
+    assert_eq!(behind.refusal().unwrap().retry_after(), Some(MS * 100), "not before the first");
     let never = limiter.wait_n("a", 2, MS * 9_999).await.unwrap();
-    assert_eq!(never.refusal().unwrap().retry_after, None);
+    assert_eq!(never.refusal().unwrap().retry_after(), None);
     limiter.block("b", MS * 500);
     let blocked = limiter.wait("b", MS * 499).await.unwrap();
     assert!(blocked.refusal().unwrap().blocked);
@@ -106,7 +106,7 @@ async fn the_deadline_holds_behind_others_too() {
     assert!(poll(&mut second).await.is_pending());
     assert!(first.await.unwrap().is_admitted());
     let refusal = second.await.unwrap().refusal().cloned().unwrap();
-    assert_eq!(refusal.retry_after, Some(MS * 100), "known as soon as it is first");
+    assert_eq!(refusal.retry_after(), Some(MS * 100), "known as soon as it is first");
     assert_eq!(start.elapsed(), MS * 100);
     assert!(limiter.wait("a", Duration::ZERO).await.unwrap().refusal().is_some());
 }
@@ -239,10 +239,10 @@ async fn the_delay_of_a_queue_is_part_of_the_wait() {
     let start = Instant::now();
     assert!(limiter.check("a").is_admitted());
     let permit = limiter.wait("a", MS * 100).await.unwrap().admitted().unwrap();
-    assert_eq!((start.elapsed(), permit.delay), (MS * 100, Duration::ZERO));
+    assert_eq!((start.elapsed(), permit.delay()), (MS * 100, Duration::ZERO));
     let before = limiter.peek("a");
     let refused = limiter.wait("a", MS * 99).await.unwrap();
-    assert_eq!(refused.refusal().unwrap().retry_after, Some(MS));
+    assert_eq!(refused.refusal().unwrap().retry_after(), Some(MS));
     assert_eq!(limiter.peek("a"), before, "what was too late was given back");
     let mut waiter = Box::pin(limiter.wait("a", MS * 1_000));
     assert!(poll(&mut waiter).await.is_pending());

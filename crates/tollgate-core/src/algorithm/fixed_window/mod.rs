@@ -2,6 +2,7 @@
 //! boundary.
 
 use super::Algorithm;
+use super::muldiv::Divisor;
 use super::window::{redate, window_position};
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
@@ -9,7 +10,7 @@ use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindow {
     limit: u64,
-    window_us: u64,
+    window_us: Divisor,
 }
 
 /// The window last counted in, and its count.
@@ -24,7 +25,7 @@ pub struct State {
 impl FixedWindow {
     /// Every [`Rate`] is a fixed window.
     pub const fn new(rate: Rate) -> Self {
-        Self { limit: rate.count() as u64, window_us: rate.period_us() }
+        Self { limit: rate.count() as u64, window_us: Divisor::new(rate.period_us()) }
     }
 }
 
@@ -36,7 +37,7 @@ impl Algorithm for FixedWindow {
     }
 
     fn window_us(&self) -> Option<u64> {
-        Some(self.window_us)
+        Some(self.window_us.get())
     }
 
     #[inline]
@@ -48,10 +49,10 @@ impl Algorithm for FixedWindow {
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let now_us = now_us.min(MAX_US);
         let place = window_position(now_us, self.window_us, state.index);
-        let count = state.count_in(place.index, now_us / self.window_us);
+        let count = state.count_in(place.index);
         let admitted = cost == 0 || count.saturating_add(cost) <= self.limit;
         let after = if admitted && intent == Intent::Take { count + cost } else { count };
-        let window_end_us = place.ahead_us + (self.window_us - place.elapsed_us);
+        let window_end_us = place.ahead_us + (self.window_us.get() - place.elapsed_us);
         Outcome {
             admitted,
             limit: self.limit,
@@ -72,32 +73,32 @@ impl Algorithm for FixedWindow {
         let now_us = now_us.min(MAX_US);
         let place = window_position(now_us, self.window_us, state.index);
         if cost > 0 {
-            let count = state.count_in(place.index, now_us / self.window_us);
+            let count = state.count_in(place.index);
             *state = State { index: place.index, count: count.saturating_add(cost).min(MAX_US) };
         }
         Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }
     }
 
     fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
-        let charged = receipt.at_us / self.window_us;
-        if state.index == charged && now_us / self.window_us <= charged {
+        let charged = receipt.at_us / self.window_us.get();
+        if state.index == charged && now_us / self.window_us.get() <= charged {
             state.count = state.count.saturating_sub(units);
         }
     }
 
     fn idle_at_us(&self, state: &State) -> u64 {
         match state.count {
-            0 => state.index.saturating_mul(self.window_us),
-            _ => (state.index + 1).saturating_mul(self.window_us),
+            0 => state.index.saturating_mul(self.window_us.get()),
+            _ => (state.index + 1).saturating_mul(self.window_us.get()),
         }
     }
 }
 
 impl State {
-    /// The count that holds in window `place`, when the clock itself says window `now`.
+    /// The count that holds in window `place`. State of a later window counts there.
     #[inline]
-    fn count_in(&self, place: u64, now: u64) -> u64 {
-        if self.index == place || self.index > now { self.count } else { 0 }
+    const fn count_in(&self, place: u64) -> u64 {
+        if self.index >= place { self.count } else { 0 }
     }
 }
 

@@ -1,5 +1,6 @@
 //! GCRA: a token bucket's decisions from a single timestamp. For many keys.
 
+use super::Taken;
 use super::bucket::Bucket;
 use super::dated_tat::{DatedTat, keeps_a_tat};
 use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};

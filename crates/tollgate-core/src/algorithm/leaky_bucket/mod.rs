@@ -1,6 +1,7 @@
 //! Leaky bucket: a strict pace. Policing with `queue` 0; with a queue, admitted requests are
 //! delayed into line.
 
+use super::Taken;
 use super::bucket::Bucket;
 use super::dated_tat::{DatedTat, keeps_a_tat};
 use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};

@@ -1,16 +1,16 @@
 //! Sliding window: the previous window's count fades linearly while the current one fills. Two
 //! counters for any rate. Short bursts stay within N; any interval T admits at most N(1 + T/W).
 
-use super::Algorithm;
-use super::muldiv::mul_div_ceil;
+use super::muldiv::{Divisor, mul_div_ceil};
 use super::window::{WindowPosition, redate, window_position};
+use super::{Algorithm, Taken};
 use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 
 /// N units per sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindow {
     limit: u64,
-    window_us: u64,
+    window_us: Divisor,
 }
 
 /// The window last counted in, its count and the count of the one before.
@@ -30,7 +30,7 @@ type Counts = (u64, u64);
 impl SlidingWindow {
     /// Every [`Rate`] is a sliding window.
     pub const fn new(rate: Rate) -> Self {
-        Self { limit: rate.count() as u64, window_us: rate.period_us() }
+        Self { limit: rate.count() as u64, window_us: Divisor::new(rate.period_us()) }
     }
 
     /// What is counted at `now_us`: the units of the window before, the part of them that still
@@ -42,16 +42,16 @@ impl SlidingWindow {
 
     /// What the previous window still weighs, rounded up: `n + c` fits iff it fits beside this
     /// whole number.
-    #[inline]
+    #[inline(always)]
     fn weight(&self, previous: u64, elapsed_us: u64) -> u64 {
-        mul_div_ceil(previous, self.window_us - elapsed_us, self.window_us)
+        self.window_us.mul_div_ceil(previous, self.window_us.get() - elapsed_us)
     }
 
     /// From the counted instant until `cost` fits, which it does not yet; `cost` is within the
     /// capacity.
-    #[inline]
+    #[inline(always)]
     fn wait_us(&self, previous: u64, current: u64, elapsed_us: u64, cost: u64) -> u64 {
-        let w = self.window_us;
+        let w = self.window_us.get();
         match self.limit.checked_sub(current.saturating_add(cost)) {
             Some(room) => mul_div_ceil(w, previous - room, previous) - elapsed_us,
             None => (w - elapsed_us) + mul_div_ceil(w, current + cost - self.limit, current),
@@ -59,21 +59,26 @@ impl SlidingWindow {
     }
 
     /// The instant, where it lies, and what is counted there.
-    #[inline]
+    #[inline(always)]
     fn position(&self, state: &State, now_us: u64) -> (u64, WindowPosition, Counts) {
         let now_us = now_us.min(MAX_US);
         let place = window_position(now_us, self.window_us, state.index);
-        (now_us, place, state.counts_in(place.index, now_us / self.window_us))
+        (now_us, place, state.counts_in(place.index))
     }
 
+    /// The figures after a decision that left `current` units in the window.
     // Inlined, so that callers pay for the figures that they read: each costs a division.
     #[inline(always)]
-    fn outcome(&self, place: WindowPosition, counts: Counts, cost: u64, intent: Intent) -> Outcome {
-        let (WindowPosition { elapsed_us, ahead_us, .. }, (previous, current)) = (place, counts);
-        let weight = self.weight(previous, elapsed_us);
-        let used = weight.saturating_add(current);
-        let admitted = cost == 0 || used.saturating_add(cost) <= self.limit;
-        let current = if admitted && intent == Intent::Take { current + cost } else { current };
+    fn outcome(
+        &self,
+        admitted: bool,
+        place: WindowPosition,
+        weight: u64,
+        (previous, current): Counts,
+        cost: u64,
+    ) -> Outcome {
+        let WindowPosition { elapsed_us, ahead_us, .. } = place;
+        let window_us = self.window_us.get();
         let remaining = self.limit.saturating_sub(weight.saturating_add(current));
         let wait_us = |cost| ahead_us + self.wait_us(previous, current, elapsed_us, cost);
         Outcome {
@@ -87,8 +92,8 @@ impl SlidingWindow {
             },
             reset_after_us: match (current, previous) {
                 (0, 0) => ahead_us,
-                (0, _) => ahead_us + self.window_us - elapsed_us,
-                (_, _) => ahead_us + 2 * self.window_us - elapsed_us,
+                (0, _) => ahead_us + window_us - elapsed_us,
+                (_, _) => ahead_us + 2 * window_us - elapsed_us,
             },
             delay_us: 0,
             more_after_us: (remaining < self.limit).then(|| wait_us(remaining + 1)),
@@ -104,7 +109,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn window_us(&self) -> Option<u64> {
-        Some(self.window_us)
+        Some(self.window_us.get())
     }
 
     #[inline]
@@ -114,8 +119,12 @@ impl Algorithm for SlidingWindow {
 
     #[inline]
     fn decide(&self, state: &State, now_us: u64, cost: u64, intent: Intent) -> Outcome {
-        let (_, place, counts) = self.position(state, now_us);
-        self.outcome(place, counts, cost, intent)
+        let (_, place, (previous, current)) = self.position(state, now_us);
+        let weight = self.weight(previous, place.elapsed_us);
+        let used = weight.saturating_add(current);
+        let admitted = cost == 0 || used.saturating_add(cost) <= self.limit;
+        let current = if admitted && intent == Intent::Take { current + cost } else { current };
+        self.outcome(admitted, place, weight, (previous, current), cost)
     }
 
     #[inline]
@@ -128,21 +137,26 @@ impl Algorithm for SlidingWindow {
     }
 
     /// Places the instant once: dividing by the window is most of the work.
-    #[inline]
-    fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
-        let (now_us, place, counts) = self.position(state, now_us);
-        let used = self.weight(counts.0, place.elapsed_us).saturating_add(counts.1);
-        if cost == 0 || used.saturating_add(cost) > self.limit {
+    #[inline(always)]
+    fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<Taken> {
+        if cost == 0 {
             return None;
         }
-        let outcome = self.outcome(place, counts, cost, Intent::Take);
-        state.count(place.index, counts, cost);
-        Some((outcome, Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }))
+        let (now_us, place, (previous, current)) = self.position(state, now_us);
+        let weight = self.weight(previous, place.elapsed_us);
+        if weight.saturating_add(current).saturating_add(cost) > self.limit {
+            let outcome = self.outcome(false, place, weight, (previous, current), cost);
+            return Some(Taken::Refused(outcome));
+        }
+        state.count(place.index, (previous, current), cost);
+        let outcome = self.outcome(true, place, weight, (previous, current + cost), cost);
+        let at_us = now_us + place.ahead_us;
+        Some(Taken::Charged(outcome, Receipt { cost, at_us, ..Receipt::default() }))
     }
 
     fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {
-        let charged = receipt.at_us / self.window_us;
-        if now_us / self.window_us > charged + 1 {
+        let charged = receipt.at_us / self.window_us.get();
+        if now_us / self.window_us.get() > charged + 1 {
             return;
         }
         if state.index == charged {
@@ -154,18 +168,18 @@ impl Algorithm for SlidingWindow {
 
     fn idle_at_us(&self, state: &State) -> u64 {
         match (state.current, state.previous) {
-            (0, 0) => state.index.saturating_mul(self.window_us),
-            (0, _) => (state.index + 1).saturating_mul(self.window_us),
-            (_, _) => (state.index + 2).saturating_mul(self.window_us),
+            (0, 0) => state.index.saturating_mul(self.window_us.get()),
+            (0, _) => (state.index + 1).saturating_mul(self.window_us.get()),
+            (_, _) => (state.index + 2).saturating_mul(self.window_us.get()),
         }
     }
 }
 
 impl State {
-    /// The counts that hold in window `place`, when the clock itself says window `now`.
+    /// The counts that hold in window `place`. State of a later window counts there.
     #[inline]
-    fn counts_in(&self, place: u64, now: u64) -> Counts {
-        if self.index == place || self.index > now {
+    const fn counts_in(&self, place: u64) -> Counts {
+        if self.index >= place {
             (self.previous, self.current)
         } else if self.index + 1 == place {
             (self.current, 0)

@@ -5,8 +5,8 @@
 //! owed. The second word, the latest instant counted, is what a clock that steps back is clamped
 //! to.
 
-use super::Algorithm;
 use super::bucket::{Bucket, Tat};
+use super::{Algorithm, Taken};
 use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 
 /// A burst of B tokens, refilled at a rate.
@@ -81,12 +81,14 @@ impl Algorithm for TokenBucket {
     }
 
     #[inline(always)]
-    fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<(Outcome, Receipt)> {
+    fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<Taken> {
         if now_us < state.latest_us {
             return None;
         }
         let taken = self.0.take(&mut state.full, now_us, cost)?;
-        state.latest_us = now_us;
+        if matches!(taken, Taken::Charged(..)) {
+            state.latest_us = now_us;
+        }
         Some(taken)
     }
 

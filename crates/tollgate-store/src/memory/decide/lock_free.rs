@@ -1,18 +1,21 @@
 //! Decides a known key without its lock: one read for a refusal or a peek, one swap for a charge.
 
 use crate::memory::MemoryStore;
-use crate::memory::shard::pack::Inline;
+use crate::memory::shard::pack::{Inline, WordsTaken};
 use crate::memory::table::address::CellAddress;
 use crate::memory::table::{find_exact, is_inline, with_params_id};
 use crate::raw::pin::pin;
+use crate::raw::slots::Slot;
 use crate::sync::Ordering;
-use crate::{Answer, Charge, ParamsId};
+use crate::{Answer, Charge};
 use tollgate_core::{Intent, LimitParams};
 
 impl MemoryStore {
-    /// Decides a request with one charge and calls `conclude`; returns `conclude`, with nothing
+    /// Decides a request with one charge and calls `conclude`. Calls `otherwise`, with nothing
     /// changed, if that needs the lock: for a new key, state beyond one word, other params, a debt,
     /// a violation, or a word that the lock's holder has taken.
+    // One of the two is called at every exit, not after them: answers that meet in one place go
+    // through memory, with figures that most callers drop.
     #[inline(always)]
     pub(crate) fn decide_lock_free<T, F: FnOnce(Answer) -> T>(
         &self,
@@ -21,29 +24,24 @@ impl MemoryStore {
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
-    ) -> Result<T, F> {
+        otherwise: impl FnOnce(F) -> T,
+    ) -> T {
+        macro_rules! swap {
+            ($params:expr) => {
+                self.swap($params, address, now_us, charge, intent, conclude, otherwise)
+            };
+        }
         match charge.params {
-            LimitParams::Gcra(params) => {
-                self.swap(params, address, now_us, charge, intent, conclude)
-            }
-            LimitParams::SlidingWindow(params) => {
-                self.swap(params, address, now_us, charge, intent, conclude)
-            }
-            LimitParams::FixedWindow(params) => {
-                self.swap(params, address, now_us, charge, intent, conclude)
-            }
-            LimitParams::LeakyBucket(params) => {
-                self.swap(params, address, now_us, charge, intent, conclude)
-            }
-            LimitParams::CalendarWindow(params) => {
-                self.swap(params, address, now_us, charge, intent, conclude)
-            }
-            _ => Err(conclude),
+            LimitParams::Gcra(params) => swap!(params),
+            LimitParams::SlidingWindow(params) => swap!(params),
+            LimitParams::FixedWindow(params) => swap!(params),
+            LimitParams::LeakyBucket(params) => swap!(params),
+            LimitParams::CalendarWindow(params) => swap!(params),
+            _ => otherwise(conclude),
         }
     }
 
-    // `conclude` is called at every exit, not after them: answers that meet in one place go through
-    // memory, with receipts that most callers drop.
+    #[expect(clippy::too_many_arguments, reason = "an algorithm decides the whole charge")]
     #[inline(always)]
     fn swap<A: Inline<1>, T, F: FnOnce(Answer) -> T>(
         &self,
@@ -53,52 +51,88 @@ impl MemoryStore {
         charge: &Charge<'_>,
         intent: Intent,
         conclude: F,
-    ) -> Result<T, F> {
-        if charge.params_id == ParamsId::default() || charge.mode.owed().is_some() {
-            return Err(conclude);
+        otherwise: impl FnOnce(F) -> T,
+    ) -> T {
+        let (cost, counts_refusals) = (charge.cost, charge.penalty.is_some());
+        if !charge.params_id.is_lock_free() || charge.mode.owed().is_some() {
+            return otherwise(conclude);
         }
         let pin = pin();
         let Some(location) = self.shared.locations.narrow.get(address.shard) else {
-            return Err(conclude);
+            drop(pin);
+            return otherwise(conclude);
         };
         let tag = with_params_id(address.tag, charge.params_id);
-        let Some(slot) = find_exact(location.read(&pin), tag) else { return Err(conclude) };
+        let slots = location.read(&pin);
+        let Some(slot) = find_exact(slots, tag).and_then(|at| slots.get(at)) else {
+            drop(pin);
+            return otherwise(conclude);
+        };
         let mut word = slot.words[0].load(Ordering::Acquire);
-        loop {
-            if !is_inline(word) {
-                return Err(conclude);
-            }
-            let mut state = algorithm.unpack([word]);
-            if algorithm.redate(&mut state, now_us) {
-                return Err(conclude);
-            }
-            let taken = match intent {
-                Intent::Take => algorithm.take(&mut state, now_us, charge.cost),
-                Intent::Peek => None,
-            };
-            let (outcome, receipt) = match taken {
-                Some(taken) => taken,
-                None => {
-                    let outcome = algorithm.decide(&state, now_us, charge.cost, intent);
-                    if intent == Intent::Take && !outcome.admitted && charge.penalty.is_some() {
-                        return Err(conclude);
+        while intent == Intent::Take && is_inline(word) {
+            match algorithm.take_words([word], now_us, cost) {
+                Some(WordsTaken::Charged([after], outcome, receipt)) => {
+                    match swap_word(slot, word, after) {
+                        Ok(_) => {
+                            drop(pin);
+                            return conclude(Answer::with_receipt(outcome, receipt));
+                        }
+                        Err(other) => word = other,
                     }
-                    if !outcome.admitted || intent == Intent::Peek || charge.cost == 0 {
-                        drop(pin);
-                        return Ok(conclude(Answer::without_receipt(outcome)));
-                    }
-                    (outcome, algorithm.charge(&mut state, now_us, charge.cost))
                 }
-            };
-            let Some([after]) = algorithm.pack(&state) else { return Err(conclude) };
-            let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
-            match slot.words[0].compare_exchange_weak(word, after, done, seen) {
-                Ok(_) => {
+                Some(WordsTaken::Refused(outcome)) if !counts_refusals => {
                     drop(pin);
-                    return Ok(conclude(Answer::with_receipt(outcome, receipt)));
+                    return conclude(Answer::without_receipt(outcome));
                 }
-                Err(other) => word = other,
+                _ => break,
             }
         }
+        let untaken = decide_untaken(algorithm, slot, word, now_us, cost, intent);
+        drop(pin);
+        match untaken {
+            Some(answer)
+                if answer.outcome.admitted || !counts_refusals || intent == Intent::Peek =>
+            {
+                conclude(answer)
+            }
+            _ => otherwise(conclude),
+        }
     }
+}
+
+/// Decides what [`Inline::take_words`] does not: a peek, a delay, an impossible cost, or none.
+#[cold]
+#[inline(never)]
+fn decide_untaken<A: Inline<1>>(
+    algorithm: &A,
+    slot: &Slot<1>,
+    mut word: u64,
+    now_us: u64,
+    cost: u64,
+    intent: Intent,
+) -> Option<Answer> {
+    loop {
+        if !is_inline(word) {
+            return None;
+        }
+        let mut state = algorithm.unpack([word]);
+        if algorithm.redate(&mut state, now_us) {
+            return None;
+        }
+        let outcome = algorithm.decide(&state, now_us, cost, intent);
+        if !outcome.admitted || intent == Intent::Peek || cost == 0 {
+            return Some(Answer::without_receipt(outcome));
+        }
+        let receipt = algorithm.charge(&mut state, now_us, cost);
+        let [after] = algorithm.pack(&state)?;
+        match swap_word(slot, word, after) {
+            Ok(_) => return Some(Answer::with_receipt(outcome, receipt)),
+            Err(other) => word = other,
+        }
+    }
+}
+
+#[inline(always)]
+fn swap_word(slot: &Slot<1>, before: u64, after: u64) -> Result<u64, u64> {
+    slot.words[0].compare_exchange_weak(before, after, Ordering::AcqRel, Ordering::Acquire)
 }

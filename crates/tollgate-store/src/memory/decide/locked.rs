@@ -2,7 +2,7 @@
 
 use crate::charge::GroupVerdicts;
 use crate::memory::evict::RoomNeeded;
-use crate::memory::shard::pack::{Inline, by_algorithm};
+use crate::memory::shard::pack::{Inline, WordsTaken, by_algorithm};
 use crate::memory::shard::{CellPosition, HasTable, LockedShard, Shard, is_wide, unpack};
 use crate::memory::table::address::CellAddress;
 use crate::memory::{MemoryStore, ShardContext};
@@ -253,20 +253,24 @@ impl Shard {
             return;
         }
         cell.found = CellPosition::Inline(at);
+        if intent == Intent::Take
+            && held.params_id() == charge.params_id
+            && let Some(taken) = algorithm.take_words(held.words, now_us, charge.cost)
+        {
+            *row = match taken {
+                WordsTaken::Charged(words, outcome, receipt) => {
+                    let planned = cell.planned.insert([0; 2]);
+                    planned.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+                    Answer::with_receipt(outcome, receipt)
+                }
+                WordsTaken::Refused(outcome) => Answer::without_receipt(outcome),
+            };
+            return;
+        }
         let mut state = unpack(shared, algorithm, held, charge.params_id);
         if algorithm.redate(&mut state, now_us) {
             self.write(shared, algorithm, cell.found, tag, charge, state.clone());
             cell.found = self.find(charge.params, tag);
-        } else if intent == Intent::Take
-            && held.params_id() == charge.params_id
-            && let mut after = state.clone()
-            && let Some((outcome, receipt)) = algorithm.take(&mut after, now_us, charge.cost)
-            && let Some(words) = algorithm.pack(&after)
-        {
-            let planned = cell.planned.insert([0; 2]);
-            planned.iter_mut().zip(words).for_each(|(to, word)| *to = word);
-            *row = Answer::with_receipt(outcome, receipt);
-            return;
         }
         *row = Answer::without_receipt(algorithm.decide(&state, now_us, charge.cost, intent));
     }

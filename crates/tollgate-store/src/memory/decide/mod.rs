@@ -1,6 +1,7 @@
 //! Decides requests: without a lock, or with the locks of all its shards; and applies adjustments.
 
 mod adjust;
+mod known;
 mod lock_free;
 mod locked;
 
@@ -78,9 +79,9 @@ impl MemoryStore {
             answers.push(answer);
             answers.finish(answer.outcome.admitted || !charge.mode.is_enforced());
         };
-        if let Err(mut finish) = self.decide_lock_free(address, now_us, charge, intent, finish) {
+        self.decide_lock_free(address, now_us, charge, intent, finish, |mut finish| {
             finish(self.decide_at_locked(address, now_us, charge, intent));
-        }
+        });
     }
 
     /// Decides a request with no charge or several.
@@ -122,9 +123,9 @@ impl MemoryStore {
         let mut hashed = None;
         for (cell, charge) in cells.iter_mut().zip(charges) {
             // Limits of one request often have one key.
-            let hash = match &hashed {
-                Some((key, hash)) if *key == charge.key => hash,
-                _ => &hashed.insert((charge.key, self.addresses.hash(charge.key))).1,
+            let hash = match hashed {
+                Some((key, hash)) if key == charge.key => hash,
+                _ => hashed.insert((charge.key, self.addresses.hash(charge.key))).1,
             };
             cell.address = self.addresses.address_hashed(charge.limit, charge.key, hash);
             self.shared.locations.prefetch(cell.address, charge.params);

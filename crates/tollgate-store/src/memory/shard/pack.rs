@@ -5,10 +5,10 @@
 //! cell's params id.
 
 use tollgate_core::algorithm::{
-    CalendarWindow, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Tat, TokenBucket,
-    calendar_window, fixed_window, sliding_window, token_bucket,
+    CalendarWindow, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingWindow, Taken, Tat,
+    TokenBucket, calendar_window, fixed_window, sliding_window, token_bucket,
 };
-use tollgate_core::{Algorithm, LimitParams, LimitState, MAX_US};
+use tollgate_core::{Algorithm, LimitParams, LimitState, MAX_US, Outcome, Receipt};
 
 /// Bits of an instant: [`MAX_US`] is 2^53 - 1.
 const INSTANT_BITS: u32 = 53;
@@ -27,10 +27,36 @@ pub(crate) trait Inline<const W: usize>: Algorithm {
     fn pack(&self, state: &Self::State) -> Option<[u64; W]>;
     /// The state that these params packed.
     fn unpack(&self, words: [u64; W]) -> Self::State;
+    /// [Takes](Algorithm::take) `cost` of packed words. `None`, if only
+    /// [`decide`](Algorithm::decide) can tell, or the state must be dated again.
+    #[inline(always)]
+    fn take_words(&self, words: [u64; W], now_us: u64, cost: u64) -> Option<WordsTaken<W>> {
+        let mut state = self.unpack(words);
+        if self.redate(&mut state, now_us) {
+            return None;
+        }
+        Some(match self.take(&mut state, now_us, cost)? {
+            Taken::Charged(outcome, receipt) => {
+                WordsTaken::Charged(self.pack(&state)?, outcome, receipt)
+            }
+            Taken::Refused(outcome) => WordsTaken::Refused(outcome),
+        })
+    }
     /// The params, if they are this algorithm's.
     fn of(params: &LimitParams) -> Option<&Self>;
+    /// [`of`](Self::of), to be changed.
+    fn of_mut(params: &mut LimitParams) -> Option<&mut Self>;
+    /// The state, if it is this algorithm's.
+    fn state_of(state: &mut LimitState) -> Option<&mut Self::State>;
     /// The state as a [`LimitState`].
     fn widen(state: Self::State) -> LimitState;
+}
+
+/// The result of [`Inline::take_words`].
+pub(crate) enum WordsTaken<const W: usize> {
+    /// The words after the charge.
+    Charged([u64; W], Outcome, Receipt),
+    Refused(Outcome),
 }
 
 /// One expression for all algorithms that pack their state, and another for the rest.
@@ -78,12 +104,28 @@ pub(crate) fn unpack_any(params: &LimitParams, words: &[u64]) -> LimitState {
     by_algorithm!(params, algorithm => typed(algorithm, words), else LimitState::New)
 }
 
-/// [`Inline::of`] and [`Inline::widen`]: the variants of an algorithm and its state.
+/// The variants of an algorithm and its state.
 macro_rules! variant {
     ($algorithm:ident, $variant:ident($state:ty)) => {
         fn of(params: &LimitParams) -> Option<&Self> {
             match params {
                 LimitParams::$algorithm(algorithm) => Some(algorithm),
+                _ => None,
+            }
+        }
+
+        #[inline(always)]
+        fn of_mut(params: &mut LimitParams) -> Option<&mut Self> {
+            match params {
+                LimitParams::$algorithm(algorithm) => Some(algorithm),
+                _ => None,
+            }
+        }
+
+        #[inline(always)]
+        fn state_of(state: &mut LimitState) -> Option<&mut $state> {
+            match state {
+                LimitState::$variant(state) => Some(state),
                 _ => None,
             }
         }
@@ -113,6 +155,23 @@ macro_rules! tat_in_one_word {
                 let fraction = (word & ((1 << FRACTION_BITS) - 1)) as u32;
                 let ahead_us = if us == 0 { 0 } else { self.bucket().ahead_us() };
                 DatedTat { tat: tat(us, fraction, self.bucket().count()), ahead_us }
+            }
+
+            #[inline(always)]
+            fn take_words(&self, [word]: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
+                let (us, bucket) = (word >> FRACTION_BITS, self.bucket());
+                if us >= now_us.saturating_add(bucket.leap_us()) {
+                    return None;
+                }
+                let fraction = (word & ((1 << FRACTION_BITS) - 1)) as u32;
+                Some(match bucket.take_from(us, fraction, now_us, cost)? {
+                    Taken::Charged(outcome, receipt) => {
+                        let fraction = u64::from(receipt.mark_fraction);
+                        let after = receipt.mark_us << FRACTION_BITS | fraction;
+                        WordsTaken::Charged([after], outcome, receipt)
+                    }
+                    Taken::Refused(outcome) => WordsTaken::Refused(outcome),
+                })
             }
 
             variant!($algorithm, Tat(DatedTat));

@@ -1,6 +1,6 @@
 //! The address of a cell: a keyed hash of limit and key.
 
-use ahash::{AHasher, RandomState};
+use ahash::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 /// Overflow cells per limit.
@@ -25,6 +25,8 @@ pub(crate) struct CellAddress {
 #[derive(Debug)]
 pub(crate) struct CellHasher {
     keys: RandomState,
+    /// Spreads the ids of limits over all bits; odd, so that no two ids become one.
+    limits: u64,
     shards: usize,
 }
 
@@ -36,31 +38,30 @@ impl CellHasher {
             Some(seed) => seed.wrapping_add(n).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             None => random.hash_one(n),
         };
-        Self { keys: RandomState::with_seeds(key(1), key(2), key(3), key(4)), shards }
+        let keys = RandomState::with_seeds(key(1), key(2), key(3), key(4));
+        Self { keys, limits: key(5) | 1, shards }
     }
 
     /// The limits on one key are in one shard, so that a request takes one lock. Limits without a
     /// key are busy, so they are spread.
     #[inline(always)]
     pub(crate) fn address(&self, limit: u64, key: &[u8]) -> CellAddress {
-        self.address_hashed(limit, key, &self.hash(key))
+        self.address_hashed(limit, key, self.hash(key))
     }
 
     /// The part of the hash that all limits on `key` share.
     #[inline(always)]
-    pub(crate) fn hash(&self, key: &[u8]) -> AHasher {
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         let mut hasher = self.keys.build_hasher();
         hasher.write(key);
-        hasher
+        hasher.finish()
     }
 
     /// [`address`](Self::address) of a [hashed](Self::hash) key.
     #[inline(always)]
-    pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: &AHasher) -> CellAddress {
-        let mut hasher = hashed.clone();
-        hasher.write_u64(limit);
-        let hash = hasher.finish();
-        self.split(if key.is_empty() { hash } else { hashed.finish() }, hash)
+    pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: u64) -> CellAddress {
+        let hash = hashed ^ limit.wrapping_mul(self.limits);
+        self.split(if key.is_empty() { hash } else { hashed }, hash)
     }
 
     /// The overflow cell that the key at `address` shares with others of its limit.
@@ -69,8 +70,6 @@ impl CellHasher {
         let mut hasher = self.keys.build_hasher();
         hasher.write_u64(limit);
         hasher.write_u64(cell);
-        // One more write than for a key, so that no key has this hash.
-        hasher.write_u64(!0);
         let hash = hasher.finish();
         self.split(hash, hash)
     }

@@ -91,23 +91,31 @@ pub(crate) const fn home<const W: usize>(tag: u64, len: usize) -> usize {
 
 /// Finds the slot of a tag, params id included, without a lock.
 #[inline(always)]
-pub(crate) fn find_exact(slots: &[Slot<1>], tag: u64) -> Option<&Slot<1>> {
-    let mut at = home::<1>(tag, slots.len());
+pub(crate) fn find_exact<const W: usize>(slots: &[Slot<W>], tag: u64) -> Option<usize> {
+    let mut at = home::<W>(tag, slots.len());
+    if !LINE.is_multiple_of(8 + 8 * W) {
+        loop {
+            match slots.get(at)?.tag.load(Ordering::Acquire) {
+                found if found == tag => return Some(at),
+                0 => return None,
+                _ => at = if at + 1 == slots.len() { 0 } else { at + 1 },
+            }
+        }
+    }
     loop {
-        let line = slots.get(at..at + SLOTS_PER_LINE)?;
-        let [a, b, c, d] = line else { return None };
-        let tag_of = |slot: &Slot<1>| slot.tag.load(Ordering::Acquire);
+        let [a, b, c, d] = slots.get(at..at + SLOTS_PER_LINE)? else { return None };
+        let tag_of = |slot: &Slot<W>| slot.tag.load(Ordering::Acquire);
         // Busy keys are mostly at home, which the branch predictor learns. The position of others
         // in the line is unpredictable, so the rest of the line is compared without branches.
         if tag_of(a) == tag {
-            return Some(a);
+            return Some(at);
         }
         let (in_b, in_c, last) = (tag_of(b) == tag, tag_of(c) == tag, tag_of(d));
         let nth = if last == tag { 3 } else { SLOTS_PER_LINE };
         let nth = if in_c { 2 } else { nth };
         let nth = if in_b { 1 } else { nth };
         if nth < SLOTS_PER_LINE {
-            return line.get(nth);
+            return Some(at + nth);
         }
         // Slots of a line fill in order.
         if last == 0 {
@@ -229,6 +237,13 @@ impl<const W: usize> CellTable<W> {
             }
             at = self.after(at);
         }
+    }
+
+    /// The index in the slab of a state under this tag, params id included.
+    #[inline(always)]
+    pub(crate) fn spilled_exact(&self, tag: u64) -> Option<u32> {
+        let word = self.slots.get(find_exact(&self.slots, tag)?)?.words[0].load(Ordering::Relaxed);
+        (word & HELD == NOT_INLINE).then_some(word as u32)
     }
 
     /// Puts all words back that were taken out.

@@ -16,11 +16,7 @@ fn nothing_is_freed_under_a_reader() {
     }
     loom::model(|| {
         let world = Arc::new(World {
-            record: PinRecord {
-                edges: AtomicUsize::new(0),
-                depth: AtomicUsize::new(0),
-                asymmetric: false,
-            },
+            record: PinRecord { edges: AtomicUsize::new(0), asymmetric: false },
             published: AtomicUsize::new(0),
             arrays: [UnsafeCell::new(true), UnsafeCell::new(true)],
         });
