@@ -44,7 +44,7 @@ impl PinRecord {
     #[inline(always)]
     pub(super) fn pin(&self) -> Pin<'_> {
         let edges = self.edges.load(Ordering::Relaxed);
-        debug_assert!(edges & 1 == 0, "pins do not nest");
+        assert!(edges & 1 == 0, "pins do not nest");
         // Released: a thread that waits for the end of the pin before may see this store instead.
         self.edges.store(edges.wrapping_add(1), Ordering::Release);
         if self.asymmetric {

@@ -56,6 +56,10 @@ impl SpilledCell {
 }
 
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "free entries are few, and a box would miss the cache"
+)]
 enum SlabEntry {
     Used(SpilledCell),
     /// The next free entry.
