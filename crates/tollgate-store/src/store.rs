@@ -48,8 +48,8 @@ pub trait Store: Send + Sync {
         otherwise(conclude)
     }
 
-    /// Takes `cost` from all `limits` on one key or from none, if the store has state of the key for
-    /// each of them and needs no buffer. The answer is that of the first of the
+    /// Takes `cost` from all `limits` on one key or from none, if the store has state of the key
+    /// for each of them and needs no buffer. The answer is that of the first of the
     /// [tightest](tollgate_core::header::tightness) limits, without receipt and `more_after_us`.
     /// The request is admitted iff this answer is. `None`: nothing has changed.
     #[inline(always)]

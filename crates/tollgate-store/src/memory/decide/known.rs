@@ -78,7 +78,7 @@ impl MemoryStore {
         let slots = &*shard.narrow.slots;
         for (n, limit) in limits.iter().enumerate() {
             let at = find_exact(slots, plans[n].tag)?;
-            // Two limits with the same hash share a slot, and one plan must not overwrite the other.
+            // Limits with the same hash share a slot, and one plan must not overwrite the other.
             for before in &plans[..n] {
                 if before.at == at {
                     return None;
