@@ -172,7 +172,7 @@ impl<E: Engine> AdmissionGuard<E> {
 
     fn record_response<'h>(&mut self, status: u16, header: impl Fn(&str) -> Option<&'h [u8]>) {
         let Some(in_flight) = &mut self.in_flight else { return };
-        in_flight.on_response(status);
+        in_flight.on_response(status, || self.engine.now_us());
         let mut costs = Vec::new();
         for (index, limit) in in_flight.limits() {
             let CostRule::Estimate { response, .. } = &limit.cost else { continue };

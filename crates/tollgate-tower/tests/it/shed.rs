@@ -161,8 +161,48 @@ async fn shadow_sheds_nothing() {
     }
     let all = counts(&layer, "default");
     assert_eq!((all.admitted, all.shed, all.in_flight), (50, [0; 3], 50));
+    // The queue has eight places.
+    assert_eq!(all.shadow_shed, [0, 0, 41]);
+    tokio::time::advance(Duration::from_secs(1)).await;
     for (answer, call) in waiting {
         answer.send(200).unwrap();
         assert_eq!(call.await.unwrap().status(), 200);
     }
+    // Those that waited in it would have been shed when their time was over.
+    assert_eq!(counts(&layer, "default").shadow_shed, [0, 0, 49]);
+}
+
+/// A body that never ends, as that of an event stream.
+struct Endless;
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, io::Error>>> {
+        std::task::Poll::Pending
+    }
+}
+
+/// The upstream has answered, and the client decides how long the response lasts.
+#[tokio::test(start_paused = true)]
+async fn a_response_that_streams_holds_no_slot_of_the_adaptive_shedder() {
+    let policy = "shed: {adaptive: {min: 1, max: 1}}\nlimits: []";
+    let layer = layer(policy, TokioClock::starting_at(NOW_US));
+    let service =
+        service_fn(async |_: Request<Empty<Bytes>>| Ok::<_, io::Error>(Response::new(Endless)));
+    let mut service = layer.layer(service);
+    let mut open = Vec::new();
+    for _ in 0..25 {
+        let request = Request::get("/").body(Empty::new()).unwrap();
+        let response = service.call(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        open.push(response);
+    }
+    assert_eq!(counts(&layer, "default").in_flight, 25);
+    drop(open);
+    assert_eq!(counts(&layer, "default").in_flight, 0);
 }

@@ -3,7 +3,7 @@
 use super::{DecidedRows, DecisionRequest, Gate};
 use crate::engine::{Row, Rules, ShedCounts, Verdict};
 use crate::reservation::ShedHold;
-use crate::rules::InFlightCount;
+use crate::rules::{InFlightCount, ShedEntry};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedSnapshot, ShedTicket};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::Selection;
@@ -107,10 +107,11 @@ impl<S: Store> Gate<S> {
         self.reserved_holds.expire(now_us);
         let client = shed.client(rules.policy(), facts);
         let entered = match shed.enter(verdict, client, now_us) {
-            Some(Entry::Queued(queued)) => return Some(queued),
-            Some(Entry::Admitted(ticket)) => Ok(Some(ticket)),
-            Some(Entry::Shed(refusal)) => Err(refusal),
-            None => Ok(None),
+            Some(ShedEntry::Enforced(Entry::Queued(queued))) => return Some(queued),
+            Some(ShedEntry::Enforced(Entry::Admitted(ticket))) => Ok(Some(ticket)),
+            Some(ShedEntry::Enforced(Entry::Shed(refusal))) => Err(refusal),
+            // A reservation's time to live is no wait of its request.
+            Some(ShedEntry::Shadow(_)) | None => Ok(None),
         };
         self.hold_reserved(rules, now_us, verdict, reservation, entered);
         None

@@ -10,7 +10,7 @@ use super::shed_hold::ShedHold;
 use super::slots::{HeldSlot, SlotGuard, SlotRegistry};
 use crate::engine::{Gate, Rules, Verdict, Work};
 use crate::gate::{DecisionRequest, RequestEnd};
-use crate::rules::{InFlightCount, store_mode};
+use crate::rules::{InFlightCount, ShedEntry, store_mode};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedTicket, UpstreamOutcome};
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams};
@@ -112,7 +112,9 @@ impl InFlightCharges {
 
     /// Records the status of the response. Places in a queue are used, and `on_response` may
     /// refund the charge or count a violation.
-    pub fn on_response(&mut self, status: u16) {
+    /// A response that begins frees the slot of the adaptive shedder: how long it takes is up to
+    /// the client.
+    pub fn on_response(&mut self, status: u16, clock: impl FnOnce() -> u64) {
         for held in &mut self.charges {
             let on_response = &held.charge.reserved.limit.on_response;
             let has = |list: &[Statuses]| list.iter().any(|statuses| statuses.contains(status));
@@ -124,6 +126,7 @@ impl InFlightCharges {
         }
         if let Some(shed) = &mut self.shed {
             shed.record_status(status);
+            shed.release(clock);
         }
     }
 
@@ -171,8 +174,12 @@ impl InFlightCharges {
 
 impl InFlightCharges {
     /// Takes the answer of the adaptive shedder.
-    fn enter(&mut self, entry: Entry, verdict: &mut Verdict<'_>) {
+    fn enter(&mut self, entry: ShedEntry, verdict: &mut Verdict<'_>) {
         let Some(shed) = &mut self.shed else { return };
+        let entry = match entry {
+            ShedEntry::Enforced(entry) => entry,
+            ShedEntry::Shadow(queued) => return shed.shadow = Some(queued),
+        };
         match entry {
             Entry::Admitted(ticket) => shed.ticket = Some(ticket),
             Entry::Queued(queued) => {
@@ -255,7 +262,8 @@ impl<S: Store> Gate<S> {
                 (Some(shed), Some(clock)) => shed.enter(&mut verdict, client, clock()),
                 _ => None,
             };
-            let may_undo = matches!(entry, Some(Entry::Queued(_) | Entry::Shed(_)));
+            let may_undo =
+                matches!(entry, Some(ShedEntry::Enforced(Entry::Queued(_) | Entry::Shed(_))));
             let mut held = self.hold(request, &verdict, answers, hold_all || may_undo, end);
             if let (Some(entry), Some(held)) = (entry, &mut held) {
                 held.enter(entry, &mut verdict);

@@ -8,17 +8,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A request in flight. Dropping it frees its slot and says nothing about the upstream.
 #[derive(Debug)]
 pub(crate) struct ShedHold {
-    _count: InFlightCount,
+    count: InFlightCount,
     pub(crate) ticket: Option<ShedTicket>,
     /// The place in the queue, while the request waits.
     pub(crate) queued: Option<QueuedEntry>,
+    /// The place that the request would have in the queue if the shedder were not in shadow mode.
+    pub(crate) shadow: Option<QueuedEntry>,
     /// How the upstream did, once that is known.
     outcome: Option<UpstreamOutcome>,
 }
 
 impl ShedHold {
     pub(crate) fn new(count: InFlightCount) -> Self {
-        Self { _count: count, ticket: None, queued: None, outcome: None }
+        Self { count, ticket: None, queued: None, shadow: None, outcome: None }
     }
 
     /// Records how the upstream did. The first record counts.
@@ -32,9 +34,21 @@ impl ShedHold {
         self.record(if is_busy { UpstreamOutcome::Overloaded } else { UpstreamOutcome::Ok });
     }
 
-    /// Frees the slot, and reports how the upstream did.
-    pub(crate) fn finish(self, now_us: u64) {
-        self.finish_after(now_us, None);
+    /// Frees the slot, and reports how the upstream did. The request itself may go on.
+    pub(crate) fn release(&mut self, clock: impl FnOnce() -> u64) {
+        match self.shadow.take().and_then(QueuedEntry::end) {
+            Some(Ok(ticket)) => self.ticket = Some(ticket),
+            Some(Err(refusal)) => self.count.count_shadow(refusal.reason),
+            None => {}
+        }
+        if let Some(ticket) = self.ticket.take() {
+            ticket.finish(clock(), self.outcome.unwrap_or(UpstreamOutcome::Ignored));
+        }
+    }
+
+    /// The same at the end of the request.
+    pub(crate) fn finish(mut self, now_us: u64) {
+        self.release(|| now_us);
     }
 
     /// The same for a call that took `latency_us`, which may have ended before.

@@ -2,7 +2,7 @@
 
 use crate::engine::Verdict;
 use crate::rules::ByName;
-use crate::shed::{AdaptiveSettings, AdaptiveShedder, Entrant, Entry, ShedReason};
+use crate::shed::{AdaptiveSettings, AdaptiveShedder, Entrant, Entry, QueuedEntry, ShedReason};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -170,25 +170,25 @@ impl ShedRules {
         }
     }
 
-    /// Enters the adaptive shedder with an admitted request. In shadow mode the verdict says what
-    /// it would have done, and nothing waits.
+    /// Enters the adaptive shedder with an admitted request. In shadow mode the verdict says whether
+    /// it would have been shed at once, and a place in the queue stands for its wait.
     pub(crate) fn enter(
         &self,
         verdict: &mut Verdict<'_>,
         client: u64,
         now_us: u64,
-    ) -> Option<Entry> {
+    ) -> Option<ShedEntry> {
         let (mode, shedder) = self.adaptive.as_ref()?;
         let shed = verdict.shed.as_mut().filter(|_| verdict.allowed)?;
         let class = u8::try_from(shed.class).unwrap_or(u8::MAX);
         let entry = shedder.enter(now_us, Entrant { class, client });
         match (mode, entry) {
-            (Mode::Shadow, Entry::Queued(_)) => None,
+            (Mode::Shadow, Entry::Queued(queued)) => Some(ShedEntry::Shadow(queued)),
             (Mode::Shadow, Entry::Shed(refusal)) => {
                 shed.shadow_reason = Some(refusal.reason);
                 None
             }
-            (_, entry) => Some(entry),
+            (_, entry) => Some(ShedEntry::Enforced(entry)),
         }
     }
 
@@ -219,6 +219,14 @@ impl ClassCounters {
     }
 }
 
+/// How a request entered the adaptive shedder.
+#[derive(Debug)]
+pub(crate) enum ShedEntry {
+    Enforced(Entry),
+    /// In shadow mode the request goes on, and its place in the queue shows what would become of it.
+    Shadow(QueuedEntry),
+}
+
 /// A request in flight, counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightCount(Arc<ClassCounters>);
@@ -227,6 +235,11 @@ impl InFlightCount {
     pub(crate) fn new(counters: &Arc<ClassCounters>) -> Self {
         counters.in_flight.fetch_add(1, Relaxed);
         Self(Arc::clone(counters))
+    }
+
+    /// Counts that the shedder, were it not in shadow mode, would have shed the request.
+    pub(crate) fn count_shadow(&self, reason: ShedReason) {
+        self.0.shadow_shed[reason.index()].fetch_add(1, Relaxed);
     }
 }
 

@@ -5,11 +5,19 @@
 //! throughput, and the knee is at `low` or under it. Otherwise a call takes `low / throughput`
 //! without waiting, and by Little's law the knee is `low * throughput at high / throughput at low`.
 //! There is no baseline to remember, so none can creep.
+//!
+//! Until a knee is found, nothing says that the upstream is overloaded: requests wait because the
+//! limit is a guess. So the limit climbs first. It doubles as long as that brings half as much more
+//! throughput, and then the two levels are compared.
 
 /// The knee is kept in parts of a request.
 const SCALE: u64 = 256;
 /// Calls that a level completes while it is measured.
 const CALLS: u64 = 64;
+/// The same while the limit climbs: two levels differ by a factor of two.
+const CLIMB_CALLS: u64 = 32;
+/// The longest time that a level of a climb settles, and is measured.
+const CLIMB_US_MAX: u64 = 500_000;
 /// Parts of the high level, each three times as long, once the knee is known.
 const HIGH_PARTS: u32 = 4;
 /// Estimates until the knee counts as known.
@@ -42,6 +50,10 @@ pub(super) struct LimitController {
     /// Whether the last estimate was at an edge of what it can be: the knee is further away.
     is_wide: bool,
     drift: Drift,
+    /// Whether the limit climbed to a level that brought no more throughput.
+    is_found: bool,
+    /// The last level of a climb, and its throughput.
+    climbed: Option<(u32, u64)>,
     /// Throughput at the high level: calls in 2^20 us, times 256; 0 is unknown.
     reference: u64,
     /// Parts in a row whose throughput is another.
@@ -52,6 +64,8 @@ pub(super) struct LimitController {
 enum Stage {
     /// The upstream keeps up, or too little is asked of it to learn from.
     Rest,
+    ClimbSettle,
+    ClimbMeasure,
     LowSettle,
     LowMeasure,
     HighSettle,
@@ -83,6 +97,8 @@ struct Drift {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadView {
     pub(super) is_overloaded: bool,
+    /// Whether requests wait for the limit.
+    pub(super) is_waiting: bool,
     /// Mean time between two completed calls.
     pub(super) gap_us: u64,
 }
@@ -105,6 +121,8 @@ impl LimitController {
             estimates: 0,
             is_wide: true,
             drift: Drift::default(),
+            is_found: false,
+            climbed: None,
             reference: 0,
             deviations: 0,
         };
@@ -123,6 +141,12 @@ impl LimitController {
     #[inline]
     pub(super) fn limit(&self) -> u32 {
         self.limit
+    }
+
+    /// Whether the limit is a guess that may still double.
+    #[inline]
+    pub(super) fn is_climbing(&self) -> bool {
+        matches!(self.stage, Stage::ClimbSettle | Stage::ClimbMeasure)
     }
 
     /// The limit without the probing.
@@ -179,6 +203,10 @@ impl LimitController {
         if self.stage != Stage::Rest {
             return;
         }
+        if !self.is_found && load.is_waiting && self.high_level < self.max {
+            self.climbed = None;
+            return self.enter(now_us, Stage::ClimbSettle, load);
+        }
         if load.is_overloaded {
             return self.enter(now_us, Stage::LowSettle, load);
         }
@@ -194,6 +222,7 @@ impl LimitController {
     fn back_off(&mut self) {
         self.set_knee((self.knee - self.knee / 8).max(SCALE));
         (self.estimates, self.is_wide) = (0, true);
+        (self.is_found, self.climbed) = (false, None);
     }
 
     /// Ends a stage whose time is over.
@@ -201,6 +230,8 @@ impl LimitController {
         let end_us = self.stage_end_us.min(now_us);
         self.meter.advance(end_us, in_flight, self.limit);
         let next = match self.stage {
+            Stage::ClimbSettle => Stage::ClimbMeasure,
+            Stage::ClimbMeasure => self.climb(),
             _ if !load.is_overloaded => Stage::Rest,
             Stage::Rest => Stage::Rest,
             Stage::LowSettle => Stage::LowMeasure,
@@ -233,7 +264,7 @@ impl LimitController {
         self.stage = stage;
         let (low, high) = self.levels();
         self.limit = match stage {
-            Stage::Rest => self.high(),
+            Stage::Rest | Stage::ClimbSettle | Stage::ClimbMeasure => self.high(),
             Stage::LowSettle | Stage::LowMeasure => low,
             Stage::HighSettle | Stage::HighMeasure => high,
         };
@@ -244,6 +275,8 @@ impl LimitController {
         let length_us = match stage {
             Stage::Rest => u64::MAX - now_us,
             // As long as a call takes: by then the level has its own mix of calls.
+            Stage::ClimbSettle => (u64::from(self.limit) * load.gap_us).min(CLIMB_US_MAX),
+            Stage::ClimbMeasure => (CLIMB_CALLS * load.gap_us).clamp(MEASURE_US.0, CLIMB_US_MAX),
             Stage::LowSettle => (u64::from(high) * load.gap_us * 3 / 2).min(MEASURE_US.1),
             Stage::HighSettle => (u64::from(low) * load.gap_us * 3 / 2).min(MEASURE_US.1),
             Stage::HighMeasure if self.estimates >= KNOWN => measure_us * 3,
@@ -251,6 +284,44 @@ impl LimitController {
         };
         (self.stage_start_us, self.stage_end_us) = (now_us, now_us + length_us);
         self.meter = Meter { last_us: now_us, ..Meter::default() };
+    }
+
+    /// Doubles the limit, unless it is no longer what requests wait for or the last doubling brought
+    /// less than half as much more throughput.
+    fn climb(&mut self) -> Stage {
+        if self.meter.is_failing() {
+            self.back_off();
+            return Stage::Rest;
+        }
+        let Some(rate) = self.meter.rate().filter(|_| self.meter.is_full()) else {
+            return Stage::Rest;
+        };
+        let level = self.limit;
+        if let Some((low, low_rate)) = self.climbed {
+            let (low, level) = (u64::from(low), u64::from(level));
+            // (rate / low_rate - 1) < (level / low - 1) / 2
+            if 2 * rate * low < low_rate * (low + level) {
+                self.is_found = true;
+                self.set_knee((low * SCALE * rate / low_rate.max(1)).min(level * SCALE));
+                return Stage::LowSettle;
+            }
+        }
+        self.climbed = Some((level, rate));
+        if level >= self.max {
+            self.is_found = true;
+            return Stage::LowSettle;
+        }
+        self.set_high_level(level.saturating_mul(2).min(self.max));
+        Stage::ClimbSettle
+    }
+
+    /// Sets the knee whose limit is `level`.
+    fn set_high_level(&mut self, level: u32) {
+        // The knee `k` with `k + sqrt(k) = level`, in parts of a request.
+        let level = u64::from(level) * SCALE;
+        let root = ((4 * level + SCALE) * SCALE).isqrt() - SCALE;
+        self.set_knee(root * root / (4 * SCALE));
+        self.high_level = round(level).clamp(self.min, self.max);
     }
 
     /// Learns from a low and a high level.
@@ -262,13 +333,16 @@ impl LimitController {
             return self.back_off();
         }
         let (Some(low_rate), Some(high_rate)) = (low.rate(), high.rate()) else { return };
-        if !low.is_full() || !high.is_full() {
+        let (low_mean, high_mean) = (low.in_flight(), high.in_flight());
+        // After a climb, more calls than the low level may still be in flight.
+        if !low.is_full() || !high.is_full() || low_mean >= high_mean {
             return;
         }
-        let (low_mean, high_mean) = (low.in_flight(), high.in_flight());
         let estimate = low_mean * high_rate / low_rate;
         let estimate = estimate.clamp(low_mean * 3 / 4, high_mean * 9 / 8);
-        let is_edge = estimate * 10 < low_mean * 11 || estimate * 10 > high_mean * 9;
+        // Two levels that are far apart must differ clearly: chance must not end the search.
+        let low_edge = low_mean * if self.is_wide { 13 } else { 11 };
+        let is_edge = estimate * 10 < low_edge || estimate * 10 > high_mean * 9;
         self.weigh(estimate, is_edge, low.completed);
         // A mean of estimates at an edge is no knee: it is further away.
         let span = high_mean.saturating_sub(low_mean);

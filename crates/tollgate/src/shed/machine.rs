@@ -10,9 +10,11 @@ use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamO
 use std::task::Waker;
 
 /// The limit of a new shedder, inside its bounds.
-pub(super) const START: u32 = 16;
+pub(super) const START: u32 = 64;
 /// The longest wait while the upstream keeps up.
-pub(super) const WAIT_US: u64 = 220_000;
+const WAIT_US: u64 = 220_000;
+/// The longest wait while the limit is a guess that may still double.
+const CLIMB_WAIT_US: u64 = 1_000_000;
 /// The longest wait in a class that enters whole while others are shed.
 const OVERLOAD_WAIT_US: u64 = 90_000;
 /// Bounds of the longest wait in the class that is being shed: half a call, within these.
@@ -146,6 +148,11 @@ impl Machine {
         Some(self.room.resolve(slot, SlotState::Granted(now_us)))
     }
 
+    /// The longest that a request waits which enters now.
+    pub(super) fn longest_wait_us(&self) -> u64 {
+        if self.limit.is_climbing() { CLIMB_WAIT_US } else { WAIT_US }
+    }
+
     /// Sheds a request whose owner gave up waiting.
     pub(super) fn expire(&mut self, slot: SlotId) {
         let class = self.room.class(slot);
@@ -191,7 +198,8 @@ impl Machine {
     fn tick(&mut self, now_us: u64) {
         self.demand.tick(now_us, self.room.len());
         let (completed, offered) = (self.demand.completed_mean(), self.demand.offered_mean());
-        self.threshold.step(self.demand.is_overloaded(), completed, offered);
+        let sheds = self.demand.is_overloaded() && !self.limit.is_climbing();
+        self.threshold.step(sheds, completed, offered);
         let boundary = (0..self.settings.classes).find(|&class| self.threshold.is_last(class));
         let open = boundary.map_or(STEPS, |class| self.threshold.open_steps(class));
         self.fair.tick(open, STEPS);
@@ -200,7 +208,11 @@ impl Machine {
     }
 
     fn load(&self) -> LoadView {
-        LoadView { is_overloaded: self.demand.is_heavy(), gap_us: self.demand.gap_us() }
+        LoadView {
+            is_overloaded: self.demand.is_heavy(),
+            is_waiting: self.room.len() > 0,
+            gap_us: self.demand.gap_us(),
+        }
     }
 
     /// Whether the threshold lets this request wait.
@@ -249,6 +261,7 @@ impl Machine {
 
     fn wait_us(&self, class: u8) -> u64 {
         match self.demand.is_overloaded() {
+            _ if self.limit.is_climbing() => CLIMB_WAIT_US,
             false => WAIT_US,
             true if !self.is_late(class) => OVERLOAD_WAIT_US,
             true => {

@@ -1,6 +1,6 @@
 //! The shedder that threads share: the machine behind a short lock, tickets, and queued requests.
 
-use super::machine::{Machine, START, Step, WAIT_US};
+use super::machine::{Machine, START, Step};
 use super::queue::{SlotId, SlotState};
 use super::snapshot::ShedSnapshot;
 use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
@@ -76,7 +76,7 @@ impl AdaptiveShedder {
                 Entry::Admitted(self.ticket(entrant.class, now_us))
             }
             Step::Wait(slot) => {
-                let deadline_us = now_us.saturating_add(WAIT_US);
+                let deadline_us = now_us.saturating_add(machine.longest_wait_us());
                 self.resolve(machine);
                 Entry::Queued(QueuedEntry { shedder: self.clone(), slot: Some(slot), deadline_us })
             }
@@ -188,6 +188,11 @@ impl QueuedEntry {
         }
         drop(machine);
         self.take().unwrap_or_else(|| Err(self.shedder.lock().refusal(ShedReason::Queue)))
+    }
+
+    /// What became of a request whose owner did not wait; `None` if it would still wait.
+    pub(crate) fn end(mut self) -> Option<Result<ShedTicket, ShedRefusal>> {
+        self.take()
     }
 
     /// The end of the wait; `None` while it lasts.

@@ -45,13 +45,13 @@ fn each_limit_ends_in_its_own_way() {
     let names: Vec<_> = held.limits().map(|(_, limit)| limit.name.to_string()).collect();
     assert_eq!(names, ["slots", "tokens", "failures"]);
     assert_eq!(left(&desk), [9, 2, 90, 4]);
-    held.on_response(204);
+    held.on_response(204, || NOW_US);
     held.settle(1, 25);
     now(desk.gate.finish(NOW_US, held));
     assert_eq!(left(&desk), [9, 3, 75, 5]);
 
     let mut held = pass(&desk, &AdmissionOptions::default()).1.expect("three of four");
-    held.on_response(500);
+    held.on_response(500, || NOW_US);
     now(desk.gate.finish(NOW_US, held));
     assert_eq!(left(&desk), [8, 3, 65, 4], "an answer that says nothing keeps estimate and charge");
 }
@@ -76,7 +76,7 @@ fn offences_are_violations_and_take_nothing() {
         let (passed, held) = pass(&desk, &AdmissionOptions::default());
         assert_eq!(passed, allowed);
         if let Some(mut held) = held {
-            held.on_response(401);
+            held.on_response(401, || NOW_US);
             now(desk.gate.finish(NOW_US, held));
         }
     }

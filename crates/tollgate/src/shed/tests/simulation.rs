@@ -1,7 +1,7 @@
 //! An upstream in virtual time: workers, an endless queue, and clients that send at random.
 #![expect(clippy::float_arithmetic, reason = "random times of a model, not a decision")]
 
-use crate::shed::machine::{Machine, START, Step, WAIT_US};
+use crate::shed::machine::{Machine, START, Step};
 use crate::shed::queue::{SlotId, SlotState};
 use crate::shed::{AdaptiveSettings, Entrant, UpstreamOutcome};
 use std::cmp::Reverse;
@@ -217,7 +217,8 @@ impl World {
             Step::Shed(_) => self.shed(id),
             Step::Wait(slot) => {
                 self.waiting.push((slot, id));
-                self.push(self.now_us + WAIT_US, Event::Expire(id));
+                let wait_us = self.machine.longest_wait_us();
+                self.push(self.now_us + wait_us, Event::Expire(id));
             }
         }
     }
