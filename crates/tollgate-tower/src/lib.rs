@@ -22,7 +22,9 @@ pub use gate::{
 };
 pub use header_class::{HeaderClass, is_header};
 pub use layer::{PolicyFileError, Tollgate, TollgateBody, TollgateLayer};
-pub use read::{Ambiguity, Head, Override, Reader, query_parameter};
+pub use read::{
+    Ambiguity, Head, Override, Reader, count_parameter, query_parameter, redact_parameters,
+};
 pub use respond::{
     RateLimitHeaders, Refusal, header_name, problem_of, refusal_status, render_headers,
 };

@@ -44,6 +44,18 @@ impl HttpPolicy {
             _ => is_secret(attribute),
         }
     }
+
+    /// The query parameters whose values are secrets: sources of `identity`, and attributes
+    /// `query.NAME` among those that the policy uses.
+    pub fn secret_parameters<'a>(&'a self, used: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let sources = self.identity.iter().filter_map(|(attribute, source)| match source {
+            AttributeSource::Query(name) if &**attribute == "api_key" => Some(&**name),
+            AttributeSource::Query(name) if self.holds_secret(attribute) => Some(&**name),
+            _ => None,
+        });
+        let used = used.filter(|attribute| self.holds_secret(attribute));
+        sources.chain(used.filter_map(|attribute| attribute.strip_prefix("query."))).collect()
+    }
 }
 
 /// Attributes whose values are shown, wherever `identity` takes them from.

@@ -24,6 +24,18 @@ pub struct Request<'a> {
     pub body: RequestBody<'a>,
 }
 
+/// A malformed request of HTTP/1.1, and its answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct RefusedRequest<'a> {
+    /// What was read of the head: anything at all.
+    pub head: &'a [u8],
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The bytes of the answer's body.
+    pub body_bytes: u64,
+}
+
 /// A body that is written piece by piece.
 pub type BodyStream = Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BoxError>>>;
 
@@ -117,6 +129,9 @@ pub trait Handler: 'static {
         caller: &Rc<ClientConnection>,
         answer: &mut Answer,
     ) -> impl Future<Output = ()>;
+
+    /// Records a malformed request, which the connection refused before the handler.
+    fn refused(&self, _request: &RefusedRequest<'_>, _caller: &ClientConnection) {}
 
     /// Answers an HTTP/2 request. Only gRPC overrides this.
     fn handle_http2(

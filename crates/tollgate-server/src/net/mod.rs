@@ -45,7 +45,7 @@ pub use accept::{BindError, InheritError, InheritedSockets, Listener};
 pub use body::{BodyError, RequestBody, Upload};
 pub(crate) use connection::{Activity, ActivityStream, Transport};
 pub use connection::{CoarseTimer, InFlightRequest, Protocol, ProtocolConnection};
-pub use handler::{Answer, BodyStream, ClientConnection, Handler, Request};
+pub use handler::{Answer, BodyStream, ClientConnection, Handler, RefusedRequest, Request};
 pub(crate) use head::HeaderSpan;
 pub use head::{Headers, RequestHead};
 pub(crate) use http1::{

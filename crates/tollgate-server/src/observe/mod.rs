@@ -2,6 +2,7 @@
 
 pub(crate) mod append;
 pub mod audit;
+pub mod escape;
 pub(crate) mod history;
 pub(crate) mod keys;
 pub mod log;

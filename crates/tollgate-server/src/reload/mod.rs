@@ -237,8 +237,9 @@ impl Reloader {
 
     fn applied(&self, restart_for: Vec<&'static str>) -> AppliedPolicy {
         let rules = self.node.gate.rules();
-        let (generation, limits) = (rules.generation(), rules.policy().limits().len());
-        AppliedPolicy { generation, limits, restart_for }
+        // Those of shedders are not in the file.
+        let limits = rules.policy().limits().iter().filter(|limit| !limit.selector.is_shed());
+        AppliedPolicy { generation: rules.generation(), limits: limits.count(), restart_for }
     }
 
     fn log_applied(&self, AppliedPolicy { generation, limits, .. }: &AppliedPolicy) {
@@ -261,7 +262,10 @@ impl Reloader {
                 }
                 (_, _, None) => "the file has no `limits`",
             };
-            tracing::warn!(why, "no limits are configured: every request is admitted");
+            match self.node.gate.rules().policy().limits() {
+                [] => tracing::warn!(why, "no limits are configured: every request is admitted"),
+                _ => tracing::warn!(why, "no limits are configured: only `shed` refuses requests"),
+            }
         }
     }
 

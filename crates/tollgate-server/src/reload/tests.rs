@@ -389,3 +389,13 @@ fn each_bad_edit_of_a_ratelimit_file_is_logged_once() {
     let log = logged(log::LogFormat::Json, "info", || world.look());
     assert_eq!(log.matches("policy in force").count(), 1, "{log}");
 }
+
+#[test]
+fn a_shedder_is_no_limit_that_a_reload_could_remove() {
+    let shed = "shed: {adaptive: {}}\n";
+    let mut world = World::new("shed", &[("tollgate.yaml", shed)]);
+    world.put("tollgate.yaml", &format!("{shed}drain: 3s\n"));
+    let in_force = world.reloader.reload().unwrap();
+    assert_eq!((in_force.generation, in_force.limits), (2, 0));
+    assert_eq!((world.reloads(), world.detail().as_str()), ((1, 0), ""));
+}

@@ -30,6 +30,7 @@ use arc_swap::ArcSwap;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::engine::Rules;
@@ -311,6 +312,16 @@ impl AttributeOrigin {
 /// The value of the first parameter of that name in a query, decoded.
 pub fn query_parameter(query: &str, name: &str) -> Option<String> {
     query::all(query, name).next().map(query::value)
+}
+
+/// How many parameters of that name a query has.
+pub fn count_parameter(query: &str, name: &str) -> usize {
+    query::all(query, name).count()
+}
+
+/// The target of a request, or a URL, with `***` for the values of these query parameters.
+pub fn redact_parameters<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
+    query::redacted(target, names)
 }
 
 /// The host without its port and its final dot. If the target and `Host` differ, the request is

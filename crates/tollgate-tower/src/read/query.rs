@@ -23,6 +23,33 @@ pub(super) fn lookalikes<'a>(query: &'a str, name: &str) -> impl Iterator<Item =
     by_semicolon.chain(by_alias).map(|(_, value)| value)
 }
 
+/// The target with `***` for the values of these parameters, and of parameters that only some
+/// servers read under these names.
+pub(super) fn redacted<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
+    let Some((path, query)) = target.split_once('?').filter(|_| !names.is_empty()) else {
+        return Cow::Borrowed(target);
+    };
+    let is_secret = |key: &str| {
+        let key = decoded(key);
+        names.iter().any(|name| key == *name || is_alias(&key, name))
+    };
+    let mut text = path.to_owned();
+    for (index, pair) in query.split('&').enumerate() {
+        text.push(if index == 0 { '?' } else { '&' });
+        // The value of a secret parameter may hold `;`, so the whole rest is hidden.
+        let starts = std::iter::once(0).chain(pair.match_indices(';').map(|(at, _)| at + 1));
+        let mut ends = starts.filter_map(|start| {
+            let (key, _) = pair[start..].split_once('=')?;
+            is_secret(key).then_some(start + key.len() + 1)
+        });
+        match ends.next() {
+            Some(end) => text.extend([&pair[..end], "***"]),
+            None => text.push_str(pair),
+        }
+    }
+    Cow::Owned(text)
+}
+
 fn pairs(query: &str, separates: fn(char) -> bool) -> impl Iterator<Item = (&str, &str)> {
     query.split(separates).map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }

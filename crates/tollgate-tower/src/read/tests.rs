@@ -1,6 +1,6 @@
 //! Heads to facts, row by row.
 
-use super::{Ambiguity, Reader};
+use super::{Ambiguity, Reader, redact_parameters};
 use crate::AmbiguousPaths;
 use http::Request;
 use http::request::Parts;
@@ -308,5 +308,23 @@ fn a_token_cannot_hide() {
         assert_eq!(facts.unverified(), why, "{lines:?}");
         drop(facts);
         assert_eq!(seen, tokens, "{lines:?}");
+    }
+}
+
+#[test]
+fn values_of_secret_parameters_are_hidden_however_a_server_reads_them() {
+    for (target, shown) in [
+        ("/x?key=SECRET", "/x?key=***"),
+        ("/x?a=1&key=SECRET&b=2", "/x?a=1&key=***&b=2"),
+        ("/x?%6bey=SECRET", "/x?%6bey=***"),
+        ("/x?Key=SECRET&key[]=SECRET&?key=SECRET", "/x?Key=***&key[]=***&?key=***"),
+        ("/x?a=1;key=SECRET;b=SECRET&c=3", "/x?a=1;key=***&c=3"),
+        ("/x?key=SECRET=SECRET;SECRET?SECRET", "/x?key=***"),
+        ("/x?key&keys=1&monkey=2", "/x?key&keys=1&monkey=2"),
+        ("/key=1", "/key=1"),
+        ("https://a.example/?key=SECRET", "https://a.example/?key=***"),
+    ] {
+        assert_eq!(redact_parameters(target, &["key"]), shown);
+        assert_eq!(redact_parameters(target, &[]), target);
     }
 }

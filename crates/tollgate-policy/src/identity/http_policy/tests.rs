@@ -47,3 +47,12 @@ fn what_may_be_a_secret_is_known_by_its_name_and_source() {
         assert!(!web.holds_secret(open), "{open}");
     }
 }
+
+#[test]
+fn secret_parameters_are_those_that_the_policy_reads() {
+    let file = b"identity: {api_key: query.key, tenant: query.tenant, guest: query.access_token}";
+    let web = HttpPolicy::of(&crate::compile(file).expect("a file").settings);
+    let used = ["ip", "query.page", "header.x-auth", "api_key"];
+    assert_eq!(web.secret_parameters(used.into_iter()), ["key", "access_token", "page"]);
+    assert_eq!(web.secret_parameters(std::iter::empty()), ["key", "access_token"]);
+}

@@ -271,9 +271,18 @@ pub(super) fn facts<'r>(
     rules: &'r Rules,
     attributes: &'r [ResolvedAttribute],
 ) -> Result<Facts<'r>, Problem> {
-    let mut facts = rules.facts(Default::default());
     // An operator may name any key that a listener with `match-all` has counted.
-    facts.set_ambiguous_paths(AmbiguousPaths::MatchAll);
+    facts_of(rules, attributes, AmbiguousPaths::MatchAll)
+}
+
+/// The facts of a request whose path is read like this.
+pub(super) fn facts_of<'r>(
+    rules: &'r Rules,
+    attributes: &'r [ResolvedAttribute],
+    paths: AmbiguousPaths,
+) -> Result<Facts<'r>, Problem> {
+    let mut facts = rules.facts(Default::default());
+    facts.set_ambiguous_paths(paths);
     for ResolvedAttribute { name, value, is_canonical } in attributes {
         let set = match is_canonical {
             true => facts.set_canonical(name, value),

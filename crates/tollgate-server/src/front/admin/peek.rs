@@ -13,7 +13,8 @@ impl Admin {
         let rules = self.node.gate.rules();
         let now_us = self.node.clock.now_us();
         let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
-        let mut facts = change::facts(&rules, &attributes)?;
+        let paths = self.node.settings().settings.http.ambiguous_paths;
+        let mut facts = change::facts_of(&rules, &attributes, paths)?;
         let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = &tier {
             facts.set_tier(tier);

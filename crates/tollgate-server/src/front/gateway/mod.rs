@@ -23,7 +23,7 @@ mod validate;
 pub(crate) use state::GatewayState;
 pub(crate) use upstream::{UpstreamStatus, check};
 
-use crate::net::{Answer, ClientConnection, Handler, Request, RequestHead};
+use crate::net::{Answer, ClientConnection, Handler, RefusedRequest, Request, RequestHead};
 use crate::observe::metrics::{Front, Outcome};
 use crate::observe::record::{AccessEntry, AccessLog, PendingAccess};
 use crate::{Node, front::ambiguous_path::LoggedReasons, tls::Certificate};
@@ -149,24 +149,55 @@ impl Gateway {
         let is_trusted = rules.http_policy().client.is_trusted(peer);
         let reader = self.shared.gate.reader();
         let client = if is_trusted { reader.client(&rules, head, peer) } else { peer };
-        let text = |name| head.headers.text(name).map(AccessEntry::text);
+        let attributes = rules.policy().attributes().map(|(_, name)| name);
+        let secrets = rules.http_policy().secret_parameters(attributes);
+        let value = |name| head.headers.get(name);
         let entry = AccessEntry {
             time: began_us,
             client: client.to_string(),
             method: AccessEntry::text(head.method),
-            target: AccessEntry::text(head.target),
+            target: AccessEntry::target(head.target, &secrets),
             protocol: match head.version {
                 Version::HTTP_2 => "HTTP/2.0",
                 Version::HTTP_10 => "HTTP/1.0",
                 _ => "HTTP/1.1",
             },
-            host: text("host"),
-            referer: text("referer"),
-            user_agent: text("user-agent"),
+            host: head.headers.text("host").map(AccessEntry::text),
+            referer: value("referer").map(|value| AccessEntry::referer(value, &secrets)),
+            user_agent: value("user-agent").map(AccessEntry::value),
             request_id: AccessEntry::id(head.headers.text("x-request-id")),
             ..AccessEntry::default()
         };
         PendingAccess::new(entry, log)
+    }
+
+    /// The entry of a malformed request. Its head is only shown where it has a request line.
+    #[cold]
+    fn log_refused(
+        &self,
+        request: &RefusedRequest<'_>,
+        caller: &ClientConnection,
+        log: Arc<AccessLog>,
+    ) {
+        let line = request.head.split(|byte| b"\r\n".contains(byte)).find(|line| !line.is_empty());
+        let line = line.and_then(|line| str::from_utf8(line).ok()).unwrap_or_default();
+        let parts: Vec<&str> = line.split(' ').collect();
+        let (method, target, version) = match *parts {
+            [method, target, version] if version.starts_with("HTTP/") => (method, target, version),
+            _ => ("-", "-", ""),
+        };
+        let rules = self.shared.node.gate.rules();
+        let attributes = rules.policy().attributes().map(|(_, name)| name);
+        let secrets = rules.http_policy().secret_parameters(attributes);
+        let entry = AccessEntry {
+            time: self.shared.node.clock.now_us(),
+            client: unmap(caller.peer.ip()).to_string(),
+            method: AccessEntry::text(method),
+            target: AccessEntry::target(target, &secrets),
+            protocol: if version == "HTTP/1.0" { "HTTP/1.0" } else { "HTTP/1.1" },
+            ..AccessEntry::default()
+        };
+        PendingAccess::new(entry, log).refused(request);
     }
 
     /// Answers an admitted request that no upstream has answered.
@@ -203,6 +234,15 @@ impl Handler for Gateway {
         answer: &mut Answer,
     ) -> impl Future<Output = ()> {
         self.serve(request, caller, answer)
+    }
+
+    fn refused(&self, request: &RefusedRequest<'_>, caller: &ClientConnection) {
+        let node = &self.shared.node;
+        node.metrics.count_request(Front::Gateway, Outcome::Invalid);
+        self.shared.own_responses.count(request.status.as_u16(), 0);
+        if let Some(log) = node.records.access() {
+            self.log_refused(request, caller, log);
+        }
     }
 
     fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {

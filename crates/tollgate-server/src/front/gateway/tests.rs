@@ -7,6 +7,7 @@ use crate::{
         Limits,
         tests::{Rig, answer, run, seconds},
     },
+    observe::metrics::{ExpositionFormat, MetricsSnapshot},
 };
 use std::{path::Path, rc::Rc, sync::Arc};
 use tokio::{
@@ -55,5 +56,45 @@ fn an_answer_in_pieces_has_the_time_of_one() {
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         assert!(answer(&mut client).await.0.starts_with("http/1.1 504"));
         rig.passed(seconds(10));
+    });
+}
+
+/// A request that the connection refuses is counted and logged, without its secrets.
+#[test]
+fn malformed_requests_leave_a_trace() {
+    run(async {
+        let folder =
+            std::env::temp_dir().join(format!("tollgate-malformed-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = b"upstream: 'http://127.0.0.1:9'\nlog: {access: {format: common, to: a.log}}\n\
+            identity: {api_key: query.key}";
+        let compiled = tollgate_policy::compile(file).unwrap();
+        let setup = tollgate::engine::Setup::of(&compiled);
+        let settings = compiled.settings.clone();
+        let node = Arc::new(Node::new(compiled, setup).unwrap());
+        node.records.set(node.records.open(&settings, &folder).unwrap());
+        let state = Arc::new(GatewayState::new(node.clone(), Path::new(".")).unwrap());
+        let gateway = Rc::new(Gateway::new(state));
+        let rig = Rig::new(Limits::default());
+        for request in [
+            "GET /x?key=SECRET HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+            "rubbish\r\n\r\n",
+            &format!("GET /long HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(100_000)),
+        ] {
+            let mut client = rig.connect_to(&gateway);
+            let _ = client.write_all(request.as_bytes()).await;
+            assert!(answer(&mut client).await.0.starts_with("http/1.1 4"), "{request}");
+        }
+        node.records.flush(seconds(10));
+        let text = std::fs::read_to_string(folder.join("a.log")).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let requests: Vec<&str> = text.lines().filter_map(|line| line.split('"').nth(1)).collect();
+        let expected = ["GET /x?key=*** HTTP/1.1", "- - HTTP/1.1", "GET /long HTTP/1.1"];
+        assert_eq!(requests, expected, "{text}");
+        assert!(text.contains("\" 400 ") && text.contains("\" 431 "), "{text}");
+        let metrics =
+            node.metrics.exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+        let line = "tollgate_requests_total{front=\"gateway\",outcome=\"invalid\"} 3";
+        assert!(metrics.contains(line), "{metrics}");
     });
 }

@@ -12,7 +12,8 @@ use crate::{
     front::grpc::{RateLimitService, answer_http, is_http_path},
     front::shedding,
     front::{base64, date},
-    net::{Answer, ClientConnection, Handler, Limits, Request, RequestBody, RequestHead},
+    net::RequestHead,
+    net::{Answer, ClientConnection, Handler, Limits, RefusedRequest, Request, RequestBody},
     observe::metrics::{Front, Outcome},
     observe::record::{DecidedKey, LoggedDecision},
     observe::trace,
@@ -249,5 +250,9 @@ impl Handler for CheckApi {
         };
         let outcome = answered.unwrap_or_else(|problem| problem.write(answer));
         self.node.metrics.count_request(Front::Http, outcome);
+    }
+
+    fn refused(&self, _: &RefusedRequest<'_>, _: &ClientConnection) {
+        self.node.metrics.count_request(Front::Http, Outcome::Invalid);
     }
 }

@@ -7,7 +7,7 @@ use super::{
     writer::BodyWriter,
 };
 use crate::net::{
-    Answer, BoxError, InFlightRequest,
+    Answer, BoxError, Handler, InFlightRequest, RefusedRequest,
     connection::{ConnectionState, ConnectionStream, Stage, WriteTimeout},
     handler::BodyStream,
     upgrade,
@@ -214,19 +214,25 @@ fn poll_stream(
 #[cold]
 pub(super) async fn refuse(
     connection: &Http1Connection,
+    handler: &impl Handler,
     why: ParseError,
+    head: &[u8],
     output: &mut Vec<u8>,
 ) -> ConnectionEnd {
-    push_final_problem(why.status(), why.detail(), output);
+    let body_bytes = push_final_problem(why.status(), why.detail(), output);
+    let request = RefusedRequest { head, status: why.status(), body_bytes };
+    handler.refused(&request, &connection.caller);
     send(connection, output).await.err().unwrap_or(ConnectionEnd::Done)
 }
 
-/// Appends a problem about a request's head, after which the connection closes.
-fn push_final_problem(status: StatusCode, detail: &str, output: &mut Vec<u8>) {
+/// Appends a problem about a request's head, after which the connection closes. Returns the length
+/// of the body.
+fn push_final_problem(status: StatusCode, detail: &str, output: &mut Vec<u8>) -> u64 {
     let mut answer = Answer::default();
     answer.set_problem(status, detail, Some("head"));
     let context = ResponseContext { version: Version::HTTP_11, is_head: false, persists: false };
     write_response(&answer, context, output);
+    answer.body.len() as u64
 }
 
 /// Joins the connection to the upstream's after an upgrade.

@@ -113,16 +113,16 @@ pub(in crate::net) async fn serve<H: Handler>(
             let limits = &state.front.limits;
             let parsed = match parse_request(input.unparsed(), lines, limits.headers_max) {
                 Ok(Some(parsed)) if parsed.len <= limits.head_bytes_max => parsed,
-                other => match read_more_head(&connection, other, input, output).await {
+                other => match read_more_head(&connection, handler, other, input, output).await {
                     Ok(()) => continue,
                     Err(end) => break 'end end,
                 },
             };
             let used = match input.buffered_len(&parsed) {
                 Some(used) => Some(used),
-                None => match buffer_body(&connection, &parsed, input).await {
+                None => match buffer_body(&connection, handler, &parsed, input, output).await {
                     Ok(used) => used,
-                    Err(why) => break 'end refuse(&connection, why, output).await,
+                    Err(end) => break 'end end,
                 },
             };
             let head = parsed.head(input.unparsed(), lines);
@@ -216,21 +216,26 @@ fn poll_first_bytes(
 /// malformed or too large head.
 async fn read_more_head(
     connection: &Http1Connection,
+    handler: &impl Handler,
     parsed: Result<Option<ParsedRequest>, ParseError>,
     input: &mut ReadBuffer,
     output: &mut Vec<u8>,
 ) -> Result<(), ConnectionEnd> {
-    match parsed {
-        Ok(None) => {}
-        Ok(Some(_)) => return Err(refuse(connection, ParseError::TooLarge, output).await),
-        Err(why) => return Err(refuse(connection, why, output).await),
+    let bad = match parsed {
+        Ok(None) => None,
+        Ok(Some(_)) => Some(ParseError::TooLarge),
+        Err(why) => Some(why),
+    };
+    if let Some(why) = bad {
+        return Err(refuse(connection, handler, why, input.unparsed(), output).await);
     }
     let state = &connection.caller.state;
     send(connection, output).await?;
     let most = state.front.limits.head_bytes_max;
     loop {
         if !input.make_room(most) {
-            return Err(refuse(connection, ParseError::TooLarge, output).await);
+            let (why, head) = (ParseError::TooLarge, input.unparsed());
+            return Err(refuse(connection, handler, why, head, output).await);
         }
         // Blank lines after a request do not start the deadline of the next head.
         if input.unparsed().iter().any(|byte| !b"\r\n".contains(byte)) {
@@ -254,9 +259,11 @@ async fn read_more_head(
 /// `None`: the body is streamed, and what was read of it goes back to the stream.
 async fn buffer_body(
     connection: &Http1Connection,
+    handler: &impl Handler,
     parsed: &ParsedRequest,
     input: &mut ReadBuffer,
-) -> Result<Option<usize>, ParseError> {
+    output: &mut Vec<u8>,
+) -> Result<Option<usize>, ConnectionEnd> {
     let fits = |whole: &usize| *whole <= input.bytes.len() - input.at;
     if let Some(whole) = parsed.message_len().filter(fits) {
         while input.len - input.at < whole {
@@ -276,7 +283,8 @@ async fn buffer_body(
     let came = input.at + parsed.len;
     // A body that begins badly is refused before the handler sees its head.
     if parsed.framing == Framing::Chunked && !is_valid_prefix(&input.bytes[came..input.len]) {
-        return Err(ParseError::Framing);
+        let (why, head) = (ParseError::Framing, input.unparsed());
+        return Err(refuse(connection, handler, why, head, output).await);
     }
     connection.stream.borrow_mut().unread(&input.bytes[came..input.len]);
     input.len = came;

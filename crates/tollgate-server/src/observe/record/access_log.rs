@@ -1,8 +1,8 @@
 //! The access log of the gateway: one line for each request, in the form of Apache, or as JSON.
 
-use super::line::{cut, is_request_id, push_quoted};
+use super::line::{TEXT_BYTES_MAX, as_text, cut, is_request_id, json_line, push_quoted};
 use super::sink::LineSink;
-use crate::net::{Answer, BodyStream, BoxError};
+use crate::net::{Answer, BodyStream, BoxError, RefusedRequest};
 use crate::observe::time::{common_log_time, rfc3339};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tollgate::store::ProcessClock;
 use tollgate_policy::settings::{self, AccessFormat};
+use tollgate_tower::redact_parameters;
 
 /// The access log of one file.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(crate) struct AccessLog {
     sink: LineSink,
 }
 
-/// One request to the gateway. Texts are as the client sent them.
+/// One request to the gateway. Texts are as the client sent them, without secrets.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct AccessEntry {
     #[serde(serialize_with = "as_time")]
@@ -32,10 +33,10 @@ pub(crate) struct AccessEntry {
     pub(crate) protocol: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) referer: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) user_agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub(crate) referer: Option<Vec<u8>>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub(crate) user_agent: Option<Vec<u8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request_id: Option<String>,
     pub(crate) status: u16,
@@ -65,8 +66,8 @@ impl AccessLog {
     /// Writes an entry.
     pub(crate) fn write(&self, entry: &AccessEntry) {
         let line = match self.format {
-            AccessFormat::Json => serde_json::to_string(entry).unwrap_or_default(),
-            AccessFormat::Common => common(entry),
+            AccessFormat::Json => json_line(entry),
+            AccessFormat::Common => common(entry) + "\n",
             AccessFormat::Combined => {
                 let mut line = common(entry);
                 for header in [&entry.referer, &entry.user_agent] {
@@ -74,10 +75,10 @@ impl AccessLog {
                     push_quoted(&mut line, header.as_deref().unwrap_or_default());
                     line.push('"');
                 }
-                line
+                line + "\n"
             }
         };
-        self.sink.write((line + "\n").as_bytes());
+        self.sink.write(line.as_bytes());
     }
 }
 
@@ -85,6 +86,28 @@ impl AccessEntry {
     /// A text of the request, cut.
     pub(crate) fn text(text: &str) -> String {
         cut(text).to_owned()
+    }
+
+    /// The value of a header, cut.
+    pub(crate) fn value(value: &[u8]) -> Vec<u8> {
+        match str::from_utf8(value) {
+            Ok(text) => cut(text).into(),
+            Err(_) => value[..value.len().min(TEXT_BYTES_MAX)].into(),
+        }
+    }
+
+    /// The target of a request without the values of these parameters, cut.
+    pub(crate) fn target(target: &str, secrets: &[&str]) -> String {
+        Self::text(&redact_parameters(target, secrets))
+    }
+
+    /// The value of `Referer`, which may have the query of an earlier request.
+    pub(crate) fn referer(value: &[u8], secrets: &[&str]) -> Vec<u8> {
+        match (str::from_utf8(value), value.iter().position(|byte| *byte == b'?')) {
+            (Ok(text), _) => Self::target(text, secrets).into(),
+            (Err(_), Some(end)) if !secrets.is_empty() => Self::value(&value[..end]),
+            (Err(_), _) => Self::value(value),
+        }
     }
 
     /// The id of a request that has a usable one.
@@ -97,9 +120,9 @@ impl AccessEntry {
 fn common(entry: &AccessEntry) -> String {
     let AccessEntry { client, method, target, protocol, status, bytes, .. } = entry;
     let mut line = format!("{client} - - [{}] \"", common_log_time(entry.time));
-    push_quoted(&mut line, method);
+    push_quoted(&mut line, method.as_bytes());
     line.push(' ');
-    push_quoted(&mut line, target);
+    push_quoted(&mut line, target.as_bytes());
     // Writing to a string cannot fail.
     let _ = match bytes {
         0 => write!(line, " {protocol}\" {status} -"),
@@ -138,6 +161,13 @@ impl PendingAccess {
             Some(body) => answer.stream = Some(Box::pin(LoggedBody { body, pending: self })),
             None => entry.bytes = answer.body.len() as u64,
         }
+    }
+
+    /// The connection refused the request before the gateway saw it.
+    pub(crate) fn refused(mut self, request: &RefusedRequest<'_>) {
+        let entry = &mut self.entry;
+        (entry.status, entry.bytes) = (request.status.as_u16(), request.body_bytes);
+        entry.outcome = "invalid";
     }
 }
 

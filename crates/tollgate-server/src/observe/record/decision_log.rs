@@ -1,6 +1,6 @@
 //! The decision log: one line of JSON for each decision.
 
-use super::line::{cut, is_request_id};
+use super::line::{cut, is_request_id, json_line};
 use super::sink::LineSink;
 use crate::node::Node;
 use crate::observe::keys::ShownKey;
@@ -159,11 +159,7 @@ impl DecisionLog {
     }
 
     fn push(&self, line: &DecisionLine<'_>) {
-        // Texts and numbers can always be written as JSON.
-        if let Ok(mut bytes) = serde_json::to_vec(line) {
-            bytes.push(b'\n');
-            self.sink.write(&bytes);
-        }
+        self.sink.write(json_line(line).as_bytes());
     }
 }
 

@@ -177,7 +177,7 @@ fn access_lines_have_the_form_of_apache_or_json() {
         ("common", "192.0.2.7 - - [14/Nov/2023:22:13:20 +0000] \"GET /a\\x22b HTTP/1.1\" 204 5\n"),
         (
             "combined",
-            "192.0.2.7 - - [14/Nov/2023:22:13:20 +0000] \"GET /a\\x22b HTTP/1.1\" 204 5 \"-\" \"agent\\x0A\\x5C\"\n",
+            "192.0.2.7 - - [14/Nov/2023:22:13:20 +0000] \"GET /a\\x22b HTTP/1.1\" 204 5 \"-\" \"agent\\xFF\\x0A\\x5C\"\n",
         ),
         (
             "json",
@@ -195,7 +195,7 @@ fn access_lines_have_the_form_of_apache_or_json() {
             method: "GET".into(),
             target: "/a\"b".into(),
             protocol: "HTTP/1.1",
-            user_agent: Some("agent\n\\".into()),
+            user_agent: Some(b"agent\xff\n\\".into()),
             ..AccessEntry::default()
         };
         let pending = PendingAccess::new(entry, records.access().unwrap());
@@ -205,6 +205,10 @@ fn access_lines_have_the_form_of_apache_or_json() {
         records.flush(WITHIN);
         let written = fs::read_to_string(folder.join("a.log")).unwrap();
         assert!(written.starts_with(expected), "{written}");
+        if format == "json" {
+            let line: serde_json::Value = serde_json::from_str(&written).unwrap();
+            assert_eq!(line["user_agent"], "agent\\xFF\n\\");
+        }
     }
 }
 

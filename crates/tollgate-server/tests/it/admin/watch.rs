@@ -153,6 +153,12 @@ fn a_peek_says_what_would_happen_and_charges_nothing() {
     let answer = desk.call("POST", "/v1/peek", r#"{"attributes": {"user": "42"}}"#).json();
     assert_eq!((&answer["allowed"], &answer["status"]), (&true.into(), &200.into()));
     assert_eq!(desk.call("POST", "/v1/peek", r#"{"attributes": {}, "cost": -1}"#).status, 400);
+    // The check API refuses these paths.
+    let desk = Desk::with(&POLICY.replace("key: [user, ip]", "key: [user, path]"));
+    for path in ["/a%2fb", "/a%zz"] {
+        let body = format!(r#"{{"attributes": {{"user": "42", "path": "{path}"}}}}"#);
+        assert_eq!(desk.call("POST", "/v1/peek", &body).status, 400, "{path}");
+    }
 }
 
 #[test]

@@ -112,6 +112,10 @@ fn what_is_not_said_may_be_anything() {
             "{bad}"
         );
     }
+    for twice in ["?path=/a&path=/b", "?path=/a&%70ath=/a", "?method=GET&method=POST"] {
+        let answer = gateway.get(&format!("{STATUS}{twice}"), "x-user-id: 7\r\n");
+        assert!(answer.status == 400 && answer.body.contains("more than once"), "{twice}");
+    }
     let answer = gateway.get(&format!("{STATUS}?path=api"), "x-user-id: 7\r\n");
     assert!(answer.body.contains("starts with `/`"), "{}", answer.body);
 }

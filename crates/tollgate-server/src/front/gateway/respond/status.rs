@@ -8,7 +8,7 @@ use crate::net::{Answer, ClientConnection, RequestHead};
 use crate::observe::metrics::Outcome;
 use hyper::{Method, StatusCode, header::HeaderName};
 use tollgate_policy::address::unmap;
-use tollgate_tower::{Head, query_parameter};
+use tollgate_tower::{Head, count_parameter, query_parameter};
 
 pub(crate) const PATH: &str = "/.well-known/ratelimit";
 /// How often an address may ask per minute, and at once.
@@ -28,8 +28,12 @@ struct StatusQuery<'a> {
 
 impl<'a> StatusQuery<'a> {
     fn parse(head: &'a RequestHead<'a>) -> Result<Self, &'static str> {
-        let parameter = |name| query_parameter(head.query().unwrap_or_default(), name);
-        let (path, method) = (parameter("path"), parameter("method"));
+        let query = head.query().unwrap_or_default();
+        let parameter = |name| match count_parameter(query, name) {
+            0 | 1 => Ok(query_parameter(query, name)),
+            _ => Err("the query has `path` or `method` more than once; name one request"),
+        };
+        let (path, method) = (parameter("path")?, parameter("method")?);
         let is_path = |path: &String| {
             let is_plain =
                 |byte: u8| !byte.is_ascii_control() && !matches!(byte, b' ' | b'?' | b'#');
