@@ -1,5 +1,7 @@
 //! Tables for a terminal.
 
+use tollgate_server::observe::escape::is_command;
+
 /// A table whose first row is its heading. Control characters are escaped.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =
@@ -20,10 +22,10 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// The text with control characters escaped.
+/// The text with characters escaped that a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
     let shown =
-        |c: char| if c.is_control() { c.escape_default().collect() } else { String::from(c) };
+        |c: char| if is_command(c) { c.escape_default().collect() } else { String::from(c) };
     text.chars().map(shown).collect()
 }
 

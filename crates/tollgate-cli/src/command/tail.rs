@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use tollgate_server::observe::escape::escape_json;
 
 /// Watch decisions as they happen
 ///
@@ -110,7 +111,7 @@ impl Tail {
                 }
                 let line = match self.format {
                     TailFormat::Text => text(&event.data),
-                    TailFormat::Json => event.data.to_string(),
+                    TailFormat::Json => escape_json(&event.data.to_string()),
                 };
                 let mut out = io::stdout().lock();
                 if let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) {

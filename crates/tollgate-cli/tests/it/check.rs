@@ -13,6 +13,12 @@ fn a_good_file_ends_with_0() {
 }
 
 #[test]
+fn the_file_may_be_named_as_for_other_commands() {
+    let (status, _, err) = run(&["check", "--config", "good/design.yaml"], "");
+    assert!(status == 0 && err.ends_with("in 1 file\n"), "{err}");
+}
+
+#[test]
 fn errors_go_to_standard_output_and_end_with_1() {
     let (status, out, err) = run(&["check", "bad/TG002-algoritm.yaml"], "");
     assert_eq!(status, 1);

@@ -148,7 +148,7 @@ impl Logs {
         let mut lines = Lines::new(opened, LINE_BYTES_MAX);
         while lines.buffered().len() < HEAD_BYTES && !lines.has_ended() {
             if let Err(error) = lines.fill() {
-                self.stats.broken.push(format!("{}: {error}", path.display()));
+                self.stats.broken(&path, &error);
                 break;
             }
         }

@@ -109,7 +109,7 @@ impl LineSource {
                 }
                 NextLine::Empty => {
                     if let Err(error) = self.lines.fill() {
-                        stats.broken.push(format!("{}: {error}", self.path.display()));
+                        stats.broken(&self.path, &error);
                         self.has_ended = true;
                         break;
                     }

@@ -69,6 +69,14 @@ impl InputStats {
         self.jumps += u64::from(previous_us.is_some_and(jumped));
     }
 
+    /// Notes a file that cannot be read to its end, once.
+    pub(crate) fn broken(&mut self, path: &Path, why: &std::io::Error) {
+        let broken = format!("{}: {why}", path.display());
+        if !self.broken.contains(&broken) {
+            self.broken.push(broken);
+        }
+    }
+
     pub(crate) fn unreadable(&mut self, path: &Path, line: u64, why: impl std::fmt::Display) {
         self.unreadable += 1;
         if self.samples.len() < SAMPLES {

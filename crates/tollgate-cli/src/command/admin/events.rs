@@ -39,7 +39,8 @@ impl EventReader {
             let broken = |why: String| ClientError::Broken(self.authority.clone(), why);
             match self.body.frame().await {
                 None => return Ok(None),
-                Some(Err(error)) => return Err(broken(error.to_string())),
+                Some(Err(error)) if error.is_parse() => return Err(broken(error.to_string())),
+                Some(Err(_)) => return Err(ClientError::Ended(self.authority.clone())),
                 Some(Ok(frame)) => {
                     let data = frame.into_data().unwrap_or_default();
                     if self.unread.len() + data.len() > EVENT_BYTES_MAX {

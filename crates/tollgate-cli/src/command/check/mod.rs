@@ -23,6 +23,10 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
+    /// One more file to check, named as for other commands; repeatable
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+
     /// The format of findings
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     format: CheckFormat,
@@ -56,6 +60,7 @@ const BYTES_MAX: u64 = (16 << 20) + 1;
 
 impl Check {
     pub(crate) fn run(mut self) -> ExitCode {
+        self.files.append(&mut self.config);
         if self.files.is_empty() {
             if !has_directory_entry(Path::new(FILE)) {
                 eprintln!("tollgate: there is no ./{FILE} here; name the file to check");

@@ -57,6 +57,7 @@ impl Compare {
             OutputForm::Json => format!("{:#}\n", text::json(&changes, &names, self.keys)),
         };
         let status = if changes.any() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+        let status = lab::input_status(&changes.input, status);
         Ok(exit_code_of(io::stdout().lock().write_all(text.as_bytes()), status))
     }
 

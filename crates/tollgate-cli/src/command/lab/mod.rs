@@ -17,6 +17,7 @@ use super::{FILE, UNUSABLE, has_directory_entry};
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use tollgate_logs::InputStats;
 
 /// The reason why a run ended early.
 pub(in crate::command) enum Stop {
@@ -42,6 +43,15 @@ pub(in crate::command) fn exit_code(result: Result<ExitCode, Stop>, failed: u8) 
             ExitCode::from(UNUSABLE)
         }
     }
+}
+
+/// The status of a run over these logs, `whole` if all were read to their ends. A damaged file is
+/// named on standard error: what stands behind the damage was not counted.
+pub(in crate::command) fn input_status(stats: &InputStats, whole: ExitCode) -> ExitCode {
+    for broken in &stats.broken {
+        eprintln!("tollgate: {broken}; the rest was not read");
+    }
+    if stats.broken.is_empty() { whole } else { ExitCode::from(UNUSABLE) }
 }
 
 /// The file of the policy: the one named, or the one that `check` and `serve` take too.

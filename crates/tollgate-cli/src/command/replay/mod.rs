@@ -24,7 +24,7 @@ use std::process::ExitCode;
 /// Reads the logs of nginx, Apache, Caddy, Envoy, HAProxy, Traefik, AWS ALB and CloudFront as they
 /// are, and CSV with named columns; plain or gzip; several files are merged by time. Prints what
 /// each limit would have admitted and refused, and which keys it would have hit. Refusals are no
-/// error: the status is 2 when a file cannot be read, else 0.
+/// error: the status is 2 when a file cannot be read to its end, else 0.
 #[derive(clap::Args)]
 pub(crate) struct Replay {
     /// The logs; `-` reads standard input
@@ -89,6 +89,6 @@ impl Replay {
             OutputForm::Json => format!("{:#}\n", json::value(&report)),
         };
         let written = io::stdout().lock().write_all(text.as_bytes());
-        Ok(exit_code_of(written, ExitCode::SUCCESS))
+        Ok(exit_code_of(written, lab::input_status(&report.input, ExitCode::SUCCESS)))
     }
 }

@@ -68,7 +68,7 @@ impl Suggest {
         if !self.quiet && self.reading.output() == OutputForm::Table {
             eprint!("{}", text::summary(&suggestion));
         }
-        Ok(exit_code_of(written, ExitCode::SUCCESS))
+        Ok(exit_code_of(written, lab::input_status(&suggestion.input, ExitCode::SUCCESS)))
     }
 
     /// Reads the logs three times. Returns the suggestion, and its policy with the proof.

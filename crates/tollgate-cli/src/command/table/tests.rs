@@ -16,4 +16,5 @@ fn columns_line_up_by_characters() {
 fn no_cell_steers_the_terminal() {
     let text = rows(&[&["A", "B"], &["\u{1b}[31mred\n", "x"]]);
     assert_eq!(text, "A                B\n\\u{1b}[31mred\\n  x\n");
+    assert_eq!(plain("\u{9b}2J\u{202e}a\u{2066}ä"), "\\u{9b}2J\\u{202e}a\\u{2066}ä");
 }

@@ -4,7 +4,7 @@ mod plot;
 mod read;
 mod totals;
 
-use super::table::table;
+use super::table::{plain, table};
 use super::{FAILED, UNUSABLE, exit_code_of};
 use read::{ReadUsage, UsageFinding};
 use serde_json::json;
@@ -97,6 +97,11 @@ impl Report {
                 return ExitCode::from(UNUSABLE);
             }
         };
+        if let Some(choices) = totals.missing_attribute() {
+            let by = plain(self.by.name());
+            eprintln!("tollgate: no row has `{by}`; --by takes {}", plain(&choices));
+            return ExitCode::from(UNUSABLE);
+        }
         for finding in &read.findings {
             eprintln!("{finding}");
         }

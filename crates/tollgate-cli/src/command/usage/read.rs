@@ -29,6 +29,10 @@ pub(super) enum UsageFinding {
     Missing { file: PathBuf, previous: String },
     /// The file before this one is not as it was.
     Changed { file: PathBuf, previous: String },
+    /// An interval does not have the rows that its last line counts.
+    Rows { file: PathBuf, line: usize, found: u64, counted: u64 },
+    /// The lines above are not those that the node wrote.
+    Edited { file: PathBuf, line: usize },
     /// A line cannot be read.
     Damaged { file: PathBuf, line: usize },
     /// Units are missing.
@@ -87,9 +91,7 @@ impl<'a> OpenedFile<'a> {
             }
         })?;
         let header = header.ok_or_else(|| UsageFileError::NoUsageFile(path.into()))?;
-        let mut sha256 = String::new();
-        hex::push(&mut sha256, hex::LOWER, &hash.finalize());
-        Ok(Self { path, header, sha256 })
+        Ok(Self { path, header, sha256: hex_digest(hash) })
     }
 
     /// Whether the file before this one is there, and as it was.
@@ -114,13 +116,30 @@ impl<'a> OpenedFile<'a> {
         see: &mut impl FnMut(u64, &UsageRow),
         findings: &mut Vec<UsageFinding>,
     ) -> Result<(), UsageFileError> {
+        let (mut rows, mut hash, mut is_edited) = (0, Sha256::new(), false);
         each_line(self.path, |line, bytes| {
-            let damaged = || UsageFinding::Damaged { file: self.path.into(), line };
+            let file = || self.path.to_owned();
+            let damaged = || UsageFinding::Damaged { file: file(), line };
             match serde_json::from_slice(bytes) {
-                Ok(UsageLine::Row(row)) => match parse_rfc3339(&row.time) {
-                    Some(time_us) => see(time_us, &row),
-                    None => findings.push(damaged()),
-                },
+                Ok(UsageLine::Row(row)) => {
+                    rows += 1;
+                    match parse_rfc3339(&row.time) {
+                        Some(time_us) => see(time_us, &row),
+                        None => findings.push(damaged()),
+                    }
+                }
+                Ok(UsageLine::End { rows: counted, sha256, .. }) => {
+                    let found = std::mem::take(&mut rows);
+                    if found != counted {
+                        findings.push(UsageFinding::Rows { file: file(), line, found, counted });
+                    }
+                    let is_same = |sha256: String| sha256 == hex_digest(hash.clone());
+                    // All later hashes differ too.
+                    if !is_edited && !sha256.is_none_or(is_same) {
+                        is_edited = true;
+                        findings.push(UsageFinding::Edited { file: file(), line });
+                    }
+                }
                 Ok(UsageLine::Gap { gap }) => findings.push(UsageFinding::Gap {
                     file: self.path.into(),
                     from: gap.from.unwrap_or_else(|| "an unknown time".into()),
@@ -130,8 +149,15 @@ impl<'a> OpenedFile<'a> {
                 Ok(_) => {}
                 Err(_) => findings.push(damaged()),
             }
+            hash.update(bytes);
         })
     }
+}
+
+fn hex_digest(hash: Sha256) -> String {
+    let mut text = String::new();
+    hex::push(&mut text, hex::LOWER, &hash.finalize());
+    text
 }
 
 /// Calls `see` with the number and the bytes of each line, its end included.
@@ -167,6 +193,14 @@ impl fmt::Display for UsageFinding {
             }
             Self::Changed { file, previous } => {
                 write!(f, "{}: {previous} was changed after this file began", file.display())
+            }
+            Self::Rows { file, line, found, counted } => write!(
+                f,
+                "{}:{line}: the interval has {found} rows, and the node wrote {counted}",
+                file.display()
+            ),
+            Self::Edited { file, line } => {
+                write!(f, "{}:{line}: lines above were changed or removed", file.display())
             }
             Self::Damaged { file, line } => {
                 write!(f, "{}:{line}: not a line of a usage file; left out", file.display())

@@ -133,3 +133,61 @@ fn html_and_control_characters_are_escaped_everywhere() {
         assert!(!report.text(&totals, &seen).contains('\u{1b}'));
     }
 }
+
+#[test]
+fn edited_removed_and_doubled_rows_show_without_the_next_file() {
+    let folder = folder("edited");
+    let header = "{\"tollgate_usage\":1,\"node\":\"n\",\"started\":\"2026-11-16T10:00:00.000000Z\",\"every\":60,\"previous\":null}\n";
+    let end = |above: &str, minute: u64, rows: u64| {
+        let sha256: String = Sha256::digest(above).iter().map(|b| format!("{b:02x}")).collect();
+        format!(
+            "{{\"end\":\"2026-11-16T10:{minute:02}:00.000000Z\",\"rows\":{rows},\"sha256\":\"{sha256}\"}}\n"
+        )
+    };
+    let rows = [row(0, "a", "1", 5, 0, 0), row(0, "a", "2", 6, 0, 0)];
+    let first = header.to_owned() + &rows.concat();
+    let first = first.clone() + &end(&first, 1, 2);
+    let second = first.clone() + &row(1, "a", "1", 7, 0, 0);
+    let whole = second.clone() + &end(&second, 2, 1);
+    let found = |text: &str| {
+        let path = folder.join("f.jsonl");
+        fs::write(&path, text).unwrap();
+        read(&[path], "limit").1.findings
+    };
+    assert_eq!(found(&whole), []);
+    let edited = found(&whole.replace("\"admitted\":5", "\"admitted\":4"));
+    assert!(matches!(&edited[..], [UsageFinding::Edited { line: 4, .. }]), "{edited:?}");
+    let removed = found(&whole.replace(&rows[0], ""));
+    assert!(
+        matches!(
+            &removed[..],
+            [
+                UsageFinding::Rows { line: 3, found: 1, counted: 2, .. },
+                UsageFinding::Edited { line: 3, .. }
+            ]
+        ),
+        "{removed:?}"
+    );
+    let doubled = found(&whole.replace(&rows[0], &rows[0].repeat(2)));
+    assert!(matches!(&doubled[0], UsageFinding::Rows { found: 3, counted: 2, .. }), "{doubled:?}");
+    // A whole interval.
+    let without = header.to_owned() + &whole[first.len()..];
+    assert!(matches!(&found(&without)[..], [UsageFinding::Edited { line: 3, .. }]));
+    // A file of an earlier version has no hashes.
+    let old = whole.lines().map(|line| line.split(",\"sha256\"").next().unwrap());
+    let old: String = old
+        .map(|line| if line.ends_with('}') { format!("{line}\n") } else { format!("{line}}}\n") })
+        .collect();
+    assert_eq!(found(&old), []);
+}
+
+#[test]
+fn an_attribute_that_no_row_has_is_an_error_with_the_choices() {
+    let folder = folder("typo");
+    file(&folder, "f.jsonl", "n", None, &row(0, "a", "1", 5, 0, 0));
+    let files = [folder.join("f.jsonl")];
+    assert_eq!(read(&files, "usr").0.missing_attribute().unwrap(), "limit, tier, user");
+    for by in ["user", "tier", "limit"] {
+        assert_eq!(read(&files, by).0.missing_attribute(), None, "{by}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Sums of units by limit, tier or attribute.
 
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::str::FromStr;
 use tollgate_server::observe::usage::UsageRow;
@@ -29,6 +29,8 @@ pub(super) struct Totals {
     by: Grouping,
     groups: HashMap<Box<str>, UnitSums>,
     times: BTreeMap<u64, UnitSums>,
+    /// The attributes of the keys.
+    attributes: BTreeSet<String>,
 }
 
 impl FromStr for Grouping {
@@ -86,11 +88,16 @@ impl UnitSums {
 
 impl Totals {
     pub(super) fn new(by: Grouping) -> Self {
-        Self { by, groups: HashMap::new(), times: BTreeMap::new() }
+        Self { by, groups: HashMap::new(), times: BTreeMap::new(), attributes: BTreeSet::new() }
     }
 
     pub(super) fn add(&mut self, time_us: u64, row: &UsageRow) {
         self.times.entry(time_us).or_default().add(row);
+        for attribute in row.key.iter().flatten().map(|(attribute, _)| attribute) {
+            if !self.attributes.contains(attribute) {
+                self.attributes.insert(attribute.clone());
+            }
+        }
         let group = self.by.group(row);
         match self.groups.get_mut(group) {
             Some(sums) => sums.add(row),
@@ -108,6 +115,14 @@ impl Totals {
             self.groups.iter().map(|(name, sums)| (&**name, *sums)).collect();
         groups.sort_by(|a, b| (b.1.used(), b.1.refused, a.0).cmp(&(a.1.used(), a.1.refused, b.0)));
         groups
+    }
+
+    /// What rows can be grouped by, if no row has the attribute that was asked for.
+    pub(super) fn missing_attribute(&self) -> Option<String> {
+        let Grouping::Attribute(name) = &self.by else { return None };
+        let is_missing = !self.attributes.is_empty() && !self.attributes.contains(&**name);
+        let choices = ["limit", "tier"].into_iter().chain(self.attributes.iter().map(|a| &**a));
+        is_missing.then(|| choices.collect::<Vec<_>>().join(", "))
     }
 
     /// The sums of each interval by its start.

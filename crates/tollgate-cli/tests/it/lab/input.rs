@@ -121,3 +121,26 @@ fn what_cannot_be_read_at_all_is_an_error_with_a_fix() {
     let (status, stdout, _) = bench.text(&["replay", "empty.log"]);
     assert!(status == 0 && stdout.contains("note: the logs have no requests"), "{stdout}");
 }
+
+#[test]
+fn a_damaged_file_is_named_and_the_status_is_2() {
+    let log = nginx(&day());
+    let bench = Bench::new("damaged", &[("tollgate.yaml", POLICY), ("a.log", &log)]);
+    let gzip = Command::new("gzip").args(["-k", "a.log"]).current_dir(&bench.folder.0).status();
+    assert!(gzip.unwrap().success());
+    let whole = std::fs::read(bench.folder.0.join("a.log.gz")).unwrap();
+    bench.write("cut.gz", &whole[..whole.len() / 2]);
+    let mut flipped = whole.clone();
+    let last = flipped.len() - 8;
+    flipped[last] ^= 1;
+    bench.write("flipped.gz", &flipped);
+    for file in ["cut.gz", "flipped.gz"] {
+        for command in
+            [&["replay"][..], &["compare", "tollgate.yaml", "tollgate.yaml"], &["suggest"]]
+        {
+            let (status, stdout, stderr) = bench.text(&[command, &[file, "--quiet"]].concat());
+            assert!(status == 2 && !stdout.is_empty(), "{command:?} {file}: {stderr}");
+            assert_eq!(stderr.matches(&format!("tollgate: {file}: ")).count(), 1, "{stderr}");
+        }
+    }
+}

@@ -53,6 +53,16 @@ fn decisions_come_as_they_happen_by_limit_user_and_verdict() {
 }
 
 #[test]
+fn a_node_that_dies_ends_the_stream() {
+    let mut node = start(POLICY);
+    let child = tail(&node, &[], 1);
+    node.kill();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && text.contains("closed the stream"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_watched_is_said() {
     let node = start(POLICY);
     for (arguments, words) in [

@@ -5,6 +5,7 @@ use crate::diagnostic::{Report, codes, quoted};
 use crate::grammar;
 use crate::raw::{self, Field, LoggedDecisions, SizeText, Text};
 use crate::settings::{AccessLog, DecisionLog, LogSink, Logs, Usage};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -26,19 +27,41 @@ pub(crate) fn logs(file: &raw::File, report: &mut Report) -> Logs {
         let sink = sink(&access.to, &access.rotate, report);
         sink.map(|sink| AccessLog { format: word(&access.format), sink })
     });
-    let path = |sink: &LogSink| match sink {
-        LogSink::File { path, .. } => Some(path.clone()),
-        LogSink::Stderr => None,
-    };
-    let first = decisions.as_ref().and_then(|log| path(&log.sink));
-    if let (Some(first), Some(written)) =
-        (first, log.access.as_ref().and_then(|log| log.to.as_ref()))
-        && *first == ***written
+    let sinks = [decisions.as_ref().map(|log| &log.sink), access.as_ref().map(|log| &log.sink)];
+    let [first, second] = sinks.map(|sink| sink.and_then(file_of));
+    if let (Some(written), true) =
+        (log.access.as_ref().and_then(|log| log.to.as_ref()), first.is_some() && first == second)
     {
         let message = format!("{} is the file of both logs", quoted(written));
         report.error(codes::REPEATED, written.at, message, "give each log a file of its own");
     }
+    if let Some(usage) = file.usage.as_ref().and_then(|usage| usage.file.as_ref())
+        && [first, second].contains(&Some(normal(usage)))
+    {
+        let message = format!("{} is the file of a log, and of `usage`", quoted(usage));
+        report.error(codes::REPEATED, usage.at, message, "give `usage` a file of its own");
+    }
     Logs { decisions, access }
+}
+
+fn file_of(sink: &LogSink) -> Option<PathBuf> {
+    match sink {
+        LogSink::File { path, .. } => Some(normal(path)),
+        LogSink::Stderr => None,
+    }
+}
+
+/// The path without `.` and `..`, as far as its text tells.
+fn normal(path: &str) -> PathBuf {
+    let mut parts = PathBuf::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if parts.file_name().is_some() => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts
 }
 
 /// Where lines go; `None` is nowhere.

@@ -69,7 +69,7 @@ impl ChainFile {
     /// Closes this file and begins the next one.
     pub(super) fn rotate(&mut self, now_us: u64) -> io::Result<()> {
         self.append(&[UsageLine::Closed { closed: rfc3339(now_us) }])?;
-        let sha256 = hex_digest(self.hash.clone());
+        let sha256 = self.sha256();
         *self = Self::create(&self.path, self.node.clone(), self.every_s, now_us, Some(sha256))?;
         Ok(())
     }
@@ -127,6 +127,11 @@ impl ChainFile {
             block.push(b'\n');
         }
         self.append_block(&block)
+    }
+
+    /// The SHA-256 of what the file has so far.
+    pub(super) fn sha256(&self) -> String {
+        hex_digest(self.hash.clone())
     }
 
     /// Appends whole lines, all or none.

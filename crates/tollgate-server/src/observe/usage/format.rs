@@ -19,6 +19,9 @@ pub enum UsageLine {
         end: String,
         /// The number of its rows.
         rows: u64,
+        /// The SHA-256 of all bytes of the file above this line, in hexadecimal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sha256: Option<String>,
     },
     /// The first line of a file.
     Header(UsageHeader),

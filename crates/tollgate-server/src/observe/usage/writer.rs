@@ -144,7 +144,10 @@ impl UsageWriter {
                 let before = self.file.mark();
                 let written = self
                     .write_interval(node, trail, interval, &rows)
-                    .and_then(|()| self.file.append(&[UsageLine::End { end, rows: count }]))
+                    .and_then(|rows| {
+                        let sha256 = Some(self.file.sha256());
+                        self.file.append(&[UsageLine::End { end, rows, sha256 }])
+                    })
                     .and_then(|()| if self.fsync { self.file.sync() } else { Ok(()) });
                 // The interval is written again from its start.
                 written.inspect_err(|_| self.file.undo(before))
@@ -167,25 +170,29 @@ impl UsageWriter {
         Ok(())
     }
 
+    /// Writes the rows of an interval, and returns how many there are.
     fn write_interval(
         &mut self,
         node: &Node,
         trail: &UsageTrail,
         interval: u64,
         rows: &[UsageRows],
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
         let (mut names, time) = (RowNames::new(node, trail), rfc3339(interval * self.every_us));
         let mut block = Vec::with_capacity(BLOCK_BYTES + 4096);
+        let mut count = 0;
         for (row_key, units) in rows.iter().flatten() {
             let Some(row) = names.row(&time, row_key, *units) else { continue };
             serde_json::to_writer(&mut block, &row)?;
             block.push(b'\n');
+            count += 1;
             if block.len() >= BLOCK_BYTES {
                 self.file.append_block(&block)?;
                 block.clear();
             }
         }
-        self.file.append_block(&block)
+        self.file.append_block(&block)?;
+        Ok(count)
     }
 
     /// Logs when the file begins to fail, and when it takes lines again.
