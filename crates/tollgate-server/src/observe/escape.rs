@@ -44,6 +44,6 @@ mod tests {
             serde_json::json!({"a": "\u{9b}2J \u{202e}x \u{7f} \u{1b} \u{2067} ä\u{1f600}"});
         let text = escape_json(&format!("{value:#}"));
         assert!(text.contains("\\u009b2J \\u202ex \\u007f \\u001b \\u2067 ä\u{1f600}"), "{text}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
     }
 }
