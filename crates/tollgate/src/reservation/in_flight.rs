@@ -178,7 +178,7 @@ impl InFlightCharges {
         let Some(shed) = &mut self.shed else { return };
         let entry = match entry {
             ShedEntry::Enforced(entry) => entry,
-            ShedEntry::Shadow(queued) => return shed.shadow = Some(queued),
+            ShedEntry::Shadow(queued) => return shed.shadow = Some(Box::new(queued)),
         };
         match entry {
             Entry::Admitted(ticket) => shed.ticket = Some(ticket),

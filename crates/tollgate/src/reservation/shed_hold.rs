@@ -13,7 +13,7 @@ pub(crate) struct ShedHold {
     /// The place in the queue, while the request waits.
     pub(crate) queued: Option<QueuedEntry>,
     /// The place that the request would have in the queue if the shedder were not in shadow mode.
-    pub(crate) shadow: Option<QueuedEntry>,
+    pub(crate) shadow: Option<Box<QueuedEntry>>,
     /// How the upstream did, once that is known.
     outcome: Option<UpstreamOutcome>,
 }
@@ -36,7 +36,7 @@ impl ShedHold {
 
     /// Frees the slot, and reports how the upstream did. The request itself may go on.
     pub(crate) fn release(&mut self, clock: impl FnOnce() -> u64) {
-        match self.shadow.take().and_then(QueuedEntry::end) {
+        match self.shadow.take().and_then(|queued| queued.end()) {
             Some(Ok(ticket)) => self.ticket = Some(ticket),
             Some(Err(refusal)) => self.count.count_shadow(refusal.reason),
             None => {}

@@ -63,7 +63,6 @@ fn the_limit_is_found_from_any_start() {
             let plan = Scenario { workers, requests_per_s, start, ..Scenario::load(300) };
             let report = plan.run();
             let found = report.mean_limit_x10(15..25);
-            eprintln!("from {start}: {:?}", report.limits.iter().step_by(2).collect::<Vec<_>>());
             assert!(expected.contains(&found), "from {start}: {found} tenths");
         }
     }
