@@ -170,8 +170,8 @@ impl ShedRules {
         }
     }
 
-    /// Enters the adaptive shedder with an admitted request. In shadow mode the verdict says whether
-    /// it would have been shed at once, and a place in the queue stands for its wait.
+    /// Enters the adaptive shedder with an admitted request. In shadow mode the verdict says
+    /// whether it would have been shed at once, and a place in the queue stands for its wait.
     pub(crate) fn enter(
         &self,
         verdict: &mut Verdict<'_>,
@@ -223,7 +223,8 @@ impl ClassCounters {
 #[derive(Debug)]
 pub(crate) enum ShedEntry {
     Enforced(Entry),
-    /// In shadow mode the request goes on, and its place in the queue shows what would become of it.
+    /// In shadow mode the request goes on, and its place in the queue shows what would become of
+    /// it.
     Shadow(QueuedEntry),
 }
 

@@ -286,8 +286,8 @@ impl LimitController {
         self.meter = Meter { last_us: now_us, ..Meter::default() };
     }
 
-    /// Doubles the limit, unless it is no longer what requests wait for or the last doubling brought
-    /// less than half as much more throughput.
+    /// Doubles the limit, unless it is no longer what requests wait for or the last doubling
+    /// brought less than half as much more throughput.
     fn climb(&mut self) -> Stage {
         if self.meter.is_failing() {
             self.back_off();
