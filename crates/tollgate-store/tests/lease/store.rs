@@ -1,6 +1,7 @@
 //! The store: primaries with ledgers, replicas that lag, clocks that step.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tollgate_core::algorithm::Taken;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState};
 use tollgate_store::lease::{
     LeaseTerms, Ledger, LedgerReply, LedgerRequest, MarkerReading, Restored,
@@ -215,7 +216,7 @@ impl Primary {
         let state = ledger.state.get_or_insert_default();
         let is = left(state);
         params.redate(state, clock_us);
-        if params.take(state, clock_us, cost).is_none() {
+        if !matches!(params.take(state, clock_us, cost), Some(Taken::Charged(..))) {
             return (false, Vec::new());
         }
         ledger.expires_us = ledger.expires_us.max(params.idle_at_us(state) + 1_000_000);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use redis::Value;
 use redis::aio::MultiplexedConnection;
 use std::collections::HashMap;
-use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
+use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, Taken, TokenBucket};
 use tollgate_core::{Algorithm, Intent, LimitParams, Rate};
 use tollgate_store::lease::{BookSummary, Holder, LeaseTerms, Ledger, LedgerReply, LedgerRequest};
 use tollgate_store::redis::lease_script;
@@ -112,7 +112,7 @@ fn decide_mirrored(ledger: &mut Ledger, params: &LimitParams, now_us: u64, cost:
     let before = ledger.state.clone();
     let mut state = before.clone().unwrap_or_default();
     params.redate(&mut state, now_us);
-    let admitted = params.take(&mut state, now_us, cost).is_some();
+    let admitted = matches!(params.take(&mut state, now_us, cost), Some(Taken::Charged(..)));
     if admitted || before.is_some_and(|before| before != state) {
         ledger.state = Some(state);
     }

@@ -8,7 +8,8 @@
 //!
 //! Until a knee is found, nothing says that the upstream is overloaded: requests wait because the
 //! limit is a guess. So the limit climbs first. It doubles as long as that brings half as much more
-//! throughput, and then the two levels are compared.
+//! throughput, and then the two levels are compared. A call that takes three times as long as it
+//! took before any request waited ends the climb at once: by Little's law the knee is at a third.
 
 /// The knee is kept in parts of a request.
 const SCALE: u64 = 256;
@@ -18,6 +19,8 @@ const CALLS: u64 = 64;
 const CLIMB_CALLS: u64 = 32;
 /// The longest time that a level of a climb settles, and is measured.
 const CLIMB_US_MAX: u64 = 500_000;
+/// Calls that take longer, compared with calls before any request waited, wait in the upstream.
+const CALL_RATIO_MAX: u64 = 3;
 /// Parts of the high level, each three times as long, once the knee is known.
 const HIGH_PARTS: u32 = 4;
 /// Estimates until the knee counts as known.
@@ -54,6 +57,8 @@ pub(super) struct LimitController {
     is_found: bool,
     /// The last level of a climb, and its throughput.
     climbed: Option<(u32, u64)>,
+    /// Mean time of a call while no request waited; 0 is unknown.
+    rest_call_us: u64,
     /// Throughput at the high level: calls in 2^20 us, times 256; 0 is unknown.
     reference: u64,
     /// Parts in a row whose throughput is another.
@@ -123,6 +128,7 @@ impl LimitController {
             drift: Drift::default(),
             is_found: false,
             climbed: None,
+            rest_call_us: 0,
             reference: 0,
             deviations: 0,
         };
@@ -182,9 +188,7 @@ impl LimitController {
     /// Adds the time since the last event.
     #[inline]
     pub(super) fn advance(&mut self, now_us: u64, in_flight: u32) {
-        if self.stage != Stage::Rest {
-            self.meter.advance(now_us, in_flight, self.limit);
-        }
+        self.meter.advance(now_us, in_flight, self.limit);
     }
 
     /// Counts a call that ended at this time. A call that ended at an earlier level, and is
@@ -205,7 +209,10 @@ impl LimitController {
         }
         if !self.is_found && load.is_waiting && self.high_level < self.max {
             self.climbed = None;
-            return self.enter(now_us, Stage::ClimbSettle, load);
+            // A level settles for a call, unless its length is known from before.
+            let known = self.rest_call_us > 0;
+            let stage = if known { Stage::ClimbMeasure } else { Stage::ClimbSettle };
+            return self.enter(now_us, stage, load);
         }
         if load.is_overloaded {
             return self.enter(now_us, Stage::LowSettle, load);
@@ -214,6 +221,9 @@ impl LimitController {
             self.back_off();
             self.enter(now_us, Stage::Rest, load);
         } else if self.meter.completed >= CALLS {
+            if self.meter.full_us == 0 {
+                self.rest_call_us = self.meter.call_us();
+            }
             self.meter = Meter { last_us: now_us, ..Meter::default() };
         }
     }
@@ -296,7 +306,15 @@ impl LimitController {
         let Some(rate) = self.meter.rate().filter(|_| self.meter.is_full()) else {
             return Stage::Rest;
         };
-        let level = self.limit;
+        let (level, call_us) = (self.limit, self.meter.call_us());
+        if self.rest_call_us > 0 && call_us > CALL_RATIO_MAX * self.rest_call_us {
+            self.is_found = true;
+            self.set_knee((self.meter.in_flight() * self.rest_call_us / call_us).max(SCALE));
+            // The estimate is good enough to begin with the high level, while the queue of the
+            // upstream drains.
+            self.is_wide = false;
+            return Stage::HighSettle;
+        }
         if let Some((low, low_rate)) = self.climbed {
             let (low, level) = (u64::from(low), u64::from(level));
             // (rate / low_rate - 1) < (level / low - 1) / 2
@@ -429,6 +447,11 @@ impl Meter {
     /// Calls in 2^20 us, times 256.
     fn rate(&self) -> Option<u64> {
         (self.completed >= CALLS / 8).then(|| (self.completed << 28) / self.length_us.max(1))
+    }
+
+    /// Mean time of a call, by Little's law.
+    fn call_us(&self) -> u64 {
+        self.in_flight_us / self.completed.max(1)
     }
 
     /// Mean requests in flight, times [`SCALE`].
