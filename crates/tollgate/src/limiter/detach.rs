@@ -6,13 +6,13 @@ use std::task::{Context, Poll, Waker};
 /// Runs a future whose owner cannot wait: polls it once, then spawns it if there is a runtime.
 pub(crate) fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
     let mut future = Box::pin(future);
-    if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
-        return;
-    }
+    let is_pending = future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
     #[cfg(feature = "tokio")]
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+    if is_pending && let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(future);
     }
+    #[cfg(not(feature = "tokio"))]
+    let _ = is_pending;
 }
 
 /// A future that finishes even if it is dropped, since a call to a store cannot be undone.
