@@ -59,7 +59,7 @@ fn played(step: &Step, answer: Answer) -> Played {
     Played { from_us: step.at_us, to_us: step.at_us, cost: step.cost, answer }
 }
 
-/// A run of threads at one instant, of which only the number of admissions is known.
+/// A run of threads at one instant. Only the number of their admissions is known.
 fn all_at_once(trace: &Trace, admitted: usize) -> Vec<Played> {
     let answer = |place| Answer { admitted: place < admitted, ..Answer::default() };
     trace.steps.iter().enumerate().map(|(place, step)| played(step, answer(place))).collect()

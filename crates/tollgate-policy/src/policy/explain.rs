@@ -33,7 +33,7 @@ pub enum Applicability<'p> {
     Unmet {
         /// The attribute.
         attribute: &'p str,
-        /// The patterns, of which one must match.
+        /// The patterns. One must match.
         patterns: &'p [String],
         /// The value that the request has, in the form that keys have; an address is not masked.
         value: Option<String>,

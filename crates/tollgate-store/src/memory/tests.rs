@@ -310,7 +310,7 @@ fn two_threads_take_a_group_together() {
     });
 }
 
-/// One thread decides a limit alone, and may do so without the lock; the other one in a group.
+/// One thread decides a limit alone, perhaps without the lock. Another decides it in a group.
 #[test]
 fn a_limit_alone_beside_its_group() {
     loom::model(|| {

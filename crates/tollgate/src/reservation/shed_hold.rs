@@ -46,12 +46,12 @@ impl ShedHold {
         }
     }
 
-    /// The same at the end of the request.
+    /// Frees the slot at the end of the request, if its response has not.
     pub(crate) fn finish(mut self, now_us: u64) {
         self.release(|| now_us);
     }
 
-    /// The same for a call that took `latency_us`, which may have ended before.
+    /// Ends a call that took `latency_us`, which may have ended before it is reported.
     fn finish_after(mut self, now_us: u64, latency_us: Option<u64>) {
         let outcome = self.outcome.unwrap_or(UpstreamOutcome::Ignored);
         if let Some(ticket) = self.ticket.take() {

@@ -19,7 +19,7 @@ pub struct CandidateCounts {
     pub would_refuse: u64,
     /// The limit refused, and the candidate would have admitted.
     pub would_admit: u64,
-    /// Keys of which a request was decided otherwise, up to ten thousand.
+    /// Keys with a request that the candidate decides differently, up to ten thousand.
     pub keys: u64,
 }
 

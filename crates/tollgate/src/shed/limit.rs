@@ -4,7 +4,7 @@
 //! `high`, the limit in force. If `low` keeps every worker busy, both levels have the same
 //! throughput, and the knee is at `low` or under it. Otherwise a call takes `low / throughput`
 //! without waiting, and by Little's law the knee is `low * throughput at high / throughput at low`.
-//! There is no baseline to remember, so none can creep.
+//! The search compares levels with each other and with no baseline, so it cannot creep.
 //!
 //! Until a knee is found, nothing says that the upstream is overloaded: requests wait because the
 //! limit is a guess. So the limit climbs first. It doubles as long as that brings half as much more
@@ -15,11 +15,11 @@
 const SCALE: u64 = 256;
 /// Calls that a level completes while it is measured.
 const CALLS: u64 = 64;
-/// The same while the limit climbs: two levels differ by a factor of two.
+/// Calls that a level of a climb completes while it is measured: fewer, since levels differ by two.
 const CLIMB_CALLS: u64 = 32;
 /// The longest time that a level of a climb settles, and is measured.
 const CLIMB_US_MAX: u64 = 500_000;
-/// Calls that take longer, compared with calls before any request waited, wait in the upstream.
+/// Calls that take more times as long as before any request waited are queued in the upstream.
 const CALL_RATIO_MAX: u64 = 3;
 /// Parts of the high level, each three times as long, once the knee is known.
 const HIGH_PARTS: u32 = 4;

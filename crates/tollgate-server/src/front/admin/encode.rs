@@ -64,7 +64,7 @@ struct CandidateView {
     same: u64,
     would_refuse: u64,
     would_admit: u64,
-    /// Keys of which a request was decided otherwise.
+    /// Keys with a request that the candidate decides differently.
     keys: u64,
 }
 
