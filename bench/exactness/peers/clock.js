@@ -1,4 +1,5 @@
-// A clock that the script sets: Date.now() is the wall clock, timers follow the time that really passes.
+// A clock that the script sets: Date.now() is the wall clock, timers follow the time that really
+// passes.
 let wallMs = 1_700_002_800_000;
 let trueMs = wallMs;
 let timers = [];

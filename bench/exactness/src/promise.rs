@@ -1,6 +1,7 @@
 //! What a limiter promises, as exact integer arithmetic, and how answers are judged by it.
 //!
-//! A promise is asked with the peer's own admissions as its history, so that one mistake does not count twice.
+//! A promise is asked with the peer's own admissions as its history, so that one mistake does not
+//! count twice.
 
 /// The limit that is stated to every peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +150,8 @@ pub(crate) struct Answer {
     pub(crate) remaining: Option<u64>,
 }
 
-/// One request as it was played. Its decision fell between two instants, which are one on a virtual clock.
+/// One request as it was played. Its decision fell between two instants, which are one on a virtual
+/// clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Played {
     pub(crate) from_us: u64,

@@ -52,7 +52,8 @@ pub(crate) fn traces() -> Vec<Trace> {
     let odd = (0..1_200).map(|n| n * 1_001_000);
     let costs = [3, 3, 3, 3, 1, 1, 11].into_iter().map(|cost| (0, 0, cost));
     let costs = costs.chain([(500_000, 0, 4), (500_000, 0, 5), (900_000, 0, 4)]);
-    // Ten, then the wall clock goes back by five seconds: ten after a tenth of a second, and after a second.
+    // Ten, then the wall clock goes back by five seconds: ten after a tenth of a second, and after
+    // a second.
     let back = |at_us: u64| (at_us, 5 * SECOND_US, 1);
     let clock = std::iter::repeat_n((6 * SECOND_US, 0, 1), 10)
         .chain(std::iter::repeat_n(back(6_100_000), 10))

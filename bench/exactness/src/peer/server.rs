@@ -10,7 +10,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a decision's instant may differ from what the client sees: clocks of servers tick in milliseconds.
+/// What a decision's instant may differ from what the client sees: clocks of servers tick in
+/// milliseconds.
 const SLACK_US: u64 = 2_000;
 /// How much faster the clock of a server runs in long traces.
 const FAST: u64 = 60;
@@ -259,7 +260,8 @@ fn haproxy(limit: Limit, port: u16) -> String {
     )
 }
 
-/// A token each tenth of a second, so that it does not matter whether tokens come one by one or all together.
+/// A token each tenth of a second, so that it does not matter whether tokens come one by one or all
+/// together.
 fn envoy(limit: Limit, port: u16) -> String {
     let interval_us = limit.window_us / limit.count;
     include_str!("../../peers/envoy.yaml")

@@ -1,8 +1,11 @@
-//! An upstream that can be overloaded: `workers exponential|bimodal`. Some workers take calls from one endless queue, the oldest first, and sleep for as long as the
-//! work of a call would take. A call stays in the queue when its client has left, as in most servers. `GET /control/MEAN_US/WORKERS` changes both;
+//! An upstream that can be overloaded: `workers exponential|bimodal`. Some workers take calls from
+//! one endless queue, the oldest first, and sleep for as long as the work of a call would take. A
+//! call stays in the queue when its client has left, as in most servers. `GET
+//! /control/MEAN_US/WORKERS` changes both;
 //! `GET /control/MEAN_US/WORKERS/clear` also forgets the queue.
 //!
-//! A worker that wakes up late begins the next call when it should have: the capacity is `workers / mean`, whatever else the machine does.
+//! A worker that wakes up late begins the next call when it should have: the capacity is `workers /
+//! mean`, whatever else the machine does.
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Registry, Token};

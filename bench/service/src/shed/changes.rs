@@ -1,4 +1,5 @@
-//! How ours follows changes: an overload that ends, workers that leave, and calls that become slower.
+//! How ours follows changes: an overload that ends, workers that leave, and calls that become
+//! slower.
 
 use super::clients::{self, Call, Fate};
 use super::guards::{self, Guard};

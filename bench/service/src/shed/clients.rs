@@ -1,4 +1,5 @@
-//! Clients of an overloaded service: each sends one request at a random time, whatever happens to the others, and gives up after a second.
+//! Clients of an overloaded service: each sends one request at a random time, whatever happens to
+//! the others, and gives up after a second.
 
 use crate::connection::Connection;
 use mio::{Events, Poll};

@@ -1,6 +1,8 @@
-//! Load shedding: an upstream of eight workers with 10 ms of work on average, behind ours and its peers, from half to five times what it can do.
+//! Load shedding: an upstream of eight workers with 10 ms of work on average, behind ours and its
+//! peers, from half to five times what it can do.
 //!
-//! Guards are on the first core. The upstream sleeps instead of working, so it shares the second with the clients. Every cell begins with an empty queue at the upstream.
+//! Guards are on the first core. The upstream sleeps instead of working, so it shares the second
+//! with the clients. Every cell begins with an empty queue at the upstream.
 
 mod changes;
 mod clients;

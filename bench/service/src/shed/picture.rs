@@ -1,4 +1,5 @@
-//! The picture: goodput, critical requests served and their p99 over the load, a line for each guard, a column for each kind of work.
+//! The picture: goodput, critical requests served and their p99 over the load, a line for each
+//! guard, a column for each kind of work.
 
 use super::{CAPACITY, Cell, LOADS, WORKS, guards};
 use tollgate_picture::Canvas;
