@@ -86,6 +86,21 @@ impl Prometheus {
     }
 }
 
+impl Prometheus {
+    /// The alerts of this name that fire: their severity and instance.
+    fn firing(&self, name: &str) -> Vec<(String, String)> {
+        let answer = self.get("/api/v1/alerts").unwrap_or_default();
+        let alerts = answer["data"]["alerts"].as_array().cloned().unwrap_or_default();
+        let label = |alert: &Value, name: &str| {
+            alert["labels"][name].as_str().unwrap_or_default().to_owned()
+        };
+        let fires =
+            |alert: &&Value| alert["state"] == "firing" && alert["labels"]["alertname"] == name;
+        let firing = alerts.iter().filter(fires);
+        firing.map(|alert| (label(alert, "severity"), label(alert, "instance"))).collect()
+    }
+}
+
 /// The expressions of the dashboard, with its variables replaced.
 fn panels() -> Vec<(String, String)> {
     let text = std::fs::read_to_string(ops("grafana/tollgate.json")).unwrap();
@@ -100,6 +115,52 @@ fn panels() -> Vec<(String, String)> {
         }
     }
     panels
+}
+
+/// One alert of each severity, with the rules of the package but for their waits. Nothing else
+/// fires before and after.
+#[test]
+fn an_alert_of_each_severity_fires_and_resolves_on_a_live_pair() {
+    if !is_installed("prometheus") {
+        return;
+    }
+    let mut redis = Redis::start();
+    let limits =
+        "limits: [{name: per-user, key: [user], rate: 1000/s, on_store_failure: closed}]\n";
+    let policy = format!("store: {{redis: {{url: '{}'}}}}\n{limits}", redis.url());
+    let program = Path::new(env!("CARGO_BIN_EXE_tollgate"));
+    let pair = [Node::start(program, &policy), Node::start(program, &policy)];
+    let prometheus = Prometheus::start(&[&pair[0], &pair[1]]);
+    let both =
+        "sum(tollgate_decisions_total{outcome=\"admitted\"}) > 1 and sum(tollgate_ready) == 2";
+    let is_up = wait_until(WITHIN, || {
+        pair.iter().for_each(|node| drop(node.check("a", "/")));
+        prometheus.series(both) == 1
+    });
+    assert!(is_up);
+    let (down, bad) = ("TollgateStoreDown", "TollgatePolicyReloadFailed");
+    assert_eq!((prometheus.firing(down).len(), prometheus.firing(bad).len()), (0, 0));
+    // Both nodes lose the store: critical.
+    redis.kill();
+    let fires = wait_until(WITHIN, || {
+        pair.iter().for_each(|node| drop(node.check("a", "/")));
+        prometheus.firing(down).len() == 2
+    });
+    assert!(fires, "{:?}", prometheus.firing(down));
+    assert!(prometheus.firing(down).iter().all(|(severity, _)| severity == "critical"));
+    redis.restart();
+    let resolves = wait_until(WITHIN, || {
+        pair.iter().for_each(|node| drop(node.check("a", "/")));
+        prometheus.firing(down).is_empty()
+    });
+    assert!(resolves, "{:?}", prometheus.firing(down));
+    // One node gets a bad file: a warning that names it.
+    pair[1].put("limits: nonsense");
+    assert!(wait_until(WITHIN, || !prometheus.firing(bad).is_empty()));
+    let expected = [("warning".to_owned(), pair[1].admin.to_string())];
+    assert_eq!(prometheus.firing(bad), expected);
+    pair[1].put(&policy);
+    assert!(wait_until(WITHIN, || prometheus.firing(bad).is_empty()));
 }
 
 #[test]

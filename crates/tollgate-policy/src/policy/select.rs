@@ -18,9 +18,14 @@ impl Policy {
         self.select_append(facts, request_cost, selection);
     }
 
+    /// Whether [`Policy::facts`] of this very policy made the facts.
+    pub fn made(&self, facts: &Facts<'_>) -> bool {
+        facts.belong_to(&self.names)
+    }
+
     /// Selects in addition to what is selected already.
     pub fn select_append(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
-        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
+        debug_assert!(self.made(facts), "these facts were made for another policy");
         let first = selection.entries.len();
         self.select_reading(facts, request_cost, selection);
         if facts.has_other_readings() {
@@ -114,7 +119,7 @@ impl Policy {
         request_cost: u64,
         selection: &mut Selection,
     ) {
-        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
+        debug_assert!(self.made(facts), "these facts were made for another policy");
         selection.clear();
         let usual = |limit: &Limit| limit.mode != Mode::Off && limit.selector == Selector::Match;
         if self.limits.get(limit).is_some_and(usual) {
@@ -132,7 +137,7 @@ impl Policy {
         most: usize,
         selection: &mut Selection,
     ) {
-        debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
+        debug_assert!(self.made(facts), "these facts were made for another policy");
         selection.clear();
         let open: Vec<AttributeId> = open.iter().filter_map(|name| self.names.get(name)).collect();
         let tier = self.tier(facts);
@@ -174,7 +179,7 @@ impl Policy {
 
     /// The request's tier: as set, else from its attribute; if that is absent or unknown, the
     /// default.
-    pub(super) fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
+    pub fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
         let known = |name: &str| self.tiers.ids.get(name).copied();
         let attribute = || self.tiers.attribute.and_then(|attribute| facts.key_value(attribute));
         let named = match facts.tier().map(KeyValue::Text).or_else(attribute) {

@@ -11,7 +11,7 @@ use tollgate_tower::wait_in_queue;
 pub(crate) async fn enter(
     node: &Node,
     rules: &Rules,
-    facts: &Facts<'_>,
+    (facts, cost): (&Facts<'_>, u64),
     verdict: &mut Verdict<'_>,
     reservation: Option<(&str, u64)>,
 ) {
@@ -23,6 +23,7 @@ pub(crate) async fn enter(
         gate.leave_reserved_queue(rules, now_us, verdict, reservation, waited);
     }
     if !verdict.allowed {
+        node.top.take_off_shed(rules, now_us, facts, cost, verdict);
         // The engine counts a store that fails; then the reservation expires.
         let _ = gate.end(node.clock.now_us(), reservation.0, ReservationEnd::Cancel).await;
     }

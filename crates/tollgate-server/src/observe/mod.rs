@@ -7,6 +7,7 @@ pub(crate) mod history;
 pub(crate) mod keys;
 pub mod log;
 pub mod metrics;
+pub mod otlp;
 pub mod record;
 pub(crate) mod tail;
 #[cfg(test)]

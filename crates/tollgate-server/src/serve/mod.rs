@@ -9,6 +9,8 @@ use crate::net::{
     self, BindError, InheritError, InheritedSockets, Limits, Listener, ListenerOptions,
 };
 use crate::node::Node;
+use crate::observe::metrics::MetricsPusher;
+use crate::observe::otlp::OtlpOptions;
 use crate::observe::usage::{UsageError, UsageThread};
 use crate::reload::{self, ControlThread, ReloadHandle, Reloader};
 use crate::tls::{Certificate, TlsError, TlsListener};
@@ -31,6 +33,9 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the end waits for the last lines of each log.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long the end waits for the collector of metrics.
+const LAST_METRICS_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How long the start waits for the modes that operators set for all nodes.
 const FLEET_MODES_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -44,6 +49,9 @@ pub struct RunningServer {
     admin: net::FrontendServer,
     control: ControlThread,
     usage: Option<UsageThread>,
+    pusher: Option<MetricsPusher>,
+    /// When the node began to count.
+    start_us: u64,
     node: Arc<Node>,
 }
 
@@ -122,10 +130,12 @@ impl Server {
         node.wait_for_fleet_modes(FLEET_MODES_TIMEOUT);
         let usage = start_usage(&node, &folder)
             .map_err(|error| StartError::Config(ConfigErrorKind::Usage(error).of(name)))?;
+        let start_us = node.clock.now_us();
         let (traffic, admin) = start_servers(&node, admin, gateway, certificate, listeners)
             .map_err(StartError::System)?;
         node.health.set_serving(true);
-        Ok(RunningServer { addresses, traffic, admin, control, usage, node })
+        let pusher = None;
+        Ok(RunningServer { addresses, traffic, admin, control, usage, pusher, start_us, node })
     }
 }
 
@@ -280,9 +290,19 @@ impl RunningServer {
         self.control.reload().clone()
     }
 
+    /// Sends the figures of `/metrics` to a collector from now on.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no thread left.
+    pub fn push_metrics(&mut self, options: &OtlpOptions) -> io::Result<()> {
+        self.pusher = Some(MetricsPusher::start(self.node.clone(), self.start_us, options)?);
+        Ok(())
+    }
+
     /// Accepts no more connections, lets requests finish within the file's `drain`, and stops.
     pub fn drain(self) {
-        let Self { traffic, admin, control, usage, node, .. } = self;
+        let Self { traffic, admin, control, usage, pusher, node, .. } = self;
         let within = node.settings().settings.drain;
         node.health.fail("draining", "the process is stopping");
         tracing::info!(within_ms = within.as_millis(), "draining");
@@ -292,6 +312,9 @@ impl RunningServer {
         // Nothing is decided any more: the last interval can be written.
         drop(usage);
         node.records.flush(FLUSH_TIMEOUT);
+        if let Some(pusher) = pusher {
+            pusher.stop(LAST_METRICS_TIMEOUT);
+        }
         drop(control);
         admin.drain(Duration::ZERO);
         tracing::info!("stopped");

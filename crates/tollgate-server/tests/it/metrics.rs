@@ -79,6 +79,7 @@ const FAMILIES: &[(&str, &str, &[&str])] = &[
     ("tollgate_log_lines_dropped_total", "counter", &[]),
     ("tollgate_streams_open", "gauge", &[]),
     ("tollgate_streams_stalled_total", "counter", &[]),
+    ("tollgate_otlp_lost_batches_total", "counter", &["signal"]),
     ("tollgate_top_missed_total", "counter", &[]),
 ];
 

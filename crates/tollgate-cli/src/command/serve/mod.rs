@@ -12,6 +12,7 @@ use std::time::Duration;
 use tollgate_server::config::{Config, DEFAULT, ListenOverride};
 use tollgate_server::net::InheritedSockets;
 use tollgate_server::observe::log::{self, LogLevel};
+use tollgate_server::observe::otlp::{OtlpOptions, Signal};
 use tollgate_server::observe::trace;
 use tollgate_server::serve::{RunningServer, Server, StartError};
 
@@ -29,9 +30,9 @@ use tollgate_server::serve::{RunningServer, Server, StartError};
 /// A socket from systemd (LISTEN_FDS) goes to the listener of its name (LISTEN_FDNAMES) or of its
 /// address.
 ///
-/// Traces go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT or
-/// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names one (http/protobuf). OTEL_SERVICE_NAME,
-/// OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG apply too.
+/// Traces and metrics go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT names one
+/// (http/protobuf). OTEL_TRACES_EXPORTER=none and OTEL_METRICS_EXPORTER=none turn one off.
+/// OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER and OTEL_METRIC_EXPORT_INTERVAL apply too.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
@@ -95,10 +96,13 @@ impl Serve {
             Ok(log) => log,
             Err(error) => return cannot_start(&StartError::System(error)),
         };
-        if let Err(error) = start_traces() {
-            log::print(&format!("tollgate: {error}\n"));
-            return ExitCode::from(UNUSABLE);
-        }
+        let metrics = match start_traces().and_then(|()| read_otlp(Signal::Metrics)) {
+            Ok(metrics) => metrics,
+            Err(error) => {
+                log::print(&format!("tollgate: {error}\n"));
+                return ExitCode::from(UNUSABLE);
+            }
+        };
         // Must come before anything listens, so that no signal is lost.
         let signals = match signal::Signals::new() {
             Ok(signals) => signals,
@@ -106,10 +110,13 @@ impl Serve {
         };
         let config = self.config();
         let built_in = config.path().is_none();
-        let running = match Server::start_on(config, inherited) {
+        let mut running = match Server::start_on(config, inherited) {
             Ok(running) => running,
             Err(error) => return cannot_start(&error),
         };
+        if let Some(Err(error)) = metrics.map(|options| running.push_metrics(&options)) {
+            return cannot_start(&StartError::System(error));
+        }
         announce(&running, built_in);
         signals.serve(running);
         trace::stop(TRACES_WITHIN);
@@ -126,11 +133,17 @@ impl Serve {
     }
 }
 
-fn start_traces() -> Result<(), Box<dyn std::error::Error>> {
-    match trace::TraceOptions::read(|name| std::env::var(name).ok())? {
+type StartResult<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn start_traces() -> StartResult<()> {
+    match read_otlp(Signal::Traces)? {
         Some(options) => Ok(trace::start(&options)?),
         None => Ok(()),
     }
+}
+
+fn read_otlp(signal: Signal) -> StartResult<Option<OtlpOptions>> {
+    Ok(OtlpOptions::read(signal, |name| std::env::var(name).ok())?)
 }
 
 fn cannot_start(error: &StartError) -> ExitCode {

@@ -3,20 +3,24 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-/// Takes one request and says so; its first line, header fields and body.
-fn collect(listener: TcpListener) -> (String, Vec<u8>) {
-    let (stream, _) = listener.accept().unwrap();
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+/// Takes requests until one has this path: its first line, header fields and body.
+fn collect(listener: TcpListener, path: &str) -> (String, Vec<u8>) {
+    loop {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(reader.read_line(&mut head).unwrap() > 0, "{head}");
+        }
+        let head = head.to_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        reader.read_exact(&mut body).unwrap();
+        reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        if head.starts_with(&format!("post {path} ")) {
+            return (head, body);
+        }
     }
-    let head = head.to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-    let mut body = vec![0; length.parse().unwrap()];
-    reader.read_exact(&mut body).unwrap();
-    reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-    (head, body)
 }
 
 /// The process sends what it has before it ends, however long a batch would have waited.
@@ -24,7 +28,7 @@ fn collect(listener: TcpListener) -> (String, Vec<u8>) {
 fn decisions_are_in_the_traces_of_the_collector_that_the_environment_names() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let collector = thread::spawn(move || collect(listener));
+    let collector = thread::spawn(move || collect(listener, "/v1/traces"));
     let policy =
         "listen: {http: '127.0.0.1:0'}\nlimits: [{name: per-user, key: [user], rate: 9/s}]";
     let folder = Folder::with("traces", policy);
@@ -50,7 +54,7 @@ fn decisions_are_in_the_traces_of_the_collector_that_the_environment_names() {
 fn every_protocol_is_traced() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let collector = thread::spawn(move || collect(listener));
+    let collector = thread::spawn(move || collect(listener, "/v1/traces"));
     let policy = "listen: {http: '127.0.0.1:0', resp: '127.0.0.1:0'}
 limits: [{name: per-user, key: [user], rate: 9/s}, {name: described, key: [descriptor.user], rate: 9/s}]";
     let folder = Folder::with("traces-of-all", policy);
@@ -91,13 +95,45 @@ fn post(address: &str, path: &str, body: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap()
 }
 
+/// The figures of `/metrics` go to the same collector, with the same sender.
+#[test]
+fn metrics_go_to_the_collector_that_the_environment_names() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let collector = thread::spawn(move || collect(listener, "/v1/metrics"));
+    let policy =
+        "listen: {http: '127.0.0.1:0'}\nlimits: [{name: per-user, key: [user], rate: 9/s}]";
+    let folder = Folder::with("metrics", policy);
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint),
+        ("OTEL_SERVICE_NAME", "the-gate-keeper"),
+        ("OTEL_TRACES_EXPORTER", "none"),
+    ];
+    let mut process = Process::start(&folder.0, &["serve"], &variables);
+    let http = process.address("http");
+    assert_eq!(check(&http, "{\"user\": \"somebody-in-particular\"}").0, 200);
+    process.signal("TERM");
+    assert_eq!(process.end().code(), Some(0));
+    let (head, body) = collector.join().unwrap();
+    assert!(head.contains("content-type: application/x-protobuf\r\n"), "{head}");
+    let has = |text: &str| body.windows(text.len()).any(|window| window == text.as_bytes());
+    for name in ["decisions_total", "requests_total", "decision_seconds", "build_info"] {
+        assert!(has(&format!("tollgate_{name}")), "{name}");
+    }
+    assert!(has("the-gate-keeper") && has("per-user") && !has("somebody-in-particular"));
+}
+
 #[test]
 fn a_collector_that_is_not_there_is_said_once_and_costs_no_answer() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let policy = "listen: {http: '127.0.0.1:0'}\nlimits: [{name: a, rate: 9/s}]";
     let folder = Folder::with("no-collector", policy);
     let endpoint = format!("http://{nobody}");
-    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint), ("OTEL_BSP_SCHEDULE_DELAY", "1")];
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &*endpoint),
+        ("OTEL_BSP_SCHEDULE_DELAY", "1"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "20"),
+    ];
     let mut process = Process::start(&folder.0, &["serve"], &variables);
     let http = process.address("http");
     for _ in 0..3 {
@@ -105,11 +141,14 @@ fn a_collector_that_is_not_there_is_said_once_and_costs_no_answer() {
     }
     let line = process.until(|line| line.contains("trace collector does not take spans"));
     assert!(line.contains(&endpoint), "{line}");
+    process.until(|line| line.contains("metrics collector does not take metrics"));
     for _ in 0..3 {
         assert_eq!(check(&http, "{}").0, 200);
     }
     process.signal("TERM");
     assert_eq!(process.end().code(), Some(0));
-    let said = process.lines.iter().filter(|line| line.contains("trace collector")).count();
-    assert_eq!(said, 1, "{:#?}", process.lines);
+    for collector in ["trace collector", "metrics collector"] {
+        let said = process.lines.iter().filter(|line| line.contains(collector)).count();
+        assert_eq!(said, 1, "{:#?}", process.lines);
+    }
 }

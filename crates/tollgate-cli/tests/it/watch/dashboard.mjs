@@ -199,7 +199,9 @@ try {
   await openPage(browser, "system");
   await shows(browser, "system-cards", "memory");
   await pictures(browser, "system");
-  for (const page of ["overview", "keys", "decisions", "limits", "system", "try"]) {
+  await openPage(browser, "classes");
+  await browser.wait("return !document.getElementById('classes-none').hidden");
+  for (const page of ["overview", "keys", "decisions", "limits", "classes", "system", "try"]) {
     await openPage(browser, page);
     for (const width of [1200, 390]) {
       await browser.look(width, 844, "light");

@@ -93,7 +93,8 @@ impl CheckApi {
                 let (mut verdict, ttl_us) =
                     Box::pin(reserve).await.map_err(CheckProblem::Reservation)?;
                 let opened = ttl_us.map(|ttl_us| (&*id, ttl_us));
-                Box::pin(shedding::enter(&self.node, &rules, &facts, &mut verdict, opened)).await;
+                let asked = (&facts, cost);
+                Box::pin(shedding::enter(&self.node, &rules, asked, &mut verdict, opened)).await;
                 reserved = ttl_us.filter(|_| verdict.allowed).map(|ttl_us| (id, ttl_us));
                 verdict
             }

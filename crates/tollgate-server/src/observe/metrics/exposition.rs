@@ -2,11 +2,13 @@
 
 use super::family_writer::{FamilyType, FamilyWriter, Seconds};
 use super::process::Process;
+use super::text::TextPage;
 use super::{
     AdminDenial, BUCKET_BOUNDS_NS, FrontCounters, Metrics, MetricsSnapshot, Outcome, ReloadResult,
     UpstreamFailure, lock,
 };
 use crate::net::Stats;
+use crate::observe::otlp::{Signal, lost_batches};
 use FamilyType::{Counter, Gauge};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate::engine::{CandidateCounts, Counts, ShedCounts, ShedReason};
@@ -106,20 +108,26 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 24] = [
 impl Metrics {
     /// The page with all figures.
     pub fn exposition(&self, now: &MetricsSnapshot, format: ExpositionFormat) -> String {
-        let mut page = FamilyWriter::new(format);
-        write_limits(&mut page, now);
+        let mut page = TextPage::new(format);
+        self.write_families(&mut FamilyWriter(&mut page), now);
+        page.finish()
+    }
+
+    /// Writes all families.
+    pub(super) fn write_families(&self, page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
+        write_limits(page, now);
         if !now.classes.is_empty() {
-            write_classes(&mut page, now);
+            write_classes(page, now);
         }
-        self.write_requests(&mut page);
-        self.gateway.write(&mut page);
-        self.write_connections(&mut page);
-        self.write_events(&mut page, now);
+        self.write_requests(page);
+        self.gateway.write(page);
+        self.tiers.write(page);
+        self.write_connections(page);
+        self.write_events(page, now);
         for (kind, name, figure, help) in FIGURES {
             page.family(kind, name, help, [([], figure(now))]);
         }
-        write_process(&mut page, &Process::read());
-        page.finish()
+        write_process(page, &Process::read());
     }
 
     /// The figures of one front end over all threads.
@@ -143,7 +151,7 @@ impl Metrics {
         totals.map(|(front, of)| (front.name().to_owned(), of.into())).collect()
     }
 
-    fn write_requests(&self, page: &mut FamilyWriter) {
+    fn write_requests(&self, page: &mut FamilyWriter<'_>) {
         let fronts = Front::ALL.map(|front| (front.name(), self.front_totals(front)));
         let requests = fronts.iter().flat_map(|(front, totals)| {
             Outcome::ALL.map(|outcome| {
@@ -161,7 +169,7 @@ impl Metrics {
         page.histograms("tollgate_decision_seconds", help, histograms);
     }
 
-    fn write_connections(&self, page: &mut FamilyWriter) {
+    fn write_connections(&self, page: &mut FamilyWriter<'_>) {
         let stats = lock(&self.connection_stats);
         let sum = |front, figure: Figure<Stats>| {
             stats.iter().filter(|(of, _)| *of == front).map(|(_, stats)| figure(stats)).sum::<u64>()
@@ -186,7 +194,7 @@ impl Metrics {
         page.family(Counter, "tollgate_panics", help, by_front(Stats::panics));
     }
 
-    fn write_events(&self, page: &mut FamilyWriter, now: &MetricsSnapshot) {
+    fn write_events(&self, page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
         let errors = StoreErrorKind::ALL.into_iter().zip(&self.store_errors).map(|(kind, own)| {
             let met = now.store_errors.iter().filter(|one| one.0 == kind).map(|one| one.1);
             ([("kind", kind.label())], load(own) + met.sum::<u64>())
@@ -216,6 +224,9 @@ impl Metrics {
             .map(|why| ([("kind", why.as_str())], load(&self.upstream_failures[why as usize])));
         let help = "Requests that no upstream answered, by kind of failure.";
         page.family(Counter, "tollgate_upstream_errors", help, failures);
+        let lost = Signal::ALL.map(|one| ([("signal", one.name())], lost_batches(one)));
+        let help = "Batches of spans and metrics that the collector did not take.";
+        page.family(Counter, "tollgate_otlp_lost_batches", help, lost);
         let help = "Changes refused because they could not be written to the audit log.";
         page.family(Counter, "tollgate_audit_failures", help, [([], load(&self.audit_failures))]);
     }
@@ -225,7 +236,7 @@ fn load(count: &AtomicU64) -> u64 {
     count.load(Ordering::Relaxed)
 }
 
-fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
+fn write_limits(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
     let outcomes: [(_, Figure<Counts>); 7] = [
         ("admitted", |counts| counts.admitted),
         ("refused", |counts| counts.refused),
@@ -257,7 +268,7 @@ fn write_limits(page: &mut FamilyWriter, now: &MetricsSnapshot) {
 }
 
 /// The family of limits with a candidate.
-fn write_candidates(page: &mut FamilyWriter, now: &MetricsSnapshot) {
+fn write_candidates(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
     let outcomes: [(_, Figure<CandidateCounts>); 3] = [
         ("same", |counts| counts.same),
         ("would_refuse", |counts| counts.would_refuse),
@@ -271,7 +282,7 @@ fn write_candidates(page: &mut FamilyWriter, now: &MetricsSnapshot) {
 }
 
 /// The families of a file with `shed`.
-fn write_classes(page: &mut FamilyWriter, now: &MetricsSnapshot) {
+fn write_classes(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
     let figures: [(_, _, Figure<ShedCounts>, _); 3] = [
         (Counter, "tollgate_class_offered", ShedCounts::offered, "Requests that shedders saw."),
         (
@@ -310,13 +321,18 @@ fn write_classes(page: &mut FamilyWriter, now: &MetricsSnapshot) {
     page.family(Counter, "tollgate_shed_queue_seconds", help, waited);
     if let Some(limit) = now.adaptive_limit {
         let help = "Requests in flight that the adaptive shedder admits at this node.";
-        page.family(Gauge, "tollgate_adaptive_limit", help, [([], limit)]);
+        page.family(Gauge, "tollgate_adaptive_limit", help, [([], u64::from(limit))]);
     }
 }
 
-fn write_process(page: &mut FamilyWriter, process: &Process) {
+fn write_process(page: &mut FamilyWriter<'_>, process: &Process) {
     let version = [("version", env!("CARGO_PKG_VERSION"))];
-    page.family(Gauge, "tollgate_build_info", "The version that runs; always 1.", [(version, 1)]);
+    page.family(
+        Gauge,
+        "tollgate_build_info",
+        "The version that runs; always 1.",
+        [(version, 1_u64)],
+    );
     let times = [
         (Counter, "process_cpu_seconds", "Processor time, user and system.", process.cpu),
         (

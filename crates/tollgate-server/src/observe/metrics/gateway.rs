@@ -87,7 +87,7 @@ impl GatewayMetrics {
         }
     }
 
-    pub(super) fn write(&self, page: &mut FamilyWriter) {
+    pub(super) fn write(&self, page: &mut FamilyWriter<'_>) {
         let counters: Vec<_> =
             lock(&self.0).iter().map(|(name, one)| (name.clone(), one.clone())).collect();
         let responses = counters.iter().flat_map(|(name, one)| {

@@ -1,4 +1,4 @@
-//! Metrics: what a node counts, and the text of `/metrics`.
+//! Metrics: what a node counts, the text of `/metrics`, and what a collector is sent.
 //!
 //! Counting costs a relaxed addition to a word that no other worker writes. The engine and the
 //! store have counters of their own; a [`MetricsSnapshot`] holds them when `/metrics` is read.
@@ -7,22 +7,29 @@ mod exposition;
 mod family_writer;
 mod gateway;
 mod labels;
+mod otlp;
 mod process;
+mod push;
 mod snapshot;
+mod text;
+mod tiers;
 
 pub use exposition::ExpositionFormat;
 pub(crate) use gateway::ResponseCounters;
 pub use labels::{AdminDenial, Outcome, ReloadResult, UpstreamFailure};
+pub(crate) use push::MetricsPusher;
 pub use snapshot::{ClassMetrics, LimitCounters, MetricsSnapshot};
 pub use tollgate_policy::settings::Front;
 
 use crate::net::Stats;
-use crate::node::lock;
+use crate::node::{Node, lock};
 use gateway::GatewayMetrics;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tollgate::engine::thread_number;
+use tiers::TierMetrics;
+use tollgate::engine::{Rules, Verdict, thread_number};
+use tollgate_policy::facts::Facts;
 use tollgate_store::StoreErrorKind;
 
 /// The counters of a node. Shared by all its threads.
@@ -39,6 +46,7 @@ pub struct Metrics {
     upstream_failures: [AtomicU64; UpstreamFailure::ALL.len()],
     audit_failures: AtomicU64,
     gateway: GatewayMetrics,
+    tiers: TierMetrics,
 }
 
 const US: u64 = 1_000;
@@ -84,6 +92,7 @@ impl Metrics {
             upstream_failures: Default::default(),
             audit_failures: AtomicU64::new(0),
             gateway: GatewayMetrics::default(),
+            tiers: TierMetrics::default(),
         }
     }
 
@@ -156,6 +165,12 @@ impl Metrics {
     /// The counters of responses of an upstream, or of those that no upstream gave.
     pub(crate) fn responses(&self, upstream: Option<&str>) -> Arc<ResponseCounters> {
         self.gateway.upstream(upstream)
+    }
+
+    /// Counts a decision of the gateway by the tier of its request.
+    #[inline]
+    pub(crate) fn count_tier(&self, rules: &Rules, facts: &Facts<'_>, verdict: &Verdict<'_>) {
+        self.tiers.count(rules, facts, verdict);
     }
 
     #[inline]

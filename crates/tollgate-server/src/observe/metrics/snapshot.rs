@@ -71,19 +71,22 @@ pub struct ClassMetrics {
     pub counts: ShedCounts,
     /// The time that its requests waited in the queue, in microseconds.
     pub queue_us: u64,
+    /// Requests in flight that the adaptive shedder admitted and no upstream has answered yet.
+    pub at_upstream: u64,
 }
 
 impl ClassMetrics {
-    /// All classes, and the adaptive limit. Times in the queue are known for classes in force.
-    fn of(node: &Node) -> (Vec<Self>, Option<u32>) {
+    /// All classes, and the adaptive limit. The adaptive shedder knows the classes in force.
+    pub(crate) fn of(node: &Node) -> (Vec<Self>, Option<u32>) {
         let (rules, adaptive) = (node.gate.rules(), node.gate.adaptive());
-        let queue_us = |name: &str| {
+        let known = |name: &str| {
             let place = rules.policy().classes().position(|class| class == name)?;
-            Some(adaptive.as_ref()?.classes.get(place)?.queue_us)
+            adaptive.as_ref()?.classes.get(place).copied()
         };
         let classes = node.gate.shed_counts().into_iter().map(|(name, counts)| {
-            let queue_us = queue_us(&name).unwrap_or_default();
-            Self { name, counts, queue_us }
+            let known = known(&name).unwrap_or_default();
+            let (queue_us, at_upstream) = (known.queue_us, known.in_flight.into());
+            Self { name, counts, queue_us, at_upstream }
         });
         (classes.collect(), adaptive.as_ref().map(|adaptive| adaptive.limit))
     }

@@ -8,6 +8,7 @@
 
 mod fleet;
 mod shard;
+mod shed;
 mod summary;
 mod view;
 mod windows;
@@ -24,6 +25,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, TryLockError};
 use tollgate::engine::ObservedDecision;
+use tollgate_core::Outcome;
+use tollgate_policy::policy::Selected;
 use windows::WindowedSummary;
 
 /// Summaries that a node keeps: one for each limit and measure with traffic in the last hour.
@@ -44,10 +47,24 @@ pub(crate) enum TopMeasure {
     Near,
     /// Units that a limit in shadow mode would have refused.
     Shadow,
+    /// Units that were counted as admitted, of requests that were shed afterwards.
+    ShedAdmitted,
+    /// Units that were counted as near, of such requests.
+    ShedNear,
 }
 
 impl TopMeasure {
+    /// What operators can ask for.
     pub(crate) const ALL: [Self; 4] = [Self::Admitted, Self::Refused, Self::Near, Self::Shadow];
+    /// What is counted: [`ALL`](Self::ALL), and what is taken off it.
+    const COUNTED: [Self; 6] = [
+        Self::Admitted,
+        Self::Refused,
+        Self::Near,
+        Self::Shadow,
+        Self::ShedAdmitted,
+        Self::ShedNear,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -55,6 +72,17 @@ impl TopMeasure {
             Self::Refused => "refused",
             Self::Near => "near",
             Self::Shadow => "shadow",
+            Self::ShedAdmitted => "shed_admitted",
+            Self::ShedNear => "shed_near",
+        }
+    }
+
+    /// The measure whose units are taken off this one's.
+    const fn taken_off(self) -> Option<Self> {
+        match self {
+            Self::Admitted => Some(Self::ShedAdmitted),
+            Self::Near => Some(Self::ShedNear),
+            _ => None,
         }
     }
 }
@@ -71,7 +99,7 @@ pub(crate) struct TopKeys {
 
 #[derive(Debug, Default)]
 struct TrackedLimits {
-    by_name: BTreeMap<Box<str>, [Option<WindowedSummary>; TopMeasure::ALL.len()]>,
+    by_name: BTreeMap<Box<str>, [Option<WindowedSummary>; TopMeasure::COUNTED.len()]>,
     summaries: usize,
 }
 
@@ -113,13 +141,23 @@ impl TopKeys {
         if units == 0 || selected.missing {
             return;
         }
-        let last = LastFigures {
-            time_us: decision.now_us,
-            capacity: outcome.limit,
-            remaining: outcome.remaining,
-        };
-        let is_near = measure == TopMeasure::Admitted
-            && outcome.remaining.saturating_mul(NEAR_FIFTHS) < outcome.limit;
+        let near = (measure == TopMeasure::Admitted).then_some(TopMeasure::Near);
+        self.add(decision.now_us, selected, outcome, units, (measure, near));
+    }
+
+    /// Adds units to a key by a measure, and by another one if the key is near its limit.
+    #[inline]
+    fn add(
+        &self,
+        now_us: u64,
+        selected: &Selected<'_>,
+        outcome: &Outcome,
+        units: u64,
+        (measure, near): (TopMeasure, Option<TopMeasure>),
+    ) {
+        let (capacity, remaining) = (outcome.limit, outcome.remaining);
+        let last = LastFigures { time_us: now_us, capacity, remaining };
+        let near = near.filter(|_| remaining.saturating_mul(NEAR_FIFTHS) < capacity);
         let hash = self.hasher.hash_one((selected.key_index, selected.key));
         let mut shard = match self.shards[shard_index() % self.shards.len()].try_lock() {
             Ok(shard) => shard,
@@ -136,8 +174,8 @@ impl TopKeys {
         };
         let key = (selected.key_index, selected.key);
         limit.summary(measure).add(hash, key, units, last);
-        if is_near {
-            limit.summary(TopMeasure::Near).add(hash, key, units, last);
+        if let Some(near) = near {
+            limit.summary(near).add(hash, key, units, last);
         }
     }
 
@@ -183,12 +221,13 @@ impl TopKeys {
         wanted
             .filter_map(|(name, measures)| {
                 let summary = measures[measure as usize].as_ref()?.read(window);
-                (summary.total_units() > 0).then(|| TopOfLimit {
-                    limit: name.clone(),
-                    keys: summary.keys(),
-                    total_units: summary.total_units(),
-                    unlisted_max: summary.floor(),
-                })
+                let off = measure.taken_off().and_then(|off| measures[off as usize].as_ref());
+                let (keys, total_units) = match off {
+                    Some(off) => shed::take_off(&summary, &off.read(window)),
+                    None => (summary.keys(), summary.total_units()),
+                };
+                let (limit, unlisted_max) = (name.clone(), summary.floor());
+                (total_units > 0).then_some(TopOfLimit { limit, keys, total_units, unlisted_max })
             })
             .collect()
     }
@@ -221,7 +260,9 @@ impl TrackedLimits {
         measure: TopMeasure,
         summary: &summary::Summary,
     ) -> bool {
-        let is_known = |known: &[Option<WindowedSummary>; 4]| known[measure as usize].is_some();
+        let is_known = |known: &[Option<WindowedSummary>; TopMeasure::COUNTED.len()]| {
+            known[measure as usize].is_some()
+        };
         if !self.by_name.get(name).is_some_and(is_known) {
             if self.summaries >= SUMMARIES_MAX {
                 return false;

@@ -20,7 +20,7 @@ pub(super) struct Shard {
 #[derive(Debug)]
 pub(super) struct ShardLimit {
     name: Box<str>,
-    measures: [Option<Summary>; TopMeasure::ALL.len()],
+    measures: [Option<Summary>; TopMeasure::COUNTED.len()],
 }
 
 impl Default for Shard {
@@ -61,7 +61,7 @@ impl Shard {
         self,
     ) -> impl Iterator<Item = (Box<str>, impl Iterator<Item = (TopMeasure, Summary)>)> {
         self.limits.into_iter().map(|limit| {
-            let measures = TopMeasure::ALL.into_iter().zip(limit.measures);
+            let measures = TopMeasure::COUNTED.into_iter().zip(limit.measures);
             (limit.name, measures.filter_map(|(measure, summary)| Some((measure, summary?))))
         })
     }

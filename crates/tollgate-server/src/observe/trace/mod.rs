@@ -5,12 +5,11 @@
 //! empties; with the queue full, spans are dropped. Without a collector a decision costs one
 //! relaxed load.
 
-mod client;
-mod options;
 mod span;
 #[cfg(test)]
 mod tests;
 
+use super::otlp::{self, OtlpClient, OtlpOptions, Signal};
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
@@ -20,7 +19,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tollgate::engine::Verdict;
 
-pub use options::{InvalidTraceOptions, TraceOptions};
 pub use span::{DecisionContext, SpanDecision, bytes_hash, key_hash};
 
 /// The traces of this process.
@@ -41,7 +39,7 @@ pub struct TraceStartError(Box<str>);
 /// # Errors
 ///
 /// When the options cannot be used.
-pub fn start(options: &TraceOptions) -> Result<(), TraceStartError> {
+pub fn start(options: &OtlpOptions) -> Result<(), TraceStartError> {
     PROCESS.start(options)
 }
 
@@ -81,8 +79,9 @@ impl Traces {
     /// # Errors
     ///
     /// When the options cannot be used.
-    pub fn start(&self, options: &TraceOptions) -> Result<(), TraceStartError> {
-        let client = client::OtlpClient::new(options.timeout).map_err(TraceStartError::new)?;
+    pub fn start(&self, options: &OtlpOptions) -> Result<(), TraceStartError> {
+        let client =
+            OtlpClient::new(Signal::Traces, options.timeout).map_err(TraceStartError::new)?;
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(client)
@@ -93,7 +92,7 @@ impl Traces {
         // The provider reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, the batches
         // OTEL_BSP_*.
         let provider = SdkTracerProvider::builder()
-            .with_resource(TraceOptions::resource())
+            .with_resource(otlp::resource())
             .with_batch_exporter(exporter)
             .build();
         let tracer = provider.tracer("tollgate");

@@ -203,6 +203,29 @@ fn a_start_after_a_crash_tells_of_the_gap_and_continues_the_chain() {
     assert_eq!(lines(&world.path()).len(), 1, "an orderly end leaves no gap");
 }
 
+/// The clock went back by an hour between two processes: the chain goes on, and rows keep the time
+/// that the clock says.
+#[test]
+fn a_clock_that_went_back_loses_no_row() {
+    let limits = "{name: l, key: [user], rate: 1000/min, show_keys: true}";
+    let world = UsageWorld::new("clock", "every: 1m", limits);
+    let mut writer = world.open(START);
+    world.check(START, &[("user", "a")], 1);
+    writer.stop(&world.node, &world.trail(), START + MINUTE);
+    drop(writer);
+    let (earlier, first) = (START - 60 * MINUTE, rows(&world.path()));
+    assert_eq!(first.len(), 1);
+    let mut writer = world.open(earlier);
+    let other = UsageWorld::new("clock-2", "every: 1m", limits);
+    other.check(earlier, &[("user", "a")], 2);
+    writer.stop(&other.node, &other.trail(), earlier + MINUTE);
+    let [UsageLine::Header(header), ..] = &lines(&world.path())[..] else { panic!("no header") };
+    assert!(header.previous.is_some(), "the chain goes on");
+    let second = rows(&world.path());
+    assert_eq!((second.len(), second[0].admitted), (1, 2));
+    assert!(second[0].time < first[0].time, "{second:?}");
+}
+
 #[test]
 fn two_processes_do_not_share_a_file() {
     let world = UsageWorld::new("lock", "every: 1m", "{name: l, rate: 1/min}");

@@ -1,14 +1,16 @@
 // The dashboard: pages, token, and the stream of figures.
 
 import { CallError, events, forgetToken, setToken, token } from "./api.js";
+import * as classes from "./classes.js";
 import { byId, clockTime } from "./dom.js";
+import * as history from "./history.js";
 import * as keys from "./keys.js";
 import * as limits from "./limits.js";
 import * as overview from "./overview.js";
 import * as requests from "./requests.js";
 import * as system from "./system.js";
 
-const PAGES = ["overview", "keys", "decisions", "limits", "system", "try"];
+const PAGES = ["overview", "keys", "decisions", "limits", "classes", "system", "try"];
 const KEYS_EVERY_MS = 3000;
 let page = "overview";
 let generation;
@@ -50,7 +52,7 @@ function askToken(why) {
 }
 
 function see(name, data) {
-  if (name === "history") return overview.history(data);
+  if (name === "history") return history.history(data);
   if (name !== "figures") return undefined;
   const problems = Object.keys(data.problems).length;
   health(data.ready ? (problems > 0 ? "warn" : "good") : "bad",
@@ -59,7 +61,9 @@ function see(name, data) {
   const names = data.limits.map((limit) => limit.name);
   keys.names(names);
   requests.names(names);
+  history.add(data);
   overview.figures(data);
+  classes.figures(data);
   system.figures(data);
   if (generation !== undefined && generation !== data.generation && page === "limits") limits.load().catch(() => {});
   generation = data.generation;
@@ -101,8 +105,10 @@ function open() {
   page = PAGES.includes(wanted) ? wanted : "overview";
   for (const name of PAGES) byId(`page-${name}`).hidden = name !== page;
   for (const link of byId("tabs").querySelectorAll("a")) {
-    if (link.hash === `#${page}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.hash === `#${page}`) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else link.removeAttribute("aria-current");
   }
   document.title = `${byId(`title-${page}`).textContent} – Tollgate`;
   if (page !== "decisions") requests.stop();

@@ -86,8 +86,8 @@ export function rate(value) {
 
 export const clockTime = (time) => new Date(time).toLocaleTimeString([], { hour12: false });
 
-/** Fills a select with the names of limits, and keeps what was chosen. */
-export function fillLimits(select, names) {
+/** Fills a select with names below its first option, and keeps what was chosen. */
+export function fillOptions(select, names) {
   const known = [...select.options].slice(1).map((option) => option.value);
   if (known.length === names.length && known.every((name, place) => name === names[place])) return;
   const chosen = select.value;

@@ -1,7 +1,7 @@
 // Top keys, and what can be done to one.
 
 import { call } from "./api.js";
-import { byId, clockTime, element, facts, fillLimits, keyText, meter, number, refresh, table, visible } from "./dom.js";
+import { byId, clockTime, element, facts, fillOptions, keyText, meter, number, refresh, table, visible } from "./dom.js";
 
 let chosen;
 let report;
@@ -15,7 +15,7 @@ export function start(tell) {
   byId("key-reset").addEventListener("click", () => change("reset"));
 }
 
-export const names = (limits) => fillLimits(byId("keys-limit"), limits);
+export const names = (limits) => fillOptions(byId("keys-limit"), limits);
 
 export async function load() {
   const parameters = new URLSearchParams({ by: byId("keys-by").value, window: byId("keys-window").value, count: "20" });

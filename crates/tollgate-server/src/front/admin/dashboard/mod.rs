@@ -25,14 +25,16 @@ macro_rules! file {
     };
 }
 
-static FILES: [DashboardFile; 12] = [
+static FILES: [DashboardFile; 14] = [
     file!("/", "index.html", HTML),
     file!("/dashboard.css", "dashboard.css", STYLE),
     file!("/favicon.svg", "favicon.svg", "image/svg+xml"),
     file!("/dashboard.js", "dashboard.js", SCRIPT),
     file!("/api.js", "api.js", SCRIPT),
     file!("/chart.js", "chart.js", SCRIPT),
+    file!("/classes.js", "classes.js", SCRIPT),
     file!("/dom.js", "dom.js", SCRIPT),
+    file!("/history.js", "history.js", SCRIPT),
     file!("/keys.js", "keys.js", SCRIPT),
     file!("/overview.js", "overview.js", SCRIPT),
     file!("/limits.js", "limits.js", SCRIPT),

@@ -1,7 +1,7 @@
 // Single requests: decisions as they happen, and a request to try.
 
 import { call, events } from "./api.js";
-import { byId, clockTime, element, facts, fillLimits, keyText, meter, number, table, visible } from "./dom.js";
+import { byId, clockTime, element, facts, fillOptions, keyText, meter, number, table, visible } from "./dom.js";
 
 const ROWS_MAX = 100;
 let watching;
@@ -16,7 +16,7 @@ export function start(report) {
   });
 }
 
-export const names = (limits) => fillLimits(byId("tail-limit"), limits);
+export const names = (limits) => fillOptions(byId("tail-limit"), limits);
 
 export function stop() {
   watching?.abort();

@@ -5,7 +5,7 @@ use crate::front::admin::Admin;
 use crate::front::gateway::UpstreamStatus;
 use crate::node::lock;
 use crate::node::modes::mode_name;
-use crate::observe::metrics::{LimitCounters, MetricsSnapshot};
+use crate::observe::metrics::{ClassMetrics, LimitCounters, MetricsSnapshot};
 use crate::observe::time::rfc3339;
 use bytes::Bytes;
 use serde::Serialize;
@@ -13,10 +13,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tollgate::engine::Counts;
+use tollgate::engine::{Counts, ShedReason};
 use tollgate::store::Store;
 use tollgate::store::redis::LeaseStats;
 use tollgate_policy::limit::Mode;
+use tollgate_policy::policy::Policy;
 use tollgate_store::StoreErrorKind;
 
 /// Figures are read once for all readers, and are as old as this at most.
@@ -40,6 +41,9 @@ struct LiveView {
     problems: Map<String, Value>,
     /// Since the start of the node.
     limits: Vec<LiveLimit>,
+    /// Of a policy with `shed`, the most important first.
+    classes: Vec<LiveClass>,
+    adaptive: Option<Value>,
     requests: Map<String, Value>,
     store: Value,
     leases: Option<Value>,
@@ -59,6 +63,19 @@ struct LiveLimit {
     fail_closed: u64,
     local_admitted: u64,
     local_refused: u64,
+}
+
+#[derive(Serialize)]
+struct LiveClass {
+    name: Box<str>,
+    offered: u64,
+    admitted: u64,
+    /// By reason.
+    shed: Map<String, Value>,
+    shadow_shed: u64,
+    in_flight: u64,
+    /// Those of them that hold a slot of the adaptive shedder.
+    at_upstream: u64,
 }
 
 impl LiveSource {
@@ -116,6 +133,15 @@ impl Admin {
                     LiveLimit::new(limit.name.clone(), mode, &limit.counts)
                 })
                 .collect(),
+            classes: classes_view(rules.policy(), &now),
+            adaptive: node.gate.adaptive().map(|adaptive| {
+                json!({
+                    "limit": adaptive.limit,
+                    "in_flight": adaptive.in_flight,
+                    "waiting": adaptive.waiting,
+                    "overloaded": adaptive.is_overloaded,
+                })
+            }),
             requests: node.metrics.request_totals(),
             store: self.store_view(&now),
             leases: node.gate.store().is_shared().then(|| leases_view(&now.leases)),
@@ -151,6 +177,27 @@ impl Admin {
             "errors": errors,
         })
     }
+}
+
+fn classes_view(policy: &Policy, now: &MetricsSnapshot) -> Vec<LiveClass> {
+    let place = |name: &str| policy.classes().position(|class| class == name);
+    let mut classes: Vec<&ClassMetrics> = now.classes.iter().collect();
+    // Classes of earlier files come last.
+    classes.sort_by_key(|class| place(&class.name).unwrap_or(usize::MAX));
+    let view = |ClassMetrics { name, counts, at_upstream, .. }: &ClassMetrics| LiveClass {
+        name: name.clone(),
+        offered: counts.offered(),
+        admitted: counts.admitted,
+        shed: ShedReason::ALL
+            .into_iter()
+            .zip(counts.shed)
+            .map(|(reason, count)| (reason.name().to_owned(), count.into()))
+            .collect(),
+        shadow_shed: counts.shadow_shed.iter().sum(),
+        in_flight: counts.in_flight,
+        at_upstream: *at_upstream,
+    };
+    classes.into_iter().map(view).collect()
 }
 
 fn leases_view(leases: &LeaseStats) -> Value {

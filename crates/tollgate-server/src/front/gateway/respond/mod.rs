@@ -66,6 +66,9 @@ pub(super) fn observe<'a>(
         let end_us = node.clock.now_us();
         let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
         node.metrics.observe(Front::Gateway, elapsed);
+        let rules = node.gate.rules();
+        node.metrics.count_tier(&rules, facts, verdict);
+        node.top.take_off_shed(&rules, end_us, facts, 1, verdict);
         if trace::enabled() {
             let decided = trace::DecisionContext {
                 front: Front::Gateway.name(),
@@ -81,7 +84,7 @@ pub(super) fn observe<'a>(
         {
             let (front, key) = (Front::Gateway.name(), DecidedKey::Facts(facts));
             let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(node, &node.gate.rules(), &decided, verdict);
+            log.write(node, &rules, &decided, verdict);
         }
     }
 }

@@ -77,7 +77,7 @@ impl RespState {
         let (mut verdict, mut kept_us) =
             reserving.await.map_err(ReservationCommandError::Reservation)?;
         let opened = kept_us.map(|ttl_us| (&*id, ttl_us));
-        shedding::enter(&self.node, rules, &facts, &mut verdict, opened).await;
+        shedding::enter(&self.node, rules, (&facts, cost), &mut verdict, opened).await;
         kept_us = kept_us.filter(|_| verdict.allowed);
         let outcome = Outcome::of_decision(verdict.allowed, verdict.source);
         let shown = verdict.rows.first();

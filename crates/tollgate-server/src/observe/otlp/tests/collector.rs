@@ -1,11 +1,12 @@
-//! A collector: takes OTLP over HTTP on a real socket.
+//! A collector for tests: takes OTLP over HTTP on a real socket.
 
-use super::TraceOptions;
+use super::{OtlpOptions, Signal};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -13,29 +14,32 @@ use prost::Message;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
 use tokio::sync::watch;
 
-pub(super) struct Collector {
+pub(crate) struct Collector {
     address: SocketAddr,
     requests: Receiver<ExportRequest>,
     may_answer: watch::Sender<bool>,
 }
 
-pub(super) struct ExportRequest {
-    pub(super) line: String,
-    pub(super) content_type: String,
-    pub(super) body: Bytes,
+pub(crate) struct ExportRequest {
+    pub(crate) line: String,
+    pub(crate) content_type: String,
+    /// `x-tenant`.
+    pub(crate) tenant: Option<String>,
+    pub(crate) body: Bytes,
 }
 
 impl Collector {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let collector = Self::silent();
         collector.answer();
         collector
     }
 
     /// Takes requests and answers none until it is told to.
-    pub(super) fn silent() -> Self {
+    pub(crate) fn silent() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -49,21 +53,28 @@ impl Collector {
         Self { address, requests, may_answer }
     }
 
-    pub(super) fn answer(&self) {
+    pub(crate) fn answer(&self) {
         self.may_answer.send_replace(true);
     }
 
-    pub(super) fn options(&self) -> TraceOptions {
+    pub(crate) fn options(&self, signal: Signal) -> OtlpOptions {
         let read = |name: &str| match name {
             "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(format!("http://{}", self.address)),
             "OTEL_EXPORTER_OTLP_TIMEOUT" => Some("3600000".into()),
+            "OTEL_EXPORTER_OTLP_HEADERS" => Some("x-tenant=a%20b,x-other=1".into()),
+            "OTEL_METRIC_EXPORT_INTERVAL" => Some("100".into()),
             _ => None,
         };
-        TraceOptions::read(read).unwrap().unwrap()
+        OtlpOptions::read(signal, read).unwrap().unwrap()
+    }
+
+    /// The next batch.
+    pub(crate) fn next(&self) -> ExportRequest {
+        self.requests.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 
     /// What has come so far.
-    pub(super) fn requests(&self) -> Vec<ExportRequest> {
+    pub(crate) fn requests(&self) -> Vec<ExportRequest> {
         self.requests.try_iter().collect()
     }
 }
@@ -82,8 +93,9 @@ async fn serve(
                 let line = format!("{} {}", request.method(), request.uri());
                 let header = |name: &str| request.headers().get(name).cloned();
                 let content_type = header("content-type").unwrap().to_str().unwrap().to_owned();
+                let tenant = header("x-tenant").map(|value| value.to_str().unwrap().to_owned());
                 let body = request.into_body().collect().await.unwrap().to_bytes();
-                let _ = taken.send(ExportRequest { line, content_type, body });
+                let _ = taken.send(ExportRequest { line, content_type, tenant, body });
                 let _ = answers.wait_for(|may| *may).await;
                 Ok::<_, Infallible>(http::Response::new(Full::<Bytes>::default()))
             }
@@ -93,27 +105,33 @@ async fn serve(
 }
 
 impl ExportRequest {
+    /// As a batch of metrics.
+    pub(crate) fn metrics(&self) -> ExportMetricsServiceRequest {
+        ExportMetricsServiceRequest::decode(self.body.clone()).unwrap()
+    }
+
     fn decoded(&self) -> ExportTraceServiceRequest {
         ExportTraceServiceRequest::decode(self.body.clone()).unwrap()
     }
 
-    pub(super) fn spans(&self) -> Vec<Span> {
+    pub(crate) fn spans(&self) -> Vec<Span> {
         let scopes = self.decoded().resource_spans.into_iter().flat_map(|spans| spans.scope_spans);
         scopes.flat_map(|scope| scope.spans).collect()
     }
 
-    pub(super) fn service(&self) -> String {
+    pub(crate) fn service(&self) -> String {
         let resource = self.decoded().resource_spans.remove(0).resource.unwrap();
         text(&resource.attributes, "service.name")
     }
 }
 
 /// An attribute as text.
-pub(super) fn attribute(span: &Span, name: &str) -> String {
+pub(crate) fn attribute(span: &Span, name: &str) -> String {
     text(&span.attributes, name)
 }
 
-fn text(attributes: &[KeyValue], name: &str) -> String {
+/// An attribute among others as text.
+pub(crate) fn text(attributes: &[KeyValue], name: &str) -> String {
     let found = attributes.iter().find(|attribute| attribute.key == name);
     match found.and_then(|attribute| attribute.value.clone()) {
         Some(AnyValue { value: Some(Value::StringValue(text)) }) => text,
@@ -123,6 +141,6 @@ fn text(attributes: &[KeyValue], name: &str) -> String {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

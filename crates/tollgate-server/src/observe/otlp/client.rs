@@ -1,5 +1,6 @@
-//! Posts a batch of spans. It runs on the exporter's thread and may block that.
+//! Posts a batch. It runs on the exporter's thread and may block that.
 
+use super::{LOST_BATCHES, Signal};
 use bytes::Bytes;
 use http::header::{HOST, HeaderValue};
 use http::{Request, Response, Uri};
@@ -20,7 +21,8 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// One connection for each batch: there is one every few seconds.
 #[derive(Debug)]
-pub(super) struct OtlpClient {
+pub(crate) struct OtlpClient {
+    signal: Signal,
     runtime: Runtime,
     timeout: Duration,
     /// Whether the last batch was not taken, so that only changes are logged.
@@ -28,12 +30,13 @@ pub(super) struct OtlpClient {
 }
 
 impl OtlpClient {
-    pub(super) fn new(timeout: Duration) -> io::Result<Self> {
+    pub(crate) fn new(signal: Signal, timeout: Duration) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        Ok(Self { runtime, timeout, is_failing: AtomicBool::new(false) })
+        Ok(Self { signal, runtime, timeout, is_failing: AtomicBool::new(false) })
     }
 
-    fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    /// Sends a batch. A collector that takes none is logged once, until it takes one again.
+    pub(crate) fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let endpoint = request.uri().to_string();
         let sent = self.runtime.block_on(async {
             tokio::time::timeout(self.timeout, post(request)).await.unwrap_or_else(|_| {
@@ -45,12 +48,20 @@ impl OtlpClient {
             Ok(answer) => Some(answer.status().to_string()),
             Err(error) => Some(error.to_string()),
         };
+        if failure.is_some() {
+            LOST_BATCHES[self.signal as usize].fetch_add(1, Ordering::Relaxed);
+        }
         let was_down = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
-        match failure {
-            Some(error) if !was_down => {
+        match (failure, self.signal) {
+            (Some(error), Signal::Traces) if !was_down => {
                 tracing::warn!(%endpoint, %error, "the trace collector does not take spans; they are dropped");
             }
-            None if was_down => tracing::info!(%endpoint, "the trace collector takes spans again"),
+            (Some(error), Signal::Metrics) if !was_down => {
+                tracing::warn!(%endpoint, %error, "the metrics collector does not take metrics; counters go on");
+            }
+            (None, signal) if was_down => {
+                tracing::info!(%endpoint, signal = signal.name(), "the collector takes batches again");
+            }
             _ => {}
         }
         sent

@@ -1,7 +1,5 @@
-mod collector;
-
-use super::{DecisionContext, TraceOptions, Traces, key_hash};
-use collector::{Collector, attribute};
+use super::{DecisionContext, Signal, Traces, key_hash};
+use crate::observe::otlp::tests::collector::{self, Collector, attribute};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use std::time::Duration;
 use tollgate::engine::{Gate, Setup, Work, policy};
@@ -36,7 +34,7 @@ fn decide(traces: &Traces, gate: &Gate, user: &str, parent: Option<&str>) {
 fn started(collector: &Collector) -> Traces {
     let traces = Traces::off();
     assert!(!traces.enabled());
-    traces.start(&collector.options()).unwrap();
+    traces.start(&collector.options(Signal::Traces)).unwrap();
     assert!(traces.enabled());
     traces
 }
@@ -163,54 +161,4 @@ fn a_collector_that_does_not_answer_keeps_nobody_waiting() {
     collector.answer();
     let spans = sent(&traces, collector);
     assert!(!spans.is_empty() && spans.len() < 10_000, "{}: the queue is bounded", spans.len());
-}
-
-fn options(variables: &[(&str, &str)]) -> Result<Option<TraceOptions>, String> {
-    let read = |name: &'static str| {
-        let found = variables.iter().find(|variable| variable.0 == name);
-        found.map(|variable| variable.1.to_owned())
-    };
-    TraceOptions::read(read).map_err(|error| error.to_string())
-}
-
-fn endpoint(variables: &[(&str, &str)]) -> Option<String> {
-    options(variables).unwrap().map(|options| options.endpoint)
-}
-
-#[test]
-fn the_environment_says_where_spans_go() {
-    let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
-    let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://other:4318/mine");
-    assert_eq!(endpoint(&[]), None);
-    assert_eq!(endpoint(&[base]).as_deref(), Some("http://collector:4318/v1/traces"));
-    assert_eq!(endpoint(&[base, traces]).as_deref(), Some("http://other:4318/mine"));
-    assert_eq!(endpoint(&[base, ("OTEL_SDK_DISABLED", "true")]), None);
-    assert_eq!(endpoint(&[traces, ("OTEL_TRACES_EXPORTER", "none")]), None);
-    assert_eq!(endpoint(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]), None);
-}
-
-#[test]
-fn a_collector_that_cannot_be_reached_this_way_is_refused_by_name() {
-    let wrong = |name, value, part: &str| {
-        let mut variables = vec![(name, value)];
-        variables.push(("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"));
-        let error = options(&variables).unwrap_err();
-        assert!(error.starts_with(name) && error.contains(part), "{error}");
-    };
-    wrong("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://collector:4318/v1/traces", "http://");
-    wrong("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector:4318", "http://");
-    wrong("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "not a url", "not a URL");
-    wrong("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf");
-}
-
-#[test]
-fn credentials_in_a_url_are_refused_and_not_repeated() {
-    for endpoint in
-        ["http://user:s3cret@collector:4318", "user:s3cret@collector", "s3cret@ not a url"]
-    {
-        for name in ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] {
-            let error = options(&[(name, endpoint)]).unwrap_err();
-            assert!(error.starts_with(name) && !error.contains("s3cret"), "{error}");
-        }
-    }
 }
