@@ -7,6 +7,7 @@ use contenders::{
     Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Library, Limit, Limitador,
     Throttlecrab, Traffic, Whole, default_quota, gcra,
 };
+use layer::Calls;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
@@ -15,7 +16,7 @@ use std::{env, fs};
 const KEYS: usize = 10_000;
 const FEW: usize = 64 * 1_000;
 const MANY: usize = 64 * 3_000;
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 23] = [
     "hot ours",
     "hot ours-three-quotas",
     "hot ours-beyond-a-word",
@@ -31,6 +32,14 @@ const NAMES: [&str; 15] = [
     "keys ours-batch",
     "keys floor",
     "keys governor",
+    "layer none",
+    "layer pass",
+    "layer governor",
+    "layer governor-headers",
+    "layer ours-tollgate",
+    "layer ours-tollgate-gcra",
+    "layer ours-tollgate-bare",
+    "layer ours-tollgate-policy",
 ];
 
 fn main() -> ExitCode {
@@ -44,7 +53,7 @@ fn main() -> ExitCode {
             report(ours.filter(|name| name.starts_with(traffic.as_str())), true)
         }
         _ => {
-            eprintln!("usage: callgrind [functions [hot | refused | keys]]");
+            eprintln!("usage: callgrind [functions [hot | refused | keys | layer]]");
             ExitCode::from(2)
         }
     }
@@ -131,12 +140,15 @@ fn decide(name: &str, count: &str) -> ExitCode {
 
 fn contender(name: &str) -> Option<(Traffic, Box<dyn Contender>)> {
     let (traffic, name) = name.split_once(' ')?;
+    let is_layer = traffic == "layer";
     let (traffic, limit, keys) = match traffic {
+        _ if is_layer => (Traffic::Hot, Limit::OPEN, 1),
         "hot" => (Traffic::Hot, Limit::OPEN, 1),
         "refused" => (Traffic::Hot, Limit::SHUT, 1),
         _ => (Traffic::Uniform(KEYS), Limit::OPEN, KEYS),
     };
     let contender: Box<dyn Contender> = match name {
+        _ if is_layer => Box::new(Layer(Calls::new(name.trim_start_matches("ours-")).ok()?)),
         "ours" => Box::new(Library::new("ours", gcra(limit))),
         "ours-batch" => Box::new(Batch::new(limit)),
         "ours-three-quotas" => Box::new(Library::three("ours", limit)),
@@ -151,4 +163,17 @@ fn contender(name: &str) -> Option<(Traffic, Box<dyn Contender>)> {
         _ => return None,
     };
     Some((traffic, contender))
+}
+
+/// A tower service that is called in the process.
+struct Layer(Calls);
+
+impl Contender for Layer {
+    fn name(&self) -> &'static str {
+        "layer"
+    }
+
+    fn run(&self, arrivals: Arrivals<'_>) -> usize {
+        self.0.run(arrivals.count)
+    }
 }

@@ -4,8 +4,8 @@
 //! that stay open. The table is printed as Markdown, ready for `docs/benchmarks.md`.
 
 mod load;
-mod service;
 
+use layer::LAYERS;
 use load::Load;
 use std::error::Error;
 use std::fs;
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let [verb, layer] = &arguments[..]
         && verb == "serve"
     {
-        return service::serve(layer);
+        return layer::serve(layer);
     }
     let number = |at: usize, otherwise| arguments.get(at).map_or(Ok(otherwise), |text| text.parse());
     let (rounds, requests) = (number(0, 15)?, number(1, 50_000)?);
@@ -69,8 +69,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     core_affinity::set_for_current(*core);
 
     let mut servers = Vec::new();
-    for (name, _) in service::LAYERS {
-        servers.push(Server::start(name)?);
+    for row in &LAYERS {
+        servers.push(Server::start(row.name)?);
     }
     let mut seconds = vec![Vec::new(); servers.len()];
     // The first round warms up.
@@ -91,23 +91,30 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn print(seconds: &[Vec<f64>]) {
     let bare = &seconds[0];
     // What a layer adds, within one round: slow and fast minutes of the machine do not touch it.
-    let added = |n: usize| seconds[n].iter().zip(bare).map(|(own, bare)| own - bare).collect::<Vec<_>>();
-    let governor = median(&added(1));
-    println!("| | s/M | spread | added | of tower_governor's | target | |");
+    let added = |n: usize| {
+        let pairs = seconds[n].iter().zip(bare);
+        median(&pairs.map(|(own, bare)| own - bare).collect::<Vec<_>>())
+    };
+    println!("| | s/M | spread | added | of its peer's | target | |");
     println!("|---|---|---|---|---|---|---|");
-    for (n, (_, name)) in service::LAYERS.iter().enumerate() {
+    for (n, row) in LAYERS.iter().enumerate() {
         let own = median(&seconds[n]);
         let least = seconds[n].iter().copied().fold(f64::INFINITY, f64::min);
         let most = seconds[n].iter().copied().fold(0.0, f64::max);
-        let added = median(&added(n));
-        let ratio = added / governor;
-        let verdict = match n {
-            0 | 1 | 2 => "| ".to_owned(),
+        let added_own = added(n);
+        let peer = LAYERS.iter().position(|peer| Some(peer.name) == row.peer);
+        let verdict = match peer.map(&added) {
+            None => " | | ".to_owned(),
             // On a busy machine governor's share may drown in noise.
-            _ if governor <= 0.0 => format!("<= {TARGET} | not measurable"),
-            _ => format!("<= {TARGET} | {}", if ratio <= TARGET { "met" } else { "missed" }),
+            Some(peer) if peer <= 0.0 => format!(" | <= {TARGET} | not measurable"),
+            Some(peer) => {
+                let ratio = added_own / peer;
+                let word = if ratio <= TARGET { "met" } else { "missed" };
+                format!("{ratio:.2} | <= {TARGET} | {word}")
+            }
         };
-        println!("| {name} | {own:.2} | {least:.2}-{most:.2} | {added:.2} | {ratio:.2} | {verdict} |");
+        let title = row.title;
+        println!("| {title} | {own:.2} | {least:.2}-{most:.2} | {added_own:.2} | {verdict} |");
     }
 }
 

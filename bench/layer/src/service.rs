@@ -1,5 +1,6 @@
 //! The service: one route, and one of the layers.
 
+use crate::pass::PassLayer;
 use axum::Router;
 use axum::routing::get;
 use std::error::Error;
@@ -10,22 +11,48 @@ use tollgate_tower::TollgateLayer;
 use tower_governor::GovernorLayer;
 use tower_governor::governor::GovernorConfigBuilder;
 
-/// What each is called here, and in the table. Rates are so high that nothing is refused.
-pub(crate) const LAYERS: [(&str, &str); 5] = [
-    ("none", "no layer"),
-    ("governor", "`tower_governor`, by peer address"),
-    ("governor-headers", "`tower_governor` with `use_headers`"),
-    ("tollgate", "`TollgateLayer::new(quota)`, with `RateLimit` headers"),
-    ("tollgate-gcra", "`TollgateLayer::new(quota)` with GCRA"),
+/// A row of the table.
+pub struct LayerRow {
+    /// As the command line calls it.
+    pub name: &'static str,
+    /// As the table calls it.
+    pub title: &'static str,
+    /// The row that it is compared with.
+    pub peer: Option<&'static str>,
+}
+
+const fn row(name: &'static str, title: &'static str, peer: Option<&'static str>) -> LayerRow {
+    LayerRow { name, title, peer }
+}
+
+/// Each layer. Rates are so high that nothing is refused.
+pub const LAYERS: [LayerRow; 8] = [
+    row("none", "no layer", None),
+    row("pass", "a layer that does nothing", None),
+    row("governor", "`tower_governor`, by peer address", None),
+    row("governor-headers", "`tower_governor` with `use_headers`", None),
+    row("tollgate", "`TollgateLayer::new(quota)`, with `RateLimit` headers", Some("governor-headers")),
+    row("tollgate-gcra", "`TollgateLayer::new(quota)` with GCRA", Some("governor-headers")),
+    row("tollgate-bare", "`TollgateLayer::new(quota).without_headers()`", Some("governor")),
+    row("tollgate-policy", "`TollgateLayer::from_yaml`, a policy of three limits", None),
 ];
 
-pub(crate) fn serve(layer: &str) -> Result<(), Box<dyn Error>> {
+const POLICY: &str = r#"
+limits:
+  - {name: per-address, key: [ip], rate: 4000000/s}
+  - {name: per-client, key: [header.authorization], rate: 4000000/s}
+  - {name: orders, match: {path: "/orders/**"}, key: [ip], rate: 4000000/s}
+"#;
+
+/// The service with the layer of this name.
+pub fn router(layer: &str) -> Result<Router, Box<dyn Error>> {
     let router = Router::new().route("/orders/{id}", get(async || "hello\n"));
     let quota = Quota::per_second(4_000_000);
     let mut builder = GovernorConfigBuilder::default();
     builder.per_nanosecond(250).burst_size(4_000_000);
-    let router = match layer {
+    Ok(match layer {
         "none" => router,
+        "pass" => router.layer(PassLayer),
         "governor" => {
             router.layer(GovernorLayer::new(builder.finish().ok_or("no configuration")?))
         }
@@ -37,8 +64,15 @@ pub(crate) fn serve(layer: &str) -> Result<(), Box<dyn Error>> {
         "tollgate-gcra" => {
             router.layer(TollgateLayer::new(quota.with_algorithm(Algorithm::Gcra)?))
         }
+        "tollgate-bare" => router.layer(TollgateLayer::new(quota).without_headers()),
+        "tollgate-policy" => router.layer(TollgateLayer::from_yaml(POLICY)?),
         other => return Err(format!("no layer {other}").into()),
-    };
+    })
+}
+
+/// Serves until the process ends. Prints the address.
+pub fn serve(layer: &str) -> Result<(), Box<dyn Error>> {
+    let router = router(layer)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;

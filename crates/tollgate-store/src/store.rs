@@ -98,6 +98,11 @@ pub trait Store: Send + Sync {
     /// The store's own name for the state of the charge's limit and key.
     fn state_key(&self, charge: &Charge<'_>) -> StateKey;
 
+    /// Whether every call ends with its first phase, so that nobody has to wait for an answer.
+    fn answers_at_once(&self) -> bool {
+        false
+    }
+
     /// Whether other processes share the state; answers then name the store as their source.
     fn is_shared(&self) -> bool {
         true

@@ -21,7 +21,7 @@ pub use gate::{
     HttpGate, ObserveFn, wait_in_queue,
 };
 pub use header_class::{HeaderClass, is_header};
-pub use layer::{PolicyFileError, Tollgate, TollgateBody, TollgateLayer};
+pub use layer::{PolicyFileError, Tollgate, TollgateBody, TollgateFuture, TollgateLayer};
 pub use read::{
     Ambiguity, Head, Override, Reader, count_parameter, query_parameter, redact_parameters,
 };

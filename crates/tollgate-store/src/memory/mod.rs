@@ -181,6 +181,10 @@ impl Store for MemoryStore {
         reservations::state_key(charge)
     }
 
+    fn answers_at_once(&self) -> bool {
+        true
+    }
+
     fn is_shared(&self) -> bool {
         false
     }

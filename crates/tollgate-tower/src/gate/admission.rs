@@ -30,15 +30,20 @@ pub struct Admission<E: Engine> {
 /// [`AdmissionGuard::wrap_body`] ends them at the end of a body.
 #[must_use = "dropping it ends the request"]
 pub struct AdmissionGuard<E: Engine> {
+    /// In a box: few requests hold anything, and all of them move the guard.
+    held: Option<Box<HeldCharges<E>>>,
+}
+
+struct HeldCharges<E> {
     engine: Arc<E>,
-    in_flight: Option<InFlightCharges>,
+    in_flight: InFlightCharges,
     /// Readers of costs in the body, each with the index of its charge.
     costs: Vec<(usize, UsageReader)>,
 }
 
 impl<E: Engine> Admission<E> {
     pub(crate) fn new(
-        engine: Arc<E>,
+        engine: &Arc<E>,
         in_flight: Option<InFlightCharges>,
         headers: RateLimitHeaders,
         verdict: &Verdict<'_>,
@@ -63,10 +68,12 @@ impl<E: Engine> Admission<E> {
     }
 
     /// Adds the rate limit headers, and wraps the body so that its end ends the charges.
-    pub fn respond<B: Body>(self, response: Response<B>) -> Response<AdmissionBody<B, E>> {
-        let (mut head, body) = response.into_parts();
-        let guard = self.respond_head(&mut head);
-        Response::from_parts(head, guard.wrap_body(body))
+    pub fn respond<B: Body>(self, mut response: Response<B>) -> Response<AdmissionBody<B, E>> {
+        self.headers.merge(response.headers_mut());
+        let (status, headers) = (response.status().as_u16(), response.headers());
+        let guard =
+            self.respond_status(status, |name| headers.get(name).map(|value| value.as_bytes()));
+        response.map(|body| guard.wrap_body(body))
     }
 
     /// Adds the rate limit headers, and returns the guard for what follows: a body or a tunnel.
@@ -93,15 +100,15 @@ impl<E: Engine> Admission<E> {
     /// Records how the upstream did, for the adaptive shedder. The status of a response says it
     /// too; the first record counts.
     pub fn record_upstream(&mut self, outcome: UpstreamOutcome) {
-        if let Some(in_flight) = &mut self.guard.in_flight {
-            in_flight.record_upstream(outcome);
+        if let Some(held) = &mut self.guard.held {
+            held.in_flight.record_upstream(outcome);
         }
     }
 
     /// Refunds the request.
     pub fn refund(&mut self) {
-        if let Some(in_flight) = &mut self.guard.in_flight {
-            in_flight.refund();
+        if let Some(held) = &mut self.guard.held {
+            held.in_flight.refund();
         }
     }
 
@@ -110,29 +117,30 @@ impl<E: Engine> Admission<E> {
         let is_read = |(_, limit): (usize, &Limit)| {
             matches!(&limit.cost, CostRule::Estimate { response: ResponseCost::Json(_), .. })
         };
-        self.guard.in_flight.as_ref().is_some_and(|in_flight| in_flight.limits().any(is_read))
+        self.guard.held.as_ref().is_some_and(|held| held.in_flight.limits().any(is_read))
     }
 
     /// Whether nothing is held and there is no delay, so that only the headers remain to be
     /// written.
     pub fn holds_nothing(&self) -> bool {
-        self.guard.in_flight.is_none() && self.delay_us == 0
+        self.guard.holds_nothing() && self.delay_us == 0
     }
 
     /// Gives up the charges of a request whose response no one here will see: they stay, and slots
     /// are free when their `ttl` has passed.
     pub fn detach(mut self) {
-        drop(self.guard.in_flight.take());
+        drop(self.guard.held.take());
     }
 }
 
 impl<E: Engine> AdmissionGuard<E> {
-    pub(crate) fn new(engine: Arc<E>, in_flight: Option<InFlightCharges>) -> Self {
-        Self { engine, in_flight, costs: Vec::new() }
+    pub(crate) fn new(engine: &Arc<E>, in_flight: Option<InFlightCharges>) -> Self {
+        let hold = |in_flight| HeldCharges { engine: engine.clone(), in_flight, costs: Vec::new() };
+        Self { held: in_flight.map(|in_flight| Box::new(hold(in_flight))) }
     }
 
     pub(crate) fn take_queued(&mut self) -> Option<QueuedEntry> {
-        self.in_flight.as_mut()?.take_queued()
+        self.held.as_mut()?.in_flight.take_queued()
     }
 
     pub(crate) fn leave_queue(
@@ -141,14 +149,15 @@ impl<E: Engine> AdmissionGuard<E> {
         verdict: &mut Verdict<'_>,
         waited: Result<ShedTicket, ShedRefusal>,
     ) {
-        if let Some(in_flight) = &mut self.in_flight {
-            self.engine.gate().leave_queue(rules, verdict, in_flight, waited);
+        if let Some(held) = &mut self.held {
+            let HeldCharges { engine, in_flight, .. } = &mut **held;
+            engine.gate().leave_queue(rules, verdict, in_flight, waited);
         }
     }
 
     /// Hands the charges on.
     pub(crate) fn take(mut self) -> Option<InFlightCharges> {
-        self.in_flight.take()
+        self.held.take().map(|held| held.in_flight)
     }
 
     /// Wraps a body so that its end ends the charges.
@@ -161,39 +170,47 @@ impl<E: Engine> AdmissionGuard<E> {
 
     /// Whether nothing is held, so that the body makes no difference.
     pub fn holds_nothing(&self) -> bool {
-        self.in_flight.is_none()
+        self.held.is_none()
     }
 
     /// Ends the charges after a complete body.
     pub fn finish(mut self, body: &[u8]) {
-        self.costs.iter_mut().for_each(|(_, usage)| usage.read(body));
+        self.read_costs(body);
         self.end(true);
     }
 
+    fn read_costs(&mut self, data: &[u8]) {
+        if let Some(held) = &mut self.held {
+            held.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
+        }
+    }
+
     fn record_response<'h>(&mut self, status: u16, header: impl Fn(&str) -> Option<&'h [u8]>) {
-        let Some(in_flight) = &mut self.in_flight else { return };
-        in_flight.on_response(status, || self.engine.now_us());
-        let mut costs = Vec::new();
+        let Some(held) = &mut self.held else { return };
+        let HeldCharges { engine, in_flight, costs } = &mut **held;
+        in_flight.on_response(status, || engine.now_us());
+        let mut known = Vec::new();
         for (index, limit) in in_flight.limits() {
             let CostRule::Estimate { response, .. } = &limit.cost else { continue };
             match response {
                 ResponseCost::Header(name) => {
                     let cost = header(name).and_then(usage::parse_cost);
-                    costs.extend(cost.map(|cost| (index, cost)));
+                    known.extend(cost.map(|cost| (index, cost)));
                 }
                 ResponseCost::Json(path) => {
-                    self.costs.extend(UsageReader::new(path, &header).map(|usage| (index, usage)));
+                    costs.extend(UsageReader::new(path, &header).map(|usage| (index, usage)));
                 }
             }
         }
-        costs.into_iter().for_each(|(index, cost)| in_flight.settle(index, cost));
+        known.into_iter().for_each(|(index, cost)| in_flight.settle(index, cost));
     }
 
     /// Ends the charges with the costs from the body. If the body was cut off, at least the
     /// estimate counts.
     fn end(&mut self, is_whole: bool) {
-        let Some(mut in_flight) = self.in_flight.take() else { return };
-        for (index, usage) in self.costs.drain(..) {
+        let Some(held) = self.held.take() else { return };
+        let HeldCharges { engine, mut in_flight, costs } = *held;
+        for (index, usage) in costs {
             let Some(cost) = usage.found() else { continue };
             let least = match in_flight.limits().nth(index).map(|(_, limit)| &limit.cost) {
                 Some(CostRule::Estimate { estimate, .. }) if !is_whole => *estimate,
@@ -202,15 +219,15 @@ impl<E: Engine> AdmissionGuard<E> {
             in_flight.settle(index, cost.max(least));
         }
         // Without charges only this node has to hear of the end.
-        let now_us = self.engine.now_us();
+        let now_us = engine.now_us();
         let Some(in_flight) = in_flight.finish_without_store(now_us) else { return };
-        let engine = self.engine.clone();
+        let spawner = engine.clone();
         let mut task = Box::pin(async move {
             engine.gate().finish(now_us, in_flight).await;
         });
         // The memory store finishes at once, without a task.
         if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            self.engine.spawn(task);
+            spawner.spawn(task);
         }
     }
 }
@@ -240,11 +257,11 @@ impl<B: Body<Data = Bytes>, E: Engine> Body for AdmissionBody<B, E> {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let mut this = self.project();
         let polled = this.body.as_mut().poll_frame(context);
-        if this.guard.in_flight.is_some() {
+        if !this.guard.holds_nothing() {
             match &polled {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Some(data) = frame.data_ref() {
-                        this.guard.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
+                        this.guard.read_costs(data);
                     }
                     // Before the last bytes are sent, so that a client that has them finds its slot
                     // free.
@@ -277,6 +294,7 @@ impl<E: Engine> std::fmt::Debug for Admission<E> {
 
 impl<E: Engine> std::fmt::Debug for AdmissionGuard<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AdmissionGuard").field("in_flight", &self.in_flight).finish_non_exhaustive()
+        let in_flight = self.held.as_ref().map(|held| &held.in_flight);
+        f.debug_struct("AdmissionGuard").field("in_flight", &in_flight).finish_non_exhaustive()
     }
 }

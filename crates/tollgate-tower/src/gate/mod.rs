@@ -13,11 +13,14 @@ use http::request::Parts;
 use slot_renewer::SlotRenewer;
 use std::mem;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use tollgate::engine::policy::{Facts, FactsBuffer};
 use tollgate::engine::{
     AdmissionOptions, BufferPool, InFlightCharges, Rules, RulesGuard, Verdict, Work,
 };
+use tollgate::store::Store;
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::AmbiguousPaths;
 
@@ -46,6 +49,8 @@ pub struct CheckOptions<'a> {
     pub attributes: Option<&'a AddAttributesFn<'a>>,
     /// Gets the decision.
     pub observe: Option<&'a ObserveFn<'a>>,
+    /// Whether responses lack the rate limit headers; a refusal keeps `Retry-After`.
+    pub hides_headers: bool,
 }
 
 /// The decision on a request.
@@ -111,6 +116,26 @@ impl<E: Engine> HttpGate<E> {
         self.decide(rules, head, peer, options, add)
     }
 
+    /// [`check_with`](Self::check_with), if it needs no time: the store is in this process, and no
+    /// shedder queues requests. `None`: nothing was charged, and the caller has to wait.
+    pub fn check_now(
+        &self,
+        head: &mut Parts,
+        peer: Option<IpAddr>,
+        options: &CheckOptions<'_>,
+    ) -> Option<HttpDecision<E>> {
+        let gate = self.engine.gate();
+        if !gate.store().answers_at_once() || gate.rules().sheds() {
+            return None;
+        }
+        // Only an engine that looks tiers up elsewhere is not ready now, before any charge.
+        let check = pin!(self.check_with(head, peer, options));
+        match check.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(decision) => Some(decision),
+            Poll::Pending => None,
+        }
+    }
+
     /// Decides a request with another type of head. [`CheckOptions::attributes`] is not called, and
     /// lookalike headers stay: see [`Reader::is_alias`].
     pub fn check_head(
@@ -169,7 +194,7 @@ impl<E: Engine> HttpGate<E> {
         in_flight: Option<InFlightCharges>,
     ) -> Option<InFlightCharges> {
         // A client that leaves drops the guard, which ends the charges.
-        let mut guard = AdmissionGuard::new(self.engine.clone(), in_flight);
+        let mut guard = AdmissionGuard::new(&self.engine, in_flight);
         if let Some(queued) = guard.take_queued() {
             let waited = wait_in_queue(&*self.engine, queued).await;
             guard.leave_queue(rules, verdict, waited);
@@ -220,10 +245,10 @@ impl<E: Engine> HttpGate<E> {
         if let Some(observe) = options.observe {
             observe(&facts, &verdict, now_us);
         }
-        let headers = RateLimitHeaders::new(&verdict, rules.profiles(), now_us);
+        let profiles = if options.hides_headers { &[] } else { rules.profiles() };
+        let headers = RateLimitHeaders::new(&verdict, profiles, now_us);
         let decision = if verdict.allowed {
-            let engine = self.engine.clone();
-            HttpDecision::Admitted(Admission::new(engine, in_flight, headers, &verdict))
+            HttpDecision::Admitted(Admission::new(&self.engine, in_flight, headers, &verdict))
         } else {
             let template = rules.http_policy().refusal.as_ref();
             let refusal = build_refusal(&verdict, headers, template, facts.unverified());

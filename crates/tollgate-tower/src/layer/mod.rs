@@ -2,13 +2,18 @@
 
 mod body;
 mod build;
+mod future;
 mod service;
 
 pub use body::TollgateBody;
 pub use build::PolicyFileError;
+pub use future::TollgateFuture;
 pub use service::Tollgate;
 
-use crate::{AmbiguousPaths, Engine, HttpGate, Refusal, Standalone};
+use crate::{
+    AddAttributesFn, Admission, AmbiguousPaths, CheckOptions, Engine, HttpDecision, HttpGate,
+    Refusal, Standalone,
+};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, response};
@@ -16,6 +21,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use tollgate::engine::AdmissionOptions;
 use tollgate::engine::policy::Facts;
 use tower_layer::Layer;
 
@@ -45,6 +51,7 @@ pub(crate) struct LayerOptions {
     cost: Option<Arc<CostFn>>,
     skip: Option<Arc<SkipFn>>,
     ambiguous_paths: AmbiguousPaths,
+    hides_headers: bool,
     refund: Option<Arc<RefundFn>>,
     refusal: Option<Arc<RefusalFn>>,
 }
@@ -101,6 +108,19 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
+    /// Leaves the `RateLimit` headers out. A refusal keeps `Retry-After`.
+    ///
+    /// ```
+    /// use tollgate::Quota;
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// let layer = TollgateLayer::new(Quota::per_minute(100)).without_headers();
+    /// ```
+    pub fn without_headers(mut self) -> Self {
+        Arc::make_mut(&mut self.options).hides_headers = true;
+        self
+    }
+
     /// Refunds a request if `refund` returns true for its response, in addition to `on_response`.
     pub fn refund(
         mut self,
@@ -133,6 +153,34 @@ impl LayerOptions {
                 let socket = extensions.get::<SocketAddr>().map(SocketAddr::ip);
                 socket.or_else(|| extensions.get::<IpAddr>().copied())
             }
+        }
+    }
+
+    /// How to check the request with this head.
+    fn check<'a>(&self, head: &Parts, add: &'a AddAttributesFn<'a>) -> CheckOptions<'a> {
+        let mut admission = AdmissionOptions::default();
+        admission.cost = self.cost.as_ref().map_or(1, |cost| cost(head));
+        admission.hold_all = self.refund.is_some();
+        CheckOptions {
+            admission,
+            ambiguous_paths: self.ambiguous_paths,
+            attributes: (!self.attributes.is_empty()).then_some(add),
+            observe: None,
+            hides_headers: self.hides_headers,
+        }
+    }
+
+    /// The admission of a request, or the response to one that may not pass.
+    fn admission<E: Engine>(
+        &self,
+        decision: HttpDecision<E>,
+        head: &Parts,
+    ) -> Result<Admission<E>, Response<Bytes>> {
+        match (decision, &self.refusal) {
+            (HttpDecision::Admitted(admission), _) => Ok(admission),
+            (HttpDecision::Refused(refusal), Some(render)) => Err(render(&refusal, head)),
+            (HttpDecision::Refused(refusal), None) => Err(refusal.into_response(&head.headers)),
+            (HttpDecision::Ambiguous(ambiguity), _) => Err(ambiguity.response()),
         }
     }
 

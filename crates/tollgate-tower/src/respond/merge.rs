@@ -14,6 +14,9 @@ use tollgate_core::header::{ParsedHeaders, Profile, parse};
 impl RateLimitHeaders {
     /// Adds the fields to an answer that may have some of its own.
     pub fn merge(&self, headers: &mut HeaderMap) {
+        if self.fields.is_empty() && self.source.is_none() {
+            return;
+        }
         if !headers.keys().any(|name| Self::is_rate_limit_header(name.as_str())) {
             headers.reserve(self.fields.len());
             return self.write(headers);

@@ -8,9 +8,9 @@ mod tests;
 pub(crate) use refusal::build_refusal;
 pub use refusal::{Refusal, problem_of};
 
-use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::ops::Deref;
 use tollgate::engine::{BufferPool, Row, Source, Verdict};
 use tollgate_core::LimitParams;
@@ -57,14 +57,14 @@ impl Drop for PooledFields {
 impl RateLimitHeaders {
     /// The headers of a response at `now_us`.
     pub fn new(verdict: &Verdict<'_>, profiles: &[Profile], now_us: u64) -> Self {
+        let source = (!verdict.source.is_usual()).then_some(verdict.source);
+        if profiles.is_empty() && verdict.allowed {
+            return Self { source, ..Self::default() };
+        }
         let mut fields = FIELDS.with(BufferPool::take);
         let remaining = render_headers(verdict, profiles, now_us, &mut fields);
-        Self {
-            fields: PooledFields(Some(fields)),
-            profiles: SmallVec::from_slice(profiles),
-            remaining,
-            source: (!verdict.source.is_usual()).then_some(verdict.source),
-        }
+        let fields = PooledFields(Some(fields));
+        Self { fields, profiles: SmallVec::from_slice(profiles), remaining, source }
     }
 
     /// Writes all headers, in place of those with the same name.
@@ -91,14 +91,45 @@ impl RateLimitHeaders {
         }
     }
 
-    /// Names and values, the latter in one allocation.
+    /// Names and values.
     fn values(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let fields = &*self.fields;
-        let lines = Bytes::copy_from_slice(fields.lines());
         fields.places().filter_map(move |(name, place)| {
-            Some((header_name(name)?, HeaderValue::from_maybe_shared(lines.slice(place)).ok()?))
+            Some((header_name(name)?, header_value(name, &fields.lines()[place])?))
         })
     }
+}
+
+/// How many values a thread remembers: those of a few limits that alternate.
+const REMEMBERED_MAX: usize = 8;
+
+thread_local! {
+    /// Values that all responses of a limit share, and what to replace next.
+    static REMEMBERED: RefCell<(Vec<HeaderValue>, usize)> = const { RefCell::new((Vec::new(), 0)) };
+}
+
+/// A header value. One that depends on the limit alone is made once and then shared.
+fn header_value(name: &'static str, value: &[u8]) -> Option<HeaderValue> {
+    let is_shared = matches!(
+        name,
+        "RateLimit-Policy" | "X-RateLimit-Policy" | "RateLimit-Limit" | "X-RateLimit-Limit"
+    );
+    if !is_shared {
+        return HeaderValue::from_bytes(value).ok();
+    }
+    REMEMBERED.with_borrow_mut(|(known, next)| {
+        if let Some(known) = known.iter().find(|known| known.as_bytes() == value) {
+            return Some(known.clone());
+        }
+        let value = HeaderValue::from_bytes(value).ok()?;
+        if known.len() < REMEMBERED_MAX {
+            known.push(value.clone());
+        } else {
+            known[*next] = value.clone();
+            *next = (*next + 1) % REMEMBERED_MAX;
+        }
+        Some(value)
+    })
 }
 
 /// Appends the headers of a response at `now_us`: those of the profiles, and `Retry-After` if a

@@ -205,6 +205,11 @@ impl Rules {
         usize::from(std::ptr::eq(limit, self.throttle()))
     }
 
+    /// Whether the policy sheds load, so that a request may wait in a queue.
+    pub fn sheds(&self) -> bool {
+        self.shed.is_some()
+    }
+
     /// The shedders, if the policy has any.
     #[inline]
     pub(crate) fn shed(&self) -> Option<&ShedRules> {

@@ -1,0 +1,8 @@
+//! The service that layers are compared on, served over sockets or called in the process.
+
+mod calls;
+mod pass;
+mod service;
+
+pub use calls::Calls;
+pub use service::{LAYERS, LayerRow, router, serve};

@@ -1,0 +1,125 @@
+//! The future of a response.
+
+use super::{RefundFn, TollgateBody};
+use crate::{Admission, Engine};
+use bytes::Bytes;
+use http::Response;
+use http_body::Body;
+use pin_project_lite::pin_project;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tollgate::engine::UpstreamOutcome;
+
+pin_project! {
+    /// The response of a [`Tollgate`](crate::Tollgate) service. It allocates only for a request
+    /// that waits: for a store outside this process, or in a queue.
+    #[must_use = "a request is only served while its future is polled"]
+    pub struct TollgateFuture<F, R, X, E: Engine> {
+        #[pin]
+        state: FutureState<F, R, X, E>,
+    }
+}
+
+pin_project! {
+    #[project = FutureProjection]
+    enum FutureState<F, R, X, E: Engine> {
+        Called {
+            #[pin]
+            inner: F,
+            // `None` once the response is there.
+            admission: Option<Admission<E>>,
+            refund: Option<Arc<RefundFn>>,
+        },
+        Skipped { #[pin] inner: F },
+        Refused { response: Option<Response<Bytes>> },
+        Waiting { later: BoxedResponse<R, X, E> },
+    }
+}
+
+/// A response for which the request waits first.
+type BoxedResponse<R, X, E> =
+    Pin<Box<dyn Future<Output = Result<Response<TollgateBody<R, E>>, X>> + Send>>;
+
+impl<F, R, X, E: Engine> TollgateFuture<F, R, X, E> {
+    /// The service was called, for a request that was admitted.
+    pub(super) fn called(inner: F, admission: Admission<E>, refund: Option<Arc<RefundFn>>) -> Self {
+        Self { state: FutureState::Called { inner, admission: Some(admission), refund } }
+    }
+
+    /// The service was called, for a request that no limit applies to.
+    pub(super) fn skipped(inner: F) -> Self {
+        Self { state: FutureState::Skipped { inner } }
+    }
+
+    pub(super) fn refused(response: Response<Bytes>) -> Self {
+        Self { state: FutureState::Refused { response: Some(response) } }
+    }
+
+    pub(super) fn waiting(later: BoxedResponse<R, X, E>) -> Self {
+        Self { state: FutureState::Waiting { later } }
+    }
+}
+
+impl<F, R, X, E> Future for TollgateFuture<F, R, X, E>
+where
+    F: Future<Output = Result<Response<R>, X>>,
+    R: Body,
+    E: Engine,
+{
+    type Output = Result<Response<TollgateBody<R, E>>, X>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            FutureProjection::Called { inner, admission, refund } => {
+                let response = ready!(inner.poll(context));
+                let Some(mut admission) = admission.take() else {
+                    unreachable!("a future is not polled again once it is ready")
+                };
+                Poll::Ready(match response {
+                    Ok(response) => Ok(respond(admission, refund.as_deref(), response)),
+                    Err(error) => {
+                        // Such as a timeout: the service could not answer.
+                        admission.record_upstream(UpstreamOutcome::Overloaded);
+                        Err(error)
+                    }
+                })
+            }
+            FutureProjection::Skipped { inner } => {
+                inner.poll(context).map_ok(|response| response.map(TollgateBody::skipped))
+            }
+            FutureProjection::Refused { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(response.map(TollgateBody::refused))),
+                None => unreachable!("a future is not polled again once it is ready"),
+            },
+            FutureProjection::Waiting { later } => later.as_mut().poll(context),
+        }
+    }
+}
+
+fn respond<R: Body, E: Engine>(
+    mut admission: Admission<E>,
+    refund: Option<&RefundFn>,
+    mut response: Response<R>,
+) -> Response<TollgateBody<R, E>> {
+    if let Some(refund) = refund {
+        let (head, body) = response.into_parts();
+        if refund(&head) {
+            admission.refund();
+        }
+        response = Response::from_parts(head, body);
+    }
+    admission.respond(response).map(TollgateBody::passed)
+}
+
+impl<F, R, X, E: Engine> fmt::Debug for TollgateFuture<F, R, X, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.state {
+            FutureState::Called { .. } => "TollgateFuture(called)",
+            FutureState::Skipped { .. } => "TollgateFuture(skipped)",
+            FutureState::Refused { .. } => "TollgateFuture(refused)",
+            FutureState::Waiting { .. } => "TollgateFuture(waiting)",
+        })
+    }
+}
