@@ -33,7 +33,7 @@ pub const LAYERS: [LayerRow; 8] = [
     row("governor-headers", "`tower_governor` with `use_headers`", None),
     row("tollgate", "`TollgateLayer::new(quota)`, with `RateLimit` headers", Some("governor-headers")),
     row("tollgate-gcra", "`TollgateLayer::new(quota)` with GCRA", Some("governor-headers")),
-    row("tollgate-bare", "`TollgateLayer::new(quota).without_headers()`", Some("governor")),
+    row("tollgate-bare", "`TollgateLayer::new(quota).without_headers()` with GCRA", Some("governor")),
     row("tollgate-policy", "`TollgateLayer::from_yaml`, a policy of three limits", None),
 ];
 
@@ -47,7 +47,9 @@ limits:
 /// The service with the layer of this name.
 pub fn router(layer: &str) -> Result<Router, Box<dyn Error>> {
     let router = Router::new().route("/orders/{id}", get(async || "hello\n"));
-    let quota = Quota::per_second(4_000_000);
+    // As many as fit one word of state with the default algorithm.
+    let quota = Quota::per_day(8_000_000);
+    let gcra = Quota::per_second(4_000_000).with_algorithm(Algorithm::Gcra)?;
     let mut builder = GovernorConfigBuilder::default();
     builder.per_nanosecond(250).burst_size(4_000_000);
     Ok(match layer {
@@ -61,10 +63,8 @@ pub fn router(layer: &str) -> Result<Router, Box<dyn Error>> {
             router.layer(GovernorLayer::new(config))
         }
         "tollgate" => router.layer(TollgateLayer::new(quota)),
-        "tollgate-gcra" => {
-            router.layer(TollgateLayer::new(quota.with_algorithm(Algorithm::Gcra)?))
-        }
-        "tollgate-bare" => router.layer(TollgateLayer::new(quota).without_headers()),
+        "tollgate-gcra" => router.layer(TollgateLayer::new(gcra)),
+        "tollgate-bare" => router.layer(TollgateLayer::new(gcra).without_headers()),
         "tollgate-policy" => router.layer(TollgateLayer::from_yaml(POLICY)?),
         other => return Err(format!("no layer {other}").into()),
     })

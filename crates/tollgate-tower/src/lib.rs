@@ -18,10 +18,12 @@ mod usage;
 pub use engine::{Engine, Standalone, Task};
 pub use gate::{
     AddAttributesFn, Admission, AdmissionBody, AdmissionGuard, CheckOptions, HttpDecision,
-    HttpGate, ObserveFn, wait_in_queue,
+    HttpGate, ObserveFn, ResponseGuard, wait_in_queue,
 };
 pub use header_class::{HeaderClass, is_header};
-pub use layer::{PolicyFileError, Tollgate, TollgateBody, TollgateFuture, TollgateLayer};
+pub use layer::{
+    Decider, PolicyFileError, QuotaGate, Tollgate, TollgateBody, TollgateFuture, TollgateLayer,
+};
 pub use read::{
     Ambiguity, Head, Override, Reader, count_parameter, query_parameter, redact_parameters,
 };

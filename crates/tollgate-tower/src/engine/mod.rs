@@ -1,7 +1,7 @@
 //! The engine trait: a gate with its clock, timer and task spawner, and a ready-made one.
 
 mod standalone;
-mod timer;
+pub(crate) mod timer;
 
 pub use standalone::Standalone;
 

@@ -68,7 +68,10 @@ impl<E: Engine> Admission<E> {
     }
 
     /// Adds the rate limit headers, and wraps the body so that its end ends the charges.
-    pub fn respond<B: Body>(self, mut response: Response<B>) -> Response<AdmissionBody<B, E>> {
+    pub fn respond<B: Body>(
+        self,
+        mut response: Response<B>,
+    ) -> Response<AdmissionBody<B, AdmissionGuard<E>>> {
         self.headers.merge(response.headers_mut());
         let (status, headers) = (response.status().as_u16(), response.headers());
         let guard =
@@ -161,11 +164,8 @@ impl<E: Engine> AdmissionGuard<E> {
     }
 
     /// Wraps a body so that its end ends the charges.
-    pub fn wrap_body<B: Body>(mut self, body: B) -> AdmissionBody<B, E> {
-        if body.is_end_stream() {
-            self.end(true);
-        }
-        AdmissionBody { body, guard: self }
+    pub fn wrap_body<B: Body>(self, body: B) -> AdmissionBody<B, Self> {
+        AdmissionBody::new(body, self)
     }
 
     /// Whether nothing is held, so that the body makes no difference.
@@ -175,14 +175,8 @@ impl<E: Engine> AdmissionGuard<E> {
 
     /// Ends the charges after a complete body.
     pub fn finish(mut self, body: &[u8]) {
-        self.read_costs(body);
+        self.read_body(body);
         self.end(true);
-    }
-
-    fn read_costs(&mut self, data: &[u8]) {
-        if let Some(held) = &mut self.held {
-            held.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
-        }
     }
 
     fn record_response<'h>(&mut self, status: u16, header: impl Fn(&str) -> Option<&'h [u8]>) {
@@ -203,6 +197,30 @@ impl<E: Engine> AdmissionGuard<E> {
             }
         }
         known.into_iter().for_each(|(index, cost)| in_flight.settle(index, cost));
+    }
+}
+
+/// What a request holds until its response has been sent.
+pub trait ResponseGuard {
+    /// Whether nothing is held, so that the body makes no difference.
+    fn holds_nothing(&self) -> bool;
+
+    /// Sees a part of the body.
+    fn read_body(&mut self, data: &[u8]);
+
+    /// Ends what is held, after the whole body or a part of it.
+    fn end(&mut self, is_whole: bool);
+}
+
+impl<E: Engine> ResponseGuard for AdmissionGuard<E> {
+    fn holds_nothing(&self) -> bool {
+        self.held.is_none()
+    }
+
+    fn read_body(&mut self, data: &[u8]) {
+        if let Some(held) = &mut self.held {
+            held.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
+        }
     }
 
     /// Ends the charges with the costs from the body. If the body was cut off, at least the
@@ -240,14 +258,23 @@ impl<E: Engine> Drop for AdmissionGuard<E> {
 
 pin_project! {
     /// A body whose end, or drop, ends the charges of its request.
-    pub struct AdmissionBody<B, E: Engine> {
+    pub struct AdmissionBody<B, G> {
         #[pin]
         body: B,
-        guard: AdmissionGuard<E>,
+        guard: G,
     }
 }
 
-impl<B: Body<Data = Bytes>, E: Engine> Body for AdmissionBody<B, E> {
+impl<B: Body, G: ResponseGuard> AdmissionBody<B, G> {
+    pub(crate) fn new(body: B, mut guard: G) -> Self {
+        if body.is_end_stream() {
+            guard.end(true);
+        }
+        Self { body, guard }
+    }
+}
+
+impl<B: Body<Data = Bytes>, G: ResponseGuard> Body for AdmissionBody<B, G> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -261,7 +288,7 @@ impl<B: Body<Data = Bytes>, E: Engine> Body for AdmissionBody<B, E> {
             match &polled {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Some(data) = frame.data_ref() {
-                        this.guard.read_costs(data);
+                        this.guard.read_body(data);
                     }
                     // Before the last bytes are sent, so that a client that has them finds its slot
                     // free.

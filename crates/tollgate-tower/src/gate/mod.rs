@@ -4,7 +4,7 @@ mod admission;
 mod queue;
 mod slot_renewer;
 
-pub use admission::{Admission, AdmissionBody, AdmissionGuard};
+pub use admission::{Admission, AdmissionBody, AdmissionGuard, ResponseGuard};
 pub use queue::wait_in_queue;
 
 use crate::respond::build_refusal;

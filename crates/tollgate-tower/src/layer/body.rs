@@ -1,6 +1,6 @@
 //! The body of a response: the service's, or that of a refusal.
 
-use crate::{AdmissionBody, Engine};
+use crate::{AdmissionBody, ResponseGuard};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
@@ -9,23 +9,23 @@ use std::task::{Context, Poll};
 
 pin_project! {
     /// The response body of a rate-limited service.
-    pub struct TollgateBody<B, E: Engine> {
+    pub struct TollgateBody<B, G> {
         #[pin]
-        kind: Kind<B, E>,
+        kind: Kind<B, G>,
     }
 }
 
 pin_project! {
     #[project = KindProjection]
-    enum Kind<B, E: Engine> {
-        Passed { #[pin] body: AdmissionBody<B, E> },
+    enum Kind<B, G> {
+        Passed { #[pin] body: AdmissionBody<B, G> },
         Skipped { #[pin] body: B },
         Refused { bytes: Bytes },
     }
 }
 
-impl<B, E: Engine> TollgateBody<B, E> {
-    pub(super) fn passed(body: AdmissionBody<B, E>) -> Self {
+impl<B, G> TollgateBody<B, G> {
+    pub(super) fn passed(body: AdmissionBody<B, G>) -> Self {
         Self { kind: Kind::Passed { body } }
     }
 
@@ -38,7 +38,7 @@ impl<B, E: Engine> TollgateBody<B, E> {
     }
 }
 
-impl<B: Body<Data = Bytes>, E: Engine> Body for TollgateBody<B, E> {
+impl<B: Body<Data = Bytes>, G: ResponseGuard> Body for TollgateBody<B, G> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -73,7 +73,7 @@ impl<B: Body<Data = Bytes>, E: Engine> Body for TollgateBody<B, E> {
     }
 }
 
-impl<B, E: Engine> std::fmt::Debug for TollgateBody<B, E> {
+impl<B, G> std::fmt::Debug for TollgateBody<B, G> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.kind {
             Kind::Passed { .. } => "TollgateBody(passed)",

@@ -1,6 +1,7 @@
 //! How a layer is made: of a quota, of a policy, or of an engine.
 
-use super::TollgateLayer;
+use super::quota::{KEY, QuotaGate};
+use super::{LayerOptions, TollgateLayer};
 use crate::{Engine, HttpGate, Standalone};
 use http::request::Parts;
 use std::borrow::Cow;
@@ -11,10 +12,7 @@ use std::sync::Arc;
 use tollgate::engine::policy::{PolicyError, compile};
 use tollgate::engine::{Gate, Setup};
 use tollgate::store::{LeaseStore, Store};
-use tollgate::{MemoryStore, Quota};
-
-/// The attribute that a key extractor fills.
-const KEY: &str = "key";
+use tollgate::{Limiter, MemoryStore, Quota};
 
 /// Why a file is not a policy. It prints the path and every diagnostic.
 #[derive(Debug)]
@@ -36,8 +34,8 @@ impl TollgateLayer {
     ///
     /// let layer = TollgateLayer::new(Quota::per_minute(100));
     /// ```
-    pub fn new(quota: Quota) -> Self {
-        Self::of_setup(Setup::of_quota("requests", "ip", quota))
+    pub fn new(quota: Quota) -> TollgateLayer<QuotaGate> {
+        TollgateLayer { decider: QuotaGate::new(quota, None), options: Arc::default() }
     }
 
     /// One quota for each key that `key` finds in a request. Requests without a key share a count.
@@ -54,8 +52,9 @@ impl TollgateLayer {
     pub fn by(
         quota: Quota,
         key: impl for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync + 'static,
-    ) -> Self {
-        Self::of_setup(Setup::of_quota("requests", KEY, quota)).attribute(KEY, key)
+    ) -> TollgateLayer<QuotaGate> {
+        let decider = QuotaGate::new(quota, Some(Arc::new(key)));
+        TollgateLayer { decider, options: Arc::default() }
     }
 
     /// The limits of a policy, in memory. The text is that of
@@ -121,39 +120,104 @@ impl TollgateLayer {
     pub fn redis(
         self,
         url: &str,
-    ) -> Result<TollgateLayer<Standalone<tollgate::store::RedisStore>>, tollgate::StoreError> {
+    ) -> Result<
+        TollgateLayer<HttpGate<Standalone<tollgate::store::RedisStore>>>,
+        tollgate::StoreError,
+    > {
         Ok(self.store(tollgate::store::RedisStore::from_url(url)?))
     }
 
     /// Keeps the counts in another store. Call this first: the clock and the tokens of an engine do
     /// not move.
-    pub fn store<S: LeaseStore + 'static>(self, store: S) -> TollgateLayer<Standalone<S>> {
+    pub fn store<S: LeaseStore + 'static>(
+        self,
+        store: S,
+    ) -> TollgateLayer<HttpGate<Standalone<S>>> {
         let Ok(gate) = self.engine().gate().over(store) else {
             unreachable!("the limits compiled before, and do not depend on the store")
         };
-        let gate = HttpGate::new(Arc::new(Standalone::new(gate)));
-        TollgateLayer { gate, options: self.options }
-    }
-
-    fn of_setup(setup: Setup) -> Self {
-        match Gate::new(setup, MemoryStore::default()) {
-            Ok(gate) => Self::of_gate(gate),
-            Err(_) => unreachable!("one limit without a match is a policy"),
-        }
+        TollgateLayer::of_gate(gate).with_options(self.options)
     }
 }
 
-impl<S: Store + 'static> TollgateLayer<Standalone<S>> {
+impl TollgateLayer<QuotaGate> {
+    /// The limiter, to look at a key, reset or block it.
+    ///
+    /// ```
+    /// use tollgate::Quota;
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// let layer = TollgateLayer::by(Quota::per_minute(100), |_| Some("all".into()));
+    /// assert_eq!(layer.limiter().peek("all").remaining, 100);
+    /// ```
+    ///
+    /// The key of an address is an [`IpAddr`](std::net::IpAddr); that of IPv6 is its /64 network.
+    pub fn limiter(&self) -> &Limiter {
+        self.decider.limiter()
+    }
+
+    /// Keeps the counts in Redis or Valkey, shared by all processes with the same limits. Call this
+    /// inside a tokio runtime: [`RedisStore`](tollgate::store::RedisStore) says how long the
+    /// connections live. While Redis does not answer, each process counts its share.
+    ///
+    /// ```no_run
+    /// use tollgate::Quota;
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), tollgate::StoreError> {
+    /// let layer = TollgateLayer::new(Quota::per_minute(100)).redis("redis://127.0.0.1:6379")?;
+    /// # let _ = layer;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the URL is invalid, or there is no tokio runtime.
+    #[cfg(feature = "redis")]
+    pub fn redis(
+        self,
+        url: &str,
+    ) -> Result<
+        TollgateLayer<HttpGate<Standalone<tollgate::store::RedisStore>>>,
+        tollgate::StoreError,
+    > {
+        Ok(self.store(tollgate::store::RedisStore::from_url(url)?))
+    }
+
+    /// Keeps the counts in another store, as a policy of one limit does.
+    pub fn store<S: LeaseStore + 'static>(
+        self,
+        store: S,
+    ) -> TollgateLayer<HttpGate<Standalone<S>>> {
+        let (setup, key) = self.decider.setup();
+        let Ok(gate) = Gate::new(setup, store) else {
+            unreachable!("one limit without a match is a policy")
+        };
+        let mut options = self.options;
+        if let Some(key) = key {
+            Arc::make_mut(&mut options).attributes.push((KEY.into(), key));
+        }
+        TollgateLayer::of_gate(gate).with_options(options)
+    }
+}
+
+impl<S: Store + 'static> TollgateLayer<HttpGate<Standalone<S>>> {
     /// A layer that decides by this gate, with the process's clock.
     pub fn of_gate(gate: Gate<S>) -> Self {
         Self::over(Arc::new(Standalone::new(gate)))
     }
 }
 
-impl<E: Engine> TollgateLayer<E> {
+impl<E: Engine> TollgateLayer<HttpGate<E>> {
     /// A layer that decides by this engine. Keep a clone to reload the policy or inspect a key.
     pub fn over(engine: Arc<E>) -> Self {
-        Self { gate: HttpGate::new(engine), options: Arc::default() }
+        Self { decider: HttpGate::new(engine), options: Arc::default() }
+    }
+
+    fn with_options(self, options: Arc<LayerOptions>) -> Self {
+        Self { options, ..self }
     }
 }
 

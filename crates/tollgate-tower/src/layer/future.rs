@@ -1,7 +1,7 @@
 //! The future of a response.
 
+use super::decider::{Decider, GuardOf, LayerAdmission};
 use super::{RefundFn, TollgateBody};
-use crate::{Admission, Engine};
 use bytes::Bytes;
 use http::Response;
 use http_body::Body;
@@ -10,41 +10,40 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tollgate::engine::UpstreamOutcome;
 
 pin_project! {
     /// The response of a [`Tollgate`](crate::Tollgate) service. It allocates only for a request
     /// that waits: for a store outside this process, or in a queue.
     #[must_use = "a request is only served while its future is polled"]
-    pub struct TollgateFuture<F, R, X, E: Engine> {
+    pub struct TollgateFuture<F, R, X, D: Decider> {
         #[pin]
-        state: FutureState<F, R, X, E>,
+        state: FutureState<F, R, X, D>,
     }
 }
 
 pin_project! {
     #[project = FutureProjection]
-    enum FutureState<F, R, X, E: Engine> {
+    enum FutureState<F, R, X, D: Decider> {
         Called {
             #[pin]
             inner: F,
             // `None` once the response is there.
-            admission: Option<Admission<E>>,
+            admission: Option<D::Admission>,
             refund: Option<Arc<RefundFn>>,
         },
         Skipped { #[pin] inner: F },
-        Refused { response: Option<Response<Bytes>> },
-        Waiting { later: BoxedResponse<R, X, E> },
+        Refused { response: Option<Box<Response<Bytes>>> },
+        Waiting { later: BoxedResponse<R, X, D> },
     }
 }
 
 /// A response for which the request waits first.
-type BoxedResponse<R, X, E> =
-    Pin<Box<dyn Future<Output = Result<Response<TollgateBody<R, E>>, X>> + Send>>;
+type BoxedResponse<R, X, D> =
+    Pin<Box<dyn Future<Output = Result<Response<TollgateBody<R, GuardOf<D>>>, X>> + Send>>;
 
-impl<F, R, X, E: Engine> TollgateFuture<F, R, X, E> {
+impl<F, R, X, D: Decider> TollgateFuture<F, R, X, D> {
     /// The service was called, for a request that was admitted.
-    pub(super) fn called(inner: F, admission: Admission<E>, refund: Option<Arc<RefundFn>>) -> Self {
+    pub(super) fn called(inner: F, admission: D::Admission, refund: Option<Arc<RefundFn>>) -> Self {
         Self { state: FutureState::Called { inner, admission: Some(admission), refund } }
     }
 
@@ -53,22 +52,22 @@ impl<F, R, X, E: Engine> TollgateFuture<F, R, X, E> {
         Self { state: FutureState::Skipped { inner } }
     }
 
-    pub(super) fn refused(response: Response<Bytes>) -> Self {
+    pub(super) fn refused(response: Box<Response<Bytes>>) -> Self {
         Self { state: FutureState::Refused { response: Some(response) } }
     }
 
-    pub(super) fn waiting(later: BoxedResponse<R, X, E>) -> Self {
+    pub(super) fn waiting(later: BoxedResponse<R, X, D>) -> Self {
         Self { state: FutureState::Waiting { later } }
     }
 }
 
-impl<F, R, X, E> Future for TollgateFuture<F, R, X, E>
+impl<F, R, X, D> Future for TollgateFuture<F, R, X, D>
 where
     F: Future<Output = Result<Response<R>, X>>,
     R: Body,
-    E: Engine,
+    D: Decider,
 {
-    type Output = Result<Response<TollgateBody<R, E>>, X>;
+    type Output = Result<Response<TollgateBody<R, GuardOf<D>>>, X>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
@@ -78,10 +77,10 @@ where
                     unreachable!("a future is not polled again once it is ready")
                 };
                 Poll::Ready(match response {
-                    Ok(response) => Ok(respond(admission, refund.as_deref(), response)),
+                    Ok(response) => Ok(respond::<_, D>(admission, refund.as_deref(), response)),
                     Err(error) => {
                         // Such as a timeout: the service could not answer.
-                        admission.record_upstream(UpstreamOutcome::Overloaded);
+                        admission.record_failure();
                         Err(error)
                     }
                 })
@@ -98,11 +97,11 @@ where
     }
 }
 
-fn respond<R: Body, E: Engine>(
-    mut admission: Admission<E>,
+fn respond<R: Body, D: Decider>(
+    mut admission: D::Admission,
     refund: Option<&RefundFn>,
     mut response: Response<R>,
-) -> Response<TollgateBody<R, E>> {
+) -> Response<TollgateBody<R, GuardOf<D>>> {
     if let Some(refund) = refund {
         let (head, body) = response.into_parts();
         if refund(&head) {
@@ -110,10 +109,10 @@ fn respond<R: Body, E: Engine>(
         }
         response = Response::from_parts(head, body);
     }
-    admission.respond(response).map(TollgateBody::passed)
+    admission.respond(response)
 }
 
-impl<F, R, X, E: Engine> fmt::Debug for TollgateFuture<F, R, X, E> {
+impl<F, R, X, D: Decider> fmt::Debug for TollgateFuture<F, R, X, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
             FutureState::Called { .. } => "TollgateFuture(called)",

@@ -2,18 +2,19 @@
 
 mod body;
 mod build;
+mod decider;
 mod future;
+mod quota;
 mod service;
 
 pub use body::TollgateBody;
 pub use build::PolicyFileError;
+pub use decider::Decider;
 pub use future::TollgateFuture;
+pub use quota::QuotaGate;
 pub use service::Tollgate;
 
-use crate::{
-    AddAttributesFn, Admission, AmbiguousPaths, CheckOptions, Engine, HttpDecision, HttpGate,
-    Refusal, Standalone,
-};
+use crate::{AmbiguousPaths, Engine, HttpGate, Refusal, Standalone};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, response};
@@ -21,7 +22,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use tollgate::engine::AdmissionOptions;
 use tollgate::engine::policy::Facts;
 use tower_layer::Layer;
 
@@ -38,14 +38,14 @@ use tower_layer::Layer;
 /// A refused request gets 429 with `Retry-After`. Every response has `RateLimit` headers.
 /// [`by`](Self::by) counts by another key than the address, and [`from_yaml`](Self::from_yaml)
 /// takes a policy with many limits.
-pub struct TollgateLayer<E = Standalone> {
-    gate: HttpGate<E>,
+pub struct TollgateLayer<D = HttpGate<Standalone>> {
+    decider: D,
     options: Arc<LayerOptions>,
 }
 
 /// The options of a [`TollgateLayer`].
 #[derive(Clone, Default)]
-pub(crate) struct LayerOptions {
+pub struct LayerOptions {
     attributes: Vec<(Box<str>, Arc<ExtractFn>)>,
     peer: Option<Arc<PeerFn>>,
     cost: Option<Arc<CostFn>>,
@@ -63,10 +63,10 @@ type SkipFn = dyn Fn(&Parts) -> bool + Send + Sync;
 type RefundFn = dyn Fn(&response::Parts) -> bool + Send + Sync;
 type RefusalFn = dyn Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync;
 
-impl<E: Engine> TollgateLayer<E> {
+impl<E: Engine> TollgateLayer<HttpGate<E>> {
     /// The engine.
     pub fn engine(&self) -> &Arc<E> {
-        self.gate.engine()
+        self.decider.engine()
     }
 
     /// Sets where an attribute comes from. `extract` overrides the policy, even when it returns
@@ -80,6 +80,16 @@ impl<E: Engine> TollgateLayer<E> {
         self
     }
 
+    /// Sets how the layer treats a path that servers read in more than one way, such as
+    /// `/x//../login`. By default it answers 400; with `MatchAll` the limits of every reading
+    /// apply.
+    pub fn ambiguous_paths(mut self, ambiguous_paths: AmbiguousPaths) -> Self {
+        Arc::make_mut(&mut self.options).ambiguous_paths = ambiguous_paths;
+        self
+    }
+}
+
+impl<D> TollgateLayer<D> {
     /// Sets where the peer's address comes from. By default it is in the extensions of the request:
     /// axum's `ConnectInfo<SocketAddr>` (with the feature `axum`), a [`SocketAddr`] or an
     /// [`IpAddr`]. Without one, requests have no `ip`.
@@ -97,14 +107,6 @@ impl<E: Engine> TollgateLayer<E> {
     /// Lets the requests pass for which `skip` returns true.
     pub fn skip(mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
         Arc::make_mut(&mut self.options).skip = Some(Arc::new(skip));
-        self
-    }
-
-    /// Sets how the layer treats a path that servers read in more than one way, such as
-    /// `/x//../login`. By default it answers 400; with `MatchAll` the limits of every reading
-    /// apply.
-    pub fn ambiguous_paths(mut self, ambiguous_paths: AmbiguousPaths) -> Self {
-        Arc::make_mut(&mut self.options).ambiguous_paths = ambiguous_paths;
         self
     }
 
@@ -156,31 +158,15 @@ impl LayerOptions {
         }
     }
 
-    /// How to check the request with this head.
-    fn check<'a>(&self, head: &Parts, add: &'a AddAttributesFn<'a>) -> CheckOptions<'a> {
-        let mut admission = AdmissionOptions::default();
-        admission.cost = self.cost.as_ref().map_or(1, |cost| cost(head));
-        admission.hold_all = self.refund.is_some();
-        CheckOptions {
-            admission,
-            ambiguous_paths: self.ambiguous_paths,
-            attributes: (!self.attributes.is_empty()).then_some(add),
-            observe: None,
-            hides_headers: self.hides_headers,
-        }
+    fn cost_of(&self, head: &Parts) -> u64 {
+        self.cost.as_ref().map_or(1, |cost| cost(head))
     }
 
-    /// The admission of a request, or the response to one that may not pass.
-    fn admission<E: Engine>(
-        &self,
-        decision: HttpDecision<E>,
-        head: &Parts,
-    ) -> Result<Admission<E>, Response<Bytes>> {
-        match (decision, &self.refusal) {
-            (HttpDecision::Admitted(admission), _) => Ok(admission),
-            (HttpDecision::Refused(refusal), Some(render)) => Err(render(&refusal, head)),
-            (HttpDecision::Refused(refusal), None) => Err(refusal.into_response(&head.headers)),
-            (HttpDecision::Ambiguous(ambiguity), _) => Err(ambiguity.response()),
+    /// The response to a refused request.
+    fn refuse(&self, refusal: Refusal, head: &Parts) -> Response<Bytes> {
+        match &self.refusal {
+            Some(render) => render(&refusal, head),
+            None => refusal.into_response(&head.headers),
         }
     }
 
@@ -192,21 +178,21 @@ impl LayerOptions {
     }
 }
 
-impl<S, E> Layer<S> for TollgateLayer<E> {
-    type Service = Tollgate<S, E>;
+impl<S, D: Clone> Layer<S> for TollgateLayer<D> {
+    type Service = Tollgate<S, D>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        Tollgate { inner, gate: self.gate.clone(), options: self.options.clone() }
+        Tollgate { inner, decider: self.decider.clone(), options: self.options.clone() }
     }
 }
 
-impl<E> Clone for TollgateLayer<E> {
+impl<D: Clone> Clone for TollgateLayer<D> {
     fn clone(&self) -> Self {
-        Self { gate: self.gate.clone(), options: self.options.clone() }
+        Self { decider: self.decider.clone(), options: self.options.clone() }
     }
 }
 
-impl<E> fmt::Debug for TollgateLayer<E> {
+impl<D> fmt::Debug for TollgateLayer<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TollgateLayer").finish_non_exhaustive()
     }

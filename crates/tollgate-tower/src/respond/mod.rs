@@ -57,12 +57,30 @@ impl Drop for PooledFields {
 impl RateLimitHeaders {
     /// The headers of a response at `now_us`.
     pub fn new(verdict: &Verdict<'_>, profiles: &[Profile], now_us: u64) -> Self {
-        let source = (!verdict.source.is_usual()).then_some(verdict.source);
-        if profiles.is_empty() && verdict.allowed {
+        let Verdict { allowed, retry_after_us, source, rows, .. } = verdict;
+        let retry_after_us = retry_after_us.filter(|_| !allowed);
+        Self::of_rows(rows, *source, retry_after_us, profiles, now_us)
+    }
+
+    /// The headers of a response to a request that one limit admitted. Profiles that show the time
+    /// of day need [`new`](Self::new).
+    pub(crate) fn of_admitted(row: &Row<'_>, profiles: &[Profile]) -> Self {
+        Self::of_rows(std::slice::from_ref(row), row.source, None, profiles, 0)
+    }
+
+    fn of_rows(
+        rows: &[Row<'_>],
+        source: Source,
+        retry_after_us: Option<u64>,
+        profiles: &[Profile],
+        now_us: u64,
+    ) -> Self {
+        let source = (!source.is_usual()).then_some(source);
+        if profiles.is_empty() && retry_after_us.is_none() {
             return Self { source, ..Self::default() };
         }
         let mut fields = FIELDS.with(BufferPool::take);
-        let remaining = render_headers(verdict, profiles, now_us, &mut fields);
+        let remaining = render_rows(rows, retry_after_us, profiles, now_us, &mut fields);
         let fields = PooledFields(Some(fields));
         Self { fields, profiles: SmallVec::from_slice(profiles), remaining, source }
     }
@@ -140,14 +158,23 @@ pub fn render_headers(
     now_us: u64,
     fields: &mut Fields,
 ) -> Option<u64> {
-    let mut rows: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
-    for row in verdict.rows.iter().filter(|row| is_shown(row)) {
-        rows.push(header_row(row));
+    let retry_after_us = verdict.retry_after_us.filter(|_| !verdict.allowed);
+    render_rows(&verdict.rows, retry_after_us, profiles, now_us, fields)
+}
+
+fn render_rows(
+    rows: &[Row<'_>],
+    retry_after_us: Option<u64>,
+    profiles: &[Profile],
+    now_us: u64,
+    fields: &mut Fields,
+) -> Option<u64> {
+    let mut shown: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
+    for row in rows.iter().filter(|row| is_shown(row)) {
+        shown.push(header_row(row));
     }
-    let remaining = header::render_all(profiles, &rows, now_us, fields).map(|row| row.remaining);
-    if !verdict.allowed
-        && let Some(retry_after_us) = verdict.retry_after_us
-    {
+    let remaining = header::render_all(profiles, &shown, now_us, fields).map(|row| row.remaining);
+    if let Some(retry_after_us) = retry_after_us {
         fields.push_retry_after(retry_after_us);
     }
     remaining

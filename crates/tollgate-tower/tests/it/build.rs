@@ -7,10 +7,10 @@ use std::convert::Infallible;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use tollgate::Quota;
 use tollgate_faults::redis::Redis;
-use tollgate_tower::{Engine, PolicyFileError, TollgateLayer};
+use tollgate_tower::{Decider, PolicyFileError, TollgateLayer};
 use tower::{Layer, ServiceExt, service_fn};
 
-async fn status<E: Engine>(layer: &TollgateLayer<E>, request: Builder) -> u16 {
+async fn status<D: Decider>(layer: &TollgateLayer<D>, request: Builder) -> u16 {
     let behind = service_fn(async |_: Request<Full<bytes::Bytes>>| {
         Ok::<_, Infallible>(http::Response::new(Full::new(bytes::Bytes::new())))
     });

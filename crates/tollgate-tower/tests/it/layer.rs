@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use tollgate::engine::{Gate, Setup, policy};
 use tollgate::store::LeaseStore;
 use tollgate::{ManualClock, MemoryStore};
-use tollgate_tower::{Engine, Standalone, TollgateLayer, Verifier};
+use tollgate_tower::{Decider, Standalone, TollgateLayer, Verifier};
 use tower::{Layer, ServiceExt, service_fn};
 
 const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4711);
@@ -27,7 +27,7 @@ fn request(step: &Step) -> Request<Full<Bytes>> {
 }
 
 /// Asks once.
-async fn ask<E: Engine>(layer: &TollgateLayer<E>, step: &Step) -> Got {
+async fn ask<D: Decider>(layer: &TollgateLayer<D>, step: &Step) -> Got {
     let seen = Arc::new(Mutex::new(None));
     let kept = seen.clone();
     let (status, fields, body) = step.upstream;
@@ -65,7 +65,7 @@ fn texts(headers: &http::HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(text).collect()
 }
 
-async fn play<E: Engine>(case: &Case, layer: &TollgateLayer<E>) {
+async fn play<D: Decider>(case: &Case, layer: &TollgateLayer<D>) {
     for (index, step) in case.steps.iter().enumerate() {
         step.check(&format!("{}, step {index}", case.name), &ask(layer, step).await);
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tollgate::{ManualClock, TokioClock};
-use tollgate_tower::{Engine, Standalone, TollgateBody, TollgateLayer};
+use tollgate_tower::{AdmissionGuard, Engine, Standalone, TollgateBody, TollgateLayer};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 /// A body whose pieces come when the test says so.
@@ -35,7 +35,7 @@ impl Body for Pieces {
     }
 }
 
-type Answer = Response<TollgateBody<Pieces, Standalone>>;
+type Answer = Response<TollgateBody<Pieces, AdmissionGuard<Standalone>>>;
 type Sender = UnboundedSender<io::Result<&'static str>>;
 
 /// A service whose answers are in the test's hand.
@@ -80,7 +80,7 @@ async fn a_client_that_leaves_before_the_answer_frees_its_slot() {
         }
     });
     let mut service = layer.layer(service);
-    let mut call = service.call(Request::get("/").body(Empty::new()).unwrap());
+    let mut call = Box::pin(service.call(Request::get("/").body(Empty::new()).unwrap()));
     assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert_eq!(status(&layer).await, 429);
     drop(call);
@@ -162,7 +162,7 @@ impl Left for TollgateLayer {
 /// What a scenario happens to.
 struct World {
     layer: TollgateLayer,
-    answered: HashMap<&'static str, (Sender, TollgateBody<Pieces, Standalone>)>,
+    answered: HashMap<&'static str, (Sender, TollgateBody<Pieces, AdmissionGuard<Standalone>>)>,
     waiting: HashMap<&'static str, Pin<Box<dyn Future<Output = Answer> + Send>>>,
     reached: usize,
 }

@@ -5,6 +5,7 @@ mod broken;
 mod build;
 mod layer;
 mod lives;
+mod quota;
 mod shed;
 mod table;
 mod tonic;

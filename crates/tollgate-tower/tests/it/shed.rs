@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tollgate::TokioClock;
 use tollgate::engine::{ShedCounts, ShedReason};
-use tollgate_tower::{Engine, Standalone, TollgateBody, TollgateLayer};
+use tollgate_tower::{AdmissionGuard, Engine, Standalone, TollgateBody, TollgateLayer};
 use tower::{Layer, Service, service_fn};
 
 const ONE: &str =
@@ -22,7 +22,7 @@ shed: {adaptive: {min: 1, max: 1}, fleet: {capacity: 100}}
 headers: [draft-11]
 limits: [{name: a, rate: 100/366d, algorithm: fixed-window}]";
 
-type Reply = Response<TollgateBody<Empty<Bytes>, Standalone>>;
+type Reply = Response<TollgateBody<Empty<Bytes>, AdmissionGuard<Standalone>>>;
 type Call = Pin<Box<dyn Future<Output = Result<Reply, io::Error>> + Send>>;
 
 /// A call of a service that answers when the test says so.
@@ -37,7 +37,7 @@ fn call(layer: &TollgateLayer, path: &str) -> (oneshot::Sender<u16>, Call) {
         }
     });
     let request = Request::get(path).body(Empty::new()).unwrap();
-    (answer, layer.layer(service).call(request))
+    (answer, Box::pin(layer.layer(service).call(request)))
 }
 
 fn poll(call: &mut Call) -> Poll<u16> {

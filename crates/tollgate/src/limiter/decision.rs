@@ -194,20 +194,6 @@ impl Standing {
         Duration::from_micros(self.reset_after_us)
     }
 
-    /// The state of a key without quotas.
-    pub(super) const fn open() -> Self {
-        Self {
-            admits: true,
-            limit: 0,
-            remaining: 0,
-            blocked: false,
-            retry_after_us: Some(0),
-            reset_after_us: 0,
-            earliest_us: Some(0),
-            delay_us: 0,
-        }
-    }
-
     /// The state of a key whose tightest row is this one.
     #[inline(always)]
     pub(super) fn of_row(admits: bool, row: &Answer, earliest_us: Option<u64>) -> Self {

@@ -4,6 +4,7 @@ mod async_api;
 mod builder;
 mod decision;
 mod detach;
+mod figures;
 mod reservation;
 mod store_calls;
 #[cfg(feature = "tokio")]

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_core::header::tightness;
-use tollgate_core::{Intent, LimitParams, MAX_US, Receipt};
+use tollgate_core::{Intent, LimitParams, MAX_US, Outcome, Receipt};
 use tollgate_store::{
     Adjustment, Answer, Answers, Change, Charge, Clock, RegisteredLimit, Request, Store, StoreCall,
     StoreError, StoreReply,
@@ -80,10 +80,25 @@ impl<S: Store> Inner<S> {
     ) -> LimiterReply<'a, S, Decision<PermitRecord>> {
         let resets = *self.resets.of(key);
         self.decide(key, cost, Intent::Take, move |standing, rows| {
-            Decision::from(standing).map(|permit| {
-                let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
-                PermitRecord { permit, resets, key: SmallVec::from_slice(key), receipts }
-            })
+            PermitRecord::decision(standing, rows, key, resets)
+        })
+    }
+
+    /// [`check`](Self::check) with the figures of the tightest quota.
+    #[inline(always)]
+    pub(super) fn answer<'a>(&'a self, key: &'a [u8], cost: u64) -> LimiterReply<'a, S, Answer> {
+        self.decide(key, cost, Intent::Take, |_, rows| tightest(rows))
+    }
+
+    /// [`reserve`](Self::reserve) with the figures of the tightest quota.
+    pub(super) fn reserve_answer<'a>(
+        &'a self,
+        key: &'a [u8],
+        cost: u64,
+    ) -> LimiterReply<'a, S, (Answer, Decision<PermitRecord>)> {
+        let resets = *self.resets.of(key);
+        self.decide(key, cost, Intent::Take, move |standing, rows| {
+            (tightest(rows), PermitRecord::decision(standing, rows, key, resets))
         })
     }
 
@@ -255,13 +270,34 @@ impl<S: Store> Inner<S> {
     fn standing(&self, admits: bool, rows: &[Answer]) -> Standing {
         let mut waits = self.limits.iter().zip(rows).map(|(limit, row)| firm_wait_us(limit, row));
         let earliest_us = waits.try_fold(0, |a, b| Some(b?.max(a)));
-        let tightest = rows.iter().min_by_key(|row| {
-            let refusing = !row.outcome.admitted || row.blocked;
-            tightness(refusing, row.outcome.retry_after_us, row.outcome.remaining)
-        });
-        let Some(row) = tightest else { return Standing::open() };
+        let row = tightest(rows);
         let delay_us = rows.iter().map(|row| row.outcome.delay_us).max().unwrap_or(0);
-        Standing { delay_us, ..Standing::of_row(admits, row, earliest_us) }
+        Standing { delay_us, ..Standing::of_row(admits, &row, earliest_us) }
+    }
+}
+
+impl PermitRecord {
+    fn decision(standing: Standing, rows: &[Answer], key: &[u8], resets: u64) -> Decision<Self> {
+        Decision::from(standing).map(|permit| {
+            let receipts: Receipts = rows.iter().map(|row| row.receipt).collect();
+            Self { permit, resets, key: SmallVec::from_slice(key), receipts }
+        })
+    }
+}
+
+/// The tightest of the answers. A key without quotas is open.
+#[inline(always)]
+fn tightest(rows: &[Answer]) -> Answer {
+    let tightness = |row: &&Answer| {
+        let refusing = !row.outcome.admitted || row.blocked;
+        tightness(refusing, row.outcome.retry_after_us, row.outcome.remaining)
+    };
+    match rows {
+        [row] => *row,
+        rows => match rows.iter().min_by_key(tightness) {
+            Some(row) => *row,
+            None => Answer::without_receipt(Outcome::admitting(0)),
+        },
     }
 }
 

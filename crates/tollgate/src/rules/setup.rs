@@ -48,11 +48,16 @@ impl Setup {
     /// # Ok::<(), tollgate::engine::policy::InvalidPolicy>(())
     /// ```
     pub fn of_quota(name: &str, attribute: &str, quota: Quota) -> Self {
-        let mut limit = Limit::new(name, &[attribute], Some(*quota.params()));
-        limit.on_missing = OnMissing::Share;
-        let limits = vec![(limit, MatchSpec::default())];
+        let limits = vec![(Self::quota_limit(name, attribute, quota), MatchSpec::default())];
         let profiles = Arc::new([Profile::Draft11]);
         Self { limits, profiles, ..Self::default() }
+    }
+
+    /// The limit of [`of_quota`](Self::of_quota).
+    pub fn quota_limit(name: &str, attribute: &str, quota: Quota) -> Limit {
+        let mut limit = Limit::new(name, &[attribute], Some(*quota.params()));
+        limit.on_missing = OnMissing::Share;
+        limit
     }
 
     /// The setup of a file. For a tier map in another file, call [`with_tiers`](Self::with_tiers).

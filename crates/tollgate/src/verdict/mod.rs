@@ -68,6 +68,12 @@ impl<'g> Row<'g> {
         Self { limit, outcome, window_us, burst, source, bucket, unverified: false, blocked }
     }
 
+    /// The row of a limit in this process that decided by itself, such as that of a
+    /// [limiter](crate::Limiter::answer).
+    pub fn of_answer(limit: &'g Limit, params: &LimitParams, answer: &Answer) -> Self {
+        Self::new(limit, params, answer.outcome, Source::of(limit, answer, Source::Memory), 0)
+    }
+
     /// The tightest of some rows: refused for the longest time, else with the least remaining. Of
     /// equal rows the first.
     pub fn tightest<'r>(rows: impl IntoIterator<Item = &'r Self>) -> Option<&'r Self>
@@ -121,6 +127,11 @@ impl<'g> Verdict<'g> {
         let retry_after_us = waits.reduce(|a, b| Some(a?.max(b?))).flatten();
         let source = refusing().next().map_or(Source::None, |row| row.source);
         Self { allowed, delay_us: 0, retry_after_us, source, rows, shed: None }
+    }
+
+    /// The verdict of one limit.
+    pub fn of_row(row: Row<'g>) -> Self {
+        Self::new(!row.refuses(), vec![row])
     }
 
     /// The [tightest](Row::tightest) of the enforced limits.

@@ -1,0 +1,197 @@
+//! One quota as the decider of a layer: a key, a limiter, and the headers of its answer.
+
+use super::decider::{Decided, Decider, LayerAdmission};
+use super::{ExtractFn, LayerOptions, TollgateBody};
+use crate::engine::timer;
+use crate::respond::build_refusal;
+use crate::{AdmissionBody, RateLimitHeaders, ResponseGuard, Task};
+use http::Response;
+use http::request::Parts;
+use http_body::Body;
+use std::fmt;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate::engine::limit::Limit;
+use tollgate::engine::{Row, Setup, Verdict};
+use tollgate::store::Answer;
+use tollgate::{Key, Limiter, Quota, Reservation};
+use tollgate_core::LimitParams;
+use tollgate_core::header::Profile;
+use tollgate_policy::address::{mask, unmap};
+
+/// The name of the quota in headers.
+const NAME: &str = "requests";
+/// The attribute that a key extractor fills.
+pub(super) const KEY: &str = "key";
+/// Addresses of one IPv6 network of this length share a count, as in a policy without settings.
+const IPV6_PREFIX: u8 = 64;
+
+/// Decides by one quota in memory, for each address of a peer or another key. Made by
+/// [`TollgateLayer::new`](crate::TollgateLayer::new) and [`by`](crate::TollgateLayer::by). Clones
+/// share their counts.
+#[derive(Clone)]
+pub struct QuotaGate {
+    limiter: Limiter,
+    shared: Arc<QuotaSource>,
+}
+
+struct QuotaSource {
+    quota: Quota,
+    params: LimitParams,
+    /// Describes the quota in headers and refusals.
+    limit: Limit,
+    /// `None` counts by the address of the peer.
+    key: Option<Arc<ExtractFn>>,
+    /// Whether a request may give something back: a slot, or its place in a queue.
+    may_undo: bool,
+}
+
+/// A request that the quota admitted.
+#[derive(Debug)]
+pub struct QuotaAdmission {
+    headers: RateLimitHeaders,
+    delay_us: u64,
+    guard: QuotaGuard,
+}
+
+/// The reservation of a request whose charge may be undone, or that has a slot.
+#[derive(Debug)]
+pub struct QuotaGuard {
+    reservation: Option<Box<Reservation>>,
+    /// Whether the request waits in a queue, and gives its place back if it leaves.
+    is_queued: bool,
+}
+
+impl QuotaGate {
+    pub(super) fn new(quota: Quota, key: Option<Arc<ExtractFn>>) -> Self {
+        let (limiter, limit) = (Limiter::new(quota), Setup::quota_limit(NAME, KEY, quota));
+        let Some(params) = limit.params else { unreachable!("a quota has parameters") };
+        let may_undo = limiter.has_slots() || matches!(params, LimitParams::LeakyBucket(_));
+        let shared = QuotaSource { quota, params, limit, key, may_undo };
+        Self { limiter, shared: Arc::new(shared) }
+    }
+
+    /// The limiter, to look at a key, reset or block it. Addresses are keys as
+    /// [`IpAddr`](std::net::IpAddr), those of IPv6 by their /64 network.
+    pub fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// The same as a policy of one limit, for another store; and its key extractor.
+    pub(super) fn setup(&self) -> (Setup, Option<Arc<ExtractFn>>) {
+        let QuotaSource { quota, key, .. } = &*self.shared;
+        let attribute = if key.is_some() { KEY } else { "ip" };
+        (Setup::of_quota(NAME, attribute, *quota), key.clone())
+    }
+
+    fn check(&self, head: &Parts, options: &LayerOptions) -> Decided<Self> {
+        let cost = options.cost_of(head);
+        let is_held = self.shared.may_undo || options.refund.is_some();
+        // Requests without a key share the count of an empty one.
+        let (answer, guard) = match &self.shared.key {
+            Some(key) => self.take(&*key(head).unwrap_or_default(), cost, is_held),
+            None => match options.peer_of(head) {
+                Some(peer) => self.take(mask(unmap(peer), IPV6_PREFIX), cost, is_held),
+                None => self.take("", cost, is_held),
+            },
+        };
+        let QuotaSource { limit, params, .. } = &*self.shared;
+        let row = Row::of_answer(limit, params, &answer);
+        let profiles: &[Profile] = if options.hides_headers { &[] } else { &[Profile::Draft11] };
+        if !row.refuses() {
+            let headers = RateLimitHeaders::of_admitted(&row, profiles);
+            return Ok(QuotaAdmission { headers, delay_us: answer.outcome.delay_us, guard });
+        }
+        let verdict = Verdict::of_row(row);
+        // Only profiles that show the time of day need it.
+        let headers = RateLimitHeaders::new(&verdict, profiles, 0);
+        Err(Box::new(options.refuse(build_refusal(&verdict, headers, None, None), head)))
+    }
+
+    #[inline]
+    fn take(&self, key: impl Key, cost: u64, is_held: bool) -> (Answer, QuotaGuard) {
+        if !is_held {
+            let guard = QuotaGuard { reservation: None, is_queued: false };
+            return (self.limiter.answer(key, cost), guard);
+        }
+        let (answer, decision) = self.limiter.reserve_answer(key, cost);
+        let is_queued = answer.outcome.delay_us > 0;
+        (answer, QuotaGuard { reservation: decision.admitted().map(Box::new), is_queued })
+    }
+}
+
+impl Decider for QuotaGate {
+    type Admission = QuotaAdmission;
+
+    fn decide_now(&self, head: &mut Parts, options: &LayerOptions) -> Option<Decided<Self>> {
+        Some(self.check(head, options))
+    }
+
+    fn decide(
+        &self,
+        head: &mut Parts,
+        options: &LayerOptions,
+    ) -> impl Future<Output = Decided<Self>> + Send {
+        ready(self.check(head, options))
+    }
+
+    fn sleep(&self, delay: Duration) -> Task {
+        timer::sleep(delay)
+    }
+}
+
+impl LayerAdmission for QuotaAdmission {
+    type Guard = QuotaGuard;
+
+    fn delay(&self) -> Duration {
+        Duration::from_micros(self.delay_us)
+    }
+
+    fn refund(&mut self) {
+        self.guard.cancel();
+    }
+
+    fn record_failure(&mut self) {}
+
+    fn respond<B: Body>(self, mut response: Response<B>) -> Response<TollgateBody<B, QuotaGuard>> {
+        self.headers.merge(response.headers_mut());
+        let mut guard = self.guard;
+        guard.is_queued = false;
+        response.map(|body| TollgateBody::passed(AdmissionBody::new(body, guard)))
+    }
+}
+
+impl QuotaGuard {
+    fn cancel(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            reservation.cancel();
+        }
+    }
+}
+
+impl ResponseGuard for QuotaGuard {
+    fn holds_nothing(&self) -> bool {
+        self.reservation.is_none()
+    }
+
+    fn read_body(&mut self, _: &[u8]) {}
+
+    fn end(&mut self, _: bool) {
+        self.reservation = None;
+    }
+}
+
+impl Drop for QuotaGuard {
+    fn drop(&mut self) {
+        if self.is_queued {
+            self.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for QuotaGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("QuotaGate").field(&self.limiter).finish()
+    }
+}

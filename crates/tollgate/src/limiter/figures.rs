@@ -1,0 +1,35 @@
+//! Checks with every figure, for the headers of a response.
+
+use super::{Limiter, Reservation, infallible};
+use crate::{Decision, Key};
+use tollgate_store::Answer;
+
+impl Limiter {
+    /// [`check_n`](Self::check_n) with every figure of the tightest quota. Headers show some that a
+    /// permit leaves out.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Quota};
+    ///
+    /// let limiter = Limiter::new(Quota::per_minute(100));
+    /// let outcome = limiter.answer("alice", 1).outcome;
+    /// assert!(outcome.admitted);
+    /// assert_eq!((outcome.limit, outcome.remaining), (100, 99));
+    /// ```
+    #[inline]
+    pub fn answer(&self, key: impl Key, cost: u64) -> Answer {
+        infallible(self.inner.answer(key.key_bytes().as_ref(), cost))
+    }
+
+    /// [`reserve`](Self::reserve) with the figures of [`answer`](Self::answer).
+    pub fn reserve_answer(&self, key: impl Key, estimate: u64) -> (Answer, Decision<Reservation>) {
+        let reply = |key: &[u8]| infallible(self.inner.reserve_answer(key, estimate));
+        let (answer, decision) = reply(key.key_bytes().as_ref());
+        (answer, decision.map(|record| Reservation::new(self, record)))
+    }
+
+    /// Whether the end of a [reservation](Self::reserve) frees slots.
+    pub fn has_slots(&self) -> bool {
+        self.inner.has_slots()
+    }
+}
