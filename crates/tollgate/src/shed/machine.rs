@@ -1,9 +1,9 @@
 //! The shedder without threads: every step takes the time and returns what to do.
 
 use super::demand::Demand;
-use super::fair::FairShare;
+use super::fair::{CERTAIN, FairShare, FairStanding};
 use super::limit::{LimitController, LoadView};
-use super::queue::{SlotId, SlotState, WaitingRoom};
+use super::queue::{Lane, SlotId, SlotState, WaitingRoom};
 use super::snapshot::{ClassCounts, ShedSnapshot};
 use super::threshold::{STEPS, Threshold};
 use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
@@ -21,6 +21,9 @@ const OVERLOAD_WAIT_US: u64 = 90_000;
 const LATE_WAIT_US: (u64, u64) = (10_000, WAIT_US);
 /// The queue holds so many times the highest limit.
 const QUEUE_RATIO: usize = 8;
+/// Clients share what the upstream completes and a part of it, so that chance takes nothing from
+/// those inside their shares. Overload means more than that part.
+const CUSHION: u64 = 16;
 const RETRY_US: (u64, u64) = (1_000_000, 2_000_000);
 
 /// The state of one shedder.
@@ -30,7 +33,8 @@ pub(super) struct Machine {
     limit: LimitController,
     demand: Demand,
     threshold: Threshold,
-    fair: FairShare,
+    /// By class.
+    fair: Vec<FairShare>,
     pub(super) room: WaitingRoom,
     in_flight: u32,
     classes: Vec<ClassCounts>,
@@ -55,7 +59,7 @@ impl Machine {
             limit: LimitController::new(min, max, start.clamp(min, max)),
             demand: Demand::new(classes),
             threshold: Threshold::new(classes),
-            fair: FairShare::new(),
+            fair: (0..classes).map(|_| FairShare::new()).collect(),
             room: WaitingRoom::new(classes, max as usize * QUEUE_RATIO),
             in_flight: 0,
             classes: vec![ClassCounts::default(); classes.into()],
@@ -72,6 +76,7 @@ impl Machine {
         if classes != self.settings.classes {
             self.demand.set_classes(classes);
             self.threshold.set_classes(classes);
+            self.fair.resize_with(classes.into(), FairShare::new);
             self.classes.resize(classes.into(), ClassCounts::default());
         }
         self.settings = settings;
@@ -82,19 +87,19 @@ impl Machine {
         let class = self.class(entrant.class);
         self.demand.offered(class);
         self.counts(class).offered += 1;
-        let may_enter = self.may_enter(class, entrant.client);
+        let standing = self.standing(class, entrant.client);
         if self.in_flight < self.limit.limit() && self.room.len() == 0 {
             self.admit(now_us, class, now_us);
             return Step::Admit;
         }
-        if !may_enter {
+        if standing == FairStanding::Refused {
             return self.shed(class, ShedReason::Adaptive);
         }
         if self.room.is_full() {
             return self.shed(class, ShedReason::Queue);
         }
-        let slot = self.room.push(class, now_us);
-        Step::Wait(slot)
+        let is_inside = standing == FairStanding::Inside;
+        Step::Wait(self.room.push(Lane { class, is_inside }, now_us))
     }
 
     /// Ends a call, which may have ended at the upstream before this is known.
@@ -117,7 +122,7 @@ impl Machine {
             }
             UpstreamOutcome::Overloaded => {
                 self.limit.completed(ended_us, true);
-                self.demand.ended(false);
+                self.demand.ended(self.limit.tolerates_errors());
             }
             UpstreamOutcome::Ignored => {}
         }
@@ -137,14 +142,14 @@ impl Machine {
         if self.in_flight >= self.limit.limit() {
             return None;
         }
-        let class = self.room.first_class()?;
+        let lane = self.room.first_lane()?;
         // Last in, first out where most are shed anyway: those that are served did not wait.
-        let next = match self.is_late(class) {
-            true => self.room.newest(class),
-            false => self.room.oldest(class),
+        let next = match self.is_late(lane) {
+            true => self.room.newest(lane),
+            false => self.room.oldest(lane),
         };
         let (slot, entered_us) = next?;
-        self.admit(now_us, class, entered_us);
+        self.admit(now_us, lane.class, entered_us);
         Some(self.room.resolve(slot, SlotState::Granted(now_us)))
     }
 
@@ -200,9 +205,15 @@ impl Machine {
         let (completed, offered) = (self.demand.completed_mean(), self.demand.offered_mean());
         let sheds = self.demand.is_overloaded() && !self.limit.is_climbing();
         self.threshold.step(sheds, completed, offered);
-        let boundary = (0..self.settings.classes).find(|&class| self.threshold.is_last(class));
-        let open = boundary.map_or(STEPS, |class| self.threshold.open_steps(class));
-        self.fair.tick(open, STEPS);
+        let mut above = 0;
+        for (class, (fair, &offered)) in self.fair.iter_mut().zip(offered).enumerate() {
+            let wide =
+                u64::from(self.threshold.open_steps(class as u8)) * CERTAIN / u64::from(STEPS);
+            let narrow =
+                (completed + completed / CUSHION).saturating_sub(above) * CERTAIN / offered.max(1);
+            fair.tick(wide, if sheds { narrow } else { CERTAIN });
+            above += offered;
+        }
         let load = self.load();
         self.limit.start(now_us, load);
     }
@@ -215,19 +226,20 @@ impl Machine {
         }
     }
 
-    /// Whether the threshold lets this request wait.
-    fn may_enter(&mut self, class: u8, client: u64) -> bool {
+    /// Whether the threshold lets this request wait, and in which lane.
+    fn standing(&mut self, class: u8, client: u64) -> FairStanding {
         if self.threshold.is_open() {
-            return true;
+            return FairStanding::Beyond;
         }
         match self.threshold.open_steps(class) {
-            STEPS => true,
-            0 => false,
+            0 => FairStanding::Refused,
             _ if client != 0 => {
                 let random = self.random();
-                self.fair.admit(client, random)
+                self.fair[usize::from(class)].admit(client, random)
             }
-            open => self.random() >> 28 < open,
+            STEPS => FairStanding::Beyond,
+            open if self.random() >> 28 < open => FairStanding::Beyond,
+            _ => FairStanding::Refused,
         }
     }
 
@@ -250,20 +262,26 @@ impl Machine {
         Step::Shed(reason)
     }
 
-    /// The oldest request of a class that has waited too long.
+    /// The oldest request of a lane that has waited too long.
     fn next_late(&self, now_us: u64) -> Option<(SlotId, u8)> {
-        let last = self.room.last_class()?;
-        (0..=last).rev().find_map(|class| {
-            let (slot, entered_us) = self.room.oldest(class)?;
-            (now_us.saturating_sub(entered_us) > self.wait_us(class)).then_some((slot, class))
+        self.room.oldest_by_lane().find_map(|(lane, slot, entered_us)| {
+            let waited_us = now_us.saturating_sub(entered_us);
+            (waited_us > self.wait_us(lane, now_us)).then_some((slot, lane.class))
         })
     }
 
-    fn wait_us(&self, class: u8) -> u64 {
+    fn wait_us(&self, lane: Lane, now_us: u64) -> u64 {
         match self.demand.is_overloaded() {
             _ if self.limit.is_climbing() => CLIMB_WAIT_US,
             false => WAIT_US,
-            true if !self.is_late(class) => OVERLOAD_WAIT_US,
+            // They wait for all classes above, and for no other client of theirs.
+            true if lane.is_inside && self.threshold.is_last(lane.class) => WAIT_US,
+            true if !self.is_late(lane) => match self.limit.is_new(now_us) {
+                // The upstream still works off what it got while the limit was too high, and the
+                // search tries levels that are too low.
+                true => WAIT_US,
+                false => OVERLOAD_WAIT_US,
+            },
             true => {
                 let call_us = self.load().gap_us * u64::from(self.limit.high());
                 self.demand.per_excess(call_us * 2).clamp(LATE_WAIT_US.0, LATE_WAIT_US.1)
@@ -271,8 +289,9 @@ impl Machine {
         }
     }
 
-    fn is_late(&self, class: u8) -> bool {
-        self.demand.is_overloaded() && self.threshold.is_last(class)
+    /// Whether most requests of a lane are shed.
+    fn is_late(&self, lane: Lane) -> bool {
+        self.demand.is_overloaded() && self.threshold.is_last(lane.class) && !lane.is_inside
     }
 
     fn class(&self, class: u8) -> u8 {

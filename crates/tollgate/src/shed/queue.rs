@@ -1,7 +1,25 @@
-//! The queue: requests that wait for a slot, a list for each class, all in one array.
+//! The queue: requests that wait for a slot, two lists for each class, all in one array.
 
 use super::types::ShedReason;
 use std::task::Waker;
+
+/// Where a request waits. Lanes are served in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lane {
+    pub(super) class: u8,
+    /// Whether its client is inside its share of the class. Those lead the class.
+    pub(super) is_inside: bool,
+}
+
+impl Lane {
+    fn index(self) -> usize {
+        usize::from(self.class) * 2 + usize::from(!self.is_inside)
+    }
+
+    fn of(index: usize) -> Self {
+        Self { class: (index / 2) as u8, is_inside: index.is_multiple_of(2) }
+    }
+}
 
 /// A place in the array.
 pub(super) type SlotId = u32;
@@ -19,7 +37,7 @@ pub(super) struct WaitingRoom {
 
 #[derive(Debug)]
 struct Slot {
-    class: u8,
+    lane: Lane,
     entered_us: u64,
     state: SlotState,
     waker: Option<Waker>,
@@ -36,7 +54,7 @@ pub(super) enum SlotState {
     Shed(ShedReason),
 }
 
-/// The requests of one class, from the oldest to the newest.
+/// The requests of one lane, from the oldest to the newest.
 #[derive(Debug, Clone, Copy)]
 struct List {
     oldest: SlotId,
@@ -47,7 +65,7 @@ const EMPTY: List = List { oldest: NONE, newest: NONE };
 
 impl WaitingRoom {
     pub(super) fn new(classes: u8, capacity: usize) -> Self {
-        let (slots, lists) = (Vec::new(), vec![EMPTY; classes.into()]);
+        let (slots, lists) = (Vec::new(), lists(classes));
         Self { slots, free: NONE, lists, waiting: 0, capacity }
     }
 
@@ -60,32 +78,36 @@ impl WaitingRoom {
         self.waiting >= self.capacity
     }
 
-    /// The most important class with a request that waits.
-    pub(super) fn first_class(&self) -> Option<u8> {
-        self.lists.iter().position(|list| list.oldest != NONE).map(|class| class as u8)
+    /// The most important lane with a request that waits.
+    pub(super) fn first_lane(&self) -> Option<Lane> {
+        self.lists.iter().position(|list| list.oldest != NONE).map(Lane::of)
     }
 
-    /// The least important class with a request that waits.
-    pub(super) fn last_class(&self) -> Option<u8> {
-        self.lists.iter().rposition(|list| list.oldest != NONE).map(|class| class as u8)
+    /// Lanes with a request that waits, each with its oldest one; the least important first.
+    pub(super) fn oldest_by_lane(&self) -> impl Iterator<Item = (Lane, SlotId, u64)> {
+        let lists = self.lists.iter().enumerate().rev();
+        lists.filter_map(|(index, list)| {
+            let (slot, entered_us) = self.entry(list.oldest)?;
+            Some((Lane::of(index), slot, entered_us))
+        })
     }
 
-    pub(super) fn oldest(&self, class: u8) -> Option<(SlotId, u64)> {
-        self.entry(self.lists.get(usize::from(class))?.oldest)
+    pub(super) fn oldest(&self, lane: Lane) -> Option<(SlotId, u64)> {
+        self.entry(self.lists.get(lane.index())?.oldest)
     }
 
-    pub(super) fn newest(&self, class: u8) -> Option<(SlotId, u64)> {
-        self.entry(self.lists.get(usize::from(class))?.newest)
+    pub(super) fn newest(&self, lane: Lane) -> Option<(SlotId, u64)> {
+        self.entry(self.lists.get(lane.index())?.newest)
     }
 
     fn entry(&self, slot: SlotId) -> Option<(SlotId, u64)> {
         (slot != NONE).then(|| (slot, self.slots[slot as usize].entered_us))
     }
 
-    pub(super) fn push(&mut self, class: u8, now_us: u64) -> SlotId {
-        let older = self.lists[usize::from(class)].newest;
+    pub(super) fn push(&mut self, lane: Lane, now_us: u64) -> SlotId {
+        let older = self.lists[lane.index()].newest;
         let state = SlotState::Waiting;
-        let slot = Slot { class, entered_us: now_us, state, waker: None, older, newer: NONE };
+        let slot = Slot { lane, entered_us: now_us, state, waker: None, older, newer: NONE };
         let id = match self.free {
             NONE => {
                 self.slots.push(slot);
@@ -98,10 +120,10 @@ impl WaitingRoom {
             }
         };
         match older {
-            NONE => self.lists[usize::from(class)].oldest = id,
+            NONE => self.lists[lane.index()].oldest = id,
             older => self.slots[older as usize].newer = id,
         }
-        self.lists[usize::from(class)].newest = id;
+        self.lists[lane.index()].newest = id;
         self.waiting += 1;
         id
     }
@@ -126,7 +148,7 @@ impl WaitingRoom {
     }
 
     pub(super) fn class(&self, id: SlotId) -> u8 {
-        self.slots[id as usize].class
+        self.slots[id as usize].lane.class
     }
 
     /// Frees a slot whose owner has read its state, or has left.
@@ -142,10 +164,11 @@ impl WaitingRoom {
     /// Keeps what waits when the number of classes changes: the last class takes the rest.
     pub(super) fn set_classes(&mut self, classes: u8, capacity: usize) {
         self.capacity = capacity;
-        if self.lists.len() == usize::from(classes) {
+        let lists = lists(classes);
+        if self.lists.len() == lists.len() {
             return;
         }
-        let before = std::mem::replace(&mut self.lists, vec![EMPTY; classes.into()]);
+        let before = std::mem::replace(&mut self.lists, lists);
         self.waiting = 0;
         for list in before {
             let mut next = list.oldest;
@@ -158,27 +181,32 @@ impl WaitingRoom {
     }
 
     fn relink(&mut self, id: SlotId, last: u8) {
-        let class = self.slots[id as usize].class.min(last);
-        let older = std::mem::replace(&mut self.lists[usize::from(class)].newest, id);
+        let Lane { class, is_inside } = self.slots[id as usize].lane;
+        let lane = Lane { class: class.min(last), is_inside };
+        let older = std::mem::replace(&mut self.lists[lane.index()].newest, id);
         let slot = &mut self.slots[id as usize];
-        (slot.class, slot.older, slot.newer) = (class, older, NONE);
+        (slot.lane, slot.older, slot.newer) = (lane, older, NONE);
         match older {
-            NONE => self.lists[usize::from(class)].oldest = id,
+            NONE => self.lists[lane.index()].oldest = id,
             older => self.slots[older as usize].newer = id,
         }
         self.waiting += 1;
     }
 
     fn unlink(&mut self, id: SlotId) {
-        let Slot { class, older, newer, .. } = self.slots[id as usize];
+        let Slot { lane, older, newer, .. } = self.slots[id as usize];
         match older {
-            NONE => self.lists[usize::from(class)].oldest = newer,
+            NONE => self.lists[lane.index()].oldest = newer,
             older => self.slots[older as usize].newer = newer,
         }
         match newer {
-            NONE => self.lists[usize::from(class)].newest = older,
+            NONE => self.lists[lane.index()].newest = older,
             newer => self.slots[newer as usize].older = older,
         }
         self.waiting -= 1;
     }
+}
+
+fn lists(classes: u8) -> Vec<List> {
+    vec![EMPTY; 2 * usize::from(classes)]
 }

@@ -6,7 +6,7 @@ pub(super) const STEPS: u32 = 16;
 const DOWN: u32 = 2;
 /// The threshold rests while its target is nearer than this.
 const REST: u32 = 2;
-/// The queue is offered a quarter more than the upstream completes, so that it never runs dry.
+/// The queue is offered half as much again as the upstream completes, so that it never runs dry.
 const SURPLUS: u64 = 2;
 
 /// How far classes are open, in steps: a class is closed only when all below it are.

@@ -92,8 +92,8 @@ fn an_overload_is_shed_by_class_and_the_picture_shows_it() {
     }
     let [offered, admitted, shed, p99_ms] = of_class(&ran.summary, "critical:");
     assert_eq!(offered, admitted + shed, "{}", ran.summary);
-    // The first overload of a node: its limit is not known yet.
-    assert!(shed * 300 <= offered && p99_ms <= 100, "{}", ran.summary);
+    // The first overload of a node: its limit is not known yet, so requests wait longer.
+    assert!(shed == 0 && p99_ms <= 110, "{}", ran.summary);
     let [offered, admitted, shed, _] = of_class(&ran.summary, "normal:");
     assert_eq!(offered, admitted + shed);
     assert!(shed * 2 > offered, "{}", ran.summary);

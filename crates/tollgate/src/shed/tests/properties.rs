@@ -1,6 +1,6 @@
 //! What must hold of the shedder, in virtual time.
 
-use super::simulation::{Report, Scenario, Service};
+use super::simulation::{Report, Scenario, Service, part_bp};
 
 const BOTH: [Service; 2] = [Service::Exponential, Service::Bimodal];
 /// Seeds of most properties, and of those that hold narrowly.
@@ -193,6 +193,49 @@ fn errors_of_the_upstream_lower_the_limit() {
     }
 }
 
+/// An endpoint that always answers 503 lowers the limit until it is clear that this does not help.
+#[test]
+fn a_broken_endpoint_does_not_lower_the_limit() {
+    for service in BOTH {
+        for broken_percent in [15, 30, 60] {
+            let plan = |percent: u64| Scenario {
+                service,
+                broken_percent,
+                warm_s: 10,
+                ..Scenario::load(percent * 100 / (100 - broken_percent))
+            };
+            for report in runs(&plan(70), FEW) {
+                assert_eq!(report.shed, [0, 0], "{service:?}, {broken_percent} % broken");
+            }
+            let reports = runs(&plan(300), FEW);
+            let busy = mean(&reports, Report::busy_bp);
+            assert!(busy >= 9_500, "{service:?}, {broken_percent} % broken: goodput {busy}");
+            let shed = mean(&reports, |report| report.shed[0] * 10_000 / report.offered[0]);
+            assert!(shed <= 100, "{service:?}, {broken_percent} % broken: critical shed {shed}");
+        }
+    }
+}
+
+/// An upstream that answers 503 because it is full is overloaded, whatever else is broken.
+#[test]
+fn errors_of_a_full_upstream_lower_the_limit() {
+    for service in BOTH {
+        for broken_percent in [0, 30] {
+            let healthy = 100 - broken_percent;
+            let load = Scenario::load(300 * 100 / healthy);
+            let plan = Scenario { service, broken_percent, full_at: 12, ..load };
+            for report in runs(&plan, FEW) {
+                let context = format!("{service:?}, {broken_percent} % broken");
+                let offered = report.offered[0] * healthy / 100;
+                let served = report.served[0];
+                assert!(served * 100 >= offered * 98, "{context}: {served} of {offered}");
+                let found = report.mean_limit_x10(10..25);
+                assert!((90..=130).contains(&found), "{context}: {found} tenths");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_less_important_class_is_shed_first() {
     for percent in [200, 300] {
@@ -202,12 +245,28 @@ fn a_less_important_class_is_shed_first() {
     }
 }
 
+/// One client sends most, and twenty others send less than their shares: in the class that is being
+/// shed at two and three times, and in the critical one at five times.
 #[test]
 fn the_client_who_sends_most_is_shed_first() {
-    let report = Scenario { hog_percent: 60, ..Scenario::load(200) }.run();
-    let part = |[shed, served]: [u64; 2]| served * 100 / (shed + served);
-    let (hog, others) = (part(report.hog), part(report.others));
-    assert!(others >= 2 * hog, "the hog gets {hog} %, the others {others} %");
+    for service in BOTH {
+        for (percent, hog_percent, class) in
+            [(200, 70, 1), (200, 80, 1), (200, 90, 1), (300, 90, 1), (300, 95, 1), (500, 60, 0)]
+        {
+            let plan = Scenario {
+                service,
+                hog_percent,
+                warm_s: 10,
+                seconds: 40,
+                ..Scenario::load(percent)
+            };
+            let reports = runs(&plan, FEW);
+            let others = mean(&reports, |report| part_bp(report.others[class]));
+            let hog = mean(&reports, |report| part_bp(report.hog[class]));
+            let context = format!("{service:?} at {percent} %, {hog_percent} % by one");
+            assert!(others >= 9_900, "{context}: the others get {others}, the one {hog}");
+        }
+    }
 }
 
 /// Nothing overloads an upstream with more workers than requests. The first limit is a guess, and
@@ -235,6 +294,20 @@ fn an_upstream_that_keeps_up_sheds_nothing() {
     };
     for report in runs(&plan, FEW) {
         assert_eq!(report.shed, [0, 0], "from the fifth second on");
+    }
+}
+
+/// The limit falls from its first guess, and the upstream works off what it got by then.
+#[test]
+fn the_first_overload_sheds_nothing_critical() {
+    for service in BOTH {
+        for before in [100, 400, 700] {
+            let requests_per_s = vec![(0, before), (10, 2_400), (20, before)];
+            let plan = Scenario { service, requests_per_s, warm_s: 0, ..Scenario::load(50) };
+            for report in runs(&plan, FEW) {
+                assert_eq!(report.shed[0], 0, "{service:?}: from {before} a second");
+            }
+        }
     }
 }
 

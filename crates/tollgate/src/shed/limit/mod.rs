@@ -11,6 +11,17 @@
 //! throughput, and then the two levels are compared. A call that takes three times as long as it
 //! took before any request waited ends the climb at once: by Little's law the knee is at a third.
 
+mod climb;
+mod errors;
+mod meter;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use errors::ErrorTolerance;
+use meter::Meter;
+use search::Drift;
+
 /// The knee is kept in parts of a request.
 const SCALE: u64 = 256;
 /// Calls that a level completes while it is measured.
@@ -19,14 +30,12 @@ const CALLS: u64 = 64;
 const CLIMB_CALLS: u64 = 32;
 /// The longest time that a level of a climb settles, and is measured.
 const CLIMB_US_MAX: u64 = 500_000;
-/// Calls that take more times as long as before any request waited are queued in the upstream.
-const CALL_RATIO_MAX: u64 = 3;
 /// Parts of the high level, each three times as long, once the knee is known.
-const HIGH_PARTS: u32 = 4;
+const HIGH_PARTS: u32 = 8;
 /// Estimates until the knee counts as known.
 const KNOWN: u32 = 8;
-/// An estimate never weighs less than a part of this many.
-const WEIGHT_MIN: u32 = 16;
+/// How long a limit is new after a climb.
+const NEW_US: u64 = 2_000_000;
 /// The shortest and longest time for which a level is measured.
 const MEASURE_US: (u64, u64) = (10_000, 2_000_000);
 
@@ -53,8 +62,10 @@ pub(super) struct LimitController {
     /// Whether the last estimate was at an edge of what it can be: the knee is further away.
     is_wide: bool,
     drift: Drift,
+    errors: ErrorTolerance,
     /// Whether the limit climbed to a level that brought no more throughput.
     is_found: bool,
+    climb_end_us: Option<u64>,
     /// The last level of a climb, and its throughput.
     climbed: Option<(u32, u64)>,
     /// Mean time of a call while no request waited; 0 is unknown.
@@ -75,27 +86,6 @@ enum Stage {
     LowMeasure,
     HighSettle,
     HighMeasure,
-}
-
-/// What happened at one level.
-#[derive(Debug, Clone, Copy, Default)]
-struct Meter {
-    length_us: u64,
-    last_us: u64,
-    /// Requests in flight, summed over time.
-    in_flight_us: u64,
-    /// Time at the limit.
-    full_us: u64,
-    completed: u64,
-    overloaded: u64,
-}
-
-/// Notices estimates that lie on one side for longer than chance explains: a two-sided CUSUM, in
-/// sixteenths of a standard deviation.
-#[derive(Debug, Clone, Copy, Default)]
-struct Drift {
-    up: i64,
-    down: i64,
 }
 
 /// What the controller needs to know about the load.
@@ -126,7 +116,9 @@ impl LimitController {
             estimates: 0,
             is_wide: true,
             drift: Drift::default(),
+            errors: ErrorTolerance::default(),
             is_found: false,
+            climb_end_us: None,
             climbed: None,
             rest_call_us: 0,
             reference: 0,
@@ -155,6 +147,11 @@ impl LimitController {
         matches!(self.stage, Stage::ClimbSettle | Stage::ClimbMeasure)
     }
 
+    /// Whether a climb has ended lately, and the search may not have come to rest.
+    pub(super) fn is_new(&self, now_us: u64) -> bool {
+        self.climb_end_us.is_some_and(|end_us| now_us < end_us + NEW_US)
+    }
+
     /// The limit without the probing.
     #[inline]
     pub(super) fn high(&self) -> u32 {
@@ -175,7 +172,8 @@ impl LimitController {
             (false, true) => (self.knee - self.knee / 4, self.high()),
             (false, false) => (self.knee - self.knee / 8, self.high()),
         };
-        let high = high.clamp(self.min, self.max);
+        // A search at the lowest level must see a higher one.
+        let high = high.max(self.min + u32::from(self.is_wide)).min(self.ceiling());
         let low = round(low).clamp(self.min, self.max);
         (low.min(high - u32::from(high > self.min)), high)
     }
@@ -207,7 +205,7 @@ impl LimitController {
         if self.stage != Stage::Rest {
             return;
         }
-        if !self.is_found && load.is_waiting && self.high_level < self.max {
+        if !self.is_found && load.is_waiting && self.high_level < self.ceiling() {
             self.climbed = None;
             // A level settles for a call, unless its length is known from before.
             let known = self.rest_call_us > 0;
@@ -217,22 +215,17 @@ impl LimitController {
         if load.is_overloaded {
             return self.enter(now_us, Stage::LowSettle, load);
         }
-        if self.meter.is_failing() {
-            self.back_off();
+        if self.is_failing(&self.meter) {
+            self.back_off(self.meter);
             self.enter(now_us, Stage::Rest, load);
         } else if self.meter.completed >= CALLS {
+            let meter = self.meter;
+            self.endure(&meter);
             if self.meter.full_us == 0 {
                 self.rest_call_us = self.meter.call_us();
             }
             self.meter = Meter { last_us: now_us, ..Meter::default() };
         }
-    }
-
-    /// Lowers the knee because the upstream says that it is overloaded.
-    fn back_off(&mut self) {
-        self.set_knee((self.knee - self.knee / 8).max(SCALE));
-        (self.estimates, self.is_wide) = (0, true);
-        (self.is_found, self.climbed) = (false, None);
     }
 
     /// Ends a stage whose time is over.
@@ -241,7 +234,10 @@ impl LimitController {
         self.meter.advance(end_us, in_flight, self.limit);
         let next = match self.stage {
             Stage::ClimbSettle => Stage::ClimbMeasure,
-            Stage::ClimbMeasure => self.climb(),
+            Stage::ClimbMeasure => {
+                self.climb_end_us = Some(end_us);
+                self.climb()
+            }
             _ if !load.is_overloaded => Stage::Rest,
             Stage::Rest => Stage::Rest,
             Stage::LowSettle => Stage::LowMeasure,
@@ -294,179 +290,6 @@ impl LimitController {
         };
         (self.stage_start_us, self.stage_end_us) = (now_us, now_us + length_us);
         self.meter = Meter { last_us: now_us, ..Meter::default() };
-    }
-
-    /// Doubles the limit, unless it is no longer what requests wait for or the last doubling
-    /// brought less than half as much more throughput.
-    fn climb(&mut self) -> Stage {
-        if self.meter.is_failing() {
-            self.back_off();
-            return Stage::Rest;
-        }
-        let Some(rate) = self.meter.rate().filter(|_| self.meter.is_full()) else {
-            return Stage::Rest;
-        };
-        let (level, call_us) = (self.limit, self.meter.call_us());
-        if self.rest_call_us > 0 && call_us > CALL_RATIO_MAX * self.rest_call_us {
-            self.is_found = true;
-            self.set_knee((self.meter.in_flight() * self.rest_call_us / call_us).max(SCALE));
-            // The estimate is good enough to begin with the high level, while the queue of the
-            // upstream drains.
-            self.is_wide = false;
-            return Stage::HighSettle;
-        }
-        if let Some((low, low_rate)) = self.climbed {
-            let (low, level) = (u64::from(low), u64::from(level));
-            // (rate / low_rate - 1) < (level / low - 1) / 2
-            if 2 * rate * low < low_rate * (low + level) {
-                self.is_found = true;
-                self.set_knee((low * SCALE * rate / low_rate.max(1)).min(level * SCALE));
-                return Stage::LowSettle;
-            }
-        }
-        self.climbed = Some((level, rate));
-        if level >= self.max {
-            self.is_found = true;
-            return Stage::LowSettle;
-        }
-        self.set_high_level(level.saturating_mul(2).min(self.max));
-        Stage::ClimbSettle
-    }
-
-    /// Sets the knee whose limit is `level`.
-    fn set_high_level(&mut self, level: u32) {
-        // The knee `k` with `k + sqrt(k) = level`, in parts of a request.
-        let level = u64::from(level) * SCALE;
-        let root = ((4 * level + SCALE) * SCALE).isqrt() - SCALE;
-        self.set_knee(root * root / (4 * SCALE));
-        self.high_level = round(level).clamp(self.min, self.max);
-    }
-
-    /// Learns from a low and a high level.
-    fn learn(&mut self) {
-        let (low, high) = (self.low, self.high);
-        let mut both = low;
-        both.add(&high);
-        if both.is_failing() {
-            return self.back_off();
-        }
-        let (Some(low_rate), Some(high_rate)) = (low.rate(), high.rate()) else { return };
-        let (low_mean, high_mean) = (low.in_flight(), high.in_flight());
-        // After a climb, more calls than the low level may still be in flight.
-        if !low.is_full() || !high.is_full() || low_mean >= high_mean {
-            return;
-        }
-        let estimate = low_mean * high_rate / low_rate;
-        let estimate = estimate.clamp(low_mean * 3 / 4, high_mean * 9 / 8);
-        // Two levels that are far apart must differ clearly: chance must not end the search.
-        let low_edge = low_mean * if self.is_wide { 13 } else { 11 };
-        let is_edge = estimate * 10 < low_edge || estimate * 10 > high_mean * 9;
-        self.weigh(estimate, is_edge, low.completed);
-        // A mean of estimates at an edge is no knee: it is further away.
-        let span = high_mean.saturating_sub(low_mean);
-        let is_low = self.knee < low_mean + span / 4 && low_mean > u64::from(self.min) * SCALE;
-        let is_high = self.knee > high_mean.saturating_sub(span / 8);
-        if self.estimates == KNOWN && (is_low || is_high) {
-            self.estimates = 1;
-            self.is_wide = is_high;
-        }
-    }
-
-    fn weigh(&mut self, estimate: u64, is_edge: bool, calls: u64) {
-        let is_further = self.drift.add(estimate, self.knee, calls);
-        if self.is_wide || is_further {
-            // Each estimate replaces the last, until one is inside.
-            self.estimates = 0;
-            self.drift = Drift::default();
-            self.is_wide = is_edge || is_further;
-        }
-        self.estimates = (self.estimates + 1).min(WEIGHT_MIN);
-        let weight = u64::from(self.estimates);
-        let knee = (self.knee * (weight - 1) + estimate) / weight;
-        self.set_knee(knee.clamp(SCALE, u64::from(self.max) * SCALE));
-    }
-
-    /// Searches again if the throughput of the high level has changed, for two parts: one alone is
-    /// chance, or a pause.
-    fn notice_change(&mut self) -> bool {
-        let Some(rate) = self.meter.rate() else { return false };
-        if self.reference == 0 || self.estimates < KNOWN {
-            (self.reference, self.deviations) = (rate, 0);
-            return false;
-        }
-        if rate * 10 <= self.reference * 13 && rate * 13 >= self.reference * 10 {
-            self.reference = (self.reference * 7 + rate) / 8;
-            self.deviations = 0;
-            return false;
-        }
-        self.deviations += 1;
-        if self.deviations < 2 {
-            return false;
-        }
-        (self.reference, self.deviations, self.is_wide) = (rate, 0, true);
-        true
-    }
-}
-
-impl Drift {
-    /// What chance may explain of each estimate, and of all together.
-    const SLACK: i64 = 12;
-    const ALARM: i64 = 128;
-    const MOST: i64 = 48;
-
-    /// Adds an estimate that rests on `calls`; returns whether the knee has moved.
-    fn add(&mut self, estimate: u64, knee: u64, calls: u64) -> bool {
-        let off = (estimate.abs_diff(knee) * (calls << 8).isqrt() / knee.max(1)) as i64;
-        let off = if estimate > knee { off } else { -off }.clamp(-Self::MOST, Self::MOST);
-        self.up = (self.up + off - Self::SLACK).max(0);
-        self.down = (self.down - off - Self::SLACK).max(0);
-        self.up.max(self.down) > Self::ALARM
-    }
-}
-
-impl Meter {
-    #[inline]
-    fn advance(&mut self, now_us: u64, in_flight: u32, limit: u32) {
-        let passed_us = now_us.saturating_sub(self.last_us);
-        self.in_flight_us += passed_us * u64::from(in_flight);
-        if in_flight >= limit {
-            self.full_us += passed_us;
-        }
-        self.length_us += passed_us;
-        self.last_us = self.last_us.max(now_us);
-    }
-
-    fn add(&mut self, part: &Self) {
-        self.length_us += part.length_us;
-        self.in_flight_us += part.in_flight_us;
-        self.full_us += part.full_us;
-        self.completed += part.completed;
-        self.overloaded += part.overloaded;
-    }
-
-    /// Calls in 2^20 us, times 256.
-    fn rate(&self) -> Option<u64> {
-        (self.completed >= CALLS / 8).then(|| (self.completed << 28) / self.length_us.max(1))
-    }
-
-    /// Mean time of a call, by Little's law.
-    fn call_us(&self) -> u64 {
-        self.in_flight_us / self.completed.max(1)
-    }
-
-    /// Mean requests in flight, times [`SCALE`].
-    fn in_flight(&self) -> u64 {
-        self.in_flight_us * SCALE / self.length_us.max(1)
-    }
-
-    /// Whether so many calls failed that it is no accident.
-    fn is_failing(&self) -> bool {
-        self.overloaded >= 4 && self.overloaded * 8 >= self.completed
-    }
-
-    /// Whether the limit, and not the load, decided how many were in flight.
-    fn is_full(&self) -> bool {
-        self.full_us * 10 >= self.length_us * 8
     }
 }
 

@@ -1,6 +1,10 @@
 //! An upstream in virtual time: workers, an endless queue, and clients that send at random.
 #![expect(clippy::float_arithmetic, reason = "random times of a model, not a decision")]
 
+mod report;
+
+pub(super) use report::{Report, part_bp};
+
 use crate::shed::machine::{Machine, START, Step};
 use crate::shed::queue::{SlotId, SlotState};
 use crate::shed::{AdaptiveSettings, Entrant, UpstreamOutcome};
@@ -38,26 +42,14 @@ pub(super) struct Scenario {
     pub(super) failing: std::ops::Range<u64>,
     /// The first call after this second takes 20 seconds.
     pub(super) slow_call_s: Option<u64>,
-    /// Part of the requests that one client sends, in percent.
+    /// Part of the requests that one client sends, in percent. Twenty others send the rest.
     pub(super) hog_percent: u64,
+    /// Part of the requests that go to a broken endpoint: it answers 503 by itself, without work.
+    pub(super) broken_percent: u64,
+    /// The upstream answers 503 at once to a call that finds so many others.
+    pub(super) full_at: usize,
     /// All workers stand still: so often, and for so long.
     pub(super) pauses: Option<(u64, u64)>,
-}
-
-/// What a run did, by class: critical, then normal.
-#[derive(Debug, Default)]
-pub(super) struct Report {
-    pub(super) offered: [u64; 2],
-    pub(super) served: [u64; 2],
-    pub(super) shed: [u64; 2],
-    pub(super) hog: [u64; 2],
-    pub(super) others: [u64; 2],
-    /// When a request arrived, its class, and how long it took if it was served.
-    pub(super) requests: Vec<(u64, u8, Option<u64>)>,
-    /// The limit every 100 ms.
-    pub(super) limits: Vec<u32>,
-    busy_us: u64,
-    capacity_us: u64,
 }
 
 pub(super) const DEFAULT: Scenario = Scenario {
@@ -73,12 +65,16 @@ pub(super) const DEFAULT: Scenario = Scenario {
     failing: 0..0,
     slow_call_s: None,
     hog_percent: 0,
+    broken_percent: 0,
+    full_at: usize::MAX,
     pauses: None,
 };
 
 const SECOND_US: u64 = 1_000_000;
 /// The time at which a run begins.
 const EPOCH_US: u64 = 1_700_000_000_000_000;
+/// How long an upstream takes that answers 503 without work.
+const REFUSAL_US: u64 = 1_000;
 const HAPROXY: (u32, u64) = (16, 200_000);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,6 +82,8 @@ enum Event {
     Arrive,
     Expire(usize),
     Done(usize),
+    /// The upstream refuses a call.
+    Refuse(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +98,7 @@ struct Request {
     arrived_us: u64,
     class: u8,
     is_hog: bool,
+    is_broken: bool,
     stage: RequestStage,
 }
 
@@ -176,7 +175,13 @@ impl World {
             match event {
                 Event::Arrive => self.arrive(),
                 Event::Expire(id) => self.expire(id),
-                Event::Done(id) => self.done(id),
+                Event::Done(id) => {
+                    self.busy -= 1;
+                    self.work();
+                    let is_failing = self.plan.failing.contains(&(self.now_us / SECOND_US));
+                    self.end(id, is_failing);
+                }
+                Event::Refuse(id) => self.end(id, true),
             }
             self.resolve();
             if at_us >= sample_us {
@@ -202,9 +207,12 @@ impl World {
             (_, true) => 0x9e37_79b9_7f4a_7c15,
             (_, false) => (1 + self.next() % 20).wrapping_mul(0xbf58_476d_1ce4_e5b9),
         };
-        let id = self.requests.len();
-        let arrived_us = self.now_us;
-        self.requests.push(Request { arrived_us, class, is_hog, stage: RequestStage::Waiting });
+        let is_broken = match self.plan.broken_percent {
+            0 => false,
+            percent => self.uniform() * 100.0 < percent as f64,
+        };
+        let (id, arrived_us, stage) = (self.requests.len(), self.now_us, RequestStage::Waiting);
+        self.requests.push(Request { arrived_us, class, is_hog, is_broken, stage });
         if self.is_counted(id) {
             self.report.offered[usize::from(class)] += 1;
         }
@@ -236,19 +244,15 @@ impl World {
         self.collect();
     }
 
-    fn done(&mut self, id: usize) {
-        self.busy -= 1;
-        self.work();
+    fn end(&mut self, id: usize, is_failing: bool) {
         let Request { arrived_us, class, is_hog, .. } = self.requests[id];
         self.requests[id].stage = RequestStage::Ended;
-        let is_failing = self.plan.failing.contains(&(self.now_us / SECOND_US));
         let took_us = self.now_us - arrived_us;
         // A client waits for a second.
         if self.is_counted(id) && took_us < SECOND_US && !is_failing {
             self.report.served[usize::from(class)] += 1;
             self.report.requests.push((arrived_us, class, Some(took_us)));
-            self.report.hog[1] += u64::from(is_hog);
-            self.report.others[1] += u64::from(!is_hog);
+            self.report.of_client(is_hog, class)[1] += 1;
         }
         if self.plan.is_haproxy {
             self.haproxy.1 -= 1;
@@ -298,6 +302,10 @@ impl World {
 
     fn admit(&mut self, id: usize) {
         self.requests[id].stage = RequestStage::InFlight;
+        let is_full = self.busy + self.upstream.len() >= self.plan.full_at;
+        if is_full || self.requests[id].is_broken {
+            return self.push(self.now_us + REFUSAL_US, Event::Refuse(id));
+        }
         self.upstream.push_back(id);
         self.work();
     }
@@ -308,9 +316,7 @@ impl World {
         if self.is_counted(id) {
             self.report.shed[usize::from(class)] += 1;
             self.report.requests.push((arrived_us, class, None));
-            let is_hog = self.requests[id].is_hog;
-            self.report.hog[0] += u64::from(is_hog);
-            self.report.others[0] += u64::from(!is_hog);
+            self.report.of_client(self.requests[id].is_hog, class)[0] += 1;
         }
     }
 
@@ -379,44 +385,5 @@ impl World {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
-    }
-}
-
-impl Report {
-    /// Served of what was decided, in hundredths of a percent.
-    pub(super) fn served_bp(&self, class: usize) -> u64 {
-        self.served[class] * 10_000 / (self.served[class] + self.shed[class]).max(1)
-    }
-
-    /// How busy the workers were, in hundredths of a percent: goodput over capacity.
-    pub(super) fn busy_bp(&self) -> u64 {
-        self.busy_us * 10_000 / self.capacity_us.max(1)
-    }
-
-    pub(super) fn p99_us(&self, class: Option<u8>) -> u64 {
-        let of = |one: &&(u64, u8, Option<u64>)| class.is_none_or(|class| class == one.1);
-        let mut all: Vec<_> = self.requests.iter().filter(of).filter_map(|one| one.2).collect();
-        all.sort_unstable();
-        all[all.len() * 99 / 100]
-    }
-
-    /// Requests of a class, or of all, that arrived in a second and were served.
-    pub(super) fn served_in(&self, second: u64, class: Option<u8>) -> u64 {
-        let is_in = |one: &&(u64, u8, Option<u64>)| {
-            one.0 / SECOND_US == second && class.is_none_or(|class| class == one.1)
-        };
-        self.requests.iter().filter(is_in).filter(|one| one.2.is_some()).count() as u64
-    }
-
-    /// The limits between two seconds.
-    pub(super) fn limits(&self, seconds: std::ops::Range<usize>) -> &[u32] {
-        let end = (seconds.end * 10).min(self.limits.len());
-        &self.limits[seconds.start * 10..end]
-    }
-
-    /// The mean limit between two seconds, times 10.
-    pub(super) fn mean_limit_x10(&self, seconds: std::ops::Range<usize>) -> u32 {
-        let limits = self.limits(seconds);
-        limits.iter().sum::<u32>() * 10 / limits.len() as u32
     }
 }

@@ -1,0 +1,66 @@
+//! What happens at one level of requests in flight.
+
+use super::{CALLS, SCALE};
+
+/// What happened at one level.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Meter {
+    pub(super) length_us: u64,
+    pub(super) last_us: u64,
+    /// Requests in flight, summed over time.
+    pub(super) in_flight_us: u64,
+    /// Time at the limit.
+    pub(super) full_us: u64,
+    pub(super) completed: u64,
+    pub(super) overloaded: u64,
+}
+
+impl Meter {
+    #[inline]
+    pub(super) fn advance(&mut self, now_us: u64, in_flight: u32, limit: u32) {
+        let passed_us = now_us.saturating_sub(self.last_us);
+        self.in_flight_us += passed_us * u64::from(in_flight);
+        if in_flight >= limit {
+            self.full_us += passed_us;
+        }
+        self.length_us += passed_us;
+        self.last_us = self.last_us.max(now_us);
+    }
+
+    pub(super) fn add(&mut self, part: &Self) {
+        self.length_us += part.length_us;
+        self.in_flight_us += part.in_flight_us;
+        self.full_us += part.full_us;
+        self.completed += part.completed;
+        self.overloaded += part.overloaded;
+    }
+
+    /// Calls in 2^20 us, times 256.
+    pub(super) fn rate(&self) -> Option<u64> {
+        (self.completed >= CALLS / 8).then(|| (self.completed << 28) / self.length_us.max(1))
+    }
+
+    /// Mean time of a call, by Little's law.
+    pub(super) fn call_us(&self) -> u64 {
+        self.in_flight_us / self.ended().max(1)
+    }
+
+    /// Mean requests in flight, times [`SCALE`].
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight_us * SCALE / self.length_us.max(1)
+    }
+
+    pub(super) fn ended(&self) -> u64 {
+        self.completed + self.overloaded
+    }
+
+    /// The part of calls that failed, times 256.
+    pub(super) fn failed_part(&self) -> u64 {
+        self.overloaded * 256 / self.ended().max(1)
+    }
+
+    /// Whether the limit, and not the load, decided how many were in flight.
+    pub(super) fn is_full(&self) -> bool {
+        self.full_us * 10 >= self.length_us * 8
+    }
+}
