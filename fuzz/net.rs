@@ -1,14 +1,14 @@
 //! HTTP/1.1's parsers by themselves: the sockets around them would be most of what has to be built.
 //! And what holds for any bytes that they are given.
 
-#[path = "../crates/tollgate-server/src/net/head.rs"]
+#[path = "../crates/tollgate-net/src/head.rs"]
 pub mod head;
 
 #[path = "."]
 pub mod http1 {
-    #[path = "../crates/tollgate-server/src/net/http1/chunked.rs"]
+    #[path = "../crates/tollgate-net/src/http1/chunked.rs"]
     pub mod chunked;
-    #[path = "../crates/tollgate-server/src/net/http1/parse.rs"]
+    #[path = "../crates/tollgate-net/src/http1/parse.rs"]
     pub mod parse;
 
     use chunked::{ChunkedDecoder, push_chunk, push_trailers};

@@ -6,6 +6,9 @@
 #[allow(dead_code, unfulfilled_lint_expectations)]
 mod net;
 
+// The parsers name it from the root of their own crate.
+pub(crate) use net::head;
+
 use libfuzzer_sys::fuzz_target;
 use net::{
     check_headers, check_prefixes,

@@ -1,10 +1,9 @@
 //! Tollgate's front ends: each turns its wire into facts and a verdict into its wire, and nothing
-//! else. [`net`] is what they all stand on: sockets, workers, deadlines and an orderly end;
-//! [`node`] is what they share; [`serve`] starts all of it.
+//! else. [`tollgate_net`] is what they all stand on: sockets, workers, deadlines and an orderly
+//! end; [`node`] is what they share; [`serve`] starts all of it.
 
 pub mod config;
 pub mod front;
-pub mod net;
 pub mod node;
 pub mod observe;
 pub mod reload;

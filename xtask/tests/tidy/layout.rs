@@ -15,8 +15,19 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ("tollgate", &["tollgate-core", "tollgate-policy", "tollgate-store"]),
     ("tollgate-tower", &["tollgate", "tollgate-core", "tollgate-policy", "tollgate-store"]),
     (
-        "tollgate-server",
+        "tollgate-net",
         &["tollgate", "tollgate-core", "tollgate-policy", "tollgate-store", "tollgate-tower"],
+    ),
+    (
+        "tollgate-server",
+        &[
+            "tollgate",
+            "tollgate-core",
+            "tollgate-net",
+            "tollgate-policy",
+            "tollgate-store",
+            "tollgate-tower",
+        ],
     ),
     (
         "tollgate-cli",
@@ -24,6 +35,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "tollgate",
             "tollgate-core",
             "tollgate-logs",
+            "tollgate-net",
             "tollgate-picture",
             "tollgate-policy",
             "tollgate-server",

@@ -4,7 +4,6 @@ pub mod admin;
 mod ambiguous_path;
 mod base64;
 mod browser;
-pub(crate) mod date;
 mod forward_auth;
 pub mod gateway;
 pub mod grpc;

@@ -1,10 +1,7 @@
 //! Node: the state that all front ends share.
 
-pub mod health;
-pub(crate) mod heartbeat;
 pub(crate) mod modes;
 mod observer;
-pub(crate) mod supervisor;
 pub mod tier_cache;
 
 use crate::config::ConfigErrorKind;
@@ -21,19 +18,18 @@ use crate::observe::trace;
 use crate::observe::usage::UsageTrail;
 use crate::storage::Storage;
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use health::Health;
 use modes::ModeOverrides;
 use observer::NodeObserver;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use supervisor::WatchedThreads;
 use tier_cache::{TierCache, TierKey};
 use tollgate::StoreError;
 use tollgate::engine::policy::Compiled;
 use tollgate::engine::{Gate, Setup};
 use tollgate::store::{ProcessClock, StoreReply};
+use tollgate_net::{Health, WatchedThreads};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
@@ -58,7 +54,7 @@ pub struct Node {
     /// Counts.
     pub metrics: Metrics,
     /// Says how the node is.
-    pub health: Health,
+    pub health: Arc<Health>,
     /// Whom the front end for Redis clients lets in.
     pub resp_auth: RespAuth,
     /// Hashes keys for operators.
@@ -81,7 +77,7 @@ pub struct Node {
     audit: ArcSwap<AuditLog>,
     modes: ModeOverrides,
     /// The threads that have a heartbeat.
-    pub(crate) threads: WatchedThreads,
+    pub(crate) threads: Arc<WatchedThreads>,
     tiers: TierCache,
     tokens: ArcSwapOption<Verifier>,
     settings: ArcSwap<RuntimeSettings>,
@@ -142,6 +138,7 @@ impl Node {
         if let Some(deny_cache) = Storage::deny_cache(store) {
             gate = gate.with_deny_cache(deny_cache);
         }
+        let health = Arc::<Health>::default();
         let records = Records::default();
         let logs = records.open(&compiled.settings, folder).map_err(ConfigErrorKind::Record)?;
         records.set(logs);
@@ -149,7 +146,7 @@ impl Node {
             gate,
             clock: ProcessClock,
             metrics: Metrics::default(),
-            health: Health::default(),
+            health: health.clone(),
             resp_auth: RespAuth::default(),
             keys: KeySecrets::default(),
             top,
@@ -161,7 +158,7 @@ impl Node {
             usage,
             audit: ArcSwap::from_pointee(audit),
             modes: ModeOverrides::default(),
-            threads: WatchedThreads::default(),
+            threads: Arc::new(WatchedThreads::new(health)),
             tiers: TierCache::default(),
             tokens: ArcSwapOption::empty(),
             settings: ArcSwap::from_pointee(RuntimeSettings::new(compiled)),

@@ -6,9 +6,7 @@ use super::{AppliedPolicy, ReloadError, Reloader, SharedOrigin};
 use crate::Node;
 use crate::config::{Config, ConfigError, ConfigErrorKind};
 use crate::front::admin::{PolicyControl, PolicyOrigin, ReloadFailure};
-use crate::node::heartbeat::HEARTBEAT_INTERVAL;
 use crate::node::lock;
-use crate::node::supervisor::{Attempt, Supervisor};
 use crate::reload::poll::POLL_INTERVAL;
 use crate::storage;
 use std::future::poll_fn;
@@ -23,6 +21,8 @@ use tokio::runtime;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
+use tollgate_net::HEARTBEAT_INTERVAL;
+use tollgate_net::{Attempt, Supervisor};
 
 /// Ticks for a sweep over all shards of the store: ten seconds.
 const TICKS_PER_SWEEP: usize = 200;
@@ -133,7 +133,7 @@ impl ControlThread {
     ) -> io::Result<Self> {
         let (stop, mut stopped) = oneshot::channel();
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-        let supervisor = Supervisor::new("control".to_owned(), Some(node.clone()));
+        let supervisor = Supervisor::new("control".to_owned(), Some(node.threads.clone()));
         let (ending, ended) = std::sync::mpsc::channel();
         let run = move || {
             let _ending = ending;

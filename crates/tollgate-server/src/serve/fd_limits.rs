@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::net::Limits;
+use tollgate_net::Limits;
 
 /// The most connections of the admin API: enough for scrapers, and few enough for traffic.
 const ADMIN_MAX: u64 = 256;

@@ -4,9 +4,11 @@ mod fd_limits;
 
 use crate::config::{Config, ConfigError, ConfigErrorKind, LoadedConfig, with_policy_position};
 use crate::front::resp::{self, Resp};
-use crate::front::{admin::Admin, gateway, grpc::RlsHandler, http::CheckApi};
-use crate::net::{
-    self, BindError, InheritError, InheritedSockets, Limits, Listener, ListenerOptions,
+use crate::front::{
+    admin::{Admin, AdminHandler},
+    gateway,
+    grpc::RlsHandler,
+    http::CheckApi,
 };
 use crate::node::Node;
 use crate::observe::metrics::MetricsPusher;
@@ -21,6 +23,9 @@ use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tollgate_net::{
+    BindError, FrontendServer, InheritError, InheritedSockets, Limits, Listener, ListenerOptions,
+};
 use tollgate_policy::settings::{Front, ListenAddress, Settings};
 
 /// Starts a node.
@@ -45,8 +50,8 @@ const FLEET_MODES_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct RunningServer {
     addresses: Vec<(Front, SocketAddr)>,
     /// Separate from `admin`, so that health can be read during a drain.
-    traffic: net::FrontendServer,
-    admin: net::FrontendServer,
+    traffic: FrontendServer,
+    admin: FrontendServer,
     control: ControlThread,
     usage: Option<UsageThread>,
     pusher: Option<MetricsPusher>,
@@ -218,20 +223,20 @@ fn start_servers(
     gateway: Option<Arc<gateway::GatewayState>>,
     certificate: Option<Arc<Certificate>>,
     listeners: Vec<(Front, Listener)>,
-) -> io::Result<(net::FrontendServer, net::FrontendServer)> {
+) -> io::Result<(FrontendServer, FrontendServer)> {
     let fronts = listeners.iter().filter(|(front, _)| *front != Front::Admin).count();
     let (limits, admin_limits) = fd_limits::connection_limits(&Limits::default(), fronts);
     let store_node = node.clone();
-    let mut traffic = net::FrontendServer::builder()
-        .node(node.clone())
+    let mut traffic = FrontendServer::builder()
+        .watched_by(node.threads.clone())
         .prepare(move || store_node.gate.store().use_worker_connections());
     let mut admin_server =
-        net::FrontendServer::builder().node(node.clone()).workers(NonZero::<usize>::MIN);
+        FrontendServer::builder().watched_by(node.threads.clone()).workers(NonZero::<usize>::MIN);
     for (front, listener) in listeners {
         match (front, admin.clone(), gateway.clone()) {
             (Front::Admin, Some(admin), _) => {
-                admin_server =
-                    admin_server.front(listener, admin_limits.clone(), move || admin.clone());
+                admin_server = admin_server
+                    .front(listener, admin_limits.clone(), move || AdminHandler(admin.clone()));
             }
             (Front::Gateway, _, Some(gateway)) => {
                 let settings = &node.settings().settings.gateway;
@@ -266,7 +271,11 @@ fn start_servers(
             }
         }
     }
-    Ok((traffic.start()?, admin_server.start()?))
+    let (traffic, admin_server) = (traffic.start()?, admin_server.start()?);
+    for (front, stats) in traffic.stats().iter().chain(admin_server.stats()) {
+        node.metrics.register_stats(*front, stats.clone());
+    }
+    Ok((traffic, admin_server))
 }
 
 impl RunningServer {

@@ -2,7 +2,6 @@
 
 use super::Storage;
 use crate::Node;
-use crate::node::health::Health;
 use std::future::pending;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -11,6 +10,7 @@ use tollgate::store::Store;
 use tollgate::store::{Answers, Charge, Mode, ParamsId, Request, StoreCall};
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
+use tollgate_net::Health;
 use tollgate_policy::limit::{self, OnStoreFailure};
 
 /// The subjects in `/readyz`.

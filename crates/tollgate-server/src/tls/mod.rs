@@ -3,10 +3,7 @@
 mod client_verifier;
 mod validity;
 
-use crate::{
-    node::{health::Health, lock},
-    reload::poll::read_capped,
-};
+use crate::{node::lock, reload::poll::read_capped};
 use arc_swap::ArcSwap;
 use rustls::{
     RootCertStore, ServerConfig,
@@ -21,6 +18,7 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
+use tollgate_net::Health;
 use tollgate_policy::settings::ServerTls;
 use validity::Validity;
 

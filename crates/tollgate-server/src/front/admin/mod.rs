@@ -32,7 +32,6 @@ use crate::front::{
     browser::is_json, gateway::GatewayState, http::decode::BODY_BYTES_MAX,
     login_throttle::LoginThrottle, problem::Problem,
 };
-use crate::net::{Answer, BodyError, ClientConnection, Handler, Request};
 use crate::node::{Node, modes::OverrideScope};
 use crate::observe::audit::AuditActor;
 use crate::observe::metrics::{AdminDenial, ExpositionFormat, Front, MetricsSnapshot, Outcome};
@@ -54,6 +53,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tollgate_net::{Answer, BodyError, ClientConnection, Handler, Request};
 
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
@@ -256,7 +256,7 @@ impl Admin {
 
     fn ready(&self) -> AdminResponse {
         let health = &self.node.health;
-        self.node.threads.check_asker(health, self.node.clock.now_us());
+        self.node.threads.check_asker(self.node.clock.now_us());
         let ready = health.is_ready();
         let detail: serde_json::Map<String, serde_json::Value> = health
             .problems()
@@ -289,31 +289,34 @@ impl Admin {
     }
 }
 
-impl Handler for Arc<Admin> {
+/// The handler of the admin listener.
+pub struct AdminHandler(pub Arc<Admin>);
+
+impl Handler for AdminHandler {
     async fn handle(
         &self,
         request: Request<'_>,
         caller: &Rc<ClientConnection>,
         answer: &mut Answer,
     ) {
-        let Request { head, body } = request;
+        let (admin, Request { head, body }) = (&self.0, request);
         let parts = head.to_parts();
         if let Some(head) = &parts
-            && let Some(streamed) = self.stream(head, caller.peer)
+            && let Some(streamed) = admin.stream(head, caller.peer)
         {
             match streamed {
                 Ok(stream) => watch::start(stream, answer),
-                Err(problem) => answer.set(self.respond(Err(problem))),
+                Err(problem) => answer.set(admin.respond(Err(problem))),
             }
             return;
         }
         answer.set(match parts {
             Some(head) => {
                 let body = async || body.collect(BODY_BYTES_MAX, BODY_WITHIN).await;
-                self.answer(&head, caller.peer, body).await
+                admin.answer(&head, caller.peer, body).await
             }
             None => {
-                self.respond(Err(Problem::bad("path", "the target of the request is not a URI")))
+                admin.respond(Err(Problem::bad("path", "the target of the request is not a URI")))
             }
         });
     }

@@ -6,10 +6,10 @@
 
 use super::GatewayState;
 use super::validate::{ValidHead, is_spoofed_name};
-use crate::net::{Answer, Framing, Headers, push_header, push_line, push_status};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode, Version};
 use std::{collections::HashMap, net::IpAddr};
+use tollgate_net::{Answer, Framing, Headers, push_header, push_line, push_status};
 use tollgate_policy::settings::OverrideHeaders;
 use tollgate_tower::{HeaderClass as Class, RateLimitHeaders};
 

@@ -23,7 +23,6 @@ mod validate;
 pub(crate) use state::GatewayState;
 pub(crate) use upstream::{UpstreamStatus, check};
 
-use crate::net::{Answer, ClientConnection, Handler, RefusedRequest, Request, RequestHead};
 use crate::observe::metrics::{Front, Outcome};
 use crate::observe::record::{AccessEntry, AccessLog, PendingAccess};
 use crate::{Node, front::ambiguous_path::LoggedReasons, tls::Certificate};
@@ -33,6 +32,7 @@ use respond::{OutcomeRecorder, observe, refuse, status};
 use state::MaintenanceTask;
 use std::{rc::Rc, sync::Arc};
 use tollgate::engine::UpstreamOutcome;
+use tollgate_net::{Answer, ClientConnection, Handler, RefusedRequest, Request, RequestHead};
 use tollgate_policy::address::unmap;
 use tollgate_tower::{Admission, CheckOptions, HttpDecision};
 use upstream::{Pool, UpstreamServer};

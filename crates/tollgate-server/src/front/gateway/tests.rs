@@ -1,18 +1,20 @@
 //! The gateway over pipes in virtual time, with servers on real sockets.
 
+mod pipelines;
+
 use super::{Gateway, GatewayState};
 use crate::{
     Node,
-    net::{
-        Limits,
-        tests::{Rig, answer, run, seconds},
-    },
     observe::metrics::{ExpositionFormat, MetricsSnapshot},
 };
 use std::{path::Path, rc::Rc, sync::Arc};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+};
+use tollgate_net::{
+    Limits,
+    tests::rig::{Rig, answer, run, seconds},
 };
 
 /// A gateway before a server at this address.

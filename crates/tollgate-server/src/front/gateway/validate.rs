@@ -1,8 +1,8 @@
 //! A request's head has one meaning, or the request is refused.
 
-use crate::net::RequestHead;
 use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::{StatusCode, Version, header::HeaderName};
+use tollgate_net::RequestHead;
 use tollgate_policy::address::{fold_name_byte, is_odd_name};
 use tollgate_tower::{HeaderClass, is_header};
 

@@ -2,7 +2,6 @@
 
 use super::GrpcResponse;
 use super::status::{INVALID_ARGUMENT, Status, UNIMPLEMENTED};
-use crate::net::{BoxError, ResponseBody};
 use bytes::Bytes;
 use futures_util::Stream;
 use http_body_util::StreamBody;
@@ -11,6 +10,7 @@ use hyper::body::Frame;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use prost::Message;
 use std::time::Duration;
+use tollgate_net::{BoxError, ResponseBody};
 use tollgate_policy::hex::percent_encode;
 
 pub(super) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");

@@ -4,9 +4,9 @@
 use super::service::{CallContext, RateLimitService};
 use super::writer::json as json_writer;
 use crate::front::browser::{is_json, is_public_origin};
-use crate::net::{Answer, Request};
 use hyper::StatusCode;
 use std::time::Duration;
+use tollgate_net::{Answer, Request};
 
 const JSON: &str = "/json";
 const HEALTH: &str = "/healthcheck";

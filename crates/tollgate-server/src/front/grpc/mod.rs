@@ -21,7 +21,6 @@ pub(crate) use http::{answer as answer_http, is_http_path};
 pub use service::{CallContext, RateLimitService};
 
 use crate::Node;
-use crate::net::{Answer, BodyError, Handler, Limits, Request, ResponseBody, Upload, handle_http2};
 use crate::observe::trace;
 use crate::tls::Certificate;
 use hyper::body::Incoming;
@@ -31,6 +30,9 @@ use status::{DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Status, UN
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use tollgate_net::{
+    Answer, BodyError, Handler, Limits, Request, ResponseBody, Upload, handle_http2,
+};
 
 /// An answer by HTTP/2.
 type GrpcResponse = hyper::Response<ResponseBody>;
@@ -70,7 +72,7 @@ impl RlsHandler {
     async fn answer(
         &self,
         request: hyper::Request<Incoming>,
-        caller: &crate::net::ClientConnection,
+        caller: &tollgate_net::ClientConnection,
     ) -> Result<GrpcResponse, Status> {
         let path = request.uri().path();
         if REFLECTION.contains(&path) {
@@ -109,7 +111,7 @@ impl Handler for RlsHandler {
     async fn handle(
         &self,
         request: Request<'_>,
-        _: &Rc<crate::net::ClientConnection>,
+        _: &Rc<tollgate_net::ClientConnection>,
         answer: &mut Answer,
     ) {
         if is_http_path(request.head.path()) {
@@ -122,7 +124,7 @@ impl Handler for RlsHandler {
     async fn handle_http2(
         &self,
         request: hyper::Request<Incoming>,
-        caller: &Rc<crate::net::ClientConnection>,
+        caller: &Rc<tollgate_net::ClientConnection>,
     ) -> GrpcResponse {
         let is_grpc = request
             .headers()

@@ -8,12 +8,10 @@ use super::{
 };
 use crate::{
     Node,
+    front::base64,
     front::forward_auth::ForwardAuth,
     front::grpc::{RateLimitService, answer_http, is_http_path},
     front::shedding,
-    front::{base64, date},
-    net::RequestHead,
-    net::{Answer, ClientConnection, Handler, Limits, RefusedRequest, Request, RequestBody},
     observe::metrics::{Front, Outcome},
     observe::record::{DecidedKey, LoggedDecision},
     observe::trace,
@@ -24,6 +22,11 @@ use tollgate::engine::{
     BufferPool, ReservationEnd, Rules, UpstreamOutcome, UpstreamReport, Verdict, Work,
 };
 use tollgate_core::header::Fields;
+use tollgate_net::RequestHead;
+use tollgate_net::date;
+use tollgate_net::{
+    Answer, ClientConnection, Handler, Limits, RefusedRequest, Request, RequestBody,
+};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
 /// The headers of every answer that is no problem.

@@ -1,11 +1,9 @@
 //! Which request is which.
 
 use super::{decode::Op, problem::CheckProblem};
-use crate::{
-    front::{browser::is_json, browser::is_public_origin, forward_auth},
-    net::RequestHead,
-};
+use crate::front::{browser::is_json, browser::is_public_origin, forward_auth};
 use hyper::Version;
+use tollgate_net::RequestHead;
 
 /// What can be asked of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

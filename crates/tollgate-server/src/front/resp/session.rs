@@ -5,7 +5,6 @@ use super::decode::Caps;
 use super::encode::RespVersion;
 use crate::Node;
 use crate::front::login_throttle::LoginThrottle;
-use crate::net::{Limits, Protocol, ProtocolConnection};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -14,6 +13,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tollgate::store::Store;
+use tollgate_net::{Limits, Protocol, ProtocolConnection};
 
 /// Bytes of one read: some two hundred commands.
 const INPUT_BYTES: usize = 16 * 1024;

@@ -7,11 +7,11 @@ use super::{
     AdminDenial, BUCKET_BOUNDS_NS, FrontCounters, Metrics, MetricsSnapshot, Outcome, ReloadResult,
     UpstreamFailure, lock,
 };
-use crate::net::Stats;
 use crate::observe::otlp::{Signal, lost_batches};
 use FamilyType::{Counter, Gauge};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate::engine::{CandidateCounts, Counts, ShedCounts, ShedReason};
+use tollgate_net::Stats;
 use tollgate_policy::settings::Front;
 use tollgate_store::StoreErrorKind;
 

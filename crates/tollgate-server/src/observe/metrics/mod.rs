@@ -21,7 +21,6 @@ pub(crate) use push::MetricsPusher;
 pub use snapshot::{ClassMetrics, LimitCounters, MetricsSnapshot};
 pub use tollgate_policy::settings::Front;
 
-use crate::net::Stats;
 use crate::node::{Node, lock};
 use gateway::GatewayMetrics;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,6 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tiers::TierMetrics;
 use tollgate::engine::{Rules, Verdict, thread_number};
+use tollgate_net::Stats;
 use tollgate_policy::facts::Facts;
 use tollgate_store::StoreErrorKind;
 

@@ -2,7 +2,6 @@
 
 use super::line::{TEXT_BYTES_MAX, as_text, cut, is_request_id, json_line, push_quoted};
 use super::sink::LineSink;
-use crate::net::{Answer, BodyStream, BoxError, RefusedRequest};
 use crate::observe::time::{common_log_time, rfc3339};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -12,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tollgate::store::ProcessClock;
+use tollgate_net::{Answer, BodyStream, BoxError, RefusedRequest};
 use tollgate_policy::settings::{self, AccessFormat};
 use tollgate_tower::redact_parameters;
 

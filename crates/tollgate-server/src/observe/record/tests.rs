@@ -1,6 +1,5 @@
 use super::sink::LineSink;
 use super::{AccessEntry, PendingAccess, Records};
-use crate::net::Answer;
 use crate::node::Node;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tollgate::engine::{Setup, Work};
 use tollgate::store::StoreReply;
+use tollgate_net::Answer;
 use tollgate_policy::settings::LogSink;
 
 const WITHIN: Duration = Duration::from_secs(10);

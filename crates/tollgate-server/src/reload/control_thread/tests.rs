@@ -1,10 +1,10 @@
 use super::{ControlThread, ReloadTask, reload_channel};
 use crate::Node;
 use crate::config::{Config, ConfigError};
-use crate::node::supervisor::Supervisor;
 use crate::reload::{AppliedPolicy, ReloadError};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use tollgate_net::Supervisor;
 
 /// Panics at the first reload, and takes down how the node was at the next look.
 struct Fragile {
@@ -108,7 +108,7 @@ impl ReloadTask for Unneeded {
 fn a_thread_without_a_sign_of_life_is_noticed() {
     let config = Config::built_in();
     let node = node(&config);
-    let _silent = Supervisor::watched("http-worker-7".to_owned(), Some(node.clone()));
+    let _silent = Supervisor::watched("http-worker-7".to_owned(), Some(node.threads.clone()));
     let _control = ControlThread::start(node.clone(), Unneeded, reload_channel(&config)).unwrap();
     while node.health.is_ready() {
         std::thread::park_timeout(crate::reload::poll::POLL_INTERVAL);

@@ -6,7 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_server::net::{FrontendServer, Limits, Listener};
+use tollgate_net::{FrontendServer, Limits, Listener};
+use tollgate_server::front::admin::AdminHandler;
 
 fn exchange(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -29,7 +30,7 @@ fn calls_are_answered_over_http() {
     let admin = Arc::clone(&desk.admin);
     let server = FrontendServer::builder()
         .workers(NonZero::new(2).unwrap())
-        .front(listener, Limits::default(), move || Arc::clone(&admin))
+        .front(listener, Limits::default(), move || AdminHandler(Arc::clone(&admin)))
         .start()
         .unwrap();
     let get = |path: &str| {

@@ -8,7 +8,8 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::engine::Work;
-use tollgate_server::net::{FrontendServer, Limits, Listener};
+use tollgate_net::{FrontendServer, Limits, Listener};
+use tollgate_server::front::admin::AdminHandler;
 use tollgate_server::observe::metrics::Front;
 
 const POLICY: &str = r#"
@@ -34,11 +35,10 @@ fn serve(desk: &Desk, idle: Duration) -> (FrontendServer, SocketAddr) {
     let listener = Listener::bind(Front::Admin, "127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address();
     let admin = Arc::clone(&desk.admin);
-    let mut limits = Limits::default();
-    limits.idle = idle;
+    let limits = Limits { idle, ..Limits::default() };
     let server = FrontendServer::builder()
         .workers(NonZero::<usize>::MIN)
-        .front(listener, limits, move || Arc::clone(&admin))
+        .front(listener, limits, move || AdminHandler(Arc::clone(&admin)))
         .start()
         .unwrap();
     (server, address)

@@ -1,7 +1,7 @@
 //! The same bytes to the gateway and to nginx: of what the gateway lets through, nginx makes the
 //! same requests with the same bodies.
 
-#[path = "../../../src/net/http1/tests/differential/generate.rs"]
+#[path = "../../../../tollgate-net/src/http1/tests/differential/generate.rs"]
 mod generate;
 
 use super::{Gateway, PATIENCE, connect, folder, smuggling::CORPUS};

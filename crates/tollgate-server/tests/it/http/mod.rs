@@ -18,12 +18,8 @@ use std::{
     time::Duration,
 };
 use tollgate::engine::Setup;
-use tollgate_server::{
-    Node,
-    front::http::CheckApi,
-    net::{FrontendServer, Limits, Listener},
-    observe::metrics::Front,
-};
+use tollgate_net::{FrontendServer, Limits, Listener};
+use tollgate_server::{Node, front::http::CheckApi, observe::metrics::Front};
 
 /// A request that waits for longer than this has been forgotten.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,10 +47,12 @@ pub(crate) fn serve_with(file: &str, limits: Limits) -> Served {
     };
     let server = FrontendServer::builder()
         .workers(NonZero::new(2).unwrap())
-        .node(node.clone())
         .front(listener, limits, api)
         .start()
         .unwrap();
+    for (front, stats) in server.stats() {
+        node.metrics.register_stats(*front, stats.clone());
+    }
     Served { node, server, address }
 }
 

@@ -1,6 +1,6 @@
 //! An address that cannot be had.
 
-use tollgate_server::net::Listener;
+use tollgate_net::Listener;
 use tollgate_server::observe::metrics::Front;
 
 #[test]

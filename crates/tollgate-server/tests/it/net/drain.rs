@@ -2,8 +2,7 @@
 
 use crate::http::{post, serve, serve_with};
 use std::{io::Write, net::TcpStream, time::Duration};
-use tollgate_server::net::Limits;
-use tollgate_server::observe::metrics::Front;
+use tollgate_net::Limits;
 
 const FILE: &str = "limits: [{name: a, rate: 1000/h}]";
 
@@ -15,7 +14,7 @@ fn a_request_in_flight_is_answered() {
     let request = post("/v1/check", r#"{"cost": 2}"#);
     let (begun, rest) = request.split_at(request.len() - 3);
     client.send(begun.as_bytes());
-    let stats = served.server.stats(Front::Http).unwrap();
+    let stats = served.server.stats()[0].1.clone();
     let handle = served.server.handle();
     let address = served.address;
     let ended = std::thread::spawn(move || served.server.join());
@@ -43,7 +42,7 @@ fn what_does_not_finish_is_cut() {
     client.send(b"POST /v1/check HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{");
     let mut other = served.client();
     assert_eq!(other.post("/v1/check", "{}").status, 200);
-    let stats = served.server.stats(Front::Http).unwrap();
+    let stats = served.server.stats()[0].1.clone();
     served.server.drain(Duration::from_secs(2));
     assert!(client.is_ended());
     assert!(other.is_ended());

@@ -2,19 +2,16 @@
 
 use crate::http::{Client, serve, serve_with};
 use std::{io::Read, net::TcpStream, process::Command, time::Duration};
-use tollgate_server::{
-    net::Limits,
-    observe::metrics::{ExpositionFormat, Front, MetricsSnapshot},
-};
+use tollgate_net::Limits;
+use tollgate_server::observe::metrics::{ExpositionFormat, MetricsSnapshot};
 
 const FILE: &str = "limits: [{name: a, rate: 1000/h}]";
 
 #[test]
 fn one_too_many_takes_the_place_of_the_idle() {
-    let mut limits = Limits::default();
-    limits.connections_max = 4;
+    let limits = Limits { connections_max: 4, ..Limits::default() };
     let served = serve_with(FILE, limits);
-    let stats = served.server.stats(Front::Http).unwrap();
+    let stats = served.server.stats()[0].1.clone();
     let mut silent: Vec<_> = (0..4).map(|_| served.client()).collect();
     while stats.open() < 4 {
         std::thread::yield_now();
@@ -70,7 +67,7 @@ fn too_few_descriptors() {
 /// as ever.
 fn with_few_descriptors() {
     let served = serve(FILE);
-    let stats = served.server.stats(Front::Http).unwrap();
+    let stats = served.server.stats()[0].1.clone();
     let mut held = Vec::new();
     while stats.accept_errors() == 0 {
         match TcpStream::connect(served.address) {

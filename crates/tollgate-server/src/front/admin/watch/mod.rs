@@ -12,7 +12,6 @@ pub(super) use live::LiveFigures;
 
 use super::{Admin, route::AdminRoute};
 use crate::front::problem::Problem;
-use crate::net::{Answer, BodyStream, BoxError, PolledFrame};
 use crate::node::Node;
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -26,6 +25,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
+use tollgate_net::{Answer, BodyStream, BoxError, PolledFrame};
 
 /// Streams at once: half of the connections of the admin API.
 const STREAMS_MAX: usize = 128;

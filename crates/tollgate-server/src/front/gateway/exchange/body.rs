@@ -2,14 +2,14 @@
 
 use super::super::upstream::{Http2Stream, Pool, SelectedUpstream};
 use super::super::{GatewayState, forward};
-use crate::net::{
-    BodyError, BodyWriter, BoxError, CoarseTimer, MessageBody, PolledFrame, Upload, UpstreamStream,
-};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::task::{Context, Poll, ready};
 use std::{cell::Cell, io, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use tollgate_net::{
+    BodyError, BodyWriter, BoxError, CoarseTimer, MessageBody, PolledFrame, Upload, UpstreamStream,
+};
 
 /// A request's body on its way to an upstream that speaks HTTP/1.1.
 #[derive(Debug)]

@@ -5,16 +5,16 @@ use super::{
     AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, body::UploadSender,
     with_deadline,
 };
-use crate::net::{
-    BodyError, CoarseTimer, Framing, HeaderSpan, Headers, MessageBody, ParseError, ParsedResponse,
-    PushbackRead, RequestBody, Tunnel, UpstreamStream, decode_chunks, parse_response, push_line,
-};
 use bytes::Bytes;
 use hyper::{StatusCode, Version};
 use std::task::{Context, Poll, Waker, ready};
 use std::{cell::Cell, future::poll_fn, io, mem, pin::Pin, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tollgate::engine::BufferPool;
+use tollgate_net::{
+    BodyError, CoarseTimer, Framing, HeaderSpan, Headers, MessageBody, ParseError, ParsedResponse,
+    PushbackRead, RequestBody, Tunnel, UpstreamStream, decode_chunks, parse_response, push_line,
+};
 
 /// How long a head waits for a small body, to the tick: many upstreams send the two separately.
 const BODY_GRACE: Duration = Duration::ZERO;

@@ -6,9 +6,6 @@ use super::body::{Http2RequestBody, UploadProgress};
 use super::{
     AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, with_deadline,
 };
-use crate::net::{
-    Headers, RequestBody, append_lines_to_map, causes, headers_to_lines, parse_decimal,
-};
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
@@ -16,6 +13,9 @@ use hyper::{
     Request, Response, StatusCode, Uri, Version, client::conn::TrySendError, header::CONTENT_LENGTH,
 };
 use std::{mem, rc::Rc};
+use tollgate_net::{
+    Headers, RequestBody, append_lines_to_map, causes, headers_to_lines, parse_decimal,
+};
 
 impl Exchange<'_> {
     /// Sends the request by this connection, and writes the answer.

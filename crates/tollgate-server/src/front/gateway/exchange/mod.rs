@@ -19,9 +19,6 @@ use super::forward::{self, HopOptions, RequestOrigin};
 use super::upstream::{SelectedUpstream, UpstreamConnection, UpstreamServer, Upstreams, connect};
 use super::{Gateway, validate::ValidHead};
 use crate::Node;
-use crate::net::{
-    Answer, BodyError, ClientConnection, CoarseTimer, Framing, Headers, RequestBody, parse_decimal,
-};
 use crate::observe::metrics::{Outcome, UpstreamFailure};
 use body::{Download, DownloadSource};
 use hyper::{Version, body::Body as _};
@@ -30,6 +27,9 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 use std::{future::poll_fn, io, pin::pin, rc::Rc, task::Poll, time::Duration};
 use tollgate::engine::UpstreamOutcome;
 use tollgate::store::ProcessClock;
+use tollgate_net::{
+    Answer, BodyError, ClientConnection, CoarseTimer, Framing, Headers, RequestBody, parse_decimal,
+};
 use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
 use tollgate_tower::{Admission, AdmissionGuard};
 

@@ -4,12 +4,12 @@ use super::{
     allowed_protocols, any_carries_http, has_token, hide_connection_listed, write_interim,
     write_response,
 };
-use crate::net::{Answer, HeaderSpan, Headers, headers_to_lines, parse_response};
 use hyper::{
     HeaderMap, StatusCode,
     header::{CONNECTION, HeaderName, HeaderValue},
 };
 use std::{cell::Cell, fmt::Write as _};
+use tollgate_net::{Answer, HeaderSpan, Headers, headers_to_lines, parse_response};
 use tollgate_tower::RateLimitHeaders;
 
 /// A long `Connection` costs one lookup for each of its names. Before, each name was compared

@@ -3,7 +3,6 @@
 pub(super) mod status;
 
 use super::{exchange::ExchangeError, validate::InvalidRequest};
-use crate::net::{Answer, BodyError, RequestHead};
 use crate::observe::metrics::{Front, Metrics, Outcome};
 use crate::observe::record::{DecidedKey, LoggedDecision};
 use crate::{Node, observe::trace};
@@ -11,6 +10,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use std::time::Duration;
 use tollgate::engine::Verdict;
+use tollgate_net::{Answer, BodyError, RequestHead};
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{Ambiguity, Refusal};
 

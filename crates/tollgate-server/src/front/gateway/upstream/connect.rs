@@ -3,13 +3,13 @@
 use super::UpstreamServer;
 use super::pool::{Http2Connection, Http2Stream, UpstreamConnection};
 use crate::front::gateway::exchange::Http2RequestBody;
-use crate::net::{Activity, ActivityStream, LocalExecutor, Transport, UpstreamStream};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use std::{future::poll_fn, io, pin::Pin, rc::Rc, time::Duration};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tollgate_net::{Activity, ActivityStream, LocalExecutor, Transport, UpstreamStream};
 use tollgate_policy::settings::UpstreamProtocol;
 
 /// The most bytes of a request that wait for an HTTP/2 upstream to take them.

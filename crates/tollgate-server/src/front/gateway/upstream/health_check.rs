@@ -3,10 +3,11 @@
 use super::{
     UpstreamConnection, UpstreamServer, Upstreams, connect, failure_log::connect_failure_reason,
 };
-use crate::{front::gateway::exchange, node::health::Health};
+use crate::front::gateway::exchange;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tollgate_net::Health;
 use tollgate_policy::settings::HealthCheck;
 
 /// The subject of upstreams in `/readyz`.

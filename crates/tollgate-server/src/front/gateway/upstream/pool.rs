@@ -2,7 +2,6 @@
 
 use super::{SelectedUpstream, UpstreamServer};
 use crate::front::gateway::exchange::Http2RequestBody;
-use crate::net::{Activity, UpstreamStream};
 use hyper::client::conn::{TrySendError, http2};
 use hyper::{Request, Response, body::Incoming};
 use std::cell::{Cell, RefCell};
@@ -10,6 +9,7 @@ use std::rc::{Rc, Weak};
 use std::{collections::VecDeque, time::Duration};
 use tokio::sync::Mutex;
 use tollgate::store::ProcessClock;
+use tollgate_net::{Activity, UpstreamStream};
 
 /// The most requests in flight on an HTTP/2 connection, however many its upstream allows.
 const STREAMS_MAX: usize = 100;

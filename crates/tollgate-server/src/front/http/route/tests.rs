@@ -1,5 +1,5 @@
 use super::*;
-use crate::net::{Answer, HeaderSpan, Headers};
+use tollgate_net::{Answer, HeaderSpan, Headers};
 
 const JSON: &str = "host: x\r\nContent-Type: application/json\r\n";
 

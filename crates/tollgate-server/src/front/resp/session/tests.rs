@@ -1,11 +1,11 @@
 use super::{Resp, RespState};
 use crate::Node;
 use crate::config::Config;
-use crate::net::Limits;
-use crate::net::tests::{Rig, run, seconds};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tollgate_net::Limits;
+use tollgate_net::tests::rig::{Rig, run, seconds};
 
 fn resp() -> (Rig, Rc<Resp>) {
     let loaded = Config::built_in().load().unwrap();

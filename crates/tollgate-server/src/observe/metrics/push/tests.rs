@@ -1,5 +1,4 @@
 use super::MetricsPusher;
-use crate::net::Stats;
 use crate::node::Node;
 use crate::observe::metrics::{ExpositionFormat, Front, MetricsSnapshot, Outcome};
 use crate::observe::otlp::tests::collector::{Collector, text};
@@ -14,6 +13,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::engine::policy;
+use tollgate_net::Stats;
 
 const START_US: u64 = 1_700_000_000_000_000;
 

@@ -1,7 +1,6 @@
 //! Idle connections that the upstream has closed.
 
 use super::{super::Upstreams, Pool, UpstreamConnection};
-use crate::net::{Transport, UpstreamStream};
 use crate::observe::metrics::Metrics;
 use std::{
     io::Write,
@@ -12,6 +11,7 @@ use std::{
     time::Duration,
 };
 use tollgate_faults::clock::wait_until;
+use tollgate_net::{Transport, UpstreamStream};
 
 fn upstreams(listener: &TcpListener) -> Arc<Upstreams> {
     let address = listener.local_addr().unwrap();

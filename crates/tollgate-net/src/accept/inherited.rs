@@ -1,0 +1,80 @@
+//! Inherited sockets: opened by systemd, or by the process that this one replaces. They stay open
+//! between the two processes, so no connection is refused in a restart.
+
+use listenfd::ListenFd;
+use std::net::{SocketAddr, TcpListener};
+use std::{fmt, io};
+use tollgate_policy::settings::Front;
+
+/// Inherited sockets with their names, until front ends take them.
+#[derive(Debug, Default)]
+pub struct InheritedSockets(Vec<(String, TcpListener)>);
+
+/// An inherited socket cannot be used.
+#[derive(Debug)]
+pub enum InheritError {
+    /// It is not a listening TCP socket.
+    Unusable(io::Error),
+    /// No front end listens on its address.
+    Unclaimed(SocketAddr),
+}
+
+impl InheritedSockets {
+    /// The sockets that `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` name. Call this before any
+    /// thread starts: it removes the variables, which are not meant for child processes.
+    ///
+    /// # Errors
+    ///
+    /// When one of them is not a TCP socket.
+    pub fn from_env() -> Result<Self, InheritError> {
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':').map(str::to_owned);
+        let mut sockets = ListenFd::from_env();
+        let mut all = Vec::new();
+        for index in 0..sockets.len() {
+            let name = names.next().unwrap_or_default();
+            let socket = sockets.take_tcp_listener(index).map_err(InheritError::Unusable)?;
+            all.extend(socket.map(|socket| (name, socket)));
+        }
+        Ok(Self(all))
+    }
+
+    /// Takes the socket with the front end's name, or else the one with its address.
+    pub fn take(&mut self, front: Front, address: SocketAddr) -> Option<TcpListener> {
+        let is_named = |(name, _): &(String, TcpListener)| name == front.name();
+        let is_there = |(name, socket): &(String, TcpListener)| {
+            let is_free = Front::ALL.iter().all(|front| front.name() != name);
+            is_free && socket.local_addr().is_ok_and(|at| at == address)
+        };
+        let found =
+            self.0.iter().position(is_named).or_else(|| self.0.iter().position(is_there))?;
+        Some(self.0.swap_remove(found).1)
+    }
+
+    /// Checks that no inherited socket is left over.
+    ///
+    /// # Errors
+    ///
+    /// With the address of a socket that no listener took.
+    pub fn ensure_all_claimed(self) -> Result<(), InheritError> {
+        match self.0.first().and_then(|(_, socket)| socket.local_addr().ok()) {
+            Some(address) => Err(InheritError::Unclaimed(address)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for InheritError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable(error) => write!(f, "a socket in LISTEN_FDS cannot be used: {error}"),
+            Self::Unclaimed(address) => write!(
+                f,
+                "LISTEN_FDS has a socket on {address}, and no front end listens there; give `listen` that \
+                 address, or the socket the front end's name (`FileDescriptorName=gateway`)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for InheritError {}

@@ -1,0 +1,200 @@
+//! Accepting: sockets, the accept loop, and the workers that get the connections.
+
+mod inherited;
+mod listener;
+pub(super) mod worker;
+
+pub use inherited::{InheritError, InheritedSockets};
+pub use listener::{BindError, Listener};
+
+use super::{Limits, Stats};
+use crate::supervise::Supervisor;
+use listener::BACKLOG;
+use std::future::{pending, poll_fn};
+use std::net::{SocketAddr, TcpStream};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{io, panic::resume_unwind, task::Poll, time::Duration};
+use tokio::sync::{Notify, watch};
+use tokio::task::{JoinSet, coop::unconstrained};
+use tokio::time::{Sleep, sleep};
+use tollgate_policy::settings::Front;
+use worker::{ConnectionService, Workers};
+
+/// The first and the longest pause after a failure to accept.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// Accepting has recovered once it has not failed for this long.
+const RECOVERY_PERIOD: Duration = Duration::from_secs(10);
+
+/// A source of connections: a socket, or a test.
+pub(super) trait Accept {
+    fn accept(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>>;
+}
+
+impl Accept for tokio::net::TcpListener {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = self.accept().await?;
+        // The worker registers the stream with its own runtime.
+        Ok((stream.into_std()?, peer))
+    }
+}
+
+/// One front end of a server.
+pub(crate) struct Frontend {
+    pub(super) front: Front,
+    /// Whether other processes may accept from the same socket.
+    pub(super) is_shared: bool,
+    pub(super) index: usize,
+    pub(super) limits: Limits,
+    pub(super) stats: Arc<Stats>,
+    pub(super) connection_closed: Notify,
+    pub(super) make_service: Box<dyn Fn() -> Box<ConnectionService> + Send + Sync>,
+}
+
+impl Frontend {
+    pub(super) fn opened(&self) {
+        self.stats.open.fetch_add(1, Relaxed);
+        Stats::add(&self.stats.accepted);
+    }
+
+    pub(super) fn closed(&self) {
+        self.stats.open.fetch_sub(1, Relaxed);
+        self.connection_closed.notify_one();
+    }
+
+    /// Waits until one more connection is allowed, and evicts idle ones meanwhile.
+    async fn wait_for_capacity(&self, workers: &Workers) {
+        while self.stats.open() >= self.limits.connections_max.max(1) {
+            workers.evict(Some(self.index));
+            tokio::select! {
+                () = self.connection_closed.notified() => {}
+                () = sleep(PAUSE_MAX) => {}
+            }
+        }
+    }
+}
+
+/// Set when the server stops: how long requests in flight may take from then on.
+pub(super) type Stop = watch::Receiver<Option<Duration>>;
+
+/// Accepts from every source until `stop`. A panic of one of the loops is passed on.
+pub(super) async fn accept_on<S: Accept + 'static>(
+    sources: &[(Arc<S>, Arc<Frontend>)],
+    workers: &Arc<Workers>,
+    stop: &Stop,
+    supervisor: &Supervisor,
+) {
+    let mut loops = JoinSet::new();
+    for (source, frontend) in sources.iter().cloned() {
+        let (workers, stop) = (workers.clone(), stop.clone());
+        loops.spawn_local(async move { accept_all(&*source, frontend, &workers, stop).await });
+    }
+    supervisor.mark_running();
+    while let Some(ended) = loops.join_next().await {
+        if let Err(Ok(panic)) = ended.map_err(tokio::task::JoinError::try_into_panic) {
+            resume_unwind(panic);
+        }
+    }
+    // A server without sockets waits here.
+    stop.clone().wait_for(Option::is_some).await.ok();
+}
+
+/// Hands connections to workers until `stop`, then those that wait in the backlog.
+pub(super) async fn accept_all(
+    source: &impl Accept,
+    frontend: Arc<Frontend>,
+    workers: &Workers,
+    mut stop: Stop,
+) {
+    let mut backoff = AcceptBackoff::default();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(Option::is_some) => break,
+            () = backoff.wait_recovered() => {
+                backoff = AcceptBackoff::default();
+                tracing::info!(front = frontend.front.name(), "accepting connections again");
+                continue;
+            }
+            accepted = source.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                backoff.pause = None;
+                tokio::select! {
+                    biased;
+                    () = frontend.wait_for_capacity(workers) => {}
+                    _ = stop.wait_for(Option::is_some) => {}
+                }
+                workers.dispatch(&frontend, stream, peer);
+            }
+            Err(error) => {
+                Stats::add(&frontend.stats.accept_errors);
+                let Some(pause) = backoff.next_pause(&frontend, &error) else { continue };
+                workers.evict(None);
+                tokio::select! {
+                    biased;
+                    _ = stop.wait_for(Option::is_some) => break,
+                    () = sleep(pause) => {}
+                }
+            }
+        }
+    }
+    // The process that takes over a shared socket serves its backlog.
+    if !frontend.is_shared {
+        serve_backlog(source, &frontend, workers).await;
+    }
+}
+
+async fn serve_backlog(source: &impl Accept, frontend: &Arc<Frontend>, workers: &Workers) {
+    // Lets the runtime poll the socket: connections may have come since it last did.
+    tokio::task::yield_now().await;
+    for _ in 0..BACKLOG {
+        let mut accepting = pin!(unconstrained(source.accept()));
+        match poll_fn(|context| Poll::Ready(accepting.as_mut().poll(context))).await {
+            Poll::Ready(Ok((stream, peer))) => workers.dispatch(frontend, stream, peer),
+            Poll::Ready(Err(error)) if is_connection_error(&error) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Whether one connection failed, so that the next one may succeed.
+fn is_connection_error(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
+}
+
+/// Pauses between failed attempts to accept. The log says when failing begins and when it ends. One
+/// success is not the end: without descriptors, connections get through one by one.
+#[derive(Debug, Default)]
+struct AcceptBackoff {
+    pause: Option<Duration>,
+    /// Elapses when accepting has recovered.
+    recovery: Option<Pin<Box<Sleep>>>,
+}
+
+impl AcceptBackoff {
+    /// The pause before the next attempt; `None` after a [connection error](is_connection_error).
+    fn next_pause(&mut self, frontend: &Frontend, error: &io::Error) -> Option<Duration> {
+        if is_connection_error(error) {
+            return None;
+        }
+        if self.recovery.is_none() {
+            let (front, open) = (frontend.front.name(), frontend.stats.open());
+            tracing::warn!(front, open, %error, "cannot accept connections; closing idle ones and trying again");
+        }
+        self.pause = Some(self.pause.map_or(PAUSE_MIN, |pause| (pause * 2).min(PAUSE_MAX)));
+        self.recovery = Some(Box::pin(sleep(RECOVERY_PERIOD)));
+        self.pause
+    }
+
+    /// Never returns while accepting works.
+    async fn wait_recovered(&mut self) {
+        match &mut self.recovery {
+            Some(recovery) => recovery.await,
+            None => pending().await,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! One connection: its state, deadlines, eviction, bytes, and what comes before HTTP.
+
+mod preamble;
+mod protocol;
+mod registry;
+mod state;
+mod stream;
+mod timer;
+mod transport;
+
+pub use protocol::{Protocol, ProtocolConnection};
+pub(super) use registry::{Registration, Registry};
+pub use state::InFlightRequest;
+pub(super) use state::{CloseRequest, ConnectionState, Stage};
+pub(super) use stream::{ConnectionStream, push_back, read_pushed_back};
+pub use timer::CoarseTimer;
+pub(super) use timer::WriteTimeout;
+pub use transport::{Activity, ActivityStream, Transport};
+
+use super::http1::{self, PushbackRead};
+use super::{ClientConnection, Handler, ListenerOptions, http2};
+use std::{io, net::SocketAddr, pin::pin, rc::Rc};
+use tokio::{io::AsyncReadExt, net::TcpStream};
+
+/// The first bytes of an HTTP/2 client (RFC 9113, section 3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Serves a connection until either side closes it. No error leaves this function.
+pub(super) async fn serve<H: Handler>(
+    mut stream: TcpStream,
+    mut peer: SocketAddr,
+    handler: Rc<H>,
+    options: ListenerOptions,
+    registration: Registration,
+) {
+    let state = &registration.state;
+    if options.proxy_protocol {
+        let mut reading = pin!(preamble::read_proxy_header(&mut stream));
+        match state.until_closed(|context| reading.as_mut().poll(context)).await {
+            Some(Ok(source)) => peer = source.unwrap_or(peer),
+            _ => return,
+        }
+    }
+    match handler.tls() {
+        None => serve_http(Transport::Tcp(stream), peer, handler, registration).await,
+        // Boxed: a connection without TLS needs no room for it.
+        Some(config) => {
+            Box::pin(async move {
+                let tls = preamble::handshake(stream, config, peer, &registration.state).await;
+                if let Some(stream) = tls {
+                    let transport = Transport::Tls(Box::new(stream.into()));
+                    serve_http(transport, peer, handler, registration).await;
+                }
+            })
+            .await
+        }
+    }
+}
+
+/// Serves the version of HTTP that the client speaks.
+pub(super) async fn serve_http<H: Handler>(
+    transport: Transport,
+    peer: SocketAddr,
+    handler: Rc<H>,
+    registration: Registration,
+) {
+    let state = registration.state.clone();
+    let is_tls = matches!(transport, Transport::Tls(_));
+    let mut stream = ConnectionStream::new(transport, state.clone());
+    let is_http2 = {
+        let mut sniffing = pin!(starts_with_preface(&mut stream));
+        state.until_closed(|context| sniffing.as_mut().poll(context)).await
+    };
+    let caller = Rc::new(ClientConnection::new(peer, is_tls, state.clone()));
+    match is_http2 {
+        Some(Ok(false)) => http1::serve(stream, &*handler, &caller).await,
+        // Boxed: otherwise the future of an HTTP/1.1 connection would have room for HTTP/2.
+        Some(Ok(true)) => Box::pin(http2::serve(stream, handler, caller)).await,
+        Some(Err(_)) => {}
+        None => http1::respond_timeout(&mut stream, &state).await,
+    }
+}
+
+/// Reads until the bytes differ from the preface or complete it, then pushes them back.
+async fn starts_with_preface(stream: &mut ConnectionStream) -> io::Result<bool> {
+    let mut seen = [0; PREFACE.len()];
+    let mut len = 0;
+    let is_http2 = loop {
+        let read = stream.read(&mut seen[len..]).await?;
+        len += read;
+        if read == 0 || seen[..len] != PREFACE[..len] {
+            break false;
+        }
+        if len == PREFACE.len() {
+            break true;
+        }
+    };
+    stream.unread(&seen[..len]);
+    Ok(is_http2)
+}

@@ -1,0 +1,93 @@
+//! Connections that speak a protocol other than HTTP.
+
+use super::{
+    CloseRequest, ConnectionState, ConnectionStream, InFlightRequest, Registration, Stage,
+    Transport,
+};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::{net::SocketAddr, rc::Rc};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+
+/// Serves connections in a protocol other than HTTP. Each worker has one, as it has one
+/// [`Handler`](crate::Handler). A panic closes its connection, and is counted.
+pub trait Protocol: 'static {
+    /// Serves one connection until either side closes it.
+    fn serve(&self, wire: ProtocolConnection, peer: SocketAddr) -> impl Future<Output = ()>;
+}
+
+/// One connection. Every wait ends when the connection has to close.
+#[derive(Debug)]
+pub struct ProtocolConnection {
+    stream: ConnectionStream,
+    state: Rc<ConnectionState>,
+    _registration: Registration,
+}
+
+impl ProtocolConnection {
+    pub(crate) fn new(transport: Transport, registration: Registration) -> Self {
+        let state = registration.state.clone();
+        let stream = ConnectionStream::new(transport, state.clone());
+        Self { stream, state, _registration: registration }
+    }
+
+    /// Reads into `room`: the number of bytes, or zero at the end.
+    pub fn poll_read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<usize> {
+        let Self { stream, state, .. } = self;
+        let mut buffer = ReadBuf::new(room);
+        let read = state
+            .poll_until_closed(context, |context| Pin::new(stream).poll_read(context, &mut buffer));
+        read.map(|read| if let Some(Ok(())) = read { buffer.filled().len() } else { 0 })
+    }
+
+    /// Writes all bytes; `false` where the peer has gone, or reads slower than a head may come.
+    pub async fn write(&mut self, bytes: &[u8]) -> bool {
+        let Self { stream, state, .. } = self;
+        let mut writing = pin!(stream.write_all(bytes));
+        let written = state.until_closed(|context| {
+            let polled = writing.as_mut().poll(context);
+            if polled.is_pending() {
+                state.bytes_received();
+            }
+            polled
+        });
+        let is_written = matches!(written.await, Some(Ok(())));
+        if state.stage() == Stage::ReadingHead {
+            state.enter(Stage::Idle);
+        }
+        is_written
+    }
+
+    /// Marks a request as in flight until the guard is dropped.
+    pub fn begin_request(&self) -> InFlightRequest {
+        InFlightRequest::new(&self.state)
+    }
+
+    /// The tick at which the present wait began.
+    pub fn waiting_since(&self) -> u64 {
+        self.state.since.get()
+    }
+
+    /// Lets the deadline of a request that is still incomplete run on since the tick `since`.
+    pub fn resume_wait(&self, since: u64) {
+        self.state.enter(Stage::ReadingHead);
+        self.state.since.set(since);
+    }
+
+    /// Starts the deadline for the rest of a request, unless it runs already.
+    pub fn await_rest(&self) {
+        self.state.bytes_received();
+    }
+
+    /// Whether the connection has to close after the requests in flight.
+    pub fn is_ending(&self) -> bool {
+        self.state.close_request() != CloseRequest::None
+    }
+
+    /// Closes this side and waits for the peer, so that answers in transit are not destroyed.
+    pub async fn shutdown(mut self) {
+        let Self { stream, state, .. } = &mut self;
+        let mut ending = pin!(stream.shutdown());
+        state.until_closed(|context| ending.as_mut().poll(context)).await;
+    }
+}

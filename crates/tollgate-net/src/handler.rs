@@ -1,0 +1,183 @@
+//! What a front end implements, and what it sees of a request and its connection.
+
+use super::{
+    BoxError, CoarseTimer, RequestBody, RequestHead, ResponseBody, Tunnel,
+    connection::ConnectionState, http2,
+};
+use bytes::Bytes;
+use hyper::{StatusCode, body::Incoming, header::HeaderValue};
+use std::{cell::RefCell, fmt, net::SocketAddr, pin::Pin, rc::Rc, sync::Arc};
+use tollgate_core::header::Problem;
+use tollgate_policy::address::unmap;
+
+/// The most bytes that wait to be sent when an interim response is added. Earlier responses to
+/// pipelined requests may be 16 KiB of them; a `100 Continue` must fit behind these.
+const INTERIM_BYTES_MAX: usize = 32 * 1024;
+
+/// A request. Its body may still be in transit.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The head, in the buffer that it was read into.
+    pub head: RequestHead<'a>,
+    /// The body.
+    pub body: RequestBody<'a>,
+}
+
+/// A malformed request of HTTP/1.1, and its answer.
+#[derive(Debug)]
+pub struct RefusedRequest<'a> {
+    /// What was read of the head: anything at all.
+    pub head: &'a [u8],
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The bytes of the answer's body.
+    pub body_bytes: u64,
+}
+
+/// A body that is written piece by piece.
+pub type BodyStream = Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BoxError>>>;
+
+/// An answer, in buffers that are used again. The connection decides how the body is delimited and
+/// whether the connection stays open.
+#[derive(Default)]
+pub struct Answer {
+    /// The status; 200 by default.
+    pub status: StatusCode,
+    /// The reason phrase; empty for the usual one.
+    pub reason: Vec<u8>,
+    /// Header lines, each with its line end, names in lower case: `retry-after: 1\r\n`.
+    pub lines: Vec<u8>,
+    /// Whether `Date` is among the lines.
+    pub is_dated: bool,
+    /// The body, where it is complete.
+    pub body: Vec<u8>,
+    /// The body, where it is written piece by piece.
+    pub stream: Option<BodyStream>,
+    /// The length of a body that is not sent: in answers to `HEAD`, and in 304.
+    pub length: Option<u64>,
+    /// Whether the connection closes after this answer.
+    pub close: bool,
+    /// The upstream's end of the connection, after a 101.
+    pub tunnel: Option<Tunnel>,
+}
+
+impl Answer {
+    /// Resets the answer, and keeps its buffers.
+    pub fn clear(&mut self) {
+        self.status = StatusCode::OK;
+        self.reason.clear();
+        self.lines.clear();
+        self.body.clear();
+        (self.is_dated, self.stream, self.length) = (false, None, None);
+        (self.close, self.tunnel) = (false, None);
+    }
+
+    /// Appends a header line.
+    pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        super::http1::push_header(name.as_bytes(), value.as_ref(), &mut self.lines);
+    }
+
+    /// Writes problem details (RFC 9457). `field` names the part of the request that is wrong.
+    pub fn set_problem(&mut self, status: StatusCode, detail: &str, field: Option<&str>) {
+        let (title, code) = (status.canonical_reason().unwrap_or_default(), status.as_u16());
+        self.status = status;
+        self.header("content-type", Problem::MEDIA_TYPE);
+        self.header("cache-control", "no-store");
+        let field = field.map_or(String::new(), |field| format!(",\"field\":\"{field}\""));
+        let problem = format!(
+            "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{code},\
+             \"detail\":\"{detail}\"{field}}}"
+        );
+        self.body.clear();
+        self.body.extend_from_slice(problem.as_bytes());
+    }
+
+    /// Replaces the answer by a response.
+    pub fn set(&mut self, response: hyper::Response<impl Into<Bytes>>) {
+        let (head, body) = response.into_parts();
+        self.clear();
+        self.status = head.status;
+        for (name, value) in &head.headers {
+            self.header(name.as_str(), value);
+        }
+        self.body.extend_from_slice(&body.into());
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// Answers requests. Each worker has its own handler, so a handler needs no locks and may keep
+/// buffers. Several requests can be in flight in one handler: it must not borrow a buffer across an
+/// `await`.
+///
+/// A panic closes its connection, or its stream in HTTP/2, and is counted.
+pub trait Handler: 'static {
+    /// Whether a client that closes its side gives up its request, or still gets its answer.
+    const CANCEL_ON_CLIENT_CLOSE: bool = false;
+
+    /// Answers a request.
+    fn handle(
+        &self,
+        request: Request<'_>,
+        caller: &Rc<ClientConnection>,
+        answer: &mut Answer,
+    ) -> impl Future<Output = ()>;
+
+    /// Records a malformed request, which the connection refused before the handler.
+    fn refused(&self, _request: &RefusedRequest<'_>, _caller: &ClientConnection) {}
+
+    /// Answers an HTTP/2 request. Only gRPC overrides this.
+    fn handle_http2(
+        &self,
+        request: hyper::Request<Incoming>,
+        caller: &Rc<ClientConnection>,
+    ) -> impl Future<Output = hyper::Response<ResponseBody>> {
+        http2::handle(self, request, caller)
+    }
+
+    /// The TLS configuration for a new connection; `None` for a listener without TLS.
+    fn tls(&self) -> Option<Arc<rustls::ServerConfig>> {
+        None
+    }
+}
+
+/// The connection of a request.
+#[derive(Debug)]
+pub struct ClientConnection {
+    /// The client's address, from the PROXY protocol where the listener uses it.
+    pub peer: SocketAddr,
+    /// The IP address of `peer` as text.
+    pub address: HeaderValue,
+    /// Whether the connection is encrypted.
+    pub is_tls: bool,
+    pub(super) state: Rc<ConnectionState>,
+    /// Interim responses that wait to be sent, behind earlier responses.
+    pub(super) interim: RefCell<Vec<u8>>,
+}
+
+impl ClientConnection {
+    pub(super) fn new(peer: SocketAddr, is_tls: bool, state: Rc<ConnectionState>) -> Self {
+        // An IP address is always a valid header value.
+        let address = HeaderValue::try_from(unmap(peer.ip()).to_string())
+            .unwrap_or(HeaderValue::from_static("unknown"));
+        Self { peer, address, is_tls, state, interim: RefCell::default() }
+    }
+
+    /// A timer for something that a request waits for.
+    pub fn timer(&self) -> CoarseTimer {
+        CoarseTimer::new(self.state.timers.clone())
+    }
+
+    /// Sends an interim response (1xx) of HTTP/1.1. A client that does not read them loses some.
+    pub fn send_interim(&self, bytes: &[u8]) {
+        let mut interim = self.interim.borrow_mut();
+        if interim.len() + bytes.len() <= INTERIM_BYTES_MAX {
+            interim.extend_from_slice(bytes);
+        }
+        self.state.wake();
+    }
+}

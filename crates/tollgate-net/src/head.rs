@@ -1,0 +1,323 @@
+//! The head of a message, as bytes: its headers in their order, as they were sent.
+//!
+//! HTTP/1.1 heads are parsed in place. HTTP/2 heads are written into the same form, so that every
+//! front end reads one.
+
+use hyper::{
+    HeaderMap, Method, Uri, Version,
+    header::{HeaderName, HeaderValue},
+    http::{request::Parts, uri::Scheme},
+};
+use tollgate_tower::{Head, is_header};
+
+/// More headers than any message has here. One bit of a mask stands for each.
+pub(crate) const HEADERS_MAX: usize = 128;
+
+/// Where a header lies among the bytes of its head.
+#[derive(Clone, Copy, Debug)]
+pub struct HeaderSpan {
+    name: Span,
+    value: Span,
+}
+
+/// A part of some bytes. Heads are shorter than 64 KiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u16,
+    end: u16,
+}
+
+impl Span {
+    /// Where `part` lies within `bytes`; an empty part lies anywhere.
+    #[inline]
+    pub(crate) fn of(part: &[u8], bytes: &[u8]) -> Self {
+        if part.is_empty() { Self::default() } else { Self::of_some(part, bytes) }
+    }
+
+    /// Where `part`, which is not empty, lies within `bytes`.
+    #[inline]
+    fn of_some(part: &[u8], bytes: &[u8]) -> Self {
+        let start = part.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
+        Self { start: start as u16, end: (start + part.len()) as u16 }
+    }
+
+    /// From the start of this one to the end of the other.
+    #[inline]
+    pub(crate) fn to(self, other: Self) -> Self {
+        Self { start: self.start, end: other.end }
+    }
+
+    #[inline]
+    pub(crate) fn start(self) -> usize {
+        self.start.into()
+    }
+
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        usize::from(self.end - self.start)
+    }
+
+    #[inline]
+    pub(crate) fn get(self, bytes: &[u8]) -> &[u8] {
+        bytes.get(usize::from(self.start)..usize::from(self.end)).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn text(self, bytes: &[u8]) -> &str {
+        str::from_utf8(self.get(bytes)).unwrap_or_default()
+    }
+}
+
+impl HeaderSpan {
+    /// Where `name` and `value`, which are parts of `bytes`, stand in it.
+    #[inline]
+    pub fn new(name: &[u8], value: &[u8], bytes: &[u8]) -> Self {
+        Self { name: Span::of_some(name, bytes), value: Span::of(value, bytes) }
+    }
+
+    #[inline]
+    pub(crate) fn name_start(&self) -> usize {
+        self.name.start()
+    }
+}
+
+/// The headers of a message. Some may be hidden, and then they are as good as absent.
+#[derive(Clone, Copy, Debug)]
+pub struct Headers<'a> {
+    bytes: &'a [u8],
+    lines: &'a [HeaderSpan],
+    hidden: u128,
+}
+
+impl<'a> Headers<'a> {
+    /// Headers whose lines stand at these places of `bytes`.
+    #[inline]
+    pub fn new(bytes: &'a [u8], lines: &'a [HeaderSpan]) -> Self {
+        Self { bytes, lines, hidden: 0 }
+    }
+
+    /// Names, in any case, and values, in their order.
+    #[inline]
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
+        let Self { bytes, lines, hidden } = *self;
+        let shown = move |(index, line): (usize, &HeaderSpan)| {
+            (hidden == 0 || hidden >> (index % HEADERS_MAX) & 1 == 0)
+                .then(|| (line.name.get(bytes), line.value.get(bytes)))
+        };
+        lines.iter().enumerate().filter_map(shown)
+    }
+
+    /// The values of all headers of this name, in any case.
+    #[inline]
+    pub fn all<'n>(
+        &self,
+        name: &'n str,
+    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
+        // The names of a policy may have characters that the quick comparison takes for others.
+        let is_named = move |(own, _): &(&[u8], &[u8])| {
+            is_header(own, name) && own.eq_ignore_ascii_case(name.as_bytes())
+        };
+        self.iter().filter(is_named).map(|(_, value)| value)
+    }
+
+    /// The first value of this name.
+    #[inline]
+    pub fn get(&self, name: &str) -> Option<&'a [u8]> {
+        self.all(name).next()
+    }
+
+    /// The first value of this name, where it is text.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.get(name).and_then(|value| str::from_utf8(value).ok())
+    }
+
+    /// Hides the headers whose name `goes`.
+    pub fn hide(&mut self, goes: impl Fn(&[u8]) -> bool) {
+        for (index, line) in self.lines.iter().enumerate().take(HEADERS_MAX) {
+            if goes(line.name.get(self.bytes)) {
+                self.hidden |= 1 << index;
+            }
+        }
+    }
+
+    /// The same as a map, for code that changes or merges headers.
+    pub fn to_map(&self) -> HeaderMap {
+        let mut map = HeaderMap::with_capacity(self.lines.len());
+        for (name, value) in self.iter() {
+            let name = HeaderName::from_bytes(name);
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+                map.append(name, value);
+            }
+        }
+        map
+    }
+}
+
+/// Headers that every front end asks about, noticed while a head is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownHeaders {
+    /// How many `Host` headers there are.
+    pub hosts: u8,
+    /// Whether there is an `Origin`.
+    pub has_origin: bool,
+    /// Whether there is a `Content-Encoding`.
+    pub has_content_encoding: bool,
+    /// Whether the client waits for `100 Continue`.
+    pub expects_continue: bool,
+    /// The first value of `Content-Type`.
+    content_type: Option<Span>,
+}
+
+impl KnownHeaders {
+    /// Notices one header by its name.
+    #[inline]
+    pub(crate) fn notice(&mut self, name: &[u8], value: &[u8], span: HeaderSpan) {
+        let is = |known: &str| is_header(name, known);
+        match name.len() {
+            4 if is("host") => self.hosts = self.hosts.saturating_add(1),
+            6 if is("origin") => self.has_origin = true,
+            6 if is("expect") => {
+                self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+            }
+            12 if is("content-type") => {
+                self.content_type.get_or_insert(span.value);
+            }
+            16 if is("content-encoding") => self.has_content_encoding = true,
+            _ => {}
+        }
+    }
+}
+
+/// The head of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// The method, as sent.
+    pub method: &'a str,
+    /// The target, as sent; of an HTTP/2 request, its path and query.
+    pub target: &'a str,
+    /// The `:authority` of an HTTP/2 request.
+    pub authority: Option<&'a str>,
+    /// Which version of HTTP it came by.
+    pub version: Version,
+    /// The headers.
+    pub headers: Headers<'a>,
+    /// What the parser saw of the headers that every front end looks at.
+    pub known: KnownHeaders,
+    /// Where the path of a target that begins with one ends.
+    pub(crate) path_end: usize,
+}
+
+impl<'a> RequestHead<'a> {
+    /// A head, with what its headers say to every front end.
+    pub fn new(
+        method: &'a str,
+        target: &'a str,
+        authority: Option<&'a str>,
+        version: Version,
+        headers: Headers<'a>,
+    ) -> Self {
+        let mut known = KnownHeaders::default();
+        for span in headers.lines {
+            let (name, value) = (span.name.get(headers.bytes), span.value.get(headers.bytes));
+            known.notice(name, value, *span);
+        }
+        let path_end = target.find('?').unwrap_or(target.len());
+        Self { method, target, authority, version, headers, known, path_end }
+    }
+
+    /// The first `Content-Type`.
+    #[inline]
+    pub fn content_type(&self) -> Option<&'a [u8]> {
+        self.known.content_type.map(|span| span.get(self.headers.bytes))
+    }
+
+    /// The target without scheme and authority, and the authority.
+    fn split(&self) -> (&'a str, Option<&'a str>) {
+        if self.target.starts_with('/') {
+            return (self.target, self.authority);
+        }
+        match self.target.split_once("://") {
+            Some((_, rest)) => {
+                let end = rest.find(['/', '?']).unwrap_or(rest.len());
+                (&rest[end..], Some(&rest[..end]))
+            }
+            None => (self.target, self.authority),
+        }
+    }
+
+    /// The target from its path on; `/` where it names a host only.
+    pub fn path_and_query(&self) -> &'a str {
+        match self.split().0 {
+            "" => "/",
+            path => path,
+        }
+    }
+
+    /// The host that the target names, with its port.
+    pub fn target_authority(&self) -> Option<&'a str> {
+        self.split().1
+    }
+
+    /// The path alone.
+    #[inline]
+    pub fn path(&self) -> &'a str {
+        if self.target.starts_with('/') {
+            return &self.target[..self.path_end];
+        }
+        let target = self.path_and_query();
+        let path = memchr::memchr(b'?', target.as_bytes()).map_or(target, |end| &target[..end]);
+        if path.is_empty() { "/" } else { path }
+    }
+
+    /// What follows the path and a question mark.
+    #[inline]
+    pub fn query(&self) -> Option<&'a str> {
+        self.path_and_query().split_once('?').map(|(_, query)| query)
+    }
+}
+
+impl RequestHead<'_> {
+    /// The same as parts with a map, for code that is seldom run; `None` where the method or the
+    /// target is none.
+    pub fn to_parts(&self) -> Option<Parts> {
+        let mut parts = hyper::Request::new(()).into_parts().0;
+        parts.method = Method::from_bytes(self.method.as_bytes()).ok()?;
+        parts.uri = self.target.parse().ok()?;
+        if let (None, Some(authority)) = (parts.uri.authority(), self.authority) {
+            let mut uri = parts.uri.into_parts();
+            (uri.scheme, uri.authority) = (Some(Scheme::HTTP), authority.parse().ok());
+            parts.uri = Uri::from_parts(uri).ok()?;
+        }
+        parts.version = self.version;
+        parts.headers = self.headers.to_map();
+        Some(parts)
+    }
+}
+
+impl Head for RequestHead<'_> {
+    fn method(&self) -> &str {
+        self.method
+    }
+
+    fn path(&self) -> &str {
+        RequestHead::path(self)
+    }
+
+    fn query(&self) -> Option<&str> {
+        RequestHead::query(self)
+    }
+
+    fn host(&self) -> Option<&str> {
+        let authority = self.target_authority()?;
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let end = match host.rfind(']') {
+            Some(end) => end + 1,
+            None => host.find(':').unwrap_or(host.len()),
+        };
+        Some(&host[..end])
+    }
+
+    fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+        self.headers.all(name.as_str())
+    }
+}

@@ -1,0 +1,171 @@
+//! An answer as bytes.
+
+use super::parse::is_bodiless;
+use crate::date;
+use crate::{Answer, head::RequestHead};
+use hyper::{StatusCode, Version, body::Body as _};
+use tollgate::store::ProcessClock;
+use tollgate_core::push_decimal;
+
+/// How the body of an answer is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResponseFraming {
+    /// Not at all, or with the head.
+    NoStream,
+    /// As it is, to its length or to the end of the connection.
+    Raw,
+    /// In chunks.
+    Chunked,
+}
+
+/// What an answer's head depends on besides the answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResponseContext {
+    pub(super) version: Version,
+    pub(super) is_head: bool,
+    /// Whether the client may use the connection again.
+    pub(super) persists: bool,
+}
+
+impl ResponseContext {
+    pub(super) fn new(head: &RequestHead<'_>, persists: bool) -> Self {
+        Self { version: head.version, is_head: head.method == "HEAD", persists }
+    }
+}
+
+/// Appends the head of an answer, and its body where that is whole. How the rest is sent, and
+/// whether the connection goes on afterwards.
+pub(super) fn write_response(
+    answer: &Answer,
+    asked: ResponseContext,
+    out: &mut Vec<u8>,
+) -> (ResponseFraming, bool) {
+    status_line(answer, out);
+    out.extend_from_slice(&answer.lines);
+    if !answer.is_dated {
+        date::with_line(ProcessClock.now_us(), |line| out.extend_from_slice(line));
+    }
+    if answer.status == StatusCode::SWITCHING_PROTOCOLS {
+        out.extend_from_slice(b"\r\n");
+        return (ResponseFraming::NoStream, false);
+    }
+    let mut persists = asked.persists && !answer.close;
+    let is_bodiless = is_bodiless(answer.status);
+    let length = match &answer.stream {
+        Some(stream) => stream.size_hint().exact(),
+        None if answer.body.is_empty() => answer.length.or((!asked.is_head).then_some(0)),
+        None => Some(answer.body.len() as u64),
+    };
+    let sends = match (&answer.stream, length) {
+        _ if is_bodiless || asked.is_head => ResponseFraming::NoStream,
+        (None, _) => ResponseFraming::NoStream,
+        (Some(_), Some(_)) => ResponseFraming::Raw,
+        (Some(_), None) if asked.version == Version::HTTP_11 => ResponseFraming::Chunked,
+        (Some(_), None) => {
+            persists = false;
+            ResponseFraming::Raw
+        }
+    };
+    match length {
+        Some(_) if answer.status == StatusCode::NO_CONTENT => {}
+        // What a 304 says is the length of what was not sent.
+        Some(0) if is_bodiless => {}
+        Some(length) => push_length(length, out),
+        None if sends == ResponseFraming::Chunked => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+        }
+        None => {}
+    }
+    match (persists, asked.version) {
+        (false, _) => out.extend_from_slice(b"connection: close\r\n"),
+        (true, Version::HTTP_10) => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        (true, _) => {}
+    }
+    out.extend_from_slice(b"\r\n");
+    if !is_bodiless && !asked.is_head && answer.stream.is_none() {
+        out.extend_from_slice(&answer.body);
+    }
+    (sends, persists)
+}
+
+fn status_line(answer: &Answer, out: &mut Vec<u8>) {
+    if answer.status == StatusCode::OK && answer.reason.is_empty() {
+        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    }
+    push_status(answer.status, &answer.reason, out);
+}
+
+/// Appends a status line. An empty reason stands for the usual one.
+pub fn push_status(status: StatusCode, reason: &[u8], out: &mut Vec<u8>) {
+    let reason = match reason {
+        [] => status.canonical_reason().unwrap_or_default().as_bytes(),
+        reason => reason,
+    };
+    for part in [b"HTTP/1.1 ", status.as_str().as_bytes(), b" ", reason, b"\r\n"] {
+        out.extend_from_slice(part);
+    }
+}
+
+fn push_length(length: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"content-length: ");
+    push_decimal(out, length);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a header line. Its name is written in lower case, as HTTP/2 has it.
+#[inline]
+pub fn push_header(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    push_lowercase(name, out);
+    push_line(b": ", value, out);
+}
+
+/// Appends a value after what stands before it, and the end of the line.
+#[inline]
+pub fn push_line<const N: usize>(opening: &[u8; N], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(opening);
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+const WORD: usize = size_of::<u64>();
+
+/// Appends a name in lower case, eight bytes at a time: most names have eight and more. The last
+/// word may overlap the one before it.
+fn push_lowercase(name: &[u8], out: &mut Vec<u8>) {
+    let end = out.len() + name.len();
+    let Some((_, last)) = name.split_last_chunk::<WORD>() else {
+        return push_short_lowercase(name, end, out);
+    };
+    for word in name.as_chunks::<WORD>().0 {
+        out.extend_from_slice(&lowercase_word(*word));
+    }
+    out.truncate(end - WORD);
+    out.extend_from_slice(&lowercase_word(*last));
+}
+
+/// Appends a name of less than eight bytes in lower case, up to `end`: as two halves of one word
+/// that may overlap.
+fn push_short_lowercase(name: &[u8], end: usize, out: &mut Vec<u8>) {
+    let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) else {
+        return out.extend(name.iter().map(u8::to_ascii_lowercase));
+    };
+    let [a, b, c, d]: [u8; WORD / 2] = *first;
+    let [e, f, g, h]: [u8; WORD / 2] = *last;
+    let word = lowercase_word([a, b, c, d, e, f, g, h]);
+    let (first, last) = word.split_at(WORD / 2);
+    out.extend_from_slice(first);
+    out.truncate(end - WORD / 2);
+    out.extend_from_slice(last);
+}
+
+/// Eight bytes in lower case. A letter's case is one bit, which is set where a byte is at least `A`
+/// and at most `Z`.
+fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
+    const ONES: u64 = u64::MAX / 255;
+    let word = u64::from_le_bytes(bytes);
+    let low = word & (ONES * 0x7f);
+    // The top bit of each byte, where that byte is at least this.
+    let at_least = |least: u8| low + ONES * u64::from(0x80 - least);
+    let capitals = at_least(b'A') & !at_least(b'Z' + 1) & !word & (ONES * 0x80);
+    (word | capitals >> 2).to_le_bytes()
+}

@@ -1,0 +1,355 @@
+//! Heads of HTTP/1.1: where they end, what they say, and how their bodies are delimited.
+
+use crate::head::{HEADERS_MAX, HeaderSpan, Headers, KnownHeaders, RequestHead, Span};
+use hyper::{StatusCode, Version};
+use std::mem::MaybeUninit;
+use tollgate_tower::is_header;
+
+/// Headers of an upstream's answer, at most.
+const RESPONSE_HEADERS_MAX: usize = 100;
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    Empty,
+    /// After so many bytes, at least one.
+    Length(u64),
+    /// With its last chunk.
+    Chunked,
+    /// With its connection. Answers only.
+    UntilClose,
+}
+
+/// Why a message is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParseError {
+    /// It is no HTTP/1.1, or a line does not end with CR LF.
+    Syntax,
+    /// Its end could be found in two ways.
+    Framing,
+    /// It names two hosts.
+    Host,
+    /// Its target has a fragment, which is no part of a request.
+    Fragment,
+    /// Its head is too large or has too many headers.
+    TooLarge,
+}
+
+impl ParseError {
+    /// The status of the answer.
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// What the answer says.
+    pub(crate) fn detail(self) -> &'static str {
+        match self {
+            Self::Syntax => "the request is not well-formed HTTP/1.1",
+            Self::Framing => "the request does not say in one way where its body ends",
+            Self::Host => "the request names two hosts",
+            Self::Fragment => "the request's target has a fragment",
+            Self::TooLarge => "the request's head is too large",
+        }
+    }
+}
+
+/// What `Connection` and its kin say about the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Persistence {
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Persistence {
+    fn read_connection_header(&mut self, value: &[u8]) {
+        for token in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= token.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Whether another message may follow.
+    fn persists(self, version: Version) -> bool {
+        !self.close && (version == Version::HTTP_11 || self.keep_alive)
+    }
+}
+
+/// A request's head that has been read. Its headers are in the lines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParsedRequest {
+    /// Where the body begins.
+    pub(crate) len: usize,
+    pub(crate) framing: Framing,
+    /// Whether the client may send another request by the connection.
+    pub(crate) persists: bool,
+    /// Of these, `expects_continue`: the client waits for `100 Continue` before it sends its body.
+    pub(crate) known: KnownHeaders,
+    version: Version,
+    method: Span,
+    target: Span,
+    path_end: usize,
+}
+
+impl ParsedRequest {
+    /// The length of head and body, where the head says it.
+    #[inline]
+    pub(crate) fn message_len(&self) -> Option<usize> {
+        match self.framing {
+            Framing::Empty => Some(self.len),
+            Framing::Length(length) => usize::try_from(length).ok().map(|length| self.len + length),
+            Framing::Chunked | Framing::UntilClose => None,
+        }
+    }
+
+    /// The head, in the bytes that it was read from.
+    #[inline]
+    pub(crate) fn head<'a>(&self, bytes: &'a [u8], lines: &'a [HeaderSpan]) -> RequestHead<'a> {
+        // The parser found both to be text, with a space between them.
+        let line = self.method.to(self.target).text(bytes);
+        let (method, target) = line.split_at_checked(self.method.len()).unwrap_or_default();
+        let target = target.get(1..).unwrap_or_default();
+        RequestHead {
+            method,
+            target,
+            authority: None,
+            version: self.version,
+            headers: Headers::new(bytes, lines),
+            known: self.known,
+            path_end: self.path_end,
+        }
+    }
+}
+
+/// The head of an answer that has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct ParsedResponse {
+    /// Where the body begins.
+    pub len: usize,
+    /// The status.
+    pub status: StatusCode,
+    /// How the body is delimited.
+    pub framing: Framing,
+    /// The length that was said, also where no body follows.
+    pub length: Option<u64>,
+    /// Whether the connection may carry another request.
+    pub persists: bool,
+    reason: Span,
+}
+
+impl ParsedResponse {
+    /// The words after the status.
+    pub fn reason<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        self.reason.get(bytes)
+    }
+}
+
+/// Reads a request's head into `lines`. `None`: it has no end yet.
+#[inline]
+pub(crate) fn parse_request(
+    bytes: &[u8],
+    lines: &mut Vec<HeaderSpan>,
+    headers_max: usize,
+) -> Result<Option<ParsedRequest>, ParseError> {
+    let mut room = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut []);
+    let len = match head.parse_with_uninit_headers(bytes, &mut room) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return check_partial_head(bytes).map(|()| None),
+        Err(error) => return Err(parse_error(error)),
+    };
+    let (Some(method), Some(target), Some(minor)) = (head.method, head.path, head.version) else {
+        return Err(ParseError::Syntax);
+    };
+    if head.headers.len() > headers_max {
+        return Err(ParseError::TooLarge);
+    }
+    let version = if minor == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
+    let mut declared = DeclaredFraming::default();
+    let mut known = KnownHeaders::default();
+    let mut are_lines_ended = true;
+    lines.clear();
+    for httparse::Header { name, value } in head.headers.iter() {
+        let span = HeaderSpan::new(name.as_bytes(), value, bytes);
+        // A name stands behind the end of the line before it. The parser would accept LF alone.
+        are_lines_ended &= bytes[..span.name_start()].ends_with(b"\r\n");
+        if let 10 | 14 | 17 = name.len() {
+            declared.read_header(name, value)?;
+        } else {
+            known.notice(name.as_bytes(), value, span);
+        }
+        lines.push(span);
+    }
+    let method = Span::of(method.as_bytes(), bytes);
+    if !are_lines_ended || !is_framed_by_lines(&bytes[..len], method.start()) {
+        return Err(ParseError::Syntax);
+    }
+    if known.hosts > 1 {
+        return Err(ParseError::Host);
+    }
+    let path_end = path_end(target)?;
+    let framing = match (declared.is_chunked, declared.length) {
+        (true, None) if version == Version::HTTP_11 => Framing::Chunked,
+        (true, _) => return Err(ParseError::Framing),
+        (false, Some(0) | None) => Framing::Empty,
+        (false, Some(length)) => Framing::Length(length),
+    };
+    known.expects_continue &= framing != Framing::Empty && version == Version::HTTP_11;
+    Ok(Some(ParsedRequest {
+        len,
+        framing,
+        persists: declared.persistence.persists(version),
+        known,
+        version,
+        method,
+        target: Span::of(target.as_bytes(), bytes),
+        path_end,
+    }))
+}
+
+/// Reads the head of an answer to a request; `is_head`: the request was for the head alone. `None`:
+/// it has no end yet.
+pub fn parse_response(
+    bytes: &[u8],
+    is_head: bool,
+    lines: &mut Vec<HeaderSpan>,
+) -> Result<Option<ParsedResponse>, ParseError> {
+    let mut room = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut head = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let len = match config.parse_response_with_uninit_headers(&mut head, bytes, &mut room) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(error) => return Err(parse_error(error)),
+    };
+    let (Some(code), Some(minor)) = (head.code, head.version) else {
+        return Err(ParseError::Syntax);
+    };
+    if head.headers.len() > RESPONSE_HEADERS_MAX {
+        return Err(ParseError::TooLarge);
+    }
+    let status = StatusCode::from_u16(code).map_err(|_| ParseError::Syntax)?;
+    let version = if minor == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
+    let mut declared = DeclaredFraming { is_response: true, ..DeclaredFraming::default() };
+    lines.clear();
+    for httparse::Header { name, value } in head.headers.iter() {
+        if matches!(name.len(), 10 | 14 | 17) {
+            declared.read_header(name, value)?;
+        }
+        lines.push(HeaderSpan::new(name.as_bytes(), value, bytes));
+    }
+    let has_none = is_head || is_bodiless(status);
+    let framing = match (declared.is_chunked, declared.length) {
+        _ if has_none => Framing::Empty,
+        // The upstream is ours: a length beside `chunked` is dropped, as RFC 9112 has it, and the
+        // connection ends.
+        (true, _) if version == Version::HTTP_11 => Framing::Chunked,
+        (true, _) => return Err(ParseError::Framing),
+        (false, Some(0)) => Framing::Empty,
+        (false, Some(length)) => Framing::Length(length),
+        (false, None) => Framing::UntilClose,
+    };
+    let has_length_and_chunked = declared.is_chunked && declared.length.is_some();
+    let reason = head.reason.unwrap_or_default().as_bytes();
+    Ok(Some(ParsedResponse {
+        len,
+        status,
+        framing,
+        length: declared.length.filter(|_| !declared.is_chunked),
+        persists: declared.persistence.persists(version)
+            && framing != Framing::UntilClose
+            && !has_length_and_chunked,
+        reason: Span::of(reason, bytes),
+    }))
+}
+
+/// Whether answers of this status never have a body, whatever they say.
+pub(super) fn is_bodiless(status: StatusCode) -> bool {
+    status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// What the headers say about the message and its connection.
+#[derive(Default)]
+struct DeclaredFraming {
+    is_response: bool,
+    length: Option<u64>,
+    is_chunked: bool,
+    persistence: Persistence,
+}
+
+impl DeclaredFraming {
+    fn read_header(&mut self, name: &str, value: &[u8]) -> Result<(), ParseError> {
+        let is = |known: &str| is_header(name.as_bytes(), known);
+        if is("content-length") {
+            let length = match self.is_response {
+                true => parse_length_list(value),
+                false => parse_decimal(value),
+            };
+            let length = length.ok_or(ParseError::Framing)?;
+            // Upstreams repeat themselves; clients that do are up to something.
+            if self.length.replace(length).is_some_and(|said| !self.is_response || said != length) {
+                return Err(ParseError::Framing);
+            }
+        } else if is("transfer-encoding") {
+            if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(ParseError::Framing);
+            }
+            self.is_chunked = true;
+        } else if is("connection") {
+            self.persistence.read_connection_header(value);
+        }
+        Ok(())
+    }
+}
+
+/// A length in digits only, and no more of them than any body has.
+pub fn parse_decimal(digits: &[u8]) -> Option<u64> {
+    let is_plain = (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    is_plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+/// The length that every item of a list says: `2, 2` is two.
+fn parse_length_list(value: &[u8]) -> Option<u64> {
+    let mut items = value.split(|byte| *byte == b',').map(|item| parse_decimal(item.trim_ascii()));
+    let first = items.next()??;
+    items.all(|item| item == Some(first)).then_some(first)
+}
+
+/// Whether a request's head begins and ends with whole lines. Empty lines before a request are left
+/// by clients that end a body with one.
+#[inline]
+fn is_framed_by_lines(head: &[u8], start: usize) -> bool {
+    let (pairs, odd) = head[..start].as_chunks::<2>();
+    head.ends_with(b"\r\n\r\n") && odd.is_empty() && pairs.iter().all(|pair| pair == b"\r\n")
+}
+
+/// Where the path of a target ends. A fragment is no part of a request.
+#[inline]
+fn path_end(target: &str) -> Result<usize, ParseError> {
+    let target = target.as_bytes();
+    let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
+    if memchr::memchr(b'#', &target[end..]).is_some() {
+        return Err(ParseError::Fragment);
+    }
+    Ok(end)
+}
+
+/// Refuses a head without an end as early as its lines show that it cannot be one.
+fn check_partial_head(bytes: &[u8]) -> Result<(), ParseError> {
+    for at in memchr::memchr_iter(b'\n', bytes) {
+        if at == 0 || bytes[at - 1] != b'\r' {
+            return Err(ParseError::Syntax);
+        }
+    }
+    Ok(())
+}
+
+fn parse_error(error: httparse::Error) -> ParseError {
+    match error {
+        httparse::Error::TooManyHeaders => ParseError::TooLarge,
+        _ => ParseError::Syntax,
+    }
+}

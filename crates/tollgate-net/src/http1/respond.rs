@@ -1,0 +1,284 @@
+//! Responses on their way to a client, and how its connection ends.
+
+use super::{
+    ParseError,
+    answer::{ResponseContext, ResponseFraming, write_response},
+    body::Http1Connection,
+    writer::BodyWriter,
+};
+use crate::{
+    Answer, BoxError, Handler, InFlightRequest, RefusedRequest,
+    connection::{ConnectionState, ConnectionStream, Stage, WriteTimeout},
+    handler::BodyStream,
+    upgrade,
+};
+use bytes::Bytes;
+use hyper::{StatusCode, Version, body::Body};
+use std::{
+    future::poll_fn,
+    io, mem,
+    pin::{Pin, pin},
+    rc::Rc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+/// Responses to pipelined requests are collected up to this size.
+const OUTPUT_BYTES: usize = 16 * 1024;
+/// Unread body that is drained at most, so that its connection persists.
+const SKIPPED_BYTES_MAX: u64 = 64 * 1024;
+/// How long draining may take.
+const SKIPPED_WITHIN: Duration = Duration::from_secs(1);
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectionEnd {
+    /// Shut down our side: the exchange is over, or the peer has gone.
+    Done,
+    /// A deadline has passed, or the connection was evicted.
+    CloseRequested,
+    /// Drop without a shutdown, so that the client sees that a streamed response was cut short.
+    Abort,
+}
+
+/// Whether the unread body may be drained: it is not above the cap, and the client does not wait
+/// for `100 Continue`. Without a length only reading it can tell.
+fn is_skippable(connection: &Http1Connection) -> bool {
+    let length = connection.size_hint().exact();
+    connection.is_over()
+        || !connection.awaits_continue() && length.is_none_or(|length| length <= SKIPPED_BYTES_MAX)
+}
+
+/// Drains the unread body, if it is short and on its way. `false`: the connection cannot persist.
+pub(super) async fn skip_body(connection: &Http1Connection) -> bool {
+    if connection.is_over() || !is_skippable(connection) {
+        return connection.is_over();
+    }
+    let length = connection.size_hint().exact();
+    // A body of unknown length may be endless, so it is not waited for.
+    let within = if length.is_some() { SKIPPED_WITHIN } else { Duration::ZERO };
+    let _busy = InFlightRequest::new(&connection.caller.state);
+    let mut body = connection.take_body();
+    let mut left = SKIPPED_BYTES_MAX;
+    let skipping = poll_fn(|context| {
+        loop {
+            match ready!(body.poll_frame(&mut *connection.stream.borrow_mut(), context)) {
+                Some(Ok(frame)) => {
+                    let data = frame.data_ref().map_or(0, |data| data.len() as u64);
+                    let Some(rest) = left.checked_sub(data) else { return Poll::Ready(false) };
+                    left = rest;
+                }
+                Some(Err(_)) => return Poll::Ready(false),
+                None => return Poll::Ready(true),
+            }
+        }
+    });
+    Box::pin(tokio::time::timeout(within, skipping)).await.unwrap_or(false)
+}
+
+/// Sends or queues a response, and returns whether the connection persists.
+pub(super) async fn respond(
+    connection: &Http1Connection,
+    answer: &mut Answer,
+    mut context: ResponseContext,
+    output: &mut Vec<u8>,
+    busy: InFlightRequest,
+    is_more: bool,
+) -> Result<bool, ConnectionEnd> {
+    if !connection.is_over() && answer.stream.is_none() {
+        // A body of known length is drained after the response; a chunked one now, because only its
+        // end shows that the connection can persist.
+        context.persists &= match connection.size_hint().exact() {
+            Some(_) => is_skippable(connection),
+            None => skip_body(connection).await,
+        };
+    }
+    swap_interim(connection, output);
+    connection.mark_answered();
+    let (framing, persists) = write_response(answer, context, output);
+    if let (Some(stream), true) = (answer.stream.take(), framing != ResponseFraming::NoStream) {
+        Box::pin(send_stream(connection, stream, framing, output, busy)).await?;
+    } else {
+        drop(busy);
+        if !is_more || !persists || output.len() > OUTPUT_BYTES {
+            send(connection, output).await?;
+        }
+    }
+    Ok(persists)
+}
+
+/// Before the handler runs: lets it send earlier responses as soon as it waits. Afterwards: takes
+/// back what it did not send. Only one of the two buffers has bytes.
+#[inline]
+pub(super) fn swap_interim(connection: &Http1Connection, output: &mut Vec<u8>) {
+    let mut interim = connection.caller.interim.borrow_mut();
+    if !interim.is_empty() || !output.is_empty() {
+        mem::swap(output, &mut *interim);
+    }
+}
+
+/// Sends all of `output`.
+pub(super) async fn send(
+    connection: &Http1Connection,
+    output: &mut Vec<u8>,
+) -> Result<(), ConnectionEnd> {
+    if output.is_empty() {
+        return Ok(());
+    }
+    let mut written = 0;
+    let sent = connection.caller.state.until_closed(|context| {
+        let mut stream = connection.stream.borrow_mut();
+        while written < output.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(context, &output[written..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                more => written += more,
+            }
+        }
+        // TLS may still hold encrypted bytes in a buffer.
+        Pin::new(&mut *stream).poll_flush(context)
+    });
+    let sent = sent.await;
+    output.clear();
+    match sent {
+        Some(Ok(())) => Ok(()),
+        Some(Err(_)) => Err(ConnectionEnd::Done),
+        None => Err(ConnectionEnd::CloseRequested),
+    }
+}
+
+/// Sends a response piece by piece, after the head in `output`. A client that reads nothing for as
+/// long as a connection may be idle is disconnected.
+async fn send_stream(
+    connection: &Http1Connection,
+    mut body: BodyStream,
+    framing: ResponseFraming,
+    output: &mut Vec<u8>,
+    busy: InFlightRequest,
+) -> Result<(), ConnectionEnd> {
+    let state = busy.state().clone();
+    let mut writer = BodyWriter::new(mem::take(output), framing == ResponseFraming::Chunked);
+    let mut stall = None;
+    let sent = state.until_closed(|context| {
+        let polled = poll_stream(connection, body.as_mut(), &mut writer, context);
+        let is_stuck = polled.is_pending() && writer.has_unsent();
+        match (is_stuck, &mut stall) {
+            (false, _) => stall = None,
+            (true, Some((at, _))) if *at == writer.progress() => {}
+            (true, stall) => {
+                let within = state.front.limits.idle;
+                *stall = Some((writer.progress(), WriteTimeout::new(&state, within)));
+            }
+        }
+        polled
+    });
+    let sent = sent.await;
+    *output = writer.into_output();
+    match sent {
+        Some(Ok(())) => Ok(()),
+        Some(Err(_)) => Err(ConnectionEnd::Abort),
+        None => Err(ConnectionEnd::CloseRequested),
+    }
+}
+
+fn poll_stream(
+    connection: &Http1Connection,
+    mut body: Pin<&mut dyn Body<Data = Bytes, Error = BoxError>>,
+    writer: &mut BodyWriter,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    loop {
+        let filled = writer.fill(body.as_mut(), |_| {}, context);
+        let mut stream = connection.stream.borrow_mut();
+        let is_pending = match filled {
+            Ok(is_pending) => is_pending,
+            Err(error) => {
+                // Send what has come, then abort: the missing end tells the client that the body is
+                // cut.
+                let _ = writer.poll_write(&mut *stream, context);
+                return Poll::Ready(Err(io::Error::other(error)));
+            }
+        };
+        let is_blocked = writer.poll_write(&mut *stream, context)?.is_pending();
+        if !is_blocked && writer.is_over() {
+            return Poll::Ready(Ok(()));
+        }
+        if is_blocked || is_pending {
+            let left = connection.poll_client_closed(&mut stream, context);
+            return left.map(|()| Err(io::ErrorKind::BrokenPipe.into()));
+        }
+    }
+}
+
+/// Refuses a malformed request, after all earlier responses.
+#[cold]
+pub(super) async fn refuse(
+    connection: &Http1Connection,
+    handler: &impl Handler,
+    why: ParseError,
+    head: &[u8],
+    output: &mut Vec<u8>,
+) -> ConnectionEnd {
+    let body_bytes = push_final_problem(why.status(), why.detail(), output);
+    let request = RefusedRequest { head, status: why.status(), body_bytes };
+    handler.refused(&request, &connection.caller);
+    send(connection, output).await.err().unwrap_or(ConnectionEnd::Done)
+}
+
+/// Appends a problem about a request's head, after which the connection closes. Returns the length
+/// of the body.
+fn push_final_problem(status: StatusCode, detail: &str, output: &mut Vec<u8>) -> u64 {
+    let mut answer = Answer::default();
+    answer.set_problem(status, detail, Some("head"));
+    let context = ResponseContext { version: Version::HTTP_11, is_head: false, persists: false };
+    write_response(&answer, context, output);
+    answer.body.len() as u64
+}
+
+/// Joins the connection to the upstream's after an upgrade.
+pub(super) async fn run_tunnel(
+    connection: Rc<Http1Connection>,
+    left: Vec<u8>,
+    tunnel: upgrade::Tunnel,
+) {
+    let caller = connection.caller.clone();
+    drop(connection.take_body());
+    let Some(connection) = Rc::into_inner(connection) else { return };
+    let _busy = InFlightRequest::new(&caller.state);
+    let stream = connection.stream.into_inner();
+    upgrade::run(stream, left, tunnel, caller.timer(), &caller.state).await;
+}
+
+/// Closes a connection.
+#[expect(
+    clippy::await_holding_refcell_ref,
+    reason = "the body was taken away, so nothing else borrows the stream"
+)]
+pub(super) async fn close(connection: &Http1Connection, end: ConnectionEnd) {
+    drop(connection.take_body());
+    let (state, mut stream) = (&connection.caller.state, connection.stream.borrow_mut());
+    match end {
+        ConnectionEnd::Done => {
+            let mut ending = pin!(stream.shutdown());
+            state.until_closed(|context| ending.as_mut().poll(context)).await;
+        }
+        ConnectionEnd::CloseRequested => respond_timeout(&mut stream, state).await,
+        ConnectionEnd::Abort => {}
+    }
+}
+
+/// Answers 408 if only part of a head has come. A connection without a byte of a request, or whose
+/// client has not read the last response, closes without an answer.
+pub(crate) async fn respond_timeout(stream: &mut ConnectionStream, state: &ConnectionState) {
+    if state.stage() != Stage::ReadingHead || state.is_write_blocked() {
+        return;
+    }
+    state.allow_final_response();
+    let (detail, mut output) = ("the request's head was not complete in time", Vec::new());
+    push_final_problem(StatusCode::REQUEST_TIMEOUT, detail, &mut output);
+    let mut sending = pin!(async {
+        stream.write_all(&output).await?;
+        stream.shutdown().await
+    });
+    state.until_closed(|context| sending.as_mut().poll(context)).await;
+}

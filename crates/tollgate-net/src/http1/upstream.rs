@@ -1,0 +1,86 @@
+//! A connection to an upstream that speaks HTTP/1.1.
+
+use super::body::PushbackRead;
+use crate::{
+    Transport,
+    connection::{push_back, read_pushed_back},
+};
+use socket2::SockRef;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::{io, mem::MaybeUninit};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop::unconstrained;
+
+/// The stream to an upstream, with bytes that were read too far.
+#[derive(Debug)]
+pub struct UpstreamStream {
+    transport: Transport,
+    unread: Vec<u8>,
+}
+
+impl UpstreamStream {
+    /// A stream of which nothing has been read.
+    pub fn new(transport: Transport) -> Self {
+        Self { transport, unread: Vec::new() }
+    }
+
+    /// Whether an idle connection cannot be reused: the upstream has closed it or sent something.
+    /// Sees only what the runtime knows, so it costs no system call.
+    pub fn is_stale(&mut self) -> bool {
+        let mut byte = [0];
+        let mut byte = ReadBuf::new(&mut byte);
+        let read = std::future::poll_fn(|context| {
+            Pin::new(&mut self.transport).poll_read(context, &mut byte)
+        });
+        // Unconstrained: a task whose budget is spent would get `Pending`.
+        let read = pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop()));
+        read.is_ready() || !self.unread.is_empty()
+    }
+
+    /// The same, by a system call: it sees what the runtime does not know yet. Worth it for
+    /// requests that may not be sent twice.
+    pub fn peek_is_stale(&self) -> bool {
+        let Some(socket) = self.transport.socket() else { return false };
+        let peeked = SockRef::from(socket).peek(&mut [MaybeUninit::uninit()]);
+        !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+impl PushbackRead for UpstreamStream {
+    fn unread(&mut self, bytes: &[u8]) {
+        push_back(&mut self.unread, bytes);
+    }
+}
+
+impl AsyncRead for UpstreamStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.unread.is_empty() {
+            return Pin::new(&mut self.transport).poll_read(context, buffer);
+        }
+        read_pushed_back(&mut self.unread, buffer);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for UpstreamStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.transport).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.transport).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,54 @@
+//! Heartbeats: a question that a thread answers between its tasks. A stuck thread does not.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The time between two questions.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// The questions in a row that a stuck thread has not answered. They are counted by another thread
+/// of the process, so a pause of the whole process is one at most.
+const MISSED_MAX: u32 = 3;
+
+/// The heartbeat of one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Heartbeat {
+    is_asked: AtomicBool,
+    asked: Notify,
+    /// Questions in a row without an answer.
+    missed: AtomicU32,
+}
+
+/// What a question found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeartbeatChange {
+    Lost,
+    Recovered,
+}
+
+impl Heartbeat {
+    /// Answers for ever, on the thread in question.
+    pub(crate) async fn answer(&self) {
+        loop {
+            self.asked.notified().await;
+            self.is_asked.store(false, Relaxed);
+        }
+    }
+
+    /// Looks for the answer to the last question, and asks again.
+    pub(crate) fn ask(&self) -> Option<HeartbeatChange> {
+        let is_missed = self.is_asked.swap(true, Relaxed);
+        self.asked.notify_one();
+        let before = self.missed.load(Relaxed);
+        let missed = if is_missed { before.saturating_add(1) } else { 0 };
+        self.missed.store(missed, Relaxed);
+        match (before, missed) {
+            (_, MISSED_MAX) if before < MISSED_MAX => Some(HeartbeatChange::Lost),
+            (MISSED_MAX.., 0) => Some(HeartbeatChange::Recovered),
+            _ => None,
+        }
+    }
+}
