@@ -40,7 +40,7 @@ pub type BodyStream = Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BoxErr
 /// An answer, in buffers that are used again. The connection decides how the body is delimited and
 /// whether the connection stays open.
 #[derive(Default)]
-pub struct Answer {
+pub struct HttpResponse {
     /// The status; 200 by default.
     pub status: StatusCode,
     /// The reason phrase; empty for the usual one.
@@ -61,7 +61,7 @@ pub struct Answer {
     pub tunnel: Option<Tunnel>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// Resets the answer, and keeps its buffers.
     pub fn clear(&mut self) {
         self.status = StatusCode::OK;
@@ -104,9 +104,9 @@ impl Answer {
     }
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("HttpResponse").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
@@ -124,7 +124,7 @@ pub trait Handler: 'static {
         &self,
         request: Request<'_>,
         caller: &Rc<ClientConnection>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> impl Future<Output = ()>;
 
     /// Records a malformed request, which the connection refused before the handler.

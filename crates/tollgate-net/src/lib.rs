@@ -8,14 +8,14 @@
 //!
 //! ```no_run
 //! use std::{rc::Rc, time::Duration};
-//! use tollgate_net::{Answer, ClientConnection, FrontendServer};
+//! use tollgate_net::{HttpResponse, ClientConnection, FrontendServer};
 //! use tollgate_net::{Handler, Limits, Listener, Request};
 //! use tollgate_server::observe::metrics::Front;
 //!
 //! struct Hello;
 //!
 //! impl Handler for Hello {
-//!     async fn handle(&self, _: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
+//!     async fn handle(&self, _: Request<'_>, _: &Rc<ClientConnection>, answer: &mut HttpResponse) {
 //!         answer.body.extend_from_slice(b"hello\n");
 //!     }
 //! }
@@ -48,7 +48,7 @@ pub use accept::{BindError, InheritError, InheritedSockets, Listener};
 pub use body::{BodyError, BoxError, PolledFrame, RequestBody, Upload};
 pub use connection::{Activity, ActivityStream, Transport};
 pub use connection::{CoarseTimer, InFlightRequest, Protocol, ProtocolConnection};
-pub use handler::{Answer, BodyStream, ClientConnection, Handler, RefusedRequest, Request};
+pub use handler::{BodyStream, ClientConnection, Handler, HttpResponse, RefusedRequest, Request};
 pub use head::{HeaderSpan, Headers, KnownHeaders, RequestHead};
 pub use health::Health;
 pub use http1::{

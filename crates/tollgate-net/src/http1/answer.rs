@@ -2,7 +2,7 @@
 
 use super::parse::is_bodiless;
 use crate::date;
-use crate::{Answer, head::RequestHead};
+use crate::{HttpResponse, head::RequestHead};
 use hyper::{StatusCode, Version, body::Body as _};
 use tollgate::store::ProcessClock;
 use tollgate_core::push_decimal;
@@ -36,7 +36,7 @@ impl ResponseContext {
 /// Appends the head of an answer, and its body where that is whole. How the rest is sent, and
 /// whether the connection goes on afterwards.
 pub(super) fn write_response(
-    answer: &Answer,
+    answer: &HttpResponse,
     asked: ResponseContext,
     out: &mut Vec<u8>,
 ) -> (ResponseFraming, bool) {
@@ -88,7 +88,7 @@ pub(super) fn write_response(
     (sends, persists)
 }
 
-fn status_line(answer: &Answer, out: &mut Vec<u8>) {
+fn status_line(answer: &HttpResponse, out: &mut Vec<u8>) {
     if answer.status == StatusCode::OK && answer.reason.is_empty() {
         return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
     }

@@ -7,7 +7,7 @@ use super::{
     writer::BodyWriter,
 };
 use crate::{
-    Answer, BoxError, Handler, InFlightRequest, RefusedRequest,
+    BoxError, Handler, HttpResponse, InFlightRequest, RefusedRequest,
     connection::{ConnectionState, ConnectionStream, Stage, WriteTimeout},
     handler::BodyStream,
     upgrade,
@@ -80,7 +80,7 @@ pub(super) async fn skip_body(connection: &Http1Connection) -> bool {
 /// Sends or queues a response, and returns whether the connection persists.
 pub(super) async fn respond(
     connection: &Http1Connection,
-    answer: &mut Answer,
+    answer: &mut HttpResponse,
     mut context: ResponseContext,
     output: &mut Vec<u8>,
     busy: InFlightRequest,
@@ -228,7 +228,7 @@ pub(super) async fn refuse(
 /// Appends a problem about a request's head, after which the connection closes. Returns the length
 /// of the body.
 fn push_final_problem(status: StatusCode, detail: &str, output: &mut Vec<u8>) -> u64 {
-    let mut answer = Answer::default();
+    let mut answer = HttpResponse::default();
     answer.set_problem(status, detail, Some("head"));
     let context = ResponseContext { version: Version::HTTP_11, is_head: false, persists: false };
     write_response(&answer, context, output);

@@ -9,7 +9,7 @@ use super::{
     respond::{ConnectionEnd, close, refuse, respond, run_tunnel, send, skip_body, swap_interim},
 };
 use crate::{
-    Answer, ClientConnection, Handler, InFlightRequest, Request, RequestBody, Upload,
+    ClientConnection, Handler, HttpResponse, InFlightRequest, Request, RequestBody, Upload,
     connection::{CloseRequest, ConnectionStream},
     head::HeaderSpan,
 };
@@ -34,7 +34,7 @@ const KEPT_BYTES_MAX: usize = 64 * 1024;
 struct Http1Buffers {
     input: ReadBuffer,
     lines: Vec<HeaderSpan>,
-    answer: Answer,
+    answer: HttpResponse,
     output: Vec<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! Headers of HTTP/2 as lines, and lines as headers of HTTP/2.
 
 use super::ResponseBody;
-use crate::{Answer, HeaderSpan, http1::push_header};
+use crate::{HeaderSpan, HttpResponse, http1::push_header};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_LENGTH, COOKIE, HeaderName, HeaderValue};
@@ -55,7 +55,7 @@ fn push(name: &HeaderName, value: &[u8], bytes: &mut Vec<u8>, lines: &mut Vec<He
 }
 
 /// An answer as a response of HTTP/2.
-pub(super) fn response(answer: &mut Answer) -> hyper::Response<ResponseBody> {
+pub(super) fn response(answer: &mut HttpResponse) -> hyper::Response<ResponseBody> {
     let body = match answer.stream.take() {
         Some(stream) => ResponseBody::stream(stream),
         None => ResponseBody::new(Bytes::copy_from_slice(&answer.body)),

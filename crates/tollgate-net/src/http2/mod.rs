@@ -12,7 +12,9 @@ pub use header_lines::{append_lines_to_map, headers_to_lines};
 
 use super::connection::{CloseRequest, ConnectionStream};
 use super::head::{HEADERS_MAX, HeaderSpan, Headers, RequestHead};
-use super::{Answer, ClientConnection, Handler, InFlightRequest, Request, RequestBody, Upload};
+use super::{
+    ClientConnection, Handler, HttpResponse, InFlightRequest, Request, RequestBody, Upload,
+};
 use crate::date;
 use body::TrackedBody;
 use executor::NewStreams;
@@ -105,7 +107,7 @@ async fn respond<H: Handler>(
 struct Http2Buffers {
     bytes: Vec<u8>,
     lines: Vec<HeaderSpan>,
-    answer: Answer,
+    answer: HttpResponse,
 }
 
 thread_local! {

@@ -1,7 +1,7 @@
 //! Rigs for tests: connections over pipes, in virtual time.
 
 use crate::{
-    Answer, ClientConnection, Handler, Limits, ListenerOptions, Protocol, ProtocolConnection,
+    ClientConnection, Handler, HttpResponse, Limits, ListenerOptions, Protocol, ProtocolConnection,
     Request,
     accept::{Frontend, worker::run_ticks},
     connection::{ConnectionState, Registration, Registry, Transport, serve_http},
@@ -40,7 +40,12 @@ pub(crate) struct TestHandler {
 }
 
 impl Handler for TestHandler {
-    async fn handle(&self, request: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
+    async fn handle(
+        &self,
+        request: Request<'_>,
+        _: &Rc<ClientConnection>,
+        answer: &mut HttpResponse,
+    ) {
         self.handled.set(self.handled.get() + 1);
         let body = match request.head.path() {
             "/wait" => {

@@ -7,7 +7,7 @@ mod generate;
 mod reason;
 
 use crate::{
-    Answer, ClientConnection, Handler, Limits, Request, RequestBody, RequestHead,
+    ClientConnection, Handler, HttpResponse, Limits, Request, RequestBody, RequestHead,
     tests::rig::{Rig, run},
 };
 use generate::conversation;
@@ -96,7 +96,12 @@ struct Conversation {
 struct Recorder(RefCell<Conversation>);
 
 impl Handler for Recorder {
-    async fn handle(&self, request: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
+    async fn handle(
+        &self,
+        request: Request<'_>,
+        _: &Rc<ClientConnection>,
+        answer: &mut HttpResponse,
+    ) {
         self.0.borrow_mut().begun += 1;
         let mut seen = SeenRequest::ours(&request.head);
         let is_whole = match request.body {

@@ -10,8 +10,8 @@ mod server;
 mod writer;
 
 use crate::{
-    Answer, BodyStream, BoxError, ClientConnection, Handler, Request, RequestBody, Tunnel, Upload,
-    tests::rig::seconds,
+    BodyStream, BoxError, ClientConnection, Handler, HttpResponse, Request, RequestBody, Tunnel,
+    Upload, tests::rig::seconds,
 };
 use bytes::Bytes;
 use futures_util::stream;
@@ -62,7 +62,7 @@ impl<const ENDS_WITH_CLIENT: bool> Handler for EchoHandler<ENDS_WITH_CLIENT> {
         &self,
         request: Request<'_>,
         caller: &Rc<ClientConnection>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) {
         let mut watched = CancelCounter { given_up: self.given_up.clone(), is_answered: false };
         let head = request.head;
@@ -105,7 +105,7 @@ impl<const ENDS_WITH_CLIENT: bool> Handler for EchoHandler<ENDS_WITH_CLIENT> {
 }
 
 impl<const ENDS_WITH_CLIENT: bool> EchoHandler<ENDS_WITH_CLIENT> {
-    fn upgrade(&self, answer: &mut Answer) {
+    fn upgrade(&self, answer: &mut HttpResponse) {
         let (near, far) = tokio::io::duplex(1024);
         *self.tunnel.borrow_mut() = Some(near);
         answer.status = StatusCode::SWITCHING_PROTOCOLS;

@@ -2,7 +2,7 @@
 
 use super::super::BodyWriter;
 use crate::{
-    Answer, BoxError, ClientConnection, Handler, Limits, Request, RequestBody, Upload,
+    BoxError, ClientConnection, Handler, HttpResponse, Limits, Request, RequestBody, Upload,
     tests::rig::{Rig, answer, run},
 };
 use bytes::Bytes;
@@ -67,7 +67,12 @@ fn a_slow_peer_has_two_pieces_waiting_at_most() {
 struct KeepsUploads(RefCell<Vec<Upload>>);
 
 impl Handler for KeepsUploads {
-    async fn handle(&self, request: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
+    async fn handle(
+        &self,
+        request: Request<'_>,
+        _: &Rc<ClientConnection>,
+        answer: &mut HttpResponse,
+    ) {
         if let RequestBody::Stream(upload) = request.body {
             self.0.borrow_mut().push(upload);
         }

@@ -164,7 +164,12 @@ struct SlowHandler;
 impl Handler for SlowHandler {
     const CANCEL_ON_CLIENT_CLOSE: bool = true;
 
-    async fn handle(&self, request: Request<'_>, _: &Rc<ClientConnection>, answer: &mut Answer) {
+    async fn handle(
+        &self,
+        request: Request<'_>,
+        _: &Rc<ClientConnection>,
+        answer: &mut HttpResponse,
+    ) {
         if let RequestBody::Stream(upload) = request.body {
             assert!(upload.collect(1 << 20, seconds(60)).await.is_ok());
         }

@@ -10,7 +10,7 @@ mod upgrade;
 
 use crate::tests::rig::*;
 use crate::{
-    Answer, ClientConnection, Handler, Limits, Request, Stats,
+    ClientConnection, Handler, HttpResponse, Limits, Request, Stats,
     accept::Frontend,
     connection::{Transport, serve_http},
 };

@@ -89,7 +89,7 @@ fn nobody_waits_for_a_worker_that_is_missing() {
 struct StuckHandler(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
 impl Handler for Arc<StuckHandler> {
-    async fn handle(&self, _: Request<'_>, _: &Rc<ClientConnection>, _: &mut Answer) {
+    async fn handle(&self, _: Request<'_>, _: &Rc<ClientConnection>, _: &mut HttpResponse) {
         self.0.lock().unwrap().recv().unwrap();
     }
 }

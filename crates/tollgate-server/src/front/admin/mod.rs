@@ -53,7 +53,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tollgate_net::{Answer, BodyError, ClientConnection, Handler, Request};
+use tollgate_net::{BodyError, ClientConnection, Handler, HttpResponse, Request};
 
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
@@ -297,7 +297,7 @@ impl Handler for AdminHandler {
         &self,
         request: Request<'_>,
         caller: &Rc<ClientConnection>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) {
         let (admin, Request { head, body }) = (&self.0, request);
         let parts = head.to_parts();

@@ -9,7 +9,7 @@ use super::validate::{ValidHead, is_spoofed_name};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode, Version};
 use std::{collections::HashMap, net::IpAddr};
-use tollgate_net::{Answer, Framing, Headers, push_header, push_line, push_status};
+use tollgate_net::{Framing, Headers, HttpResponse, push_header, push_line, push_status};
 use tollgate_policy::settings::OverrideHeaders;
 use tollgate_tower::{HeaderClass as Class, RateLimitHeaders};
 
@@ -155,7 +155,7 @@ pub(super) fn write_response(
     status: StatusCode,
     mut headers: Headers<'_>,
     quota: &RateLimitHeaders,
-    answer: &mut Answer,
+    answer: &mut HttpResponse,
 ) -> bool {
     hide_connection_listed(&mut headers, |_| false);
     answer.status = status;

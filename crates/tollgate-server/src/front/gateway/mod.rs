@@ -32,7 +32,7 @@ use respond::{OutcomeRecorder, observe, refuse, status};
 use state::MaintenanceTask;
 use std::{rc::Rc, sync::Arc};
 use tollgate::engine::UpstreamOutcome;
-use tollgate_net::{Answer, ClientConnection, Handler, RefusedRequest, Request, RequestHead};
+use tollgate_net::{ClientConnection, Handler, HttpResponse, RefusedRequest, Request, RequestHead};
 use tollgate_policy::address::unmap;
 use tollgate_tower::{Admission, CheckOptions, HttpDecision};
 use upstream::{Pool, UpstreamServer};
@@ -62,7 +62,7 @@ impl Gateway {
         &self,
         Request { head, body, .. }: Request<'_>,
         caller: &Rc<ClientConnection>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) {
         let GatewayState { node, gate, upstreams, .. } = &*self.shared;
         let began_us = node.clock.now_us();
@@ -129,7 +129,12 @@ impl Gateway {
         }
     }
 
-    fn count_response(&self, upstream: Option<&UpstreamServer>, answer: &Answer, began_us: u64) {
+    fn count_response(
+        &self,
+        upstream: Option<&UpstreamServer>,
+        answer: &HttpResponse,
+        began_us: u64,
+    ) {
         let counters = upstream.map_or(&self.shared.own_responses, |server| &server.responses);
         let elapsed_us = self.shared.node.clock.now_us().saturating_sub(began_us);
         counters.count(answer.status.as_u16(), elapsed_us);
@@ -205,7 +210,7 @@ impl Gateway {
         &self,
         error: Option<ExchangeError>,
         admission: Option<Admission<Node>>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> Outcome {
         answer.clear();
         if let Some(error) = error {
@@ -231,7 +236,7 @@ impl Handler for Gateway {
         &self,
         request: Request<'_>,
         caller: &Rc<ClientConnection>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> impl Future<Output = ()> {
         self.serve(request, caller, answer)
     }

@@ -6,7 +6,7 @@ use super::writer::json as json_writer;
 use crate::front::browser::{is_json, is_public_origin};
 use hyper::StatusCode;
 use std::time::Duration;
-use tollgate_net::{Answer, Request};
+use tollgate_net::{HttpResponse, Request};
 
 const JSON: &str = "/json";
 const HEALTH: &str = "/healthcheck";
@@ -21,7 +21,7 @@ pub(crate) async fn answer(
     service: &RateLimitService,
     Request { head, body, .. }: Request<'_>,
     body_within: Duration,
-    answer: &mut Answer,
+    answer: &mut HttpResponse,
 ) {
     if head.path() == HEALTH {
         // As envoyproxy/ratelimit answers: 200 and `OK`, or 500 and nothing.
@@ -48,7 +48,7 @@ pub(crate) async fn answer(
 }
 
 /// Answers the body of a call of `/json`: 200, 429 over a limit, 400 if it is malformed.
-async fn json(service: &RateLimitService, body: &[u8], answer: &mut Answer) {
+async fn json(service: &RateLimitService, body: &[u8], answer: &mut HttpResponse) {
     let request = match serde_json::from_slice(body) {
         Ok(request) => request,
         Err(why) => return text(StatusCode::BAD_REQUEST, &format!("{why}\n"), answer),
@@ -70,7 +70,7 @@ async fn json(service: &RateLimitService, body: &[u8], answer: &mut Answer) {
 }
 
 /// Answers with a text.
-pub(super) fn text(status: StatusCode, body: &str, answer: &mut Answer) {
+pub(super) fn text(status: StatusCode, body: &str, answer: &mut HttpResponse) {
     answer.status = status;
     answer.header("content-type", "text/plain; charset=utf-8");
     answer.body.extend_from_slice(body.as_bytes());

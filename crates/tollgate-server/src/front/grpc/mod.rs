@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate_net::{
-    Answer, BodyError, Handler, Limits, Request, ResponseBody, Upload, handle_http2,
+    BodyError, Handler, HttpResponse, Limits, Request, ResponseBody, Upload, handle_http2,
 };
 
 /// An answer by HTTP/2.
@@ -112,7 +112,7 @@ impl Handler for RlsHandler {
         &self,
         request: Request<'_>,
         _: &Rc<tollgate_net::ClientConnection>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) {
         if is_http_path(request.head.path()) {
             return Box::pin(answer_http(&self.service, request, self.body_within, answer)).await;

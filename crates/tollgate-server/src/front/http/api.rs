@@ -25,7 +25,7 @@ use tollgate_core::header::Fields;
 use tollgate_net::RequestHead;
 use tollgate_net::date;
 use tollgate_net::{
-    Answer, ClientConnection, Handler, Limits, RefusedRequest, Request, RequestBody,
+    ClientConnection, Handler, HttpResponse, Limits, RefusedRequest, Request, RequestBody,
 };
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
@@ -66,7 +66,7 @@ impl CheckApi {
         op: Op,
         head: &RequestHead<'_>,
         bytes: &[u8],
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> Result<Outcome, CheckProblem> {
         let now_us = self.node.clock.now_us();
         // Read in place: the future holds the body, and a move would copy it.
@@ -133,7 +133,7 @@ impl CheckApi {
         route: CheckRoute,
         Request { head, body, .. }: Request<'_>,
         peer: IpAddr,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> Result<Outcome, CheckProblem> {
         match route {
             CheckRoute::Op(op) => {
@@ -158,7 +158,7 @@ impl CheckApi {
         &self,
         op: Op,
         bytes: &[u8],
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> Result<Outcome, CheckProblem> {
         let now_us = self.node.clock.now_us();
         let body = decode::body(bytes, op).map_err(CheckProblem::BadBody)?;
@@ -188,7 +188,7 @@ impl CheckApi {
         &self,
         head: &RequestHead<'_>,
         peer: IpAddr,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> Result<Outcome, CheckProblem> {
         let began_us = self.node.clock.now_us();
         let head = head.to_parts().ok_or(CheckProblem::Target)?;
@@ -237,7 +237,7 @@ impl Handler for CheckApi {
         &self,
         request: Request<'_>,
         caller: &Rc<ClientConnection>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) {
         if is_http_path(request.head.path()) {
             return Box::pin(answer_http(&self.rls, request, self.body_within, answer)).await;

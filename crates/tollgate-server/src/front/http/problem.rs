@@ -6,7 +6,7 @@ use crate::observe::metrics::Outcome;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use tollgate::engine::ReservationError;
-use tollgate_net::{Answer, BodyError};
+use tollgate_net::{BodyError, HttpResponse};
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(super) enum CheckProblem {
 impl CheckProblem {
     /// Writes the answer. Returns how it counts.
     #[cold]
-    pub(super) fn write(self, answer: &mut Answer) -> Outcome {
+    pub(super) fn write(self, answer: &mut HttpResponse) -> Outcome {
         // The connection would have to skip the rest of the body before the next request.
         let close = matches!(self, Self::Body(_));
         let problem = self.into_problem();

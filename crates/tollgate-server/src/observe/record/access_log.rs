@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tollgate::store::ProcessClock;
-use tollgate_net::{Answer, BodyStream, BoxError, RefusedRequest};
+use tollgate_net::{BodyStream, BoxError, HttpResponse, RefusedRequest};
 use tollgate_policy::settings::{self, AccessFormat};
 use tollgate_tower::redact_parameters;
 
@@ -152,7 +152,7 @@ impl PendingAccess {
         mut self,
         outcome: &'static str,
         upstream: Option<&str>,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) {
         let entry = &mut self.entry;
         (entry.status, entry.outcome) = (answer.status.as_u16(), outcome);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tollgate::engine::{Setup, Work};
 use tollgate::store::StoreReply;
-use tollgate_net::Answer;
+use tollgate_net::HttpResponse;
 use tollgate_policy::settings::LogSink;
 
 const WITHIN: Duration = Duration::from_secs(10);
@@ -200,7 +200,8 @@ fn access_lines_have_the_form_of_apache_or_json() {
         };
         let pending = PendingAccess::new(entry, records.access().unwrap());
         let status = hyper::StatusCode::NO_CONTENT;
-        let mut answer = Answer { status, body: b"hello".to_vec(), ..Answer::default() };
+        let mut answer =
+            HttpResponse { status, body: b"hello".to_vec(), ..HttpResponse::default() };
         pending.answered("admitted", Some("up:80"), &mut answer);
         records.flush(WITHIN);
         let written = fs::read_to_string(folder.join("a.log")).unwrap();

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tollgate_net::{Answer, BodyStream, BoxError, PolledFrame};
+use tollgate_net::{BodyStream, BoxError, HttpResponse, PolledFrame};
 
 /// Streams at once: half of the connections of the admin API.
 const STREAMS_MAX: usize = 128;
@@ -148,7 +148,7 @@ impl<S> Drop for EventStream<S> {
 }
 
 /// Answers with a stream.
-pub(super) fn start(stream: BodyStream, answer: &mut Answer) {
+pub(super) fn start(stream: BodyStream, answer: &mut HttpResponse) {
     answer.header("content-type", "text/event-stream");
     answer.header("cache-control", "no-store");
     // nginx would hold events back.

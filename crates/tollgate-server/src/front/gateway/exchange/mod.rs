@@ -28,7 +28,8 @@ use std::{future::poll_fn, io, pin::pin, rc::Rc, task::Poll, time::Duration};
 use tollgate::engine::UpstreamOutcome;
 use tollgate::store::ProcessClock;
 use tollgate_net::{
-    Answer, BodyError, ClientConnection, CoarseTimer, Framing, Headers, RequestBody, parse_decimal,
+    BodyError, ClientConnection, CoarseTimer, Framing, Headers, HttpResponse, RequestBody,
+    parse_decimal,
 };
 use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
 use tollgate_tower::{Admission, AdmissionGuard};
@@ -109,7 +110,7 @@ pub(super) struct Exchange<'a> {
     pub(super) accepts_trailers: bool,
     /// Taken once there is a response.
     pub(super) admission: &'a mut Option<Admission<Node>>,
-    pub(super) answer: &'a mut Answer,
+    pub(super) answer: &'a mut HttpResponse,
 }
 
 impl Exchange<'_> {

@@ -9,7 +9,7 @@ use hyper::{
     header::{CONNECTION, HeaderName, HeaderValue},
 };
 use std::{cell::Cell, fmt::Write as _};
-use tollgate_net::{Answer, HeaderSpan, Headers, headers_to_lines, parse_response};
+use tollgate_net::{HeaderSpan, Headers, HttpResponse, headers_to_lines, parse_response};
 use tollgate_tower::RateLimitHeaders;
 
 /// A long `Connection` costs one lookup for each of its names. Before, each name was compared
@@ -49,7 +49,7 @@ fn with_headers<T>(lines: &str, write: impl FnOnce(StatusCode, Headers<'_>) -> T
 
 /// The lines that a client gets, and whether a date is among them; `None`: the answer is refused.
 fn written(lines: &str) -> Option<(String, bool)> {
-    let mut answer = Answer::default();
+    let mut answer = HttpResponse::default();
     let is_written = with_headers(lines, |status, headers| {
         write_response(status, headers, &RateLimitHeaders::default(), &mut answer)
     });

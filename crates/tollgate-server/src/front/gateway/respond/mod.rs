@@ -10,7 +10,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use std::time::Duration;
 use tollgate::engine::Verdict;
-use tollgate_net::{Answer, BodyError, RequestHead};
+use tollgate_net::{BodyError, HttpResponse, RequestHead};
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{Ambiguity, Refusal};
 
@@ -18,7 +18,7 @@ use tollgate_tower::{Ambiguity, Refusal};
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Answers a request that no upstream answered.
-pub(super) fn exchange_failed(error: ExchangeError, answer: &mut Answer) {
+pub(super) fn exchange_failed(error: ExchangeError, answer: &mut HttpResponse) {
     let bad_gateway = |detail| (StatusCode::BAD_GATEWAY, detail);
     let (status, detail) = match error {
         ExchangeError::Connect => bad_gateway("no upstream can be reached"),
@@ -36,7 +36,7 @@ pub(super) fn exchange_failed(error: ExchangeError, answer: &mut Answer) {
 }
 
 /// Answers a request whose head has more than one meaning.
-pub(super) fn invalid(invalid: InvalidRequest, answer: &mut Answer) -> Outcome {
+pub(super) fn invalid(invalid: InvalidRequest, answer: &mut HttpResponse) -> Outcome {
     let (status, detail) = invalid.problem();
     answer.set_problem(status, detail, None);
     answer.close = true;
@@ -47,7 +47,7 @@ pub(super) fn invalid(invalid: InvalidRequest, answer: &mut Answer) -> Outcome {
 }
 
 /// Answers a request whose path an upstream could read in another way than the limits did.
-pub(super) fn ambiguous(why: &Ambiguity, answer: &mut Answer) -> Outcome {
+pub(super) fn ambiguous(why: &Ambiguity, answer: &mut HttpResponse) -> Outcome {
     answer.set(why.response());
     answer.close = true;
     Outcome::Invalid
@@ -90,7 +90,11 @@ pub(super) fn observe<'a>(
 }
 
 /// Answers a refused request, in the format that its headers ask for.
-pub(super) fn refuse(refusal: Refusal, head: &RequestHead<'_>, answer: &mut Answer) -> Outcome {
+pub(super) fn refuse(
+    refusal: Refusal,
+    head: &RequestHead<'_>,
+    answer: &mut HttpResponse,
+) -> Outcome {
     let outcome = Outcome::of_refusal(&refusal);
     let mut accepts = HeaderMap::new();
     for name in [ACCEPT, CONTENT_TYPE] {

@@ -6,7 +6,7 @@
 use crate::front::{gateway::Gateway, http::encode};
 use crate::observe::metrics::Outcome;
 use hyper::{Method, StatusCode, header::HeaderName};
-use tollgate_net::{Answer, ClientConnection, RequestHead};
+use tollgate_net::{ClientConnection, HttpResponse, RequestHead};
 use tollgate_policy::address::unmap;
 use tollgate_tower::{Head, count_parameter, query_parameter};
 
@@ -92,7 +92,7 @@ impl Gateway {
         &self,
         head: &RequestHead<'_>,
         caller: &ClientConnection,
-        answer: &mut Answer,
+        answer: &mut HttpResponse,
     ) -> Outcome {
         if !matches!(head.method, "GET" | "HEAD") {
             answer.set_problem(StatusCode::METHOD_NOT_ALLOWED, "limits can only be read", None);

@@ -1,5 +1,5 @@
 use super::*;
-use tollgate_net::{Answer, HeaderSpan, Headers};
+use tollgate_net::{HeaderSpan, Headers, HttpResponse};
 
 const JSON: &str = "host: x\r\nContent-Type: application/json\r\n";
 
@@ -13,7 +13,7 @@ fn route(version: Version, method: &str, target: &str, headers: &str) -> Result<
     let headers = Headers::new(bytes, &lines);
     let head = RequestHead::new(method, target, None, version, headers);
     CheckRoute::of(&head).map_err(|problem| {
-        let mut answer = Answer::default();
+        let mut answer = HttpResponse::default();
         problem.write(&mut answer);
         answer.status.as_u16()
     })
