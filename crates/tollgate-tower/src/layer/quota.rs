@@ -26,6 +26,9 @@ const NAME: &str = "requests";
 pub(super) const KEY: &str = "key";
 /// Addresses of one IPv6 network of this length share a count, as in a policy without settings.
 const IPV6_PREFIX: u8 = 64;
+/// How long a slot lasts in memory, the longest there is: it ends with its request, however long
+/// that takes. The `ttl` of a quota frees slots of processes that died, and their memory died too.
+const SLOT_TTL: Duration = Duration::from_secs(366 * 86_400);
 
 /// Decides by one quota in memory, for each address of a peer or another key. Made by
 /// [`TollgateLayer::new`](crate::TollgateLayer::new) and [`by`](crate::TollgateLayer::by). Clones
@@ -65,7 +68,9 @@ pub struct QuotaGuard {
 
 impl QuotaGate {
     pub(super) fn new(quota: Quota, key: Option<Arc<ExtractFn>>) -> Self {
-        let (limiter, limit) = (Limiter::new(quota), Setup::quota_limit(NAME, KEY, quota));
+        // Only slots have a `ttl`.
+        let limiter = Limiter::new(quota.with_ttl(SLOT_TTL).unwrap_or(quota));
+        let limit = Setup::quota_limit(NAME, KEY, quota);
         let Some(params) = limit.params else { unreachable!("a quota has parameters") };
         let may_undo = limiter.has_slots() || matches!(params, LimitParams::LeakyBucket(_));
         let shared = QuotaSource { quota, params, limit, key, may_undo };
@@ -115,7 +120,14 @@ impl QuotaGate {
             let guard = QuotaGuard { reservation: None, is_queued: false };
             return (self.limiter.answer(key, cost), guard);
         }
-        let (answer, decision) = self.limiter.reserve_answer(key, cost);
+        let (mut answer, decision) = self.limiter.reserve_answer(key, cost);
+        if let LimitParams::Concurrency(slots) = self.shared.params {
+            let shorten = |wait_us: &mut u64| *wait_us = slots.ttl_us().min(*wait_us);
+            let outcome = &mut answer.outcome;
+            shorten(&mut outcome.reset_after_us);
+            outcome.retry_after_us.iter_mut().for_each(shorten);
+            outcome.more_after_us.iter_mut().for_each(shorten);
+        }
         let is_queued = answer.outcome.delay_us > 0;
         (answer, QuotaGuard { reservation: decision.admitted().map(Box::new), is_queued })
     }

@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Waker};
+use std::time::Duration;
 use tollgate::Quota;
 use tollgate::quota::Algorithm;
 use tollgate_tower::{Decider, Standalone, TollgateLayer};
@@ -84,6 +85,19 @@ async fn a_slot_is_held_until_the_body_has_been_read() {
     let mut body = second.into_body();
     body.frame().await.unwrap().unwrap();
     assert_eq!(ask(&layer, 200).await.status(), StatusCode::OK, "its last bytes are sent");
+}
+
+#[tokio::test]
+async fn a_slot_outlasts_its_ttl_while_its_request_runs() {
+    let ttl = Duration::from_millis(1);
+    let layer = TollgateLayer::new(Quota::concurrency(1).with_ttl(ttl).unwrap());
+    let first = ask(&layer, 200).await;
+    std::thread::sleep(2 * ttl);
+    let refused = ask(&layer, 200).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "1", "at most the ttl");
+    drop(first);
+    assert_eq!(ask(&layer, 200).await.status(), StatusCode::OK);
 }
 
 #[tokio::test(start_paused = true)]
