@@ -158,7 +158,7 @@ impl TollgateLayer<QuotaGate> {
 
     /// Keeps the counts in Redis or Valkey, shared by all processes with the same limits. Call this
     /// inside a tokio runtime: [`RedisStore`](tollgate::store::RedisStore) says how long the
-    /// connections live. While Redis does not answer, each process counts its share.
+    /// connections live. While Redis does not answer, requests pass.
     ///
     /// ```no_run
     /// use tollgate::Quota;
