@@ -108,6 +108,14 @@ impl<E: Engine> Admission<E> {
         }
     }
 
+    /// Frees the slot of the adaptive shedder while the client still sends the body, and takes it
+    /// again afterwards: such a request is no work for the upstream yet.
+    pub fn set_uploading(&mut self, is_uploading: bool) {
+        if let Some(held) = &mut self.guard.held {
+            held.in_flight.set_uploading(is_uploading, || held.engine.now_us());
+        }
+    }
+
     /// Refunds the request.
     pub fn refund(&mut self) {
         if let Some(held) = &mut self.guard.held {

@@ -138,6 +138,14 @@ impl InFlightCharges {
         }
     }
 
+    /// Frees the slot of the adaptive shedder while the client still sends the body, and takes it
+    /// again afterwards.
+    pub fn set_uploading(&mut self, is_uploading: bool, clock: impl FnOnce() -> u64) {
+        if let Some(ticket) = self.shed.as_mut().and_then(|shed| shed.ticket.as_mut()) {
+            ticket.set_paused(clock(), is_uploading);
+        }
+    }
+
     /// Whether the request waits for the adaptive shedder.
     pub fn is_waiting(&self) -> bool {
         self.shed.as_ref().is_some_and(|shed| shed.queued.is_some())

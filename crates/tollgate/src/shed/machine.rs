@@ -128,6 +128,19 @@ impl Machine {
         }
     }
 
+    /// Frees the slot of a call, or takes it again.
+    pub(super) fn set_paused(&mut self, now_us: u64, class: u8, is_paused: bool) {
+        self.advance(now_us);
+        let class = self.class(class);
+        let step = |count: u32| match is_paused {
+            true => count.saturating_sub(1),
+            false => count + 1,
+        };
+        self.in_flight = step(self.in_flight);
+        let counts = self.counts(class);
+        counts.in_flight = step(counts.in_flight);
+    }
+
     /// Grants the next free slot, or sheds the next request that waited too long; returns `None`
     /// when nothing changes any more. The caller wakes the task.
     pub(super) fn resolve_next(&mut self) -> Option<Option<Waker>> {

@@ -37,6 +37,7 @@ pub struct ShedTicket {
     shedder: AdaptiveShedder,
     class: u8,
     admitted_us: u64,
+    is_paused: bool,
     is_finished: bool,
 }
 
@@ -99,7 +100,13 @@ impl AdaptiveShedder {
     }
 
     fn ticket(&self, class: u8, admitted_us: u64) -> ShedTicket {
-        ShedTicket { shedder: self.clone(), class, admitted_us, is_finished: false }
+        ShedTicket {
+            shedder: self.clone(),
+            class,
+            admitted_us,
+            is_paused: false,
+            is_finished: false,
+        }
     }
 
     fn finish(&self, now_us: u64, class: u8, outcome: UpstreamOutcome, ended_us: u64) {
@@ -146,9 +153,21 @@ impl ShedTicket {
     /// [Ends](Self::finish) a call that is reported late: `latency_us` is how long it took. It
     /// counts for the level of load at which it ended, not for the one at which it is reported.
     pub fn finish_after(mut self, now_us: u64, outcome: UpstreamOutcome, latency_us: Option<u64>) {
+        self.set_paused(now_us, false);
         self.is_finished = true;
         let ended_us = latency_us.map_or(now_us, |us| self.admitted_us.saturating_add(us));
         self.shedder.finish(now_us, self.class, outcome, ended_us.min(now_us));
+    }
+
+    /// Frees the slot while the upstream cannot work on the request, for example because the client
+    /// still sends it, or takes it again. Taking it again waits for nothing: it may exceed the
+    /// limit, and then nobody else is admitted until it is met.
+    pub fn set_paused(&mut self, now_us: u64, is_paused: bool) {
+        if std::mem::replace(&mut self.is_paused, is_paused) != is_paused {
+            let mut machine = self.shedder.lock();
+            machine.set_paused(now_us, self.class, is_paused);
+            self.shedder.resolve(machine);
+        }
     }
 
     /// When the request was admitted.
@@ -162,6 +181,7 @@ impl Drop for ShedTicket {
         if !self.is_finished {
             // The machine knows a later time, if there was any event since.
             let now_us = self.admitted_us;
+            self.set_paused(now_us, false);
             self.shedder.finish(now_us, self.class, UpstreamOutcome::Ignored, now_us);
         }
     }

@@ -140,3 +140,36 @@ fn operators_switch_shedders_as_limits() {
     }
     assert_eq!(switch("shed%2Fother", "off"), 404);
 }
+
+/// An upstream cannot work on a request whose body has not come, so the request holds no slot.
+#[test]
+fn a_slow_upload_holds_no_slot() {
+    let (release, released) = signal();
+    let backend = Backend::new(move |seen, stream| {
+        if seen.line().starts_with("POST") {
+            wait(&released);
+        }
+        ok(stream, "hello")
+    });
+    let gateway = gateway(&backend, "shed: {adaptive: {min: 1, max: 1}}");
+    let mut uploads: Vec<_> = (0..3)
+        .map(|_| {
+            let mut client = gateway.client();
+            client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nab");
+            client
+        })
+        .collect();
+    assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(3)));
+    assert!(wait_until(PATIENCE, || gateway.get("/", "").status == 200));
+    // Once its body has come, the upstream works on it.
+    uploads[0].send(b"cd");
+    assert!(wait_until(PATIENCE, || backend.seen().iter().any(|seen| seen.body == b"abcd")));
+    assert_eq!(gateway.get("/", "").status, 503);
+    release.send(()).unwrap();
+    assert_eq!(uploads[0].answer().status, 200);
+    assert_eq!(gateway.get("/", "").status, 200);
+    // A client that leaves in the middle takes nothing with it.
+    drop(uploads);
+    assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(0)));
+    assert_eq!(gateway.get("/", "").status, 200);
+}

@@ -5,8 +5,10 @@ use super::super::{GatewayState, forward};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use std::task::{Context, Poll, ready};
-use std::{cell::Cell, io, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use std::cell::{Cell, RefCell};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
+use std::{future::poll_fn, io, rc::Rc, sync::Arc, time::Duration};
 use tollgate_net::{
     BodyError, BodyWriter, BoxError, CoarseTimer, MessageBody, PolledFrame, Upload, UpstreamStream,
 };
@@ -18,12 +20,14 @@ pub(super) struct UploadSender {
     shared: Arc<GatewayState>,
     writer: BodyWriter,
     is_upstream_closed: bool,
+    /// Whether all that has come is sent.
+    waits_for_client: bool,
 }
 
 impl UploadSender {
     pub(super) fn new(upload: Upload, shared: Arc<GatewayState>, in_chunks: bool) -> Self {
         let writer = BodyWriter::new(Vec::new(), in_chunks);
-        Self { upload, shared, writer, is_upstream_closed: false }
+        Self { upload, shared, writer, is_upstream_closed: false, waits_for_client: false }
     }
 
     /// Whether all of it has been sent.
@@ -31,18 +35,33 @@ impl UploadSender {
         self.writer.is_over() && !self.is_upstream_closed
     }
 
-    /// Sends what has come. Fails with the client's body; a closed upstream may still respond.
-    pub(super) fn poll_send(
+    /// Sends what has come, and notes how far it is. Fails with the client's body; a closed upstream
+    /// may still respond.
+    pub(super) fn poll_progress(
+        &mut self,
+        stream: &mut UpstreamStream,
+        progress: &UploadProgress,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), BodyError>> {
+        let polled = self.poll_send(stream, context);
+        progress.is_complete.set(polled.is_ready());
+        progress.waits_for_client.set(polled.is_pending() && self.waits_for_client);
+        polled
+    }
+
+    fn poll_send(
         &mut self,
         stream: &mut UpstreamStream,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), BodyError>> {
-        let Self { upload, shared, writer, is_upstream_closed } = self;
+        let Self { upload, shared, writer, is_upstream_closed, waits_for_client } = self;
+        *waits_for_client = false;
         while !*is_upstream_closed && !writer.is_over() {
             let edit = |trailers: &mut HeaderMap| forward::remove_from_trailers(trailers, shared);
             let is_pending = writer.fill(Pin::new(&mut *upload), edit, context)?;
             *is_upstream_closed = ready!(writer.poll_write(stream, context)).is_err();
             if is_pending && !*is_upstream_closed {
+                *waits_for_client = true;
                 return Poll::Pending;
             }
         }
@@ -61,7 +80,47 @@ pub(crate) enum Http2RequestBody {
 #[derive(Debug, Default)]
 pub(crate) struct UploadProgress {
     pub(super) is_complete: Cell<bool>,
+    /// Whether the upstream has all that the client has sent so far.
+    pub(super) waits_for_client: Cell<bool>,
     pub(super) error: Cell<Option<BodyError>>,
+    /// The task that waits for the response, where another one sends the body.
+    waker: RefCell<Option<Waker>>,
+}
+
+impl UploadProgress {
+    pub(super) fn new(is_complete: bool) -> Self {
+        Self { is_complete: Cell::new(is_complete), ..Self::default() }
+    }
+
+    fn set_waiting(&self, waits: bool) {
+        if self.waits_for_client.replace(waits) != waits
+            && let Some(waker) = self.waker.take()
+        {
+            waker.wake();
+        }
+    }
+}
+
+/// Waits for a response. While the upstream waits for the client's body, `on_wait` gets `true`.
+pub(super) async fn observe_upload<T>(
+    response: impl Future<Output = T>,
+    progress: &UploadProgress,
+    mut on_wait: impl FnMut(bool),
+) -> T {
+    let (mut response, mut waits) = (pin!(response), false);
+    poll_fn(|context| {
+        let polled = response.as_mut().poll(context);
+        let now_waits = polled.is_pending() && progress.waits_for_client.get();
+        if now_waits != waits {
+            waits = now_waits;
+            on_wait(waits);
+        }
+        if polled.is_pending() && !progress.is_complete.get() {
+            progress.waker.replace(Some(context.waker().clone()));
+        }
+        polled
+    })
+    .await
 }
 
 impl Body for Http2RequestBody {
@@ -75,7 +134,9 @@ impl Body for Http2RequestBody {
             }
             Self::Upload(upload, progress, shared) => (upload, progress, shared),
         };
-        let frame = ready!(Pin::new(&mut **upload).poll_frame(context));
+        let polled = Pin::new(&mut **upload).poll_frame(context);
+        progress.set_waiting(polled.is_pending());
+        let frame = ready!(polled);
         match &frame {
             Some(Err(error)) => progress.error.set(Some(*error)),
             Some(Ok(_)) if !upload.is_end_stream() => {}

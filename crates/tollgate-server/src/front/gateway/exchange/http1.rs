@@ -1,14 +1,15 @@
 //! The exchange by HTTP/1.1.
 
 use super::super::{forward, upstream::SelectedUpstream};
+use super::body::{UploadProgress, UploadSender, observe_upload};
 use super::{
-    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, body::UploadSender,
+    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, set_uploading,
     with_deadline,
 };
 use bytes::Bytes;
 use hyper::{StatusCode, Version};
 use std::task::{Context, Poll, Waker, ready};
-use std::{cell::Cell, future::poll_fn, io, mem, pin::Pin, time::Duration};
+use std::{future::poll_fn, io, mem, pin::Pin, time::Duration};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tollgate::engine::BufferPool;
 use tollgate_net::{
@@ -40,10 +41,13 @@ impl Exchange<'_> {
             upload = Some(UploadSender::new(body, self.gateway.shared.clone(), is_chunked));
         }
         let (mut timer, mut sent) = (self.caller.timer(), 0);
-        let is_sent = Cell::new(upload.is_none());
-        let sending = send_request(&mut stream, &request, &mut sent, &mut upload, &is_sent);
+        let progress = UploadProgress::new(upload.is_none());
+        let sending = send_request(&mut stream, &request, &mut sent, &mut upload, &progress);
+        let admission = &mut *self.admission;
+        let sending = observe_upload(sending, &progress, |waits| set_uploading(admission, waits));
         let within = self.upstreams.settings.response;
-        let received = with_deadline(&mut timer, within, sending, || is_sent.get()).await;
+        let is_sent = || progress.is_complete.get();
+        let received = with_deadline(&mut timer, within, sending, is_sent).await;
         self.answer.body = request;
         let received = match received {
             Some(Ok(received)) if received.len > 0 => received,
@@ -123,13 +127,13 @@ impl Exchange<'_> {
     /// Waits for more of a response's head.
     async fn read_more(&self, reader: &mut ResponseReader) -> Result<(), ExchangeError> {
         let ResponseReader { stream, received, upload, timer } = reader;
-        let is_sent = Cell::new(upload.is_none());
+        let progress = UploadProgress::new(upload.is_none());
         let more = poll_fn(|context| {
-            poll_upload(upload, stream, &is_sent, context)?;
+            poll_upload(upload, stream, &progress, context)?;
             received.poll_more(stream, context).map_err(|_| None)
         });
         let within = self.upstreams.settings.response;
-        match with_deadline(timer, within, more, || is_sent.get()).await {
+        match with_deadline(timer, within, more, || progress.is_complete.get()).await {
             Some(Ok(1..)) => Ok(()),
             Some(Err(Some(error))) => Err(ExchangeError::Client(error)),
             Some(_) => Err(ExchangeError::Protocol),
@@ -211,7 +215,7 @@ async fn send_request(
     request: &[u8],
     sent: &mut usize,
     upload: &mut Option<UploadSender>,
-    is_sent: &Cell<bool>,
+    progress: &UploadProgress,
 ) -> Result<ReceivedBytes, Option<BodyError>> {
     poll_fn(|context| {
         while *sent < request.len() {
@@ -221,7 +225,7 @@ async fn send_request(
                 len => *sent += len,
             }
         }
-        poll_upload(upload, stream, is_sent, context)?;
+        poll_upload(upload, stream, progress, context)?;
         // TLS may still hold encrypted bytes in a buffer.
         let _ = Pin::new(&mut *stream).poll_flush(context);
         poll_first_bytes(stream, context).map_err(|_| None)
@@ -233,13 +237,12 @@ async fn send_request(
 fn poll_upload(
     upload: &mut Option<UploadSender>,
     stream: &mut UpstreamStream,
-    is_sent: &Cell<bool>,
+    progress: &UploadProgress,
     context: &mut Context<'_>,
 ) -> Result<(), Option<BodyError>> {
     if let Some(upload) = upload
-        && let Poll::Ready(ended) = upload.poll_send(stream, context)
+        && let Poll::Ready(ended) = upload.poll_progress(stream, progress, context)
     {
-        is_sent.set(true);
         ended.map_err(Some)?;
     }
     Ok(())
@@ -255,7 +258,8 @@ pub(in super::super) async fn probe(
     let mut request = format!("GET {path} HTTP/1.1\r\n").into_bytes();
     push_line(b"host: ", authority, &mut request);
     request.extend_from_slice(b"\r\n");
-    let sent = send_request(&mut stream, &request, &mut 0, &mut None, &Cell::new(true)).await;
+    let sent =
+        send_request(&mut stream, &request, &mut 0, &mut None, &UploadProgress::new(true)).await;
     let mut received = sent.map_err(|_| closed)?;
     loop {
         match received.parse_final(false, |_, _| {}) {

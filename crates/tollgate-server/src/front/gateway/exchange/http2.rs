@@ -2,9 +2,10 @@
 
 use super::super::forward;
 use super::super::upstream::{Http2Stream, SelectedUpstream, UpstreamServer};
-use super::body::{Http2RequestBody, UploadProgress};
+use super::body::{Http2RequestBody, UploadProgress, observe_upload};
 use super::{
-    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, with_deadline,
+    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, set_uploading,
+    with_deadline,
 };
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
@@ -32,7 +33,7 @@ impl Exchange<'_> {
         self.write_lines(server, self.request_framing(), Version::HTTP_2, &mut lines);
         let mut request = self.request(server).ok_or((ExchangeError::Protocol, Retry::Never))?;
         append_lines_to_map(&lines, request.headers_mut());
-        let mut progress = None;
+        let (mut progress, mut has_upload) = (Rc::new(UploadProgress::new(true)), false);
         *request.body_mut() = match mem::replace(&mut self.body, RequestBody::Full(&[])) {
             RequestBody::Full([]) => Http2RequestBody::Full(None),
             RequestBody::Full(bytes) => {
@@ -40,24 +41,25 @@ impl Exchange<'_> {
                 Http2RequestBody::Full(Some(Bytes::copy_from_slice(bytes)))
             }
             RequestBody::Stream(upload) => {
-                let sent: Rc<UploadProgress> = Rc::default();
-                progress = Some(sent.clone());
-                Http2RequestBody::Upload(Box::new(upload), sent, self.gateway.shared.clone())
+                (progress, has_upload) = (Rc::default(), true);
+                let shared = self.gateway.shared.clone();
+                Http2RequestBody::Upload(Box::new(upload), progress.clone(), shared)
             }
         };
-        let is_sent = || progress.as_ref().is_none_or(|sent| sent.is_complete.get());
+        let is_sent = || progress.is_complete.get();
         let (mut timer, within) = (self.caller.timer(), self.upstreams.settings.response);
         stream.mark_send();
         let sending = stream.send(request);
+        let admission = &mut *self.admission;
+        let sending = observe_upload(sending, &progress, |waits| set_uploading(admission, waits));
         match with_deadline(&mut timer, within, sending, is_sent).await {
             None => Err((ExchangeError::Timeout, Retry::Never)),
             Some(Ok(response)) => {
                 self.answer_http2(response, stream, selected).map_err(|error| (error, Retry::Never))
             }
             Some(Err(error)) => {
-                let has_upload = progress.is_some();
                 let failed = self.classify_error(error, &stream, is_reused, has_upload, server);
-                match progress.and_then(|sent| sent.error.get()) {
+                match progress.error.get() {
                     Some(error) => Err((ExchangeError::Client(error), Retry::Never)),
                     None => Err(failed),
                 }

@@ -299,6 +299,14 @@ impl Exchange<'_> {
     }
 }
 
+/// Frees the slot of the adaptive shedder while the upstream waits for the client's body, and takes
+/// it again afterwards.
+fn set_uploading(admission: &mut Option<Admission<Node>>, is_uploading: bool) {
+    if let Some(admission) = admission {
+        admission.set_uploading(is_uploading);
+    }
+}
+
 /// Runs `future` with a deadline; `None` when it passes. If `counts` is false at that instant, a
 /// new period starts. A timer that is set already keeps its deadline.
 async fn with_deadline<T>(
