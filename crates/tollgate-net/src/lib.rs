@@ -10,7 +10,7 @@
 //! use std::{rc::Rc, time::Duration};
 //! use tollgate_net::{HttpResponse, ClientConnection, FrontendServer};
 //! use tollgate_net::{Handler, Limits, Listener, Request};
-//! use tollgate_server::observe::metrics::Front;
+//! use tollgate_policy::settings::Front;
 //!
 //! struct Hello;
 //!
