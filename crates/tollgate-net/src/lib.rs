@@ -8,14 +8,19 @@
 //!
 //! ```no_run
 //! use std::{rc::Rc, time::Duration};
-//! use tollgate_net::{HttpResponse, ClientConnection, FrontendServer};
-//! use tollgate_net::{Handler, Limits, Listener, Request};
+//! use tollgate_net::{ClientConnection, FrontendServer, Handler, HttpResponse};
+//! use tollgate_net::{Limits, Listener, Request};
 //! use tollgate_policy::settings::Front;
 //!
 //! struct Hello;
 //!
 //! impl Handler for Hello {
-//!     async fn handle(&self, _: Request<'_>, _: &Rc<ClientConnection>, answer: &mut HttpResponse) {
+//!     async fn handle(
+//!         &self,
+//!         _: Request<'_>,
+//!         _: &Rc<ClientConnection>,
+//!         answer: &mut HttpResponse,
+//!     ) {
 //!         answer.body.extend_from_slice(b"hello\n");
 //!     }
 //! }

@@ -35,8 +35,8 @@ impl UploadSender {
         self.writer.is_over() && !self.is_upstream_closed
     }
 
-    /// Sends what has come, and notes how far it is. Fails with the client's body; a closed upstream
-    /// may still respond.
+    /// Sends what has come, and notes how far it is. Fails with the client's body; a closed
+    /// upstream may still respond.
     pub(super) fn poll_progress(
         &mut self,
         stream: &mut UpstreamStream,
