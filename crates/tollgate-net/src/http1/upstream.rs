@@ -20,7 +20,7 @@ pub struct UpstreamStream {
 }
 
 impl UpstreamStream {
-    /// A stream of which nothing has been read.
+    /// A stream from which nothing has been read.
     pub fn new(transport: Transport) -> Self {
         Self { transport, unread: Vec::new() }
     }

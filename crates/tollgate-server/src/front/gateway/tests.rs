@@ -72,9 +72,7 @@ fn malformed_requests_leave_a_trace() {
             identity: {api_key: query.key}";
         let compiled = tollgate_policy::compile(file).unwrap();
         let setup = tollgate::engine::Setup::of(&compiled);
-        let settings = compiled.settings.clone();
-        let node = Arc::new(Node::new(compiled, setup).unwrap());
-        node.records.set(node.records.open(&settings, &folder).unwrap());
+        let node = Arc::new(Node::in_folder(&folder, compiled, setup).unwrap());
         let state = Arc::new(GatewayState::new(node.clone(), Path::new(".")).unwrap());
         let gateway = Rc::new(Gateway::new(state));
         let rig = Rig::new(Limits::default());

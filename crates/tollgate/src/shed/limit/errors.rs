@@ -47,7 +47,7 @@ impl Ceiling {
 struct LoweredLimit {
     knee: u64,
     is_found: bool,
-    /// The first calls, of which too many failed.
+    /// The first calls with too many failures among them.
     meter: Meter,
 }
 
@@ -124,7 +124,7 @@ impl LimitController {
         }
     }
 
-    /// Notes calls of which few enough failed.
+    /// Notes calls with few enough failures among them.
     pub(super) fn endure(&mut self, meter: &Meter) {
         if meter.ended() < CALLS {
             return;
