@@ -1,59 +1,111 @@
 //! Instructions a request outside the kernel, counted by callgrind: the one figure that a busy machine does not move.
 //!
-//! Every server runs twice under valgrind, once with more requests than the other time; start and end cancel out.
+//! Every server runs twice under valgrind, once with more requests than the other time; start and end cancel out. A hundred users ask in turn, so that all
+//! of them are known when counting begins; where there are 10,000, four of five requests are the first of their user and make the state of every limit.
 
 use crate::CONNECTIONS;
-use crate::contender::{Contender, FLOOR, FLOOR_FIELDS, OURS, OURS_3, Programs, THROTTLECRAB};
+use crate::contender::{
+    FLOOR, FLOOR_FIELDS, OURS, OURS_3, OURS_RESP, Programs, THROTTLECRAB, USERS,
+};
+use crate::gateway::{self, counted};
 use crate::load::Load;
-use crate::process::Server;
+use crate::process::{Program, Server};
+use crate::resp;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Known after a few requests each.
+const KNOWN_USERS: usize = 100;
 const FEW: usize = 2_000;
 const MANY: usize = 12_000;
 const FUNCTIONS: usize = 25;
 
-/// The table, and for ours and the floor the functions that cost most.
+/// The check API with 10,000 users.
+const NEW_USERS: [(&str, &str); 2] =
+    [(OURS, "ours, new users"), (OURS_3, "ours, three limits, new users")];
+
+/// Rows whose functions are printed.
+const EXPLAINED: [&str; 3] = [OURS, OURS_3, FLOOR];
+
+/// A server, what it is asked, and in which protocol.
+struct Subject {
+    name: &'static str,
+    program: Program,
+    requests: Vec<Vec<u8>>,
+    is_resp: bool,
+}
+
+/// The tables, and for some rows the functions that cost most.
 pub(crate) fn report(programs: &Programs) -> Result<(), Box<dyn Error>> {
-    println!("\n### Instructions a request, outside the kernel\n");
-    println!("| | instructions |\n|---|---|");
-    let mut profiles = Vec::new();
-    for name in [OURS, OURS_3, FLOOR, FLOOR_FIELDS, THROTTLECRAB] {
-        let contender = match programs.contender(name) {
-            Ok(contender) => contender,
-            Err(error) => {
-                eprintln!("{name} is left out: {error}");
-                continue;
-            }
-        };
-        let few = total(&run(&contender, FEW)?)?;
-        let profile = run(&contender, MANY)?;
-        println!("| {name} | {:.0} |", (total(&profile)? - few) / (MANY - FEW) as f64);
-        profiles.push((name, profile));
+    let mut subjects = Vec::new();
+    let known = [OURS, OURS_3, FLOOR, FLOOR_FIELDS, THROTTLECRAB, OURS_RESP];
+    let known = known.map(|name| (name, name, KNOWN_USERS));
+    let new = NEW_USERS.map(|(contender, name)| (contender, name, USERS));
+    for (contender, name, users) in known.into_iter().chain(new) {
+        match programs.contender(contender) {
+            Ok(contender) => subjects.push(Subject {
+                name,
+                requests: (0..users).map(|user| contender.wants.request(user)).collect(),
+                program: contender.program,
+                is_resp: name == OURS_RESP,
+            }),
+            Err(error) => eprintln!("{name} is left out: {error}"),
+        }
     }
-    for (name, profile) in profiles.iter().filter(|(name, _)| [OURS, FLOOR].contains(name)) {
+    let profiles = table("Instructions a request, outside the kernel", &subjects)?;
+    for (name, profile) in profiles.iter().filter(|(name, _)| EXPLAINED.contains(name)) {
         println!("\n{name}, by function:\n\n```text\n{}```", annotate(profile)?);
     }
+    let upstream = gateway::upstream()?;
+    let mut subjects = Vec::new();
+    for part in counted::parts(KNOWN_USERS) {
+        let program = counted::program(&programs.ours, &part, upstream.address)?;
+        subjects.push(Subject {
+            name: part.name,
+            program,
+            requests: part.requests,
+            is_resp: false,
+        });
+    }
+    table("The same at the gateway", &subjects)?;
     Ok(())
 }
 
+/// Prints a row for each, and answers where the counts of the longer runs are.
+fn table(
+    title: &str,
+    subjects: &[Subject],
+) -> Result<Vec<(&'static str, PathBuf)>, Box<dyn Error>> {
+    println!("\n### {title}\n\n| | instructions |\n|---|---|");
+    let mut profiles = Vec::new();
+    for subject in subjects {
+        let few = total(&run(subject, FEW)?)?;
+        let profile = run(subject, MANY)?;
+        println!("| {} | {:.0} |", subject.name, (total(&profile)? - few) / (MANY - FEW) as f64);
+        profiles.push((subject.name, profile));
+    }
+    Ok(profiles)
+}
+
 /// Runs a server under callgrind for `count` requests and answers where the counts are.
-fn run(contender: &Contender, count: usize) -> Result<PathBuf, Box<dyn Error>> {
-    let name = contender.name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+fn run(subject: &Subject, count: usize) -> Result<PathBuf, Box<dyn Error>> {
+    let name = subject.name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let file = std::env::temp_dir().join(format!("tollgate-service-{name}.out"));
-    let mut program = contender.program.clone();
+    let mut program = subject.program.clone();
     let valgrind = ["--tool=callgrind".into(), format!("--callgrind-out-file={}", file.display())];
     program.arguments.splice(0..0, valgrind.into_iter().chain([program.path]));
     program.path = "valgrind".into();
     let server = Server::start(&program)?;
-    let requests = contender.wants.requests();
-    Load::open(server.address, &requests, CONNECTIONS)?.closed(count)?;
+    let address = server.address;
+    match subject.is_resp {
+        true => resp::Load::open(address, &subject.requests, CONNECTIONS, 1)?.run(count)?,
+        false => Load::open(address, &subject.requests, CONNECTIONS)?.closed(count)?,
+    };
     server.end()?;
     Ok(file)
 }
-
 fn total(profile: &Path) -> Result<f64, Box<dyn Error>> {
     let text = fs::read_to_string(profile)?;
     let totals = text.lines().find_map(|line| line.strip_prefix("totals:"));

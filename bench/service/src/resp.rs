@@ -83,7 +83,7 @@ fn print(
 }
 
 /// Connections, each of which asks again once all it asked is answered.
-struct Load<'a> {
+pub(crate) struct Load<'a> {
     poll: Poll,
     events: Events,
     /// With the lines of answers that are still to come.
@@ -96,7 +96,7 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    fn open(
+    pub(crate) fn open(
         address: SocketAddr,
         requests: &'a [Vec<u8>],
         connections: usize,
@@ -118,7 +118,7 @@ impl<'a> Load<'a> {
     }
 
     /// Sends so many batches.
-    fn run(&mut self, batches: usize) -> io::Result<Duration> {
+    pub(crate) fn run(&mut self, batches: usize) -> io::Result<Duration> {
         let start = Instant::now();
         let mut sent = 0;
         while sent < self.connections.len().min(batches) {

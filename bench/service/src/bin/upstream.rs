@@ -1,6 +1,6 @@
 //! What stands behind the gateways: a bare server on one current-thread runtime that finds where requests end and answers each with
-//! thirteen bytes once all of it has come. A request for `/large` gets more than the buffers of a connection take, one for `/chunked` 1 KiB in chunks, a `POST` to `/items`
-//! 1 KiB, and a `DELETE` no body.
+//! thirteen bytes once all of it has come. A request for `/large` gets more than the buffers of a connection take, one for `/chunked` 1 KiB in chunks, one for
+//! `/tokens` some JSON, a `POST` to `/items` 1 KiB, and a `DELETE` no body.
 
 use std::error::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,6 +8,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 13\r\n\r\nHello, world!";
+const TOKENS: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 36\r\n\r\n\
+    {\"usage\":{\"total_tokens\":5},\"a\":[1]}";
 const LARGE_BYTES: usize = 16 << 20;
 static PIECE: [u8; 16 * 1024] = [b'x'; 16 * 1024];
 const INPUT_BYTES: usize = 16 * 1024;
@@ -45,6 +48,8 @@ async fn serve(mut stream: TcpStream) -> Option<()> {
                 }
             } else if input[at..].starts_with(b"GET /chunked") {
                 chunked(&mut output);
+            } else if input[at..].starts_with(b"GET /tokens") {
+                output.extend_from_slice(TOKENS);
             } else if input[at..].starts_with(b"DELETE ") {
                 output.extend_from_slice(b"HTTP/1.1 204 No Content\r\nserver: upstream\r\n\r\n");
             } else if input[at..].starts_with(b"GET /large") {

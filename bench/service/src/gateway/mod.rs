@@ -4,6 +4,7 @@
 //! until there are some, and on a schedule it yields whenever nothing is due.
 
 mod abuse;
+pub(crate) mod counted;
 mod h2load;
 mod mixed;
 mod parts;
@@ -28,7 +29,7 @@ const LIMITS_S: f64 = 1.5;
 /// Turns as long as others have them are cut in so many: a difference of a tenth shows only between turns that are close to each other.
 const SHORTER: usize = 10;
 
-fn upstream() -> Result<Server, Box<dyn Error>> {
+pub(crate) fn upstream() -> Result<Server, Box<dyn Error>> {
     let path = beside("upstream")?.to_string_lossy().into_owned();
     let program = Program { path, arguments: Vec::new(), ready: Ready::Line };
     Server::start_on(LOAD_CORE, &program)
