@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tollgate::engine::limit::{CostRule, Limit, ResponseCost};
 use tollgate::engine::{
@@ -244,16 +244,10 @@ impl<E: Engine> ResponseGuard for AdmissionGuard<E> {
             };
             in_flight.settle(index, cost.max(least));
         }
-        // Without charges only this node has to hear of the end.
-        let now_us = engine.now_us();
-        let Some(in_flight) = in_flight.finish_without_store(now_us) else { return };
-        let spawner = engine.clone();
-        let mut task = Box::pin(async move {
-            engine.gate().finish(now_us, in_flight).await;
-        });
-        // The memory store finishes at once, without a task.
-        if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            spawner.spawn(task);
+        let unfinished = engine.gate().finish_now(engine.now_us(), in_flight);
+        if let Some(unfinished) = unfinished {
+            let spawner = engine.clone();
+            spawner.spawn(Box::pin(async move { engine.gate().finish_later(unfinished).await }));
         }
     }
 }

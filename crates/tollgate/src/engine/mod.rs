@@ -35,6 +35,7 @@ pub use crate::gate::{
 
 pub use crate::reservation::{
     AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
+    UnfinishedCharges,
 };
 pub use crate::rules::{
     CandidateCounts, Counts, ModeOverride, Rules, Setup, ShedCounts, thread_number,

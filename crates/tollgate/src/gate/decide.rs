@@ -241,20 +241,45 @@ impl<S: Store> Gate<S> {
         if adjustments.is_empty() {
             return StoreReply::Now(Ok(answers));
         }
-        let undecided = self.store.begin(now_us, StoreCall::Adjust(&adjustments), &mut answers);
-        let Some(rest) = undecided else {
-            self.forget_refusals(&adjustments);
-            self.observe_adjustments(now_us, &adjustments);
+        let Some(rest) = self.begin_adjust(now_us, &adjustments, &mut answers) else {
             return StoreReply::Now(Ok(answers));
         };
         StoreReply::later(rest, async move {
-            let call = StoreCall::Adjust(&adjustments);
-            let adjusted = self.store.finish(now_us, call, rest, &mut answers).await;
-            self.forget_refusals(&adjustments);
-            if adjusted.is_ok() {
-                self.observe_adjustments(now_us, &adjustments);
-            }
-            adjusted.inspect_err(|error| self.errors.count(error)).map(|()| answers)
+            let adjusted = self.finish_adjust(now_us, &adjustments, rest, &mut answers).await;
+            adjusted.map(|()| answers)
         })
+    }
+
+    /// Phase one of [`adjust`](Self::adjust).
+    pub(crate) fn begin_adjust(
+        &self,
+        now_us: u64,
+        adjustments: &[Adjustment<'_>],
+        answers: &mut Answers,
+    ) -> Option<S::Undecided> {
+        let rest = self.store.begin(now_us, StoreCall::Adjust(adjustments), answers);
+        if rest.is_none() {
+            self.forget_refusals(adjustments);
+            self.observe_adjustments(now_us, adjustments);
+        }
+        rest
+    }
+
+    /// Phase two of [`adjust`](Self::adjust).
+    pub(crate) async fn finish_adjust(
+        &self,
+        now_us: u64,
+        adjustments: &[Adjustment<'_>],
+        rest: S::Undecided,
+        answers: &mut Answers,
+    ) -> Result<(), StoreError> {
+        let call = StoreCall::Adjust(adjustments);
+        let adjusted = self.store.finish(now_us, call, rest, answers).await;
+        self.forget_refusals(adjustments);
+        match &adjusted {
+            Ok(()) => self.observe_adjustments(now_us, adjustments),
+            Err(error) => self.errors.count(error),
+        }
+        adjusted
     }
 }

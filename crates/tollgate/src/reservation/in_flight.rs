@@ -12,13 +12,12 @@ use crate::engine::{Gate, Rules, Verdict, Work};
 use crate::gate::{DecisionRequest, RequestEnd};
 use crate::rules::{InFlightCount, ShedEntry, store_mode};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedTicket, UpstreamOutcome};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::{CostRule, Limit, Statuses};
-use tollgate_store::{
-    Adjustment, Answers, Change, Charge, ParamsId, Request, Store, StoreCall, StoreReply,
-};
+use tollgate_store::{Answers, Change, Charge, ParamsId, Store, StoreReply};
 
 /// Options of [`Gate::admit`].
 #[derive(Clone, Copy)]
@@ -61,28 +60,29 @@ impl std::fmt::Debug for AdmissionOptions<'_> {
 #[derive(Debug)]
 #[must_use = "slots are held until `Gate::finish`"]
 pub struct InFlightCharges {
-    charges: Vec<InFlightCharge>,
+    pub(super) charges: SmallVec<[InFlightCharge; 1]>,
     /// The request's place in the shedders, if one is on.
-    shed: Option<ShedHold>,
+    pub(super) shed: Option<ShedHold>,
 }
 
 #[derive(Debug)]
-struct InFlightCharge {
-    charge: KeyedCharge,
+pub(super) struct InFlightCharge {
+    /// Shared with the slot's renewal.
+    pub(super) charge: Arc<KeyedCharge>,
     /// Whether the request has an unused place in a queue.
     is_queued: bool,
     end: Option<ReservationEnd>,
-    is_violation: bool,
+    pub(super) is_violation: bool,
     /// The slot of a concurrency limit.
     slot: Option<SlotGuard>,
 }
 
 /// A charge with its key, so that it can be adjusted later.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct KeyedCharge {
     pub(super) reserved: ReservedCharge,
     pub(super) state_id: u64,
-    pub(super) key: Box<[u8]>,
+    pub(super) key: SmallVec<[u8; 32]>,
 }
 
 impl KeyedCharge {
@@ -157,14 +157,6 @@ impl InFlightCharges {
         self.shed.as_mut()?.queued.take()
     }
 
-    /// Ends charges without any that the store has to hear of. Gives back those that have some.
-    pub fn finish_without_store(mut self, now_us: u64) -> Option<Self> {
-        if let Some(shed) = self.shed.take() {
-            shed.finish(now_us);
-        }
-        (!self.charges.is_empty()).then_some(self)
-    }
-
     /// Records the real cost, in units of the limit at this index. A refund stays a refund.
     pub fn settle(&mut self, index: usize, units: u64) {
         if let Some(held) = self.charges.get_mut(index)
@@ -217,7 +209,7 @@ impl InFlightCharge {
     }
 
     /// The change at the end; most charges simply stay.
-    fn change(&self) -> Option<Change> {
+    pub(super) fn change(&self) -> Option<Change> {
         let end = match (self.end, self.charge.reserved.params) {
             (_, LimitParams::Concurrency(_)) => ReservationEnd::Cancel,
             (Some(end), _) => end,
@@ -321,7 +313,7 @@ impl<S: Store> Gate<S> {
         if !verdict.allowed || !may_hold {
             return None;
         }
-        let mut charges = Vec::new();
+        let mut charges = SmallVec::new();
         for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
             let is_queued = verdict.delay_us > 0 && answer.outcome.delay_us > 0;
             if end == RequestEnd::Unseen && selected.limit.selector.is_shed() {
@@ -329,8 +321,8 @@ impl<S: Store> Gate<S> {
             }
             if hold_all || is_queued || depends_on_answer(selected.limit, selected.params) {
                 let reserved = reserved_charge(rules, selected, charge, answer);
-                let (state_id, key) = (charge.limit, charge.key.into());
-                let charge = KeyedCharge { reserved, state_id, key };
+                let (state_id, key) = (charge.limit, SmallVec::from_slice(charge.key));
+                let charge = Arc::new(KeyedCharge { reserved, state_id, key });
                 let (end, is_violation, slot) = (None, false, None);
                 let held = InFlightCharge { charge, is_queued, end, is_violation, slot };
                 charges.push(held.track_slot(&self.slots, now_us));
@@ -341,36 +333,6 @@ impl<S: Store> Gate<S> {
         let shed = counters.map(|counters| ShedHold::new(InFlightCount::new(counters)));
         let holds = !charges.is_empty() || shed.is_some();
         holds.then_some(InFlightCharges { charges, shed })
-    }
-
-    /// Ends the charges of a request: frees slots, gives back unused places in a queue, settles
-    /// costs, and counts violations.
-    ///
-    /// If the store fails, estimates count, and slots are free when their `ttl` has passed.
-    pub async fn finish(&self, now_us: u64, held: InFlightCharges) {
-        // The slot of this node does not wait for the store.
-        let Some(held) = held.finish_without_store(now_us) else { return };
-        let adjustments = held.charges.iter().filter_map(|held| {
-            let charge = held.charge.charge(held.charge.reserved.units_per_cost);
-            Some(Adjustment { charge, change: held.change()? })
-        });
-        // `adjust` counts errors, and no one reads the answers.
-        let _ = self.adjust(now_us, adjustments.collect()).await;
-        for held in held.charges.iter().filter(|held| held.is_violation) {
-            // No limit admits so much. The refusal counts as a violation and takes nothing.
-            let charges = [held.charge.charge(u64::MAX)];
-            if charges[0].penalty.is_some() {
-                let request = [Request { charges: &charges, intent: Intent::Take }];
-                self.call_store(now_us, StoreCall::Decide(&request)).await;
-            }
-        }
-    }
-
-    /// Calls the store and counts its error.
-    pub(super) async fn call_store(&self, now_us: u64, call: StoreCall<'_>) -> Option<Answers> {
-        let mut answers = Answers::default();
-        let called = self.store.call(now_us, call, &mut answers).await;
-        called.inspect_err(|error| self.errors.count(error)).ok().map(|()| answers)
     }
 }
 

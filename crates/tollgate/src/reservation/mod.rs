@@ -1,11 +1,13 @@
 //! Reservations: charges that end later, by id or with the response, and slot renewal.
 
+mod finish;
 mod in_flight;
 mod record;
 mod reserve;
 mod shed_hold;
 mod slots;
 
+pub use finish::UnfinishedCharges;
 pub(crate) use in_flight::depends_on_answer;
 pub use in_flight::{AdmissionOptions, InFlightCharges};
 pub use reserve::{Settled, TTL_US_MAX};

@@ -6,7 +6,8 @@
 
 use super::in_flight::KeyedCharge;
 use crate::engine::Gate;
-use std::collections::BTreeMap;
+use ahash::RandomState;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_core::Receipt;
@@ -24,13 +25,13 @@ pub(crate) struct SlotRegistry {
 #[derive(Debug, Default)]
 struct SlotTable {
     last_id: u64,
-    slots: BTreeMap<u64, HeldSlot>,
+    slots: HashMap<u64, HeldSlot, RandomState>,
 }
 
 /// A slot in use.
 #[derive(Clone, Debug)]
 pub(super) struct HeldSlot {
-    charge: KeyedCharge,
+    charge: Arc<KeyedCharge>,
     receipt: Receipt,
     ttl_us: u64,
     /// When the slot must be renewed.
@@ -99,10 +100,12 @@ impl RenewalGuard<'_> {
             slot.due_us = now_us.saturating_add(slot.ttl_us / RENEWALS_PER_TTL / 2);
             return None;
         };
+        // A request that has ended gives back the old slot itself.
+        if slot.is_ended {
+            return Some(renewed);
+        }
         slot.due_us = HeldSlot::due_us(now_us, slot.ttl_us);
-        let before = std::mem::replace(&mut slot.receipt, renewed);
-        // A request that has ended has already given back the old slot.
-        Some(if slot.is_ended { renewed } else { before })
+        Some(std::mem::replace(&mut slot.receipt, renewed))
     }
 }
 
@@ -118,7 +121,12 @@ impl Drop for RenewalGuard<'_> {
 }
 
 impl HeldSlot {
-    pub(super) fn new(charge: KeyedCharge, receipt: Receipt, ttl_us: u64, now_us: u64) -> Self {
+    pub(super) fn new(
+        charge: Arc<KeyedCharge>,
+        receipt: Receipt,
+        ttl_us: u64,
+        now_us: u64,
+    ) -> Self {
         let due_us = Self::due_us(now_us, ttl_us);
         Self { charge, receipt, ttl_us, due_us, is_renewing: false, is_ended: false }
     }
@@ -133,24 +141,21 @@ impl HeldSlot {
 }
 
 impl SlotGuard {
-    /// Ends the slot and returns what the request gives back. A renewal under way gives back its
-    /// own slot.
+    /// Ends the slot and returns what the request gives back, the same however often it is asked.
+    /// A renewal under way gives back its own slot.
     pub(super) fn end(&self) -> Option<Receipt> {
         let mut table = self.slots.lock();
         let slot = table.slots.get_mut(&self.id)?;
         slot.is_ended = true;
-        let receipt = slot.receipt;
-        if !slot.is_renewing {
-            table.slots.remove(&self.id);
-        }
-        Some(receipt)
+        Some(slot.receipt)
     }
 }
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
         let mut table = self.slots.lock();
-        if table.slots.get(&self.id).is_some_and(|slot| !slot.is_ended) {
+        // A renewal of a slot that has ended removes it, and has to find it for that.
+        if table.slots.get(&self.id).is_some_and(|slot| !(slot.is_ended && slot.is_renewing)) {
             table.slots.remove(&self.id);
         }
     }

@@ -5,6 +5,7 @@ use crate::memory::evict::RoomNeeded;
 use crate::memory::shard::{CellPosition, LockedShard, Shard};
 use crate::memory::{MemoryStore, ShardContext};
 use crate::{Adjustment, Answer, Answers, Change, Charge};
+use smallvec::SmallVec;
 use tollgate_core::Intent;
 
 impl MemoryStore {
@@ -14,18 +15,20 @@ impl MemoryStore {
         adjustments: &[Adjustment<'_>],
         answers: &mut Answers,
     ) {
-        let charges: Vec<_> = adjustments.iter().map(|adjustment| adjustment.charge).collect();
         let address = |charge: &Charge<'_>| self.addresses.address(charge.limit, charge.key);
-        let mut cells: Vec<_> =
-            charges.iter().map(|charge| ChargeCell::at(address(charge))).collect();
+        let cells = adjustments.iter().map(|one| ChargeCell::at(address(&one.charge)));
+        let mut cells: SmallVec<[_; ChargeCell::INLINE_FEW]> = cells.collect();
         loop {
-            const INLINE: usize = ChargeCell::INLINE_MAX;
+            const INLINE: usize = ChargeCell::INLINE_FEW;
             let applied = self.with_locks::<INLINE, _>(&mut cells, |shards, cells| {
                 apply(&self.shared, shards, cells, now_us, adjustments, answers)
             });
             match applied {
                 Ok(()) => break,
-                Err(NoRoom) => self.move_to_overflow_cells(&mut cells, &charges),
+                Err(NoRoom) => {
+                    let charges = adjustments.iter().map(|one| &one.charge);
+                    self.move_to_overflow_cells(&mut cells, charges);
+                }
             }
         }
         self.shared.garbage.free_some();

@@ -99,7 +99,11 @@ impl MemoryStore {
     }
 
     /// Moves every charge without room to its overflow cell.
-    pub(super) fn move_to_overflow_cells(&self, cells: &mut [ChargeCell], charges: &[Charge<'_>]) {
+    pub(super) fn move_to_overflow_cells<'c>(
+        &self,
+        cells: &mut [ChargeCell],
+        charges: impl IntoIterator<Item = &'c Charge<'c>>,
+    ) {
         for (cell, charge) in cells.iter_mut().zip(charges) {
             if cell.overflow && cell.lock == usize::MAX {
                 cell.address = self.addresses.overflow(charge.limit, cell.address);

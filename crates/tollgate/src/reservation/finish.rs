@@ -1,0 +1,121 @@
+//! The end of a request's charges, in two phases as every call to the store: what needs no other
+//! process at once, and the rest later.
+
+use super::in_flight::InFlightCharges;
+use crate::buffers::BufferPool;
+use crate::engine::Gate;
+use smallvec::SmallVec;
+use tollgate_core::Intent;
+use tollgate_store::{Adjustment, Answers, Charge, Request, Store, StoreCall};
+
+/// Ended charges that the store has not heard of. [`Gate::finish_later`] tells it.
+#[derive(Debug)]
+#[must_use = "the store hears of the end in `Gate::finish_later`"]
+pub struct UnfinishedCharges<R> {
+    held: InFlightCharges,
+    now_us: u64,
+    calls: SmallVec<[(EndCall, R); 1]>,
+}
+
+/// A call to the store at the end of a request.
+#[derive(Clone, Copy, Debug)]
+enum EndCall {
+    /// The adjustments of all charges.
+    Adjust,
+    /// The violation that the response counts against the charge at this index.
+    Violate(usize),
+}
+
+thread_local! {
+    /// Nobody reads the answers.
+    static ANSWERS: BufferPool<Answers> = const { BufferPool::new() };
+}
+
+impl InFlightCharges {
+    fn adjustments(&self) -> SmallVec<[Adjustment<'_>; 1]> {
+        let adjustments = self.charges.iter().filter_map(|held| {
+            let charge = held.charge.charge(held.charge.reserved.units_per_cost);
+            Some(Adjustment { charge, change: held.change()? })
+        });
+        adjustments.collect()
+    }
+
+    /// A charge that no limit admits: its refusal counts as a violation and takes nothing.
+    fn violation(&self, index: usize) -> Option<Charge<'_>> {
+        let held = self.charges.get(index).filter(|held| held.is_violation)?;
+        Some(held.charge.charge(u64::MAX)).filter(|charge| charge.penalty.is_some())
+    }
+}
+
+impl<S: Store> Gate<S> {
+    /// Ends the charges of a request: frees slots, gives back unused places in a queue, settles
+    /// costs, and counts violations.
+    ///
+    /// If the store fails, estimates count, and slots are free when their `ttl` has passed.
+    pub async fn finish(&self, now_us: u64, held: InFlightCharges) {
+        if let Some(unfinished) = self.finish_now(now_us, held) {
+            self.finish_later(unfinished).await;
+        }
+    }
+
+    /// [`finish`](Self::finish) as far as it needs no other process. Returns what is left.
+    pub fn finish_now(
+        &self,
+        now_us: u64,
+        mut held: InFlightCharges,
+    ) -> Option<UnfinishedCharges<S::Undecided>> {
+        // The slot of this node does not wait for the store.
+        if let Some(shed) = held.shed.take() {
+            shed.finish(now_us);
+        }
+        if held.charges.is_empty() {
+            return None;
+        }
+        let mut answers = ANSWERS.with(BufferPool::take);
+        let mut calls = SmallVec::new();
+        let adjustments = held.adjustments();
+        if !adjustments.is_empty() {
+            let rest = self.begin_adjust(now_us, &adjustments, &mut answers);
+            calls.extend(rest.map(|rest| (EndCall::Adjust, rest)));
+        }
+        for index in 0..held.charges.len() {
+            let Some(charge) = held.violation(index) else { continue };
+            answers.clear();
+            let request = [Request { charges: &[charge], intent: Intent::Take }];
+            let rest = self.store.begin(now_us, StoreCall::Decide(&request), &mut answers);
+            calls.extend(rest.map(|rest| (EndCall::Violate(index), rest)));
+        }
+        answers.clear();
+        ANSWERS.with(|pool| pool.put(answers));
+        drop(adjustments);
+        (!calls.is_empty()).then_some(UnfinishedCharges { held, now_us, calls })
+    }
+
+    /// The rest of [`finish_now`](Self::finish_now).
+    pub async fn finish_later(&self, unfinished: UnfinishedCharges<S::Undecided>) {
+        let UnfinishedCharges { held, now_us, calls } = unfinished;
+        for (call, rest) in calls {
+            let mut answers = Answers::default();
+            // Errors are counted, and then nobody can do anything about them.
+            let _ = match call {
+                EndCall::Adjust => {
+                    self.finish_adjust(now_us, &held.adjustments(), rest, &mut answers).await
+                }
+                EndCall::Violate(index) => {
+                    let Some(charge) = held.violation(index) else { continue };
+                    let request = [Request { charges: &[charge], intent: Intent::Take }];
+                    let call = StoreCall::Decide(&request);
+                    let called = self.store.finish(now_us, call, rest, &mut answers).await;
+                    called.inspect_err(|error| self.errors.count(error))
+                }
+            };
+        }
+    }
+
+    /// Calls the store and counts its error.
+    pub(super) async fn call_store(&self, now_us: u64, call: StoreCall<'_>) -> Option<Answers> {
+        let mut answers = Answers::default();
+        let called = self.store.call(now_us, call, &mut answers).await;
+        called.inspect_err(|error| self.errors.count(error)).ok().map(|()| answers)
+    }
+}
