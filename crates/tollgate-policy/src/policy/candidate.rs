@@ -11,11 +11,14 @@ impl Policy {
         self.has_candidates
     }
 
-    /// Selects the candidates of the limits that are selected, behind all of them. A candidate has
-    /// the key and the cost of its limit.
-    pub fn select_candidates(&self, selection: &mut Selection) {
+    /// Selects the candidates of the limits that are selected and for whose place `is_charged`
+    /// returns true, behind all limits. A candidate has the key and the cost of its limit.
+    pub fn select_candidates(&self, selection: &mut Selection, is_charged: impl Fn(usize) -> bool) {
         for place in 0..selection.entries.len() {
             let base = &selection.entries[place];
+            if !is_charged(place) {
+                continue;
+            }
             let Some(limit) = self.compiled_limits[base.limit].candidate else { continue };
             let params = self.compiled_limits[limit].params_index(base.tier);
             let (Some(params), false) = (params, base.missing) else { continue };

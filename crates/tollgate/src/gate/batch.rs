@@ -18,8 +18,8 @@ const INLINE_STATE_ID: u64 = 1_193_473_131_922_152_854;
 pub enum SingleCheck<'a> {
     /// A limit of the policy.
     Limit {
-        /// The result of [`Policy::select_one`](tollgate_policy::policy::Policy::select_one). If it
-        /// is empty, no limit applies.
+        /// The result of [`Policy::select_one`](tollgate_policy::policy::Policy::select_one), and
+        /// the candidate of the limit. If it is empty, no limit applies.
         selection: &'a Selection,
         /// Whether admission consumes.
         intent: Intent,
@@ -96,10 +96,7 @@ impl<S: Store> Gate<S> {
         request.is_one_request = false;
         let mut count = 0;
         for check in checks {
-            if let Some((limit, charge)) = check.to_request(rules, count) {
-                request.limits.push(limit);
-                request.charges.push(charge);
-            }
+            check.push_to(&mut request, count);
             count += 1;
         }
         let mut rows = std::mem::take(verdicts);
@@ -119,19 +116,20 @@ impl<S: Store> Gate<S> {
 }
 
 impl<'a> SingleCheck<'a> {
-    /// The limit and its charge; `None` if no limit applies.
+    /// Adds the limit and its candidate, if a limit applies.
     #[inline]
-    fn to_request<'r: 'a>(
-        self,
-        rules: &'r Rules,
-        batch_index: usize,
-    ) -> Option<(RequestedLimit<'a>, Charge<'a>)> {
+    fn push_to<'r: 'a>(self, request: &mut DecisionRequest<'a, 'r>, batch_index: usize) {
+        let (rules, first) = (request.rules, request.limits.len());
         match self {
             Self::Limit { selection, intent } => {
-                let selected = rules.policy().selected(selection).next()?;
-                let counts = intent == Intent::Take;
-                let charge = rules.charge(&selected);
-                Some((RequestedLimit { selected, intent, counts, batch_index }, charge))
+                for selected in rules.policy().selected(selection) {
+                    let counts = intent == Intent::Take;
+                    request.limits.push(RequestedLimit { selected, intent, counts, batch_index });
+                    request.charges.push(rules.charge(&selected));
+                }
+                if request.limits.len() > first + 1 {
+                    request.prepare_candidates(first);
+                }
             }
             Self::Inline { key, params, params_id, cost } => {
                 let selected =
@@ -139,7 +137,8 @@ impl<'a> SingleCheck<'a> {
                 let charge = Charge { params_id, ..rules.plain_charge(&selected) };
                 // A peek is not counted.
                 let (intent, counts) = (Intent::Take, cost > 0);
-                Some((RequestedLimit { selected, intent, counts, batch_index }, charge))
+                request.limits.push(RequestedLimit { selected, intent, counts, batch_index });
+                request.charges.push(charge);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Candidates in a decision: charged beside their limits, compared with them, and never shown.
 
-use super::{DecisionRequest, Gate};
+use super::{DecisionRequest, Gate, RequestedLimit};
 use crate::engine::CandidateCounts;
 use crate::rules::CandidateOutcome;
 use std::ops::Range;
@@ -9,17 +9,16 @@ use tollgate_policy::limit::Selector;
 use tollgate_store::{Answer, LeaseStore, Mode, Store};
 
 impl DecisionRequest<'_, '_> {
-    /// Prepares the candidates, which are the last limits: no counter of limits counts them, and
-    /// no row shows them.
-    pub(crate) fn prepare_candidates(&mut self) {
-        self.candidates = 0;
-        for at in (0..self.limits.len()).rev() {
+    /// Prepares the candidates, which are the last limits from `first` on: no counter of limits
+    /// counts them, and no row shows them.
+    pub(crate) fn prepare_candidates(&mut self, first: usize) {
+        for at in (first..self.limits.len()).rev() {
             if !matches!(self.limits[at].selected.limit.selector, Selector::Candidate(_)) {
                 break;
             }
             self.candidates += 1;
             self.limits[at].counts = false;
-            let Some(base) = self.base_of(at) else { continue };
+            let Some(base) = self.base_of(first, at) else { continue };
             let enforced = self.charges[base].mode == Mode::Enforce;
             if enforced {
                 self.charges[base].mode = Mode::Replaced;
@@ -28,33 +27,48 @@ impl DecisionRequest<'_, '_> {
         }
     }
 
-    /// The index of the limit whose candidate is at this index.
-    fn base_of(&self, candidate: usize) -> Option<usize> {
+    /// The index of the limit whose candidate is at this index, in the request that begins at
+    /// `first`.
+    fn base_of(&self, first: usize, candidate: usize) -> Option<usize> {
         let one = &self.limits[candidate].selected;
         let Selector::Candidate(base) = one.limit.selector else { return None };
-        let known = self.limits[..candidate].iter();
-        known.map(|limit| &limit.selected).position(|it| it.index == base && it.key == one.key)
+        let is_base =
+            |it: &RequestedLimit<'_>| it.selected.index == base && it.selected.key == one.key;
+        let place = self.limits[first..candidate].iter().position(is_base)?;
+        Some(first + place)
     }
 
     /// The limits of a request that have rows.
     #[inline]
     pub(super) fn shown(&self, limits: Range<usize>) -> Range<usize> {
-        limits.start..limits.end - self.candidates
+        // In a batch, each request has one limit.
+        let rows = if self.is_one_request { limits.len() - self.candidates } else { 1 };
+        limits.start..limits.start + rows
+    }
+
+    /// Whether a request has candidates.
+    #[inline]
+    pub(super) fn has_candidates(&self, limits: &Range<usize>) -> bool {
+        self.candidates > 0 && self.shown(limits.clone()).end < limits.end
     }
 }
 
 impl<S: Store> Gate<S> {
-    /// Compares candidates with their limits, and counts the outcomes.
-    pub(super) fn count_candidates(&self, request: &DecisionRequest<'_, '_>, answers: &[Answer]) {
-        let end = request.limits.len();
-        for at in end - request.candidates..end {
+    /// Compares the candidates of one request with their limits, and counts the outcomes.
+    pub(super) fn count_candidates(
+        &self,
+        request: &DecisionRequest<'_, '_>,
+        limits: Range<usize>,
+        answers: &[Answer],
+    ) {
+        let first = limits.start;
+        for at in request.shown(limits.clone()).end..limits.end {
             let limit = &request.limits[at];
-            let Some(base) = request.base_of(at).filter(|_| limit.intent == Intent::Take) else {
-                continue;
-            };
+            let base = request.base_of(first, at).filter(|_| limit.intent == Intent::Take);
+            let Some(base) = base else { continue };
             let counters = request.rules.candidate_counters(request.limits[base].selected.index);
             if let (Some(counters), Some(own), Some(other)) =
-                (counters, answers.get(base), answers.get(at))
+                (counters, answers.get(base - first), answers.get(at - first))
             {
                 let (admits, candidate_admits) = (own.outcome.admitted, other.outcome.admitted);
                 let outcome = CandidateOutcome::of(admits, candidate_admits, own.blocked);

@@ -4,6 +4,7 @@ use super::request::{DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, 
 use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
 use crate::engine::{Gate, Row};
 use smallvec::SmallVec;
+use std::ops::Range;
 use tollgate_core::Intent;
 use tollgate_policy::limit::Mode;
 use tollgate_store::{Adjustment, Answers, Charge, Store, StoreCall, StoreError, StoreReply};
@@ -132,9 +133,14 @@ impl<S: Store> Gate<S> {
         if let Some(error) = &error {
             self.errors.count(error);
         }
+        if request.candidates > 0 && !request.is_one_request && decided.limit_indices.is_empty() {
+            // Limits of a batch stand between candidates, which have no rows.
+            let shown = request.requests().flat_map(|range| request.shown(range));
+            decided.limit_indices.extend(shown);
+        }
         for (index, range) in request.unanswered(answered).enumerate() {
-            let range = request.shown(range);
-            let (limits, charges) = (&request.limits[range.clone()], &request.charges[range]);
+            let shown = request.shown(range.clone());
+            let (limits, charges) = (&request.limits[shown.clone()], &request.charges[shown]);
             if error.is_some() {
                 let rows = &mut decided.rows;
                 decided.allowed = self.without_store(request, limits, charges, answers, rows);
@@ -150,7 +156,7 @@ impl<S: Store> Gate<S> {
                 decided.rows.push(row);
             }
             if request.candidates > 0 {
-                self.count_candidates(request, rows);
+                self.count_candidates(request, range, rows);
             }
         }
     }
@@ -176,7 +182,7 @@ impl<S: Store> Gate<S> {
             let (allowed, rows) = answers.get(index).unwrap_or((true, &[]));
             if allowed {
                 deny_cache.mark_spent(charges);
-            } else if request.candidates == 0 {
+            } else if !request.has_candidates(&range) {
                 let epochs = epochs.get(range).unwrap_or_default();
                 deny_cache.learn(request, limits, charges, rows, state_key, epochs);
             }
@@ -194,12 +200,12 @@ impl<S: Store> Gate<S> {
         let mut flight = SingleFlight::default();
         // Debts must reach the store even when a limit refuses.
         let owes = |charge: &Charge<'_>| charge.mode.owed().is_some_and(|units| units > 0);
-        let is_refused = |n: usize| {
-            let (range, before) = (request.limit_range(n), decided.rows.len());
-            let first = range.start;
-            let (limits, charges) = (&request.limits[range.clone()], &request.charges[range]);
+        let is_refused = |range: Range<usize>| {
+            let (first, before) = (range.start, decided.rows.len());
             // Candidates count requests that their limits refuse, too.
-            let must_call = request.candidates > 0 || charges.iter().any(owes);
+            let has_candidates = request.has_candidates(&range);
+            let (limits, charges) = (&request.limits[range.clone()], &request.charges[range]);
+            let must_call = has_candidates || charges.iter().any(owes);
             if !request.uses_deny_cache || must_call {
                 return false;
             }
@@ -220,10 +226,11 @@ impl<S: Store> Gate<S> {
             }
             true
         };
-        let mut answered: SmallVec<_> = (0..request.request_count()).map(is_refused).collect();
+        let mut answered: SmallVec<_> = request.requests().map(is_refused).collect();
         if answered.contains(&true) {
             // The rows of the other requests follow.
-            request.unanswered(&answered).for_each(|limits| decided.limit_indices.extend(limits));
+            let unanswered = request.unanswered(&answered);
+            decided.limit_indices.extend(unanswered.flat_map(|limits| request.shown(limits)));
         } else {
             answered.clear();
         }

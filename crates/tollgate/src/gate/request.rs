@@ -14,11 +14,12 @@ pub(crate) struct DecisionRequest<'a, 'r> {
     pub(crate) now_us: u64,
     /// Whether the deny cache may answer. It knows only refusals, so it cannot show every row.
     pub(crate) uses_deny_cache: bool,
-    /// Whether all charges are one request; otherwise each charge is a request of its own.
+    /// Whether all charges are one request; otherwise each limit is a request of its own, with its
+    /// candidate.
     pub(crate) is_one_request: bool,
     pub(crate) limits: Vec<RequestedLimit<'a>>,
     pub(crate) charges: Vec<Charge<'a>>,
-    /// How many of the limits are candidates: the last ones, which have no rows.
+    /// How many of the limits are candidates: the last ones of each request, which have no rows.
     pub(super) candidates: usize,
     /// Spare allocation for batches; always empty.
     pub(super) spare_requests: Vec<Request<'static>>,
@@ -103,23 +104,28 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
 }
 
 impl<'a> DecisionRequest<'a, '_> {
-    /// How many requests there are.
+    /// The limits of each request. In a batch, that is a limit and perhaps its candidate.
     #[inline]
-    pub(super) fn request_count(&self) -> usize {
-        if self.is_one_request { usize::from(!self.limits.is_empty()) } else { self.limits.len() }
-    }
-
-    /// The limits of one request.
-    #[inline]
-    pub(super) fn limit_range(&self, request: usize) -> Range<usize> {
-        if self.is_one_request { 0..self.limits.len() } else { request..request + 1 }
+    pub(super) fn requests(&self) -> impl Iterator<Item = Range<usize>> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let first = self.limits.get(start)?;
+            let is_next = |limit: &RequestedLimit<'_>| limit.batch_index != first.batch_index;
+            let length = match self.is_one_request {
+                true => None,
+                false => self.limits[start..].iter().position(is_next),
+            };
+            let range = start..length.map_or(self.limits.len(), |length| start + length);
+            start = range.end;
+            Some(range)
+        })
     }
 
     /// The limits of each request that the deny cache did not answer.
     #[inline]
     pub(super) fn unanswered(&self, answered: &[bool]) -> impl Iterator<Item = Range<usize>> {
-        let is_unknown = |n: &usize| answered.get(*n) != Some(&true);
-        (0..self.request_count()).filter(is_unknown).map(|n| self.limit_range(n))
+        let is_unknown = |n: usize| answered.get(n) != Some(&true);
+        self.requests().enumerate().filter_map(move |(n, limits)| is_unknown(n).then_some(limits))
     }
 
     /// The store's requests.
@@ -133,8 +139,8 @@ impl<'a> DecisionRequest<'a, '_> {
             intent: self.limits[limits.start].intent,
             charges: &self.charges[limits],
         };
-        if self.request_count() == 1 && answered.is_empty() {
-            return SmallVec::from_buf([request(self.limit_range(0))]);
+        if self.is_one_request && !self.limits.is_empty() && answered.is_empty() {
+            return SmallVec::from_buf([request(0..self.limits.len())]);
         }
         let mut requests = SmallVec::from_vec(buffers);
         requests.extend(self.unanswered(answered).map(request));

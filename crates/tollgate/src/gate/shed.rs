@@ -31,7 +31,7 @@ impl Rules {
             self.policy().select_fleet(class, selection);
         }
         if self.policy().has_candidates() {
-            self.policy().select_candidates(selection);
+            self.policy().select_candidates(selection, |_| true);
         }
         class
     }
@@ -42,7 +42,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     #[inline]
     pub(crate) fn prepare_hidden(&mut self, class: Option<usize>, end: RequestEnd) {
         if self.rules.policy().has_candidates() {
-            self.prepare_candidates();
+            self.prepare_candidates(0);
         }
         if class.is_some() {
             self.prepare_fleet(end);

@@ -1,5 +1,8 @@
 //! Candidates: their outcomes are those of two engines side by side, and nobody else notices them.
 
+mod batches;
+mod cluster;
+
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, facts, gate, rows, setup};
 use crate::now;
@@ -76,7 +79,7 @@ async fn ask<S: LeaseStore>(
 
 /// Runs the three engines side by side, and compares after each request.
 async fn compare<S: LeaseStore>(
-    [tried, replaced, plain]: [&Gate<S>; 3],
+    gates: [&Gate<S>; 3],
     limits: usize,
     steps: &[TrialStep],
 ) -> Result<(), TestCaseError> {
@@ -84,18 +87,36 @@ async fn compare<S: LeaseStore>(
     let mut at_us = NOW_US;
     for step in steps {
         at_us += step.0;
-        let have = ask(tried, at_us, step).await;
-        prop_assert_eq!(&have, &ask(plain, at_us, step).await, "no answer shows candidates");
-        let (_, other) = ask(replaced, at_us, step).await;
-        prop_assert_eq!(have.1.len(), limits);
-        for ((counts, own), candidate) in expected.iter_mut().zip(&have.1).zip(&other) {
-            match (own.1, candidate.1) {
-                (true, false) => counts.would_refuse += 1,
-                (false, true) => counts.would_admit += 1,
-                _ => counts.same += 1,
-            }
+        compare_step(gates, at_us, step, &mut expected).await?;
+    }
+    compare_counts(gates, &expected)
+}
+
+/// Decides one request by the three engines. Adds the outcomes to those expected of each limit.
+async fn compare_step<S: LeaseStore>(
+    [tried, replaced, plain]: [&Gate<S>; 3],
+    at_us: u64,
+    step: &TrialStep,
+    expected: &mut [CandidateCounts],
+) -> Result<(), TestCaseError> {
+    let have = ask(tried, at_us, step).await;
+    prop_assert_eq!(&have, &ask(plain, at_us, step).await, "no answer shows candidates");
+    let (_, other) = ask(replaced, at_us, step).await;
+    prop_assert_eq!(have.1.len(), expected.len());
+    for ((counts, own), candidate) in expected.iter_mut().zip(&have.1).zip(&other) {
+        match (own.1, candidate.1) {
+            (true, false) => counts.would_refuse += 1,
+            (false, true) => counts.would_admit += 1,
+            _ => counts.same += 1,
         }
     }
+    Ok(())
+}
+
+fn compare_counts<S: LeaseStore>(
+    [tried, _, plain]: [&Gate<S>; 3],
+    expected: &[CandidateCounts],
+) -> Result<(), TestCaseError> {
     let known = tried.candidate_counts();
     for (n, counts) in expected.iter().enumerate() {
         let own = known.iter().find(|(name, _)| **name == format!("l{n}")).unwrap().1;

@@ -205,6 +205,7 @@ impl RateLimitService {
             }
         }
         parts[0].add_fleet(rules);
+        parts.iter_mut().filter(|parts| !parts.is_empty()).for_each(|it| it.add_candidates(rules));
         asked
     }
 

@@ -106,3 +106,22 @@ limits: [{name: l, key: [descriptor.key], rate: 1/365d, algorithm: gcra, tiers: 
     let ask = |key: &str| left(&node.ask("edge", vec![descriptor(&[("key", key)])]))[0];
     assert_eq!([ask("key-1"), ask("key-2"), ask("key-3")], [(true, 2), (true, 2), (true, 0)]);
 }
+
+/// A descriptor charges the candidate of its limit, a peek does not, and no answer shows it.
+#[test]
+fn candidates_are_counted() {
+    let file = "limits: [{name: l, key: [descriptor.user], rate: 1/365d, algorithm: gcra, candidate: {rate: 3/365d}}]";
+    let node = Node::start(file, &[]);
+    let ask = |units| {
+        let response = node.ask("edge", vec![hits(user("ann"), units)]);
+        assert_eq!(response.statuses.len(), 1);
+        left(&response)[0]
+    };
+    assert_eq!(
+        [0, 1, 0, 1, 1, 1].map(ask),
+        [(true, 1), (true, 0), (false, 0), (false, 0), (false, 0), (false, 0)]
+    );
+    let counts = node.running.node().gate.candidate_counts();
+    let counts = &counts[0].1;
+    assert_eq!((counts.same, counts.would_refuse, counts.would_admit, counts.keys), (2, 0, 2, 1));
+}

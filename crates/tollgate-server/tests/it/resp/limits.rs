@@ -1,6 +1,6 @@
 //! The limits of the policy, by name.
 
-use super::{RespServer, Value};
+use super::{RespServer, Value, command};
 
 const LIMITS: &str = "
 limits:
@@ -249,4 +249,30 @@ fn costs_by_match_see_the_key_alone() {
     let mut client = served.client();
     assert!(client.line("TG.CHECK weighted 1 vip 9").starts_with("0 100 100 "));
     assert!(client.line("TG.CHECK weighted 1 ann 9").starts_with("0 100 82 "));
+}
+
+/// `TG.CHECK` charges the candidate of its limit, also between other commands of one pipeline;
+/// `TG.PEEK` does not, and no reply shows it.
+#[test]
+fn candidates_are_counted() {
+    let file = "limits:
+  - {name: a, key: [user], rate: 1/366d, algorithm: gcra, candidate: {rate: 3/366d}}
+  - {name: b, key: [user], rate: 9/366d, algorithm: gcra}";
+    let served = RespServer::new(file);
+    let mut client = served.client();
+    let words = ["TG.PEEK a 1 k", "TG.CHECK a 1 k", "TG.CHECK b 1 k", "PING", "TG.CHECK a 1 k"];
+    for round in 0..2 {
+        let all: Vec<Vec<u8>> =
+            words.iter().map(|line| command(&line.split(' ').collect::<Vec<_>>())).collect();
+        client.send(&all.concat());
+        let replies: Vec<String> = words.iter().map(|_| client.answer().line()).collect();
+        let first = if round == 0 { "0 1 " } else { "1 1 " };
+        let expected = [first, first, "0 9 ", "PONG", "1 1 "];
+        for (reply, expected) in replies.iter().zip(expected) {
+            assert!(reply.starts_with(expected), "{replies:?}");
+        }
+    }
+    let counts = served.running().node().gate.candidate_counts();
+    let counts = &counts[0].1;
+    assert_eq!((counts.same, counts.would_refuse, counts.would_admit, counts.keys), (2, 0, 2, 1));
 }

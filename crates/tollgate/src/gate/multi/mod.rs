@@ -10,6 +10,7 @@ use std::ops::Range;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Algorithm, LimitParams, Outcome, Rate, Receipt};
 use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::Selector;
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{
     Adjustment, Answer, Change, Charge, Store, StoreError, StoreErrorKind, StoreReply,
@@ -139,12 +140,24 @@ impl MultiCheck {
         self.extend_sub_check(mode)
     }
 
-    /// Adds the slots that the whole request takes in the fleet. Call it last. The class of the
-    /// request is the least important of those that its descriptors have.
+    /// Adds the slots that the whole request takes in the fleet, behind all descriptors. The class
+    /// of the request is the least important of those that its descriptors have.
     pub fn add_fleet(&mut self, rules: &Rules) {
         if let Some(class) = self.class {
             self.begin();
             rules.policy().select_fleet(class, &mut self.selection);
+            self.extend_sub_check(ChargeMode::Enforce);
+        }
+    }
+
+    /// Adds the candidates of the limits that are charged. Call it last.
+    pub fn add_candidates(&mut self, rules: &Rules) {
+        if rules.policy().has_candidates() {
+            self.begin();
+            let Self { selection, selected_modes, .. } = self;
+            let is_charged =
+                |place: usize| selected_modes.get(place).is_some_and(|it| !it.is_peek());
+            rules.policy().select_candidates(selection, is_charged);
             self.extend_sub_check(ChargeMode::Enforce);
         }
     }
@@ -203,9 +216,7 @@ impl<S: Store> Gate<S> {
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
         let (mut request, by_check) = checks.merged(rules).into_request(request, params);
         let class = checks.class;
-        if class.is_some() {
-            request.prepare_fleet(RequestEnd::Unseen);
-        }
+        request.prepare_hidden(class, RequestEnd::Unseen);
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
         self.decide(request, buffers, rows, move |_, decided, _| {
             let decided = by_check.into_verdict(decided, rules, class);
@@ -225,7 +236,8 @@ impl<S: Store> Gate<S> {
     ) -> MultiVerdict<'r> {
         let Work { answers, rows, params, decision_buffers, .. } = work;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
-        let (request, by_check) = checks.merged(rules).into_request(request, params);
+        let (mut request, by_check) = checks.merged(rules).into_request(request, params);
+        request.prepare_candidates(0);
         let (error, rows) = (StoreError::new(StoreErrorKind::Timeout, ""), std::mem::take(rows));
         let decided = self.decide_without_store(&request, error, answers, rows);
         by_check.into_verdict(decided, rules, checks.class)
@@ -262,7 +274,10 @@ impl<S: Store> Gate<S> {
                 answer.outcome.retry_after_us = Some(0);
                 rules.row_from(one, &answer, rules.store_source())
             };
-            let verdict = Verdict::new(true, charges.iter().map(row).collect());
+            let is_shown = |(one, _): &&(Selected<'a>, ChargeMode)| {
+                !matches!(one.limit.selector, Selector::Candidate(_))
+            };
+            let verdict = Verdict::new(true, charges.iter().filter(is_shown).map(row).collect());
             Ok(MultiVerdict { verdict, rows })
         })
     }

@@ -96,19 +96,23 @@ impl Batch {
         self.reply(Outcome::Ok, |out| encode::bulk(out, bytes));
     }
 
-    /// Selects a limit for the facts. Returns the index of the selection.
+    /// Selects a limit for the facts, and its candidate. Returns the index of the selection.
     pub(crate) fn select(
         &mut self,
         rules: &Rules,
         limit: usize,
         facts: &Facts<'_>,
-        cost: u64,
+        (cost, intent): (u64, Intent),
     ) -> usize {
         if self.selected == self.selections.len() {
             self.selections.push(Selection::default());
         }
         let selection = &mut self.selections[self.selected];
-        rules.policy().select_one(limit, facts, cost, selection);
+        let policy = rules.policy();
+        policy.select_one(limit, facts, cost, selection);
+        if policy.has_candidates() && intent == Intent::Take {
+            policy.select_candidates(selection, |_| true);
+        }
         self.selected += 1;
         self.selected - 1
     }

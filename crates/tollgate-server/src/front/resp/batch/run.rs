@@ -179,7 +179,7 @@ impl RespState {
             if let Some(tier) = &tier {
                 facts.set_tier(tier);
             }
-            let selection = batch.select(rules, limit, &facts, cost);
+            let selection = batch.select(rules, limit, &facts, (cost, intent));
             batch.facts = facts.into_buffer();
             let disclose = rules.policy().limits()[limit].disclose;
             batch.items.push(BatchItem::Limit { selection, intent, disclose });
