@@ -11,6 +11,7 @@ mod burst;
 mod cardinality;
 mod class;
 mod client_chosen;
+mod empty_share;
 mod fixed_window;
 mod ip_key;
 mod local_rate;
@@ -76,6 +77,7 @@ lints! {
     class::unused,
     class::forwarded,
     same_candidate,
+    empty_share,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that
