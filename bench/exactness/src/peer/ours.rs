@@ -79,7 +79,7 @@ impl Peer for Ours {
                 }
                 Decision::Refused(refusal) => Answer {
                     admitted: false,
-                    retry_us: refusal.retry_after.map(|wait| wait.as_micros() as u64),
+                    retry_us: refusal.retry_after().map(|wait| wait.as_micros() as u64),
                     remaining: Some(refusal.remaining),
                 },
             }
