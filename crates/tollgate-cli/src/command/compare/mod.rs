@@ -1,6 +1,7 @@
 //! `tollgate compare`: the requests of access logs that two policies decide differently.
 
 mod changes;
+mod picture;
 mod text;
 
 use super::lab::{
@@ -9,6 +10,7 @@ use super::lab::{
 use super::replay::Decider;
 use super::{FAILED, FILE, UNUSABLE, exit_code_of};
 use changes::Changes;
+use picture::ChangePlot;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,6 +36,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N", default_value_t = 10)]
     keys: usize,
 
+    /// Draw both policies and the changes over time, as SVG
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
     /// Print no progress
     #[arg(long)]
     quiet: bool,
@@ -48,10 +54,16 @@ impl Compare {
         let (before, after, logs) = self.split()?;
         let (a, b) = (lab::load(before, false)?, lab::load(after, false)?);
         let mut progress = Progress::start(self.quiet);
-        let changes = self.decide(&a, &b, logs, &mut progress);
+        let mut plot = self.plot.as_ref().map(|_| ChangePlot::new([&a, &b]));
+        let changes = self.decide([&a, &b], logs, plot.as_mut(), &mut progress);
         progress.clear();
         let changes = changes?;
         let names = [before, after].map(lab::file_name);
+        if let (Some(plot), Some(path)) = (&plot, &self.plot) {
+            let logs: Vec<String> = logs.iter().map(|log| lab::file_name(log)).collect();
+            let svg = plot.svg(&format!("{}: what changes", logs.join(", ")), &names);
+            std::fs::write(path, svg).map_err(|error| lab::unwritable(path, &error))?;
+        }
         let text = match self.reading.output() {
             OutputForm::Table => text::table(&changes, &names, self.keys),
             OutputForm::Json => format!("{:#}\n", text::json(&changes, &names, self.keys)),
@@ -78,9 +90,9 @@ impl Compare {
 
     fn decide<'l>(
         &self,
-        a: &'l Loaded,
-        b: &'l Loaded,
+        [a, b]: [&'l Loaded; 2],
         logs: &[PathBuf],
+        mut plot: Option<&mut ChangePlot>,
         progress: &mut Progress,
     ) -> Result<Changes<'l>, Stop> {
         let (mut attributes, mut fields) = wanted(&a.rules);
@@ -108,6 +120,9 @@ impl Compare {
                 let outcome = reader_b.read(record, |facts_b| {
                     let of_b = decider_b.decide(record, facts_b);
                     changes.count([facts_a, facts_b], [&of_a, &of_b]);
+                    if let Some(plot) = &mut plot {
+                        plot.count(record.time_us(), [&of_a, &of_b]);
+                    }
                     decider_b.recycle(of_b);
                 });
                 decider_a.recycle(of_a);

@@ -1,7 +1,7 @@
 //! The differences, for a terminal and for programs.
 
 use super::changes::{Changes, VerdictChange};
-use crate::command::replay::{input_json, percent};
+use crate::command::replay::{input_json, more_keys, percent};
 use crate::command::table::{plain, table as format_table};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -47,8 +47,8 @@ pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> 
         rows.push(vec![key.key.to_owned(), key.limit.to_owned(), a, b]);
     }
     let _ = write!(out, "\n{}", format_table(&rows));
-    if changed.len() > keys {
-        let _ = writeln!(out, "and {} more keys", format_grouped((changed.len() - keys) as u64));
+    if let Some(more) = more_keys(changed.len().saturating_sub(keys) as u64) {
+        let _ = writeln!(out, "{more}");
     }
     if changes.keys_lost_track > 0 {
         let count = format_grouped(changes.keys_lost_track);

@@ -104,7 +104,7 @@ impl Loaded {
             if limit.mode == Mode::Shadow {
                 description.push_str(", in shadow");
             }
-            Panel { name: limit.name.to_string(), description }
+            Panel::new(limit.name.to_string(), description)
         });
         panels.collect()
     }

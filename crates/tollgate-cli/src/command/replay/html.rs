@@ -1,9 +1,9 @@
 //! The report as a page that needs no other file.
 
 use super::report::{LimitReport, ReplayReport};
-use super::table::percent;
+use super::rows::{ReportTable, hit_first, hit_too, percent};
 use std::fmt::Write;
-use tollgate_picture::axis::{format_grouped, format_offset, format_utc};
+use tollgate_picture::axis::{format_grouped, format_utc};
 use tollgate_picture::escaped;
 
 /// The page may load nothing, and has no scripts.
@@ -35,60 +35,31 @@ pub(super) fn page(title: &str, report: &ReplayReport, svg: &str) -> String {
     for note in &report.notes {
         let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
     }
-    limits(&mut out, report);
+    table(&mut out, ReportTable::limits(report));
     out.push_str(svg);
     for limit in report.limits.iter().filter(|limit| limit.refused > 0) {
         keys(&mut out, limit);
     }
-    let (unmatched, paths) = &report.unmatched;
-    if *unmatched > 0 {
-        let share = percent(*unmatched, all);
-        let count = format_grouped(*unmatched);
+    let unmatched = report.unmatched.0;
+    if unmatched > 0 {
+        let (count, share) = (format_grouped(unmatched), percent(unmatched, all));
         let _ = writeln!(out, "<h2>No limit matched</h2>\n<p>{count} requests, {share}.</p>");
-        let rows = paths.iter().map(|(path, count)| vec![path.clone(), format_grouped(*count)]);
-        table(&mut out, &["path", "requests"], rows);
+        table(&mut out, ReportTable::unmatched(report));
     }
     source(&mut out, report);
     out.push_str("</html>\n");
     out
 }
 
-fn limits(out: &mut String, report: &ReplayReport) {
-    let rows = report.limits.iter().map(|limit| {
-        let mode = if limit.is_enforced { "" } else { " (not enforced)" };
-        vec![
-            format!("{}{mode}", limit.name),
-            format_grouped(limit.admitted),
-            format_grouped(limit.refused),
-            percent(limit.refused, limit.admitted + limit.refused),
-            format_grouped(limit.keys),
-            format_grouped(limit.keys_refused),
-        ]
-    });
-    table(out, &["limit", "admitted", "refused", "share", "keys", "keys hit"], rows);
-}
-
 fn keys(out: &mut String, limit: &LimitReport) {
     let _ = writeln!(out, "<h2>{}</h2>", escaped(&limit.name));
     let _ = write!(out, "<p class=\"muted\">{}</p>", escaped(&limit.description));
-    if let Some(first) = &limit.first {
-        let (key, at) = (escaped(&first.key), format_utc(first.first_us));
-        let _ = writeln!(out, "<p>{key} would have been hit first, at {at}.</p>");
+    if let Some(line) = hit_first(limit) {
+        let _ = writeln!(out, "<p>{}</p>", escaped(&line));
     }
-    let rows = limit.most.iter().map(|key| {
-        vec![
-            key.key.clone(),
-            format_grouped(key.refused),
-            format_grouped(key.requests),
-            format_offset(key.limited_us / 1_000_000 * 1_000_000),
-            format_utc(key.first_us),
-            format_utc(key.last_us),
-        ]
-    });
-    table(out, &["key", "refused", "of", "limited for", "from", "to"], rows);
-    let more = limit.keys_refused - limit.most.len() as u64;
-    if more > 0 {
-        let _ = writeln!(out, "<p>And {} more keys.</p>", format_grouped(more));
+    table(out, ReportTable::keys(limit));
+    if let Some(line) = hit_too(limit) {
+        let _ = writeln!(out, "<p>{line}</p>");
     }
 }
 
@@ -100,7 +71,7 @@ fn source(out: &mut String, report: &ReplayReport) {
         .files
         .iter()
         .map(|(path, format)| vec![path.display().to_string(), (*format).to_owned()]);
-    table(out, &["file", "format"], rows);
+    table(out, ReportTable { heads: &["file", "format"], rows: rows.collect() });
     let _ = writeln!(
         out,
         "<p>{} lines: {} requests, {} without a request, {} that could not be read.</p>",
@@ -115,7 +86,7 @@ fn source(out: &mut String, report: &ReplayReport) {
 }
 
 /// A table; every cell is escaped. Cells with figures stand to the right.
-fn table(out: &mut String, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+fn table(out: &mut String, ReportTable { heads, rows }: ReportTable) {
     let class = |place: usize| if place == 0 { "key" } else { "number" };
     out.push_str("<table>\n<tr>");
     for (place, head) in heads.iter().enumerate() {

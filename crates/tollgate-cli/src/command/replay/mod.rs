@@ -3,6 +3,7 @@
 mod html;
 mod json;
 mod report;
+mod rows;
 mod run;
 mod table;
 mod tally;
@@ -10,8 +11,8 @@ mod unmatched;
 
 pub(in crate::command) use json::input as input_json;
 pub(in crate::command) use report::ReplayReport;
+pub(in crate::command) use rows::{more_keys, percent};
 pub(in crate::command) use run::{Decider, replay};
-pub(in crate::command) use table::percent;
 
 use super::lab::{self, LogArguments, OutputForm, Progress, Stop, file_name, unwritable};
 use super::{UNUSABLE, exit_code_of};

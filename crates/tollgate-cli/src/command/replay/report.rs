@@ -7,6 +7,7 @@ use crate::command::lab::{file_name, is_in_log};
 use std::path::Path;
 use tollgate::engine::limit::{Limit, Mode, OnMissing, Selector};
 use tollgate_logs::{Field, InputStats};
+use tollgate_picture::axis::{format_grouped, format_offset};
 
 /// The paths that are named of requests that no limit matched.
 const PATHS_SHOWN: usize = 5;
@@ -161,10 +162,11 @@ impl Replayed<'_> {
             notes.push("the log has no addresses".into());
         }
         if stats.late > 0 {
-            let late_s = stats.late_us_max / 1_000_000;
+            let late_us = stats.late_us_max / 1_000_000 * 1_000_000;
             notes.push(format!(
-                "{} requests were out of order by up to {late_s} s, too far to be put in place",
-                stats.late
+                "{} requests were out of order by up to {}, too far to be put in place",
+                format_grouped(stats.late),
+                format_offset(late_us)
             ));
         }
         if stats.jumps > 0 {

@@ -1,6 +1,7 @@
 //! The report for a terminal.
 
 use super::report::ReplayReport;
+use super::rows::{ReportTable, hit_first, hit_too, percent};
 use crate::command::table::{plain, table};
 use std::fmt::Write;
 use tollgate_picture::axis::{format_grouped, format_offset, format_utc};
@@ -8,58 +9,24 @@ use tollgate_picture::axis::{format_grouped, format_offset, format_utc};
 /// The report, in lines.
 pub(super) fn text(report: &ReplayReport) -> String {
     let mut out = heading(report);
-    let mut rows = vec![words(&["LIMIT", "ADMITTED", "REFUSED", "", "KEYS", "KEYS HIT", ""])];
-    for limit in &report.limits {
-        rows.push(vec![
-            limit.name.clone(),
-            format_grouped(limit.admitted),
-            format_grouped(limit.refused),
-            percent(limit.refused, limit.admitted + limit.refused),
-            format_grouped(limit.keys),
-            format_grouped(limit.keys_refused),
-            if limit.is_enforced { String::new() } else { "not enforced".into() },
-        ]);
-    }
-    let all = report.admitted + report.refused;
-    rows.push(vec![
-        "all requests".into(),
-        format_grouped(report.admitted),
-        format_grouped(report.refused),
-        percent(report.refused, all),
-    ]);
     out.push('\n');
-    out.push_str(&table(&rows));
+    push_table(&mut out, ReportTable::limits(report));
     for limit in report.limits.iter().filter(|limit| limit.refused > 0) {
         let _ = writeln!(out, "\n{}: {}", plain(&limit.name), plain(&limit.description));
-        if let Some(first) = &limit.first {
-            let (key, at) = (plain(&first.key), format_utc(first.first_us));
-            let _ = writeln!(out, "hit first: {key}, at {at}");
+        if let Some(first) = hit_first(limit) {
+            let _ = writeln!(out, "{}", plain(&first));
         }
-        let mut rows = vec![words(&["KEY", "REFUSED", "OF", "LIMITED FOR", "FROM", "TO"])];
-        rows.extend(limit.most.iter().map(|key| {
-            vec![
-                key.key.clone(),
-                format_grouped(key.refused),
-                format_grouped(key.requests),
-                format_offset(key.limited_us / 1_000_000 * 1_000_000),
-                format_utc(key.first_us),
-                format_utc(key.last_us),
-            ]
-        }));
-        out.push_str(&table(&rows));
-        let more = limit.keys_refused - limit.most.len() as u64;
-        if more > 0 {
-            let _ = writeln!(out, "and {} more keys", format_grouped(more));
+        push_table(&mut out, ReportTable::keys(limit));
+        if let Some(more) = hit_too(limit) {
+            let _ = writeln!(out, "{more}");
         }
     }
-    let (unmatched, paths) = &report.unmatched;
-    if *unmatched > 0 {
-        let share = percent(*unmatched, all);
-        let _ =
-            writeln!(out, "\nno limit matched: {} requests, {share}", format_grouped(*unmatched));
-        for (path, count) in paths {
-            let _ = writeln!(out, "  {} {}", format_grouped(*count), plain(path));
-        }
+    let unmatched = report.unmatched.0;
+    if unmatched > 0 {
+        let share = percent(unmatched, report.admitted + report.refused);
+        let count = format_grouped(unmatched);
+        let _ = writeln!(out, "\nno limit matched: {count} requests, {share}");
+        push_table(&mut out, ReportTable::unmatched(report));
     }
     if !report.notes.is_empty() {
         out.push('\n');
@@ -68,6 +35,14 @@ pub(super) fn text(report: &ReplayReport) -> String {
         }
     }
     out
+}
+
+/// Adds a table, unless it has no rows.
+fn push_table(out: &mut String, ReportTable { heads, rows }: ReportTable) {
+    if !rows.is_empty() {
+        let heads = heads.iter().map(|head| head.to_uppercase()).collect();
+        out.push_str(&table(&[vec![heads], rows].concat()));
+    }
 }
 
 /// What was read, and what of it could not be.
@@ -99,17 +74,4 @@ fn heading(report: &ReplayReport) -> String {
         }
     }
     out
-}
-
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
-
-/// `12.3 %`, in integers.
-pub(in crate::command) fn percent(part: u64, of: u64) -> String {
-    let tenths = (u128::from(part) * 1_000).checked_div(of.into()).unwrap_or(0);
-    match tenths {
-        0 if part > 0 => "< 0.1 %".into(),
-        tenths => format!("{}.{} %", tenths / 10, tenths % 10),
-    }
 }

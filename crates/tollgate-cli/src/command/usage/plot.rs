@@ -2,7 +2,7 @@
 
 use super::read::ReadUsage;
 use super::totals::{Totals, UnitSums};
-use tollgate_picture::{Canvas, axis};
+use tollgate_picture::{BarPanel, Canvas, axis};
 
 const WIDTH: u64 = 9_600;
 const LEFT: u64 = 900;
@@ -83,36 +83,23 @@ fn bars(totals: &Totals) -> Bars {
 fn draw(canvas: &mut Canvas, bars: &Bars) {
     let base = TOP + HEIGHT;
     let most = bars.sums.iter().map(|one| one.used().saturating_add(one.refused)).max();
-    let (top, step) = axis::count_ticks(most.unwrap_or(0));
-    let height =
-        |units: u64| (u128::from(units) * u128::from(HEIGHT) / u128::from(top.max(1))) as u64;
-    for mark in 0..=top / step {
-        let y = base - height(mark * step);
-        canvas.line("g", (LEFT, y), (WIDTH - RIGHT, y));
-        canvas.text("m e", LEFT - 80, y + 40, &axis::format_grouped(mark * step));
-    }
-    let count = bars.sums.len() as u64;
-    let x = |index: u64| LEFT + index * PLOT_WIDTH / count;
-    for (index, sums) in bars.sums.iter().enumerate() {
-        let index = index as u64;
-        let (left, right) = (x(index), x(index + 1));
-        let (used, refused) = (height(sums.used()), height(sums.refused));
+    let span_us = bars.width_us * bars.sums.len() as u64;
+    let most = most.unwrap_or(0);
+    let panel = BarPanel::new((LEFT, PLOT_WIDTH), (base, HEIGHT), span_us, most);
+    panel.count_grid(canvas);
+    for (index, sums) in (0..).zip(&bars.sums) {
+        let (from_us, to_us) = (index * bars.width_us, (index + 1) * bars.width_us);
         let shown = format!(
             "{}: {} used, {} refused, {} given back",
-            axis::format_utc(bars.start_us + index * bars.width_us),
+            axis::format_utc(bars.start_us + from_us),
             axis::format_grouped(sums.used()),
             axis::format_grouped(sums.refused),
             axis::format_grouped(sums.given_back)
         );
-        canvas.group(&shown, |canvas| {
-            canvas.rect("a", (left, base - used), (right - left, used));
-            canvas.rect("r", (left, base - used - refused), (right - left, refused));
-            canvas.rect("h", (left, TOP), (right - left, HEIGHT));
-        });
+        let counts = [("a", sums.used()), ("r", sums.refused)];
+        panel.bar(canvas, (from_us, to_us), counts, &shown);
     }
-    for (at_us, label) in axis::time_ticks(bars.width_us * count) {
-        let span_us = u128::from(bars.width_us * count);
-        let x = LEFT + (u128::from(at_us) * u128::from(PLOT_WIDTH) / span_us) as u64;
+    for (x, label) in panel.time_marks() {
         canvas.text("m c", x.min(WIDTH - RIGHT), base + 200, &label);
     }
 }

@@ -35,6 +35,32 @@ fn requests_limits_tiers_and_keys_that_change_are_named() {
     assert_eq!(back["limits"][0]["keys_lost"], found["limits"][0]["keys_gained"]);
 }
 
+/// The picture has both policies, the changes and the limit that makes them, each with the figures
+/// of the comparison.
+#[test]
+fn a_plot_shows_what_changes_over_time() {
+    let b = A.replace("rate: 60/min", "rate: 30/min");
+    let files = [("tollgate.yaml", A), ("b<i>.yaml", &b), ("a.log", &nginx(&day()))];
+    let bench = Bench::new("compare-plot", &files);
+    let found = bench.json(&["compare", "b<i>.yaml", "a.log", "--plot", "changes.svg"]);
+    let svg = bench.read("changes.svg");
+    let figure = |value: &serde_json::Value| value.as_u64().unwrap();
+    let newly = figure(&found["changes"]["newly_refused"]);
+    let changes = format!("{newly} requests: 0 newly admitted by B, {newly} newly refused by B");
+    // Once for all requests, and once for the limit.
+    assert_eq!(svg.matches(&changes).count(), 2, "{changes}: {svg}");
+    let (all, b) = (figure(&found["requests"]), figure(&found["refused_by_b"]));
+    let grouped = |count: u64| match count {
+        0..1_000 => count.to_string(),
+        _ => format!("{},{:03}", count / 1_000, count % 1_000),
+    };
+    let answers =
+        format!("{} requests: {} admitted, {} refused", grouped(all), grouped(all - b), grouped(b));
+    assert!(svg.contains(&answers), "{answers}: {svg}");
+    assert!(svg.contains("b&lt;i&gt;.yaml") && !svg.contains("<i>"));
+    assert!(svg.contains(">per-address<") && svg.contains("admitted, or newly admitted"));
+}
+
 #[test]
 fn without_a_difference_the_status_is_zero() {
     let files = [("tollgate.yaml", A), ("b.yaml", A), ("a.log", &nginx(&day()))];

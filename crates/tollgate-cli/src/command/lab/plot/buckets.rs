@@ -49,19 +49,25 @@ pub(in crate::command) struct Count {
 }
 
 impl Count {
-    pub(super) fn total(self) -> u64 {
+    pub(in crate::command) fn total(self) -> u64 {
         self.admitted + self.refused
     }
 
-    fn add(&mut self, other: Self) {
-        self.admitted += other.admitted;
-        self.refused += other.refused;
+    /// Counts one request.
+    pub(in crate::command) fn count(&mut self, admitted: bool) {
+        *(if admitted { &mut self.admitted } else { &mut self.refused }) += 1;
+    }
+
+    /// The sum of two.
+    pub(in crate::command) fn plus(self, other: Self) -> Self {
+        let admitted = self.admitted + other.admitted;
+        Self { admitted, refused: self.refused + other.refused }
     }
 }
 
 /// Counts for several series in buckets of one width, aligned to the epoch.
 #[derive(Clone, Debug)]
-pub(super) struct Buckets {
+pub(in crate::command) struct Buckets {
     series: usize,
     width_us: u64,
     /// The number of the first bucket since the epoch.
@@ -71,36 +77,41 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    pub(super) fn new(series: usize) -> Self {
+    pub(in crate::command) fn new(series: usize) -> Self {
         Self { series, width_us: COUNTED_US[0], first: 0, counts: Vec::new() }
     }
 
     /// The counts of the bucket that holds an instant, one for each series.
-    pub(super) fn at(&mut self, time_us: u64) -> &mut [Count] {
+    pub(in crate::command) fn at(&mut self, time_us: u64) -> &mut [Count] {
         let start = self.reach(time_us) * self.series;
         &mut self.counts[start..start + self.series]
     }
 
     /// How many buckets there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::command) fn len(&self) -> usize {
         self.counts.len() / self.series
     }
 
-    pub(super) fn width_us(&self) -> u64 {
+    pub(in crate::command) fn width_us(&self) -> u64 {
         self.width_us
     }
 
-    pub(super) fn start_us(&self) -> u64 {
+    pub(in crate::command) fn start_us(&self) -> u64 {
         self.first * self.width_us
     }
 
     /// One series, bucket by bucket.
-    pub(super) fn series(&self, index: usize) -> impl Iterator<Item = Count> + '_ {
+    pub(in crate::command) fn series(&self, index: usize) -> impl Iterator<Item = Count> + '_ {
         self.counts.chunks_exact(self.series).map(move |bucket| bucket[index])
     }
 
+    /// The sum of one series.
+    pub(in crate::command) fn total(&self, index: usize) -> Count {
+        self.series(index).fold(Count::default(), Count::plus)
+    }
+
     /// The same counts in as few buckets as fit a picture.
-    pub(super) fn for_show(&self) -> Self {
+    pub(in crate::command) fn for_show(&self) -> Self {
         let last = self.first + (self.len() as u64).saturating_sub(1);
         let fits = |width_us: u64| {
             let per = width_us / self.width_us;
@@ -151,7 +162,7 @@ impl Buckets {
             let start = ((self.first + index as u64) / per - first) as usize * self.series;
             counts.resize(start + self.series, Count::default());
             for (sum, &count) in counts[start..].iter_mut().zip(bucket) {
-                sum.add(count);
+                *sum = sum.plus(count);
             }
         }
         (self.width_us, self.first, self.counts) = (width_us, first, counts);

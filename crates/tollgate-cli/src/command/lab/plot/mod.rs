@@ -8,9 +8,13 @@ mod buckets;
 mod key_rates;
 mod svg;
 
-use buckets::Buckets;
-pub(in crate::command) use buckets::Count;
-use key_rates::{KeyRates, Rate};
+pub(in crate::command) use buckets::{Buckets, Count};
+pub(in crate::command) use key_rates::KeyRates;
+pub(in crate::command) use svg::{LeftOut, Legend, Picture};
+
+use key_rates::Rate;
+use std::ops::Range;
+use tollgate_picture::axis::format_grouped;
 
 /// The most limits to draw; the busiest are.
 const PANELS_MAX: usize = 32;
@@ -47,12 +51,28 @@ pub(in crate::command) struct LimitAnswer {
 }
 
 /// What is said about one limit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(in crate::command) struct Panel {
     /// Its name.
     pub(in crate::command) name: String,
     /// Algorithm, numbers, key and mode.
     pub(in crate::command) description: String,
+    /// What the bars below and those on top of them count.
+    pub(in crate::command) words: [&'static str; 2],
+}
+
+impl Panel {
+    /// A panel of requests that were admitted and refused.
+    pub(in crate::command) fn new(name: String, description: String) -> Self {
+        Self { name, description, words: ["admitted", "refused"] }
+    }
+
+    /// The figures in words, behind those of all requests.
+    fn figures(&self, count: Count) -> String {
+        let [below, above] = self.words;
+        let [admitted, refused] = [count.admitted, count.refused].map(format_grouped);
+        format!("{admitted} {below}, {refused} {above}")
+    }
 }
 
 impl Plot {
@@ -79,7 +99,7 @@ impl Plot {
         });
         for (series, admitted) in std::iter::once((0, admitted)).chain(answers) {
             if let Some(count) = counts.get_mut(series) {
-                *(if admitted { &mut count.admitted } else { &mut count.refused }) += 1;
+                count.count(admitted);
             }
         }
     }
@@ -95,34 +115,35 @@ impl Plot {
     /// The picture, `title` above it.
     pub(in crate::command) fn svg(&self, title: &str) -> String {
         let shown = self.buckets.for_show();
-        let total = |series: usize| {
-            shown.series(series).fold(Count::default(), |sum, count| Count {
-                admitted: sum.admitted + count.admitted,
-                refused: sum.refused + count.refused,
-            })
-        };
-        let mut drawn: Vec<usize> =
-            (0..self.limits.len()).filter(|limit| total(limit + 1).total() > 0).collect();
-        let idle = self.limits.len() - drawn.len();
-        drawn.sort_by_cached_key(|limit| {
-            let total = total(limit + 1);
+        let (drawn, left_out) = shown.busiest(1..self.limits.len() + 1);
+        let description = "admitted when every enforced limit admits";
+        let whole = Panel::new("all requests".into(), description.into());
+        let about = "a limit's panel shows its own answers";
+        let mut picture = Picture::new(title, about, &shown, drawn.len() + 1);
+        picture.panel(&whole, shown.series(0), &KeyRates::default());
+        for series in drawn {
+            let (panel, rates) = (&self.limits[series - 1], &self.rates[series - 1]);
+            picture.panel(panel, shown.series(series), rates);
+        }
+        let labels = ["admitted", "refused (in shadow mode: would be)"];
+        picture.finish(&Legend { labels, apart: 1_000 }, left_out)
+    }
+}
+
+impl Buckets {
+    /// The series to draw, in order: those with most refusals, then with most requests.
+    pub(in crate::command) fn busiest(&self, series: Range<usize>) -> (Vec<usize>, LeftOut) {
+        let all = series.len();
+        let mut drawn: Vec<usize> = series.filter(|one| self.total(*one).total() > 0).collect();
+        let idle = all - drawn.len();
+        drawn.sort_by_cached_key(|one| {
+            let total = self.total(*one);
             std::cmp::Reverse((total.refused, total.admitted))
         });
-        let left_out = drawn.len().saturating_sub(PANELS_MAX);
+        let minor = drawn.len().saturating_sub(PANELS_MAX);
         drawn.truncate(PANELS_MAX);
         drawn.sort_unstable();
-
-        let whole = Panel {
-            name: "all requests".into(),
-            description: "admitted when every enforced limit admits".into(),
-        };
-        let mut picture = svg::Picture::new(title, &shown, drawn.len() + 1);
-        picture.panel(&whole, total(0), shown.series(0), &KeyRates::default());
-        for limit in drawn {
-            let (panel, rates) = (&self.limits[limit], &self.rates[limit]);
-            picture.panel(panel, total(limit + 1), shown.series(limit + 1), rates);
-        }
-        picture.finish(left_out, idle)
+        (drawn, LeftOut { minor, idle })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Panel;
 use super::buckets::{Buckets, Count};
 use super::key_rates::KeyRates;
-use tollgate_picture::{Canvas, axis};
+use tollgate_picture::{BarPanel, Canvas, axis};
 
 const WIDTH: u64 = 9_600;
 const LEFT: u64 = 720;
@@ -13,15 +13,29 @@ const BOTTOM: u64 = 520;
 const PLOT_WIDTH: u64 = WIDTH - LEFT - RIGHT;
 const PLOT_HEIGHT: u64 = 900;
 const PANEL_HEIGHT: u64 = PLOT_HEIGHT + 560;
-/// Between two bars, and on either side of each.
-const GAP: u64 = 4;
+
+/// What the colours of a picture mean.
+pub(in crate::command) struct Legend {
+    /// Of bars that stand below, and of those on top of them.
+    pub(in crate::command) labels: [&'static str; 2],
+    /// How far the second label stands from the first.
+    pub(in crate::command) apart: u64,
+}
+
+/// The panels that were not drawn.
+#[derive(Clone, Copy, Default)]
+pub(in crate::command) struct LeftOut {
+    /// Since others had more refusals.
+    pub(in crate::command) minor: usize,
+    /// Since they had no requests.
+    pub(in crate::command) idle: usize,
+}
 
 /// A picture being drawn, panel after panel.
-pub(super) struct Picture {
+pub(in crate::command) struct Picture {
     canvas: Canvas,
     width_us: u64,
     buckets: u64,
-    marks: Vec<(u64, String)>,
     panels: u64,
     dashed: bool,
     /// Whether a limit has several keys.
@@ -29,16 +43,20 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    /// Starts a picture of so many panels.
-    pub(super) fn new(title: &str, shown: &Buckets, panels: usize) -> Self {
+    /// Starts a picture of so many panels. `about` follows the width and the start of the bars.
+    pub(in crate::command) fn new(
+        title: &str,
+        about: &str,
+        shown: &Buckets,
+        panels: usize,
+    ) -> Self {
         let (width_us, buckets) = (shown.width_us(), (shown.len() as u64).max(1));
         let height = TOP + panels as u64 * PANEL_HEIGHT + BOTTOM;
         let canvas = Canvas::new(title, LEFT, (WIDTH, height), "");
-        let marks = axis::time_ticks(width_us * buckets);
         let mut picture =
-            Self { canvas, width_us, buckets, marks, panels: 0, dashed: false, several: false };
+            Self { canvas, width_us, buckets, panels: 0, dashed: false, several: false };
         let span = format!(
-            "requests per {}, from {}; a limit's panel shows its own answers",
+            "requests per {}, from {}; {about}",
             axis::format_duration(width_us),
             axis::format_utc(shown.start_us())
         );
@@ -47,41 +65,40 @@ impl Picture {
     }
 
     /// Draws the next panel.
-    pub(super) fn panel(
+    pub(in crate::command) fn panel(
         &mut self,
         panel: &Panel,
-        total: Count,
         counts: impl Iterator<Item = Count>,
         rates: &KeyRates,
     ) {
         let base = TOP + self.panels * PANEL_HEIGHT + 300 + PLOT_HEIGHT;
         self.panels += 1;
-        self.heading(panel, total, rates.keys(), base - PLOT_HEIGHT - 110);
         let counts: Vec<Count> = counts.collect();
-        let max = counts.iter().map(|count| count.total()).max().unwrap_or(0);
-        let (top, step) = axis::count_ticks(max);
-        self.grid(base, top, step);
-        for (index, &count) in counts.iter().enumerate() {
+        let total = counts.iter().copied().fold(Count::default(), Count::plus);
+        self.heading(panel, total, rates.keys(), base - PLOT_HEIGHT - 110);
+        let bars = self.bars(base, counts.iter().map(|count| count.total()).max().unwrap_or(0));
+        bars.count_grid(&mut self.canvas);
+        for (x, _) in bars.time_marks() {
+            self.canvas.line("g", (x, base - PLOT_HEIGHT), (x, base + 50));
+        }
+        for (index, &count) in (0..).zip(&counts) {
             if count.total() > 0 {
-                self.bar(index as u64, count, base, top);
+                self.bar(&bars, panel, index, count);
             }
         }
-        self.rate(rates, base, top);
+        self.rate(rates, base, bars.top());
     }
 
-    /// Adds the time axis and the legend. `left_out` limits were not drawn, `idle` ones had no
-    /// requests.
-    pub(super) fn finish(mut self, left_out: usize, idle: usize) -> String {
+    /// Adds the time axis and the legend.
+    pub(in crate::command) fn finish(mut self, legend: &Legend, left_out: LeftOut) -> String {
         let base = TOP + self.panels * PANEL_HEIGHT;
-        for (at_us, label) in std::mem::take(&mut self.marks) {
-            let x = self.x(at_us);
+        for (x, label) in self.bars(base, 0).time_marks() {
             let class = if x + 200 > WIDTH { "m e" } else { "m c" };
             self.canvas.text(class, x.min(WIDTH - 60), base - 70, &label);
         }
         let y = base + 250;
-        for (class, x, label) in
-            [("a", LEFT, "admitted"), ("r", LEFT + 1_000, "refused (in shadow mode: would be)")]
-        {
+        let places = [("a", LEFT), ("r", LEFT + legend.apart)];
+        for ((class, x), label) in places.into_iter().zip(legend.labels) {
             self.canvas.rect(class, (x, y - 105), (120, 120));
             self.canvas.text("", x + 180, y, label);
         }
@@ -96,11 +113,11 @@ impl Picture {
             self.canvas.text("", x + 300, y, label);
         }
         let mut notes = Vec::new();
-        if left_out > 0 {
-            notes.push(format!("not drawn, since refused less: {left_out}"));
+        if left_out.minor > 0 {
+            notes.push(format!("not drawn, since refused less: {}", left_out.minor));
         }
-        if idle > 0 {
-            notes.push(format!("limits without requests: {idle}"));
+        if left_out.idle > 0 {
+            notes.push(format!("limits without requests: {}", left_out.idle));
         }
         self.canvas.text("m e", WIDTH - RIGHT, y, &notes.join("; "));
         self.canvas.finish()
@@ -112,52 +129,29 @@ impl Picture {
             keys => format!("{}: {} keys", panel.description, axis::format_grouped(keys as u64)),
         };
         self.canvas.heading(LEFT, y, &panel.name, &description);
-        let summary = format!(
-            "{} requests: {} admitted, {} refused",
-            axis::format_grouped(total.total()),
-            axis::format_grouped(total.admitted),
-            axis::format_grouped(total.refused)
-        );
+        let all = axis::format_grouped(total.total());
+        let summary = format!("{all} requests: {}", panel.figures(total));
         self.canvas.text("m e", WIDTH - RIGHT, y, &summary);
     }
 
-    fn grid(&mut self, base: u64, top: u64, step: u64) {
-        for mark in 0..=top / step {
-            let y = base - height(mark * step, top);
-            self.canvas.line("g", (LEFT, y), (WIDTH - RIGHT, y));
-            self.canvas.text("m e", LEFT - 80, y + 40, &axis::format_grouped(mark * step));
-        }
-        for (at_us, _) in self.marks.clone() {
-            let x = self.x(at_us);
-            self.canvas.line("g", (x, base - PLOT_HEIGHT), (x, base + 50));
-        }
+    /// The bars of a panel that stand on `base`.
+    fn bars(&self, base: u64, max: u64) -> BarPanel {
+        let span_us = self.width_us * self.buckets;
+        BarPanel::new((LEFT, PLOT_WIDTH), (base, PLOT_HEIGHT), span_us, max)
     }
 
     /// One bucket: admissions at the bottom, refusals on top of them, and the figures as a tooltip.
-    fn bar(&mut self, index: u64, count: Count, base: u64, top: u64) {
-        let left = self.x(index * self.width_us);
-        let right = self.x((index + 1) * self.width_us);
-        let gap = if right - left > 8 * GAP { GAP } else { 0 };
-        let width = right - left - 2 * gap;
-        let admitted = height(count.admitted, top);
-        let total = height(count.total(), top);
+    fn bar(&mut self, bars: &BarPanel, panel: &Panel, index: u64, count: Count) {
+        let (from_us, to_us) = (index * self.width_us, (index + 1) * self.width_us);
         let shown = format!(
-            "{} to {}: {} requests, {} admitted, {} refused",
-            axis::format_offset(index * self.width_us),
-            axis::format_offset((index + 1) * self.width_us),
+            "{} to {}: {} requests, {}",
+            axis::format_offset(from_us),
+            axis::format_offset(to_us),
             axis::format_grouped(count.total()),
-            axis::format_grouped(count.admitted),
-            axis::format_grouped(count.refused)
+            panel.figures(count)
         );
-        self.canvas.group(&shown, |canvas| {
-            if admitted > 0 {
-                canvas.rect("a", (left + gap, base - admitted), (width, admitted));
-            }
-            if total > admitted {
-                canvas.rect("r", (left + gap, base - total), (width, total - admitted));
-            }
-            canvas.rect("h", (left, base - PLOT_HEIGHT), (right - left, PLOT_HEIGHT));
-        });
+        let counts = [("a", count.admitted), ("r", count.refused)];
+        bars.bar(&mut self.canvas, (from_us, to_us), counts, &shown);
     }
 
     /// The sustained rate of all keys seen, if the scale reaches it. The bars count all keys too.
@@ -179,15 +173,4 @@ impl Picture {
             self.canvas.text("m", LEFT + 60, base - PLOT_HEIGHT + 130, &note);
         }
     }
-
-    /// Where an instant lies, counted from the axis's start.
-    fn x(&self, at_us: u64) -> u64 {
-        let span_us = u128::from(self.width_us * self.buckets);
-        LEFT + (u128::from(at_us) * u128::from(PLOT_WIDTH) / span_us) as u64
-    }
-}
-
-/// How high a count stands on an axis that ends at `top`.
-fn height(count: u64, top: u64) -> u64 {
-    (u128::from(count) * u128::from(PLOT_HEIGHT) / u128::from(top.max(1))) as u64
 }

@@ -4,7 +4,7 @@ const START_US: u64 = 1_700_000_000_000_000;
 
 fn panel(name: &str) -> Panel {
     let description = "gcra, 10 per 1 s, burst 10, by user".into();
-    Panel { name: name.into(), description }
+    Panel::new(name.into(), description)
 }
 
 fn answer(limit: usize, admitted: bool, key: u64) -> LimitAnswer {
