@@ -41,6 +41,9 @@ pub struct Limits {
     pub ping_interval: Duration,
     /// The time for the answer to a ping: 10 s.
     pub ping_timeout: Duration,
+    /// Bytes that the system buffers of what a peer has not read; `None`: as many as it likes. Up
+    /// to there a peer that does not read looks like one that does.
+    pub send_buffer_bytes: Option<usize>,
 }
 
 impl Default for Limits {
@@ -60,6 +63,7 @@ impl Default for Limits {
             resets_max: 20,
             ping_interval: Duration::from_secs(20),
             ping_timeout: Duration::from_secs(10),
+            send_buffer_bytes: None,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::Frontend;
 use crate::Limits;
 use crate::connection::{Registration, Registry};
 use crate::supervise::{Attempt, Supervisor, WatchedThreads};
+use socket2::SockRef;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
@@ -147,8 +148,11 @@ async fn run_worker(
     supervisor.mark_running();
     let serve = |stream: TcpStream, peer, guard: OpenConnectionGuard| {
         let Some(service) = services.get(guard.frontend.index) else { return };
-        // Both calls fail only on a connection that is gone.
+        // These calls fail only on a connection that is gone.
         stream.set_nodelay(true).ok();
+        if let Some(bytes) = guard.frontend.limits.send_buffer_bytes {
+            SockRef::from(&stream).set_send_buffer_size(bytes).ok();
+        }
         if let Ok(stream) = tokio::net::TcpStream::from_std(stream) {
             service(stream, peer, registry.register(&guard.frontend), guard);
         }

@@ -235,8 +235,9 @@ fn start_servers(
     for (front, listener) in listeners {
         match (front, admin.clone(), gateway.clone()) {
             (Front::Admin, Some(admin), _) => {
-                admin_server = admin_server
-                    .front(listener, admin_limits.clone(), move || AdminHandler(admin.clone()));
+                let limits = AdminHandler::limits(&admin_limits);
+                admin_server =
+                    admin_server.front(listener, limits, move || AdminHandler(admin.clone()));
             }
             (Front::Gateway, _, Some(gateway)) => {
                 let settings = &node.settings().settings.gateway;

@@ -53,10 +53,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tollgate_net::{BodyError, ClientConnection, Handler, HttpResponse, Request};
+use tollgate_net::{BodyError, ClientConnection, Handler, HttpResponse, Limits, Request};
 
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
+/// The system's buffer for one connection: enough for any answer but a long page of metrics.
+const SEND_BUFFER_BYTES: usize = 32 << 10;
 
 /// The front end; one for all workers.
 pub struct Admin {
@@ -291,6 +293,15 @@ impl Admin {
 
 /// The handler of the admin listener.
 pub struct AdminHandler(pub Arc<Admin>);
+
+impl AdminHandler {
+    /// The limits of its connections, from those of other front ends. The system takes megabytes
+    /// of events for a reader that does not read, unless its buffer is small: at a kilobyte a
+    /// second, such a reader would be noticed after an hour.
+    pub fn limits(limits: &Limits) -> Limits {
+        Limits { send_buffer_bytes: Some(SEND_BUFFER_BYTES), ..limits.clone() }
+    }
+}
 
 impl Handler for AdminHandler {
     async fn handle(

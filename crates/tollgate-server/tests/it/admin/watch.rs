@@ -35,7 +35,7 @@ fn serve(desk: &Desk, idle: Duration) -> (FrontendServer, SocketAddr) {
     let listener = Listener::bind(Front::Admin, "127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address();
     let admin = Arc::clone(&desk.admin);
-    let limits = Limits { idle, ..Limits::default() };
+    let limits = AdminHandler::limits(&Limits { idle, ..Limits::default() });
     let server = FrontendServer::builder()
         .workers(NonZero::<usize>::MIN)
         .front(listener, limits, move || AdminHandler(Arc::clone(&admin)))
@@ -226,6 +226,29 @@ fn a_reader_that_never_reads_holds_up_nothing_and_is_cut_off() {
         }
         metric(&desk, "tollgate_streams_stalled_total") == 1
     });
+    assert_eq!(metric(&desk, "tollgate_streams_open"), 0);
+    drop(stuck);
+    server.drain(Duration::ZERO);
+}
+
+/// A reader stalls after some hundred kilobytes, not after the megabytes that the system would
+/// buffer for it.
+#[test]
+fn a_reader_that_stalls_is_noticed_after_a_few_events() {
+    let desk = Desk::with(POLICY);
+    let (server, address) = serve(&desk, Duration::from_secs(3));
+    let stuck = open(address, "/v1/tail");
+    until("a reader", || metric(&desk, "tollgate_streams_open") == 1);
+    let long = "x".repeat(200);
+    // A reader's queue has 1,024 decisions and is emptied ten times a second, so none is skipped.
+    // All these events together have less than a megabyte.
+    for _ in 0..15 {
+        for _ in 0..40 {
+            check(&desk, &[("ip", "203.0.113.9"), ("user", &long)]);
+        }
+        std::thread::sleep(Duration::from_millis(110));
+    }
+    until("it is cut off", || metric(&desk, "tollgate_streams_stalled_total") == 1);
     assert_eq!(metric(&desk, "tollgate_streams_open"), 0);
     drop(stuck);
     server.drain(Duration::ZERO);
