@@ -101,7 +101,7 @@ proptest! {
         let (mut expected, mut now_us) = (Sums::new(), START);
         for (seconds, user, cost) in asked {
             now_us += seconds * 1_000_000;
-            writer.write_over(&world.node, &world.trail(), now_us);
+            writer.write_over(&world.node, &world.trail(), now_us, &mut || {});
             let user = ["u0", "u1", "u2", "u3"][user];
             let admitted = world.check(now_us, &[("user", user)], cost);
             let minute = crate::observe::time::rfc3339(now_us / MINUTE * MINUTE);
@@ -161,7 +161,7 @@ fn each_file_names_the_hash_of_the_one_before() {
         for user in 0..20 {
             world.check(START + minute * MINUTE, &[("user", &format!("user-{user}"))], 1);
         }
-        writer.write_over(&world.node, &world.trail(), START + (minute + 1) * MINUTE);
+        writer.write_over(&world.node, &world.trail(), START + (minute + 1) * MINUTE, &mut || {});
     }
     writer.stop(&world.node, &world.trail(), START + 6 * MINUTE);
     let (mut path, mut files, mut total) = (world.path(), 1, 0);
@@ -187,7 +187,7 @@ fn a_start_after_a_crash_tells_of_the_gap_and_continues_the_chain() {
     let world = UsageWorld::new("crash", "every: 1m", limits);
     let mut writer = world.open(START);
     world.check(START, &[("user", "a")], 1);
-    writer.write_over(&world.node, &world.trail(), START + MINUTE);
+    writer.write_over(&world.node, &world.trail(), START + MINUTE, &mut || {});
     world.check(START + MINUTE, &[("user", "a")], 1);
     drop(writer);
     let mut next = world.open(START + 3 * MINUTE);
@@ -243,7 +243,7 @@ fn a_file_that_takes_nothing_costs_rows_and_no_memory() {
     writer.break_file();
     for minute in 0..5 {
         world.check(START + minute * MINUTE, &[("user", "a")], 1);
-        writer.write_over(&world.node, &trail, START + (minute + 1) * MINUTE);
+        writer.write_over(&world.node, &trail, START + (minute + 1) * MINUTE, &mut || {});
         assert!(writer.waiting() <= 1);
     }
     assert_eq!(trail.stats().lost_rows, 4);
@@ -298,4 +298,35 @@ fn a_chain_that_ended_between_two_renames_goes_on() {
     fs::rename(world.path(), world.folder.join("usage.jsonl.new")).unwrap();
     let (_second, earlier) = ChainFile::begin(&world.path(), 60, START).unwrap();
     assert!(earlier.is_some(), "the file under the other name is the earlier one");
+}
+
+/// Between the blocks of an interval every shard can be added to: the writer holds no lock, so no
+/// decision waits for a disk, however many keys the interval had.
+#[test]
+fn decisions_go_on_while_an_interval_is_written() {
+    const KEYS: u64 = 20_000;
+    let world = UsageWorld::new("blocks", "every: 1m", "{name: l, key: [user], rate: 9/h}");
+    let (mut writer, trail) = (world.open(START), world.trail());
+    let check = |n: u64, at_us| world.check(at_us, &[("user", &format!("user-{n}"))], 1);
+    for n in 0..KEYS {
+        assert!(check(n, START));
+    }
+    let (mut blocks, mut next) = (0, 0);
+    writer.write_over(&world.node, &trail, START + MINUTE, &mut || {
+        blocks += 1;
+        // So many keys meet all 256 shards.
+        for _ in 0..2_000 {
+            assert!(check(next % KEYS, START + MINUTE));
+            next += 1;
+        }
+    });
+    assert!(blocks >= 8, "{blocks} blocks for {KEYS} rows");
+    assert_eq!(rows(&world.path()).len() as u64, KEYS);
+    writer.stop(&world.node, &trail, START + MINUTE + 1);
+    let rows = rows(&world.path());
+    let admitted = |minute: &str| {
+        let rows = rows.iter().filter(|row| row.time.contains(minute));
+        rows.map(|row| row.admitted).sum::<u64>()
+    };
+    assert_eq!((admitted("22:14:00"), admitted("22:15:00")), (KEYS, next));
 }

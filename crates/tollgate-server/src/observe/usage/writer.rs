@@ -13,8 +13,8 @@ use std::time::Duration;
 use std::{fmt, io};
 use tollgate_policy::settings;
 
-/// The lines that are written at once.
-const BLOCK_BYTES: usize = 1 << 20;
+/// The lines that are written at once: some milliseconds of work.
+const BLOCK_BYTES: usize = 256 << 10;
 
 /// Writes the intervals of a trail.
 #[derive(Debug)]
@@ -82,11 +82,18 @@ impl UsageWriter {
         Ok(writer)
     }
 
-    /// Writes the intervals that ended before `now_us`.
-    pub(super) fn write_over(&mut self, node: &Node, trail: &UsageTrail, now_us: u64) {
+    /// Writes the intervals that ended before `now_us`. Calls `rest` after each block.
+    pub(super) fn write_over(
+        &mut self,
+        node: &Node,
+        trail: &UsageTrail,
+        now_us: u64,
+        rest: &mut dyn FnMut(),
+    ) {
         lock(&trail.reservations).expire(now_us);
         self.collect(trail, now_us / self.every_us);
-        self.write_waiting(node, trail, |interval, every_us| (interval + 1) * every_us);
+        let sources = (node, trail);
+        self.write_waiting(sources, |interval, every_us| (interval + 1) * every_us, rest);
         let age_us = now_us.saturating_sub(self.file.started_us);
         let is_due = self.file.bytes >= self.bytes_max || age_us >= self.age_max_us;
         if is_due && self.waiting.is_empty() {
@@ -98,9 +105,8 @@ impl UsageWriter {
     /// Writes everything, the interval that runs included, and the end of the process.
     pub(super) fn stop(&mut self, node: &Node, trail: &UsageTrail, now_us: u64) {
         self.collect(trail, u64::MAX);
-        self.write_waiting(node, trail, |interval, every_us| {
-            ((interval + 1) * every_us).min(now_us)
-        });
+        let end_us = |interval: u64, every_us: u64| ((interval + 1) * every_us).min(now_us);
+        self.write_waiting((node, trail), end_us, &mut || {});
         let stopped = self.file.append(&[UsageLine::Stopped { stopped: rfc3339(now_us) }]);
         let stopped = stopped.and_then(|()| self.file.sync());
         self.report(stopped);
@@ -136,14 +142,20 @@ impl UsageWriter {
     }
 
     /// Writes the intervals that wait, the oldest first, as far as the file takes them.
-    fn write_waiting(&mut self, node: &Node, trail: &UsageTrail, end_us: impl Fn(u64, u64) -> u64) {
+    fn write_waiting(
+        &mut self,
+        (node, trail): (&Node, &UsageTrail),
+        end_us: impl Fn(u64, u64) -> u64,
+        rest: &mut dyn FnMut(),
+    ) {
         while let Some((interval, rows)) = self.waiting.pop_first() {
             let end = rfc3339(end_us(interval, self.every_us));
             let count = rows.iter().map(UsageRows::len).sum::<usize>() as u64;
             let written = self.write_gap().and_then(|()| {
                 let before = self.file.mark();
+                let names = RowNames::new(node, trail);
                 let written = self
-                    .write_interval(node, trail, interval, &rows)
+                    .write_interval(names, interval, &rows, rest)
                     .and_then(|rows| {
                         let sha256 = Some(self.file.sha256());
                         self.file.append(&[UsageLine::End { end, rows, sha256 }])
@@ -173,12 +185,12 @@ impl UsageWriter {
     /// Writes the rows of an interval, and returns how many there are.
     fn write_interval(
         &mut self,
-        node: &Node,
-        trail: &UsageTrail,
+        mut names: RowNames<'_>,
         interval: u64,
         rows: &[UsageRows],
+        rest: &mut dyn FnMut(),
     ) -> io::Result<u64> {
-        let (mut names, time) = (RowNames::new(node, trail), rfc3339(interval * self.every_us));
+        let time = rfc3339(interval * self.every_us);
         let mut block = Vec::with_capacity(BLOCK_BYTES + 4096);
         let mut count = 0;
         for (row_key, units) in rows.iter().flatten() {
@@ -189,6 +201,7 @@ impl UsageWriter {
             if block.len() >= BLOCK_BYTES {
                 self.file.append_block(&block)?;
                 block.clear();
+                rest();
             }
         }
         self.file.append_block(&block)?;
