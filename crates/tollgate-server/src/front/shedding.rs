@@ -1,6 +1,7 @@
 //! Reservations in the adaptive shedder: for services that have no gateway.
 
 use crate::Node;
+use crate::observe::top::CountedRequest;
 use tollgate::engine::{ReservationEnd, Rules, Verdict};
 use tollgate_policy::facts::Facts;
 use tollgate_tower::wait_in_queue;
@@ -23,7 +24,7 @@ pub(crate) async fn enter(
         gate.leave_reserved_queue(rules, now_us, verdict, reservation, waited);
     }
     if !verdict.allowed {
-        node.top.take_off_shed(rules, now_us, facts, cost, verdict);
+        node.top.take_off_shed(now_us, &CountedRequest { rules, facts, cost, verdict });
         // The engine counts a store that fails; then the reservation expires.
         let _ = gate.end(node.clock.now_us(), reservation.0, ReservationEnd::Cancel).await;
     }

@@ -14,6 +14,7 @@ mod view;
 mod windows;
 
 pub(crate) use fleet::FleetTop;
+pub(crate) use shed::CountedRequest;
 pub(crate) use summary::{HeavyKey, LastFigures};
 pub(crate) use view::TopQuery;
 pub(crate) use windows::TopWindow;

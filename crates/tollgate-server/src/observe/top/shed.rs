@@ -14,44 +14,38 @@ use tollgate::engine::{Rules, ShedReason, Verdict};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::Selection;
 
+/// A request that limits have counted.
+pub(crate) struct CountedRequest<'a, 'f> {
+    pub(crate) rules: &'a Rules,
+    pub(crate) facts: &'a Facts<'f>,
+    pub(crate) cost: u64,
+    pub(crate) verdict: &'a Verdict<'a>,
+}
+
 impl TopKeys {
     /// Takes a request off the counts if the node shed it after its limits had admitted it. The
     /// fleet sheds together with the limits, and such a request was never counted.
     #[inline]
-    pub(crate) fn take_off_shed(
-        &self,
-        rules: &Rules,
-        now_us: u64,
-        facts: &Facts<'_>,
-        cost: u64,
-        verdict: &Verdict<'_>,
-    ) {
-        let reason = verdict.shed.and_then(|shed| shed.reason);
+    pub(crate) fn take_off_shed(&self, now_us: u64, request: &CountedRequest<'_, '_>) {
+        let reason = request.verdict.shed.and_then(|shed| shed.reason);
         if matches!(reason, Some(ShedReason::Adaptive | ShedReason::Queue)) {
-            self.take_off(rules, now_us, facts, cost, verdict);
+            self.take_off(now_us, request);
         }
     }
 
     #[cold]
-    fn take_off(
-        &self,
-        rules: &Rules,
-        now_us: u64,
-        facts: &Facts<'_>,
-        cost: u64,
-        verdict: &Verdict<'_>,
-    ) {
-        let policy = rules.policy();
+    fn take_off(&self, now_us: u64, request: &CountedRequest<'_, '_>) {
+        let policy = request.rules.policy();
         // The policy was replaced between the decision and now.
-        if !policy.made(facts) {
+        if !policy.made(request.facts) {
             self.missed.fetch_add(1, Relaxed);
             return;
         }
         let mut selection = Selection::default();
         // A limit that refuses in shadow mode took nothing.
-        for row in verdict.rows.iter().filter(|row| row.outcome.admitted) {
+        for row in request.verdict.rows.iter().filter(|row| row.outcome.admitted) {
             let Some(limit) = policy.position(&row.limit.name) else { continue };
-            policy.select_one(limit, facts, cost, &mut selection);
+            policy.select_one(limit, request.facts, request.cost, &mut selection);
             for selected in policy.selected(&selection).filter(|one| one.cost > 0) {
                 let measures = (TopMeasure::ShedAdmitted, Some(TopMeasure::ShedNear));
                 self.add(now_us, &selected, &row.outcome, selected.cost, measures);

@@ -5,6 +5,7 @@ pub(super) mod status;
 use super::{exchange::ExchangeError, validate::InvalidRequest};
 use crate::observe::metrics::{Front, Metrics, Outcome};
 use crate::observe::record::{DecidedKey, LoggedDecision};
+use crate::observe::top::CountedRequest;
 use crate::{Node, observe::trace};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
@@ -68,7 +69,8 @@ pub(super) fn observe<'a>(
         node.metrics.observe(Front::Gateway, elapsed);
         let rules = node.gate.rules();
         node.metrics.count_tier(&rules, facts, verdict);
-        node.top.take_off_shed(&rules, end_us, facts, 1, verdict);
+        let counted = CountedRequest { rules: &rules, facts, cost: 1, verdict };
+        node.top.take_off_shed(end_us, &counted);
         if trace::enabled() {
             let decided = trace::DecisionContext {
                 front: Front::Gateway.name(),
