@@ -5,6 +5,7 @@ use http::Uri;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
 use std::time::Duration;
+use tollgate_policy::hex::percent_decode;
 
 /// A collector that was configured, for one signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,19 +165,8 @@ fn check_endpoint(endpoint: &str) -> Result<(), String> {
 /// A header as in W3C Baggage: `name=value`, the value percent-encoded.
 fn parse_header(pair: &str) -> Option<(HeaderName, HeaderValue)> {
     let (name, value) = pair.split_once('=')?;
-    let mut decoded = Vec::with_capacity(value.len());
-    let mut bytes = value.trim().bytes();
-    while let Some(byte) = bytes.next() {
-        let byte = match byte {
-            b'%' => {
-                let digits = [bytes.next()?, bytes.next()?];
-                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
-            }
-            byte => byte,
-        };
-        decoded.push(byte);
-    }
-    let mut value = HeaderValue::from_bytes(&decoded).ok()?;
+    let decoded = percent_decode(value.trim())?;
+    let mut value = HeaderValue::from_bytes(decoded.as_bytes()).ok()?;
     value.set_sensitive(true);
     Some((name.trim().parse().ok()?, value))
 }
