@@ -100,16 +100,20 @@ async function follow() {
   }
 }
 
+/** Scrolls to the tab of this page, where not all tabs fit. */
+function showTab() {
+  byId("tabs").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
 function open() {
   const wanted = location.hash.slice(1);
   page = PAGES.includes(wanted) ? wanted : "overview";
   for (const name of PAGES) byId(`page-${name}`).hidden = name !== page;
   for (const link of byId("tabs").querySelectorAll("a")) {
-    if (link.hash === `#${page}`) {
-      link.setAttribute("aria-current", "page");
-      link.scrollIntoView({ block: "nearest", inline: "nearest" });
-    } else link.removeAttribute("aria-current");
+    if (link.hash === `#${page}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
+  showTab();
   document.title = `${byId(`title-${page}`).textContent} – Tollgate`;
   if (page !== "decisions") requests.stop();
   if (token() === null) return;
@@ -134,6 +138,7 @@ window.addEventListener("hashchange", () => {
   byId("main").focus({ preventScroll: true });
   window.scrollTo(0, 0);
 });
+window.addEventListener("resize", showTab);
 setInterval(() => {
   if (page === "keys" && token() !== null && !document.hidden) keys.load().catch(() => {});
 }, KEYS_EVERY_MS);

@@ -33,6 +33,14 @@ export function visible(text) {
   return out;
 }
 
+/** Text in which `this` is code. */
+export function coded(text) {
+  const out = document.createDocumentFragment();
+  String(text).split("`").forEach((part, place) => out.append(place % 2 === 1
+    ? element("code", {}, visible(part)) : visible(part)));
+  return out;
+}
+
 /** A key for people: its attributes, or that all requests share it. */
 export function keyText(key) {
   const names = Object.keys(key);
@@ -82,6 +90,18 @@ export const number = (value) => Number(value).toLocaleString("en-US");
 export function rate(value) {
   if (value >= 100 || value === 0) return number(Math.round(value));
   return value.toLocaleString("en-US", { maximumFractionDigits: value >= 10 ? 1 : 2 });
+}
+
+/** A length of time, never shorter than it is: 4.5 s, 2 min 30 s, 3 h 20 min. */
+export function duration(seconds) {
+  if (seconds < 60) return `${number(Math.ceil(seconds * 10) / 10)} s`;
+  let rest = Math.ceil(seconds);
+  const parts = [];
+  for (const [unit, length] of [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]]) {
+    if (rest >= length) parts.push(`${Math.floor(rest / length)} ${unit}`);
+    rest %= length;
+  }
+  return parts.slice(0, 2).join(" ");
 }
 
 export const clockTime = (time) => new Date(time).toLocaleTimeString([], { hour12: false });

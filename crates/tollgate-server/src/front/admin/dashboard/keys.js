@@ -1,7 +1,7 @@
 // Top keys, and what can be done to one.
 
 import { call } from "./api.js";
-import { byId, clockTime, element, facts, fillOptions, keyText, meter, number, refresh, table, visible } from "./dom.js";
+import { byId, clockTime, duration, element, facts, fillOptions, keyText, meter, number, refresh, table, visible } from "./dom.js";
 
 let chosen;
 let report;
@@ -73,7 +73,7 @@ async function inspect() {
       ["Tier", found.tier?.name ?? "none"],
       ["Used", one.used === null ? "–" : meter(one.used, one.limit)],
       ["Remaining", one.remaining === null ? "–" : number(one.remaining)],
-      ["Full again in", one.reset_after === null ? "–" : `${Number(one.reset_after).toFixed(1)} s`],
+      ["Full again in", one.reset_after === null ? "–" : duration(one.reset_after)],
       ["Blocked", blocked]);
   } else {
     rows.push(["State", "none: the limit is off"]);

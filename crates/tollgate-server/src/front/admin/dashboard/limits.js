@@ -1,7 +1,7 @@
 // The limits of the policy in force: their modes, and the lints of the file.
 
 import { call } from "./api.js";
-import { byId, clockTime, element, number, refresh, table, visible } from "./dom.js";
+import { byId, clockTime, coded, element, number, refresh, table, visible } from "./dom.js";
 
 let report;
 
@@ -36,8 +36,8 @@ export async function load() {
   ];
   refresh(byId("policy-limits"), table(columns, policy.limits, "The policy has no limits: every request is admitted."));
   const lints = policy.lints.map((lint) => element("div", { class: "lint" },
-    element("span", { class: "pill warn" }, lint.code), " ", visible(`line ${lint.line}: ${lint.message}`),
-    element("div", { class: "quiet" }, visible(lint.help ?? ""))));
+    element("span", { class: "pill warn" }, lint.code), " ", coded(`line ${lint.line}: ${lint.message}`),
+    element("div", { class: "quiet" }, coded(lint.help ?? ""))));
   byId("policy-lints").replaceChildren(...(lints.length > 0 ? lints
     : [element("p", { class: "quiet" }, "None: the file has no warnings.")]));
 }

@@ -1,7 +1,7 @@
 // Single requests: decisions as they happen, and a request to try.
 
 import { call, events } from "./api.js";
-import { byId, clockTime, element, facts, fillOptions, keyText, meter, number, table, visible } from "./dom.js";
+import { byId, clockTime, duration, element, facts, fillOptions, keyText, meter, number, table, visible } from "./dom.js";
 
 const ROWS_MAX = 100;
 let watching;
@@ -75,14 +75,14 @@ async function tryRequest() {
   }
   const cost = Number(byId("try-cost").value);
   const answer = await call("POST", "v1/explain", { attributes, cost });
-  const seconds = (value) => (value === null ? "never" : `${value} s`);
+  const seconds = (value) => (value === null ? "never" : duration(value));
   const summary = facts([
     ["Answer", element("span", { class: `pill ${answer.allowed ? "good" : "bad"}` },
       answer.allowed ? "admitted" : `refused with ${answer.status}`)],
     ["Retry after", answer.allowed ? "–" : seconds(answer.retry_after)],
     ...(answer.delay > 0 ? [["Delay", seconds(answer.delay)]] : []),
     ["Decided by", answer.source],
-    ...(answer.tier ? [["Tier", `${answer.tier.name ?? "none"}, from ${answer.tier.source}`]] : []),
+    ...(answer.tier ? [["Tier", answer.tier.name ? `${answer.tier.name}, from ${answer.tier.source}` : "none"]] : []),
     ...(answer.class ? [["Class", answer.class]] : []),
   ]);
   const rows = answer.limits.flatMap((limit) => (limit.decisions.length > 0
