@@ -66,6 +66,14 @@ async fn pair() -> (Server, Server) {
     (primary, replica)
 }
 
+/// Waits until the replica has all that was written so far. `WAIT` looks at the writes of its own
+/// connection, so this makes one: those of others came before it.
+async fn until_replicated(primary: &Server) {
+    let mut connection = primary.connect().await;
+    redis::cmd("SET").arg("mark").arg(1).exec_async(&mut connection).await.unwrap();
+    redis::cmd("WAIT").arg(1).arg(0).exec_async(&mut connection).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_replica_answers_peeks_and_nothing_else() {
     let (primary, replica) = pair().await;
@@ -81,7 +89,7 @@ async fn a_replica_answers_peeks_and_nothing_else() {
         for taken in 0..7 {
             let key = format!("{number}");
             take(&store, key.as_bytes(), &params).await.unwrap();
-            primary.run("WAIT 1 0").await;
+            until_replicated(&primary).await;
             for penalty in [None, penalty.as_ref()] {
                 let keys: [&[u8]; 2] = [key.as_bytes(), b"other"];
                 let seen = peek(&store, &keys, &params, penalty).await;
