@@ -57,18 +57,18 @@ impl RedisStore {
             return Ok(first);
         }
         let mut reports = Vec::new();
-        for node in self.servers.primaries() {
+        for server in self.servers.primaries() {
             let here = |name: &String| {
-                self.servers.serves_slot(slot_of(&self.namer.reservation_key(name)), &node)
+                self.servers.serves_slot(slot_of(&self.namer.reservation_key(name)), &server)
             };
             // Among so many names, some are in the slots of any server with a fair share.
             if let Some(name) = (0..1_024).map(|n| format!("probe {n}")).find(here) {
-                reports.push((node.name.clone(), self.probe_with(&name, leases).await?));
+                reports.push((server.name.clone(), self.probe_with(&name, leases).await?));
             }
         }
         let primaries = self.servers.primaries();
-        let by_slot = primaries.iter().filter(|node| !node.spans_slots());
-        let by_slot = by_slot.map(|node| node.name.clone()).collect();
+        let by_slot = primaries.iter().filter(|server| !server.spans_slots());
+        let by_slot = by_slot.map(|server| server.name.clone()).collect();
         Ok(ServerReport { by_slot, ..merge_reports(reports).unwrap_or(first) })
     }
 

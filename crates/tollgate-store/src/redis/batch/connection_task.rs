@@ -4,7 +4,7 @@ use super::queue::{BatchScope, PendingBatch, Queue};
 use super::rows::invalid_reply;
 use crate::redis::client::connection::Link;
 use crate::redis::client::failure::{Failure, FailureAction};
-use crate::redis::client::node::Node;
+use crate::redis::client::server::Server;
 use crate::redis::client::supervise::Backoff;
 use crate::{StoreError, StoreErrorKind};
 use futures_util::stream::FuturesUnordered;
@@ -22,19 +22,19 @@ pub(crate) const REDIRECTS_MAX: u8 = 5;
 const CALLS_MOST: usize = 2;
 
 /// Serves the queue for ever.
-pub(crate) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
-    let options = Arc::clone(&node.shared.options);
+pub(crate) async fn run(server: Arc<Server>, queue: Arc<Queue>) {
+    let options = Arc::clone(&server.shared.options);
     let mut backoff = Backoff::new(options.breaker_probe);
     loop {
-        let link = connect(&node, &mut backoff).await;
+        let link = connect(&server, &mut backoff).await;
         let (served, error) = {
-            let _counted = [&node.connected, &queue.connected].map(CountGuard::new);
-            options.notify(|observer| observer.connected(&node.name));
-            serve(&node, &queue, &link).await
+            let _counted = [&server.connected, &queue.connected].map(CountGuard::new);
+            options.notify(|observer| observer.connected(&server.name));
+            serve(&server, &queue, &link).await
         };
         drop(link);
-        node.requeue_elsewhere(&queue);
-        options.notify(|observer| observer.disconnected(&node.name, &error));
+        server.requeue_elsewhere(&queue);
+        options.notify(|observer| observer.disconnected(&server.name, &error));
         if served {
             backoff.reset();
         } else {
@@ -43,20 +43,23 @@ pub(crate) async fn run(node: Arc<Node>, queue: Arc<Queue>) {
     }
 }
 
-/// Connects, with backoff. While the circuit breaker is open, only the probe task of the node
+/// Connects, with backoff. While the circuit breaker is open, only the probe task of the server
 /// connects, so that a server that returns is not flooded.
-async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
+async fn connect(server: &Server, backoff: &mut Backoff) -> Link {
     loop {
-        node.breaker.wait_until(false).await;
-        let failure = match dial(node).await {
+        server.breaker.wait_until(false).await;
+        let failure = match dial(server).await {
             Ok(link) => return link,
             Err(failure) => failure,
         };
-        node.shared.options.notify(|observer| observer.attempt_failed(&node.name, &failure.error));
+        server
+            .shared
+            .options
+            .notify(|observer| observer.attempt_failed(&server.name, &failure.error));
         // A server that accepts no more connections may still answer on existing ones.
-        if node.is_disconnected() {
-            node.record_failure(&failure.error);
-            node.fail_all(&failure.error);
+        if server.is_disconnected() {
+            server.record_failure(&failure.error);
+            server.fail_all(&failure.error);
         }
         backoff.pause().await;
     }
@@ -64,13 +67,13 @@ async fn connect(node: &Node, backoff: &mut Backoff) -> Link {
 
 /// Dials, which may take longer than a call. Each time a call's deadline passes while requests
 /// wait, the circuit breaker counts a failure.
-async fn dial(node: &Node) -> Result<Link, Failure> {
-    let mut dialing = pin!(node.dial());
+async fn dial(server: &Server) -> Result<Link, Failure> {
+    let mut dialing = pin!(server.dial());
     loop {
-        match timeout(node.shared.options.deadline, &mut dialing).await {
+        match timeout(server.shared.options.deadline, &mut dialing).await {
             Ok(dialed) => return dialed,
-            Err(_) if node.is_disconnected() && node.has_waiting_requests() => {
-                node.record_failure(&Failure::timeout().error);
+            Err(_) if server.is_disconnected() && server.has_waiting_requests() => {
+                server.record_failure(&Failure::timeout().error);
             }
             Err(_) => {}
         }
@@ -79,7 +82,7 @@ async fn dial(node: &Node) -> Result<Link, Failure> {
 
 /// Sends batches until the connection is lost. Returns whether the server was called, and why the
 /// connection ended.
-async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreError) {
+async fn serve(server: &Arc<Server>, queue: &Queue, link: &Link) -> (bool, StoreError) {
     let (mut served, mut ended, mut in_flight) = (false, None, 0);
     let mut calls = FuturesUnordered::new();
     let mut closed = pin!(link.closed());
@@ -102,7 +105,7 @@ async fn serve(node: &Arc<Node>, queue: &Queue, link: &Link) -> (bool, StoreErro
                 calls.extend(work.into_iter().map(|pending| {
                     let requests = pending.requests();
                     in_flight += requests;
-                    decide(node, queue, link, pending).map(move |decided| (requests, decided))
+                    decide(server, queue, link, pending).map(move |decided| (requests, decided))
                 }));
             }
             ConnectionEvent::Decided(Ok(answered)) => served |= answered,
@@ -127,7 +130,7 @@ enum ConnectionEvent {
 /// Decides one batch. Returns whether the server was called; an error if the connection is
 /// unusable.
 async fn decide(
-    node: &Arc<Node>,
+    server: &Arc<Server>,
     queue: &Queue,
     link: &Link,
     mut pending: PendingBatch,
@@ -135,43 +138,43 @@ async fn decide(
     if !pending.drop_cancelled() {
         return Ok(false);
     }
-    if pending.scope == BatchScope::Primary && !node.spans_slots() {
+    if pending.scope == BatchScope::Primary && !server.spans_slots() {
         // The batch spans slots, and the server that has this address by now cannot do that.
         let failure = Failure::new(StoreErrorKind::Unreachable, FailureAction::NotLocal, "");
-        return redirect_or_fail(node, queue, pending, failure).map_or(Ok(false), Err);
+        return redirect_or_fail(server, queue, pending, failure).map_or(Ok(false), Err);
     }
-    let call = node.call_for(&pending);
-    let clock = &node.shared.options.boot_clock;
+    let call = server.call_for(&pending);
+    let clock = &server.shared.options.boot_clock;
     let sent_us = clock.now_us();
     let is_fenced = pending.batch.fences().next().is_some();
-    let marker_key = if is_fenced { node.marker_key() } else { None };
+    let marker_key = if is_fenced { server.marker_key() } else { None };
     match link.call_and_get(&call, marker_key.as_deref()).await {
         Ok((value, marker)) => {
             let fences = pending.batch.fences();
-            fences.for_each(|fence| fence.record(node, link.number, marker.as_deref()));
+            fences.for_each(|fence| fence.record(server, link.number, marker.as_deref()));
             let reply = pending.read_reply(&call, value);
             if let (Ok(reply), None) = (&reply, pending.now_us) {
-                node.note_server_time((sent_us, clock.now_us()), reply.now_us);
+                server.note_server_time((sent_us, clock.now_us()), reply.now_us);
             }
             match pending.answer(reply) {
-                Ok(()) => node.record_success(&call),
-                Err(error) => node.record_failure(&error),
+                Ok(()) => server.record_success(&call),
+                Err(error) => server.record_failure(&error),
             }
             Ok(true)
         }
         Err(Failure { action: FailureAction::CallRefused, error }) => {
-            node.record_refusal(&call, &error);
+            server.record_refusal(&call, &error);
             pending.fail(&error);
             Ok(true)
         }
-        Err(failure) => redirect_or_fail(node, queue, pending, failure).map_or(Ok(true), Err),
+        Err(failure) => redirect_or_fail(server, queue, pending, failure).map_or(Ok(true), Err),
     }
 }
 
 /// Requeues a batch if the server did nothing for it and another attempt can succeed, else fails
 /// it. Returns an error if the connection is unusable.
 fn redirect_or_fail(
-    node: &Arc<Node>,
+    server: &Arc<Server>,
     queue: &Queue,
     mut pending: PendingBatch,
     failure: Failure,
@@ -184,21 +187,21 @@ fn redirect_or_fail(
     let redirects = pending.redirects + u8::from(action != TryAgain);
     if is_repeatable && redirects <= REDIRECTS_MAX {
         pending.redirects = redirects;
-        match node.cluster() {
+        match server.cluster() {
             Some(cluster) => {
-                cluster.redirect(node, pending, action);
+                cluster.redirect(server, pending, action);
                 return unusable;
             }
             // The address may lead to another server by now.
             None if action == NotPrimary => {
                 queue.put_back(pending);
-                node.record_failure(&error);
+                server.record_failure(&error);
                 return unusable;
             }
             None => {}
         }
     }
-    node.record_failure(&error);
+    server.record_failure(&error);
     pending.fail(&error);
     unusable
 }

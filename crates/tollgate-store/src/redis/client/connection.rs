@@ -25,7 +25,7 @@ pub(crate) struct Link {
     /// Says when another server becomes the primary.
     primary_watch: Option<PrimaryWatch>,
     deadline: Duration,
-    /// The node's `connects` when this connection was made.
+    /// The server's `connects` when this connection was made.
     pub(crate) number: u64,
 }
 

@@ -6,7 +6,7 @@
 
 use super::connection::{Link, ScriptCall};
 use super::failure::{Failure, FailureAction};
-use super::node::Node;
+use super::server::Server;
 use crate::StoreErrorKind;
 use redis::{Cmd, Value};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl CachedConnection {
     }
 }
 
-impl Node {
+impl Server {
     /// Calls a script that decides no request.
     pub(crate) async fn control(self: &Arc<Self>, call: &ScriptCall) -> Result<Value, Failure> {
         let link = self.control_link().await?;
@@ -70,13 +70,13 @@ impl Node {
         self.breaker
             .check()
             .map_err(|error| Failure { error, action: FailureAction::KeepConnection })?;
-        let node = Arc::clone(self);
+        let server = Arc::clone(self);
         let dial = async move {
-            let dialed = node.dial().await;
+            let dialed = server.dial().await;
             if let Err(failure) = &dialed
-                && node.is_disconnected()
+                && server.is_disconnected()
             {
-                node.record_failure(&failure.error);
+                server.record_failure(&failure.error);
             }
             dialed
         };
@@ -109,9 +109,9 @@ impl Node {
         self: &Arc<Self>,
         call: &ScriptCall,
     ) -> Result<Value, Failure> {
-        let node = Arc::clone(self);
+        let server = Arc::clone(self);
         let timeout = self.shared.options.background_timeout();
-        let dial = async move { Ok(node.dial().await?.with_deadline(timeout)) };
+        let dial = async move { Ok(server.dial().await?.with_deadline(timeout)) };
         let link = self.background.get(&self.shared.runtime, dial).await?;
         let result = link.call(call).await;
         match &result {

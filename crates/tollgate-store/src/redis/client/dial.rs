@@ -174,12 +174,12 @@ impl Login {
 
 /// The address of a server: fixed, or as the sentinels say.
 #[derive(Debug)]
-pub(crate) enum NodeLocation {
+pub(crate) enum ServerLocation {
     Fixed(ServerAddress),
     Sentinels(Sentinels),
 }
 
-impl NodeLocation {
+impl ServerLocation {
     /// Connects to the server. `cut_off`: there is no other connection to it.
     pub(crate) async fn dial(&self, dialer: &Dialer, cut_off: bool) -> Result<Link, Failure> {
         match self {

@@ -20,7 +20,7 @@ pub struct Endpoint {
 #[derive(Clone, Debug)]
 pub(crate) enum Topology {
     One(ServerAddress),
-    Sentinel { master: String, nodes: Vec<ServerAddress> },
+    Sentinel { master: String, servers: Vec<ServerAddress> },
     Cluster(Vec<ServerAddress>),
 }
 
@@ -56,14 +56,14 @@ impl Endpoint {
     /// connection, and about three times a second besides.
     pub fn sentinel(
         master: impl Into<String>,
-        nodes: impl IntoIterator<Item = (String, u16)>,
+        servers: impl IntoIterator<Item = (String, u16)>,
     ) -> Self {
-        Self::new(Topology::Sentinel { master: master.into(), nodes: addresses(nodes) })
+        Self::new(Topology::Sentinel { master: master.into(), servers: addresses(servers) })
     }
 
-    /// A cluster, by some of its nodes.
-    pub fn cluster(nodes: impl IntoIterator<Item = (String, u16)>) -> Self {
-        Self::new(Topology::Cluster(addresses(nodes)))
+    /// A cluster, by some of its servers.
+    pub fn cluster(servers: impl IntoIterator<Item = (String, u16)>) -> Self {
+        Self::new(Topology::Cluster(addresses(servers)))
     }
 
     fn new(topology: Topology) -> Self {
@@ -143,8 +143,8 @@ impl fmt::Display for InvalidEndpoint {
 
 impl std::error::Error for InvalidEndpoint {}
 
-fn addresses(nodes: impl IntoIterator<Item = (String, u16)>) -> Vec<ServerAddress> {
-    nodes.into_iter().map(|(host, port)| ServerAddress::Tcp(host, port)).collect()
+fn addresses(servers: impl IntoIterator<Item = (String, u16)>) -> Vec<ServerAddress> {
+    servers.into_iter().map(|(host, port)| ServerAddress::Tcp(host, port)).collect()
 }
 
 impl fmt::Display for ServerAddress {

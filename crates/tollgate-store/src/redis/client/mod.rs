@@ -6,8 +6,8 @@ pub(crate) mod dial;
 pub(crate) mod endpoint;
 pub(crate) mod failure;
 pub(crate) mod health;
-pub(crate) mod node;
 pub(crate) mod replica;
+pub(crate) mod server;
 pub(crate) mod server_clock;
 pub(crate) mod supervise;
 pub(crate) mod thread_connections;
@@ -15,18 +15,18 @@ pub(crate) mod thread_connections;
 use super::batch::connection_task::REDIRECTS_MAX;
 use super::batch::queue::{BatchRows, BatchScope, PendingBatch};
 use super::batch::{DecideRequest, DecideRequests, ScriptTables};
-use super::cluster::{Cluster, NodeCommand, group_by_slot, slot_of};
+use super::cluster::{Cluster, ServerCommand, group_by_slot, slot_of};
 use super::key::KeyNamer;
 use super::script::Script;
 use super::sentinel::Sentinels;
 use super::{RedisOptions, Status};
 use crate::{StoreError, StoreErrorKind};
 use connection::ScriptCall;
-use dial::{Dialer, NodeLocation};
+use dial::{Dialer, ServerLocation};
 use endpoint::{Endpoint, Topology};
 use failure::{Failure, FailureAction};
-use node::{Node, NodeContext};
 use redis::{Cmd, Value};
+use server::{Server, ServerContext};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::runtime::Handle;
@@ -38,13 +38,13 @@ static STORES: AtomicU64 = AtomicU64::new(0);
 /// The servers of a store: one, the primary that sentinels name, or a cluster.
 #[derive(Debug)]
 pub(crate) struct Servers {
-    shared: NodeContext,
+    shared: ServerContext,
     kind: Kind,
 }
 
 #[derive(Debug)]
 enum Kind {
-    One(Arc<Node>),
+    One(Arc<Server>),
     Cluster(Arc<Cluster>),
 }
 
@@ -57,7 +57,7 @@ impl Servers {
         let runtime = Handle::try_current().map_err(|_| {
             StoreError::new(StoreErrorKind::Unreachable, "open it inside a tokio runtime")
         })?;
-        let shared = NodeContext {
+        let shared = ServerContext {
             dialer: Arc::new(Dialer::new(endpoint, options)?),
             options: Arc::clone(options),
             namer: Arc::clone(namer),
@@ -71,39 +71,39 @@ impl Servers {
                 let kind = Kind::Cluster(Cluster::start(seeds.clone(), shared.clone()));
                 return Ok(Self { shared, kind });
             }
-            Topology::One(address) => NodeLocation::Fixed(address.clone()),
-            Topology::Sentinel { master, nodes } => {
+            Topology::One(address) => ServerLocation::Fixed(address.clone()),
+            Topology::Sentinel { master, servers } => {
                 let dialer = shared.dialer.for_sentinels(endpoint);
-                NodeLocation::Sentinels(Sentinels::new(master, nodes, dialer, options))
+                ServerLocation::Sentinels(Sentinels::new(master, servers, dialer, options))
             }
         };
-        let kind = Kind::One(Node::start(location, shared.clone(), Weak::new()));
+        let kind = Kind::One(Server::start(location, shared.clone(), Weak::new()));
         Ok(Self { shared, kind })
     }
 
     /// Gives the calling thread its own connections.
     pub(crate) fn attach_thread(&self, connections: usize) {
         thread_connections::attach_thread(self.shared.number, connections);
-        self.nodes().iter().for_each(|node| drop(thread_connections::thread_queue(node)));
+        self.servers().iter().for_each(|server| drop(thread_connections::thread_queue(server)));
     }
 
     pub(crate) fn stop(&self) {
         match &self.kind {
-            Kind::One(node) => node.stop(),
+            Kind::One(server) => server.stop(),
             Kind::Cluster(cluster) => cluster.stop(),
         }
     }
 
-    fn nodes(&self) -> Vec<Arc<Node>> {
+    fn servers(&self) -> Vec<Arc<Server>> {
         match &self.kind {
-            Kind::One(node) => vec![Arc::clone(node)],
-            Kind::Cluster(cluster) => cluster.nodes(),
+            Kind::One(server) => vec![Arc::clone(server)],
+            Kind::Cluster(cluster) => cluster.servers(),
         }
     }
 
     pub(crate) fn is_breaker_open(&self) -> bool {
         let no_map = matches!(&self.kind, Kind::Cluster(cluster) if cluster.is_map_unreadable());
-        no_map || self.nodes().iter().any(|node| node.breaker.is_open())
+        no_map || self.servers().iter().any(|server| server.breaker.is_open())
     }
 
     pub(crate) const fn is_cluster(&self) -> bool {
@@ -111,13 +111,14 @@ impl Servers {
     }
 
     pub(crate) fn status(&self) -> Status {
-        let nodes = self.nodes();
-        let count = |is: fn(&Arc<Node>) -> bool| nodes.iter().filter(|node| is(node)).count();
+        let servers = self.servers();
+        let count =
+            |is: fn(&Arc<Server>) -> bool| servers.iter().filter(|server| is(server)).count();
         Status {
-            servers: nodes.len(),
-            open_breakers: count(|node| node.breaker.is_open()),
-            disconnected: count(|node| node.is_disconnected()),
-            waiting: nodes.iter().map(|node| node.queue_limit.waiting()).sum(),
+            servers: servers.len(),
+            open_breakers: count(|server| server.breaker.is_open()),
+            disconnected: count(|server| server.is_disconnected()),
+            waiting: servers.iter().map(|server| server.queue_limit.waiting()).sum(),
             task_restarts: self.shared.task_restarts.load(Ordering::Relaxed),
         }
     }
@@ -134,8 +135,8 @@ impl Servers {
             return Ok(answered);
         }
         match &self.kind {
-            Kind::One(node) => {
-                let reply = node.push(BatchScope::Server, now_us, requests)?;
+            Kind::One(server) => {
+                let reply = server.push(BatchScope::Server, now_us, requests)?;
                 reply.await.unwrap_or_else(|_| Err(connection_task_ended()))
             }
             Kind::Cluster(cluster) => cluster.decide(now_us, requests).await,
@@ -160,8 +161,8 @@ impl Servers {
                 let charges = indexes.iter().map(|i| request.charges[*i].clone()).collect();
                 let part = DecideRequest { intent: request.intent, charges, fence: None };
                 let pending = PendingBatch::without_waiters(part, now_us);
-                let node = self.node_for_slot(slot).await.ok()?;
-                let (all_admit, part_rows) = node.peek_at_replica(&pending).await?;
+                let server = self.server_for_slot(slot).await.ok()?;
+                let (all_admit, part_rows) = server.peek_at_replica(&pending).await?;
                 admitted &= all_admit;
                 indexes.into_iter().zip(part_rows).for_each(|(i, row)| rows[i] = Some(row));
             }
@@ -199,7 +200,7 @@ impl Servers {
         now_us: Option<u64>,
     ) -> Result<Value, StoreError> {
         let call = self.script_call(script, tables, program, now_us);
-        self.run(slot, NodeCommand::Script(call)).await
+        self.run(slot, ServerCommand::Script(call)).await
     }
 
     /// Calls a script for keys of one slot while no request waits.
@@ -208,24 +209,24 @@ impl Servers {
         slot: u16,
         call: ScriptCall,
     ) -> Result<Value, StoreError> {
-        self.run(slot, NodeCommand::Background(call)).await
+        self.run(slot, ServerCommand::Background(call)).await
     }
 
     /// Calls a script at one server, whichever slots it has, while no request waits.
     pub(crate) async fn background_call_at(
         &self,
-        node: &Arc<Node>,
+        server: &Arc<Server>,
         call: ScriptCall,
     ) -> Result<Value, StoreError> {
-        node.background_call(&call).await.map_err(|failure| {
+        server.background_call(&call).await.map_err(|failure| {
             if failure.action == FailureAction::NotPrimary {
-                node.record_failure(&failure.error);
+                server.record_failure(&failure.error);
             }
             failure.error
         })
     }
 
-    pub(crate) const fn shared(&self) -> &NodeContext {
+    pub(crate) const fn shared(&self) -> &ServerContext {
         &self.shared
     }
 
@@ -235,24 +236,24 @@ impl Servers {
     }
 
     /// The server that has a slot.
-    pub(crate) async fn node_for_slot(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
+    pub(crate) async fn server_for_slot(&self, slot: u16) -> Result<Arc<Server>, StoreError> {
         match &self.kind {
-            Kind::One(node) => Ok(Arc::clone(node)),
-            Kind::Cluster(cluster) => cluster.node_for_slot(slot).await,
+            Kind::One(server) => Ok(Arc::clone(server)),
+            Kind::Cluster(cluster) => cluster.server_for_slot(slot).await,
         }
     }
 
-    pub(crate) fn serves_slot(&self, slot: u16, node: &Arc<Node>) -> bool {
+    pub(crate) fn serves_slot(&self, slot: u16, server: &Arc<Server>) -> bool {
         match &self.kind {
             Kind::One(_) => true,
-            Kind::Cluster(cluster) => cluster.serves(node, slot),
+            Kind::Cluster(cluster) => cluster.serves(server, slot),
         }
     }
 
     /// The servers that have slots.
-    pub(crate) fn primaries(&self) -> Vec<Arc<Node>> {
+    pub(crate) fn primaries(&self) -> Vec<Arc<Server>> {
         match &self.kind {
-            Kind::One(node) => vec![Arc::clone(node)],
+            Kind::One(server) => vec![Arc::clone(server)],
             Kind::Cluster(cluster) => cluster.primaries(),
         }
     }
@@ -274,19 +275,19 @@ impl Servers {
 
     /// Runs a command other than a script, for keys of one slot.
     pub(crate) async fn command(&self, slot: u16, command: &Cmd) -> Result<Value, StoreError> {
-        self.run(slot, NodeCommand::Command(command, false)).await
+        self.run(slot, ServerCommand::Command(command, false)).await
     }
 
-    async fn run(&self, slot: u16, mut command: NodeCommand<'_>) -> Result<Value, StoreError> {
-        let node = match &self.kind {
-            Kind::One(node) => node,
+    async fn run(&self, slot: u16, mut command: ServerCommand<'_>) -> Result<Value, StoreError> {
+        let server = match &self.kind {
+            Kind::One(server) => server,
             Kind::Cluster(cluster) => return cluster.run(slot, &mut command).await,
         };
         for _ in 0..REDIRECTS_MAX {
-            match command.run_on(node).await {
+            match command.run_on(server).await {
                 // The next connection may lead to the new primary.
                 Err(Failure { action: FailureAction::NotPrimary, error }) => {
-                    node.record_failure(&error)
+                    server.record_failure(&error)
                 }
                 answered => return answered.map_err(|failure| failure.error),
             }

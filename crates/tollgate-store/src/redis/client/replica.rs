@@ -7,7 +7,7 @@
 
 use super::connection::Link;
 use super::endpoint::ServerAddress;
-use super::node::Node;
+use super::server::Server;
 use crate::ProcessClock;
 use crate::redis::batch::queue::{PendingBatch, RequestRows};
 use crate::redis::batch::rows::replay_rows;
@@ -44,7 +44,7 @@ impl ReplicaLink {
     }
 }
 
-impl Node {
+impl Server {
     /// Answers the peek of one request; `None` if no replica can.
     pub(crate) async fn peek_at_replica(
         self: &Arc<Self>,
@@ -105,14 +105,14 @@ impl Node {
 }
 
 /// Checks the current replica, or finds another one.
-async fn look(node: Arc<Node>) {
-    let known = node.replica.lock().link.clone().filter(|link| !link.is_closed());
+async fn look(server: Arc<Server>) {
+    let known = server.replica.lock().link.clone().filter(|link| !link.is_closed());
     let link = match known {
         Some(link) if follows(&link).await => Some(link),
-        _ => node.find_replica().await,
+        _ => server.find_replica().await,
     };
     let looked_us = ProcessClock.now_us();
-    *node.replica.lock() = ReplicaState { link, looked_us, is_looking: false };
+    *server.replica.lock() = ReplicaState { link, looked_us, is_looking: false };
 }
 
 /// Whether the server is a replica that is connected to its primary.

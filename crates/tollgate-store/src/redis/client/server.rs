@@ -2,7 +2,7 @@
 
 use super::connection::{Link, ScriptCall};
 use super::control::CachedConnection;
-use super::dial::{Dialer, NodeLocation};
+use super::dial::{Dialer, ServerLocation};
 use super::endpoint::ServerAddress;
 use super::failure::Failure;
 use super::health::{Breaker, RefusalTracker};
@@ -23,12 +23,12 @@ use tokio::runtime::Handle;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 
-/// The number of nodes that this process has started.
-static NODES: AtomicU64 = AtomicU64::new(0);
+/// The number of servers that this process has started.
+static SERVERS: AtomicU64 = AtomicU64::new(0);
 
 /// What all servers of a store share.
 #[derive(Clone, Debug)]
-pub(crate) struct NodeContext {
+pub(crate) struct ServerContext {
     pub(crate) dialer: Arc<Dialer>,
     pub(crate) options: Arc<RedisOptions>,
     pub(crate) namer: Arc<KeyNamer>,
@@ -44,11 +44,11 @@ pub(crate) struct NodeContext {
 
 /// One server.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct Server {
     pub(crate) name: Box<str>,
-    location: NodeLocation,
-    pub(crate) shared: NodeContext,
-    /// The node's number in this process, for thread connections.
+    location: ServerLocation,
+    pub(crate) shared: ServerContext,
+    /// The server's number in this process, for thread connections.
     pub(crate) number: u64,
     /// Requests for the connections that all threads share.
     pub(crate) queue: Arc<Queue>,
@@ -73,22 +73,22 @@ pub(crate) struct Node {
     tasks: supervise::TaskSupervisor,
 }
 
-impl Node {
-    /// Starts the node's tasks, which connect.
+impl Server {
+    /// Starts the server's tasks, which connect.
     pub(crate) fn start(
-        location: NodeLocation,
-        shared: NodeContext,
+        location: ServerLocation,
+        shared: ServerContext,
         cluster: Weak<Cluster>,
     ) -> Arc<Self> {
         let options = Arc::clone(&shared.options);
         let name = location.name();
         let queue_limit = QueueLimit::new(options.in_flight);
-        let node = Arc::new(Self {
+        let server = Arc::new(Self {
             breaker: Breaker::new(&name, &options),
             refusals: RefusalTracker::default(),
             name: name.into(),
             location,
-            number: NODES.fetch_add(1, Ordering::Relaxed),
+            number: SERVERS.fetch_add(1, Ordering::Relaxed),
             queue: Arc::new(Queue::new(&queue_limit)),
             thread_queues: std::sync::Mutex::default(),
             queue_limit,
@@ -104,26 +104,26 @@ impl Node {
             shared,
         });
         for _ in 0..options.connections.max(1) {
-            node.start_connection_task(&node.shared.runtime, &node.queue);
+            server.start_connection_task(&server.shared.runtime, &server.queue);
         }
-        let healed = Arc::clone(&node);
-        let runtime = &node.shared.runtime;
-        node.tasks.supervise("probe", &node.shared, runtime, move || {
+        let healed = Arc::clone(&server);
+        let runtime = &server.shared.runtime;
+        server.tasks.supervise("probe", &server.shared, runtime, move || {
             probe_while_open(Arc::clone(&healed))
         });
-        if node.location.sentinels().is_some() {
-            let moved = Arc::clone(&node);
-            node.tasks.supervise("sentinels", &node.shared, runtime, move || {
+        if server.location.sentinels().is_some() {
+            let moved = Arc::clone(&server);
+            server.tasks.supervise("sentinels", &server.shared, runtime, move || {
                 follow_sentinels(Arc::clone(&moved))
             });
         }
-        node
+        server
     }
 
     /// Adds a connection that decides the requests of `queue`.
     fn start_connection_task(self: &Arc<Self>, runtime: &Handle, queue: &Arc<Queue>) {
-        let (node, queue) = (Arc::clone(self), Arc::clone(queue));
-        let run = move || connection_task::run(Arc::clone(&node), Arc::clone(&queue));
+        let (server, queue) = (Arc::clone(self), Arc::clone(queue));
+        let run = move || connection_task::run(Arc::clone(&server), Arc::clone(&queue));
         self.tasks.supervise("connection", &self.shared, runtime, run);
     }
 
@@ -152,17 +152,17 @@ impl Node {
     }
 
     pub(crate) fn is_at(&self, address: &ServerAddress) -> bool {
-        matches!(&self.location, NodeLocation::Fixed(own) if own == address)
+        matches!(&self.location, ServerLocation::Fixed(own) if own == address)
     }
 
     pub(crate) fn address(&self) -> Option<&ServerAddress> {
         match &self.location {
-            NodeLocation::Fixed(address) => Some(address),
-            NodeLocation::Sentinels(_) => None,
+            ServerLocation::Fixed(address) => Some(address),
+            ServerLocation::Sentinels(_) => None,
         }
     }
 
-    /// The name of the node's marker key, in the first of the node's own slots; `None` while it is
+    /// The name of the server's marker key, in the first of the server's own slots; `None` while it is
     /// not known which slots these are.
     pub(crate) fn marker_key(&self) -> Option<Vec<u8>> {
         let mut names = self.shared.namer.marker_keys();
@@ -326,16 +326,16 @@ impl Node {
 }
 
 /// Probes the server while the breaker is open.
-async fn probe_while_open(node: Arc<Node>) {
+async fn probe_while_open(server: Arc<Server>) {
     loop {
-        node.breaker.wait_until(true).await;
-        tokio::time::sleep(jitter(node.shared.options.breaker_probe)).await;
-        match node.probe().await {
-            Ok(()) => node.breaker.close(),
+        server.breaker.wait_until(true).await;
+        tokio::time::sleep(jitter(server.shared.options.breaker_probe)).await;
+        match server.probe().await {
+            Ok(()) => server.breaker.close(),
             Err(error) => {
-                let options = &node.shared.options;
-                options.notify(|observer| observer.attempt_failed(&node.name, &error));
-                if let Some(cluster) = node.cluster() {
+                let options = &server.shared.options;
+                options.notify(|observer| observer.attempt_failed(&server.name, &error));
+                if let Some(cluster) = server.cluster() {
                     cluster.request_refresh();
                 }
             }
@@ -343,8 +343,8 @@ async fn probe_while_open(node: Arc<Node>) {
     }
 }
 
-async fn follow_sentinels(node: Arc<Node>) {
-    if let Some(sentinels) = node.location.sentinels() {
-        sentinels.watch_primary(&node.shared.dialer).await;
+async fn follow_sentinels(server: Arc<Server>) {
+    if let Some(sentinels) = server.location.sentinels() {
+        sentinels.watch_primary(&server.shared.dialer).await;
     }
 }

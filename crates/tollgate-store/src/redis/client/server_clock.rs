@@ -2,7 +2,7 @@
 //!
 //! Algorithms bring back by themselves what a leap dated. This is for people.
 
-use super::node::Node;
+use super::server::Server;
 use std::sync::Mutex;
 
 /// A smaller difference is waited out by every algorithm.
@@ -50,7 +50,7 @@ impl ServerClock {
     }
 }
 
-impl Node {
+impl Server {
     /// Compares the server's time in a reply with the last one. The first reply of a server is
     /// compared with the last of any server: it may have taken over from that one.
     pub(crate) fn note_server_time(&self, (sent_us, answered_us): (u64, u64), server_us: u64) {

@@ -2,7 +2,7 @@
 //!
 //! Jitter keeps processes that lost the same server from returning to it together.
 
-use super::node::NodeContext;
+use super::server::ServerContext;
 use ahash::RandomState;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -49,7 +49,7 @@ impl TaskSupervisor {
     pub(crate) fn supervise<F: Future<Output = ()> + Send + 'static>(
         &self,
         name: &'static str,
-        shared: &NodeContext,
+        shared: &ServerContext,
         runtime: &Handle,
         run: impl Fn() -> F + Send + 'static,
     ) {

@@ -4,7 +4,7 @@
 //! switches, which cost more than the decision. A thread with its own runtime avoids both. Until
 //! its own connections are up, its requests use the shared ones.
 
-use super::node::Node;
+use super::server::Server;
 use crate::redis::batch::queue::Queue;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
@@ -19,7 +19,7 @@ thread_local! {
 struct ThreadConnections {
     /// By store number: the runtime, and the number of connections to each server.
     stores: Vec<(u64, Handle, usize)>,
-    /// By node number: the queue of this thread's requests.
+    /// By server number: the queue of this thread's requests.
     queues: Vec<(u64, Weak<Queue>)>,
 }
 
@@ -33,22 +33,22 @@ pub(crate) fn attach_thread(store: u64, connections: usize) {
 }
 
 /// The queue of the calling thread, if it has a connection to the server.
-pub(crate) fn thread_queue(node: &Arc<Node>) -> Option<Arc<Queue>> {
+pub(crate) fn thread_queue(server: &Arc<Server>) -> Option<Arc<Queue>> {
     // A thread that is ending has dropped its connections.
-    let found = THREAD_CONNECTIONS.try_with(|own| own.borrow_mut().queue(node)).ok()??;
+    let found = THREAD_CONNECTIONS.try_with(|own| own.borrow_mut().queue(server)).ok()??;
     found.is_connected().then_some(found)
 }
 
 impl ThreadConnections {
-    fn queue(&mut self, node: &Arc<Node>) -> Option<Arc<Queue>> {
-        if let Some((_, queue)) = self.queues.iter().find(|(number, _)| *number == node.number) {
+    fn queue(&mut self, server: &Arc<Server>) -> Option<Arc<Queue>> {
+        if let Some((_, queue)) = self.queues.iter().find(|(number, _)| *number == server.number) {
             return queue.upgrade();
         }
         let (_, runtime, connections) =
-            self.stores.iter().find(|(store, ..)| *store == node.shared.number)?;
+            self.stores.iter().find(|(store, ..)| *store == server.shared.number)?;
         self.queues.retain(|(_, queue)| queue.strong_count() > 0);
-        let queue = node.start_thread_queue(runtime, *connections);
-        self.queues.push((node.number, Arc::downgrade(&queue)));
+        let queue = server.start_thread_queue(runtime, *connections);
+        self.queues.push((server.number, Arc::downgrade(&queue)));
         Some(queue)
     }
 }

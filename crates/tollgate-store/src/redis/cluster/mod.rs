@@ -11,10 +11,10 @@ pub(super) use slot_map::{group_by_slot, slot_of};
 use super::batch::connection_task::REDIRECTS_MAX;
 use super::batch::queue::{BatchScope, PendingBatch};
 use super::client::connection::ScriptCall;
-use super::client::dial::NodeLocation;
+use super::client::dial::ServerLocation;
 use super::client::endpoint::ServerAddress;
 use super::client::failure::{Failure, FailureAction};
-use super::client::node::{Node, NodeContext};
+use super::client::server::{Server, ServerContext};
 use super::client::supervise::{TaskSupervisor, jitter};
 use crate::{StoreError, StoreErrorKind};
 use redis::{Cmd, Value};
@@ -26,10 +26,10 @@ use tokio::sync::{Notify, watch as channel};
 /// How long a call waits while a slot migrates.
 const TRY_AGAIN: Duration = Duration::from_millis(4);
 
-/// A cluster: its slot map and its nodes.
+/// A cluster: its slot map and its servers.
 #[derive(Debug)]
 pub(super) struct Cluster {
-    shared: NodeContext,
+    shared: ServerContext,
     seeds: Vec<ServerAddress>,
     map: RwLock<Arc<SlotMap>>,
     /// How the last attempt to read the map ended. Stays `Ok` once the map has been read.
@@ -40,7 +40,7 @@ pub(super) struct Cluster {
 
 /// A call to the server of a slot that decides nothing.
 #[derive(Debug)]
-pub(super) enum NodeCommand<'a> {
+pub(super) enum ServerCommand<'a> {
     Script(ScriptCall),
     /// A call that no request waits for.
     Background(ScriptCall),
@@ -49,7 +49,7 @@ pub(super) enum NodeCommand<'a> {
 }
 
 impl Cluster {
-    pub(super) fn start(seeds: Vec<ServerAddress>, shared: NodeContext) -> Arc<Self> {
+    pub(super) fn start(seeds: Vec<ServerAddress>, shared: ServerContext) -> Arc<Self> {
         let cluster = Arc::new(Self {
             seeds,
             map: RwLock::default(),
@@ -68,11 +68,11 @@ impl Cluster {
 
     pub(super) fn stop(&self) {
         self.tasks.stop();
-        self.map().nodes.iter().for_each(|node| node.stop());
+        self.map().servers.iter().for_each(|server| server.stop());
     }
 
-    pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
-        self.map().nodes.clone()
+    pub(super) fn servers(&self) -> Vec<Arc<Server>> {
+        self.map().servers.clone()
     }
 
     /// Waits for the first attempt to read the map.
@@ -96,9 +96,9 @@ impl Cluster {
         self.refresh.notify_one();
     }
 
-    /// Whether the node has the slot.
-    pub(super) fn serves(&self, node: &Node, slot: u16) -> bool {
-        self.map().node(slot).is_some_and(|own| std::ptr::eq(&**own, node))
+    /// Whether the server has the slot.
+    pub(super) fn serves(&self, server: &Server, slot: u16) -> bool {
+        self.map().server(slot).is_some_and(|own| std::ptr::eq(&**own, server))
     }
 
     /// Whether slots moved since the map was read.
@@ -106,14 +106,14 @@ impl Cluster {
         self.map().is_partial
     }
 
-    /// The node that has a slot.
-    pub(super) async fn node_for_slot(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
+    /// The server that has a slot.
+    pub(super) async fn server_for_slot(&self, slot: u16) -> Result<Arc<Server>, StoreError> {
         self.until_map_read().await?;
-        self.node(slot)
+        self.server(slot)
     }
 
-    /// The nodes that have slots.
-    pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
+    /// The servers that have slots.
+    pub(super) fn primaries(&self) -> Vec<Arc<Server>> {
         self.map().primaries()
     }
 
@@ -121,44 +121,48 @@ impl Cluster {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn node(&self, slot: u16) -> Result<Arc<Node>, StoreError> {
-        self.map().node(slot).cloned().ok_or_else(|| {
+    fn server(&self, slot: u16) -> Result<Arc<Server>, StoreError> {
+        self.map().server(slot).cloned().ok_or_else(|| {
             self.request_refresh();
             StoreError::new(StoreErrorKind::Unreachable, "no server has the slot")
         })
     }
 
-    /// The node at an address, started if it is new.
-    fn node_at(self: &Arc<Self>, address: &ServerAddress) -> Arc<Node> {
-        if let Some(node) = self.map().node_at(address) {
-            return Arc::clone(node);
+    /// The server at an address, started if it is new.
+    fn server_at(self: &Arc<Self>, address: &ServerAddress) -> Arc<Server> {
+        if let Some(server) = self.map().server_at(address) {
+            return Arc::clone(server);
         }
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(node) = map.node_at(address) {
-            return Arc::clone(node);
+        if let Some(server) = map.server_at(address) {
+            return Arc::clone(server);
         }
-        let node = self.start_node(address);
+        let server = self.start_server(address);
         let mut new = SlotMap::clone(&map);
-        new.nodes.push(Arc::clone(&node));
+        new.servers.push(Arc::clone(&server));
         *map = Arc::new(new);
-        node
+        server
     }
 
-    fn start_node(self: &Arc<Self>, address: &ServerAddress) -> Arc<Node> {
-        Node::start(NodeLocation::Fixed(address.clone()), self.shared.clone(), Arc::downgrade(self))
+    fn start_server(self: &Arc<Self>, address: &ServerAddress) -> Arc<Server> {
+        Server::start(
+            ServerLocation::Fixed(address.clone()),
+            self.shared.clone(),
+            Arc::downgrade(self),
+        )
     }
 
     /// Records that a slot moved, and reads the whole map again: slots rarely move alone.
-    fn record_move(self: &Arc<Self>, slot: u16, address: &ServerAddress) -> Arc<Node> {
-        let node = self.node_at(address);
+    fn record_move(self: &Arc<Self>, slot: u16, address: &ServerAddress) -> Arc<Server> {
+        let server = self.server_at(address);
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         let mut new = SlotMap::clone(&map);
-        new.assign(slot..=slot, &node);
+        new.assign(slot..=slot, &server);
         new.is_partial = true;
         *map = Arc::new(new);
         drop(map);
         self.request_refresh();
-        node
+        server
     }
 
     /// Records that a slot migrates: until the map is read again, calls use no other slot with it.
@@ -169,13 +173,13 @@ impl Cluster {
         }
     }
 
-    /// The node that a redirect names, and whether it needs `ASKING` first.
+    /// The server that a redirect names, and whether it needs `ASKING` first.
     fn redirected(
         self: &Arc<Self>,
         slot: u16,
-        from: &Node,
+        from: &Server,
         action: &FailureAction,
-    ) -> Option<(Arc<Node>, bool)> {
+    ) -> Option<(Arc<Server>, bool)> {
         let (host, port, asking) = match action {
             FailureAction::Moved(host, port) => (host, *port, false),
             FailureAction::Ask(host, port) => (host, *port, true),
@@ -186,13 +190,13 @@ impl Cluster {
             return Some((self.record_move(slot, &address), false));
         }
         self.record_migration(slot);
-        Some((self.node_at(&address), true))
+        Some((self.server_at(&address), true))
     }
 
     /// Requeues a batch after a failure at a server that did nothing for it.
     pub(super) fn redirect(
         self: &Arc<Self>,
-        from: &Node,
+        from: &Server,
         mut pending: PendingBatch,
         action: FailureAction,
     ) {
@@ -202,9 +206,9 @@ impl Cluster {
         pending.asking = false;
         match action {
             FailureAction::Moved(..) | FailureAction::Ask(..) => {
-                if let Some((node, asking)) = self.redirected(slot, from, &action) {
+                if let Some((server, asking)) = self.redirected(slot, from, &action) {
                     pending.asking = asking;
-                    node.queue.put_back(pending);
+                    server.queue.put_back(pending);
                 }
             }
             // The keys are on two servers. Alone, most requests need only one of them.
@@ -224,8 +228,8 @@ impl Cluster {
 
     /// Queues a batch for one slot at the server that has the slot.
     fn requeue(&self, slot: u16, pending: PendingBatch) {
-        match self.node(slot) {
-            Ok(node) => node.queue.put_back(pending),
+        match self.server(slot) {
+            Ok(server) => server.queue.put_back(pending),
             Err(error) => pending.fail(&error),
         }
     }
@@ -234,41 +238,41 @@ impl Cluster {
     pub(super) async fn run(
         self: &Arc<Self>,
         slot: u16,
-        command: &mut NodeCommand<'_>,
+        command: &mut ServerCommand<'_>,
     ) -> Result<Value, StoreError> {
         self.until_map_read().await?;
-        let (mut node, mut redirects) = (self.node(slot)?, 0);
+        let (mut server, mut redirects) = (self.server(slot)?, 0);
         loop {
-            let Failure { error, action } = match command.run_on(&node).await {
+            let Failure { error, action } = match command.run_on(&server).await {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
             // A migration ends, and callers have deadlines: TryAgain does not count.
             redirects += u8::from(action != FailureAction::TryAgain);
             command.set_asking(false);
-            node = match action {
+            server = match action {
                 _ if redirects > REDIRECTS_MAX => return Err(error),
                 FailureAction::TryAgain | FailureAction::NotPrimary => {
                     self.request_refresh();
                     tokio::time::sleep(jitter(TRY_AGAIN)).await;
-                    self.node(slot)?
+                    self.server(slot)?
                 }
                 action => {
-                    let (node, asking) = self.redirected(slot, &node, &action).ok_or(error)?;
+                    let (server, asking) = self.redirected(slot, &server, &action).ok_or(error)?;
                     command.set_asking(asking);
-                    node
+                    server
                 }
             };
         }
     }
 }
 
-impl NodeCommand<'_> {
-    pub(super) async fn run_on(&self, node: &Arc<Node>) -> Result<Value, Failure> {
+impl ServerCommand<'_> {
+    pub(super) async fn run_on(&self, server: &Arc<Server>) -> Result<Value, Failure> {
         match self {
-            Self::Script(call) => node.control(call).await,
-            Self::Background(call) => node.background_call(call).await,
-            Self::Command(command, asking) => node.command(command, *asking).await,
+            Self::Script(call) => server.control(call).await,
+            Self::Background(call) => server.background_call(call).await,
+            Self::Command(command, asking) => server.command(command, *asking).await,
         }
     }
 

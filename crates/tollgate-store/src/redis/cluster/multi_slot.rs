@@ -5,7 +5,7 @@
 //! when the caller is gone.
 
 use super::route::{ChargesByRoute, Route};
-use super::{Cluster, NodeCommand, group_by_slot, slot_of};
+use super::{Cluster, ServerCommand, group_by_slot, slot_of};
 use crate::charge::GroupVerdicts;
 use crate::redis::adjust::{ChangeBatch, rows};
 use crate::redis::batch::queue::{BatchRows, ReplyReceiver};
@@ -163,7 +163,7 @@ async fn give_back(
     let call =
         ScriptCall::new(&script::ADJUST, &changes.tables, changes.program(), now_us, ttl_margin);
     let limit = cluster.shared.options.deadline * GIVE_BACK_DEADLINES;
-    let returned = timeout(limit, cluster.run(slot, &mut NodeCommand::Script(call))).await;
+    let returned = timeout(limit, cluster.run(slot, &mut ServerCommand::Script(call))).await;
     let returned = returned.unwrap_or_else(|_| Err(connection_task_ended()));
     let rows = returned.and_then(AdjustReply::read).and_then(|adjusted| rows(charges(), &adjusted));
     taken.iter().map(|(index, _)| *index).zip(rows.unwrap_or_default()).collect()

@@ -45,10 +45,10 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
 
 /// Asks one server after the other, healthy ones first. Returns the last error.
 async fn read_slots(cluster: &Cluster) -> Result<Vec<SlotRange>, StoreError> {
-    let mut nodes = cluster.nodes();
-    nodes.sort_by_key(|node| (node.breaker.is_open(), node.is_disconnected()));
+    let mut servers = cluster.servers();
+    servers.sort_by_key(|server| (server.breaker.is_open(), server.is_disconnected()));
     let known: Vec<ServerAddress> =
-        nodes.iter().filter_map(|node| node.address().cloned()).collect();
+        servers.iter().filter_map(|server| server.address().cloned()).collect();
     let seeds = cluster.seeds.iter().filter(|seed| !known.contains(seed));
     let mut error = StoreError::new(StoreErrorKind::Unreachable, "");
     for address in known.iter().chain(seeds) {
@@ -71,34 +71,34 @@ async fn slots(cluster: &Cluster, address: &ServerAddress) -> Result<Vec<SlotRan
     })
 }
 
-/// Installs a new map. Nodes without slots stop once their calls have ended.
+/// Installs a new map. Servers without slots stop once their calls have ended.
 fn install_map(cluster: &Arc<Cluster>, ranges: &[SlotRange]) {
     let mut map = cluster.map.write().unwrap_or_else(PoisonError::into_inner);
     let mut new = SlotMap::default();
     for (slots, address) in ranges {
-        let known = map.node_at(address).or_else(|| new.node_at(address)).cloned();
-        let node = known.unwrap_or_else(|| cluster.start_node(address));
-        new.assign(slots.clone(), &node);
+        let known = map.server_at(address).or_else(|| new.server_at(address)).cloned();
+        let server = known.unwrap_or_else(|| cluster.start_server(address));
+        new.assign(slots.clone(), &server);
     }
     let new = Arc::new(new);
     let old = std::mem::replace(&mut *map, Arc::clone(&new));
     drop(map);
     // The first map is no change.
-    if !old.nodes.is_empty() && !old.serves_same(&new) {
+    if !old.servers.is_empty() && !old.serves_same(&new) {
         cluster.shared.options.notify(|observer| observer.topology_changed());
     }
-    let kept = |node: &&Arc<_>| !new.nodes.iter().any(|one| Arc::ptr_eq(one, node));
-    for node in old.nodes.iter().filter(kept).cloned() {
+    let kept = |server: &&Arc<_>| !new.servers.iter().any(|one| Arc::ptr_eq(one, server));
+    for server in old.servers.iter().filter(kept).cloned() {
         let cluster = Arc::clone(cluster);
         tokio::spawn(async move {
-            for pending in node.queue.drain() {
+            for pending in server.queue.drain() {
                 match pending.scope {
                     BatchScope::Slot(slot) => cluster.requeue(slot, pending),
                     _ => cluster.ask_by_slot(pending, &FailureAction::NotLocal),
                 }
             }
             sleep(cluster.shared.options.deadline * 2).await;
-            node.stop();
+            server.stop();
         });
     }
 }

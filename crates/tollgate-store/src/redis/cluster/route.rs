@@ -26,7 +26,7 @@ use crate::StoreError;
 use crate::redis::batch::queue::{BatchScope, PendingBatch, ReplyReceiver};
 use crate::redis::batch::{DecideRequest, DecideRequests};
 use crate::redis::client::failure::FailureAction;
-use crate::redis::client::node::Node;
+use crate::redis::client::server::Server;
 use crate::redis::client::supervise::jitter;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) enum CallSpan {
 #[derive(Clone, Debug)]
 pub(super) enum Route {
     Slot(u16),
-    Primary(Arc<Node>),
+    Primary(Arc<Server>),
 }
 
 /// The indexes of a request's charges, by route.
@@ -65,15 +65,15 @@ impl PartialEq for Route {
 #[derive(Debug)]
 pub(super) struct RouteTable {
     map: Arc<SlotMap>,
-    /// For each node, whether its calls use several slots.
+    /// For each server, whether its calls use several slots.
     spans_slots: SmallVec<[bool; 8]>,
 }
 
 impl RouteTable {
     fn route(&self, slot: u16) -> Route {
-        let spans = |node: &usize| self.spans_slots[*node] && !self.map.is_migrating(slot);
-        match self.map.node_index(slot).filter(spans) {
-            Some(node) => Route::Primary(Arc::clone(&self.map.nodes[node])),
+        let spans = |server: &usize| self.spans_slots[*server] && !self.map.is_migrating(slot);
+        match self.map.server_index(slot).filter(spans) {
+            Some(server) => Route::Primary(Arc::clone(&self.map.servers[server])),
             None => Route::Slot(slot),
         }
     }
@@ -95,8 +95,8 @@ impl RouteTable {
 impl Cluster {
     pub(super) fn routes(&self, span: CallSpan) -> RouteTable {
         let map = self.map();
-        let spans = |node: &Arc<Node>| span == CallSpan::Primary && node.spans_slots();
-        RouteTable { spans_slots: map.nodes.iter().map(spans).collect(), map }
+        let spans = |server: &Arc<Server>| span == CallSpan::Primary && server.spans_slots();
+        RouteTable { spans_slots: map.servers.iter().map(spans).collect(), map }
     }
 
     /// Queues requests at the server of a route.
@@ -107,8 +107,10 @@ impl Cluster {
         requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
         match route {
-            Route::Slot(slot) => self.node(*slot)?.push(BatchScope::Slot(*slot), now_us, requests),
-            Route::Primary(node) => node.push(BatchScope::Primary, now_us, requests),
+            Route::Slot(slot) => {
+                self.server(*slot)?.push(BatchScope::Slot(*slot), now_us, requests)
+            }
+            Route::Primary(server) => server.push(BatchScope::Primary, now_us, requests),
         }
     }
 

@@ -1,16 +1,16 @@
 //! The slot map: which server has which slot.
 
 use crate::redis::client::endpoint::ServerAddress;
-use crate::redis::client::node::Node;
+use crate::redis::client::server::Server;
 use redis::Value;
 use std::sync::Arc;
 
 /// The slot map: which server has which slot.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotMap {
-    /// For each slot, the index of its node, or `u16::MAX`.
+    /// For each slot, the index of its server, or `u16::MAX`.
     slots: Vec<u16>,
-    pub(crate) nodes: Vec<Arc<Node>>,
+    pub(crate) servers: Vec<Arc<Server>>,
     /// Slots that answered `ASK` since this map was read.
     migrating: Vec<u16>,
     /// Whether single slots were moved since this map was read: others may have moved with them.
@@ -21,7 +21,7 @@ impl Default for SlotMap {
     fn default() -> Self {
         Self {
             slots: vec![u16::MAX; SLOTS],
-            nodes: Vec::new(),
+            servers: Vec::new(),
             migrating: Vec::new(),
             is_partial: false,
         }
@@ -32,13 +32,13 @@ impl Default for SlotMap {
 pub(crate) type SlotRange = (std::ops::RangeInclusive<u16>, ServerAddress);
 
 impl SlotMap {
-    pub(crate) fn node(&self, slot: u16) -> Option<&Arc<Node>> {
-        self.nodes.get(self.node_index(slot)?)
+    pub(crate) fn server(&self, slot: u16) -> Option<&Arc<Server>> {
+        self.servers.get(self.server_index(slot)?)
     }
 
-    pub(crate) fn node_index(&self, slot: u16) -> Option<usize> {
+    pub(crate) fn server_index(&self, slot: u16) -> Option<usize> {
         let index = usize::from(*self.slots.get(usize::from(slot))?);
-        (index < self.nodes.len()).then_some(index)
+        (index < self.servers.len()).then_some(index)
     }
 
     pub(crate) fn is_migrating(&self, slot: u16) -> bool {
@@ -49,27 +49,32 @@ impl SlotMap {
         self.migrating.push(slot);
     }
 
-    /// The nodes that have slots.
-    pub(crate) fn primaries(&self) -> Vec<Arc<Node>> {
-        let mut has = vec![false; self.nodes.len()];
+    /// The servers that have slots.
+    pub(crate) fn primaries(&self) -> Vec<Arc<Server>> {
+        let mut has = vec![false; self.servers.len()];
         for index in &self.slots {
             if let Some(has) = has.get_mut(usize::from(*index)) {
                 *has = true;
             }
         }
-        self.nodes.iter().zip(has).filter(|(_, has)| *has).map(|(node, _)| node.clone()).collect()
+        self.servers
+            .iter()
+            .zip(has)
+            .filter(|(_, has)| *has)
+            .map(|(server, _)| server.clone())
+            .collect()
     }
 
-    pub(crate) fn node_at(&self, address: &ServerAddress) -> Option<&Arc<Node>> {
-        self.nodes.iter().find(|node| node.is_at(address))
+    pub(crate) fn server_at(&self, address: &ServerAddress) -> Option<&Arc<Server>> {
+        self.servers.iter().find(|server| server.is_at(address))
     }
 
-    /// Gives `slots` to `node`.
-    pub(crate) fn assign(&mut self, slots: std::ops::RangeInclusive<u16>, node: &Arc<Node>) {
-        let known = self.nodes.iter().position(|one| Arc::ptr_eq(one, node));
+    /// Gives `slots` to `server`.
+    pub(crate) fn assign(&mut self, slots: std::ops::RangeInclusive<u16>, server: &Arc<Server>) {
+        let known = self.servers.iter().position(|one| Arc::ptr_eq(one, server));
         let index = known.unwrap_or_else(|| {
-            self.nodes.push(Arc::clone(node));
-            self.nodes.len() - 1
+            self.servers.push(Arc::clone(server));
+            self.servers.len() - 1
         });
         for slot in slots {
             if let Some(entry) = self.slots.get_mut(usize::from(slot)) {
@@ -78,9 +83,9 @@ impl SlotMap {
         }
     }
 
-    /// Whether every slot has the same node in `other`.
+    /// Whether every slot has the same server in `other`.
     pub(crate) fn serves_same(&self, other: &Self) -> bool {
-        let same = |slot: u16| match (self.node(slot), other.node(slot)) {
+        let same = |slot: u16| match (self.server(slot), other.server(slot)) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (one, other) => one.is_none() && other.is_none(),
         };

@@ -6,7 +6,7 @@
 
 use super::{Leases, script};
 use crate::redis::client::Servers;
-use crate::redis::client::node::Node;
+use crate::redis::client::server::Server;
 use crate::sync::{Lock, lock};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Fence(Lock<Vec<MarkerSighting>>);
 /// A server's marker right after a decision, and the number of the connection.
 #[derive(Clone, Debug)]
 struct MarkerSighting {
-    node: Arc<Node>,
+    server: Arc<Server>,
     connection: u64,
     marker: Option<u128>,
 }
@@ -27,10 +27,10 @@ impl Fence {
         Self(Lock::new(Vec::new()))
     }
 
-    /// Records the marker that `node` showed after a batch.
-    pub(crate) fn record(&self, node: &Arc<Node>, connection: u64, marker: Option<&[u8]>) {
+    /// Records the marker that `server` showed after a batch.
+    pub(crate) fn record(&self, server: &Arc<Server>, connection: u64, marker: Option<&[u8]>) {
         let marker = marker.and_then(script::marker_id);
-        lock(&self.0).push(MarkerSighting { node: Arc::clone(node), connection, marker });
+        lock(&self.0).push(MarkerSighting { server: Arc::clone(server), connection, marker });
     }
 }
 
@@ -50,14 +50,14 @@ impl Leases {
         grace_us: u64,
     ) -> bool {
         let (arrived_us, sightings) = (self.clock.now_us(), lock(&fence.0).clone());
-        for MarkerSighting { node, connection, marker } in &sightings {
+        for MarkerSighting { server, connection, marker } in &sightings {
             let is_valid = || {
                 let times_us = (sent_us, arrived_us);
-                self.monitors.is_decision_valid(node, times_us, *marker, *connection, grace_us)
+                self.monitors.is_decision_valid(server, times_us, *marker, *connection, grace_us)
             };
-            let is_valid = self.check_until(servers, node, is_valid).await;
+            let is_valid = self.check_until(servers, server, is_valid).await;
             if is_valid != Some(true) {
-                self.monitors.distrust(node);
+                self.monitors.distrust(server);
                 return false;
             }
         }

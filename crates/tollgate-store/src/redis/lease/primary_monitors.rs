@@ -4,7 +4,7 @@ use super::{LeaseCommand, LeasedLimit, Leases};
 use crate::lease::{MarkerReading, PrimaryMonitor, Trust};
 use crate::redis::client::Servers;
 use crate::redis::client::endpoint::ServerAddress;
-use crate::redis::client::node::Node;
+use crate::redis::client::server::Server;
 use crate::sync::{Lock, lock};
 use crate::{Answer, GracePolicy, Origin, StoreError};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::sync::watch as channel;
 use tollgate_core::Outcome;
 
-/// The monitor of each primary, by the node's name.
+/// The monitor of each primary, by the server's name.
 #[derive(Debug)]
 pub(crate) struct PrimaryMonitors {
     primaries: Lock<HashMap<Box<str>, MonitoredPrimary>>,
@@ -23,7 +23,7 @@ pub(crate) struct PrimaryMonitors {
 #[derive(Debug, Default)]
 struct MonitoredPrimary {
     monitor: PrimaryMonitor,
-    /// The node's `connects` at the last check. A later connection may lead to another server.
+    /// The server's `connects` at the last check. A later connection may lead to another server.
     dials: u64,
     is_checking: bool,
     /// Whether the check in flight found the marker of another server.
@@ -39,11 +39,11 @@ impl PrimaryMonitors {
         Self { primaries: Lock::new(HashMap::new()), checks_done: channel::Sender::new(0) }
     }
 
-    pub(crate) fn trust(&self, node: &Node, now_us: u64, grace_us: u64) -> Trust {
+    pub(crate) fn trust(&self, server: &Server, now_us: u64, grace_us: u64) -> Trust {
         let primaries = lock(&self.primaries);
-        match primaries.get(&node.name) {
+        match primaries.get(&server.name) {
             Some(primary) if primary.is_taken_over => Trust::TakenOver,
-            Some(primary) if primary.dials == node.connects() => {
+            Some(primary) if primary.dials == server.connects() => {
                 primary.monitor.trust(now_us, grace_us)
             }
             _ => Trust::Unknown,
@@ -61,8 +61,8 @@ impl PrimaryMonitors {
 
     /// Records that a check found the marker of another server, so that requests need not wait for
     /// its end.
-    pub(super) fn begin_takeover(&self, node: &Node) {
-        if let Some(primary) = lock(&self.primaries).get_mut(&node.name) {
+    pub(super) fn begin_takeover(&self, server: &Server) {
+        if let Some(primary) = lock(&self.primaries).get_mut(&server.name) {
             primary.is_taken_over = true;
         }
         self.checks_done.send_modify(|checks| *checks += 1);
@@ -71,14 +71,14 @@ impl PrimaryMonitors {
     /// Whether units that the primary granted may be spent; `None` if another check is needed.
     pub(crate) fn is_grant_valid(
         &self,
-        node: &Node,
+        server: &Server,
         times_us: (u64, u64),
         age_us: u64,
         grace_us: u64,
     ) -> Option<bool> {
         let primaries = lock(&self.primaries);
         let primary =
-            primaries.get(&node.name).filter(|primary| primary.dials == node.connects())?;
+            primaries.get(&server.name).filter(|primary| primary.dials == server.connects())?;
         primary.monitor.is_grant_valid(times_us, age_us, grace_us)
     }
 
@@ -86,54 +86,54 @@ impl PrimaryMonitors {
     /// is needed. Connections up to the last check led to the server that was checked.
     pub(crate) fn is_decision_valid(
         &self,
-        node: &Node,
+        server: &Server,
         times_us: (u64, u64),
         marker: Option<u128>,
         connection: u64,
         grace_us: u64,
     ) -> Option<bool> {
         let primaries = lock(&self.primaries);
-        let primary = primaries.get(&node.name)?;
+        let primary = primaries.get(&server.name)?;
         let is_known = connection <= primary.dials;
         primary.monitor.is_decision_valid(times_us, marker, is_known, grace_us)
     }
 
     /// Makes the next request wait for a check.
-    pub(crate) fn distrust(&self, node: &Node) {
-        if let Some(primary) = lock(&self.primaries).get_mut(&node.name) {
+    pub(crate) fn distrust(&self, server: &Server) {
+        if let Some(primary) = lock(&self.primaries).get_mut(&server.name) {
             primary.monitor.connection_lost();
         }
     }
 
     /// Begins a check that is not due. Returns whether the caller has to run it.
-    pub(crate) fn begin_forced_check(&self, node: &Node) -> bool {
+    pub(crate) fn begin_forced_check(&self, server: &Server) -> bool {
         let mut primaries = lock(&self.primaries);
-        let primary = primaries.entry(node.name.clone()).or_default();
+        let primary = primaries.entry(server.name.clone()).or_default();
         !std::mem::replace(&mut primary.is_checking, true)
     }
 
     /// Begins a check if one is due. Returns whether the caller has to run it.
-    pub(crate) fn begin_due_check(&self, node: &Node, now_us: u64, grace_us: u64) -> bool {
+    pub(crate) fn begin_due_check(&self, server: &Server, now_us: u64, grace_us: u64) -> bool {
         let mut primaries = lock(&self.primaries);
-        let primary = primaries.entry(node.name.clone()).or_default();
+        let primary = primaries.entry(server.name.clone()).or_default();
         let due =
-            primary.dials != node.connects() || primary.monitor.is_check_due(now_us, grace_us);
+            primary.dials != server.connects() || primary.monitor.is_check_due(now_us, grace_us);
         due && !std::mem::replace(&mut primary.is_checking, true)
     }
 
-    /// Records a check: when its reading was requested, and how many connections the node had made.
+    /// Records a check: when its reading was requested, and how many connections the server had made.
     /// Returns whether the primary is new or changed, so that its leases must be re-asserted.
     pub(crate) fn finish_check(
         &self,
-        node: &Node,
+        server: &Server,
         now_us: u64,
         reading: Option<(u64, u64, MarkerReading)>,
     ) -> bool {
         let mut primaries = lock(&self.primaries);
-        let primary = primaries.entry(node.name.clone()).or_default();
+        let primary = primaries.entry(server.name.clone()).or_default();
         primary.is_checking = false;
         primary.is_taken_over = false;
-        primary.address = node.address().cloned();
+        primary.address = server.address().cloned();
         let changed = match reading {
             Some((sent_us, dials, reading)) => {
                 let first = !primary.monitor.has_marker();
@@ -153,12 +153,12 @@ impl PrimaryMonitors {
     /// Whether a grace period of the primary began (`Some(true)`) or ended since the last call.
     pub(crate) fn update_grace_period(
         &self,
-        node: &Node,
+        server: &Server,
         now_us: u64,
         grace_us: u64,
     ) -> Option<bool> {
         let mut primaries = lock(&self.primaries);
-        let primary = primaries.get_mut(&node.name)?;
+        let primary = primaries.get_mut(&server.name)?;
         let in_grace_period = match primary.monitor.trust(now_us, grace_us) {
             Trust::Unknown | Trust::TakenOver => return None,
             trust => trust == Trust::GracePeriod,
@@ -202,15 +202,15 @@ impl Leases {
     ) -> Result<bool, StoreError> {
         let mut checks_left = CHECKS_MAX;
         while checks_left > 0 {
-            let node = servers.node_for_slot(slot).await?;
+            let server = servers.server_for_slot(slot).await?;
             let mut checks = self.monitors.checks_done.subscribe();
-            match self.monitors.trust(&node, self.clock.now_us(), leased.terms.grace_us) {
+            match self.monitors.trust(&server, self.clock.now_us(), leased.terms.grace_us) {
                 Trust::Trusted => return Ok(true),
                 Trust::GracePeriod => return Ok(false),
                 Trust::TakenOver if leased.grace_policy == GracePolicy::Decide => return Ok(false),
                 // The check ends soon, and requests have deadlines.
                 Trust::TakenOver => checks_left += 1,
-                Trust::Unknown => node.breaker.check()?,
+                Trust::Unknown => server.breaker.check()?,
             }
             checks_left -= 1;
             self.send_command(LeaseCommand::CheckPrimaries);
@@ -229,16 +229,16 @@ impl Leases {
         times_us: (u64, u64),
         (age_us, grace_us): (u64, u64),
     ) -> bool {
-        let Ok(node) = servers.node_for_slot(slot).await else { return false };
-        let is_valid = || self.monitors.is_grant_valid(&node, times_us, age_us, grace_us);
-        self.check_until(servers, &node, is_valid).await == Some(true)
+        let Ok(server) = servers.server_for_slot(slot).await else { return false };
+        let is_valid = || self.monitors.is_grant_valid(&server, times_us, age_us, grace_us);
+        self.check_until(servers, &server, is_valid).await == Some(true)
     }
 
     /// Checks a primary until `is_valid` knows.
     pub(super) async fn check_until(
         &self,
         servers: &Arc<Servers>,
-        node: &Arc<Node>,
+        server: &Arc<Server>,
         is_valid: impl Fn() -> Option<bool>,
     ) -> Option<bool> {
         for _ in 0..CHECKS_MAX {
@@ -248,8 +248,8 @@ impl Leases {
             }
             // Checked here and not by command: the renewal task may have no room for another call
             // until this one ends.
-            if self.monitors.begin_forced_check(node) {
-                self.check_primary(servers, Arc::clone(node)).await;
+            if self.monitors.begin_forced_check(server) {
+                self.check_primary(servers, Arc::clone(server)).await;
             } else {
                 let _ = checks.changed().await;
             }

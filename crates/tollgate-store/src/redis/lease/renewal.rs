@@ -7,7 +7,7 @@ use crate::redis::batch::ScriptTables;
 use crate::redis::batch::reply::bytes;
 use crate::redis::batch::rows::invalid_reply;
 use crate::redis::client::Servers;
-use crate::redis::client::node::Node;
+use crate::redis::client::server::Server;
 use crate::redis::client::supervise::jitter;
 use crate::redis::key::grant_book_key;
 use futures_util::FutureExt;
@@ -122,8 +122,8 @@ impl Leases {
 
     async fn exchange(&self, servers: &Arc<Servers>, address: LeaseAddress) {
         let Some((slot, grace_us)) = self.slot_and_grace_us(address) else { return };
-        let trusted = match servers.node_for_slot(slot).await {
-            Ok(node) => self.monitors.trust(&node, self.clock.now_us(), grace_us),
+        let trusted = match servers.server_for_slot(slot).await {
+            Ok(server) => self.monitors.trust(&server, self.clock.now_us(), grace_us),
             Err(_) => Trust::Unknown,
         };
         if trusted == Trust::Unknown {
@@ -225,28 +225,28 @@ impl Leases {
         calls: &mut Calls<'a>,
     ) {
         let (now_us, grace_us) = (self.clock.now_us(), self.registry.grace_us());
-        for node in servers.primaries() {
-            if self.monitors.begin_due_check(&node, now_us, grace_us) {
-                calls.push(self.check_primary(servers, node).boxed());
+        for server in servers.primaries() {
+            if self.monitors.begin_due_check(&server, now_us, grace_us) {
+                calls.push(self.check_primary(servers, server).boxed());
             }
         }
     }
 
-    pub(crate) async fn check_primary(&self, servers: &Arc<Servers>, node: Arc<Node>) {
-        let reading = self.look_at_primary(servers, &node).await;
+    pub(crate) async fn check_primary(&self, servers: &Arc<Servers>, server: Arc<Server>) {
+        let reading = self.look_at_primary(servers, &server).await;
         self.record_result(&reading);
         let now_us = self.clock.now_us();
-        let changed = self.monitors.finish_check(&node, now_us, reading.ok());
+        let changed = self.monitors.finish_check(&server, now_us, reading.ok());
         let grace_us = self.registry.grace_us();
-        if let Some(began) = self.monitors.update_grace_period(&node, now_us, grace_us) {
+        if let Some(began) = self.monitors.update_grace_period(&server, now_us, grace_us) {
             servers.shared().options.notify(|observer| match began {
-                true => observer.grace_period_began(&node.name),
-                false => observer.grace_period_ended(&node.name),
+                true => observer.grace_period_began(&server.name),
+                false => observer.grace_period_ended(&server.name),
             });
         }
         if changed {
             let held = self.table.sweep(|entry, _| {
-                let here = servers.serves_slot(entry.slot, &node);
+                let here = servers.serves_slot(entry.slot, &server);
                 entry.must_reassert |= here;
                 Some(here && !std::mem::replace(&mut entry.queued, true))
             });

@@ -12,7 +12,7 @@ use crate::redis::batch::reply::bytes;
 use crate::redis::batch::rows::invalid_reply;
 use crate::redis::client::Servers;
 use crate::redis::client::connection::Link;
-use crate::redis::client::node::Node;
+use crate::redis::client::server::Server;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -32,30 +32,30 @@ struct OldPrimary {
 
 impl Leases {
     /// Reads the marker of a primary; claims that of another server. Also returns when the reading
-    /// was requested, and how many connections the node had made.
+    /// was requested, and how many connections the server had made.
     pub(super) async fn look_at_primary(
         &self,
         servers: &Arc<Servers>,
-        node: &Arc<Node>,
+        server: &Arc<Server>,
     ) -> Result<(u64, u64, MarkerReading), StoreError> {
         let (begun_us, mut claim, mut replaced) = (self.clock.now_us(), None, None);
         let (mut old_primary, mut polls) = (None, 0);
         loop {
-            let (sent_us, dials) = (self.clock.now_us(), node.connects());
-            let foreign = match call_marker_script(servers, node, claim.take()).await? {
+            let (sent_us, dials) = (self.clock.now_us(), server.connects());
+            let foreign = match call_marker_script(servers, server, claim.take()).await? {
                 MarkerReply::Own(reading) => {
                     return Ok((sent_us, dials, MarkerReading { replaced, ..reading }));
                 }
                 MarkerReply::Foreign(foreign) => foreign,
             };
             if replaced.replace(foreign.id).is_none() {
-                self.monitors.begin_takeover(node);
-                old_primary = self.find_old_primary(servers, node, foreign.id).await;
+                self.monitors.begin_takeover(server);
+                old_primary = self.find_old_primary(servers, server, foreign.id).await;
             }
             let handed_over = match &old_primary {
                 Some(old) => old.has_handed_over(&foreign).await,
                 // Another process may know the old primary of a cluster.
-                None if node.cluster().is_some() => None,
+                None if server.cluster().is_some() => None,
                 None => Some(false),
             };
             let waited_us = self.clock.now_us().saturating_sub(begun_us);
@@ -74,7 +74,7 @@ impl Leases {
     async fn find_old_primary(
         &self,
         servers: &Arc<Servers>,
-        new: &Arc<Node>,
+        new: &Arc<Server>,
         marker: u128,
     ) -> Option<OldPrimary> {
         let (address, age_us) = self.monitors.primary_with(marker, self.clock.now_us())?;
@@ -117,9 +117,9 @@ fn parse_status(info: &str) -> Option<ReplicationStatus> {
 
 /// The name of the marker, once the slot map is read again after a slot moved: a server that took
 /// over has all slots of the old one, and the marker is in the first of them.
-async fn marker_key(node: &Arc<Node>) -> Option<Vec<u8>> {
+async fn marker_key(server: &Arc<Server>) -> Option<Vec<u8>> {
     for _ in 0..POLLS {
-        match node.marker_key() {
+        match server.marker_key() {
             None => sleep(POLL).await,
             key => return key,
         }
@@ -130,13 +130,13 @@ async fn marker_key(node: &Arc<Node>) -> Option<Vec<u8>> {
 /// Calls the marker script, which replaces the marker of another server by one of this age.
 async fn call_marker_script(
     servers: &Arc<Servers>,
-    node: &Arc<Node>,
+    server: &Arc<Server>,
     claim: Option<(ForeignMarker, u64)>,
 ) -> Result<MarkerReply, StoreError> {
     let mut tables = ScriptTables::default();
-    tables.key_index_of(marker_key(node).await.ok_or_else(invalid_reply)?);
+    tables.key_index_of(marker_key(server).await.ok_or_else(invalid_reply)?);
     let call = servers.script_call(&script::MARKER, &tables, script::marker_args(claim), None);
-    let value = servers.background_call_at(node, call).await?;
+    let value = servers.background_call_at(server, call).await?;
     script::marker_reply(value).ok_or_else(invalid_reply)
 }
 

@@ -74,7 +74,7 @@ fn has_left(primary: &Option<Primary>, address: &ServerAddress) -> bool {
 impl Sentinels {
     pub(super) fn new(
         master: &str,
-        nodes: &[ServerAddress],
+        servers: &[ServerAddress],
         dialer: Dialer,
         options: &Arc<RedisOptions>,
     ) -> Self {
@@ -84,7 +84,7 @@ impl Sentinels {
         };
         Self {
             master: master.into(),
-            connections: nodes.iter().map(connection).collect(),
+            connections: servers.iter().map(connection).collect(),
             primary: watch::Sender::new(None),
             options: Arc::clone(options),
             runtime: Handle::current(),
