@@ -5,7 +5,7 @@ use crate::shed::{QueuedEntry, ShedTicket, UpstreamOutcome, UpstreamReport};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A request in flight. Dropping it frees its slot and says nothing about the upstream.
+/// A request in flight. Dropping it abandons its call.
 #[derive(Debug)]
 pub(crate) struct ShedHold {
     count: InFlightCount,
@@ -42,7 +42,7 @@ impl ShedHold {
             None => {}
         }
         if let Some(ticket) = self.ticket.take() {
-            ticket.finish(clock(), self.outcome.unwrap_or(UpstreamOutcome::Ignored));
+            ticket.finish(clock(), self.outcome.unwrap_or(UpstreamOutcome::Abandoned));
         }
     }
 
@@ -106,7 +106,10 @@ impl ReservedHolds {
         table.next_expiry_us =
             table.holds.values().map(|(at_us, _)| *at_us).min().unwrap_or(u64::MAX);
         drop(table);
-        expired.into_iter().for_each(|(_, (_, hold))| hold.finish(now_us));
+        for (_, (_, mut hold)) in expired {
+            hold.record(UpstreamOutcome::Ignored);
+            hold.finish(now_us);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HoldTable> {

@@ -92,6 +92,11 @@ impl Demand {
         self.judge(waiting);
     }
 
+    /// Leaves out a time in which this node stood still.
+    pub(super) fn skip(&mut self, us: u64) {
+        self.tick_end_us += us;
+    }
+
     #[inline]
     pub(super) fn offered(&mut self, class: u8) {
         self.offered[usize::from(class)] += 1;
@@ -145,6 +150,14 @@ impl Demand {
     /// Mean time between the ends of two calls.
     pub(super) fn gap_us(&self) -> u64 {
         (self.elapsed.max(1) * TICK_US / self.ended.max(1)).clamp(1, 1_000_000)
+    }
+
+    /// How long the upstream needs for so many calls, with a reserve.
+    pub(super) fn drains_us(&self, calls: u32) -> u64 {
+        match self.ended {
+            0 => u64::MAX,
+            _ => u64::from(calls) * self.gap_us() * 5 / 4,
+        }
     }
 
     /// Completed calls in a tick, times 256.

@@ -1,5 +1,6 @@
 //! The shedder without threads: every step takes the time and returns what to do.
 
+use super::abandoned::AbandonedCalls;
 use super::demand::Demand;
 use super::fair::{CERTAIN, FairShare, FairStanding};
 use super::limit::{LimitController, LoadView};
@@ -9,6 +10,10 @@ use super::threshold::{STEPS, Threshold};
 use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
 use std::task::Waker;
 
+/// A node with requests that wait, to which nothing happens for longer than this, and than these
+/// calls take to end, stood still itself.
+const HOLE_US: u64 = 25_000;
+const HOLE_CALLS: u64 = 8;
 /// The limit of a new shedder, inside its bounds.
 pub(super) const START: u32 = 64;
 /// The longest wait while the upstream keeps up.
@@ -37,10 +42,19 @@ pub(super) struct Machine {
     fair: Vec<FairShare>,
     pub(super) room: WaitingRoom,
     in_flight: u32,
+    /// In flight too.
+    abandoned: AbandonedCalls,
     classes: Vec<ClassCounts>,
     random: u64,
     /// The latest time that any caller knew.
     now_us: u64,
+}
+
+/// A request that was admitted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AdmittedCall {
+    pub(super) class: u8,
+    pub(super) admitted_us: u64,
 }
 
 /// What happens to a request that enters.
@@ -62,6 +76,7 @@ impl Machine {
             fair: (0..classes).map(|_| FairShare::new()).collect(),
             room: WaitingRoom::new(classes, max as usize * QUEUE_RATIO),
             in_flight: 0,
+            abandoned: AbandonedCalls::default(),
             classes: vec![ClassCounts::default(); classes.into()],
             random: seed | 1,
             now_us: 0,
@@ -106,26 +121,47 @@ impl Machine {
     pub(super) fn finish(
         &mut self,
         now_us: u64,
-        class: u8,
+        call: AdmittedCall,
         outcome: UpstreamOutcome,
         ended_us: u64,
     ) {
-        self.advance(now_us);
+        let now_us = self.advance(now_us);
+        let AdmittedCall { class, admitted_us } = call;
+        match outcome {
+            UpstreamOutcome::Ok => self.completed(class, ended_us),
+            UpstreamOutcome::Overloaded => {
+                self.leave(class);
+                self.limit.completed(ended_us, true);
+                self.demand.ended(self.limit.tolerates_errors());
+            }
+            UpstreamOutcome::Ignored => self.leave(class),
+            UpstreamOutcome::Abandoned => {
+                let drains_us = self.demand.drains_us(self.in_flight);
+                self.abandoned.push(class, admitted_us, now_us, drains_us);
+                self.limit.abandoned();
+            }
+        }
+        let is_over = matches!(outcome, UpstreamOutcome::Ok | UpstreamOutcome::Overloaded);
+        if is_over && !self.abandoned.is_empty() {
+            while let Some(class) = self.abandoned.pop_older(admitted_us) {
+                self.completed(class, ended_us);
+            }
+        }
+    }
+
+    /// Counts a call for which the upstream did its work.
+    fn completed(&mut self, class: u8, ended_us: u64) {
+        self.leave(class);
+        self.limit.completed(ended_us, false);
+        self.demand.ended(true);
+    }
+
+    /// Frees a slot.
+    fn leave(&mut self, class: u8) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let class = self.class(class);
         let in_flight = &mut self.counts(class).in_flight;
         *in_flight = in_flight.saturating_sub(1);
-        match outcome {
-            UpstreamOutcome::Ok => {
-                self.limit.completed(ended_us, false);
-                self.demand.ended(true);
-            }
-            UpstreamOutcome::Overloaded => {
-                self.limit.completed(ended_us, true);
-                self.demand.ended(self.limit.tolerates_errors());
-            }
-            UpstreamOutcome::Ignored => {}
-        }
     }
 
     /// Frees the slot of a call, or takes it again.
@@ -156,12 +192,14 @@ impl Machine {
             return None;
         }
         let lane = self.room.first_lane()?;
-        // Last in, first out where most are shed anyway: those that are served did not wait.
-        let next = match self.is_late(lane) {
-            true => self.room.newest(lane),
-            false => self.room.oldest(lane),
+        let oldest = self.room.oldest(lane)?;
+        // Last in, first out where most are shed anyway: those that are served did not wait. So it
+        // is too where the limit climbs and clients that have waited for longer may leave.
+        let waited_us = now_us.saturating_sub(oldest.1);
+        let (slot, entered_us) = match self.is_late(lane) || waited_us > WAIT_US {
+            true => self.room.newest(lane)?,
+            false => oldest,
         };
-        let (slot, entered_us) = next?;
         self.admit(now_us, lane.class, entered_us);
         Some(self.room.resolve(slot, SlotState::Granted(now_us)))
     }
@@ -200,8 +238,12 @@ impl Machine {
 
     /// Lets time pass. Threads may bring their times out of order.
     fn advance(&mut self, now_us: u64) -> u64 {
-        self.now_us = self.now_us.max(now_us);
+        let before_us = self.now_us;
+        self.now_us = before_us.max(now_us);
         let now_us = self.now_us;
+        if now_us - before_us > HOLE_US {
+            self.notice_hole(now_us, now_us - before_us);
+        }
         self.limit.advance(now_us, self.in_flight);
         if self.demand.is_tick_over(now_us) {
             self.tick(now_us);
@@ -213,7 +255,20 @@ impl Machine {
         now_us
     }
 
+    /// Measures again if this node stood still: what ended meanwhile is known too late.
+    #[cold]
+    fn notice_hole(&mut self, now_us: u64, hole_us: u64) {
+        let load = self.load();
+        if load.is_waiting && hole_us > HOLE_US + HOLE_CALLS * load.gap_us {
+            self.demand.skip(hole_us);
+            self.limit.interrupt(now_us, load);
+        }
+    }
+
     fn tick(&mut self, now_us: u64) {
+        while let Some(class) = self.abandoned.pop_expired(now_us) {
+            self.leave(class);
+        }
         self.demand.tick(now_us, self.room.len());
         let (completed, offered) = (self.demand.completed_mean(), self.demand.offered_mean());
         let sheds = self.demand.is_overloaded() && !self.limit.is_climbing();

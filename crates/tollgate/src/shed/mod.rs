@@ -4,6 +4,7 @@
 //! requests in flight and so finds the level at which more only brings delay. Above that level
 //! the least important class is shed first, and inside a class the client who sends most.
 
+mod abandoned;
 mod demand;
 mod fair;
 mod limit;

@@ -1,6 +1,6 @@
 //! The shedder that threads share: the machine behind a short lock, tickets, and queued requests.
 
-use super::machine::{Machine, START, Step};
+use super::machine::{AdmittedCall, Machine, START, Step};
 use super::queue::{SlotId, SlotState};
 use super::snapshot::ShedSnapshot;
 use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
@@ -29,8 +29,8 @@ pub enum Entry {
     Shed(ShedRefusal),
 }
 
-/// A slot of the upstream. Dropping it frees the slot without a sample, as
-/// [`Ignored`](UpstreamOutcome::Ignored) does.
+/// A slot of the upstream. Dropping it abandons the call, as
+/// [`Abandoned`](UpstreamOutcome::Abandoned) does.
 #[derive(Debug)]
 #[must_use]
 pub struct ShedTicket {
@@ -109,17 +109,21 @@ impl AdaptiveShedder {
         }
     }
 
-    fn finish(&self, now_us: u64, class: u8, outcome: UpstreamOutcome, ended_us: u64) {
+    fn finish(&self, now_us: u64, call: AdmittedCall, outcome: UpstreamOutcome, ended_us: u64) {
         let mut machine = self.lock();
-        machine.finish(now_us, class, outcome, ended_us);
+        machine.finish(now_us, call, outcome, ended_us);
         self.resolve(machine);
     }
 
     /// Ends the waits that are over. Tasks are woken without the lock.
-    fn resolve<'a>(&'a self, mut machine: MutexGuard<'a, Machine>) {
-        if machine.room.len() == 0 {
-            return;
+    #[inline]
+    fn resolve<'a>(&'a self, machine: MutexGuard<'a, Machine>) {
+        if machine.room.len() > 0 {
+            self.resolve_waiting(machine);
         }
+    }
+
+    fn resolve_waiting<'a>(&'a self, mut machine: MutexGuard<'a, Machine>) {
         loop {
             let mut wakers: [Option<Waker>; WAKERS] = [const { None }; WAKERS];
             let mut count = 0;
@@ -153,10 +157,22 @@ impl ShedTicket {
     /// [Ends](Self::finish) a call that is reported late: `latency_us` is how long it took. It
     /// counts for the level of load at which it ended, not for the one at which it is reported.
     pub fn finish_after(mut self, now_us: u64, outcome: UpstreamOutcome, latency_us: Option<u64>) {
-        self.set_paused(now_us, false);
+        self.end(now_us, outcome, latency_us);
+    }
+
+    fn end(&mut self, now_us: u64, outcome: UpstreamOutcome, latency_us: Option<u64>) {
+        let outcome = match outcome {
+            // The upstream has no whole request to work on.
+            UpstreamOutcome::Abandoned if self.is_paused => UpstreamOutcome::Ignored,
+            outcome => outcome,
+        };
+        if self.is_paused {
+            self.set_paused(now_us, false);
+        }
         self.is_finished = true;
         let ended_us = latency_us.map_or(now_us, |us| self.admitted_us.saturating_add(us));
-        self.shedder.finish(now_us, self.class, outcome, ended_us.min(now_us));
+        let call = AdmittedCall { class: self.class, admitted_us: self.admitted_us };
+        self.shedder.finish(now_us, call, outcome, ended_us.min(now_us));
     }
 
     /// Frees the slot while the upstream cannot work on the request, for example because the client
@@ -180,9 +196,7 @@ impl Drop for ShedTicket {
     fn drop(&mut self) {
         if !self.is_finished {
             // The machine knows a later time, if there was any event since.
-            let now_us = self.admitted_us;
-            self.set_paused(now_us, false);
-            self.shedder.finish(now_us, self.class, UpstreamOutcome::Ignored, now_us);
+            self.end(self.admitted_us, UpstreamOutcome::Abandoned, None);
         }
     }
 }
@@ -248,8 +262,11 @@ impl Future for QueuedEntry {
 
 impl Drop for QueuedEntry {
     fn drop(&mut self) {
-        // A ticket that nobody took is dropped here, and frees its slot.
-        drop(self.take());
+        // A ticket that nobody took was no call.
+        if let Some(Ok(ticket)) = self.take() {
+            let now_us = ticket.admitted_us;
+            ticket.finish(now_us, UpstreamOutcome::Ignored);
+        }
         if let Some(slot) = self.slot.take() {
             self.shedder.lock().abandon(slot);
         }

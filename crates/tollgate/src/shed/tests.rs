@@ -59,8 +59,8 @@ fn a_wait_ends_at_its_deadline() {
     assert_eq!(refusal.reason, ShedReason::Queue);
     assert!((1_000_000..3_000_000).contains(&refusal.retry_after_us), "{refusal:?}");
     assert_eq!(shedder.snapshot().classes[0].shed_queue, 1);
+    assert_eq!(shedder.snapshot().in_flight, 2);
     drop(tickets);
-    assert_eq!(shedder.snapshot().in_flight, 0, "a dropped ticket frees its slot");
 }
 
 #[test]
@@ -73,6 +73,40 @@ fn a_request_that_leaves_takes_nothing() {
     assert_eq!(shedder.snapshot().in_flight, 2, "the second got the slot");
     drop(second);
     assert_eq!(shedder.snapshot().in_flight, 1, "and gave it back, although nobody polled it");
+}
+
+#[test]
+fn an_abandoned_call_keeps_its_slot_until_a_later_one_ends() {
+    let shedder = AdaptiveShedder::new(AdaptiveSettings::new(1).between(2, 2));
+    let mut tickets = [1, 2].map(|now_us| match enter(&shedder, now_us, 0) {
+        Entry::Admitted(ticket) => Some(ticket),
+        other => panic!("a free slot is refused: {other:?}"),
+    });
+    drop(tickets[0].take());
+    assert_eq!(shedder.snapshot().in_flight, 2, "the upstream may still work on it");
+    let later = tickets[1].take().expect("not taken yet");
+    later.finish(3, UpstreamOutcome::Ok);
+    assert_eq!(shedder.snapshot().in_flight, 0);
+}
+
+#[test]
+fn an_abandoned_call_frees_its_slot_some_time() {
+    let (shedder, tickets) = full(1);
+    drop(tickets);
+    let waits = queued(enter(&shedder, 200_000, 0));
+    drop(waits);
+    assert_eq!(shedder.snapshot().in_flight, 2);
+    let Entry::Admitted(_ticket) = enter(&shedder, 1_200_000, 0) else { panic!("still taken") };
+    assert_eq!(shedder.snapshot().in_flight, 1);
+}
+
+#[test]
+fn an_abandoned_upload_frees_its_slot() {
+    let (shedder, mut tickets) = full(1);
+    let mut upload = tickets.remove(0);
+    upload.set_paused(2, true);
+    drop(upload);
+    assert_eq!(shedder.snapshot().in_flight, 1, "the upstream has no whole request");
 }
 
 /// A fresh shedder whose calls all fail. Half of them are reported 200 ms after the limit fell.

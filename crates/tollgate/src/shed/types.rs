@@ -59,8 +59,11 @@ pub enum UpstreamOutcome {
     Ok,
     /// The upstream was too busy: it timed out, refused the connection, or said so.
     Overloaded,
-    /// The call says nothing about the upstream, for example because the client left.
+    /// The call says nothing about the upstream, for example because it was not made.
     Ignored,
+    /// Nobody waits for the call any more, for example because its client left. The upstream may
+    /// still work on it: the call keeps its slot until a later one ends, or for as long again.
+    Abandoned,
 }
 
 /// What a caller reports about the upstream when it settles.

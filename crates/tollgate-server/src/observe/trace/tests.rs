@@ -71,6 +71,28 @@ fn a_decision_is_a_span_with_its_figures() {
     }
 }
 
+/// The fleet takes two, of which one is for critical requests.
+#[test]
+fn a_span_names_the_class_and_why_the_request_was_shed() {
+    let collector = Collector::start();
+    let traces = started(&collector);
+    let file = b"classes: [{name: critical, match: {user: alice}}, {name: normal, default: true}]
+shed: {fleet: {capacity: 2, reserve: {critical: 50%}}}";
+    let compiled = policy::compile(file).unwrap();
+    let gate = Gate::new(Setup::of(&compiled), Default::default()).unwrap();
+    for user in ["bob", "bob", "alice"] {
+        decide(&traces, &gate, user, None);
+    }
+    let spans = sent(&traces, collector);
+    let shown = |name: &str| spans.iter().map(|span| attribute(span, name)).collect::<Vec<_>>();
+    assert_eq!(shown("tollgate.class"), ["1", "1", "0"]);
+    assert_eq!(shown("ratelimit.allowed"), ["true", "false", "true"]);
+    assert_eq!(shown("ratelimit.source")[1], "shed");
+    assert_eq!(attribute(&spans[1], "tollgate.shed"), "fleet");
+    let has_reason = |span: &Span| span.attributes.iter().any(|it| it.key == "tollgate.shed");
+    assert_eq!(spans.iter().filter(|span| has_reason(span)).count(), 1);
+}
+
 #[test]
 fn the_collector_is_told_who_sends_and_in_which_format() {
     let collector = Collector::start();

@@ -1,6 +1,18 @@
 //! Shedders at the gateway: what waits, what is shed, and what is given back.
 
 use super::{Backend, Gateway, PATIENCE, get, ok, signal, wait};
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tollgate_faults::clock::wait_until;
 use tollgate_server::observe::metrics::Front;
 
@@ -172,4 +184,93 @@ fn a_slow_upload_holds_no_slot() {
     drop(uploads);
     assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(0)));
     assert_eq!(gateway.get("/", "").status, 200);
+}
+
+/// Uploads over one HTTP/2 connection: where to send parts of their bodies, and the statuses of
+/// their responses. Dropping a sender ends its body.
+fn http2_uploads<const N: usize>(
+    address: SocketAddr,
+) -> ([UnboundedSender<&'static str>; N], Receiver<u16>) {
+    let (statuses, responses) = mpsc::channel();
+    let channels: [_; N] = std::array::from_fn(|_| unbounded_channel::<&'static str>());
+    let (senders, parts): (Vec<_>, Vec<_>) = channels.into_iter().unzip();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let (mut sender, connection) =
+                http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(connection);
+            let uploads = parts.into_iter().map(|parts| {
+                let frames = stream::unfold(parts, |mut parts| async {
+                    let part = parts.recv().await?;
+                    let frame = Frame::data(Bytes::from_static(part.as_bytes()));
+                    Some((Ok::<_, Infallible>(frame), parts))
+                });
+                let request = hyper::Request::post(format!("http://{address}/"));
+                let request = request.body(StreamBody::new(Box::pin(frames))).unwrap();
+                let response = sender.send_request(request);
+                let statuses = statuses.clone();
+                tokio::spawn(async move {
+                    if let Ok(response) = response.await {
+                        statuses.send(response.status().as_u16()).ok();
+                    }
+                })
+            });
+            for upload in uploads.collect::<Vec<_>>() {
+                upload.await.unwrap();
+            }
+        });
+    });
+    (senders.try_into().unwrap(), responses)
+}
+
+#[test]
+fn a_slow_upload_over_http2_holds_no_slot() {
+    let (release, released) = signal();
+    let backend = Backend::new(move |seen, stream| {
+        if seen.line().starts_with("POST") {
+            wait(&released);
+        }
+        ok(stream, "hello")
+    });
+    let gateway = gateway(&backend, "shed: {adaptive: {min: 1, max: 1}}");
+    let ([first, others @ ..], responses) = http2_uploads::<3>(gateway.address());
+    first.send("ab").unwrap();
+    others.iter().for_each(|upload| upload.send("ab").unwrap());
+    assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(3)));
+    assert!(wait_until(PATIENCE, || gateway.get("/", "").status == 200));
+    // Once its body has come, the upstream works on it.
+    first.send("cd").unwrap();
+    drop(first);
+    assert!(wait_until(PATIENCE, || backend
+        .seen()
+        .iter()
+        .any(|seen| seen.line().starts_with("POST"))));
+    assert!(wait_until(PATIENCE, || gateway.get("/", "").status == 503));
+    release.send(()).unwrap();
+    assert_eq!(responses.recv_timeout(PATIENCE), Ok(200));
+    assert!(wait_until(PATIENCE, || gateway.get("/", "").status == 200));
+}
+
+/// Most upstreams do the work of a call whose client has left, so it keeps its slot.
+#[test]
+fn a_client_that_leaves_frees_its_slot_when_the_upstream_is_done() {
+    let (release, released) = signal();
+    let backend = Backend::new(move |seen, stream| {
+        if seen.line().starts_with("GET /slow") {
+            wait(&released);
+        }
+        ok(stream, "hello")
+    });
+    let gateway = gateway(&backend, "shed: {adaptive: {min: 1, max: 1}}");
+    let mut client = gateway.client();
+    client.send(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(wait_until(PATIENCE, || backend.seen().len() == 1));
+    drop(client);
+    assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(0)));
+    assert_eq!(gateway.get("/", "").status, 503, "the upstream may still work on the first");
+    // Nothing ends, so the slot is free after a second.
+    assert!(wait_until(PATIENCE, || gateway.get("/", "").status == 200));
+    release.send(()).ok();
 }

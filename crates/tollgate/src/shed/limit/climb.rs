@@ -1,6 +1,6 @@
 //! The climb: doubles a limit that is a guess, while that brings throughput.
 
-use super::{LimitController, SCALE, Stage, round};
+use super::{LimitController, Meter, SCALE, Stage, round};
 
 /// Calls that take more times as long as before any request waited are queued in the upstream.
 const CALL_RATIO_MAX: u64 = 3;
@@ -23,6 +23,7 @@ impl LimitController {
             // The estimate is good enough to begin with the high level, while the queue of the
             // upstream drains.
             self.is_wide = false;
+            (self.low, self.high, self.parts) = (Meter::default(), Meter::default(), 0);
             return Stage::HighSettle;
         }
         if let Some((low, low_rate)) = self.climbed {

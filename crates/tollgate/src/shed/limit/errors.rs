@@ -79,7 +79,7 @@ impl LimitController {
         // Two standard deviations of a part that may fail by chance, and two more.
         let chance = if tolerated > 0 { 2 * ended.isqrt() } else { 0 };
         let excess = meter.overloaded.saturating_sub(tolerated);
-        excess >= chance.max(4) && excess * 8 >= meter.completed
+        meter.is_deserted() || excess >= chance.max(4) && excess * 8 >= meter.completed
     }
 
     /// Lowers the knee because calls failed, and notices when that does not help.

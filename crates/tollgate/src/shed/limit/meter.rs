@@ -13,6 +13,8 @@ pub(super) struct Meter {
     pub(super) full_us: u64,
     pub(super) completed: u64,
     pub(super) overloaded: u64,
+    /// Calls whose clients left.
+    pub(super) abandoned: u64,
 }
 
 impl Meter {
@@ -33,11 +35,17 @@ impl Meter {
         self.full_us += part.full_us;
         self.completed += part.completed;
         self.overloaded += part.overloaded;
+        self.abandoned += part.abandoned;
     }
 
     /// Calls in 2^20 us, times 256.
     pub(super) fn rate(&self) -> Option<u64> {
         (self.completed >= CALLS / 8).then(|| (self.completed << 28) / self.length_us.max(1))
+    }
+
+    /// Whether most clients leave before their calls end.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.abandoned >= CALLS / 8 && self.abandoned * 2 > self.completed
     }
 
     /// Mean time of a call, by Little's law.

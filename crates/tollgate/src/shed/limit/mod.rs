@@ -200,6 +200,11 @@ impl LimitController {
         }
     }
 
+    /// Counts a call whose client left.
+    pub(super) fn abandoned(&mut self) {
+        self.meter.abandoned += 1;
+    }
+
     /// Begins to learn when overload begins; called once a tick.
     pub(super) fn start(&mut self, now_us: u64, load: LoadView) {
         if self.stage != Stage::Rest {
@@ -228,6 +233,17 @@ impl LimitController {
         }
     }
 
+    /// Forgets the stage, which was interrupted, and lets its level settle again.
+    pub(super) fn interrupt(&mut self, now_us: u64, load: LoadView) {
+        let again = match self.stage {
+            Stage::Rest => Stage::Rest,
+            Stage::ClimbSettle | Stage::ClimbMeasure => Stage::ClimbSettle,
+            Stage::LowSettle | Stage::LowMeasure => Stage::LowSettle,
+            Stage::HighSettle | Stage::HighMeasure => Stage::HighSettle,
+        };
+        self.enter(now_us, again, load);
+    }
+
     /// Ends a stage whose time is over.
     pub(super) fn next_stage(&mut self, now_us: u64, in_flight: u32, load: LoadView) {
         let end_us = self.stage_end_us.min(now_us);
@@ -243,12 +259,10 @@ impl LimitController {
             Stage::LowSettle => Stage::LowMeasure,
             Stage::LowMeasure => {
                 self.low = self.meter;
+                (self.high, self.parts) = (Meter::default(), 0);
                 Stage::HighSettle
             }
-            Stage::HighSettle => {
-                (self.high, self.parts) = (Meter::default(), 0);
-                Stage::HighMeasure
-            }
+            Stage::HighSettle => Stage::HighMeasure,
             Stage::HighMeasure => {
                 self.high.add(&self.meter);
                 self.parts += 1;

@@ -132,6 +132,37 @@ fn pauses_of_the_upstream_do_not_move_the_limit() {
     }
 }
 
+/// A machine that stands still again and again while the limit is unknown: clients leave, and the
+/// upstream still has their calls.
+#[test]
+fn a_machine_that_stands_still_does_not_end_in_collapse() {
+    for service in BOTH {
+        for (stall_us, between_us) in [(1_000_000, 1_500_000), (2_000_000, 500_000)] {
+            for start_us in [100_000, 300_000] {
+                let starts = (0..4).map(|n| start_us + n * (stall_us + between_us));
+                let stalls_us: Vec<_> = starts.map(|from_us| (from_us, stall_us)).collect();
+                let warm_s = 4 + 4 * (stall_us + between_us) / 1_000_000;
+                let seconds = warm_s + 6;
+                let plan = Scenario { service, stalls_us, warm_s, seconds, ..Scenario::load(500) };
+                for report in runs(&plan, MANY) {
+                    let served = report.served_bp(0);
+                    assert!(served >= 7_500, "{service:?}, {stall_us} from {start_us}: {served}");
+                }
+            }
+        }
+    }
+}
+
+/// Clients that wait for less than the first limit makes them wait.
+#[test]
+fn clients_who_leave_early_lower_the_limit() {
+    for (service, least) in [(Service::Exponential, 9_500), (Service::Bimodal, 7_500)] {
+        let plan = Scenario { service, patience_us: 85_000, warm_s: 10, ..Scenario::load(300) };
+        let served = mean(&runs(&plan, MANY), |report| report.served_bp(0));
+        assert!(served >= least, "{service:?}: {served}");
+    }
+}
+
 #[test]
 fn the_limit_follows_workers_that_leave_and_come() {
     for service in BOTH {

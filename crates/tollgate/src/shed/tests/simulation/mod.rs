@@ -5,7 +5,7 @@ mod report;
 
 pub(super) use report::{Report, part_bp};
 
-use crate::shed::machine::{Machine, START, Step};
+use crate::shed::machine::{AdmittedCall, Machine, START, Step};
 use crate::shed::queue::{SlotId, SlotState};
 use crate::shed::{AdaptiveSettings, Entrant, UpstreamOutcome};
 use std::cmp::Reverse;
@@ -50,6 +50,11 @@ pub(super) struct Scenario {
     pub(super) full_at: usize,
     /// All workers stand still: so often, and for so long.
     pub(super) pauses: Option<(u64, u64)>,
+    /// The whole machine stands still: from when on, and for how long. What was due in between
+    /// happens at once afterwards.
+    pub(super) stalls_us: Vec<(u64, u64)>,
+    /// How long a client waits.
+    pub(super) patience_us: u64,
 }
 
 pub(super) const DEFAULT: Scenario = Scenario {
@@ -68,6 +73,8 @@ pub(super) const DEFAULT: Scenario = Scenario {
     broken_percent: 0,
     full_at: usize::MAX,
     pauses: None,
+    stalls_us: Vec::new(),
+    patience_us: SECOND_US,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -81,6 +88,8 @@ const HAPROXY: (u32, u64) = (16, 200_000);
 enum Event {
     Arrive,
     Expire(usize),
+    /// A client gives up.
+    Leave(usize),
     Done(usize),
     /// The upstream refuses a call.
     Refuse(usize),
@@ -100,6 +109,7 @@ struct Request {
     is_hog: bool,
     is_broken: bool,
     stage: RequestStage,
+    admitted_us: u64,
 }
 
 struct World {
@@ -107,6 +117,7 @@ struct World {
     machine: Machine,
     random: u64,
     now_us: u64,
+    next_arrival_us: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     count: u64,
     requests: Vec<Request>,
@@ -136,6 +147,7 @@ impl Scenario {
             machine,
             random: self.seed,
             now_us: 0,
+            next_arrival_us: 0,
             events: BinaryHeap::new(),
             count: 0,
             requests: Vec::new(),
@@ -166,6 +178,7 @@ impl World {
             if at_us > end_us {
                 break;
             }
+            let at_us = self.after_stalls(at_us).max(self.now_us);
             let passed_us = at_us - self.now_us;
             if self.now_us >= self.plan.warm_s * SECOND_US {
                 self.report.busy_us += passed_us * self.busy as u64;
@@ -175,6 +188,7 @@ impl World {
             match event {
                 Event::Arrive => self.arrive(),
                 Event::Expire(id) => self.expire(id),
+                Event::Leave(id) => self.leave(id),
                 Event::Done(id) => {
                     self.busy -= 1;
                     self.work();
@@ -197,9 +211,10 @@ impl World {
     }
 
     fn arrive(&mut self) {
-        let rate = at(&self.plan.requests_per_s, self.now_us);
-        let next_us = self.now_us + self.exponential(SECOND_US / rate.max(1)).max(1);
-        self.push(next_us, Event::Arrive);
+        let due_us = self.next_arrival_us;
+        let rate = at(&self.plan.requests_per_s, due_us);
+        self.next_arrival_us = due_us + self.exponential(SECOND_US / rate.max(1)).max(1);
+        self.push(self.next_arrival_us, Event::Arrive);
         let class = u8::from(self.uniform() >= 0.2);
         let is_hog = self.uniform() * 100.0 < self.plan.hog_percent as f64;
         let client = match (self.plan.hog_percent, is_hog) {
@@ -211,8 +226,10 @@ impl World {
             0 => false,
             percent => self.uniform() * 100.0 < percent as f64,
         };
-        let (id, arrived_us, stage) = (self.requests.len(), self.now_us, RequestStage::Waiting);
-        self.requests.push(Request { arrived_us, class, is_hog, is_broken, stage });
+        let (id, arrived_us, stage) = (self.requests.len(), due_us, RequestStage::Waiting);
+        let admitted_us = 0;
+        self.requests.push(Request { arrived_us, class, is_hog, is_broken, stage, admitted_us });
+        self.push(due_us + self.plan.patience_us, Event::Leave(id));
         if self.is_counted(id) {
             self.report.offered[usize::from(class)] += 1;
         }
@@ -244,12 +261,40 @@ impl World {
         self.collect();
     }
 
+    /// A client leaves. The upstream learns nothing of it, and does the work of the call.
+    fn leave(&mut self, id: usize) {
+        let Request { arrived_us, class, is_hog, stage, .. } = self.requests[id];
+        if stage == RequestStage::Ended {
+            return;
+        }
+        self.requests[id].stage = RequestStage::Ended;
+        if self.is_counted(id) {
+            self.report.lost[usize::from(class)] += 1;
+            self.report.requests.push((arrived_us, class, None));
+            self.report.of_client(is_hog, class)[0] += 1;
+        }
+        match stage {
+            RequestStage::Waiting if self.plan.is_haproxy => {
+                self.haproxy.0[usize::from(class)].retain(|&one| one != id);
+            }
+            RequestStage::Waiting => {
+                let at = self.waiting.iter().position(|waiting| waiting.1 == id);
+                let (slot, _) = self.waiting.remove(at.expect("it waits"));
+                self.machine.abandon(slot);
+            }
+            _ if self.plan.is_haproxy => self.haproxy.1 -= 1,
+            _ => self.finish(id, UpstreamOutcome::Abandoned),
+        }
+    }
+
     fn end(&mut self, id: usize, is_failing: bool) {
-        let Request { arrived_us, class, is_hog, .. } = self.requests[id];
+        let Request { arrived_us, class, is_hog, stage, .. } = self.requests[id];
+        if stage == RequestStage::Ended {
+            return;
+        }
         self.requests[id].stage = RequestStage::Ended;
         let took_us = self.now_us - arrived_us;
-        // A client waits for a second.
-        if self.is_counted(id) && took_us < SECOND_US && !is_failing {
+        if self.is_counted(id) && !is_failing {
             self.report.served[usize::from(class)] += 1;
             self.report.requests.push((arrived_us, class, Some(took_us)));
             self.report.of_client(is_hog, class)[1] += 1;
@@ -262,8 +307,13 @@ impl World {
             true => UpstreamOutcome::Overloaded,
             false => UpstreamOutcome::Ok,
         };
+        self.finish(id, outcome);
+    }
+
+    fn finish(&mut self, id: usize, outcome: UpstreamOutcome) {
+        let Request { class, admitted_us, .. } = self.requests[id];
         let now_us = EPOCH_US + self.now_us;
-        self.machine.finish(now_us, class, outcome, now_us);
+        self.machine.finish(now_us, AdmittedCall { class, admitted_us }, outcome, now_us);
     }
 
     fn resolve(&mut self) {
@@ -302,6 +352,7 @@ impl World {
 
     fn admit(&mut self, id: usize) {
         self.requests[id].stage = RequestStage::InFlight;
+        self.requests[id].admitted_us = EPOCH_US + self.now_us;
         let is_full = self.busy + self.upstream.len() >= self.plan.full_at;
         if is_full || self.requests[id].is_broken {
             return self.push(self.now_us + REFUSAL_US, Event::Refuse(id));
@@ -330,6 +381,13 @@ impl World {
             let done_us = self.after_pauses(took_us);
             self.push(done_us, Event::Done(id));
         }
+    }
+
+    /// When something happens that is due at this time.
+    fn after_stalls(&self, due_us: u64) -> u64 {
+        let is_in =
+            |&&(from_us, for_us): &&(u64, u64)| (from_us..from_us + for_us).contains(&due_us);
+        self.plan.stalls_us.iter().find(is_in).map_or(due_us, |(from_us, for_us)| from_us + for_us)
     }
 
     /// When work that begins now ends.

@@ -8,6 +8,8 @@ pub(in crate::shed::tests) struct Report {
     pub(in crate::shed::tests) offered: [u64; 2],
     pub(in crate::shed::tests) served: [u64; 2],
     pub(in crate::shed::tests) shed: [u64; 2],
+    /// Requests whose clients gave up.
+    pub(in crate::shed::tests) lost: [u64; 2],
     /// Shed and served requests of the client who sends most, by class.
     pub(in crate::shed::tests) hog: [[u64; 2]; 2],
     /// Shed and served requests of all other clients, by class.
@@ -29,7 +31,7 @@ impl Report {
 
     /// Served of what was decided, in hundredths of a percent.
     pub(in crate::shed::tests) fn served_bp(&self, class: usize) -> u64 {
-        part_bp([self.shed[class], self.served[class]])
+        part_bp([self.shed[class] + self.lost[class], self.served[class]])
     }
 
     /// How busy the workers were, in hundredths of a percent: goodput over capacity.
