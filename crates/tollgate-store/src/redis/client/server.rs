@@ -162,8 +162,8 @@ impl Server {
         }
     }
 
-    /// The name of the server's marker key, in the first of the server's own slots; `None` while it is
-    /// not known which slots these are.
+    /// The name of the server's marker key, in the first of the server's own slots; `None` while
+    /// it is not known which slots these are.
     pub(crate) fn marker_key(&self) -> Option<Vec<u8>> {
         let mut names = self.shared.namer.marker_keys();
         match self.cluster() {

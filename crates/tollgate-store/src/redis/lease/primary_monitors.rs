@@ -121,7 +121,8 @@ impl PrimaryMonitors {
         due && !std::mem::replace(&mut primary.is_checking, true)
     }
 
-    /// Records a check: when its reading was requested, and how many connections the server had made.
+    /// Records a check: when its reading was requested, and how many connections the server had
+    /// made.
     /// Returns whether the primary is new or changed, so that its leases must be re-asserted.
     pub(crate) fn finish_check(
         &self,
