@@ -53,14 +53,15 @@ pub trait Store: Send + Sync {
     /// [tightest](tollgate_core::header::tightness) limits, without receipt and `more_after_us`.
     /// The request is admitted iff this answer is. `None`: nothing has changed.
     #[inline(always)]
-    fn decide_together(
+    fn decide_together<T>(
         &self,
         now_us: u64,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
-    ) -> Option<Answer> {
-        let _ = (now_us, key, cost, limits);
+        conclude: impl FnOnce(Answer) -> T,
+    ) -> Option<T> {
+        let _ = (now_us, key, cost, limits, conclude);
         None
     }
 

@@ -145,14 +145,15 @@ impl Store for MemoryStore {
     }
 
     #[inline(always)]
-    fn decide_together(
+    fn decide_together<T>(
         &self,
         now_us: u64,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
-    ) -> Option<Answer> {
-        self.decide_known(now_us, key, cost, limits)
+        conclude: impl FnOnce(Answer) -> T,
+    ) -> Option<T> {
+        self.decide_known(now_us, key, cost, limits, conclude)
     }
 
     // Inlined, so that a caller that only decides contains no code for the other calls.

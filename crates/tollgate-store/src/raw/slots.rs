@@ -156,8 +156,35 @@ impl<const W: usize> Location<W> {
     /// Prefetches the slot that `home` chooses among so many.
     #[inline(always)]
     pub(crate) fn prefetch(&self, home: impl FnOnce(usize) -> usize) {
+        self.slots_at().prefetch(home);
+    }
+
+    /// Where the slots are, if they may be outside of the caches: arrays of one chunk are 4 MiB in
+    /// a store of 4,096 shards.
+    #[inline(always)]
+    pub(crate) fn beyond_caches(&self) -> Option<SlotsAt<W>> {
+        let slots = self.slots_at();
+        (slots.size.0 > 1).then_some(slots)
+    }
+
+    #[inline(always)]
+    fn slots_at(&self) -> SlotsAt<W> {
         let (start, size) = split(self.0.load(Ordering::Relaxed));
-        prefetch(start.addr() + home(size.slots()) * size_of::<Slot<W>>());
+        SlotsAt { start, size }
+    }
+}
+
+/// Where the slots of an array are, or were.
+pub(crate) struct SlotsAt<const W: usize> {
+    start: *mut Slot<W>,
+    size: ArraySize,
+}
+
+impl<const W: usize> SlotsAt<W> {
+    /// Prefetches the slot that `home` chooses among so many.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, home: impl FnOnce(usize) -> usize) {
+        prefetch(self.start.addr() + home(self.size.slots()) * size_of::<Slot<W>>());
     }
 }
 

@@ -60,8 +60,9 @@ impl<S: Store> Inner<S> {
     where
         S: Store<Undecided = Infallible>,
     {
-        if let Some(answer) = self.store.decide_together(now_us, key, cost, &self.limits) {
-            return decision_of(answer);
+        let known = self.store.decide_together(now_us, key, cost, &self.limits, decision_of);
+        if let Some(decision) = known {
+            return decision;
         }
         let conclude = |standing: Standing, _: &[Answer]| standing.into();
         infallible(self.decide_batch(now_us, key, cost, Intent::Take, conclude))

@@ -6,21 +6,42 @@
 
 use crate::memory::MemoryStore;
 use crate::memory::shard::Shard;
-use crate::memory::shard::pack::{Inline, WordsTaken, by_algorithm};
+use crate::memory::shard::pack::{Inline, WordsTaken, by_algorithm, by_one_word};
 use crate::memory::shard::slab::SpilledCell;
-use crate::memory::table::{find_exact, is_inline, with_params_id};
+use crate::memory::table::{find_exact, home, is_inline, with_params_id};
+use crate::raw::slots::Slot;
 use crate::sync::{Ordering, lock};
 use crate::{Answer, ParamsId, RegisteredLimit};
+use std::ptr;
 use tollgate_core::algorithm::Taken;
 use tollgate_core::header::tightness;
 use tollgate_core::{LimitParams, LimitState, Outcome};
 
-/// The tag of a limit's cell; then its slot, and its word after the request.
+/// What a request does to the cell of one limit.
 #[derive(Clone, Copy)]
-struct SlotPlan {
-    tag: u64,
-    at: usize,
-    after: u64,
+struct SlotPlan<'a> {
+    slot: Option<&'a Slot<1>>,
+    /// The slot's word; later the word after the request.
+    word: u64,
+    /// Figures of the outcome.
+    limit: u64,
+    remaining: u64,
+    reset_after_us: u64,
+}
+
+impl SlotPlan<'_> {
+    const NONE: Self = Self { slot: None, word: 0, limit: 0, remaining: 0, reset_after_us: 0 };
+
+    /// Plans to take `cost`. Whether the limit admits; `None` if only the locked path can tell.
+    #[inline(always)]
+    fn take(&mut self, algorithm: &impl Inline<1>, now_us: u64, cost: u64) -> Option<bool> {
+        let (outcome, after) = plan_word(algorithm, self.word, now_us, cost)?;
+        self.word = after;
+        self.limit = outcome.limit;
+        self.remaining = outcome.remaining;
+        self.reset_after_us = outcome.reset_after_us;
+        Some(outcome.admitted)
+    }
 }
 
 /// Limits of most groups: few, so that little stack is cleared.
@@ -31,80 +52,91 @@ const GROUP_MAX: usize = 16;
 impl MemoryStore {
     /// See [`Store::decide_together`](crate::Store::decide_together).
     #[inline]
-    pub(crate) fn decide_known(
+    pub(crate) fn decide_known<T>(
         &self,
         now_us: u64,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
-    ) -> Option<Answer> {
+        conclude: impl FnOnce(Answer) -> T,
+    ) -> Option<T> {
         match limits {
-            [limit] => self.take_locked(now_us, key, cost, limit),
+            [limit] => self.take_locked(now_us, key, cost, limit).map(conclude),
             few if few.len() <= GROUP_FEW => {
-                self.take_together::<GROUP_FEW>(now_us, key, cost, few)
+                self.take_together::<GROUP_FEW, T>(now_us, key, cost, few, conclude)
             }
-            many => self.take_together::<GROUP_MAX>(now_us, key, cost, many),
+            many => self.take_together::<GROUP_MAX, T>(now_us, key, cost, many, conclude),
         }
     }
 
     /// Takes `cost` from all limits, or from none.
-    fn take_together<const MAX: usize>(
+    // Three short loops, which keep their values in registers.
+    #[inline(always)]
+    fn take_together<const MAX: usize, T>(
         &self,
         now_us: u64,
         key: &[u8],
         cost: u64,
         limits: &[RegisteredLimit],
-    ) -> Option<Answer> {
-        let hashed = self.addresses.hash(key);
+        conclude: impl FnOnce(Answer) -> T,
+    ) -> Option<T> {
         // Limits without a key are in different shards.
         if key.is_empty() {
             return None;
         }
-        let mut plans = [SlotPlan { tag: 0, at: 0, after: 0 }; MAX];
+        let hashed = self.addresses.hash(key);
+        let home_shard = self.addresses.shard_hashed(hashed);
+        let tag_of = |limit: &RegisteredLimit| {
+            let address = self.addresses.address_hashed(limit.id, key, hashed);
+            with_params_id(address.tag, limit.params_id)
+        };
+        if let Some(slots) = self.shared.locations.narrow[home_shard].beyond_caches() {
+            // All cells at once, and before the lock, so that cache misses overlap.
+            limits.iter().for_each(|limit| slots.prefetch(|len| home::<1>(tag_of(limit), len)));
+        }
+        let shard = lock(&self.shards[home_shard].0);
+        let slots = &*shard.narrow.slots;
+        let mut plans = [SlotPlan::NONE; MAX];
         let plans = plans.get_mut(..limits.len())?;
-        let mut home = 0;
+        let (mut seen, mut repeated) = (0_u64, 0);
+        for (plan, limit) in plans.iter_mut().zip(limits) {
+            let slot = find_exact(slots, tag_of(limit))?;
+            plan.slot = Some(slot);
+            plan.word = slot.words[0].load(Ordering::Relaxed);
+            // One bit of the slot's address, which mostly shows that no two slots are one.
+            let bit = 1 << (ptr::from_ref(slot).addr() / size_of::<Slot<1>>() % 64);
+            repeated |= seen & bit;
+            seen |= bit;
+        }
+        // Limits with the same hash share a slot, and one plan must not overwrite the other.
+        if repeated != 0 && has_shared_slot(plans) {
+            return None;
+        }
         for (plan, limit) in plans.iter_mut().zip(limits) {
             if !limit.params_id.is_grouped() {
                 return None;
             }
-            let address = self.addresses.address_hashed(limit.id, key, hashed);
-            // All cells at once, so that cache misses overlap.
-            self.shared.locations.prefetch(address, &limit.params);
-            plan.tag = with_params_id(address.tag, limit.params_id);
-            home = address.shard;
-        }
-        let mut tightest = None;
-        let shard = lock(&self.shards[home].0);
-        let slots = &*shard.narrow.slots;
-        for (n, limit) in limits.iter().enumerate() {
-            let at = find_exact(slots, plans[n].tag)?;
-            // Limits with the same hash share a slot, and one plan must not overwrite the other.
-            for before in &plans[..n] {
-                if before.at == at {
-                    return None;
-                }
-            }
-            let word = slots.get(at)?.words[0].load(Ordering::Relaxed);
-            let (outcome, after) = match &limit.params {
-                LimitParams::Gcra(params) => plan_word(params, word, now_us, cost)?,
-                LimitParams::SlidingWindow(params) => plan_word(params, word, now_us, cost)?,
-                LimitParams::FixedWindow(params) => plan_word(params, word, now_us, cost)?,
-                LimitParams::LeakyBucket(params) => plan_word(params, word, now_us, cost)?,
-                LimitParams::CalendarWindow(params) => plan_word(params, word, now_us, cost)?,
-                _ => return None,
-            };
-            (plans[n].at, plans[n].after) = (at, after);
-            if tightest.is_none_or(|before| is_tighter(&outcome, &before)) {
-                tightest = Some(outcome);
+            let admitted = by_one_word!(
+                &limit.params,
+                params => plan.take(params, now_us, cost)?,
+                else return None
+            );
+            if !admitted {
+                return refuse_together(now_us, cost, limits, plans).map(conclude);
             }
         }
-        let tightest = tightest?;
-        if tightest.admitted {
-            for plan in plans {
-                slots.get(plan.at)?.words[0].store(plan.after, Ordering::Release);
+        let (mut tightest, mut least) = (0, u64::MAX);
+        for (n, plan) in plans.iter().enumerate() {
+            plan.slot?.words[0].store(plan.word, Ordering::Release);
+            if plan.remaining < least {
+                (tightest, least) = (n, plan.remaining);
             }
         }
-        Some(Answer::without_receipt(tightest))
+        let SlotPlan { limit, remaining, reset_after_us, .. } = *plans.get(tightest)?;
+        drop(shard);
+        let mut outcome = Outcome::admitting(limit);
+        (outcome.remaining, outcome.reset_after_us) = (remaining, reset_after_us);
+        Some(conclude(Answer::without_receipt(outcome)))
     }
 
     /// Takes `cost` of a state that is beyond one word: in two words, or in the slab.
@@ -145,7 +177,7 @@ impl Shard {
         now_us: u64,
         cost: u64,
     ) -> Option<Answer> {
-        let slot = self.wide.slots.get(find_exact(&self.wide.slots, tag)?)?;
+        let slot = find_exact(&self.wide.slots, tag)?;
         let [first, second] = &slot.words;
         let words = [first.load(Ordering::Relaxed), second.load(Ordering::Relaxed)];
         if !is_inline(words[0]) {
@@ -161,6 +193,38 @@ impl Shard {
         };
         Some(Answer::without_receipt(without_more(outcome)))
     }
+}
+
+/// Whether two plans are for one slot.
+#[cold]
+fn has_shared_slot(plans: &[SlotPlan<'_>]) -> bool {
+    let address = |plan: &SlotPlan<'_>| plan.slot.map(ptr::from_ref);
+    let shared = |(n, plan)| plans[..n].iter().any(|before| address(before) == address(plan));
+    plans.iter().enumerate().any(shared)
+}
+
+/// The answer of limits of which one refuses. Its figures are those of the tightest.
+#[cold]
+#[inline(never)]
+fn refuse_together(
+    now_us: u64,
+    cost: u64,
+    limits: &[RegisteredLimit],
+    plans: &[SlotPlan<'_>],
+) -> Option<Answer> {
+    let mut tightest: Option<Outcome> = None;
+    for (limit, plan) in limits.iter().zip(plans) {
+        let word = plan.slot?.words[0].load(Ordering::Relaxed);
+        let (outcome, _) = by_one_word!(
+            &limit.params,
+            params => plan_word(params, word, now_us, cost)?,
+            else return None
+        );
+        if tightest.is_none_or(|before| rank(&outcome) < rank(&before)) {
+            tightest = Some(outcome);
+        }
+    }
+    tightest.map(Answer::without_receipt)
 }
 
 /// The outcome of a limit, and its word after the charge.
@@ -180,13 +244,8 @@ fn plan_word(
     })
 }
 
-#[inline(always)]
-fn is_tighter(one: &Outcome, before: &Outcome) -> bool {
-    if one.admitted && before.admitted {
-        return one.remaining < before.remaining;
-    }
-    let rank = |one: &Outcome| tightness(!one.admitted, one.retry_after_us, one.remaining);
-    rank(one) < rank(before)
+fn rank(outcome: &Outcome) -> impl Ord + use<> {
+    tightness(!outcome.admitted, outcome.retry_after_us, outcome.remaining)
 }
 
 /// Takes `cost` of a state that was written under params of the same algorithm.

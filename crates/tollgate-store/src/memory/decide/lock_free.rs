@@ -1,7 +1,7 @@
 //! Decides a known key without its lock: one read for a refusal or a peek, one swap for a charge.
 
 use crate::memory::MemoryStore;
-use crate::memory::shard::pack::{Inline, WordsTaken};
+use crate::memory::shard::pack::{Inline, WordsTaken, by_one_word};
 use crate::memory::table::address::CellAddress;
 use crate::memory::table::{find_exact, is_inline, with_params_id};
 use crate::raw::pin::pin;
@@ -26,19 +26,11 @@ impl MemoryStore {
         conclude: F,
         otherwise: impl FnOnce(F) -> T,
     ) -> T {
-        macro_rules! swap {
-            ($params:expr) => {
-                self.swap($params, address, now_us, charge, intent, conclude, otherwise)
-            };
-        }
-        match charge.params {
-            LimitParams::Gcra(params) => swap!(params),
-            LimitParams::SlidingWindow(params) => swap!(params),
-            LimitParams::FixedWindow(params) => swap!(params),
-            LimitParams::LeakyBucket(params) => swap!(params),
-            LimitParams::CalendarWindow(params) => swap!(params),
-            _ => otherwise(conclude),
-        }
+        by_one_word!(
+            charge.params,
+            params => self.swap(params, address, now_us, charge, intent, conclude, otherwise),
+            else otherwise(conclude)
+        )
     }
 
     #[expect(clippy::too_many_arguments, reason = "an algorithm decides the whole charge")]
@@ -64,7 +56,7 @@ impl MemoryStore {
         };
         let tag = with_params_id(address.tag, charge.params_id);
         let slots = location.read(&pin);
-        let Some(slot) = find_exact(slots, tag).and_then(|at| slots.get(at)) else {
+        let Some(slot) = find_exact(slots, tag) else {
             drop(pin);
             return otherwise(conclude);
         };

@@ -75,6 +75,21 @@ macro_rules! by_algorithm {
 }
 pub(crate) use by_algorithm;
 
+/// One expression for all algorithms whose usual state is one word, and another for the rest.
+macro_rules! by_one_word {
+    ($params:expr, $algorithm:ident => $inline:expr, else $other:expr) => {
+        match $params {
+            LimitParams::Gcra($algorithm) => $inline,
+            LimitParams::SlidingWindow($algorithm) => $inline,
+            LimitParams::FixedWindow($algorithm) => $inline,
+            LimitParams::LeakyBucket($algorithm) => $inline,
+            LimitParams::CalendarWindow($algorithm) => $inline,
+            _ => $other,
+        }
+    };
+}
+pub(crate) use by_one_word;
+
 /// Whether every state under these params fits a cell, debts aside.
 pub(crate) fn always_packs(params: &LimitParams) -> bool {
     match params {
@@ -160,7 +175,7 @@ macro_rules! tat_in_one_word {
             #[inline(always)]
             fn take_words(&self, [word]: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
                 let (us, bucket) = (word >> FRACTION_BITS, self.bucket());
-                if us >= now_us.saturating_add(bucket.leap_us()) {
+                if us.saturating_sub(now_us) >= bucket.leap_us() {
                     return None;
                 }
                 let fraction = (word & ((1 << FRACTION_BITS) - 1)) as u32;

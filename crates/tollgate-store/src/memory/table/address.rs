@@ -57,6 +57,12 @@ impl CellHasher {
         hasher.finish()
     }
 
+    /// The shard of all limits on a [hashed](Self::hash) key that is not empty.
+    #[inline(always)]
+    pub(crate) fn shard_hashed(&self, hashed: u64) -> usize {
+        hashed as usize & (self.shards - 1)
+    }
+
     /// [`address`](Self::address) of a [hashed](Self::hash) key.
     #[inline(always)]
     pub(crate) fn address_hashed(&self, limit: u64, key: &[u8], hashed: u64) -> CellAddress {
@@ -76,7 +82,7 @@ impl CellHasher {
 
     #[inline(always)]
     fn split(&self, shard: u64, hash: u64) -> CellAddress {
-        let shard = shard as usize & (self.shards - 1);
+        let shard = self.shard_hashed(shard);
         // A tag is never zero, which marks an empty slot.
         let tag = (hash & !((1 << SHARD_BITS) - 1)).max(1 << SHARD_BITS);
         CellAddress { shard, tag }

@@ -91,31 +91,33 @@ pub(crate) const fn home<const W: usize>(tag: u64, len: usize) -> usize {
 
 /// Finds the slot of a tag, params id included, without a lock.
 #[inline(always)]
-pub(crate) fn find_exact<const W: usize>(slots: &[Slot<W>], tag: u64) -> Option<usize> {
+pub(crate) fn find_exact<const W: usize>(slots: &[Slot<W>], tag: u64) -> Option<&Slot<W>> {
     let mut at = home::<W>(tag, slots.len());
     if !LINE.is_multiple_of(8 + 8 * W) {
         loop {
-            match slots.get(at)?.tag.load(Ordering::Acquire) {
-                found if found == tag => return Some(at),
+            let slot = slots.get(at)?;
+            match slot.tag.load(Ordering::Acquire) {
+                found if found == tag => return Some(slot),
                 0 => return None,
                 _ => at = if at + 1 == slots.len() { 0 } else { at + 1 },
             }
         }
     }
     loop {
-        let [a, b, c, d] = slots.get(at..at + SLOTS_PER_LINE)? else { return None };
+        let line = slots.get(at..at + SLOTS_PER_LINE)?;
+        let [a, b, c, d] = line else { return None };
         let tag_of = |slot: &Slot<W>| slot.tag.load(Ordering::Acquire);
         // Busy keys are mostly at home, which the branch predictor learns. The position of others
         // in the line is unpredictable, so the rest of the line is compared without branches.
         if tag_of(a) == tag {
-            return Some(at);
+            return Some(a);
         }
         let (in_b, in_c, last) = (tag_of(b) == tag, tag_of(c) == tag, tag_of(d));
         let nth = if last == tag { 3 } else { SLOTS_PER_LINE };
         let nth = if in_c { 2 } else { nth };
         let nth = if in_b { 1 } else { nth };
-        if nth < SLOTS_PER_LINE {
-            return Some(at + nth);
+        if let Some(slot) = line.get(nth) {
+            return Some(slot);
         }
         // Slots of a line fill in order.
         if last == 0 {
@@ -242,7 +244,7 @@ impl<const W: usize> CellTable<W> {
     /// The index in the slab of a state under this tag, params id included.
     #[inline(always)]
     pub(crate) fn spilled_exact(&self, tag: u64) -> Option<u32> {
-        let word = self.slots.get(find_exact(&self.slots, tag)?)?.words[0].load(Ordering::Relaxed);
+        let word = find_exact(&self.slots, tag)?.words[0].load(Ordering::Relaxed);
         (word & HELD == NOT_INLINE).then_some(word as u32)
     }
 

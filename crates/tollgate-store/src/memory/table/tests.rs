@@ -30,7 +30,7 @@ impl Table {
     fn word(&self, tag: u64) -> Option<u64> {
         let pin = pin();
         let slots = self.location.read(&pin);
-        let slot = &slots[find_exact(slots, tag)?];
+        let slot = find_exact(slots, tag)?;
         Some(slot.words[0].load(crate::sync::Ordering::Acquire))
     }
 }
@@ -125,7 +125,7 @@ fn an_old_array_has_no_words() {
     all.table.refill(&cells, one(), |slots, new| {
         slots.replace(new, &all.location, &all.garbage);
     });
-    let slot = &old[find_exact(old, 1 << 12).unwrap()];
+    let slot = find_exact(old, 1 << 12).unwrap();
     let word = slot.words[0].load(crate::sync::Ordering::Relaxed);
     assert!(!super::is_inline(word), "a reader of it has to take the lock");
     all.garbage.free_all();
