@@ -61,10 +61,23 @@ fn requests_up_to_the_instant_count() {
     assert!(out.contains("1 of 3 in this window, 1 of the 1 before still count: 1 left"), "{out}");
     let (status, out, _) = at("1700000030.5");
     assert_eq!(status, 1, "{out}");
-    assert!(out.starts_with("refused with 429 at 2023-11-14T22:13:50.500000Z"), "{out}");
+    let first = out.lines().next().unwrap();
+    assert!(first.starts_with("refused with 429 at 2023-11-14T22:13:50.500000Z"), "{out}");
+    assert!(first.contains("; retry after 46 min "), "a wait for people: {out}");
     let (status, out, _) = explain(&folder, &rows, "");
     assert_eq!(status, 0, "after the last row: {out}");
     assert!(out.contains("at 2023-11-15T00:43:20"), "{out}");
+}
+
+#[test]
+fn the_tier_is_named_with_its_origin() {
+    let tiers = "tiers: {default: free, by: user, map: {'42': pro}}\n";
+    let limits = "limits: [{name: l, key: [user], rate: 3/h, tiers: {pro: 9/h}}]\n";
+    let folder = Folder::with("explain-tier", &format!("{tiers}{limits}"));
+    for (user, expected) in [("42", "tier: pro, from: map user"), ("7", "tier: free, by default")] {
+        let (_, out, _) = explain(&folder, &["--user", user], "");
+        assert_eq!(out.lines().nth(1), Some(expected), "{out}");
+    }
 }
 
 #[test]

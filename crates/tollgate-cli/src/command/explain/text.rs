@@ -3,13 +3,20 @@
 use crate::command::admin::{list, value_text as text};
 use crate::command::table::{plain, table};
 use serde_json::Value;
+use std::time::Duration;
+use tollgate_picture::axis::format_offset;
 
 pub(super) fn explanation(answer: &Value) -> String {
     let mut out = summary(answer);
     if let Some(source) = answer["tier"]["source"].as_str() {
         let name = answer["tier"]["name"].as_str().unwrap_or("none");
         let by = answer["tier"]["by"].as_str().map(|by| format!(" {by}")).unwrap_or_default();
-        out.push_str(&plain(&format!("tier: {name}, from: {source}{by}")));
+        let origin = match source {
+            "none" => String::new(),
+            "default" => ", by default".to_owned(),
+            source => format!(", from: {source}{by}"),
+        };
+        out.push_str(&plain(&format!("tier: {name}{origin}")));
         out.push('\n');
     }
     if let Some(class) = answer["class"].as_str() {
@@ -31,6 +38,14 @@ pub(super) fn explanation(answer: &Value) -> String {
     out
 }
 
+/// A wait, never shorter than it is: `4.5 s`, `47 min 4 s`.
+fn wait_text(seconds: f64) -> String {
+    let us = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).as_micros();
+    let us = u64::try_from(us).unwrap_or(u64::MAX);
+    let unit_us = if us < 60_000_000 { 100_000 } else { 1_000_000 };
+    format_offset(us.div_ceil(unit_us).saturating_mul(unit_us))
+}
+
 /// The answer in one line.
 fn summary(answer: &Value) -> String {
     let (time, source) = (text(&answer["time"]), text(&answer["source"]));
@@ -41,7 +56,7 @@ fn summary(answer: &Value) -> String {
     }
     let wait = match &answer["retry_after"] {
         Value::Null => "no wait helps".to_owned(),
-        wait => format!("retry after {wait} s"),
+        wait => format!("retry after {}", wait_text(wait.as_f64().unwrap_or(0.0))),
     };
     plain(&format!("refused with {} at {time}, by: {source}; {wait}", answer["status"])) + "\n"
 }
