@@ -1,7 +1,7 @@
 //! A check of a known key allocates nothing.
 
 use std::sync::Arc;
-use tollgate::engine::{Gate, Setup, SingleCheck, Work, policy};
+use tollgate::engine::{AdmissionOptions, Gate, Setup, SingleCheck, Work, policy};
 use tollgate::store::Store;
 use tollgate::{Limiter, ManualClock, MemoryStore, Quota};
 use tollgate_core::algorithm::Gcra;
@@ -97,4 +97,44 @@ fn no_allocation_for_fields_in_kept_memory() {
         allocation_counter::measure(|| written = (0..100).map(|_| turn(&mut render)).sum());
     assert_eq!(counted.count_total, 0, "{counted:?}");
     assert_eq!(written, 100 * 8 * 6);
+}
+
+/// Nor does a request that enters the adaptive shedder and leaves it with its response.
+#[test]
+fn no_allocation_for_a_request_that_the_shedder_admits() {
+    let file = b"classes: [{name: critical, match: {user: alice}}, {name: normal, default: true}]
+shed: {adaptive: {}, fair_by: [user]}";
+    let compiled = policy::compile(file).unwrap();
+    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap();
+    let rules = gate.rules();
+    let mut work = Work::default();
+    let clock = || 1_700_000_000_000_000;
+    let mut options = AdmissionOptions::default();
+    options.adaptive_clock = Some(&clock);
+    let mut facts = ["alice", "bob"].map(|user| {
+        let mut facts = rules.facts(Default::default());
+        facts.set("user", user).unwrap();
+        facts
+    });
+    let mut admit = |now_us: u64| {
+        let admitted = facts.iter_mut().filter(|facts| {
+            let (verdict, held) = gate.admit(&rules, now_us, facts, &options, &mut work).now();
+            let is_admitted = verdict.allowed;
+            work.recycle(verdict);
+            let mut held = held.expect("the shedder holds it");
+            held.on_response(200, || now_us + 1_000);
+            assert!(gate.finish_now(|| now_us + 1_000, held).is_none());
+            is_admitted
+        });
+        admitted.count()
+    };
+    let start_us = 1_700_000_000_000_000;
+    assert_eq!(admit(start_us), 2);
+    let mut admitted = 0;
+    let counted = allocation_counter::measure(|| {
+        admitted = (1..2_000).map(|n| admit(start_us + n * 2_000)).sum();
+    });
+    assert_eq!(counted.count_total, 0, "{counted:?}");
+    assert_eq!(admitted, 2 * 1_999);
+    assert_eq!(gate.adaptive().map(|shedder| shedder.in_flight), Some(0));
 }

@@ -70,6 +70,12 @@ impl Policy {
         }
     }
 
+    /// Whether clients of one class are told apart.
+    #[inline]
+    pub fn has_fair_by(&self) -> bool {
+        self.classes.as_ref().is_some_and(|table| !table.fair_by.is_empty())
+    }
+
     /// A hash of the values of `fair_by`, by which clients of one class are told apart; 0 if the
     /// request has none of them.
     pub fn client_hash(&self, facts: &Facts<'_>, key: &impl BuildHasher) -> u64 {

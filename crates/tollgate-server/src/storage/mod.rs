@@ -213,6 +213,10 @@ impl Store for Storage {
         }
     }
 
+    fn answers_at_once(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+
     fn is_shared(&self) -> bool {
         matches!(self, Self::Redis(_))
     }

@@ -13,7 +13,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tollgate::engine::limit::{CostRule, Limit, ResponseCost};
 use tollgate::engine::{
-    InFlightCharges, QueuedEntry, Rules, ShedRefusal, ShedTicket, Source, UpstreamOutcome, Verdict,
+    BufferPool, InFlightCharges, QueuedEntry, Rules, ShedRefusal, ShedTicket, Source,
+    UpstreamOutcome, Verdict,
 };
 
 /// The charges of an admitted request: slots, a place in a queue, estimates. Dropping it without a
@@ -30,15 +31,25 @@ pub struct Admission<E: Engine> {
 /// [`AdmissionGuard::wrap_body`] ends them at the end of a body.
 #[must_use = "dropping it ends the request"]
 pub struct AdmissionGuard<E: Engine> {
-    /// In a box: few requests hold anything, and all of them move the guard.
-    held: Option<Box<HeldCharges<E>>>,
+    held: Option<HeldCharges<E>>,
 }
 
 struct HeldCharges<E> {
     engine: Arc<E>,
-    in_flight: InFlightCharges,
+    /// In a box: few requests hold anything, and all of them move the guard.
+    charges: Box<ChargeBuffers>,
+}
+
+/// What one request holds. The box is used again, since a shedder holds each request.
+#[derive(Default)]
+struct ChargeBuffers {
+    in_flight: Option<InFlightCharges>,
     /// Readers of costs in the body, each with the index of its charge.
     costs: Vec<(usize, UsageReader)>,
+}
+
+thread_local! {
+    static BUFFERS: BufferPool<ChargeBuffers> = const { BufferPool::new() };
 }
 
 impl<E: Engine> Admission<E> {
@@ -103,23 +114,23 @@ impl<E: Engine> Admission<E> {
     /// Records how the upstream did, for the adaptive shedder. The status of a response says it
     /// too; the first record counts.
     pub fn record_upstream(&mut self, outcome: UpstreamOutcome) {
-        if let Some(held) = &mut self.guard.held {
-            held.in_flight.record_upstream(outcome);
+        if let Some((_, in_flight)) = self.guard.in_flight() {
+            in_flight.record_upstream(outcome);
         }
     }
 
     /// Frees the slot of the adaptive shedder while the client still sends the body, and takes it
     /// again afterwards: such a request is no work for the upstream yet.
     pub fn set_uploading(&mut self, is_uploading: bool) {
-        if let Some(held) = &mut self.guard.held {
-            held.in_flight.set_uploading(is_uploading, || held.engine.now_us());
+        if let Some((engine, in_flight)) = self.guard.in_flight() {
+            in_flight.set_uploading(is_uploading, || engine.now_us());
         }
     }
 
     /// Refunds the request.
     pub fn refund(&mut self) {
-        if let Some(held) = &mut self.guard.held {
-            held.in_flight.refund();
+        if let Some((_, in_flight)) = self.guard.in_flight() {
+            in_flight.refund();
         }
     }
 
@@ -128,7 +139,8 @@ impl<E: Engine> Admission<E> {
         let is_read = |(_, limit): (usize, &Limit)| {
             matches!(&limit.cost, CostRule::Estimate { response: ResponseCost::Json(_), .. })
         };
-        self.guard.held.as_ref().is_some_and(|held| held.in_flight.limits().any(is_read))
+        let held = self.guard.held.as_ref().and_then(|held| held.charges.in_flight.as_ref());
+        held.is_some_and(|in_flight| in_flight.limits().any(is_read))
     }
 
     /// Whether nothing is held and there is no delay, so that only the headers remain to be
@@ -146,12 +158,21 @@ impl<E: Engine> Admission<E> {
 
 impl<E: Engine> AdmissionGuard<E> {
     pub(crate) fn new(engine: &Arc<E>, in_flight: Option<InFlightCharges>) -> Self {
-        let hold = |in_flight| HeldCharges { engine: engine.clone(), in_flight, costs: Vec::new() };
-        Self { held: in_flight.map(|in_flight| Box::new(hold(in_flight))) }
+        let hold = |in_flight| {
+            let mut charges = BUFFERS.with(BufferPool::take);
+            charges.in_flight = Some(in_flight);
+            HeldCharges { engine: engine.clone(), charges }
+        };
+        Self { held: in_flight.map(hold) }
+    }
+
+    fn in_flight(&mut self) -> Option<(&E, &mut InFlightCharges)> {
+        let HeldCharges { engine, charges } = self.held.as_mut()?;
+        Some((engine, charges.in_flight.as_mut()?))
     }
 
     pub(crate) fn take_queued(&mut self) -> Option<QueuedEntry> {
-        self.held.as_mut()?.in_flight.take_queued()
+        self.in_flight()?.1.take_queued()
     }
 
     pub(crate) fn leave_queue(
@@ -160,15 +181,14 @@ impl<E: Engine> AdmissionGuard<E> {
         verdict: &mut Verdict<'_>,
         waited: Result<ShedTicket, ShedRefusal>,
     ) {
-        if let Some(held) = &mut self.held {
-            let HeldCharges { engine, in_flight, .. } = &mut **held;
+        if let Some((engine, in_flight)) = self.in_flight() {
             engine.gate().leave_queue(rules, verdict, in_flight, waited);
         }
     }
 
     /// Hands the charges on.
     pub(crate) fn take(mut self) -> Option<InFlightCharges> {
-        self.held.take().map(|held| held.in_flight)
+        self.held.take()?.charges.in_flight.take()
     }
 
     /// Wraps a body so that its end ends the charges.
@@ -188,8 +208,8 @@ impl<E: Engine> AdmissionGuard<E> {
     }
 
     fn record_response<'h>(&mut self, status: u16, header: impl Fn(&str) -> Option<&'h [u8]>) {
-        let Some(held) = &mut self.held else { return };
-        let HeldCharges { engine, in_flight, costs } = &mut **held;
+        let Some(HeldCharges { engine, charges }) = &mut self.held else { return };
+        let ChargeBuffers { in_flight: Some(in_flight), costs } = &mut **charges else { return };
         in_flight.on_response(status, || engine.now_us());
         let mut known = Vec::new();
         for (index, limit) in in_flight.limits() {
@@ -227,16 +247,16 @@ impl<E: Engine> ResponseGuard for AdmissionGuard<E> {
 
     fn read_body(&mut self, data: &[u8]) {
         if let Some(held) = &mut self.held {
-            held.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
+            held.charges.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
         }
     }
 
     /// Ends the charges with the costs from the body. If the body was cut off, at least the
     /// estimate counts.
     fn end(&mut self, is_whole: bool) {
-        let Some(held) = self.held.take() else { return };
-        let HeldCharges { engine, mut in_flight, costs } = *held;
-        for (index, usage) in costs {
+        let Some(HeldCharges { engine, mut charges }) = self.held.take() else { return };
+        let Some(mut in_flight) = charges.in_flight.take() else { return };
+        for (index, usage) in charges.costs.drain(..) {
             let Some(cost) = usage.found() else { continue };
             let least = match in_flight.limits().nth(index).map(|(_, limit)| &limit.cost) {
                 Some(CostRule::Estimate { estimate, .. }) if !is_whole => *estimate,
@@ -244,7 +264,9 @@ impl<E: Engine> ResponseGuard for AdmissionGuard<E> {
             };
             in_flight.settle(index, cost.max(least));
         }
-        let unfinished = engine.gate().finish_now(engine.now_us(), in_flight);
+        // A thread that ends may have no pool any more.
+        BUFFERS.try_with(|pool| pool.put(charges)).ok();
+        let unfinished = engine.gate().finish_now(|| engine.now_us(), in_flight);
         if let Some(unfinished) = unfinished {
             let spawner = engine.clone();
             spawner.spawn(Box::pin(async move { engine.gate().finish_later(unfinished).await }));
@@ -323,7 +345,7 @@ impl<E: Engine> std::fmt::Debug for Admission<E> {
 
 impl<E: Engine> std::fmt::Debug for AdmissionGuard<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let in_flight = self.held.as_ref().map(|held| &held.in_flight);
+        let in_flight = self.held.as_ref().map(|held| &held.charges.in_flight);
         f.debug_struct("AdmissionGuard").field("in_flight", &in_flight).finish_non_exhaustive()
     }
 }

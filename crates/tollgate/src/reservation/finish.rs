@@ -53,7 +53,7 @@ impl<S: Store> Gate<S> {
     ///
     /// If the store fails, estimates count, and slots are free when their `ttl` has passed.
     pub async fn finish(&self, now_us: u64, held: InFlightCharges) {
-        if let Some(unfinished) = self.finish_now(now_us, held) {
+        if let Some(unfinished) = self.finish_now(|| now_us, held) {
             self.finish_later(unfinished).await;
         }
     }
@@ -61,16 +61,17 @@ impl<S: Store> Gate<S> {
     /// [`finish`](Self::finish) as far as it needs no other process. Returns what is left.
     pub fn finish_now(
         &self,
-        now_us: u64,
+        clock: impl Fn() -> u64,
         mut held: InFlightCharges,
     ) -> Option<UnfinishedCharges<S::Undecided>> {
         // The slot of this node does not wait for the store.
-        if let Some(shed) = held.shed.take() {
-            shed.finish(now_us);
+        if let Some(mut shed) = held.shed.take() {
+            shed.release(&clock);
         }
         if held.charges.is_empty() {
             return None;
         }
+        let now_us = clock();
         let mut answers = ANSWERS.with(BufferPool::take);
         let mut calls = SmallVec::new();
         let adjustments = held.adjustments();

@@ -259,7 +259,11 @@ impl<S: Store> Gate<S> {
         self.decide(request, buffers, std::mem::take(rows), move |request, decided, answers| {
             let mut verdict = decided.into_verdict(rules, class);
             let entry = match (shed, clock) {
-                (Some(shed), Some(clock)) => shed.enter(&mut verdict, client, clock()),
+                (Some(shed), Some(clock)) => {
+                    // No time has passed if the store is in this process.
+                    let is_now = self.store.answers_at_once();
+                    shed.enter(&mut verdict, client, if is_now { now_us } else { clock() })
+                }
                 _ => None,
             };
             let may_undo =

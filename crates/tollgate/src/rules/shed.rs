@@ -162,9 +162,10 @@ impl ShedRules {
     }
 
     /// A hash of the request's client, for fairness between clients.
+    #[inline]
     pub(crate) fn client(&self, policy: &Policy, facts: &Facts<'_>) -> u64 {
         match self.seed {
-            _ if !self.is_adaptive() => 0,
+            _ if !self.is_adaptive() || !policy.has_fair_by() => 0,
             Some(_) => policy.client_hash(facts, &BuildHasherDefault::<DefaultHasher>::new()),
             None => policy.client_hash(facts, &self.random.key),
         }

@@ -28,7 +28,10 @@ impl<'g> Verdict<'g> {
         retry_after_us: impl FnOnce() -> u64,
     ) -> Self {
         let is_fleet = |row: &Row<'_>| row.limit.selector.is_shed();
-        let first = rows.iter().position(is_fleet).unwrap_or(rows.len());
+        let first = match rows.last() {
+            Some(last) if is_fleet(last) => rows.iter().position(is_fleet).unwrap_or(rows.len()),
+            _ => rows.len(),
+        };
         let fleet = &rows[first..];
         let refuses = fleet.iter().any(Row::refuses);
         let would_refuse = |row: &Row<'_>| row.limit.mode == Mode::Shadow && !row.outcome.admitted;
