@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "crates/tollgate/src/guide.md",
     "docs/accuracy.md",
@@ -16,6 +16,7 @@ const PAGES: [&str; 14] = [
     "docs/lab.md",
     "docs/recipes/README.md",
     "docs/redis-cell.md",
+    "docs/shedding.md",
     "docs/tower.md",
     "docs/tutorial.md",
 ];

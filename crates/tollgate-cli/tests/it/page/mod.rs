@@ -7,6 +7,7 @@ mod links;
 mod readme;
 mod recipes;
 mod reference;
+mod shedding;
 mod tutorial;
 
 use crate::serve::process::{Folder, Process};

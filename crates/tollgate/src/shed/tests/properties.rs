@@ -116,17 +116,23 @@ fn no_class_flaps_under_constant_overload() {
 
 #[test]
 fn pauses_of_the_upstream_do_not_move_the_limit() {
-    for pauses in [(1_000_000, 50_000), (200_000, 10_000), (50_000, 5_000)] {
+    // The long pauses are the hard ones.
+    for (pauses, seeds) in
+        [((1_000_000, 50_000), MANY), ((200_000, 10_000), FEW), ((50_000, 5_000), FEW)]
+    {
         let pauses = Some(pauses);
         for service in BOTH {
-            for report in runs(&Scenario { service, pauses, ..Scenario::load(300) }, FEW) {
-                let served = report.served_bp(0);
-                assert!(served >= 9_990, "{service:?} {pauses:?}: {served}");
-                // The search from above takes up to nine seconds while the upstream pauses.
-                let found = report.mean_limit_x10(10..25);
-                assert!((95..=135).contains(&found), "{service:?} {pauses:?}: {found} tenths");
+            let reports = runs(&Scenario { service, pauses, ..Scenario::load(300) }, seeds);
+            // The search from above takes up to nine seconds while the upstream pauses.
+            let limit = |report: &Report| u64::from(report.mean_limit_x10(10..25));
+            let found = mean(&reports, limit);
+            assert!((100..=130).contains(&found), "{service:?} {pauses:?}: {found} tenths");
+            for report in &reports {
+                let (served, found) = (report.served_bp(0), limit(report));
+                assert!(served >= 9_970, "{service:?} {pauses:?}: {served}");
+                assert!((90..=200).contains(&found), "{service:?} {pauses:?}: {found} tenths");
                 let least = report.limits(5..25).iter().min();
-                assert!(least >= Some(&7), "{service:?} {pauses:?}: {least:?}");
+                assert!(least >= Some(&5), "{service:?} {pauses:?}: {least:?}");
             }
         }
     }
@@ -281,9 +287,15 @@ fn a_less_important_class_is_shed_first() {
 #[test]
 fn the_client_who_sends_most_is_shed_first() {
     for service in BOTH {
-        for (percent, hog_percent, class) in
-            [(200, 70, 1), (200, 80, 1), (200, 90, 1), (300, 90, 1), (300, 95, 1), (500, 60, 0)]
-        {
+        for (percent, hog_percent, class) in [
+            (200, 70, 1),
+            (200, 80, 1),
+            (200, 90, 1),
+            (300, 88, 1),
+            (300, 90, 1),
+            (300, 95, 1),
+            (500, 60, 0),
+        ] {
             let plan = Scenario {
                 service,
                 hog_percent,
