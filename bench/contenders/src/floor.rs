@@ -68,6 +68,34 @@ impl Contender for FloorHot {
     }
 }
 
+/// Three cells, for three quotas: all three are swapped, whether or not all admit.
+#[derive(Debug)]
+pub struct FloorThree {
+    gcra: Gcra,
+    cells: [AtomicU64; 3],
+}
+
+impl FloorThree {
+    /// Enforces `limit` three times on whatever arrives.
+    pub fn new(limit: Limit) -> Self {
+        Self { gcra: Gcra::new(limit), cells: Default::default() }
+    }
+}
+
+impl Contender for FloorThree {
+    fn name(&self) -> &'static str {
+        "floor, three cells"
+    }
+
+    fn run(&self, arrivals: Arrivals<'_>) -> usize {
+        arrivals.admit(|key| {
+            let hash = std::hint::black_box(self.gcra.keys.hash_one(key.as_bytes()));
+            let now = self.gcra.clock.raw();
+            hash != 0 && self.cells.iter().all(|cell| self.gcra.admits(cell, now))
+        })
+    }
+}
+
 #[derive(Debug, Default)]
 struct Cell {
     tag: AtomicU64,

@@ -10,7 +10,7 @@ mod parts;
 mod throttlecrab;
 mod traffic;
 
-pub use floor::{FloorBatch, FloorHot, FloorTable};
+pub use floor::{FloorBatch, FloorHot, FloorTable, FloorThree};
 pub use gate::Whole;
 pub use governor::Governor;
 pub use limit::Limit;

@@ -1,8 +1,8 @@
 //! What is measured.
 
 use contenders::{
-    Algorithm, Batch, Contender, FloorBatch, FloorHot, FloorTable, Governor, Library, Limit,
-    Limitador, Part, Throttlecrab, Traffic, Whole, default_quota, gcra, paced,
+    Algorithm, Batch, Contender, FloorBatch, FloorHot, FloorTable, FloorThree, Governor, Library,
+    Limit, Limitador, Part, Throttlecrab, Traffic, Whole, default_quota, gcra, paced,
 };
 
 const KEYS: usize = 1_000_000;
@@ -148,6 +148,7 @@ fn hot() -> Vec<Box<dyn Contender>> {
         Box::new(Library::new(ONE, gcra(Limit::OPEN))),
         Box::new(Library::three(THREE, Limit::OPEN)),
         Box::new(FloorHot::new(Limit::OPEN)),
+        Box::new(FloorThree::new(Limit::OPEN)),
         Box::new(Governor::new(Limit::OPEN)),
         Box::new(Throttlecrab::new(Limit::OPEN)),
         Box::new(Limitador::new(Limit::OPEN, 1)),
@@ -180,12 +181,17 @@ fn many() -> Vec<Box<dyn Contender>> {
 fn default_many() -> Vec<Box<dyn Contender>> {
     vec![
         Box::new(Library::new(ONE, default_quota(10_000, 60))),
+        Box::new(FloorTable::new(Limit::OPEN, KEYS)),
         Box::new(Governor::new(Limit::OPEN)),
     ]
 }
 
 fn default_refused() -> Vec<Box<dyn Contender>> {
-    vec![Box::new(Library::new(ONE, default_quota(1, 3_600))), Box::new(Governor::new(Limit::SHUT))]
+    vec![
+        Box::new(Library::new(ONE, default_quota(1, 3_600))),
+        Box::new(FloorHot::new(Limit::SHUT)),
+        Box::new(Governor::new(Limit::SHUT)),
+    ]
 }
 
 fn beyond() -> Vec<Box<dyn Contender>> {

@@ -96,10 +96,13 @@ impl TollgateLayer {
         let text = text.map_err(|error| PolicyFileError::Unreadable(path.into(), error))?;
         Self::from_yaml(text).map_err(|error| PolicyFileError::Invalid(path.into(), error))
     }
+}
 
+impl<D: MovesToStore> TollgateLayer<D> {
     /// Keeps the counts in Redis or Valkey, shared by all processes with the same limits. Call this
     /// first, inside a tokio runtime: [`RedisStore`](tollgate::store::RedisStore) says how long the
-    /// connections live. While Redis does not answer, each limit's failure policy decides.
+    /// connections live. While Redis does not answer, each limit's failure policy decides; requests
+    /// of one quota pass.
     ///
     /// ```no_run
     /// use tollgate::Quota;
@@ -127,16 +130,51 @@ impl TollgateLayer {
         Ok(self.store(tollgate::store::RedisStore::from_url(url)?))
     }
 
-    /// Keeps the counts in another store. Call this first: the clock and the tokens of an engine do
-    /// not move.
+    /// Keeps the counts in another store, as a policy does. Call this first: the clock and the
+    /// tokens of an engine do not move.
+    ///
+    /// ```
+    /// use tollgate::{MemoryStore, Quota};
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// let layer = TollgateLayer::new(Quota::per_minute(100)).store(MemoryStore::default());
+    /// ```
     pub fn store<S: LeaseStore + 'static>(
         self,
         store: S,
     ) -> TollgateLayer<HttpGate<Standalone<S>>> {
+        let Self { decider, mut options } = self;
+        let gate = decider.over(store, &mut options);
+        TollgateLayer::of_gate(gate).with_options(options)
+    }
+}
+
+/// A decider in memory, whose limits another store can count: see
+/// [`store`](TollgateLayer::store).
+pub trait MovesToStore {
+    /// The same limits over another store.
+    fn over<S: LeaseStore + 'static>(self, store: S, options: &mut Arc<LayerOptions>) -> Gate<S>;
+}
+
+impl MovesToStore for HttpGate<Standalone> {
+    fn over<S: LeaseStore + 'static>(self, store: S, _: &mut Arc<LayerOptions>) -> Gate<S> {
         let Ok(gate) = self.engine().gate().over(store) else {
             unreachable!("the limits compiled before, and do not depend on the store")
         };
-        TollgateLayer::of_gate(gate).with_options(self.options)
+        gate
+    }
+}
+
+impl MovesToStore for QuotaGate {
+    fn over<S: LeaseStore + 'static>(self, store: S, options: &mut Arc<LayerOptions>) -> Gate<S> {
+        let (setup, key) = self.setup();
+        let Ok(gate) = Gate::new(setup, store) else {
+            unreachable!("one limit without a match is a policy")
+        };
+        if let Some(key) = key {
+            Arc::make_mut(options).attributes.push((KEY.into(), key));
+        }
+        gate
     }
 }
 
@@ -154,52 +192,6 @@ impl TollgateLayer<QuotaGate> {
     /// The key of an address is an [`IpAddr`](std::net::IpAddr); that of IPv6 is its /64 network.
     pub fn limiter(&self) -> &Limiter {
         self.decider.limiter()
-    }
-
-    /// Keeps the counts in Redis or Valkey, shared by all processes with the same limits. Call this
-    /// inside a tokio runtime: [`RedisStore`](tollgate::store::RedisStore) says how long the
-    /// connections live. While Redis does not answer, requests pass.
-    ///
-    /// ```no_run
-    /// use tollgate::Quota;
-    /// use tollgate_tower::TollgateLayer;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), tollgate::StoreError> {
-    /// let layer = TollgateLayer::new(Quota::per_minute(100)).redis("redis://127.0.0.1:6379")?;
-    /// # let _ = layer;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the URL is invalid, or there is no tokio runtime.
-    #[cfg(feature = "redis")]
-    pub fn redis(
-        self,
-        url: &str,
-    ) -> Result<
-        TollgateLayer<HttpGate<Standalone<tollgate::store::RedisStore>>>,
-        tollgate::StoreError,
-    > {
-        Ok(self.store(tollgate::store::RedisStore::from_url(url)?))
-    }
-
-    /// Keeps the counts in another store, as a policy of one limit does.
-    pub fn store<S: LeaseStore + 'static>(
-        self,
-        store: S,
-    ) -> TollgateLayer<HttpGate<Standalone<S>>> {
-        let (setup, key) = self.decider.setup();
-        let Ok(gate) = Gate::new(setup, store) else {
-            unreachable!("one limit without a match is a policy")
-        };
-        let mut options = self.options;
-        if let Some(key) = key {
-            Arc::make_mut(&mut options).attributes.push((KEY.into(), key));
-        }
-        TollgateLayer::of_gate(gate).with_options(options)
     }
 }
 

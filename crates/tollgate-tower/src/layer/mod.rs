@@ -8,7 +8,7 @@ mod quota;
 mod service;
 
 pub use body::TollgateBody;
-pub use build::PolicyFileError;
+pub use build::{MovesToStore, PolicyFileError};
 pub use decider::Decider;
 pub use future::TollgateFuture;
 pub use quota::QuotaGate;

@@ -72,7 +72,7 @@ impl QuotaGate {
         let limiter = Limiter::new(quota.with_ttl(SLOT_TTL).unwrap_or(quota));
         let limit = Setup::quota_limit(NAME, KEY, quota);
         let Some(params) = limit.params else { unreachable!("a quota has parameters") };
-        let may_undo = limiter.has_slots() || matches!(params, LimitParams::LeakyBucket(_));
+        let may_undo = matches!(params, LimitParams::Concurrency(_) | LimitParams::LeakyBucket(_));
         let shared = QuotaSource { quota, params, limit, key, may_undo };
         Self { limiter, shared: Arc::new(shared) }
     }

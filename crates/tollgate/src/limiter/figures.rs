@@ -27,9 +27,4 @@ impl Limiter {
         let (answer, decision) = reply(key.key_bytes().as_ref());
         (answer, decision.map(|record| Reservation::new(self, record)))
     }
-
-    /// Whether the end of a [reservation](Self::reserve) frees slots.
-    pub fn has_slots(&self) -> bool {
-        self.inner.has_slots()
-    }
 }

@@ -129,7 +129,7 @@ impl<'g> Verdict<'g> {
         Self { allowed, delay_us: 0, retry_after_us, source, rows, shed: None }
     }
 
-    /// The verdict of one limit.
+    /// The verdict of one limit: see [`Row::of_answer`].
     pub fn of_row(row: Row<'g>) -> Self {
         Self::new(!row.refuses(), vec![row])
     }

@@ -214,35 +214,35 @@ impl Shard {
         if state.unpaid_slots > 0 {
             return;
         }
-        let class = |slab: &Slab, cell: &Cell<W>| {
-            let is_pinned = pinned.iter().any(|&tag| same_key(tag, cell.tag));
-            if is_pinned { Keep } else { eviction_class(shared, slab, cell, now_us) }
+        let is_pinned = |cell: &Cell<W>| pinned.iter().any(|&tag| same_key(tag, cell.tag));
+        let is_idle = |slab: &Slab, cell: &Cell<W>| {
+            idle_at_us(shared, slab, cell) <= now_us && !is_pinned(cell)
+        };
+        let may_go = |slab: &Slab, cell: &Cell<W>| {
+            !is_pinned(cell) && eviction_class(shared, slab, cell, now_us) != Keep
         };
         let (size, dead) = (self.table().size(), self.table().dead());
         let mut freed = 0;
-        if dead > 0 || self.table().iter().any(|cell| class(&self.slab, &cell) != Keep) {
+        if dead > 0 || self.table().iter().any(|cell| may_go(&self.slab, &cell)) {
             let (table, slab) = self.table_and_slab();
             // Other threads change cells until they are drained, so only now a class is final.
             let mut cells = table.drain();
             let before = cells.len();
             cells.rotate_left(state.hand.checked_rem(before).unwrap_or(0));
-            let idle = cells.iter().filter(|cell| class(slab, cell) == Idle).count();
+            let idle = cells.iter().filter(|cell| is_idle(slab, cell)).count();
             let mut unused = (want + size.slots() / EVICTED_PART).saturating_sub(idle + dead);
             cells.retain(|cell| {
-                let evicted = match class(slab, cell) {
-                    Idle => true,
-                    NearlyUnused if unused > 0 => {
+                // What remains of a limit takes a division, so few cells are asked for it.
+                let evicted = is_idle(slab, cell)
+                    || unused > 0 && may_go(slab, cell) && {
                         unused -= 1;
                         shared.events.evicted.fetch_add(1, Ordering::Relaxed);
                         true
-                    }
-                    _ => {
-                        state.hand += usize::from(unused > 0);
-                        false
-                    }
-                };
+                    };
                 if evicted {
                     forget_spilled(shared, slab, cell);
+                } else {
+                    state.hand += usize::from(unused > 0);
                 }
                 !evicted
             });
