@@ -9,10 +9,18 @@ use std::cmp::Ordering;
 /// The longest time for which a call keeps its slot, if its client has waited for less.
 const HOLD_US: u64 = 1_000_000;
 
+/// A slot is kept for so many times as long as calls take.
+const CALL_TIMES: u64 = 2;
+
 /// The calls that were abandoned and may still be worked on. Each has a slot, so the limit bounds
 /// their number.
-#[derive(Debug, Default)]
-pub(super) struct AbandonedCalls(Vec<AbandonedCall>);
+#[derive(Debug)]
+pub(super) struct AbandonedCalls {
+    calls: Vec<AbandonedCall>,
+    /// How long calls take whose clients stay. It falls with each slot that nothing but time frees:
+    /// where most clients leave, a long time that was once true must not keep the others out.
+    call_us: u64,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct AbandonedCall {
@@ -22,17 +30,28 @@ struct AbandonedCall {
 }
 
 impl AbandonedCalls {
+    pub(super) const fn new() -> Self {
+        Self { calls: Vec::new(), call_us: HOLD_US }
+    }
+
     /// Keeps the slot of a call until it has ended, or for as long as all that is in flight takes,
-    /// but no longer than its client has waited or for a second.
+    /// but no longer than two calls take, and than its client has waited or a second.
     pub(super) fn push(&mut self, class: u8, admitted_us: u64, now_us: u64, drains_us: u64) {
         let waited_us = now_us.saturating_sub(admitted_us);
-        let expires_us = now_us.saturating_add(drains_us.min(waited_us.max(HOLD_US)));
-        self.0.push(AbandonedCall { class, admitted_us, expires_us });
+        let longest_us = waited_us.max(HOLD_US).min(self.call_us.saturating_mul(CALL_TIMES));
+        let expires_us = now_us.saturating_add(drains_us.min(longest_us));
+        self.calls.push(AbandonedCall { class, admitted_us, expires_us });
+    }
+
+    /// Learns how long a call took whose client stayed.
+    #[inline]
+    pub(super) fn learn(&mut self, call_us: u64) {
+        self.call_us = self.call_us - self.call_us / 8 + call_us / 8;
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.calls.is_empty()
     }
 
     /// Takes out the class of a call that was admitted no later than one that has just ended:
@@ -43,11 +62,13 @@ impl AbandonedCalls {
 
     /// Takes out the class of a call that has probably ended by now.
     pub(super) fn pop_expired(&mut self, now_us: u64) -> Option<u8> {
-        self.pop(|call| call.expires_us.cmp(&now_us))
+        let expired = self.pop(|call| call.expires_us.cmp(&now_us))?;
+        self.call_us -= self.call_us / 8;
+        Some(expired)
     }
 
     fn pop(&mut self, order: impl Fn(&AbandonedCall) -> Ordering) -> Option<u8> {
-        let at = self.0.iter().position(|call| order(call).is_le())?;
-        Some(self.0.swap_remove(at).class)
+        let at = self.calls.iter().position(|call| order(call).is_le())?;
+        Some(self.calls.swap_remove(at).class)
     }
 }

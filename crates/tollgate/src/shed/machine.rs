@@ -76,7 +76,7 @@ impl Machine {
             fair: (0..classes).map(|_| FairShare::new()).collect(),
             room: WaitingRoom::new(classes, max as usize * QUEUE_RATIO),
             in_flight: 0,
-            abandoned: AbandonedCalls::default(),
+            abandoned: AbandonedCalls::new(),
             classes: vec![ClassCounts::default(); classes.into()],
             random: seed | 1,
             now_us: 0,
@@ -128,7 +128,10 @@ impl Machine {
         let now_us = self.advance(now_us);
         let AdmittedCall { class, admitted_us } = call;
         match outcome {
-            UpstreamOutcome::Ok => self.completed(class, ended_us),
+            UpstreamOutcome::Ok => {
+                self.abandoned.learn(ended_us.saturating_sub(admitted_us));
+                self.completed(class, ended_us);
+            }
             UpstreamOutcome::Overloaded => {
                 self.leave(class);
                 self.limit.completed(ended_us, true);

@@ -101,6 +101,30 @@ fn an_abandoned_call_frees_its_slot_some_time() {
 }
 
 #[test]
+fn clients_who_leave_do_not_keep_others_out_after_a_slow_call() {
+    let shedder = AdaptiveShedder::new(AdaptiveSettings::new(1).between(2, 2));
+    let Entry::Admitted(slow) = enter(&shedder, 1, 0) else { panic!("a free slot is refused") };
+    slow.finish(2_000_001, UpstreamOutcome::Ok);
+    // Nobody stays for longer than 30 ms, so no call says how long calls take now.
+    let second = |from_us: u64| {
+        let entries = (0..25).filter(|n| {
+            let now_us = from_us + n * 40_000;
+            match enter(&shedder, now_us, 0) {
+                Entry::Admitted(ticket) => {
+                    ticket.finish(now_us + 30_000, UpstreamOutcome::Abandoned);
+                    true
+                }
+                _ => false,
+            }
+        });
+        entries.count()
+    };
+    let admitted: Vec<_> = (2..14).map(|seconds| second(seconds * 1_000_000 + 10_000)).collect();
+    assert!(admitted[0] <= 4, "as many as hold a slot for a second: {admitted:?}");
+    assert!(admitted[11] >= 15, "the time falls: {admitted:?}");
+}
+
+#[test]
 fn an_abandoned_upload_frees_its_slot() {
     let (shedder, mut tickets) = full(1);
     let mut upload = tickets.remove(0);
