@@ -4,12 +4,10 @@
 //! their patience in an overload make room for others, and the queue of the upstream grows by each
 //! one: it then works for nobody, and everybody leaves.
 
-use std::cmp::Ordering;
-
 /// The longest time for which a call keeps its slot, if its client has waited for less.
 const HOLD_US: u64 = 1_000_000;
 
-/// A slot is kept for so many times as long as calls take.
+/// A slot is kept for at most this many times the length of a call.
 const CALL_TIMES: u64 = 2;
 
 /// The calls that were abandoned and may still be worked on. Each has a slot, so the limit bounds
@@ -34,8 +32,8 @@ impl AbandonedCalls {
         Self { calls: Vec::new(), call_us: HOLD_US }
     }
 
-    /// Keeps the slot of a call until it has ended, or for as long as all that is in flight takes,
-    /// but no longer than two calls take, and than its client has waited or a second.
+    /// Keeps the slot of a call until it has ended, or for the shortest of three times: what all
+    /// calls in flight take, what two calls take, and a second or as long as the client waited.
     pub(super) fn push(&mut self, class: u8, admitted_us: u64, now_us: u64, drains_us: u64) {
         let waited_us = now_us.saturating_sub(admitted_us);
         let longest_us = waited_us.max(HOLD_US).min(self.call_us.saturating_mul(CALL_TIMES));
@@ -57,18 +55,18 @@ impl AbandonedCalls {
     /// Takes out the class of a call that was admitted no later than one that has just ended:
     /// upstreams take the oldest call first.
     pub(super) fn pop_older(&mut self, admitted_us: u64) -> Option<u8> {
-        self.pop(|call| call.admitted_us.cmp(&admitted_us))
+        self.pop(|call| call.admitted_us <= admitted_us)
     }
 
     /// Takes out the class of a call that has probably ended by now.
     pub(super) fn pop_expired(&mut self, now_us: u64) -> Option<u8> {
-        let expired = self.pop(|call| call.expires_us.cmp(&now_us))?;
+        let expired = self.pop(|call| call.expires_us <= now_us)?;
         self.call_us -= self.call_us / 8;
         Some(expired)
     }
 
-    fn pop(&mut self, order: impl Fn(&AbandonedCall) -> Ordering) -> Option<u8> {
-        let at = self.calls.iter().position(|call| order(call).is_le())?;
+    fn pop(&mut self, is_over: impl Fn(&AbandonedCall) -> bool) -> Option<u8> {
+        let at = self.calls.iter().position(is_over)?;
         Some(self.calls.swap_remove(at).class)
     }
 }

@@ -71,7 +71,7 @@ fn a_decision_is_a_span_with_its_figures() {
     }
 }
 
-/// The fleet takes two, of which one is for critical requests.
+/// The fleet takes two requests, and keeps one slot for critical ones.
 #[test]
 fn a_span_names_the_class_and_why_the_request_was_shed() {
     let collector = Collector::start();

@@ -203,7 +203,7 @@ fn has_shared_slot(plans: &[SlotPlan<'_>]) -> bool {
     plans.iter().enumerate().any(shared)
 }
 
-/// The answer of limits of which one refuses. Its figures are those of the tightest.
+/// The answer if one of the limits refuses. Its figures are those of the tightest.
 #[cold]
 #[inline(never)]
 fn refuse_together(
