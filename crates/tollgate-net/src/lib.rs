@@ -55,7 +55,7 @@ pub use connection::{Activity, ActivityStream, Transport};
 pub use connection::{CoarseTimer, InFlightRequest, Protocol, ProtocolConnection};
 pub use handler::{BodyStream, ClientConnection, Handler, HttpResponse, RefusedRequest, Request};
 pub use head::{HeaderSpan, Headers, KnownHeaders, RequestHead};
-pub use health::Health;
+pub use health::{Health, lock};
 pub use http1::{
     BodyWriter, Framing, MessageBody, ParseError, ParsedResponse, PushbackRead, UpstreamStream,
     decode_chunks, parse_decimal, parse_response, push_header, push_line, push_status,

@@ -5,7 +5,6 @@
 pub mod config;
 pub mod front;
 pub mod node;
-pub mod observe;
 pub mod reload;
 pub mod serve;
 pub mod storage;

@@ -19,11 +19,23 @@ const LAYOUT: &[(&str, &[&str])] = &[
         &["tollgate", "tollgate-core", "tollgate-policy", "tollgate-store", "tollgate-tower"],
     ),
     (
+        "tollgate-observe",
+        &[
+            "tollgate",
+            "tollgate-core",
+            "tollgate-net",
+            "tollgate-policy",
+            "tollgate-store",
+            "tollgate-tower",
+        ],
+    ),
+    (
         "tollgate-server",
         &[
             "tollgate",
             "tollgate-core",
             "tollgate-net",
+            "tollgate-observe",
             "tollgate-policy",
             "tollgate-store",
             "tollgate-tower",
@@ -36,6 +48,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "tollgate-core",
             "tollgate-logs",
             "tollgate-net",
+            "tollgate-observe",
             "tollgate-picture",
             "tollgate-policy",
             "tollgate-server",

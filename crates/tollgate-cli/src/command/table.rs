@@ -1,6 +1,6 @@
 //! Tables for a terminal.
 
-use tollgate_server::observe::escape::is_command;
+use tollgate_observe::escape::is_command;
 
 /// A table whose first row is its heading. Control characters are escaped.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use tollgate_server::observe::escape::escape_json;
+use tollgate_observe::escape::escape_json;
 
 /// Watch decisions as they happen
 ///

@@ -1,14 +1,14 @@
 //! Errors of a configuration: the file to change, and what is wrong with it.
 
 use super::SecretError;
-use crate::observe::audit::AuditError;
-use crate::observe::record::RecordError;
-use crate::observe::usage::UsageError;
 use crate::storage::StorageError;
 use crate::tls::TlsError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use tollgate_observe::audit::AuditError;
+use tollgate_observe::record::RecordError;
+use tollgate_observe::usage::UsageError;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_tower::InvalidKeys;

@@ -6,12 +6,12 @@ use super::{
     with_policy_position,
 };
 use crate::front::admin::Access;
-use crate::observe::audit::AuditLog;
 use crate::reload::poll::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tollgate::engine::Setup;
+use tollgate_observe::audit::AuditLog;
 use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap, TierRules};
 use tollgate_tower::Verifier;

@@ -47,13 +47,15 @@ fn bit(reason: AmbiguousPath) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::log::{LogFormat, tests::logged};
+    use tollgate_observe::log::{LogFormat, capture};
 
     #[test]
     fn the_first_refusal_for_each_reason_names_the_field() {
         let reasons = LoggedReasons::new();
         let refuse = |paths, why| {
-            logged(LogFormat::Json, "warn", || reasons.log("gateway", paths, &Ambiguity::Path(why)))
+            capture(LogFormat::Json, "warn".parse().unwrap(), || {
+                reasons.log("gateway", paths, &Ambiguity::Path(why))
+            })
         };
         let slash = AmbiguousPath::EscapedSlash;
         assert_eq!(refuse(AmbiguousPaths::MatchAll, slash), "");

@@ -1,13 +1,13 @@
 //! Problems: answers after RFC 9457 that name the part of the request to look at.
 
 use crate::front::http::decode::{BadRequest, Fault};
-use crate::observe::metrics::Outcome;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
 use tollgate_net::BodyError;
+use tollgate_observe::metrics::Outcome;
 
 /// Why a request has no other answer, and what to do about it.
 #[derive(Clone, Debug, Serialize)]

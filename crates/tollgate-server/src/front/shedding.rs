@@ -1,8 +1,8 @@
 //! Reservations in the adaptive shedder: for services that have no gateway.
 
 use crate::Node;
-use crate::observe::top::CountedRequest;
 use tollgate::engine::{ReservationEnd, Rules, Verdict};
+use tollgate_observe::top::CountedRequest;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::wait_in_queue;
 

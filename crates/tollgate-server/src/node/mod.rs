@@ -1,45 +1,40 @@
 //! Node: the state that all front ends share.
 
+mod figures;
 pub(crate) mod modes;
-mod observer;
 pub mod tier_cache;
 
 use crate::config::ConfigErrorKind;
 use crate::front::admin::StreamCounters;
 use crate::front::resp::RespAuth;
-use crate::observe::audit::{AuditEntry, AuditLog};
-use crate::observe::history::History;
-use crate::observe::keys::KeySecrets;
-use crate::observe::metrics::Metrics;
-use crate::observe::record::Records;
-use crate::observe::tail::Tail;
-use crate::observe::top::{FleetTop, TopKeys};
-use crate::observe::trace;
-use crate::observe::usage::UsageTrail;
 use crate::storage::Storage;
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use modes::ModeOverrides;
-use observer::NodeObserver;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tier_cache::{TierCache, TierKey};
 use tollgate::StoreError;
 use tollgate::engine::policy::Compiled;
 use tollgate::engine::{Gate, Setup};
 use tollgate::store::{ProcessClock, StoreReply};
-use tollgate_net::{Health, WatchedThreads};
+use tollgate_net::{Health, WatchedThreads, lock};
+use tollgate_observe::DecisionWatchers;
+use tollgate_observe::audit::{AuditEntry, AuditLog};
+use tollgate_observe::history::History;
+use tollgate_observe::keys::KeySecrets;
+use tollgate_observe::metrics::Metrics;
+use tollgate_observe::record::Records;
+use tollgate_observe::tail::Tail;
+use tollgate_observe::top::{FleetTop, TopKeys};
+use tollgate_observe::trace;
+use tollgate_observe::usage::UsageTrail;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_policy::settings::{Settings, TierSource};
 use tollgate_policy::{Diagnostic, lint};
 use tollgate_tower::{Engine, Task, Verifier};
-
-/// Locks `mutex`. Every holder leaves the value whole, so a panic in one of them does no harm.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The engine that a node runs, over whichever store its file names.
 pub type NodeGate = Gate<Storage>;
@@ -129,10 +124,11 @@ impl Node {
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
         let storage = storage.map_err(ConfigErrorKind::Storage)?;
         let audit = AuditLog::of(&compiled.settings, folder).map_err(ConfigErrorKind::Audit)?;
-        let (top, tail) = (Arc::new(TopKeys::new()), Arc::<Tail>::default());
+        let (top, tail) = (Arc::<TopKeys>::default(), Arc::<Tail>::default());
         let usage = compiled.settings.usage.as_ref();
         let usage = usage.map(|usage| Arc::new(UsageTrail::new(usage)));
-        let observer = NodeObserver { top: top.clone(), tail: tail.clone(), usage: usage.clone() };
+        let observer =
+            DecisionWatchers { top: top.clone(), tail: tail.clone(), usage: usage.clone() };
         let gate = Gate::new(setup, storage);
         let mut gate = gate.map_err(ConfigErrorKind::Policy)?.with_observer(Arc::new(observer));
         if let Some(deny_cache) = Storage::deny_cache(store) {

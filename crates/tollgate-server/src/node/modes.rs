@@ -5,8 +5,6 @@
 //! No override comes into force before this node's audit log has a line for it.
 
 use super::{Node, lock};
-use crate::observe::audit::{AuditActor, AuditEntry};
-use crate::observe::time::rfc3339;
 use crate::storage::Storage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,6 +14,8 @@ use std::time::Duration;
 use tollgate::StoreError;
 use tollgate::engine::{ModeOverride, Rules};
 use tollgate::store::redis::{SharedChange, SharedTable, SharedValue};
+use tollgate_observe::audit::{AuditActor, AuditEntry};
+use tollgate_observe::time::rfc3339;
 use tollgate_policy::limit::Mode;
 
 /// The name of the table in the store.
@@ -251,7 +251,7 @@ impl Node {
                 let value = serde_json::to_string(&stored).unwrap_or_default();
                 let change = SharedChange { name, is_cleared: mode.is_none(), value: &value };
                 let known = lock(&self.modes.known).fleet.clone();
-                match store.write_table(TABLE, &known, Some(change)).await {
+                match store.write_shared_table(TABLE, &known, Some(change)).await {
                     Ok(table) => self.absorb(&table, Some(name), true).await,
                     Err(error) => {
                         record.entry.error = Some(error.to_string());
@@ -268,11 +268,11 @@ impl Node {
     /// Reads the fleet's overrides, and puts those that are new in force.
     pub(crate) async fn poll_fleet_modes(&self) -> Result<(), StoreError> {
         let Some(store) = self.gate.store().redis() else { return Ok(()) };
-        let mut stored = store.table(TABLE).await?;
+        let mut stored = store.shared_table(TABLE).await?;
         let known = lock(&self.modes.known).fleet.clone();
         let is_lost = stored.is_behind(&known);
         if is_lost {
-            stored = store.write_table(TABLE, &known, None).await?;
+            stored = store.write_shared_table(TABLE, &known, None).await?;
             tracing::warn!(
                 "the store had lost mode overrides; this node wrote them back, and kept them in force"
             );

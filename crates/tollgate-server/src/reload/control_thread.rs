@@ -6,7 +6,6 @@ use super::{AppliedPolicy, ReloadError, Reloader, SharedOrigin};
 use crate::Node;
 use crate::config::{Config, ConfigError, ConfigErrorKind};
 use crate::front::admin::{PolicyControl, PolicyOrigin, ReloadFailure};
-use crate::node::lock;
 use crate::reload::poll::POLL_INTERVAL;
 use crate::storage;
 use std::future::poll_fn;
@@ -22,6 +21,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate_net::HEARTBEAT_INTERVAL;
+use tollgate_net::lock;
 use tollgate_net::{Attempt, Supervisor};
 
 /// Ticks for a sweep over all shards of the store: ten seconds.
@@ -207,7 +207,7 @@ async fn run(
                 }
                 node.gate.sweep(node.clock.now_us());
                 node.top.tick(node.clock.now_us());
-                node.tick_history(node.clock.now_us());
+                node.history.tick(&node.gate, node.clock.now_us());
                 if let Some(store) = node.gate.store().memory() {
                     store.sweep(node.clock.now_us(), store.shard_count().div_ceil(TICKS_PER_SWEEP));
                 }

@@ -17,14 +17,14 @@ use crate::config::{
     WatchedRatelimitFiles,
 };
 use crate::front::admin::{Admin, LastReload, PolicyOrigin};
-use crate::node::lock;
-use crate::observe::metrics::ReloadResult;
 use crate::tls::Certificate;
 use poll::read_capped;
 use startup::StartupSettings;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tollgate_net::lock;
+use tollgate_observe::metrics::ReloadResult;
 use tollgate_policy::{Compiled, TierRules};
 use tracked_file::TrackedFile;
 

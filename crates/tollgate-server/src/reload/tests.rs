@@ -1,13 +1,14 @@
 use super::Reloader;
 use crate::Node;
 use crate::config::Config;
-use crate::observe::log::{self, tests::logged};
-use crate::observe::metrics::{ExpositionFormat, MetricsSnapshot};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tollgate::engine::limit::Mode;
 use tollgate::engine::{ModeOverride, Work};
+use tollgate_observe::ObservedNode;
+use tollgate_observe::log::{LogFormat, LogLevel, capture};
+use tollgate_observe::metrics::{ExpositionFormat, MetricsSnapshot};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 
@@ -284,7 +285,7 @@ fn a_limit_that_counts_otherwise_keeps_its_overflows() {
     let small = |rate: &str| format!("{}\nstore: {{memory: {{max_bytes: 1MiB}}}}", policy(rate));
     let mut world = World::new("overflow", &[("tollgate.yaml", &small("1/h"))]);
     let overflowed = |world: &World| {
-        let page = MetricsSnapshot::of(&world.node).limits;
+        let page = world.node.snapshot().limits;
         page.iter().map(|limit| limit.overflowed).sum::<u64>()
     };
     let mut user = 0;
@@ -382,11 +383,11 @@ fn each_bad_edit_of_a_ratelimit_file_is_logged_once() {
     world.look();
     for bad in ["domain: ''", "domain: [", "{domain: a, descriptors: 1}"] {
         fs::write(world.folder.join("edge.yml"), bad).unwrap();
-        let log = logged(log::LogFormat::Json, "warn", || world.look());
+        let log = capture(LogFormat::Json, "warn".parse().unwrap(), || world.look());
         assert_eq!(log.matches("not reloaded").count(), 1, "{bad}: {log}");
     }
     fs::write(world.folder.join("edge.yml"), good).unwrap();
-    let log = logged(log::LogFormat::Json, "info", || world.look());
+    let log = capture(LogFormat::Json, LogLevel::default(), || world.look());
     assert_eq!(log.matches("policy in force").count(), 1, "{log}");
 }
 

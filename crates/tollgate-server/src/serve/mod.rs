@@ -11,9 +11,6 @@ use crate::front::{
     http::CheckApi,
 };
 use crate::node::Node;
-use crate::observe::metrics::MetricsPusher;
-use crate::observe::otlp::OtlpOptions;
-use crate::observe::usage::{UsageError, UsageThread};
 use crate::reload::{self, ControlThread, ReloadHandle, Reloader};
 use crate::tls::{Certificate, TlsError, TlsListener};
 use std::fmt;
@@ -26,6 +23,9 @@ use std::time::Duration;
 use tollgate_net::{
     BindError, FrontendServer, InheritError, InheritedSockets, Limits, Listener, ListenerOptions,
 };
+use tollgate_observe::metrics::MetricsPusher;
+use tollgate_observe::otlp::OtlpOptions;
+use tollgate_observe::usage::{UsageError, UsageThread};
 use tollgate_policy::settings::{Front, ListenAddress, Settings};
 
 /// Starts a node.

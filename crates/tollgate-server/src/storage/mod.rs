@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tollgate::engine::DenyCache;
-use tollgate::store::redis::UndecidedRequests;
+use tollgate::store::redis::{RedisStore, UndecidedRequests};
 use tollgate::store::{
     Answers, Charge, EndedReservation, LeaseSettings, LedgerReport, NewReservation, OpenOutcome,
     ParamsId, Settlement, StateKey, StoreCall, memory,
@@ -81,7 +81,7 @@ impl Storage {
 
     /// Gives the calling worker its own connections to Redis.
     pub(crate) fn use_worker_connections(&self) {
-        self.redis().inspect(|remote| remote.store.attach_thread(remote.connections_per_worker));
+        self.remote().inspect(|remote| remote.store.attach_thread(remote.connections_per_worker));
     }
 
     /// The deny cache; none for memory, which costs no call.
@@ -96,7 +96,11 @@ impl Storage {
     }
 
     /// The store in Redis, if that is the one.
-    pub(crate) fn redis(&self) -> Option<&RedisStorage> {
+    pub(crate) fn redis(&self) -> Option<&RedisStore> {
+        self.remote().map(|remote| &remote.store)
+    }
+
+    fn remote(&self) -> Option<&RedisStorage> {
         match self {
             Self::Memory(_) => None,
             Self::Redis(remote) => Some(remote),
@@ -105,47 +109,47 @@ impl Storage {
 
     /// Whether it is a Redis cluster.
     pub(crate) fn is_cluster(&self) -> bool {
-        self.redis().is_some_and(|remote| remote.store.is_cluster())
+        self.remote().is_some_and(|remote| remote.store.is_cluster())
     }
 
     /// Whether the circuit breaker of a server is open.
     pub fn is_breaker_open(&self) -> bool {
-        self.redis().is_some_and(|remote| remote.store.is_breaker_open())
+        self.remote().is_some_and(|remote| remote.store.is_breaker_open())
     }
 
     /// Failed attempts to connect while a circuit breaker is open, by kind.
     pub fn probe_failures(&self) -> Vec<(StoreErrorKind, u64)> {
-        self.redis().map(|remote| remote.observer.probe_failures()).unwrap_or_default()
+        self.remote().map(|remote| remote.observer.probe_failures()).unwrap_or_default()
     }
 
     /// Leaps of the servers' clocks.
     pub fn clock_leaps(&self) -> u64 {
-        self.redis().map_or(0, |remote| remote.observer.clock_leaps())
+        self.remote().map_or(0, |remote| remote.observer.clock_leaps())
     }
 
     /// Counters of leases.
     pub fn leases(&self) -> LeaseStats {
-        self.redis().map(|remote| remote.store.lease_stats()).unwrap_or_default()
+        self.remote().map(|remote| remote.store.lease_stats()).unwrap_or_default()
     }
 
     /// Returns the units of leases, within the time. Must not be called on a thread with a runtime.
     pub(crate) fn release_leases(&self, within: Duration) {
-        self.redis().inspect(|remote| remote.release_leases(within));
+        self.remote().inspect(|remote| remote.release_leases(within));
     }
 
     /// Why the circuit breaker of a server is open, if one is.
     pub(crate) fn outage(&self) -> Option<StoreErrorKind> {
-        self.redis()?.observer.last_failure()
+        self.remote()?.observer.last_failure()
     }
 
     /// How often one of its tasks panicked and restarted.
     pub(crate) fn task_restarts(&self) -> usize {
-        self.redis().map_or(0, |remote| remote.store.status().task_restarts)
+        self.remote().map_or(0, |remote| remote.store.status().task_restarts)
     }
 
     /// After how many failures in a row a circuit breaker opens.
     pub(crate) fn breaker_errors(&self) -> u32 {
-        self.redis().map_or(0, |remote| remote.breaker_errors)
+        self.remote().map_or(0, |remote| remote.breaker_errors)
     }
 
     /// The value of the first of these fields that a hash in Redis has.
@@ -154,7 +158,7 @@ impl Storage {
         hash: &str,
         fields: &[Cow<'_, str>],
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(remote) = self.redis() else { return Ok(None) };
+        let Some(remote) = self.remote() else { return Ok(None) };
         remote.store.first_field(hash, fields).await
     }
 
@@ -164,7 +168,7 @@ impl Storage {
     ///
     /// When Redis does not answer in time.
     pub async fn probe(&self, leases: bool) -> Option<Result<ServerReport, StoreError>> {
-        Some(self.redis()?.store.probe(leases).await)
+        Some(self.remote()?.store.probe(leases).await)
     }
 
     /// The memory store, if that is the one.
@@ -259,7 +263,7 @@ impl ReservationStore for Storage {
 
 impl LeaseStore for Storage {
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
-        self.redis()?.store.register_leased(params, leasing)
+        self.remote()?.store.register_leased(params, leasing)
     }
 
     async fn read_state<'a>(
@@ -276,7 +280,7 @@ impl LeaseStore for Storage {
         &'a self,
         charge: &'a Charge<'a>,
     ) -> Result<Option<LedgerReport>, StoreError> {
-        let Some(remote) = self.redis() else { return Ok(None) };
+        let Some(remote) = self.remote() else { return Ok(None) };
         remote.store.lease_report(charge).await
     }
 }

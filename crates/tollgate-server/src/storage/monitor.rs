@@ -64,11 +64,10 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// Reads the secret of keys, publishes the top keys, and reads mode overrides several times. The
+/// Shares keys' secret and top keys, and reads mode overrides several times. The
 /// health check says whether the store answers, so a failure here is not reported.
 async fn read_tables_until_next_check(node: &Node) {
-    let _ = node.poll_keys_secret().await;
-    let _ = node.publish_top().await;
+    let _ = node.share_figures().await;
     for _ in 0..MODE_READS_PER_CHECK {
         let _ = node.poll_fleet_modes().await;
         sleep(HEALTHY_INTERVAL / MODE_READS_PER_CHECK).await;

@@ -1,10 +1,10 @@
 //! Observer of the store's tasks: logs each change of state, and counts for the metrics.
 
-use crate::node::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tollgate::StoreError;
 use tollgate::store::redis::Observer;
+use tollgate_net::lock;
 use tollgate_store::StoreErrorKind;
 
 /// The state of the store's servers, as its tasks report it.

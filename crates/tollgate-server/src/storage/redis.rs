@@ -12,9 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
-use tollgate::StoreError;
 use tollgate::store::RedisStore;
-use tollgate::store::redis::{Endpoint, NodeReport, RedisOptions, SharedChange, SharedTable, Tls};
+use tollgate::store::redis::{Endpoint, RedisOptions, Tls};
 use tollgate_policy::settings::{self, Redis, RedisServer, Secret};
 
 /// A store in Redis, and the thread on which its connections live.
@@ -67,37 +66,6 @@ impl RedisStorage {
             breaker_errors: settings.breaker_errors,
             thread,
         })
-    }
-
-    /// Reads a table that all nodes share.
-    pub(crate) async fn table(&self, name: &str) -> Result<SharedTable, StoreError> {
-        self.store.shared_table(name).await
-    }
-
-    /// Adds what is known to a table that all nodes share, and makes a change.
-    pub(crate) async fn write_table(
-        &self,
-        name: &str,
-        known: &SharedTable,
-        change: Option<SharedChange<'_>>,
-    ) -> Result<SharedTable, StoreError> {
-        self.store.write_shared_table(name, known, change).await
-    }
-
-    /// Replaces this node's report for the other nodes.
-    pub(crate) async fn publish_report(
-        &self,
-        topic: &str,
-        node: &str,
-        report: &[u8],
-        lifetime: Duration,
-    ) -> Result<(), StoreError> {
-        self.store.publish_report(topic, node, report, lifetime).await
-    }
-
-    /// The reports of all nodes.
-    pub(crate) async fn reports(&self, topic: &str) -> Result<Vec<NodeReport>, StoreError> {
-        self.store.reports(topic).await
     }
 
     /// Returns what leases hold, for a process that is about to end.

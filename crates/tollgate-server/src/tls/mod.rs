@@ -3,7 +3,7 @@
 mod client_verifier;
 mod validity;
 
-use crate::{node::lock, reload::poll::read_capped};
+use crate::reload::poll::read_capped;
 use arc_swap::ArcSwap;
 use rustls::{
     RootCertStore, ServerConfig,
@@ -19,6 +19,7 @@ use std::{
     },
 };
 use tollgate_net::Health;
+use tollgate_net::lock;
 use tollgate_policy::settings::ServerTls;
 use validity::Validity;
 

@@ -4,7 +4,7 @@ use crate::exposition::Page;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::engine::Counts;
-use tollgate_server::observe::metrics::{
+use tollgate_observe::metrics::{
     AdminDenial, ExpositionFormat, Front, LimitCounters, Metrics, MetricsSnapshot, Outcome,
     ReloadResult, UpstreamFailure,
 };

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use tollgate_observe::metrics::{ExpositionFormat, Front, MetricsSnapshot};
 use tollgate_server::config::Config;
-use tollgate_server::observe::metrics::{ExpositionFormat, Front, MetricsSnapshot};
 use tollgate_server::serve::{RunningServer, Server, StartError};
 
 /// A folder with a `tollgate.yaml`, gone when the test ends.

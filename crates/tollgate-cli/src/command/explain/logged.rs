@@ -3,7 +3,7 @@
 use super::input;
 use crate::command::lab::Stop;
 use serde_json::Value;
-use tollgate_server::observe::time::parse_rfc3339;
+use tollgate_observe::time::parse_rfc3339;
 
 /// A line of the decision log.
 pub(super) struct LoggedLine(Value);

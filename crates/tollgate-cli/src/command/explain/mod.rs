@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tollgate_observe::time::parse_rfc3339;
 use tollgate_server::front::admin::explain::{
     DescribedAttribute, DescribedRequest, ExplanationView, InvalidDescription,
 };
 use tollgate_server::front::http::decode;
-use tollgate_server::observe::time::parse_rfc3339;
 use tollgate_store::ProcessClock;
 use tollgate_tower::Verifier;
 

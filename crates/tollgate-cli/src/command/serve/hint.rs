@@ -4,7 +4,7 @@
 mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 /// Three lines for a shell, each with what it shows. Lines begin with `curl` so that nothing else
 /// is copied with them: not every shell takes a comment after a command.

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tollgate_net::InheritedSockets;
+use tollgate_observe::log::{self, LogLevel};
+use tollgate_observe::otlp::{OtlpOptions, Signal};
+use tollgate_observe::trace;
 use tollgate_server::config::{Config, DEFAULT, ListenOverride};
-use tollgate_server::observe::log::{self, LogLevel};
-use tollgate_server::observe::otlp::{OtlpOptions, Signal};
-use tollgate_server::observe::trace;
 use tollgate_server::serve::{RunningServer, Server, StartError};
 
 /// Run the server

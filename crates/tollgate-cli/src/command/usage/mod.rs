@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tollgate::store::ProcessClock;
-use tollgate_server::observe::time::{parse_rfc3339, rfc3339};
+use tollgate_observe::time::{parse_rfc3339, rfc3339};
 use totals::{Grouping, Totals, UnitSums};
 
 /// Report who used how much, from the files of the usage trail

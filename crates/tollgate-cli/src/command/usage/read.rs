@@ -6,9 +6,9 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use tollgate_observe::time::parse_rfc3339;
+use tollgate_observe::usage::{UsageHeader, UsageLine, UsageRow};
 use tollgate_policy::hex;
-use tollgate_server::observe::time::parse_rfc3339;
-use tollgate_server::observe::usage::{UsageHeader, UsageLine, UsageRow};
 
 /// What was read.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::str::FromStr;
-use tollgate_server::observe::usage::UsageRow;
+use tollgate_observe::usage::UsageRow;
 
 /// What rows are grouped by.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,14 +9,14 @@ use crate::front::problem::Problem;
 use crate::node::modes::{
     OverrideChange, OverrideError, OverrideOutcome, OverrideScope, mode_name,
 };
-use crate::observe::audit::AuditEntry;
-use crate::observe::time::rfc3339;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tollgate::StoreError;
 use tollgate::engine::Rules;
 use tollgate::store::Store;
+use tollgate_observe::audit::AuditEntry;
+use tollgate_observe::time::rfc3339;
 use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::Mode;
 use tollgate_policy::settings::AmbiguousPaths;

@@ -3,13 +3,13 @@
 use super::policy_control::PolicyOrigin;
 use crate::front::http::encode;
 use crate::node::modes::{ListedOverride, mode_name};
-use crate::observe::time::rfc3339;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tollgate::engine::{CandidateCounts, Inspected, ModeOverride, Rules};
 use tollgate::store::LedgerReport;
 use tollgate_core::{Algorithm, LimitParams, Outcome, Zone};
+use tollgate_observe::time::rfc3339;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::{Limit, Mode, Selector};

@@ -33,8 +33,6 @@ use crate::front::{
     login_throttle::LoginThrottle, problem::Problem,
 };
 use crate::node::{Node, modes::OverrideScope};
-use crate::observe::audit::AuditActor;
-use crate::observe::metrics::{AdminDenial, ExpositionFormat, Front, MetricsSnapshot, Outcome};
 use access::bearer_token;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -54,6 +52,9 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tollgate_net::{BodyError, ClientConnection, Handler, HttpResponse, Limits, Request};
+use tollgate_observe::ObservedNode;
+use tollgate_observe::audit::AuditActor;
+use tollgate_observe::metrics::{AdminDenial, ExpositionFormat, Front, Outcome};
 
 /// How long a body may take.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
@@ -272,10 +273,7 @@ impl Admin {
     fn metrics(&self, headers: &HeaderMap) -> AdminResponse {
         let accept = headers.get(ACCEPT).and_then(|field| field.to_str().ok()).unwrap_or("");
         let format = ExpositionFormat::of_accept(accept);
-        response(
-            format.content_type(),
-            self.node.metrics.exposition(&MetricsSnapshot::of(&self.node), format),
-        )
+        response(format.content_type(), self.node.metrics.exposition(&self.node.snapshot(), format))
     }
 
     fn policy(&self) -> AdminResponse {

@@ -11,9 +11,6 @@ mod tests;
 
 use crate::Node;
 use crate::front::ambiguous_path::LoggedReasons;
-use crate::observe::metrics::{Front, Outcome};
-use crate::observe::record::{DecidedKey, LoggedDecision};
-use crate::observe::trace;
 use decode::{AmbiguousRequest, AuthRequest, AuthRequestError};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Response};
@@ -21,6 +18,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate::engine::Verdict;
+use tollgate_observe::metrics::{Front, Outcome};
+use tollgate_observe::record::{DecidedKey, LoggedDecision};
+use tollgate_observe::trace;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{CheckOptions, Engine, HttpDecision, HttpGate};
 
@@ -77,7 +77,7 @@ impl ForwardAuth {
                 let request_id = request_id.as_ref().and_then(|value| value.to_str().ok());
                 let key = DecidedKey::Facts(facts);
                 let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-                log.write(node, &node.gate.rules(), &decided, verdict);
+                log.write(&node.keys, &node.gate.rules(), &decided, verdict);
             }
         };
         let mut options = CheckOptions::default();

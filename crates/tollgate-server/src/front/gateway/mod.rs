@@ -23,8 +23,6 @@ mod validate;
 pub(crate) use state::GatewayState;
 pub(crate) use upstream::{UpstreamStatus, check};
 
-use crate::observe::metrics::{Front, Outcome};
-use crate::observe::record::{AccessEntry, AccessLog, PendingAccess};
 use crate::{Node, front::ambiguous_path::LoggedReasons, tls::Certificate};
 use exchange::{Exchange, ExchangeError};
 use hyper::Version;
@@ -33,6 +31,8 @@ use state::MaintenanceTask;
 use std::{rc::Rc, sync::Arc};
 use tollgate::engine::UpstreamOutcome;
 use tollgate_net::{ClientConnection, Handler, HttpResponse, RefusedRequest, Request, RequestHead};
+use tollgate_observe::metrics::{Front, Outcome};
+use tollgate_observe::record::{AccessEntry, AccessLog, PendingAccess};
 use tollgate_policy::address::unmap;
 use tollgate_tower::{Admission, CheckOptions, HttpDecision};
 use upstream::{Pool, UpstreamServer};

@@ -2,7 +2,6 @@
 
 use super::respond::status;
 use super::upstream::{UpstreamStatus, Upstreams, health_check};
-use crate::observe::metrics::ResponseCounters;
 use crate::tls::{Certificate, TlsError, TlsListener};
 use crate::{Node, RuntimeSettings, front::login_throttle::LoginThrottle};
 use arc_swap::ArcSwap;
@@ -12,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tollgate::store::ProcessClock;
+use tollgate_observe::metrics::ResponseCounters;
 use tollgate_tower::HttpGate;
 
 /// How often files and settings are checked for changes.

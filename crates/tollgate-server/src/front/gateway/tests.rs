@@ -3,10 +3,7 @@
 mod pipelines;
 
 use super::{Gateway, GatewayState};
-use crate::{
-    Node,
-    observe::metrics::{ExpositionFormat, MetricsSnapshot},
-};
+use crate::Node;
 use std::{path::Path, rc::Rc, sync::Arc};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -16,6 +13,7 @@ use tollgate_net::{
     Limits,
     tests::rig::{Rig, answer, run, seconds},
 };
+use tollgate_observe::metrics::{ExpositionFormat, MetricsSnapshot};
 
 /// A gateway before a server at this address.
 fn gateway(listener: &TcpListener, more: &str) -> Rc<Gateway> {

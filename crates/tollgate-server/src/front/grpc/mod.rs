@@ -21,7 +21,6 @@ pub(crate) use http::{answer as answer_http, is_http_path};
 pub use service::{CallContext, RateLimitService};
 
 use crate::Node;
-use crate::observe::trace;
 use crate::tls::Certificate;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
@@ -33,6 +32,7 @@ use std::time::Duration;
 use tollgate_net::{
     BodyError, Handler, HttpResponse, Limits, Request, ResponseBody, Upload, handle_http2,
 };
+use tollgate_observe::trace;
 
 /// An answer by HTTP/2.
 type GrpcResponse = hyper::Response<ResponseBody>;

@@ -7,9 +7,6 @@ use super::messages::RateLimitRequest;
 use super::status::Status;
 use super::writer::proto::ProtoWriter;
 use crate::Node;
-use crate::observe::metrics::{Front, Outcome};
-use crate::observe::record::{DecidedKey, LoggedDecision};
-use crate::observe::trace;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::mem;
@@ -20,6 +17,9 @@ use tokio::time::Sleep;
 use tollgate::engine::{BufferPool, ChargeMode, MultiCheck, MultiVerdict, Rules, Work};
 use tollgate::store::StoreReply;
 use tollgate_core::header::Fields;
+use tollgate_observe::metrics::{Front, Outcome};
+use tollgate_observe::record::{DecidedKey, LoggedDecision};
+use tollgate_observe::trace;
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::FactsBuffer;
 
@@ -232,7 +232,7 @@ impl RateLimitService {
         if let Some(log) = self.node.records.decisions(verdict.allowed) {
             let (request_id, key) = (None, DecidedKey::Descriptors(&keys));
             let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(&self.node, rules, &decided, verdict);
+            log.write(&self.node.keys, rules, &decided, verdict);
         }
     }
 }

@@ -12,9 +12,6 @@ use crate::{
     front::forward_auth::ForwardAuth,
     front::grpc::{RateLimitService, answer_http, is_http_path},
     front::shedding,
-    observe::metrics::{Front, Outcome},
-    observe::record::{DecidedKey, LoggedDecision},
-    observe::trace,
 };
 use hyper::StatusCode;
 use std::{mem, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
@@ -27,6 +24,9 @@ use tollgate_net::date;
 use tollgate_net::{
     ClientConnection, Handler, HttpResponse, Limits, RefusedRequest, Request, RequestBody,
 };
+use tollgate_observe::metrics::{Front, Outcome};
+use tollgate_observe::record::{DecidedKey, LoggedDecision};
+use tollgate_observe::trace;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
 /// The headers of every answer that is no problem.
@@ -227,7 +227,7 @@ impl CheckApi {
         {
             let (request_id, key) = (head.headers.text("x-request-id"), DecidedKey::Facts(facts));
             let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(&self.node, rules, &decided, verdict);
+            log.write(&self.node.keys, rules, &decided, verdict);
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::decode::BadRequest;
 use crate::front::problem::Problem;
-use crate::observe::metrics::Outcome;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use tollgate::engine::ReservationError;
 use tollgate_net::{BodyError, HttpResponse};
+use tollgate_observe::metrics::Outcome;
 
 /// Why a request has no answer.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::{Desk, POLICY};
 use serde_json::{Value, json};
 use std::path::Path;
-use tollgate_server::observe::audit::AuditLog;
+use tollgate_observe::audit::AuditLog;
 
 #[test]
 fn each_change_is_recorded_with_what_was_there() {

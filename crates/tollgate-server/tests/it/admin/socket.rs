@@ -21,11 +21,9 @@ fn exchange(address: SocketAddr, request: &str) -> String {
 #[test]
 fn calls_are_answered_over_http() {
     let desk = Desk::new();
-    let listener = Listener::bind(
-        tollgate_server::observe::metrics::Front::Admin,
-        "127.0.0.1:0".parse().unwrap(),
-    )
-    .unwrap();
+    let listener =
+        Listener::bind(tollgate_observe::metrics::Front::Admin, "127.0.0.1:0".parse().unwrap())
+            .unwrap();
     let address = listener.address();
     let admin = Arc::clone(&desk.admin);
     let server = FrontendServer::builder()

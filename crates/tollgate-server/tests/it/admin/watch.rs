@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tollgate::engine::Work;
 use tollgate_net::{FrontendServer, Limits, Listener};
+use tollgate_observe::metrics::Front;
 use tollgate_server::front::admin::AdminHandler;
-use tollgate_server::observe::metrics::Front;
 
 const POLICY: &str = r#"
 admin: {token: s3cret-token, audit: {file: /dev/null}}

@@ -4,11 +4,11 @@
 use super::*;
 use crate::grpc::decide;
 use crate::grpc::response::{Kind, Struct};
+use tollgate_observe::metrics::Front;
 use tollgate_server::front::grpc::messages::{
     Entry, RateLimitDescriptor, RateLimitRequest, UInt64Value,
 };
 use tollgate_server::front::grpc::{CallContext, RateLimitService};
-use tollgate_server::observe::metrics::Front;
 
 fn quotas(unit: &str) -> String {
     let service = |name: &str, requests: u32| {

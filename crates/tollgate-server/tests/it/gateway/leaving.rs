@@ -3,7 +3,7 @@
 use super::{Backend, Gateway, PATIENCE, abuse, get};
 use std::{io::Read, sync::atomic::Ordering::SeqCst};
 use tollgate_faults::clock::wait_until;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 /// A server that never answers.
 fn silent() -> Backend {

@@ -40,9 +40,9 @@ use std::{
     thread,
     time::Duration,
 };
+use tollgate_observe::metrics::Front;
 use tollgate_server::{
     config::Config,
-    observe::metrics::Front,
     serve::{RunningServer, Server},
 };
 

@@ -14,7 +14,7 @@ use std::thread;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tollgate_faults::clock::wait_until;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 fn gateway(backend: &Backend, more: &str) -> Gateway {
     let url = backend.url();

@@ -3,7 +3,7 @@
 use super::{Backend, Gateway, PATIENCE, connect, get, ok, signal, wait};
 use serde_json::Value;
 use tollgate_faults::clock::wait_until;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 const FILE: &str = "listen: {gateway: '127.0.0.1:0', http: '127.0.0.1:0', admin: '127.0.0.1:0'}
 admin: {token: a-long-token}

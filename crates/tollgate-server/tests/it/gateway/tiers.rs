@@ -1,7 +1,7 @@
 //! Requests by tier in metrics: no client adds a value of the label.
 
 use super::{Backend, Gateway, get};
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 /// The figures by tier and outcome, without zeros.
 fn figures(gateway: &Gateway) -> Vec<String> {

@@ -26,12 +26,12 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tollgate_observe::metrics::Front;
 use tollgate_server::config::Config;
 use tollgate_server::front::grpc::messages::{
     Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, UInt64Value,
 };
 use tollgate_server::front::grpc::{CallContext, RateLimitService};
-use tollgate_server::observe::metrics::Front;
 use tollgate_server::serve::{RunningServer, Server};
 
 const CALL: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";

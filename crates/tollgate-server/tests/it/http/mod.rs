@@ -19,7 +19,8 @@ use std::{
 };
 use tollgate::engine::Setup;
 use tollgate_net::{FrontendServer, Limits, Listener};
-use tollgate_server::{Node, front::http::CheckApi, observe::metrics::Front};
+use tollgate_observe::metrics::Front;
+use tollgate_server::{Node, front::http::CheckApi};
 
 /// A request that waits for longer than this has been forgotten.
 const PATIENCE: Duration = Duration::from_secs(30);

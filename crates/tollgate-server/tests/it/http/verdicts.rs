@@ -3,7 +3,7 @@
 use super::*;
 use crate::exposition::Page;
 use serde_json::json;
-use tollgate_server::observe::metrics::{ExpositionFormat, MetricsSnapshot};
+use tollgate_observe::metrics::{ExpositionFormat, MetricsSnapshot};
 
 const FILE: &str = "
 limits:

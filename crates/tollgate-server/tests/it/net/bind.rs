@@ -1,7 +1,7 @@
 //! An address that cannot be had.
 
 use tollgate_net::Listener;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 #[test]
 fn a_taken_address_names_the_field_and_the_fix() {

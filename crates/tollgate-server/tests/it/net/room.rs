@@ -3,7 +3,7 @@
 use crate::http::{Client, serve, serve_with};
 use std::{io::Read, net::TcpStream, process::Command, time::Duration};
 use tollgate_net::Limits;
-use tollgate_server::observe::metrics::{ExpositionFormat, MetricsSnapshot};
+use tollgate_observe::metrics::{ExpositionFormat, MetricsSnapshot};
 
 const FILE: &str = "limits: [{name: a, rate: 1000/h}]";
 

@@ -5,7 +5,7 @@ use super::{Member, Redis, body, until};
 use crate::http::Client;
 use std::collections::BTreeMap;
 use std::thread;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 /// Nothing comes back within a test.
 const LIMITS: &str = "on_store_failure: closed

@@ -2,7 +2,7 @@
 
 use super::{Member, Redis, body, until};
 use crate::http::Answer;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 const LIMITS: &str = "limits:
   - {name: open, match: {path: /open}, key: [user], rate: 1/366d}

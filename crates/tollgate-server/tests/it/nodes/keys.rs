@@ -3,7 +3,7 @@
 use super::{Member, Redis, body};
 use std::time::Duration;
 use tollgate_faults::clock::wait_until;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 const FILE: &str = "admin: {token: a-token-of-some-length}
 limits: [{name: l, key: [user], rate: 1000/d}]

@@ -3,7 +3,7 @@
 use super::{Member, Redis, body, until};
 use crate::http::{Answer, Client};
 use std::thread;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 const LIMITS: &str = "on_store_failure: closed
 admin: {token: a-token-of-the-tests}

@@ -16,8 +16,8 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tollgate_observe::metrics::Front;
 use tollgate_server::config::Config;
-use tollgate_server::observe::metrics::Front;
 use tollgate_server::serve::{RunningServer, Server};
 
 pub(crate) use tollgate_faults::redis::Redis;

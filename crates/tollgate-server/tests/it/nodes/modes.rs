@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tollgate_faults::clock::wait_until;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 const TOKEN: &str = "a-token-of-some-length";
 /// A busy machine may be slow.

@@ -3,7 +3,7 @@
 use super::{Member, Redis, until};
 use crate::http::Answer;
 use serde_json::Value;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 const LIMITS: &str = "limits:
   - {name: tokens, key: [user], rate: 10/366d, algorithm: fixed-window}

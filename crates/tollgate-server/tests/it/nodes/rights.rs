@@ -2,7 +2,7 @@
 
 use super::{Member, Redis, body, until};
 use std::path::Path;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 /// The line of the documentation, with another password.
 fn documented(name: &str) -> Vec<String> {

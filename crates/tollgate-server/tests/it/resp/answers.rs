@@ -2,7 +2,7 @@
 
 use super::{RespClient, RespServer, Value, command};
 use std::net::TcpStream;
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 /// The rows of redis-cell's table that need no time to pass.
 #[test]

@@ -1,5 +1,5 @@
 use super::{reachable, text};
-use tollgate_server::observe::metrics::Front;
+use tollgate_observe::metrics::Front;
 
 #[test]
 fn an_address_for_everyone_is_asked_at_home() {

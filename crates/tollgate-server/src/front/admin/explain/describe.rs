@@ -1,11 +1,11 @@
 //! A request as an operator describes it: attributes, parts of a request, and the peer.
 
-use crate::observe::keys::is_hash;
 use http::HeaderName;
 use http::header::COOKIE;
 use std::fmt;
 use std::net::IpAddr;
 use tollgate::engine::Rules;
+use tollgate_observe::keys::is_hash;
 use tollgate_policy::facts::{Facts, FactsBuffer, Unverified, digest};
 use tollgate_policy::hex::percent_encode;
 use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};

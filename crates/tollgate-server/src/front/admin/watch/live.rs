@@ -3,10 +3,7 @@
 use super::{EventSource, push_event};
 use crate::front::admin::Admin;
 use crate::front::gateway::UpstreamStatus;
-use crate::node::lock;
 use crate::node::modes::mode_name;
-use crate::observe::metrics::{ClassMetrics, LimitCounters, MetricsSnapshot};
-use crate::observe::time::rfc3339;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -16,6 +13,10 @@ use std::time::Duration;
 use tollgate::engine::{Counts, ShedReason};
 use tollgate::store::Store;
 use tollgate::store::redis::LeaseStats;
+use tollgate_net::lock;
+use tollgate_observe::ObservedNode;
+use tollgate_observe::metrics::{ClassMetrics, LimitCounters, MetricsSnapshot};
+use tollgate_observe::time::rfc3339;
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::Policy;
 use tollgate_store::StoreErrorKind;
@@ -110,7 +111,7 @@ impl Admin {
 
     fn live_view(&self, now_us: u64) -> LiveView {
         let node = &self.node;
-        let now = MetricsSnapshot::of(node);
+        let now = node.snapshot();
         let rules = node.gate.rules();
         let limits = rules.policy().limits().iter().enumerate();
         let places: BTreeMap<&str, (usize, Mode)> =

@@ -7,14 +7,14 @@ use crate::front::admin::watch::top::{ResolvedAttribute, resolve_hashes};
 use crate::front::admin::{Admin, change};
 use crate::front::problem::Problem;
 use crate::node::Node;
-use crate::observe::keys::ShownKey;
-use crate::observe::tail::{SAMPLE_ALL, TailDecision, TailFilter, TailReader};
-use crate::observe::time::rfc3339;
 use serde::Serialize;
 use serde_json::{json, value::RawValue};
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::engine::Rules;
+use tollgate_observe::keys::ShownKey;
+use tollgate_observe::tail::{SAMPLE_ALL, TailDecision, TailFilter, TailReader};
+use tollgate_observe::time::rfc3339;
 use tollgate_policy::facts::Facts;
 
 /// Attributes that a filter may name.

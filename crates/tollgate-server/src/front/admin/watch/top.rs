@@ -4,10 +4,10 @@ use crate::front::admin::query::Query;
 use crate::front::admin::{Admin, AdminResponse, change, json_response};
 use crate::front::problem::Problem;
 use crate::node::Node;
-use crate::observe::keys::is_hash;
-use crate::observe::top::{TopMeasure, TopQuery, TopWindow};
 use hyper::StatusCode;
 use tollgate::engine::Rules;
+use tollgate_observe::keys::is_hash;
+use tollgate_observe::top::{TopMeasure, TopQuery, TopWindow};
 
 /// Keys of each limit, unless the call says so.
 const COUNT: usize = 10;
@@ -56,22 +56,6 @@ impl Admin {
     }
 }
 
-/// The value behind a hash, in canonical form, where this node has seen it lately.
-fn value_of_hash(node: &Node, rules: &Rules, attribute: &str, hash: &str) -> Option<String> {
-    let mut found = None;
-    let limits = rules.policy().limits();
-    node.top.find(node.clock.now_us(), |name, one| {
-        let Some(limit) = limits.iter().find(|limit| *limit.name == *name) else { return false };
-        let values = limit.key_values(one.key.key_index as usize, &one.key.bytes);
-        let value = values.into_iter().find(|(known, value)| {
-            *known == attribute && node.keys.hash(attribute, value.as_bytes()) == hash
-        });
-        found = value.map(|(_, value)| value.into_owned());
-        found.is_some()
-    });
-    found
-}
-
 /// The attributes of a call with hashes replaced by their values.
 pub(in crate::front::admin) fn resolve_hashes(
     node: &Node,
@@ -83,7 +67,7 @@ pub(in crate::front::admin) fn resolve_hashes(
         if !is_hash(&value) {
             return Ok(ResolvedAttribute { name, value, is_canonical: false });
         }
-        match value_of_hash(node, rules, &name, &value) {
+        match node.top.value_of_hash(node.clock.now_us(), rules, &node.keys, &name, &value) {
             Some(value) => Ok(ResolvedAttribute { name, value, is_canonical: true }),
             None => Err(Problem::new(
                 StatusCode::NOT_FOUND,

@@ -19,7 +19,6 @@ use super::forward::{self, HopOptions, RequestOrigin};
 use super::upstream::{SelectedUpstream, UpstreamConnection, UpstreamServer, Upstreams, connect};
 use super::{Gateway, validate::ValidHead};
 use crate::Node;
-use crate::observe::metrics::{Outcome, UpstreamFailure};
 use body::{Download, DownloadSource};
 use hyper::{Version, body::Body as _};
 use smallvec::SmallVec;
@@ -31,6 +30,7 @@ use tollgate_net::{
     BodyError, ClientConnection, CoarseTimer, Framing, Headers, HttpResponse, RequestBody,
     parse_decimal,
 };
+use tollgate_observe::metrics::{Outcome, UpstreamFailure};
 use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
 use tollgate_tower::{Admission, AdmissionGuard};
 

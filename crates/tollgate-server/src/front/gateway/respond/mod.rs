@@ -3,15 +3,16 @@
 pub(super) mod status;
 
 use super::{exchange::ExchangeError, validate::InvalidRequest};
-use crate::observe::metrics::{Front, Metrics, Outcome};
-use crate::observe::record::{DecidedKey, LoggedDecision};
-use crate::observe::top::CountedRequest;
-use crate::{Node, observe::trace};
+use crate::Node;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use std::time::Duration;
 use tollgate::engine::Verdict;
 use tollgate_net::{BodyError, HttpResponse, RequestHead};
+use tollgate_observe::metrics::{Front, Metrics, Outcome};
+use tollgate_observe::record::{DecidedKey, LoggedDecision};
+use tollgate_observe::top::CountedRequest;
+use tollgate_observe::trace;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{Ambiguity, Refusal};
 
@@ -86,7 +87,7 @@ pub(super) fn observe<'a>(
         {
             let (front, key) = (Front::Gateway.name(), DecidedKey::Facts(facts));
             let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(node, &rules, &decided, verdict);
+            log.write(&node.keys, &rules, &decided, verdict);
         }
     }
 }

@@ -4,9 +4,9 @@
 //! `method` in the query name a request. Without them, limits are listed for any path or method.
 
 use crate::front::{gateway::Gateway, http::encode};
-use crate::observe::metrics::Outcome;
 use hyper::{Method, StatusCode, header::HeaderName};
 use tollgate_net::{ClientConnection, HttpResponse, RequestHead};
+use tollgate_observe::metrics::Outcome;
 use tollgate_policy::address::unmap;
 use tollgate_tower::{Head, count_parameter, query_parameter};
 

@@ -10,7 +10,6 @@ pub(super) use connect::connect;
 pub(super) use pool::{Http2Stream, Pool, UpstreamConnection};
 pub(crate) use tls::check;
 
-use crate::observe::metrics::{Metrics, ResponseCounters};
 use crate::tls::TlsError;
 use failure_log::{FailureLog, connect_failure_reason};
 use hyper::header::HeaderValue;
@@ -20,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::{io, path::Path};
 use tollgate::store::ProcessClock;
+use tollgate_observe::metrics::{Metrics, ResponseCounters};
 use tollgate_policy::settings::{Gateway, Settings, Upstream, UpstreamProtocol};
 
 /// How long an unreachable upstream gets no requests while there are others.

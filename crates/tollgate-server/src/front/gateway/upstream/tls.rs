@@ -1,13 +1,13 @@
 //! TLS to upstreams, and what `tollgate check` says of a gateway's TLS files.
 
 use super::Upstreams;
-use crate::observe::metrics::Metrics;
 use crate::tls::{
     self, TlsError, TlsProblem, authorities, certificates, private_key, provider, read_file,
 };
 use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tollgate_observe::metrics::Metrics;
 use tollgate_policy::settings::{Settings, Tls, UpstreamProtocol};
 
 /// Problems of the TLS files of a gateway with these settings.

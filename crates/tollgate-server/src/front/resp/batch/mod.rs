@@ -6,8 +6,6 @@ use crate::NodeGate;
 use crate::front::resp::command::throttle::{Dialect, ThrottleError, ThrottleSpec};
 use crate::front::resp::decode::Arguments;
 use crate::front::resp::encode;
-use crate::node::lock;
-use crate::observe::metrics::Outcome;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -15,6 +13,8 @@ use tollgate::engine::{Rules, Work};
 use tollgate::store::ParamsId;
 use tollgate::store::Store;
 use tollgate_core::{Intent, LimitParams};
+use tollgate_net::lock;
+use tollgate_observe::metrics::Outcome;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::policy::Selection;
 

@@ -6,9 +6,9 @@ use crate::front::resp::decode::integer;
 use crate::front::resp::encode::{self, RespVersion};
 use crate::front::resp::session::RespState;
 use crate::front::resp::session::Session;
-use crate::observe::metrics::Outcome;
 use std::borrow::Cow;
 use std::ops::Range;
+use tollgate_observe::metrics::Outcome;
 
 /// The version of Redis that clients see. They decide by it which commands to send.
 const REDIS_VERSION: &str = "7.4.0";

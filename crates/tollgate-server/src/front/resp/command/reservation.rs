@@ -8,12 +8,12 @@ use crate::front::resp::encode::{self, RespVersion};
 use crate::front::resp::session::RespState;
 use crate::front::resp::session::Session;
 use crate::front::shedding;
-use crate::observe::metrics::Outcome;
 use std::fmt;
 use std::ops::Range;
 use tollgate::engine::{
     ReservationEnd, ReservationError, Rules, Source, UpstreamOutcome, UpstreamReport,
 };
+use tollgate_observe::metrics::Outcome;
 
 /// The longest id of a reservation, in bytes.
 const ID_BYTES_MAX: usize = 512;

@@ -1,7 +1,6 @@
 //! Idle connections that the upstream has closed.
 
 use super::{super::Upstreams, Pool, UpstreamConnection};
-use crate::observe::metrics::Metrics;
 use std::{
     io::Write,
     net::{TcpListener, TcpStream},
@@ -12,6 +11,7 @@ use std::{
 };
 use tollgate_faults::clock::wait_until;
 use tollgate_net::{Transport, UpstreamStream};
+use tollgate_observe::metrics::Metrics;
 
 fn upstreams(listener: &TcpListener) -> Arc<Upstreams> {
     let address = listener.local_addr().unwrap();

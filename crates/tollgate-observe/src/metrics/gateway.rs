@@ -1,0 +1,112 @@
+//! Responses of the gateway: by upstream, by class of status, and how long they took.
+
+use super::family_writer::{FamilyType, FamilyWriter, Seconds};
+use super::{MS, STRIPES, add, lock};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use tollgate::engine::thread_number;
+
+/// The upper bounds of the histogram's buckets. One more bucket has none.
+const BUCKET_BOUNDS_NS: [u64; 14] = [
+    MS,
+    2 * MS + MS / 2,
+    5 * MS,
+    10 * MS,
+    25 * MS,
+    50 * MS,
+    100 * MS,
+    250 * MS,
+    500 * MS,
+    1_000 * MS,
+    2_500 * MS,
+    5_000 * MS,
+    10_000 * MS,
+    30_000 * MS,
+];
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+/// The label of responses that no upstream gave.
+const NO_UPSTREAM: &str = "none";
+
+/// The counters of all upstreams. Only the author of the policy names upstreams, so clients cannot
+/// add values of the label. Those of an earlier file stay: a counter never goes back.
+#[derive(Debug)]
+pub(super) struct GatewayMetrics(Mutex<BTreeMap<Box<str>, Arc<ResponseCounters>>>);
+
+/// The counters of one upstream.
+#[derive(Debug)]
+pub struct ResponseCounters(Box<[ResponseStripe]>);
+
+/// The counters of one thread for one upstream.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct ResponseStripe {
+    classes: [AtomicU64; CLASSES.len()],
+    sum_ns: AtomicU64,
+    buckets: [AtomicU64; BUCKET_BOUNDS_NS.len() + 1],
+}
+
+impl Default for ResponseCounters {
+    fn default() -> Self {
+        Self((0..STRIPES).map(|_| ResponseStripe::default()).collect())
+    }
+}
+
+impl ResponseCounters {
+    /// Counts a response with this status, whose head was ready after so long.
+    #[inline]
+    pub fn count(&self, status: u16, elapsed_us: u64) {
+        let stripe = &self.0[thread_number() % STRIPES];
+        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
+        let elapsed_ns = elapsed_us.saturating_mul(1_000);
+        let bucket = BUCKET_BOUNDS_NS.partition_point(|&bound_ns| bound_ns < elapsed_ns);
+        add(&stripe.classes[class], 1);
+        add(&stripe.sum_ns, elapsed_ns);
+        add(&stripe.buckets[bucket], 1);
+    }
+
+    fn sum(&self, figure: impl Fn(&ResponseStripe) -> &AtomicU64) -> u64 {
+        self.0.iter().fold(0, |sum, stripe| sum.wrapping_add(figure(stripe).load(Relaxed)))
+    }
+}
+
+impl Default for GatewayMetrics {
+    fn default() -> Self {
+        Self(Mutex::new(BTreeMap::from([(NO_UPSTREAM.into(), Arc::default())])))
+    }
+}
+
+impl GatewayMetrics {
+    /// The counters of an upstream, or of responses that no upstream gave.
+    pub(super) fn upstream(&self, name: Option<&str>) -> Arc<ResponseCounters> {
+        let name = name.unwrap_or(NO_UPSTREAM);
+        let mut counters = lock(&self.0);
+        match counters.get(name) {
+            Some(known) => known.clone(),
+            None => counters.entry(name.into()).or_default().clone(),
+        }
+    }
+
+    pub(super) fn write(&self, page: &mut FamilyWriter<'_>) {
+        let counters: Vec<_> =
+            lock(&self.0).iter().map(|(name, one)| (name.clone(), one.clone())).collect();
+        let responses = counters.iter().flat_map(|(name, one)| {
+            CLASSES.into_iter().enumerate().map(move |(class, word)| {
+                let labels = [("upstream", &**name), ("class", word)];
+                (labels, one.sum(|stripe| &stripe.classes[class]))
+            })
+        });
+        let help = "Responses of the gateway by upstream and class of status.";
+        page.family(FamilyType::Counter, "tollgate_gateway_responses", help, responses);
+        let bounds = BUCKET_BOUNDS_NS.map(|bound_ns| Some(Seconds(bound_ns)));
+        let histograms = counters.iter().map(|(name, one)| {
+            let bounds = bounds.into_iter().chain([None]).enumerate();
+            let buckets = bounds
+                .map(|(bucket, bound)| (bound, one.sum(|stripe| &stripe.buckets[bucket])))
+                .collect();
+            (("upstream", &**name), Seconds(one.sum(|stripe| &stripe.sum_ns)), buckets)
+        });
+        let help = "Time from a request read to the head of its response.";
+        page.histograms("tollgate_gateway_seconds", help, histograms);
+    }
+}

@@ -1,0 +1,119 @@
+//! Labels: the fixed values that the labels of counters have.
+
+use tollgate::engine::{Source, Verdict};
+use tollgate_tower::Refusal;
+
+/// An enumeration whose values are those of a label.
+macro_rules! labels {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $value:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$about])* $value,)+
+        }
+
+        impl $name {
+            /// Every value, in the order of their declaration.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
+
+            /// The value of the label.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$value => $word,)+
+                }
+            }
+        }
+    };
+}
+
+labels! {
+    /// How a request ended.
+    Outcome {
+        /// All limits admitted it.
+        Admitted = "admitted",
+        /// A limit refused it.
+        Refused = "refused",
+        /// The store failed, and a limit with `fail: closed` refused it.
+        FailClosed = "fail_closed",
+        /// A shedder refused it, because the service is overloaded.
+        Shed = "shed",
+        /// It succeeded without a decision: a settlement, a cancellation, an admin call.
+        Ok = "ok",
+        /// It was malformed. The client has to change it.
+        Invalid = "invalid",
+        /// This process failed.
+        Error = "error",
+        /// The client left before its answer.
+        Abandoned = "abandoned",
+    }
+}
+
+impl Outcome {
+    /// The outcome of a request that is answered with this status.
+    pub fn of_status(status: u16, verdict: &Verdict<'_>) -> Self {
+        match status {
+            200 => Self::Admitted,
+            503 if verdict.source == Source::Shed => Self::Shed,
+            503 => Self::FailClosed,
+            _ => Self::Refused,
+        }
+    }
+
+    /// The outcome of a request that is refused.
+    pub fn of_refusal(refusal: &Refusal) -> Self {
+        match refusal.status.as_u16() {
+            503 if refusal.is_shed() => Self::Shed,
+            503 => Self::FailClosed,
+            _ => Self::Refused,
+        }
+    }
+
+    /// The outcome of a decision.
+    pub fn of_decision(allowed: bool, source: Source) -> Self {
+        match (allowed, source) {
+            (true, _) => Self::Admitted,
+            (false, Source::FailClosed) => Self::FailClosed,
+            (false, Source::Shed) => Self::Shed,
+            (false, _) => Self::Refused,
+        }
+    }
+}
+
+labels! {
+    /// How a reload ended.
+    ReloadResult {
+        /// The new file is in force.
+        Ok = "ok",
+        /// The new file is bad, and the last good one stays in force.
+        Error = "error",
+    }
+}
+
+labels! {
+    /// Why the admin API denied a call.
+    AdminDenial {
+        /// No token is configured.
+        Disabled = "disabled",
+        /// The call has no token.
+        Missing = "missing",
+        /// The call has a wrong token.
+        Wrong = "wrong",
+        /// The address sent too many wrong tokens.
+        Limited = "limited",
+        /// The call names a host that the listener does not answer to.
+        Host = "host",
+    }
+}
+
+labels! {
+    /// Why an upstream gave no answer.
+    UpstreamFailure {
+        /// No connection could be made.
+        Connect = "connect",
+        /// The answer broke off or was malformed.
+        Protocol = "protocol",
+        /// The answer took too long.
+        Timeout = "timeout",
+    }
+}

@@ -1,0 +1,217 @@
+//! The decision log: one line of JSON for each decision.
+
+use super::line::{cut, is_request_id, json_line};
+use super::sink::LineSink;
+use crate::keys::{KeySecrets, ShownKey};
+use crate::time::rfc3339;
+use serde::Serialize;
+use std::cell::Cell;
+use tollgate::engine::{Row, Rules, SingleVerdict, Verdict};
+use tollgate_policy::facts::Facts;
+use tollgate_policy::limit::{Limit, Mode};
+use tollgate_policy::settings;
+
+/// The decision log of one file.
+#[derive(Debug)]
+pub struct DecisionLog {
+    refused_only: bool,
+    sample_ppm: u32,
+    sink: LineSink,
+}
+
+/// A decision, as a front end knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct LoggedDecision<'a> {
+    /// Which front end, as `listen` spells it.
+    pub front: &'static str,
+    /// The `X-Request-Id` of the request.
+    pub request_id: Option<&'a str>,
+    /// When the request came.
+    pub start_us: u64,
+    /// When it was decided.
+    pub end_us: u64,
+    /// Whose request it is.
+    pub key: DecidedKey<'a>,
+}
+
+/// Where the keys of a decision are.
+#[derive(Clone, Copy, Debug)]
+pub enum DecidedKey<'a> {
+    /// The attributes of the request.
+    Facts(&'a Facts<'a>),
+    /// The descriptors of Envoy, as bytes.
+    Descriptors(&'a [u8]),
+}
+
+/// A decision by one limit, as the Redis front end makes them.
+#[derive(Clone, Debug)]
+pub struct LoggedSingle<'a> {
+    /// Which front end, as `listen` spells it.
+    pub front: &'static str,
+    /// When the command came.
+    pub start_us: u64,
+    /// When it was decided.
+    pub end_us: u64,
+    /// The name of the limit.
+    pub limit: &'a str,
+    /// Its mode.
+    pub mode: Mode,
+    /// Whose command it is.
+    pub key: ShownKey,
+}
+
+#[derive(Serialize)]
+struct DecisionLine<'a> {
+    time: String,
+    front: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    verdict: &'static str,
+    source: &'static str,
+    /// That of the tightest limit.
+    key: ShownKey,
+    limits: Vec<LimitLine<'a>>,
+    duration_us: u64,
+}
+
+#[derive(Serialize)]
+struct LimitLine<'a> {
+    name: &'a str,
+    allowed: bool,
+    mode: &'static str,
+    source: &'static str,
+    limit: u64,
+    remaining: u64,
+    key: ShownKey,
+}
+
+impl DecisionLog {
+    pub(super) fn new(settings: &settings::DecisionLog, sink: LineSink) -> Self {
+        let settings::DecisionLog { refused_only, sample_ppm, .. } = *settings;
+        Self { refused_only, sample_ppm, sink }
+    }
+
+    pub(super) fn sink(&self) -> &LineSink {
+        &self.sink
+    }
+
+    /// Whether a decision with this result is written: by `only`, and by chance.
+    pub(super) fn wants(&self, allowed: bool) -> bool {
+        !(self.refused_only && allowed) && is_sampled(self.sample_ppm)
+    }
+
+    /// Writes a decision.
+    #[cold]
+    pub fn write(
+        &self,
+        keys: &KeySecrets,
+        rules: &Rules,
+        decided: &LoggedDecision<'_>,
+        verdict: &Verdict<'_>,
+    ) {
+        let key = |limit: &Limit| shown_key(keys, rules, limit, decided.key);
+        let limits = verdict.rows.iter().map(|row| LimitLine {
+            name: &row.limit.name,
+            allowed: row.outcome.admitted,
+            mode: row.limit.mode.word(),
+            source: row.source.as_str(),
+            limit: row.outcome.limit,
+            remaining: row.outcome.remaining,
+            key: key(row.limit),
+        });
+        let tightest: Option<&Row<'_>> = verdict.tightest();
+        self.push(&DecisionLine {
+            time: rfc3339(decided.start_us),
+            front: decided.front,
+            request_id: decided.request_id.filter(|id| is_request_id(id)),
+            verdict: verdict_word(verdict.allowed),
+            source: verdict.source.as_str(),
+            key: tightest.map(|row| key(row.limit)).unwrap_or_default(),
+            limits: limits.collect(),
+            duration_us: decided.end_us.saturating_sub(decided.start_us),
+        });
+    }
+
+    /// Writes a decision by one limit.
+    #[cold]
+    pub fn write_single(&self, decided: LoggedSingle<'_>, verdict: &SingleVerdict) {
+        let (outcome, source) = (verdict.outcome, verdict.source.as_str());
+        let limit = LimitLine {
+            name: decided.limit,
+            allowed: outcome.admitted,
+            mode: decided.mode.word(),
+            source,
+            limit: outcome.limit,
+            remaining: outcome.remaining,
+            key: decided.key.clone(),
+        };
+        self.push(&DecisionLine {
+            time: rfc3339(decided.start_us),
+            front: decided.front,
+            request_id: None,
+            verdict: verdict_word(verdict.allowed),
+            source,
+            key: decided.key,
+            limits: vec![limit],
+            duration_us: decided.end_us.saturating_sub(decided.start_us),
+        });
+    }
+
+    fn push(&self, line: &DecisionLine<'_>) {
+        self.sink.write(json_line(line).as_bytes());
+    }
+}
+
+const fn verdict_word(allowed: bool) -> &'static str {
+    if allowed { "admitted" } else { "refused" }
+}
+
+/// The key of a limit, in clear only if the limit says so.
+fn shown_key(keys: &KeySecrets, rules: &Rules, limit: &Limit, key: DecidedKey<'_>) -> ShownKey {
+    match key {
+        DecidedKey::Descriptors(bytes) => {
+            ShownKey(vec![("descriptor".into(), keys.hash("descriptor", bytes))])
+        }
+        DecidedKey::Facts(facts) => {
+            let names = limit.key_used(|name| facts.get(name).is_some());
+            let part = |name: &str| {
+                let value = facts.get(name)?;
+                Some((name.into(), keys.show_value(rules, limit, name, cut(&value))))
+            };
+            ShownKey(names.iter().filter_map(|name| part(name)).collect())
+        }
+    }
+}
+
+/// Whether one of a million possible draws is below `ppm`.
+fn is_sampled(ppm: u32) -> bool {
+    thread_local! {
+        static STATE: Cell<u64> = const { Cell::new(0) };
+    }
+    if ppm >= 1_000_000 {
+        return true;
+    }
+    // Weyl's sequence, mixed as in SplitMix64: even over any run of draws.
+    let draw = STATE.with(|state| {
+        let next = state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        state.set(next);
+        let mixed = (next ^ next >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    });
+    ((u128::from(draw) * 1_000_000) >> 64) < u128::from(ppm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_sampled;
+
+    #[test]
+    fn a_sample_has_its_share() {
+        for (ppm, expected) in [(10_000, 1_000), (500_000, 50_000), (1, 0)] {
+            let drawn = (0..100_000).filter(|_| is_sampled(ppm)).count();
+            assert!(drawn.abs_diff(expected) < 150 + expected / 20, "{ppm}: {drawn}");
+        }
+        assert!((0..1_000).all(|_| is_sampled(1_000_000)));
+    }
+}

@@ -1,0 +1,141 @@
+//! Records of single requests: the decision log, and the access log of the gateway.
+//!
+//! Lines pass through a bounded queue. A sink that is full or blocked loses lines, which are
+//! counted; no request waits for it.
+
+mod access_log;
+mod decision_log;
+mod line;
+mod rotating_file;
+mod sink;
+#[cfg(test)]
+mod tests;
+
+pub use access_log::{AccessEntry, AccessLog, PendingAccess};
+pub use decision_log::{DecidedKey, DecisionLog, LoggedDecision, LoggedSingle};
+
+use arc_swap::ArcSwapOption;
+use sink::{LineSink, SinkError};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tollgate_policy::settings::Settings;
+
+/// The logs of a node. A reload replaces them.
+#[derive(Debug, Default)]
+pub struct Records {
+    decisions: ArcSwapOption<DecisionLog>,
+    /// Whether there is a decision log: read for every decision.
+    has_decisions: AtomicBool,
+    access: ArcSwapOption<AccessLog>,
+    has_access: AtomicBool,
+    dropped: DroppedLines,
+}
+
+/// Lines that sinks did not take, since the start of the process.
+#[derive(Clone, Debug, Default)]
+struct DroppedLines {
+    decisions: Arc<AtomicU64>,
+    access: Arc<AtomicU64>,
+}
+
+/// Logs that are open, but not in use yet.
+#[derive(Debug, Default)]
+pub struct OpenLogs {
+    decisions: Option<Arc<DecisionLog>>,
+    access: Option<Arc<AccessLog>>,
+}
+
+/// A log cannot be opened.
+#[derive(Debug)]
+pub struct RecordError {
+    /// The field of the file that names the log.
+    field: &'static str,
+    source: SinkError,
+}
+
+impl Records {
+    /// Opens the logs that the settings name, in `folder` where their paths are relative. A sink
+    /// that is in use already is kept, and opens its file again.
+    pub fn open(&self, settings: &Settings, folder: &Path) -> Result<OpenLogs, RecordError> {
+        let failed = |field| move |source| RecordError { field, source };
+        let decisions = settings.logs.decisions.as_ref().map(|wanted| {
+            let used = self.decisions.load();
+            let sink = used.as_ref().and_then(|used| used.sink().reopened(&wanted.sink, folder));
+            let sink = match sink {
+                Some(sink) => sink,
+                None => LineSink::open(&wanted.sink, folder, self.dropped.decisions.clone())?,
+            };
+            Ok(Arc::new(DecisionLog::new(wanted, sink)))
+        });
+        let access = settings.logs.access.as_ref().map(|wanted| {
+            let used = self.access.load();
+            let sink = used.as_ref().and_then(|used| used.sink().reopened(&wanted.sink, folder));
+            let sink = match sink {
+                Some(sink) => sink,
+                None => LineSink::open(&wanted.sink, folder, self.dropped.access.clone())?,
+            };
+            Ok(Arc::new(AccessLog::new(wanted, sink)))
+        });
+        Ok(OpenLogs {
+            decisions: decisions.transpose().map_err(failed("log.decisions.to"))?,
+            access: access.transpose().map_err(failed("log.access.to"))?,
+        })
+    }
+
+    /// Writes to these logs from now on.
+    pub fn set(&self, logs: OpenLogs) {
+        self.has_decisions.store(logs.decisions.is_some(), Relaxed);
+        self.has_access.store(logs.access.is_some(), Relaxed);
+        self.decisions.store(logs.decisions);
+        self.access.store(logs.access);
+    }
+
+    /// Whether there is a decision log.
+    #[inline]
+    pub fn logs_decisions(&self) -> bool {
+        self.has_decisions.load(Relaxed)
+    }
+
+    /// The decision log, if it wants this decision.
+    pub fn decisions(&self, allowed: bool) -> Option<Arc<DecisionLog>> {
+        self.decisions.load_full().filter(|log| log.wants(allowed))
+    }
+
+    /// The access log.
+    #[inline]
+    pub fn access(&self) -> Option<Arc<AccessLog>> {
+        if self.has_access.load(Relaxed) { self.access.load_full() } else { None }
+    }
+
+    /// Lines of the decision log and of the access log that their sinks did not take.
+    pub fn dropped_lines(&self) -> [u64; 2] {
+        let DroppedLines { decisions, access } = &self.dropped;
+        [decisions.load(Relaxed), access.load(Relaxed)]
+    }
+
+    /// Waits until all lines are written, for at most `timeout` for each log.
+    pub fn flush(&self, timeout: Duration) {
+        if let Some(log) = self.decisions.load_full() {
+            log.sink().flush(timeout);
+        }
+        if let Some(log) = self.access.load_full() {
+            log.sink().flush(timeout);
+        }
+    }
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, source } = self;
+        write!(f, "{source}; check the path and its rights, or change `{field}`")
+    }
+}
+
+impl std::error::Error for RecordError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}

@@ -1,0 +1,20 @@
+//! The node that background threads report about.
+
+use crate::keys::KeySecrets;
+use crate::metrics::{Metrics, MetricsSnapshot};
+use tollgate::engine::RulesGuard;
+
+/// What the threads that push metrics and write the usage trail read of their node.
+pub trait ObservedNode: Send + Sync + 'static {
+    /// The rules in force.
+    fn rules(&self) -> RulesGuard;
+
+    /// The secrets that hash keys.
+    fn keys(&self) -> &KeySecrets;
+
+    /// The counters of front ends.
+    fn metrics(&self) -> &Metrics;
+
+    /// The counters of the engine and of the store, now.
+    fn snapshot(&self) -> MetricsSnapshot;
+}

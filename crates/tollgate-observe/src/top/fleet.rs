@@ -1,0 +1,201 @@
+//! The top keys of all nodes of a store.
+//!
+//! Every ten seconds each node leaves its lists in the store. A reader adds them up: a key that a
+//! node lists has between `units - error` and `units` there, and a key that it does not list has
+//! between zero and the node's `unlisted_max`. So the bounds of the sums hold for every key.
+
+use super::view::{CountedNode, TopKeyView, TopLimitView, TopQuery, TopView};
+use super::{TopMeasure, TopWindow};
+use crate::keys::ShownKey;
+use serde::{Deserialize, Serialize};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tollgate::StoreError;
+use tollgate::store::redis::RedisStore;
+
+/// The reports in the store.
+const TOPIC: &str = "top";
+const PUBLISH_EVERY_US: u64 = 10_000_000;
+/// A node that misses two reports is gone.
+const LIFETIME: Duration = Duration::from_secs(30);
+/// Keys of each list in a report, and fewer where the report would be too long.
+const COUNTS: [usize; 5] = [32, 16, 8, 4, 1];
+const REPORT_BYTES_MAX: usize = 256 * 1024;
+const WINDOWS: [TopWindow; 2] = [TopWindow::Minute, TopWindow::Hour];
+
+/// This node among the nodes of a store.
+#[derive(Debug)]
+pub struct FleetTop {
+    /// A random name.
+    node: String,
+    published_us: AtomicU64,
+}
+
+/// What a node leaves for the others.
+#[derive(Debug, Serialize, Deserialize)]
+struct TopReport {
+    to: String,
+    missed: u64,
+    /// By window and measure: `1m/refused`.
+    lists: BTreeMap<String, TopList>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct TopList {
+    from: String,
+    limits: Vec<TopLimitView>,
+}
+
+impl Default for FleetTop {
+    fn default() -> Self {
+        let mut bytes = [0; 8];
+        // Without random numbers, nodes share a name, and the latest report stands for all.
+        let _ = getrandom::fill(&mut bytes);
+        let node = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { node, published_us: AtomicU64::new(0) }
+    }
+}
+
+fn list_name(by: TopMeasure, window: TopWindow) -> String {
+    format!("{}/{}", window.name(), by.name())
+}
+
+impl FleetTop {
+    /// Leaves the lists of this node in a shared store, when it is time.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    pub async fn publish(
+        &self,
+        store: &RedisStore,
+        now_us: u64,
+        view: impl Fn(&TopQuery) -> TopView,
+    ) -> Result<(), StoreError> {
+        let last_us = self.published_us.load(Relaxed);
+        if now_us / PUBLISH_EVERY_US == last_us / PUBLISH_EVERY_US {
+            return Ok(());
+        }
+        self.published_us.store(now_us, Relaxed);
+        store.publish_report(TOPIC, &self.node, &report(view), LIFETIME).await
+    }
+
+    /// The top keys of all nodes of the store; on the memory store, of this node.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    pub async fn view(
+        &self,
+        store: Option<&RedisStore>,
+        wanted: &TopQuery,
+        view: impl Fn(&TopQuery) -> TopView,
+    ) -> Result<TopView, StoreError> {
+        let mut view = view(&TopQuery { count: usize::MAX, ..wanted.clone() });
+        view.nodes = vec![CountedNode { node: self.node.clone(), to: view.to.clone() }];
+        view.scope = "fleet";
+        let mut nodes = vec![view.limits];
+        view.limits = Vec::new();
+        let reports = match store {
+            Some(store) => store.reports(TOPIC).await?,
+            None => Vec::new(),
+        };
+        for report in reports.into_iter().filter(|report| report.node != self.node) {
+            // Another version may write reports that this one cannot read.
+            let Ok(mut read) = serde_json::from_slice::<TopReport>(&report.report) else {
+                continue;
+            };
+            let Some(list) = read.lists.remove(&list_name(wanted.by, wanted.window)) else {
+                continue;
+            };
+            view.from = view.from.min(list.from);
+            view.missed = view.missed.saturating_add(read.missed);
+            view.nodes.push(CountedNode { node: report.node, to: read.to });
+            nodes.push(list.limits);
+        }
+        let is_wanted =
+            |limit: &TopLimitView| wanted.limit.as_deref().is_none_or(|name| *name == *limit.name);
+        for limits in &mut nodes {
+            limits.retain(is_wanted);
+        }
+        view.limits = merge(nodes);
+        view.limits.iter_mut().for_each(|limit| limit.truncate(wanted.count));
+        Ok(view)
+    }
+}
+
+/// The lists of this node, as long as a report may be.
+fn report(view: impl Fn(&TopQuery) -> TopView) -> Vec<u8> {
+    let mut report = TopReport { to: String::new(), missed: 0, lists: BTreeMap::new() };
+    for window in WINDOWS {
+        for by in TopMeasure::ALL {
+            let wanted = TopQuery { by, window, limit: None, count: COUNTS[0] };
+            let TopView { from, to, missed, limits, .. } = view(&wanted);
+            (report.to, report.missed) = (to, missed);
+            report.lists.insert(list_name(by, window), TopList { from, limits });
+        }
+    }
+    for count in COUNTS {
+        let limits = report.lists.values_mut().flat_map(|list| &mut list.limits);
+        limits.for_each(|limit| limit.truncate(count));
+        let text = serde_json::to_vec(&report).unwrap_or_default();
+        if text.len() <= REPORT_BYTES_MAX {
+            return text;
+        }
+    }
+    Vec::new()
+}
+
+/// Adds up the lists of nodes.
+fn merge(nodes: Vec<Vec<TopLimitView>>) -> Vec<TopLimitView> {
+    let mut by_limit: BTreeMap<Box<str>, Vec<TopLimitView>> = BTreeMap::new();
+    for limit in nodes.into_iter().flatten() {
+        by_limit.entry(limit.name.clone()).or_default().push(limit);
+    }
+    by_limit.into_iter().map(|(name, lists)| merge_limit(name, lists)).collect()
+}
+
+fn merge_limit(name: Box<str>, lists: Vec<TopLimitView>) -> TopLimitView {
+    let sum =
+        |figure: fn(&TopLimitView) -> u64| lists.iter().map(figure).fold(0, u64::saturating_add);
+    let (units, unlisted_max) = (sum(|list| list.units), sum(|list| list.unlisted_max));
+    // Of each key: what the nodes that list it say, and their `unlisted_max`.
+    let mut keys: HashMap<ShownKey, (TopKeyView, u64)> = HashMap::new();
+    for list in lists {
+        for key in list.keys {
+            match keys.entry(key.key.clone()) {
+                Entry::Vacant(free) => drop(free.insert((key, list.unlisted_max))),
+                Entry::Occupied(mut known) => {
+                    let (known, listing) = known.get_mut();
+                    *listing = listing.saturating_add(list.unlisted_max);
+                    known.add(key);
+                }
+            }
+        }
+    }
+    let bounded = keys.into_values().map(|(mut key, listing)| {
+        let elsewhere_max = unlisted_max.saturating_sub(listing);
+        key.units = key.units.saturating_add(elsewhere_max);
+        key.error = key.error.saturating_add(elsewhere_max);
+        key
+    });
+    let mut keys: Vec<TopKeyView> = bounded.collect();
+    keys.sort_by(|a, b| b.units.cmp(&a.units).then_with(|| a.key.0.cmp(&b.key.0)));
+    TopLimitView { name, units, unlisted_max, keys }
+}
+
+impl TopKeyView {
+    /// Adds the units of another node. The later decision has the limit's figures.
+    fn add(&mut self, other: Self) {
+        self.units = self.units.saturating_add(other.units);
+        self.error = self.error.saturating_add(other.error);
+        if other.last > self.last {
+            (self.limit, self.remaining, self.last) = (other.limit, other.remaining, other.last);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! Top keys: the keys of each limit with the most units, over the last minute and hour.
+//!
+//! Units are ranked by four measures: admitted, refused, near the limit, and shadow-refused.
+//! Each thread counts in a shard of its own, which costs 175 instructions. Ten seconds later, or
+//! when somebody asks, the shards are emptied into the windows. Memory is bounded: at most
+//! [`SUMMARIES_MAX`] summaries are kept, each of at most 14 slots, and a slot has at most 128 keys
+//! of at most 128 bytes. A shard has at most [`SUMMARIES_MAX`] limits for these ten seconds.
+
+mod fleet;
+mod shard;
+mod shed;
+mod summary;
+mod view;
+mod windows;
+
+pub use fleet::FleetTop;
+pub use shed::CountedRequest;
+pub use view::{TopQuery, TopView};
+pub use windows::TopWindow;
+
+use ahash::RandomState;
+use shard::{Shard, shard_index};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, TryLockError};
+use summary::{HeavyKey, LastFigures};
+use tollgate::engine::ObservedDecision;
+use tollgate_core::Outcome;
+use tollgate_net::lock;
+use tollgate_policy::policy::Selected;
+use windows::WindowedSummary;
+
+/// Summaries that a node keeps: one for each limit and measure with traffic in the last hour.
+const SUMMARIES_MAX: usize = 128;
+/// How often shards are emptied without a reader.
+const COLLECT_EVERY_US: u64 = 10_000_000;
+/// A key is near its limit when it has used more than four fifths.
+const NEAR_FIFTHS: u64 = 5;
+
+/// What keys are ranked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopMeasure {
+    /// Units admitted.
+    Admitted,
+    /// Units refused.
+    Refused,
+    /// Units admitted while more than 80 % of the limit was used.
+    Near,
+    /// Units that a limit in shadow mode would have refused.
+    Shadow,
+    /// Units that were counted as admitted, of requests that were shed afterwards.
+    ShedAdmitted,
+    /// Units that were counted as near, of such requests.
+    ShedNear,
+}
+
+impl TopMeasure {
+    /// What operators can ask for.
+    pub const ALL: [Self; 4] = [Self::Admitted, Self::Refused, Self::Near, Self::Shadow];
+    /// What is counted: [`ALL`](Self::ALL), and what is taken off it.
+    const COUNTED: [Self; 6] = [
+        Self::Admitted,
+        Self::Refused,
+        Self::Near,
+        Self::Shadow,
+        Self::ShedAdmitted,
+        Self::ShedNear,
+    ];
+
+    /// The word in queries and answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::Refused => "refused",
+            Self::Near => "near",
+            Self::Shadow => "shadow",
+            Self::ShedAdmitted => "shed_admitted",
+            Self::ShedNear => "shed_near",
+        }
+    }
+
+    /// The measure whose units are taken off this one's.
+    const fn taken_off(self) -> Option<Self> {
+        match self {
+            Self::Admitted => Some(Self::ShedAdmitted),
+            Self::Near => Some(Self::ShedNear),
+            _ => None,
+        }
+    }
+}
+
+/// The top keys of a node.
+pub struct TopKeys {
+    shards: Box<[Mutex<Shard>]>,
+    hasher: RandomState,
+    limits: Mutex<TrackedLimits>,
+    collected_us: AtomicU64,
+    /// Decisions that no summary has: of limits above the cap, and while a shard was emptied.
+    missed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct TrackedLimits {
+    by_name: BTreeMap<Box<str>, [Option<WindowedSummary>; TopMeasure::COUNTED.len()]>,
+    summaries: usize,
+}
+
+/// The top keys of one limit.
+#[derive(Debug)]
+struct TopOfLimit {
+    /// The name of the limit.
+    limit: Box<str>,
+    /// Its keys, heaviest first.
+    keys: Vec<HeavyKey>,
+    /// The units of all keys.
+    total_units: u64,
+    /// The most units that a key outside `keys` can have.
+    unlisted_max: u64,
+}
+
+impl Default for TopKeys {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            // Two more than workers: the admin front end and the control thread decide too.
+            shards: (0..threads + 2).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            limits: Mutex::default(),
+            collected_us: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+        }
+    }
+}
+
+impl TopKeys {
+    /// Counts a decision. Never waits.
+    pub fn count(&self, decision: &ObservedDecision<'_>) {
+        let selected = decision.selected;
+        let outcome = decision.outcome;
+        let (measure, units) = if decision.refuses {
+            (TopMeasure::Refused, decision.asked)
+        } else if !outcome.admitted {
+            (TopMeasure::Shadow, decision.asked)
+        } else {
+            (TopMeasure::Admitted, decision.taken)
+        };
+        if units == 0 || selected.missing {
+            return;
+        }
+        let near = (measure == TopMeasure::Admitted).then_some(TopMeasure::Near);
+        self.add(decision.now_us, selected, outcome, units, (measure, near));
+    }
+
+    /// Adds units to a key by a measure, and by another one if the key is near its limit.
+    #[inline]
+    fn add(
+        &self,
+        now_us: u64,
+        selected: &Selected<'_>,
+        outcome: &Outcome,
+        units: u64,
+        (measure, near): (TopMeasure, Option<TopMeasure>),
+    ) {
+        let (capacity, remaining) = (outcome.limit, outcome.remaining);
+        let last = LastFigures { time_us: now_us, capacity, remaining };
+        let near = near.filter(|_| remaining.saturating_mul(NEAR_FIFTHS) < capacity);
+        let hash = self.hasher.hash_one((selected.key_index, selected.key));
+        let mut shard = match self.shards[shard_index() % self.shards.len()].try_lock() {
+            Ok(shard) => shard,
+            // A panic leaves counts that are whole.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.missed.fetch_add(1, Relaxed);
+                return;
+            }
+        };
+        let Some(limit) = shard.limit(selected.id, &selected.limit.name) else {
+            self.missed.fetch_add(1, Relaxed);
+            return;
+        };
+        let key = (selected.key_index, selected.key);
+        limit.summary(measure).add(hash, key, units, last);
+        if let Some(near) = near {
+            limit.summary(near).add(hash, key, units, last);
+        }
+    }
+
+    /// Empties the shards into the windows when it is time. Call it from a timer.
+    pub fn tick(&self, now_us: u64) {
+        let is_due = now_us / COLLECT_EVERY_US > self.collected_us.load(Relaxed) / COLLECT_EVERY_US;
+        if is_due {
+            drop(self.collect(now_us));
+        }
+    }
+
+    fn collect(&self, now_us: u64) -> std::sync::MutexGuard<'_, TrackedLimits> {
+        let mut limits = lock(&self.limits);
+        // Shards hold what came since the last time, which is at most a slot ago.
+        let since_us = self.collected_us.swap(now_us, Relaxed);
+        let counted_us = since_us.clamp(now_us.saturating_sub(COLLECT_EVERY_US), now_us);
+        limits.expire(now_us);
+        for shard in &self.shards {
+            // Taken under the lock, merged without it: a decision never finds it held for long.
+            let taken = std::mem::take(&mut *lock(shard));
+            for (name, summaries) in taken.into_limits() {
+                for (measure, summary) in summaries {
+                    if !limits.add(counted_us, &name, measure, &summary) {
+                        self.missed.fetch_add(1, Relaxed);
+                    }
+                }
+            }
+        }
+        limits
+    }
+
+    /// The keys by a measure, of one limit or of all that have some, in the order of their names.
+    fn read(
+        &self,
+        now_us: u64,
+        measure: TopMeasure,
+        window: TopWindow,
+        limit: Option<&str>,
+    ) -> Vec<TopOfLimit> {
+        let limits = self.collect(now_us);
+        let wanted =
+            limits.by_name.iter().filter(|(name, _)| limit.is_none_or(|one| ***name == *one));
+        wanted
+            .filter_map(|(name, measures)| {
+                let summary = measures[measure as usize].as_ref()?.read(window);
+                let off = measure.taken_off().and_then(|off| measures[off as usize].as_ref());
+                let (keys, total_units) = match off {
+                    Some(off) => shed::take_off(&summary, &off.read(window)),
+                    None => (summary.keys(), summary.total_units()),
+                };
+                let (limit, unlisted_max) = (name.clone(), summary.floor());
+                (total_units > 0).then_some(TopOfLimit { limit, keys, total_units, unlisted_max })
+            })
+            .collect()
+    }
+
+    /// Calls `see` with every key that is kept, and its limit, until it returns true.
+    fn find(&self, now_us: u64, mut see: impl FnMut(&str, &HeavyKey) -> bool) {
+        let limits = self.collect(now_us);
+        for (name, measures) in &limits.by_name {
+            for summary in measures.iter().flatten() {
+                let keys = summary.read(TopWindow::Hour).keys();
+                if keys.iter().any(|key| see(name, key)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Decisions that no summary has, since the start.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Relaxed)
+    }
+}
+
+impl TrackedLimits {
+    /// Adds a summary, unless it would be one too many.
+    fn add(
+        &mut self,
+        now_us: u64,
+        name: &str,
+        measure: TopMeasure,
+        summary: &summary::Summary,
+    ) -> bool {
+        let is_known = |known: &[Option<WindowedSummary>; TopMeasure::COUNTED.len()]| {
+            known[measure as usize].is_some()
+        };
+        if !self.by_name.get(name).is_some_and(is_known) {
+            if self.summaries >= SUMMARIES_MAX {
+                return false;
+            }
+            self.summaries += 1;
+        }
+        let measures = self.by_name.entry(name.into()).or_default();
+        measures[measure as usize].get_or_insert_default().add(now_us, summary);
+        true
+    }
+
+    /// Forgets limits and measures without traffic in the last hour.
+    fn expire(&mut self, now_us: u64) {
+        for measures in self.by_name.values_mut() {
+            for slot in measures.iter_mut() {
+                if slot.as_mut().is_some_and(|windows| !windows.expire(now_us)) {
+                    *slot = None;
+                    self.summaries -= 1;
+                }
+            }
+        }
+        self.by_name.retain(|_, measures| measures.iter().any(Option::is_some));
+    }
+}
+
+impl std::fmt::Debug for TopKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TopKeys").field("missed", &self.missed()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
