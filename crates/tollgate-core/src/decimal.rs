@@ -16,6 +16,7 @@ pub fn push_decimal(out: &mut Vec<u8>, value: u64) {
 }
 
 /// Up to eight digits.
+#[inline]
 fn push_short(out: &mut Vec<u8>, value: u64) {
     let (digits, zeros) = eight_digits(value);
     let end = out.len() + 8 - zeros;

@@ -126,6 +126,7 @@ impl Algorithm for LimitParams {
         each!(self, algorithm => algorithm.window_us())
     }
 
+    #[inline]
     fn redate(&self, state: &mut LimitState, now_us: u64) -> bool {
         each!(self, algorithm => StateVariant::if_mut(state).is_some_and(|s| algorithm.redate(s, now_us)))
     }

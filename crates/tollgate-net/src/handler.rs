@@ -63,6 +63,7 @@ pub struct HttpResponse {
 
 impl HttpResponse {
     /// Resets the answer, and keeps its buffers.
+    #[inline]
     pub fn clear(&mut self) {
         self.status = StatusCode::OK;
         self.reason.clear();

@@ -232,6 +232,7 @@ impl<'a> RequestHead<'a> {
     }
 
     /// The target without scheme and authority, and the authority.
+    #[inline]
     fn split(&self) -> (&'a str, Option<&'a str>) {
         if self.target.starts_with('/') {
             return (self.target, self.authority);
@@ -246,6 +247,7 @@ impl<'a> RequestHead<'a> {
     }
 
     /// The target from its path on; `/` where it names a host only.
+    #[inline]
     pub fn path_and_query(&self) -> &'a str {
         match self.split().0 {
             "" => "/",
@@ -254,6 +256,7 @@ impl<'a> RequestHead<'a> {
     }
 
     /// The host that the target names, with its port.
+    #[inline]
     pub fn target_authority(&self) -> Option<&'a str> {
         self.split().1
     }
@@ -299,6 +302,7 @@ impl Head for RequestHead<'_> {
         self.method
     }
 
+    #[inline]
     fn path(&self) -> &str {
         RequestHead::path(self)
     }
@@ -317,6 +321,7 @@ impl Head for RequestHead<'_> {
         Some(&host[..end])
     }
 
+    #[inline]
     fn header_values<'h>(&'h self, name: &HeaderName) -> impl DoubleEndedIterator<Item = &'h [u8]> {
         self.headers.all(name.as_str())
     }

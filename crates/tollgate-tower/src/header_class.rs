@@ -79,6 +79,7 @@ impl HeaderClass {
     }
 
     /// Of a name that begins with `X`.
+    #[inline]
     fn of_extension(name: &[u8]) -> Self {
         if begins(name, "x-forwarded-") {
             return match &name[12..] {

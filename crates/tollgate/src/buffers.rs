@@ -27,6 +27,7 @@ impl Work {
     }
 
     /// Takes back the rows of a verdict that has been rendered.
+    #[inline]
     pub fn recycle(&mut self, verdict: Verdict<'_>) {
         self.rows = recycle_vec(verdict.rows);
     }

@@ -81,6 +81,7 @@ impl CoarseTimer {
     }
 
     /// Stops the timer. The next poll starts it again.
+    #[inline]
     pub fn reset(&mut self) {
         if let Some(key) = self.key.take() {
             self.timers.entries.borrow_mut().try_remove(key);

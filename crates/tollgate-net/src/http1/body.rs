@@ -51,6 +51,7 @@ impl MessageBody {
     }
 
     /// Whether all of it has been read.
+    #[inline]
     pub fn is_over(&self) -> bool {
         self.framing == Framing::Empty && self.trailers.is_none()
     }

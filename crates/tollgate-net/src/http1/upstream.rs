@@ -27,6 +27,7 @@ impl UpstreamStream {
 
     /// Whether an idle connection cannot be reused: the upstream has closed it or sent something.
     /// Sees only what the runtime knows, so it costs no system call.
+    #[inline]
     pub fn is_stale(&mut self) -> bool {
         let mut byte = [0];
         let mut byte = ReadBuf::new(&mut byte);

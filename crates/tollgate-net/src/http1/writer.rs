@@ -31,6 +31,7 @@ impl BodyWriter {
     }
 
     /// Whether the whole body is written.
+    #[inline]
     pub fn is_over(&self) -> bool {
         self.has_ended && self.is_flushed
     }

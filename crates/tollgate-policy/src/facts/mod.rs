@@ -165,6 +165,7 @@ impl<'a> Facts<'a> {
     /// # Errors
     ///
     /// When the path is ambiguous.
+    #[inline]
     pub fn check_path(&self, path: &str) -> Result<(), InvalidAttribute> {
         match self.ambiguous_paths {
             AmbiguousPaths::MatchAll => Ok(path::readings(path).map(drop)?),
@@ -180,6 +181,7 @@ impl<'a> Facts<'a> {
     /// # Errors
     ///
     /// If `ip` is not an address or `path` is ambiguous.
+    #[inline]
     pub fn set_id(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAttribute> {
         let Some(kind) = self.names.kind(id) else { return Ok(()) };
         let form = match kind {
@@ -374,6 +376,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the buffers, for the next request.
+    #[inline]
     pub fn into_buffer(self) -> FactsBuffer {
         let Self { mut values, text, path, .. } = self;
         values.clear();
@@ -383,6 +386,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The value for a key, a tier or a cost.
+    #[inline]
     pub(crate) fn key_value(&self, id: AttributeId) -> Option<KeyValue<'_>> {
         match self.values.get(id.index())? {
             FactValue::Address => Some(KeyValue::Address(mask(self.address?, self.ipv6_prefix))),
@@ -431,6 +435,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The tier set with [`set_tier`](Self::set_tier), if any.
+    #[inline]
     pub(crate) fn tier(&self) -> Option<&str> {
         (!self.tier.is_empty()).then_some(self.tier)
     }

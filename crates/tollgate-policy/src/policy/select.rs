@@ -179,6 +179,7 @@ impl Policy {
 
     /// The request's tier: as set, else from its attribute; if that is absent or unknown, the
     /// default.
+    #[inline]
     pub fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
         let known = |name: &str| self.tiers.ids.get(name).copied();
         let attribute = || self.tiers.attribute.and_then(|attribute| facts.key_value(attribute));

@@ -47,13 +47,13 @@ fn bit(reason: AmbiguousPath) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_observe::log::{LogFormat, capture};
+    use tollgate_observe::log::{LogFormat, LogLevel, capture};
 
     #[test]
     fn the_first_refusal_for_each_reason_names_the_field() {
         let reasons = LoggedReasons::new();
         let refuse = |paths, why| {
-            capture(LogFormat::Json, "warn".parse().unwrap(), || {
+            capture(LogFormat::Json, LogLevel::default(), || {
                 reasons.log("gateway", paths, &Ambiguity::Path(why))
             })
         };

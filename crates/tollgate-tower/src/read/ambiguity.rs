@@ -78,6 +78,7 @@ pub(super) enum Multiplicity {
 }
 
 /// Sets an attribute to a path. A value that is no address leaves `ip` unset.
+#[inline]
 pub(super) fn set_path<'a>(
     facts: &mut Facts<'a>,
     id: Option<AttributeId>,

@@ -221,6 +221,7 @@ impl Reader {
     }
 
     /// The plan for these rules. Two threads may build it at once, which does no harm.
+    #[inline]
     fn plan(&self, rules: &Rules) -> arc_swap::Guard<Arc<ReadPlan>> {
         let plan = self.plan.load();
         if plan.generation == Some(rules.generation()) {

@@ -68,6 +68,7 @@ impl RateLimitHeaders {
         Self::of_rows(std::slice::from_ref(row), row.source, None, profiles, 0)
     }
 
+    #[inline]
     fn of_rows(
         rows: &[Row<'_>],
         source: Source,
@@ -94,6 +95,7 @@ impl RateLimitHeaders {
     }
 
     /// Writes all headers as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
+    #[inline]
     pub fn write_lines(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.fields.lines());
         if let Some(source) = self.source {

@@ -171,6 +171,7 @@ impl Rules {
     }
 
     /// Sets the tier of the client, if the tier map has it.
+    #[inline]
     pub fn identify<'r>(&'r self, facts: &mut Facts<'r>) {
         if let Some(tiers) = &self.tiers
             && let Some(tier) = facts.get(tiers.by()).and_then(|client| tiers.tier(&client))

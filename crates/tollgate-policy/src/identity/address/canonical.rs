@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::{IpNet, Ipv4Net};
 
 /// An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) as what it is.
+#[inline]
 pub fn unmap(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),

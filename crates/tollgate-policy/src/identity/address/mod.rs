@@ -135,6 +135,7 @@ impl ClientAddressResolver {
     }
 
     /// Whether the address is that of a trusted proxy.
+    #[inline]
     pub fn is_trusted(&self, address: IpAddr) -> bool {
         let address = unmap(address);
         self.trusted.iter().any(|net| unmap_net(*net).contains(&address))

@@ -16,6 +16,7 @@ const AHEAD: usize = 16;
 
 impl MemoryStore {
     /// Answers `requests` in order. Prefetches cells, so that cache misses overlap.
+    #[inline]
     pub(crate) fn decide_batch(
         &self,
         now_us: u64,
