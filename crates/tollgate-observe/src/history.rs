@@ -4,7 +4,7 @@ use crate::metrics::ClassMetrics;
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use tollgate::engine::{Counts, Gate};
+use tollgate::engine::{Counts, Gate, ShedCounts};
 use tollgate_net::lock;
 use tollgate_store::LeaseStore;
 
@@ -26,7 +26,7 @@ struct HistoryPoint {
     time_us: u64,
     limits: Vec<(Box<str>, [u64; 5])>,
     /// A policy has 16 classes at most; those of earlier files keep their counters.
-    classes: Vec<(Box<str>, [u64; 7])>,
+    classes: Vec<(Box<str>, [u64; 8])>,
     /// The limit of the adaptive shedder.
     adaptive_limit: Option<u32>,
 }
@@ -65,7 +65,7 @@ impl History {
             "figures": ["admitted", "refused", "shadow_refused", "fail_open", "fail_closed"],
             "class_figures": [
                 "admitted", "shed_fleet", "shed_adaptive", "shed_queue", "shadow_shed",
-                "in_flight", "at_upstream",
+                "in_flight", "at_upstream", "left",
             ],
             "points": points.iter().map(view).collect::<Vec<_>>(),
         })
@@ -76,11 +76,11 @@ fn by_name<const N: usize>(figures: &[(Box<str>, [u64; N])]) -> Map<String, Valu
     figures.iter().map(|(name, counts)| (name.to_string(), json!(counts.as_slice()))).collect()
 }
 
-/// What charts show of a class. The last two are gauges.
-fn class_figures(ClassMetrics { counts, at_upstream, .. }: &ClassMetrics) -> [u64; 7] {
-    let [fleet, adaptive, queue] = counts.shed;
+/// What charts show of a class. `in_flight` and `at_upstream` are gauges.
+fn class_figures(ClassMetrics { counts, at_upstream, .. }: &ClassMetrics) -> [u64; 8] {
+    let ShedCounts { admitted, shed: [fleet, adaptive, queue], in_flight, left, .. } = *counts;
     let shadow_shed = counts.shadow_shed.iter().sum();
-    [counts.admitted, fleet, adaptive, queue, shadow_shed, counts.in_flight, *at_upstream]
+    [admitted, fleet, adaptive, queue, shadow_shed, in_flight, *at_upstream, left]
 }
 
 /// What charts show: decisions by a failure policy are open or closed.

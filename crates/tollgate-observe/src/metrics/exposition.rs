@@ -283,13 +283,24 @@ fn write_candidates(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
 
 /// The families of a file with `shed`.
 fn write_classes(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
-    let figures: [(_, _, Figure<ShedCounts>, _); 3] = [
-        (Counter, "tollgate_class_offered", ShedCounts::offered, "Requests that shedders saw."),
+    let figures: [(_, _, Figure<ShedCounts>, _); 4] = [
+        (
+            Counter,
+            "tollgate_class_offered",
+            ShedCounts::offered,
+            "Requests that shedders admitted or shed, or whose clients left the queue.",
+        ),
         (
             Counter,
             "tollgate_class_admitted",
             |now| now.admitted,
             "Requests that shedders admitted.",
+        ),
+        (
+            Counter,
+            "tollgate_class_left",
+            |now| now.left,
+            "Requests whose clients left the queue of the adaptive shedder.",
         ),
         (Gauge, "tollgate_in_flight", |now| now.in_flight, "Requests in flight at this node."),
     ];

@@ -100,6 +100,7 @@ async fn a_client_that_leaves_the_queue_gets_everything_back() {
     assert!(poll(&mut first).is_pending());
     let (_unused, mut second) = call(&layer, "/");
     assert!(poll(&mut second).is_pending());
+    assert_eq!(counts(&layer, "normal").offered(), 1, "the wait has not ended");
     drop(second);
     assert_eq!(remaining(&layer), 99);
     assert_eq!(counts(&layer, "normal").in_flight, 1);
@@ -109,7 +110,10 @@ async fn a_client_that_leaves_the_queue_gets_everything_back() {
     let (answer, third) = call(&layer, "/");
     answer.send(200).unwrap();
     assert_eq!(third.await.unwrap().status(), 200);
-    assert_eq!(counts(&layer, "normal").in_flight, 0);
+    let normal = counts(&layer, "normal");
+    assert_eq!((normal.in_flight, normal.left), (0, 1));
+    let shed: u64 = normal.shed.iter().sum();
+    assert_eq!((normal.offered(), normal.admitted + shed + normal.left), (3, 3));
 }
 
 /// Many clients at once: memory and slots come back, and nobody is served twice.

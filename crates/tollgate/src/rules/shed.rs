@@ -52,6 +52,8 @@ pub(crate) struct RandomSequence {
 pub(crate) struct ClassCounters {
     admitted: AtomicU64,
     shed: [AtomicU64; ShedReason::ALL.len()],
+    /// Shared with the requests in the queue.
+    left: Arc<AtomicU64>,
     shadow_shed: [AtomicU64; ShedReason::ALL.len()],
     in_flight: AtomicU64,
 }
@@ -64,6 +66,8 @@ pub struct ShedCounts {
     pub admitted: u64,
     /// Requests that were shed, in the order of [`ShedReason::ALL`].
     pub shed: [u64; ShedReason::ALL.len()],
+    /// Requests whose clients left the queue of the adaptive shedder.
+    pub left: u64,
     /// Requests that a shedder in shadow mode would have shed, in the same order.
     pub shadow_shed: [u64; ShedReason::ALL.len()],
     /// Requests in flight at this node whose end is seen.
@@ -71,9 +75,9 @@ pub struct ShedCounts {
 }
 
 impl ShedCounts {
-    /// Requests that shedders saw.
+    /// Requests that shedders saw: admitted, shed, and left. One that waits is not counted yet.
     pub fn offered(&self) -> u64 {
-        self.admitted + self.shed.iter().sum::<u64>()
+        self.admitted + self.shed.iter().sum::<u64>() + self.left
     }
 }
 
@@ -182,7 +186,12 @@ impl ShedRules {
         let (mode, shedder) = self.adaptive.as_ref()?;
         let shed = verdict.shed.as_mut().filter(|_| verdict.allowed)?;
         let class = u8::try_from(shed.class).unwrap_or(u8::MAX);
-        let entry = shedder.enter(now_us, Entrant { class, client });
+        let mut entry = shedder.enter(now_us, Entrant { class, client });
+        if let (Mode::Enforce, Entry::Queued(queued)) = (mode, &mut entry)
+            && let Some(counters) = self.counters.get(shed.class)
+        {
+            queued.count_left(Arc::clone(&counters.left));
+        }
         match (mode, entry) {
             (Mode::Shadow, Entry::Queued(queued)) => Some(ShedEntry::Shadow(queued)),
             (Mode::Shadow, Entry::Shed(refusal)) => {
@@ -214,6 +223,7 @@ impl ClassCounters {
         ShedCounts {
             admitted: self.admitted.load(Relaxed),
             shed: all(&self.shed),
+            left: self.left.load(Relaxed),
             shadow_shed: all(&self.shadow_shed),
             in_flight: self.in_flight.load(Relaxed),
         }

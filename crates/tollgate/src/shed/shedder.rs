@@ -7,6 +7,7 @@ use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamO
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -51,6 +52,8 @@ pub struct QueuedEntry {
     shedder: AdaptiveShedder,
     slot: Option<SlotId>,
     deadline_us: u64,
+    /// Counts requests that were dropped while they waited.
+    left: Option<Arc<AtomicU64>>,
 }
 
 /// Wakers that one step collects, before it wakes them without the lock.
@@ -79,7 +82,8 @@ impl AdaptiveShedder {
             Step::Wait(slot) => {
                 let deadline_us = now_us.saturating_add(machine.longest_wait_us());
                 self.resolve(machine);
-                Entry::Queued(QueuedEntry { shedder: self.clone(), slot: Some(slot), deadline_us })
+                let (shedder, slot) = (self.clone(), Some(slot));
+                Entry::Queued(QueuedEntry { shedder, slot, deadline_us, left: None })
             }
             Step::Shed(reason) => {
                 let refusal = machine.refusal(reason);
@@ -202,6 +206,11 @@ impl Drop for ShedTicket {
 }
 
 impl QueuedEntry {
+    /// Counts the request if it is dropped while it waits.
+    pub(crate) fn count_left(&mut self, left: Arc<AtomicU64>) {
+        self.left = Some(left);
+    }
+
     /// The time at which the caller calls [`expire`](Self::expire). The shedder may shed the
     /// request earlier.
     pub fn deadline_us(&self) -> u64 {
@@ -262,6 +271,9 @@ impl Future for QueuedEntry {
 
 impl Drop for QueuedEntry {
     fn drop(&mut self) {
+        if let (Some(_), Some(left)) = (self.slot, &self.left) {
+            left.fetch_add(1, Relaxed);
+        }
         // A ticket that nobody took was no call.
         if let Some(Ok(ticket)) = self.take() {
             let now_us = ticket.admitted_us;

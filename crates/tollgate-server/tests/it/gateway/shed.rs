@@ -111,7 +111,16 @@ fn a_client_that_leaves_the_queue_is_forgotten() {
     assert_eq!(next.status, 200);
     assert!(next.field("ratelimit").unwrap().starts_with("\"a\";r=98"), "{next:?}");
     assert!(wait_until(PATIENCE, || figure(&gateway, IN_FLIGHT) == Some(0)));
-    assert!(figure(&gateway, OFFERED).unwrap() >= 2);
+    // Every request that a shedder saw is counted once: two served, twenty left or shed.
+    let by_class = |name: &str| {
+        figure(&gateway, &format!("tollgate_{name}_total{{class=\"default\"}}")).unwrap()
+    };
+    let shed = |reason| {
+        figure(&gateway, &format!("tollgate_shed_total{{class=\"default\",reason=\"{reason}\"}}"))
+    };
+    let shed: u64 = ["fleet", "adaptive", "queue"].iter().filter_map(shed).sum();
+    assert_eq!((figure(&gateway, OFFERED), by_class("class_admitted")), (Some(22), 2));
+    assert_eq!(by_class("class_left") + shed, 20);
 }
 
 /// The kill switch of operators reaches shedders under their names.

@@ -13,13 +13,15 @@ const SERIES = [
 const SHADOW = 4;
 const IN_FLIGHT = 5;
 const AT_UPSTREAM = 6;
+/** Clients that left the queue. */
+const LEFT = 7;
 const ALL_IN_FLIGHT = [{ name: "in flight", kind: "admitted" }];
 /** Only the adaptive shedder knows which requests the upstream works on. */
 const FLIGHT = [{ name: "at the upstream", kind: "admitted" }, { name: "waiting, or being answered", kind: "shadow" }];
 const LIMIT = { name: "limit of this node", kind: "refused" };
 
 const shed = (figures) => (figures[1] ?? 0) + (figures[2] ?? 0) + (figures[3] ?? 0);
-const offered = (figures) => (figures[0] ?? 0) + shed(figures);
+const offered = (figures) => (figures[0] ?? 0) + shed(figures) + (figures[LEFT] ?? 0);
 
 export function figures(data) {
   fillOptions(byId("classes-class"), data.classes.map((one) => one.name));
@@ -69,7 +71,8 @@ function inFlightAt(point, name, isSplit) {
 
 function showClasses(data) {
   const rows = data.classes.map((one) => ({ one, now: history.now("classes", one.name) }));
-  const share = ({ one }) => (one.offered > 0 ? `${(100 * (one.offered - one.admitted) / one.offered).toFixed(1)} %` : "–");
+  const shedInAll = ({ one }) => Object.values(one.shed).reduce((all, count) => all + count, 0);
+  const share = (row) => (row.one.offered > 0 ? `${(100 * shedInAll(row) / row.one.offered).toFixed(1)} %` : "–");
   const columns = [
     ["Class", ({ one }) => visible(one.name), "name"],
     ["Offered /s", ({ now }) => rate(offered(now)), "number"],
@@ -78,7 +81,7 @@ function showClasses(data) {
     ["Shadow /s", ({ now }) => rate(now[SHADOW] ?? 0), "number"],
     ["In flight", ({ one }) => number(one.in_flight), "number"],
     ...(data.adaptive ? [["At the upstream", ({ one }) => number(one.at_upstream), "number"]] : []),
-    ["Shed in all", ({ one }) => number(one.offered - one.admitted), "number"],
+    ["Shed in all", (row) => number(shedInAll(row)), "number"],
     ["Share", share, "number"],
   ];
   refresh(byId("classes-rows"), table(columns, rows, "no classes"));

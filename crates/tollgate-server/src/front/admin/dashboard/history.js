@@ -17,8 +17,8 @@ const limitFigures = (limit) => [
   limit.fail_open + limit.local_admitted, limit.fail_closed + limit.local_refused,
 ];
 
-const classFigures = ({ admitted, shed, shadow_shed, in_flight, at_upstream }) =>
-  [admitted, shed.fleet, shed.adaptive, shed.queue, shadow_shed, in_flight, at_upstream];
+const classFigures = ({ admitted, shed, shadow_shed, in_flight, at_upstream, left }) =>
+  [admitted, shed.fleet, shed.adaptive, shed.queue, shadow_shed, in_flight, at_upstream, left];
 
 const byName = (list, read) => Object.fromEntries(list.map((one) => [one.name, read(one)]));
 

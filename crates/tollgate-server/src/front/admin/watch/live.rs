@@ -73,6 +73,8 @@ struct LiveClass {
     admitted: u64,
     /// By reason.
     shed: Map<String, Value>,
+    /// Requests whose clients left the queue.
+    left: u64,
     shadow_shed: u64,
     in_flight: u64,
     /// Those of them that hold a slot of the adaptive shedder.
@@ -194,6 +196,7 @@ fn classes_view(policy: &Policy, now: &MetricsSnapshot) -> Vec<LiveClass> {
             .zip(counts.shed)
             .map(|(reason, count)| (reason.name().to_owned(), count.into()))
             .collect(),
+        left: counts.left,
         shadow_shed: counts.shadow_shed.iter().sum(),
         in_flight: counts.in_flight,
         at_upstream: *at_upstream,
