@@ -235,6 +235,19 @@ impl LimitParams {
         })
     }
 
+    /// This limit with the largest capacity there is, by which a peek shows how many units are used
+    /// where a smaller one shows only that none remain. `None` for buckets, whose state is a time.
+    #[must_use]
+    pub fn widest(&self) -> Option<Self> {
+        const NO_PERIOD_US: u64 = 1_000;
+        let rate = || Rate::try_new(u32::MAX.into(), self.window_us().unwrap_or(NO_PERIOD_US));
+        match self {
+            Self::CalendarWindow(window) => Some(Self::CalendarWindow(window.with_limit(u32::MAX))),
+            _ if self.bucket().is_some() => None,
+            _ => self.at_rate(rate().ok()?).ok(),
+        }
+    }
+
     /// How these parameters compare with `other`, in the long run and at once: units per time, and
     /// capacity.
     pub fn compare(&self, other: &Self) -> (Ordering, Ordering) {

@@ -49,3 +49,24 @@ fn a_share_of_nothing_refuses() {
         assert_eq!(params.share(101).capacity(), 0, "{}", params.algorithm());
     }
 }
+
+#[test]
+fn a_wider_limit_counts_the_units_that_a_smaller_one_hides() {
+    let counts: Vec<_> = every(9, 9)
+        .into_iter()
+        .zip(every(5, 5))
+        .map(|(before, after)| {
+            let mut state = LimitState::default();
+            before.charge(&mut state, MINUTE_US, 9);
+            let used = |params: &LimitParams| {
+                let outcome = params.decide(&state, MINUTE_US, 0, crate::Intent::Peek);
+                outcome.limit - outcome.remaining
+            };
+            let widest = after.widest()?;
+            assert_eq!(used(&after), 5, "{}", after.algorithm());
+            Some(used(&widest))
+        })
+        .collect();
+    let units = Some(9);
+    assert_eq!(counts, [units, units, units, None, None, None, units, units]);
+}

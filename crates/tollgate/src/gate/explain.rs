@@ -49,6 +49,8 @@ pub struct ExplainedDecision<'r> {
     pub key: &'r [Box<str>],
     /// Whether a part of the key is missing, so that the limit refuses.
     pub is_key_missing: bool,
+    /// The units that the key uses, also those beyond the limit.
+    pub used: u64,
     /// The state of the key; `None` if the store cannot tell.
     pub state: Option<LimitState>,
     /// The answer of the limit's candidate.
@@ -89,7 +91,7 @@ impl<S: LeaseStore> Gate<S> {
         }
         // Rows and selected limits are in the same order; those of the fleet have no row.
         for (one, row) in policy.selected(&work.selection).zip(&verdict.rows) {
-            let mut decision = self.explain_row(rules, &one, row).await;
+            let mut decision = self.explain_row(rules, now_us, &one, row).await;
             let is_stored = !row.source.is_without_store();
             decision.candidate = candidate_of(policy, &work, &one).filter(|_| is_stored);
             let explained = limits.iter_mut().find(|known| std::ptr::eq(known.limit, row.limit));
@@ -102,12 +104,15 @@ impl<S: LeaseStore> Gate<S> {
     async fn explain_row<'r>(
         &self,
         rules: &'r Rules,
+        now_us: u64,
         one: &Selected<'_>,
         row: &Row<'r>,
     ) -> ExplainedDecision<'r> {
         let mut state = None;
+        let mut used = row.outcome.limit.saturating_sub(row.outcome.remaining);
         if !one.missing && !row.source.is_without_store() {
             state = self.store.read_state(&rules.plain_charge(one)).await.ok().flatten();
+            used = self.used(rules, now_us, one, &row.outcome).await.unwrap_or(used);
         }
         let limit = row.limit;
         let tier = one.tier.and_then(|tier| rules.tier_name(tier));
@@ -118,6 +123,7 @@ impl<S: LeaseStore> Gate<S> {
             cost: one.cost,
             key: limit.keys().nth(one.key_index).unwrap_or(&limit.key),
             is_key_missing: one.missing,
+            used,
             state,
             candidate: None,
         }

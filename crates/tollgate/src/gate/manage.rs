@@ -20,6 +20,8 @@ pub struct Inspected<'r> {
     pub row: Row<'r>,
     /// The answer of the algorithm, as if there were no block.
     pub unblocked_outcome: Outcome,
+    /// The units that are used, also those beyond the limit.
+    pub used: u64,
     /// The parameters of the key's tier.
     pub params: LimitParams,
     /// The end of the block, if the key is blocked.
@@ -70,12 +72,48 @@ impl<S: LeaseStore> Gate<S> {
                 if rules.is_leased(&one) {
                     ledger = self.store.lease_report(&charges[0]).await?;
                 }
-                let params = *one.params;
-                let found = Inspected { row, unblocked_outcome, params, blocked_until_us, ledger };
-                inspected.push(found);
+                let used = self.used(rules, now_us, &one, &unblocked_outcome).await?;
+                inspected.push(Inspected {
+                    row,
+                    unblocked_outcome,
+                    used,
+                    params: *one.params,
+                    blocked_until_us,
+                    ledger,
+                });
             }
         }
         Ok(inspected)
+    }
+
+    /// The units that a key uses. After a change to a smaller limit, or a cost that was settled
+    /// above the estimate, they are more than the limit has.
+    pub(super) async fn used(
+        &self,
+        rules: &Rules,
+        now_us: u64,
+        one: &Selected<'_>,
+        outcome: &Outcome,
+    ) -> Result<u64, StoreError> {
+        let widest =
+            one.params.widest().filter(|_| outcome.remaining == 0 && !rules.is_leased(one));
+        let Some(widest) = widest else {
+            return Ok(outcome.limit.saturating_sub(outcome.remaining));
+        };
+        let charge = Charge {
+            params: &widest,
+            params_id: ParamsId::default(),
+            cost: 0,
+            // A block would hide the count.
+            mode: Mode::Shadow,
+            ..rules.plain_charge(one)
+        };
+        let (charges, mut answers) = ([charge], Answers::default());
+        let request = [Request { charges: &charges, intent: Intent::Peek }];
+        self.store.call(now_us, StoreCall::Decide(&request), &mut answers).await?;
+        let outcome =
+            answers.get(0).and_then(|(_, rows)| rows.first()).map_or(outcome, |it| &it.outcome);
+        Ok(outcome.limit.saturating_sub(outcome.remaining))
     }
 
     /// The limits (or the one named) that are unlimited for this client, in file order.
@@ -90,8 +128,8 @@ impl<S: LeaseStore> Gate<S> {
         unlimited.filter(|one| limit.is_none_or(|name| *one.name == *name)).collect()
     }
 
-    /// Drops the state of the limits for the key in the facts, including penalties and blocks.
-    /// Returns the names of those limits.
+    /// Drops the state of the limits for the key in the facts, including penalties, blocks and the
+    /// state of candidates. Returns the names of those limits.
     ///
     /// # Errors
     ///
@@ -135,6 +173,10 @@ impl<S: LeaseStore> Gate<S> {
         let (mut done, mut work) = (Vec::new(), Work::default());
         for index in rules.indices_named(limit) {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
+            if change.is_none() && rules.policy().has_candidates() {
+                // A candidate that kept its count would be compared with a limit that starts anew.
+                rules.policy().select_candidates(&mut work.selection, |_| true);
+            }
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
                 for (limit, params) in rules.states(&one) {
                     let params_id = ParamsId::default();
@@ -147,7 +189,9 @@ impl<S: LeaseStore> Gate<S> {
                     self.store.call(now_us, call, &mut Answers::default()).await?;
                     self.forget_refusal(limit, one.key);
                 }
-                done.push(rules.name(index));
+                if one.index == index {
+                    done.push(rules.name(index));
+                }
             }
         }
         Ok(done)

@@ -1,6 +1,11 @@
-use crate::fixture::{NOW_US, check, facts, gate};
+use crate::fixture::{NOW_US, check, facts, gate, setup};
 use crate::now;
-use tollgate::engine::Source;
+use std::time::Duration;
+use tollgate::MemoryStore;
+use tollgate::engine::{Gate, Source, Work};
+use tollgate::store::redis::{Endpoint, RedisOptions};
+use tollgate::store::{LeaseStore, RedisStore};
+use tollgate_faults::redis::Redis;
 
 const SECOND: u64 = 1_000_000;
 const LIMITS: &str = concat!(
@@ -58,7 +63,7 @@ fn a_key_is_blocked_in_every_tier_until_told_otherwise() {
 
 #[test]
 fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
-    use tollgate::engine::{ReservationEnd, Work};
+    use tollgate::engine::ReservationEnd;
     for algorithm in ["fixed-window", "sliding-window", "sliding-log", "gcra", "token-bucket"] {
         let limits = format!("  - {{name: l, key: [user], rate: 10/h, algorithm: {algorithm}}}\n");
         let desk = gate(&limits);
@@ -72,4 +77,100 @@ fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
         let left = gate.peek(rules, NOW_US, &facts, 1, &mut work).now().rows[0].outcome.remaining;
         assert_eq!(left, 3, "{algorithm}");
     }
+}
+
+fn redis(server: &Redis, prefix: &str) -> RedisStore {
+    let mut options = RedisOptions::default();
+    options.deadline = Duration::from_secs(20);
+    options.caller_time = true;
+    options.prefix = prefix.to_owned();
+    RedisStore::open(&Endpoint::unix(server.socket()), options).unwrap()
+}
+
+/// What is left of each limit and of its candidate, before and after a reset.
+async fn left_around_reset<S: LeaseStore>(store: S, named: Option<&str>) -> [[(u64, u64); 2]; 2] {
+    let limits = "  - {name: a, key: [user], rate: 9/h, candidate: {rate: 3/h}}\n  \
+                  - {name: b, key: [user], rate: 9/h, candidate: {rate: 20/h, algorithm: gcra}}\n";
+    let gate = Gate::new(setup(limits), store).unwrap();
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "1").unwrap();
+    for _ in 0..5 {
+        gate.check(&rules, NOW_US, &facts, 1, &mut Work::default()).await;
+    }
+    let left = async || {
+        let explained = gate.explain(&rules, NOW_US, &facts, 1).await;
+        [0, 1].map(|at| {
+            let decision = &explained.limits[at].decisions[0];
+            (decision.row.outcome.remaining, decision.candidate.unwrap().outcome.remaining)
+        })
+    };
+    let before = left().await;
+    let done = gate.reset(&rules, &facts, named).await.unwrap();
+    assert_eq!(done, if named.is_some() { vec!["a"] } else { vec!["a", "b"] });
+    [before, left().await]
+}
+
+#[tokio::test]
+async fn a_reset_reaches_the_candidates_of_the_limits() {
+    let server = Redis::start();
+    // The candidate of `a` refuses two of five, and what one candidate refuses no other counts.
+    let used = [(4, 0), (4, 17)];
+    for (named, after) in [(None, [(9, 3), (9, 20)]), (Some("a"), [(9, 3), (4, 17)])] {
+        let memory = left_around_reset(MemoryStore::default(), named).await;
+        assert_eq!(memory, [used, after], "memory, {named:?}");
+        let store = redis(&server, named.unwrap_or("all"));
+        assert_eq!(left_around_reset(store, named).await, [used, after], "Redis, {named:?}");
+    }
+}
+
+/// The units that a key uses of each limit, after all limits became smaller.
+async fn used_beyond_the_limit<S: LeaseStore>(store: S) -> Vec<(String, u64, u64)> {
+    let limits = |count: u64| {
+        let algorithms = ["fixed-window", "sliding-window", "sliding-log", "concurrency", "gcra"];
+        let entry = |algorithm: &str| {
+            let rate = if algorithm == "concurrency" { "" } else { "/h" };
+            format!(
+                "  - {{name: {algorithm}, key: [user], rate: {count}{rate}, algorithm: {algorithm}}}\n"
+            )
+        };
+        let month = format!(
+            "  - {{name: month, key: [user], rate: {count}/month, algorithm: fixed-window}}\n"
+        );
+        algorithms.map(entry).concat() + &month
+    };
+    let gate = Gate::new(setup(&limits(10)), store).unwrap();
+    for (count, cost) in [(10, 9), (5, 0)] {
+        gate.replace(setup(&limits(count))).unwrap();
+        let rules = gate.rules();
+        let mut facts = rules.facts(Default::default());
+        facts.set("user", "1").unwrap();
+        assert!(gate.check(&rules, NOW_US, &facts, cost, &mut Work::default()).await.allowed);
+    }
+    let rules = gate.rules();
+    let mut facts = rules.facts(Default::default());
+    facts.set("user", "1").unwrap();
+    let explained = gate.explain(&rules, NOW_US, &facts, 1).await;
+    gate.block(&rules, NOW_US, &facts, Some("sliding-log"), Some(NOW_US + SECOND)).await.unwrap();
+    let inspected = gate.inspect(&rules, NOW_US, &facts, None).await.unwrap();
+    let both = inspected.iter().zip(&explained.limits);
+    both.map(|(one, other)| (one.row.limit.name.to_string(), one.used, other.decisions[0].used))
+        .collect()
+}
+
+#[tokio::test]
+async fn units_beyond_a_limit_that_became_smaller_are_shown() {
+    let server = Redis::start();
+    let expected = [
+        ("fixed-window", 9),
+        ("sliding-window", 9),
+        ("sliding-log", 9),
+        ("concurrency", 9),
+        // The state of a bucket is a time, of which a smaller bucket holds this much.
+        ("gcra", 5),
+        ("month", 9),
+    ]
+    .map(|(name, used)| (name.to_owned(), used, used));
+    assert_eq!(used_beyond_the_limit(MemoryStore::default()).await, expected);
+    assert_eq!(used_beyond_the_limit(redis(&server, "used")).await, expected);
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tollgate::engine::{CandidateCounts, Inspected, ModeOverride, Rules};
 use tollgate::store::LedgerReport;
-use tollgate_core::{Algorithm, LimitParams, Outcome, Zone};
+use tollgate_core::{Algorithm, LimitParams, Zone};
 use tollgate_observe::time::rfc3339;
 use tollgate_policy::Diagnostic;
 use tollgate_policy::facts::{Facts, digest};
@@ -246,12 +246,12 @@ enum KeptStateView {
 }
 
 impl KeptStateView {
-    fn new(params: &LimitParams, outcome: &Outcome) -> Self {
-        match params {
+    fn new(inspected: &Inspected<'_>) -> Self {
+        match inspected.params {
             LimitParams::TokenBucket(_) | LimitParams::Gcra(_) | LimitParams::LeakyBucket(_) => {
-                Self::Owed(seconds(outcome.reset_after_us))
+                Self::Owed(seconds(inspected.unblocked_outcome.reset_after_us))
             }
-            _ => Self::Units(outcome.limit.saturating_sub(outcome.remaining)),
+            _ => Self::Units(inspected.used),
         }
     }
 }
@@ -355,16 +355,14 @@ impl<'a> KeyView<'a> {
         value: impl Fn(&str) -> Option<String>,
     ) -> Self {
         let (limit, outcome) = (inspected.row.limit, inspected.row.outcome);
-        let own = &inspected.unblocked_outcome;
         let until_us = inspected.blocked_until_us;
         let used = limit.key_used(|name| value(name).is_some());
         Self {
             params: NumbersView::new(Some(&inspected.params)),
-            // In a block nothing remains, however little was used.
-            used: Some(own.limit.saturating_sub(own.remaining)),
+            used: Some(inspected.used),
             remaining: Some(outcome.remaining),
             reset_after: Some(seconds(outcome.reset_after_us)),
-            keeps: Some(KeptStateView::new(&inspected.params, own)),
+            keeps: Some(KeptStateView::new(inspected)),
             blocked_until: until_us.map(rfc3339),
             blocked_until_us: until_us,
             blocked_for: until_us.map(|until_us| seconds(until_us.saturating_sub(now_us))),

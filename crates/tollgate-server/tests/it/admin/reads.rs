@@ -194,6 +194,35 @@ limits:
     assert!((99..=101).contains(&left), "nine tenths of the bucket are used: {after}");
 }
 
+/// Slots that are held, and units of a window, may be more than a limit that became smaller has.
+#[test]
+fn inspecting_shows_what_is_used_beyond_a_smaller_limit() {
+    let policy = |count: u64| {
+        format!(
+            "admin: {{token: s3cret-token, audit: {{file: /dev/null}}}}
+limits:
+  - {{name: slots, key: [user], rate: {count}, algorithm: concurrency, ttl: 1h}}
+  - {{name: window, key: [user], rate: {count}/366d, algorithm: fixed-window}}"
+        )
+    };
+    let desk = Desk::with(&policy(9));
+    for _ in 0..9 {
+        assert!(desk.check(&[("user", "ann")]));
+    }
+    *desk.control.file.lock().unwrap() = policy(2);
+    desk.call("POST", "/v1/reload", "");
+    let body = r#"{"attributes": {"user": "ann"}}"#;
+    let limits = desk.call("POST", "/v1/inspect", body).json()["limits"].clone();
+    for limit in [&limits[0], &limits[1]] {
+        assert_eq!((&limit["limit"], &limit["remaining"]), (&json!(2), &json!(0)), "{limit}");
+        assert_eq!((&limit["used"], &limit["keeps"]), (&json!(9), &json!({"units": 9})), "{limit}");
+    }
+    let explained = desk.call("POST", "/v1/explain", body).json();
+    let slots = &explained["limits"][0]["decisions"][0];
+    assert_eq!(slots["used"], 9, "{slots}");
+    assert!(slots["reason"].as_str().unwrap().starts_with("9 of 2 slots held: 0 left"), "{slots}");
+}
+
 /// A block says nothing of what was used.
 #[test]
 fn a_blocked_key_shows_what_it_used() {

@@ -237,7 +237,7 @@ impl Viewer<'_, '_> {
             params: NumbersView::new(Some(&decision.params)),
             tier: decision.tier,
             cost: decision.cost,
-            used: outcome.limit.saturating_sub(outcome.remaining),
+            used: decision.used,
             remaining: outcome.remaining,
             reset_after: seconds(outcome.reset_after_us),
             retry_after: optional_seconds(outcome.retry_after_us),

@@ -27,7 +27,7 @@ pub(super) fn reason(
     if row.blocked {
         return format!("the key is blocked for {}", duration(outcome.retry_after_us.unwrap_or(0)));
     }
-    let mut text = counts(&decision.params, decision.state.as_ref(), outcome, now_us);
+    let mut text = counts(decision, now_us);
     if decision.cost != 1 {
         text.push_str(&format!("; the request costs {}", decision.cost));
     }
@@ -57,15 +57,10 @@ fn without_store(source: Source, policy: OnStoreFailure) -> Option<String> {
 }
 
 /// The counts of the key before the request.
-fn counts(
-    params: &LimitParams,
-    state: Option<&LimitState>,
-    outcome: &Outcome,
-    now_us: u64,
-) -> String {
+fn counts(decision: &ExplainedDecision<'_>, now_us: u64) -> String {
+    let (outcome, used) = (&decision.row.outcome, decision.used);
     let (limit, left) = (outcome.limit, outcome.remaining);
-    let used = limit.saturating_sub(left);
-    match (params, state) {
+    match (&decision.params, decision.state.as_ref()) {
         (LimitParams::SlidingWindow(window), Some(LimitState::SlidingWindow(state))) => {
             let [previous, still, current] = window.counted(state, now_us);
             match previous {
