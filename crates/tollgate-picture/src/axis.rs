@@ -82,6 +82,12 @@ pub fn format_grouped(count: u64) -> String {
     text
 }
 
+/// A count with its noun: `1 request`, `2,000 requests`.
+pub fn format_count(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", format_grouped(count))
+}
+
 /// An instant in UTC, to the second: the civil date by counting days in 400-year cycles that start
 /// in March.
 pub fn format_utc(us: u64) -> String {

@@ -12,7 +12,7 @@ use tollgate_policy::facts::Facts;
 pub(super) struct ReplayTally {
     pub(super) admitted: u64,
     pub(super) refused: u64,
-    /// Requests that the gateway would have answered with 400.
+    /// Requests that are answered with 400.
     pub(super) ambiguous: u64,
     pub(super) limits: Vec<LimitTally>,
     pub(super) unmatched: Unmatched,
@@ -66,15 +66,8 @@ impl ReplayTally {
             tally.keys.count(time_us, row, key);
         }
         let answers = verdict.rows.iter().filter_map(|row| {
-            Some(LimitAnswer {
-                limit: limits.element_offset(row.limit)?,
-                admitted: row.outcome.admitted,
-                key: row.bucket,
-                rate: row
-                    .window_us
-                    .filter(|_| self.is_drawn)
-                    .map(|window_us| (row.outcome.limit, window_us)),
-            })
+            let answer = LimitAnswer::new(limits, row)?;
+            Some(LimitAnswer { rate: answer.rate.filter(|_| self.is_drawn), ..answer })
         });
         self.plot.count(time_us, verdict.allowed, answers);
     }

@@ -26,15 +26,7 @@ impl<'g> Tally<'g> {
     pub(super) fn count(&mut self, time_us: u64, verdict: &Verdict<'g>) {
         *(if verdict.allowed { &mut self.admitted } else { &mut self.refused }) += 1;
         let limits = self.limits;
-        let answers = verdict.rows.iter().filter_map(|row| {
-            // The row's limit is an element of this slice, so its offset is its index.
-            limits.element_offset(row.limit).map(|limit| LimitAnswer {
-                limit,
-                admitted: row.outcome.admitted,
-                key: row.bucket,
-                rate: row.window_us.map(|window_us| (row.outcome.limit, window_us)),
-            })
-        });
+        let answers = verdict.rows.iter().filter_map(|row| LimitAnswer::new(limits, row));
         for answer in answers.clone() {
             self.by_limit[answer.limit][usize::from(!answer.admitted)] += 1;
         }

@@ -14,6 +14,8 @@ pub(in crate::command) use svg::{LeftOut, Legend, Picture};
 
 use key_rates::Rate;
 use std::ops::Range;
+use tollgate::engine::Row;
+use tollgate::engine::limit::{CostRule, Limit};
 use tollgate_picture::axis::format_grouped;
 
 /// The most limits to draw; the busiest are.
@@ -46,7 +48,8 @@ pub(in crate::command) struct LimitAnswer {
     pub(in crate::command) admitted: bool,
     /// A hash of the key.
     pub(in crate::command) key: u64,
-    /// The rate of the key's tier; `None` where the limit has no rate.
+    /// The requests of the key's tier, and in which time; `None` where the limit has no rate, or
+    /// requests differ in cost.
     pub(in crate::command) rate: Option<Rate>,
 }
 
@@ -72,6 +75,23 @@ impl Panel {
         let [below, above] = self.words;
         let [admitted, refused] = [count.admitted, count.refused].map(format_grouped);
         format!("{admitted} {below}, {refused} {above}")
+    }
+}
+
+impl LimitAnswer {
+    /// The answer of a row, whose limit is an element of `limits`.
+    pub(in crate::command) fn new(limits: &[Limit], row: &Row<'_>) -> Option<Self> {
+        // Bars count requests, so a rate is one of requests too, if all cost the same.
+        let rate = match row.limit.cost {
+            CostRule::Fixed(cost) => row.window_us.map(|us| us.saturating_mul(cost.max(1))),
+            _ => None,
+        };
+        Some(Self {
+            limit: limits.element_offset(row.limit)?,
+            admitted: row.outcome.admitted,
+            key: row.bucket,
+            rate: rate.map(|window_us| (row.outcome.limit, window_us)),
+        })
     }
 }
 

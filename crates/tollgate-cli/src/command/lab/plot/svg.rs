@@ -14,6 +14,10 @@ const PLOT_WIDTH: u64 = WIDTH - LEFT - RIGHT;
 const PLOT_HEIGHT: u64 = 900;
 const PANEL_HEIGHT: u64 = PLOT_HEIGHT + 560;
 
+/// Words with an outline can be read on bars.
+const OUTLINE: &str = ".o{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}\
+@media(prefers-color-scheme:dark){.o{stroke:#0d1117}}";
+
 /// What the colours of a picture mean.
 pub(in crate::command) struct Legend {
     /// Of bars that stand below, and of those on top of them.
@@ -52,7 +56,7 @@ impl Picture {
     ) -> Self {
         let (width_us, buckets) = (shown.width_us(), (shown.len() as u64).max(1));
         let height = TOP + panels as u64 * PANEL_HEIGHT + BOTTOM;
-        let canvas = Canvas::new(title, LEFT, (WIDTH, height), "");
+        let canvas = Canvas::new(title, LEFT, (WIDTH, height), OUTLINE);
         let mut picture =
             Self { canvas, width_us, buckets, panels: 0, dashed: false, several: false };
         let span = format!(
@@ -76,7 +80,11 @@ impl Picture {
         let counts: Vec<Count> = counts.collect();
         let total = counts.iter().copied().fold(Count::default(), Count::plus);
         self.heading(panel, total, rates.keys(), base - PLOT_HEIGHT - 110);
-        let bars = self.bars(base, counts.iter().map(|count| count.total()).max().unwrap_or(0));
+        let highest = counts.iter().map(|count| count.total()).max().unwrap_or(0);
+        // The scale reaches a rate that is no more than twice as high as the bars.
+        let rate = rates.total(self.width_us, 1).and_then(|rate| u64::try_from(rate).ok());
+        let rate = rate.filter(|rate| *rate <= highest.saturating_mul(2));
+        let bars = self.bars(base, highest.max(rate.unwrap_or(0)));
         bars.count_grid(&mut self.canvas);
         for (x, _) in bars.time_marks() {
             self.canvas.line("g", (x, base - PLOT_HEIGHT), (x, base + 50));
@@ -129,8 +137,8 @@ impl Picture {
             keys => format!("{}: {} keys", panel.description, axis::format_grouped(keys as u64)),
         };
         self.canvas.heading(LEFT, y, &panel.name, &description);
-        let all = axis::format_grouped(total.total());
-        let summary = format!("{all} requests: {}", panel.figures(total));
+        let all = axis::format_count(total.total(), "request");
+        let summary = format!("{all}: {}", panel.figures(total));
         self.canvas.text("m e", WIDTH - RIGHT, y, &summary);
     }
 
@@ -144,10 +152,10 @@ impl Picture {
     fn bar(&mut self, bars: &BarPanel, panel: &Panel, index: u64, count: Count) {
         let (from_us, to_us) = (index * self.width_us, (index + 1) * self.width_us);
         let shown = format!(
-            "{} to {}: {} requests, {}",
+            "{} to {}: {}, {}",
             axis::format_offset(from_us),
             axis::format_offset(to_us),
-            axis::format_grouped(count.total()),
+            axis::format_count(count.total(), "request"),
             panel.figures(count)
         );
         let counts = [("a", count.admitted), ("r", count.refused)];
@@ -170,7 +178,7 @@ impl Picture {
             let total = axis::format_grouped(total);
             let whose = if keys > 1 { " for its keys together" } else { "" };
             let note = format!("rate above the scale: {total} per {per}{whose}");
-            self.canvas.text("m", LEFT + 60, base - PLOT_HEIGHT + 130, &note);
+            self.canvas.text("m o", LEFT + 60, base - PLOT_HEIGHT + 130, &note);
         }
     }
 }

@@ -37,7 +37,7 @@ fn each_series_is_counted_and_said() {
     );
     assert!(svg.contains("limits without requests: 1") && !svg.contains(">idle<"));
     assert!(svg.contains("requests per 50 ms, from 2023-11-14 22:13:20 UTC"));
-    assert!(svg.contains("<title>1 s to 1.05 s: 1 requests, 0 admitted, 1 refused</title>"));
+    assert!(svg.contains("<title>1 s to 1.05 s: 1 request, 0 admitted, 1 refused</title>"));
 }
 
 #[test]
@@ -119,4 +119,23 @@ fn tiers_add_up() {
     rates.note(3, (600, 60_000_000));
     assert_eq!(rates.total(2_000_000, 1), Some(60), "the key has another tier now");
     assert_eq!(key_rates::KeyRates::default().total(1, 1), None);
+}
+
+/// Six of ten, and four of ten: the line is drawn up to twice as high as the bars.
+#[test]
+fn the_scale_reaches_a_rate_that_is_little_higher_than_the_bars() {
+    let draw = |per_second: u64| {
+        let mut plot = Plot::new(vec![panel("one")]);
+        for n in 0..100 * per_second {
+            let time_us = START_US + n * 1_000_000 / per_second;
+            plot.count(time_us, true, std::iter::once(answer(0, true, 1)));
+        }
+        plot.svg("scale")
+    };
+    let (near, far) = (draw(6), draw(4));
+    assert!(near.contains("class=\"l\"") && !near.contains("above the scale"), "{near}");
+    assert!(
+        !far.contains("class=\"l\"") && far.contains("rate above the scale: 10 per 1 s"),
+        "{far}"
+    );
 }
