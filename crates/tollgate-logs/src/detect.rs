@@ -2,15 +2,15 @@
 
 use crate::entry::Entry;
 use crate::format::{FORMATS, FormatError, FormatSpec, LineKind, ReadOptions};
-
-/// The first lines that are tried.
-const LINES: usize = 64;
+use crate::merge::HeadLine;
 
 /// How well a format reads some lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fit {
     pub(crate) requests: usize,
-    /// The earliest of them.
+    /// Lines of the format without a request.
+    pub(crate) others: usize,
+    /// The earliest request.
     pub(crate) first_us: Option<u64>,
     /// The number of the first line that it cannot read, and why.
     pub(crate) bad: Option<(u64, String)>,
@@ -20,42 +20,41 @@ pub(crate) struct Fit {
 pub(crate) fn fit(
     format: &FormatSpec,
     options: &ReadOptions,
-    head: &[u8],
+    head: &[(u64, HeadLine)],
 ) -> Result<Fit, FormatError> {
     let mut reader = (format.build)(options)?;
     let mut fit = Fit::default();
-    for (number, line) in (1..).zip(head.split(|byte| *byte == b'\n')).take(LINES) {
-        let Ok(line) = str::from_utf8(line) else { continue };
-        let line = line.trim_end();
-        if line.is_empty() {
-            continue;
-        }
+    for (number, line) in head {
         let mut entry = Entry::default();
-        match reader.read(line, &mut entry) {
+        let read = match line.text(*number) {
+            Ok(line) => reader.read(line, &mut entry).map_err(|bad| bad.to_string()),
+            Err(why) => Err(why.to_owned()),
+        };
+        match read {
             Ok(LineKind::Request) => {
                 fit.requests += 1;
                 let first_us = fit.first_us.unwrap_or(entry.time_us);
                 fit.first_us = Some(first_us.min(entry.time_us));
             }
-            Ok(_) => {}
+            Ok(_) => fit.others += 1,
             Err(bad) => {
-                fit.bad.get_or_insert((number, bad.to_string()));
+                fit.bad.get_or_insert((*number, bad));
             }
         }
     }
     Ok(fit)
 }
 
-/// The format that reads most of the first lines; of equal ones the first of the table.
-pub(crate) fn detect(options: &ReadOptions, head: &[u8]) -> Option<&'static FormatSpec> {
+/// The format that reads most requests in the first lines; of equal ones the first of the table.
+pub(crate) fn detect(
+    options: &ReadOptions,
+    head: &[(u64, HeadLine)],
+) -> Option<(&'static FormatSpec, Fit)> {
     // A template describes lines of nginx, so it says nothing about other formats.
     let options = ReadOptions { template: None, ..options.clone() };
-    let mut best: Option<(usize, &FormatSpec)> = None;
-    for format in FORMATS {
-        let requests = fit(format, &options, head).map_or(0, |fit| fit.requests);
-        if requests > best.map_or(0, |(most, _)| most) {
-            best = Some((requests, format));
-        }
-    }
-    best.map(|(_, format)| format)
+    let fits =
+        FORMATS.iter().filter_map(|format| Some((format, fit(format, &options, head).ok()?)));
+    // Of equal ones, `max_by_key` takes the last.
+    let best = fits.rev().max_by_key(|(_, fit)| (fit.requests, fit.others));
+    best.filter(|(_, fit)| fit.requests + fit.others > 0)
 }

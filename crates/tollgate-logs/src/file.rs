@@ -8,7 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first bytes of a gzip stream.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// The first bytes of streams that are not read here, and the program that reads them.
+const UNREAD: [(&[u8], &str); 3] = [
+    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
+    (&[0xfd, b'7', b'z', b'X', b'Z'], "xz"),
+    (b"BZh", "bzip2"),
+];
+const MAGIC_BYTES_MAX: u64 = 5;
 
 /// Counts the bytes that were read from a file, before they are decompressed.
 struct Counted<R> {
@@ -34,9 +41,15 @@ pub(crate) fn open(path: &Path, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read
 
 /// The contents of a gzip stream; those of another stream as they are.
 fn decompressed(mut reader: impl Read + 'static) -> io::Result<Box<dyn Read>> {
-    let mut first = Vec::with_capacity(GZIP.len());
-    reader.by_ref().take(GZIP.len() as u64).read_to_end(&mut first)?;
-    let is_gzip = first == GZIP;
+    let mut first = Vec::new();
+    reader.by_ref().take(MAGIC_BYTES_MAX).read_to_end(&mut first)?;
+    if let Some((_, program)) = UNREAD.iter().find(|(magic, _)| first.starts_with(magic)) {
+        return Err(io::Error::other(format!(
+            "it is compressed with {program}, and only gzip is read here; decompress it first: \
+             {program} -dk FILE"
+        )));
+    }
+    let is_gzip = first.starts_with(GZIP);
     let whole = io::Cursor::new(first).chain(reader);
     Ok(if is_gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }

@@ -72,7 +72,11 @@ impl Format for JsonFormat {
         let object: Value = match serde_json::from_str(line) {
             Ok(object @ Value::Object(_)) => object,
             Ok(_) => return Err(BadLine("the line is no JSON object".into())),
-            Err(error) => return Err(BadLine(format!("the line is no JSON: {error}").into())),
+            Err(error) => {
+                // The line has a number of its own.
+                let error = error.to_string().replace(" at line 1 column ", " at column ");
+                return Err(BadLine(format!("the line is no JSON: {error}").into()));
+            }
         };
         for required in self.spec.required {
             if member(&object, required).is_none() {

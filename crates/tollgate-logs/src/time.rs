@@ -161,7 +161,11 @@ fn with_offset(days: i64, of_day_us: u64, offset: &[u8], zone: &LogZone) -> Opti
         [] => return zone.to_utc(u64::try_from(local_us).ok()?),
         [b'Z' | b'z'] | [b'U', b'T', b'C'] | [b'G', b'M', b'T'] => 0,
         [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] | [sign @ (b'+' | b'-'), h1, h2, m1, m2] => {
-            let minutes = (digits(&[h1, h2])? * 60 + digits(&[m1, m2])?) as i64;
+            let (hours, minutes) = (digits(&[h1, h2])?, digits(&[m1, m2])?);
+            if hours > 23 || minutes > 59 {
+                return None;
+            }
+            let minutes = (hours * 60 + minutes) as i64;
             if sign == b'-' { -minutes } else { minutes }
         }
         _ => return None,

@@ -53,7 +53,7 @@ impl Csv {
         let separator =
             [b',', b';', b'\t'].into_iter().max_by_key(|byte| (count(*byte), *byte == b','));
         let separator = separator.unwrap_or(b',');
-        let names = columns::names(line.trim_start_matches('\u{feff}'), separator)?;
+        let names = columns::names(line, separator)?;
         let meanings = names.iter().map(|name| self.meaning(name)).collect();
         let columns = Columns { meanings, separator };
         if !columns.has_time() {

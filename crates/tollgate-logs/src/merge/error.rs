@@ -14,7 +14,12 @@ pub enum LogError {
     /// The options do not make a reader.
     Options(FormatError),
     /// No format reads the first lines.
-    Unknown(PathBuf),
+    Unknown {
+        /// The file.
+        path: PathBuf,
+        /// The first line, if it is no text, and why.
+        bad: Option<(u64, &'static str)>,
+    },
     /// The format that was named reads none of the first lines.
     WrongFormat {
         /// The file.
@@ -33,12 +38,17 @@ impl fmt::Display for LogError {
         match self {
             Self::Open(path, error) => write!(f, "cannot read {}: {error}", path.display()),
             Self::Options(error) => error.fmt(f),
-            Self::Unknown(path) => write!(
-                f,
-                "{}: the format of the first lines is not known; name it with --format, or describe \
-                 the lines with --log-format",
-                path.display()
-            ),
+            Self::Unknown { path, bad } => {
+                if let Some((line, why)) = bad {
+                    write!(f, "{}:{line}: {why}; ", path.display())?;
+                } else {
+                    write!(f, "{}: ", path.display())?;
+                }
+                f.write_str(
+                    "the format of the first lines is not known; name it with --format, or describe \
+                     the lines with --log-format",
+                )
+            }
             Self::WrongFormat { path, format, bad: (line, why), likely } => {
                 write!(f, "{}:{line}: this is not {format}: {why}", path.display())?;
                 match likely {

@@ -2,11 +2,13 @@
 
 mod chunk;
 mod error;
+mod head;
 mod ordered;
 mod stats;
 
 pub use chunk::Record;
 pub use error::LogError;
+pub(crate) use head::HeadLine;
 pub use stats::InputStats;
 
 use crate::detect;
@@ -14,15 +16,13 @@ use crate::entry::Field;
 use crate::file;
 use crate::format::{FormatSpec, ReadOptions};
 use crate::lines::Lines;
+use head::{Head, LINE_BYTES_MAX};
 use ordered::{ChunkSettings, OrderedFile};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The longest line that is read.
-const LINE_BYTES_MAX: usize = 64 * 1024;
-/// The bytes that a format is detected by.
-const HEAD_BYTES: usize = 64 * 1024;
 /// The requests in memory, over all files, and the fewest and the most of one chunk.
 const ROWS_MAX: usize = 65_536;
 const CHUNK_ROWS: std::ops::RangeInclusive<usize> = 128..=4_096;
@@ -81,6 +81,11 @@ impl Logs {
             stats,
             options,
         };
+        let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
+        if let Some(path) = paths.iter().filter(is_stdin).nth(1) {
+            let why = std::io::Error::other("standard input is named twice");
+            return Err(LogError::Open(path.clone(), why));
+        }
         for path in paths {
             logs.add(Arc::from(&**path), format)?;
         }
@@ -146,19 +151,16 @@ impl Logs {
         let opened = file::open(&path, read);
         let opened = opened.map_err(|error| LogError::Open(path.to_path_buf(), error))?;
         let mut lines = Lines::new(opened, LINE_BYTES_MAX);
-        while lines.buffered().len() < HEAD_BYTES && !lines.has_ended() {
-            if let Err(error) = lines.fill() {
-                self.stats.broken(&path, &error);
-                break;
-            }
-        }
-        let Some((format, first_us)) = self.format_of(&path, format, lines.buffered())? else {
+        let mut head = Head::default();
+        let Some((format, first_us)) = self.format_of(&path, format, &mut lines, &mut head)? else {
+            self.stats.empty.push(path.to_path_buf());
             return Ok(());
         };
         self.stats.files.push((path.to_path_buf(), format.name));
         if is_pipe {
-            let format = (format.build)(&self.options).map_err(LogError::Options)?;
-            let file = OrderedFile::new(path, lines, format, self.settings, &mut self.stats);
+            let reader = (format.build)(&self.options).map_err(LogError::Options)?;
+            let mut file = OrderedFile::new(path, lines, (format.name, reader));
+            file.start(&head, self.settings, &mut self.stats);
             self.open.push(file);
         } else {
             self.waiting.push(WaitingFile { first_us, path, format });
@@ -166,28 +168,65 @@ impl Logs {
         Ok(())
     }
 
-    /// The format of a file, and the time of its first request; `None` if the file is empty.
+    /// The format of a file, and the time of its first request; `None` if the file is empty. Looks
+    /// past lines that cannot be read, as far as `head` can grow.
     fn format_of(
+        &mut self,
+        path: &Path,
+        named: Option<&'static FormatSpec>,
+        lines: &mut Lines<impl Read>,
+        head: &mut Head,
+    ) -> Result<Option<(&'static FormatSpec, u64)>, LogError> {
+        let mut is_more = true;
+        while is_more {
+            is_more = head.grow(lines).unwrap_or_else(|error| {
+                self.stats.broken(path, &error);
+                false
+            });
+            let found = match named {
+                Some(format) => {
+                    let fit = detect::fit(format, &self.options, head.lines());
+                    Some((format, fit.map_err(LogError::Options)?))
+                }
+                None => detect::detect(&self.options, head.lines()),
+            };
+            if let Some((format, first_us)) = found.and_then(|(it, fit)| Some((it, fit.first_us?)))
+            {
+                return Ok(Some((format, first_us)));
+            }
+        }
+        self.format_without_requests(path, named, head)
+    }
+
+    /// The format of a file whose first lines have no request.
+    fn format_without_requests(
         &self,
         path: &Path,
         named: Option<&'static FormatSpec>,
-        head: &[u8],
+        head: &Head,
     ) -> Result<Option<(&'static FormatSpec, u64)>, LogError> {
-        if head.trim_ascii().is_empty() {
-            return Ok(None);
-        }
-        let likely = detect::detect(&self.options, head);
-        let unknown = || LogError::Unknown(path.to_owned());
-        let format = named.or(likely).ok_or_else(unknown)?;
-        let fit = detect::fit(format, &self.options, head).map_err(LogError::Options)?;
-        match fit.first_us {
-            Some(first_us) => Ok(Some((format, first_us))),
-            None => Err(LogError::WrongFormat {
+        let Some((number, line)) = head.lines().first() else { return Ok(None) };
+        let likely = detect::detect(&self.options, head.lines());
+        let likely_name = likely.as_ref().filter(|(_, fit)| fit.requests > 0);
+        let likely_name = likely_name.map(|(format, _)| format.name);
+        let Some(format) = named else {
+            // Only headings, or only messages: there are no requests, and nothing is wrong.
+            let whole = likely.filter(|(_, fit)| head.is_whole() && fit.bad.is_none());
+            return whole.map(|(format, _)| Some((format, 0))).ok_or_else(|| LogError::Unknown {
+                path: path.to_owned(),
+                bad: line.text(*number).err().map(|why| (*number, why)),
+            });
+        };
+        let fit = detect::fit(format, &self.options, head.lines()).map_err(LogError::Options)?;
+        match fit.bad {
+            // Lines further down may be of the format that was named.
+            Some(bad) if head.is_whole() || likely_name.is_some() => Err(LogError::WrongFormat {
                 path: path.to_owned(),
                 format: format.name,
-                bad: fit.bad.unwrap_or_else(|| (1, "the line has no request".into())),
-                likely: likely.map(|likely| likely.name).filter(|name| *name != format.name),
+                bad,
+                likely: likely_name,
             }),
+            _ => Ok(Some((format, 0))),
         }
     }
 
@@ -195,11 +234,13 @@ impl Logs {
         let Some(WaitingFile { path, format, .. }) = self.waiting.pop() else { return Ok(()) };
         let opened = file::open(&path, Arc::clone(&self.read));
         let opened = opened.map_err(|error| LogError::Open(path.to_path_buf(), error))?;
-        let format = (format.build)(&self.options).map_err(LogError::Options)?;
+        let reader = (format.build)(&self.options).map_err(LogError::Options)?;
         let lines = Lines::new(opened, LINE_BYTES_MAX);
+        let mut file = OrderedFile::new(path, lines, (format.name, reader));
+        file.start(&Head::default(), self.settings, &mut self.stats);
         // A file that has ended makes room.
         self.open.retain(|file| file.head_us().is_some());
-        self.open.push(OrderedFile::new(path, lines, format, self.settings, &mut self.stats));
+        self.open.push(file);
         Ok(())
     }
 }

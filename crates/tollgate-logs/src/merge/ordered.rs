@@ -1,9 +1,10 @@
 //! One file, its lines put in the order of their times.
 
-use crate::entry::Entry;
+use crate::entry::{BadLine, Entry};
 use crate::format::{Format, LineKind};
 use crate::lines::{Lines, NextLine};
 use crate::merge::chunk::{Chunk, Record};
+use crate::merge::head::{self, Head};
 use crate::merge::stats::InputStats;
 use std::io::Read;
 use std::path::Path;
@@ -24,26 +25,42 @@ pub(crate) struct OrderedFile {
 }
 
 struct LineSource {
-    path: Arc<Path>,
     lines: Lines<Box<dyn Read>>,
+    reader: LineReader,
+    has_ended: bool,
+}
+
+struct LineReader {
+    path: Arc<Path>,
+    format_name: &'static str,
     format: Box<dyn Format>,
     previous_us: Option<u64>,
-    has_ended: bool,
+    /// The first line that could not be read, if no request stands above it.
+    first_bad: Option<(u64, BadLine)>,
 }
 
 impl OrderedFile {
     pub(crate) fn new(
         path: Arc<Path>,
         lines: Lines<Box<dyn Read>>,
-        format: Box<dyn Format>,
-        settings: ChunkSettings,
-        stats: &mut InputStats,
+        (format_name, format): (&'static str, Box<dyn Format>),
     ) -> Self {
-        let source = LineSource { path, lines, format, previous_us: None, has_ended: false };
-        let mut file = Self { source, first: Chunk::default(), second: Chunk::default() };
-        file.source.fill(&mut file.first, settings, stats);
-        file.source.fill(&mut file.second, settings, stats);
-        file
+        let (previous_us, first_bad) = (None, None);
+        let reader = LineReader { path, format_name, format, previous_us, first_bad };
+        let source = LineSource { lines, reader, has_ended: false };
+        Self { source, first: Chunk::default(), second: Chunk::default() }
+    }
+
+    /// Reads the first chunks; `head` has the lines that were taken from a pipe before.
+    pub(crate) fn start(&mut self, head: &Head, settings: ChunkSettings, stats: &mut InputStats) {
+        self.first.clear();
+        for (number, line) in head.lines() {
+            let line = line.text(*number);
+            self.source.reader.take(*number, line, &mut self.first, settings, stats);
+        }
+        self.source.fill(&mut self.first, settings, stats);
+        self.second.clear();
+        self.source.fill(&mut self.second, settings, stats);
     }
 
     /// The time of the next request.
@@ -60,6 +77,7 @@ impl OrderedFile {
     pub(crate) fn rotate(&mut self, settings: ChunkSettings, stats: &mut InputStats) {
         if self.first.head_us().is_none() && !self.source.has_ended {
             std::mem::swap(&mut self.first, &mut self.second);
+            self.second.clear();
             self.source.fill(&mut self.second, settings, stats);
         }
     }
@@ -76,50 +94,75 @@ impl OrderedFile {
 }
 
 impl LineSource {
-    /// Fills a chunk with the next requests.
+    /// Fills a chunk up with the next requests.
     fn fill(&mut self, chunk: &mut Chunk, settings: ChunkSettings, stats: &mut InputStats) {
-        chunk.clear();
-        while !chunk.is_full(settings.rows_max) {
-            match self.lines.next() {
+        while !chunk.is_full(settings.rows_max) && !self.has_ended {
+            let Self { lines, reader, .. } = self;
+            match lines.next() {
                 NextLine::Line(number, line) => {
-                    let Ok(line) = str::from_utf8(line) else {
-                        stats.lines += 1;
-                        stats.unreadable(&self.path, number, "the line is not UTF-8");
-                        continue;
-                    };
-                    let line = line.trim_ascii_end();
-                    if line.is_empty() {
-                        continue;
-                    }
-                    stats.lines += 1;
-                    let mut entry = Entry::default();
-                    match self.format.read(line, &mut entry) {
-                        Ok(LineKind::Request) => {
-                            stats.count(&entry, self.previous_us.replace(entry.time_us));
-                            chunk.push(&entry, settings.fields);
-                        }
-                        Ok(LineKind::NotHttp) => stats.not_http += 1,
-                        Ok(LineKind::Heading) => {}
-                        Err(bad) => stats.unreadable(&self.path, number, bad),
-                    }
+                    reader.take(number, head::text(number, line), chunk, settings, stats);
                 }
                 NextLine::TooLong(number, _) => {
-                    stats.lines += 1;
-                    stats.unreadable(&self.path, number, "the line is longer than 64 KiB");
+                    reader.take(number, Err(head::TOO_LONG), chunk, settings, stats);
                 }
                 NextLine::Empty => {
-                    if let Err(error) = self.lines.fill() {
-                        stats.broken(&self.path, &error);
+                    if let Err(error) = lines.fill() {
+                        stats.broken(&reader.path, &error);
                         self.has_ended = true;
-                        break;
                     }
                 }
-                NextLine::End => {
-                    self.has_ended = true;
-                    break;
-                }
+                NextLine::End => self.has_ended = true,
             }
         }
+        if self.has_ended {
+            self.reader.finish(stats);
+        }
         chunk.sort();
+    }
+}
+
+impl LineReader {
+    /// Takes a line, or counts why it cannot be read.
+    #[inline]
+    fn take(
+        &mut self,
+        number: u64,
+        line: Result<&str, &'static str>,
+        chunk: &mut Chunk,
+        settings: ChunkSettings,
+        stats: &mut InputStats,
+    ) {
+        if line == Ok("") {
+            return;
+        }
+        stats.lines += 1;
+        let mut entry = Entry::default();
+        let read = match line {
+            Ok(line) => self.format.read(line, &mut entry),
+            Err(why) => Err(BadLine(why.into())),
+        };
+        match read {
+            Ok(LineKind::Request) => {
+                stats.count(&entry, self.previous_us.replace(entry.time_us));
+                chunk.push(&entry, settings.fields);
+            }
+            Ok(LineKind::NotHttp) => stats.not_http += 1,
+            Ok(LineKind::Heading) => {}
+            Err(bad) => {
+                if self.previous_us.is_none() {
+                    self.first_bad.get_or_insert_with(|| (number, bad.clone()));
+                }
+                stats.unreadable(&self.path, number, bad);
+            }
+        }
+    }
+
+    /// Notes a file that has lines of another format only.
+    fn finish(&mut self, stats: &mut InputStats) {
+        if self.previous_us.is_none()
+            && let Some((number, bad)) = self.first_bad.take()
+        {
+            stats.wrong_format(&self.path, self.format_name, number, &bad);
+        }
     }
 }

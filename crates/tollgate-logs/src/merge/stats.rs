@@ -1,6 +1,6 @@
 //! What was in the logs, and what could not be read of them.
 
-use crate::entry::{Entry, FIELDS, Field};
+use crate::entry::{BadLine, Entry, FIELDS, Field};
 use std::path::{Path, PathBuf};
 
 /// The bad lines that are shown.
@@ -15,6 +15,8 @@ const JUMP_AHEAD_US: u64 = 86_400_000_000;
 pub struct InputStats {
     /// The files, each with its format.
     pub files: Vec<(PathBuf, &'static str)>,
+    /// Files without a line.
+    pub empty: Vec<PathBuf>,
     /// All lines that are not empty.
     pub lines: u64,
     /// Lines with a request.
@@ -31,7 +33,7 @@ pub struct InputStats {
     pub late_us_max: u64,
     /// Lines whose clock jumped: an hour back or a day ahead.
     pub jumps: u64,
-    /// Files that could not be read to their end.
+    /// Files that could not be read, or not to their end: `FILE: reason`.
     pub broken: Vec<String>,
     /// Requests whose line says how long the response took.
     pub with_duration: u64,
@@ -71,10 +73,18 @@ impl InputStats {
 
     /// Notes a file that cannot be read to its end, once.
     pub(crate) fn broken(&mut self, path: &Path, why: &std::io::Error) {
-        let broken = format!("{}: {why}", path.display());
+        let broken = format!("{}: {why}; the rest was not read", path.display());
         if !self.broken.contains(&broken) {
             self.broken.push(broken);
         }
+    }
+
+    /// Notes a file of which no line is of the format that was named.
+    pub(crate) fn wrong_format(&mut self, path: &Path, format: &str, line: u64, why: &BadLine) {
+        self.broken.push(format!(
+            "{}:{line}: this is not {format}, and neither is any other line: {why}; describe the lines with --log-format",
+            path.display()
+        ));
     }
 
     pub(crate) fn unreadable(&mut self, path: &Path, line: u64, why: impl std::fmt::Display) {

@@ -16,9 +16,8 @@ pub(super) const CODE: &Code = &Code::new(
 );
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
-    let settings = &view.compiled.settings;
-    let listeners = [settings.gateway.ambiguous_paths, settings.http.ambiguous_paths];
-    if !view.reads_requests() || listeners.contains(&AmbiguousPaths::MatchAll) {
+    let is_counted = view.compiled.settings.ambiguous_paths() == AmbiguousPaths::MatchAll;
+    if !view.reads_requests() || is_counted {
         return;
     }
     for item in view.first_of_each_entry().filter(|item| item.is_on()) {

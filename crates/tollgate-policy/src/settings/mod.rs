@@ -79,6 +79,18 @@ pub struct Settings {
     pub drain: Duration,
 }
 
+impl Settings {
+    /// How an ambiguous path is treated where the listener of a request is not known: in a log, in
+    /// a file of requests, on a command line. One listener with `match-all` is enough, since limits
+    /// count such requests there.
+    pub fn ambiguous_paths(&self) -> AmbiguousPaths {
+        match self.gateway.ambiguous_paths {
+            AmbiguousPaths::Refuse => self.http.ambiguous_paths,
+            match_all => match_all,
+        }
+    }
+}
+
 /// One front end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {

@@ -13,10 +13,12 @@ const KEYS_MAX: usize = 1 << 18;
 /// What changes from policy A to policy B.
 pub(super) struct Changes<'r> {
     rules: [&'r Rules; 2],
+    /// Requests that a policy decides: all but those that both answer with 400.
     pub(super) requests: u64,
-    /// Requests that the gateway would have answered with 400.
-    pub(super) ambiguous: u64,
-    /// Requests that A and B refuse.
+    /// Requests that A and B answer with 400, and those that both do.
+    pub(super) ambiguous: [u64; 2],
+    pub(super) ambiguous_by_both: u64,
+    /// Requests that A and B refuse, also with 400 if the other one decides them.
     pub(super) refused: [u64; 2],
     pub(super) verdicts: VerdictChange,
     pub(super) limits: BTreeMap<String, LimitChange>,
@@ -69,7 +71,8 @@ impl<'r> Changes<'r> {
         Self {
             rules,
             requests: 0,
-            ambiguous: 0,
+            ambiguous: [0; 2],
+            ambiguous_by_both: 0,
             refused: [0; 2],
             verdicts: VerdictChange::default(),
             limits: BTreeMap::new(),
@@ -80,27 +83,37 @@ impl<'r> Changes<'r> {
         }
     }
 
-    /// Counts a request that both policies have decided.
-    pub(super) fn count(&mut self, facts: [&Facts<'_>; 2], verdicts: [&Verdict<'_>; 2]) {
+    /// Counts a request; `None` is a policy that answers it with 400.
+    pub(super) fn count(&mut self, decided: [Option<(&Facts<'_>, &Verdict<'_>)>; 2]) {
+        for (count, of) in self.ambiguous.iter_mut().zip(decided) {
+            *count += u64::from(of.is_none());
+        }
+        let Some((some_facts, _)) = decided[1].or(decided[0]) else {
+            self.ambiguous_by_both += 1;
+            return;
+        };
         self.requests += 1;
-        for side in 0..2 {
-            self.refused[side] += u64::from(!verdicts[side].allowed);
-            for row in verdicts[side].rows.iter().filter(|row| !row.outcome.admitted) {
-                let key = shown_key(row.limit, facts[side], self.rules[side].http_policy());
+        let allowed = decided.map(|of| of.is_some_and(|(_, verdict)| verdict.allowed));
+        for (side, of) in decided.into_iter().enumerate() {
+            self.refused[side] += u64::from(!allowed[side]);
+            let Some((facts, verdict)) = of else { continue };
+            for row in verdict.rows.iter().filter(|row| !row.outcome.admitted) {
+                let key = shown_key(row.limit, facts, self.rules[side].http_policy());
                 self.limit(&row.limit.name).refused[side] += 1;
                 self.count_key((row.limit.name.to_string(), key), side);
             }
         }
-        let refuses_after = !verdicts[1].allowed;
-        if verdicts[0].allowed == verdicts[1].allowed {
+        let refuses_after = !allowed[1];
+        if allowed[0] == allowed[1] {
             return;
         }
         self.verdicts.add(refuses_after);
-        let side = usize::from(refuses_after);
-        for row in verdicts[side].rows.iter().filter(|row| row.refuses()) {
+        let refusing = decided[usize::from(refuses_after)].map(|(_, verdict)| &verdict.rows);
+        for row in refusing.into_iter().flatten().filter(|row| row.refuses()) {
             self.limit(&row.limit.name).verdicts.add(refuses_after);
         }
-        let tier = self.rules[1].policy().effective_tier(facts[1]);
+        let side = usize::from(decided[1].is_some());
+        let tier = self.rules[side].policy().effective_tier(some_facts);
         let tier = tier.name.unwrap_or("no tier").to_owned();
         self.tiers.entry(tier).or_default().add(refuses_after);
     }

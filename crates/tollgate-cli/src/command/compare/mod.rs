@@ -4,9 +4,7 @@ mod changes;
 mod picture;
 mod text;
 
-use super::lab::{
-    self, Loaded, LogArguments, OutputForm, Progress, RequestOutcome, RequestReader, Stop, wanted,
-};
+use super::lab::{self, Loaded, LogArguments, OutputForm, Progress, RequestReader, Stop, wanted};
 use super::replay::Decider;
 use super::{FAILED, FILE, UNUSABLE, exit_code_of};
 use changes::Changes;
@@ -105,38 +103,35 @@ impl Compare {
         fields.extend(more_fields);
         let options = self.reading.options(&attributes)?;
         let mut logs = self.reading.open(logs, options.clone(), &fields)?;
-        let reader = |loaded: &'_ Loaded| loaded.settings.gateway.ambiguous_paths;
-        let mut readers =
-            [a, b].map(|loaded| RequestReader::new(&loaded.rules, reader(loaded), &options));
+        let mut readers = [a, b].map(|loaded| RequestReader::new(loaded, &options));
         let mut deciders = [a, b].map(Decider::new);
         let mut changes = Changes::new([&a.rules, &b.rules]);
+        let mut requests = 0_u64;
         while let Some(record) =
             logs.next_record().map_err(|error| Stop::Unusable(error.to_string()))?
         {
             let [reader_a, reader_b] = &mut readers;
             let [decider_a, decider_b] = &mut deciders;
-            let outcome = reader_a.read(record, |facts_a| {
-                let of_a = decider_a.decide(record, facts_a);
-                let outcome = reader_b.read(record, |facts_b| {
-                    let of_b = decider_b.decide(record, facts_b);
-                    changes.count([facts_a, facts_b], [&of_a, &of_b]);
+            reader_a.read(record, |facts_a| {
+                let of_a = facts_a.map(|facts| (facts, decider_a.decide(record, facts)));
+                reader_b.read(record, |facts_b| {
+                    let of_b = facts_b.map(|facts| (facts, decider_b.decide(record, facts)));
+                    let decided = [&of_a, &of_b].map(|of| of.as_ref().map(|(f, v)| (*f, v)));
+                    changes.count(decided);
                     if let Some(plot) = &mut plot {
-                        plot.count(record.time_us(), [&of_a, &of_b]);
+                        plot.count(record.time_us(), decided.map(|of| of.map(|(_, v)| v)));
                     }
-                    decider_b.recycle(of_b);
+                    of_b.into_iter().for_each(|(_, verdict)| decider_b.recycle(verdict));
                 });
-                decider_a.recycle(of_a);
-                outcome
+                of_a.into_iter().for_each(|(_, verdict)| decider_a.recycle(verdict));
             });
-            if !matches!(outcome, RequestOutcome::Read(RequestOutcome::Read(()))) {
-                changes.ambiguous += 1;
-            }
-            if (changes.requests + changes.ambiguous).is_multiple_of(PROGRESS_EVERY) {
+            requests += 1;
+            if requests.is_multiple_of(PROGRESS_EVERY) {
                 let (read, all) = logs.progress();
-                progress.show(changes.requests, all.map(|all| (read, all)));
+                progress.show(requests, all.map(|all| (read, all)));
             }
         }
-        changes.input = logs.stats().clone();
+        changes.input = lab::require_requests(logs.stats())?;
         Ok(changes)
     }
 }

@@ -27,20 +27,23 @@ impl ChangePlot {
         Self { limits, buckets }
     }
 
-    /// Counts a request that both policies have decided. A change counts for the limits that
-    /// refuse: those of B if B refuses now, else those of A.
-    pub(super) fn count(&mut self, time_us: u64, verdicts: [&Verdict<'_>; 2]) {
-        let counts = self.buckets.at(time_us);
-        for (side, verdict) in verdicts.iter().enumerate() {
-            counts[side].count(verdict.allowed);
+    /// Counts a request; `None` is a policy that answers it with 400. A change counts for the
+    /// limits that refuse: those of B if B refuses now, else those of A.
+    pub(super) fn count(&mut self, time_us: u64, verdicts: [Option<&Verdict<'_>>; 2]) {
+        if verdicts.iter().all(Option::is_none) {
+            return;
         }
-        let [before, after] = verdicts.map(|verdict| verdict.allowed);
+        let counts = self.buckets.at(time_us);
+        let [before, after] = verdicts.map(|verdict| verdict.is_some_and(|it| it.allowed));
+        counts[0].count(before);
+        counts[1].count(after);
         if before == after {
             return;
         }
         counts[CHANGES].count(after);
         let refusing = if after { verdicts[0] } else { verdicts[1] };
-        for row in refusing.rows.iter().filter(|row| row.refuses()) {
+        let rows = refusing.into_iter().flat_map(|verdict| &verdict.rows);
+        for row in rows.filter(|row| row.refuses()) {
             let place = self.limits.iter().position(|known| **known == *row.limit.name);
             if let Some(place) = place {
                 counts[LIMITS + place].count(after);

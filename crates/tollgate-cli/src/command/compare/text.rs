@@ -1,32 +1,34 @@
 //! The differences, for a terminal and for programs.
 
 use super::changes::{Changes, VerdictChange};
+use crate::command::lab::{ambiguous_note, input_notes};
 use crate::command::replay::{input_json, more_keys, percent};
 use crate::command::table::{plain, table as format_table};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use tollgate_picture::axis::format_grouped;
+use tollgate_picture::axis::{format_count, format_grouped};
 
 /// The differences, in lines. `names` are those of the policies.
 pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "{} requests; A is {} and refuses {}, B is {} and refuses {}",
-        format_grouped(changes.requests),
+        "{}; A is {} and refuses {}, B is {} and refuses {}",
+        format_count(changes.requests, "request"),
         plain(&names[0]),
         format_grouped(changes.refused[0]),
         plain(&names[1]),
         format_grouped(changes.refused[1]),
     );
     if changes.input.unreadable > 0 {
-        let _ =
-            writeln!(out, "{} lines could not be read", format_grouped(changes.input.unreadable));
+        let lines = format_count(changes.input.unreadable, "line");
+        let _ = writeln!(out, "{lines} could not be read:");
         changes.input.samples.iter().for_each(|sample| {
             let _ = writeln!(out, "  {}", plain(sample));
         });
     }
     if !changes.any() {
+        notes(&mut out, changes, names);
         out.push_str("no difference\n");
         return out;
     }
@@ -54,7 +56,30 @@ pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> 
         let count = format_grouped(changes.keys_lost_track);
         let _ = writeln!(out, "note: {count} refusals are of keys beyond those told apart here");
     }
+    notes(&mut out, changes, names);
     out
+}
+
+/// What of the logs could not be used or compared.
+fn notes(out: &mut String, changes: &Changes<'_>, names: &[String; 2]) {
+    for note in all_notes(changes, names) {
+        let _ = writeln!(out, "note: {}", plain(&note));
+    }
+}
+
+fn all_notes(changes: &Changes<'_>, names: &[String; 2]) -> Vec<String> {
+    let both = changes.ambiguous_by_both;
+    let mut notes: Vec<String> = ambiguous_note(both).into_iter().collect();
+    for (count, name) in changes.ambiguous.iter().zip(names) {
+        if *count > both {
+            notes.push(format!(
+                "{} answered with 400 by {name} alone: refused by it, for this comparison",
+                format_count(count - both, "ambiguous request")
+            ));
+        }
+    }
+    notes.extend(input_notes(&changes.input));
+    notes
 }
 
 /// How many requests change, and because of which limits.
@@ -117,11 +142,14 @@ pub(super) fn json(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> V
         "b": names[1],
         "input": input_json(&changes.input),
         "requests": changes.requests,
+        "ambiguous_by_a": changes.ambiguous[0],
+        "ambiguous_by_b": changes.ambiguous[1],
         "refused_by_a": changes.refused[0],
         "refused_by_b": changes.refused[1],
         "changes": change(&changes.verdicts),
         "limits": limits.collect::<Value>(),
         "tiers": tiers,
         "keys": keys.collect::<Value>(),
+        "notes": all_notes(changes, names),
     })
 }

@@ -16,9 +16,10 @@ impl LoggedLine {
             text => text.to_owned(),
         };
         let line: Option<Value> = serde_json::from_str(&text).ok();
-        let line = line.filter(|line| line["time"].is_string() && line["limits"].is_array());
+        let line = line.filter(|line| line["limits"].is_array()).map(Self);
         let why = "--decision: not a line of the decision log; it is a JSON object with `time` and `limits`";
-        line.map(Self).ok_or_else(|| Stop::Unusable(why.to_owned()))
+        let line = line.filter(|line| line.time_us().is_some());
+        line.ok_or_else(|| Stop::Unusable(why.to_owned()))
     }
 
     /// When it was decided.

@@ -163,7 +163,7 @@ impl Explain {
         let attributes = attributes.into_iter().map(DescribedAttribute::from).collect();
         let request = DescribedRequest::new(attributes, self.request.peer).map_err(invalid)?;
         let verifier = self.verifier(config, &loaded)?;
-        let (rules, paths) = (&loaded.rules, loaded.ambiguous_paths());
+        let (rules, paths) = (&loaded.rules, loaded.settings.ambiguous_paths());
         let facts = request.facts(rules, paths, verifier.as_ref(), now_us).map_err(invalid)?;
         let explain = loaded.gate.explain(rules, now_us, &facts, self.request.cost.into());
         let explained = block_on(explain)?;

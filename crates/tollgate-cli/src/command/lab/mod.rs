@@ -1,6 +1,7 @@
 //! What `simulate`, `replay`, `compare` and `suggest` share: a policy over memory, requests of a
 //! log, counts over time and by key, and pictures.
 
+mod input;
 pub(in crate::command) mod keys;
 mod logs;
 pub(in crate::command) mod plot;
@@ -8,16 +9,16 @@ mod policy;
 mod progress;
 mod request;
 
+pub(in crate::command) use input::{input_notes, input_status, require_requests};
 pub(in crate::command) use logs::{LogArguments, OutputForm};
 pub(in crate::command) use policy::{Loaded, load, load_text};
 pub(in crate::command) use progress::Progress;
-pub(in crate::command) use request::{RequestOutcome, RequestReader, is_in_log, wanted};
+pub(in crate::command) use request::{RequestReader, ambiguous_note, is_in_log, wanted};
 
 use super::{FILE, UNUSABLE, has_directory_entry};
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use tollgate_logs::InputStats;
 
 /// The reason why a run ended early.
 pub(in crate::command) enum Stop {
@@ -43,15 +44,6 @@ pub(in crate::command) fn exit_code(result: Result<ExitCode, Stop>, failed: u8) 
             ExitCode::from(UNUSABLE)
         }
     }
-}
-
-/// The status of a run over these logs, `whole` if all were read to their ends. A damaged file is
-/// named on standard error: what stands behind the damage was not counted.
-pub(in crate::command) fn input_status(stats: &InputStats, whole: ExitCode) -> ExitCode {
-    for broken in &stats.broken {
-        eprintln!("tollgate: {broken}; the rest was not read");
-    }
-    if stats.broken.is_empty() { whole } else { ExitCode::from(UNUSABLE) }
 }
 
 /// The file of the policy: the one named, or the one that `check` and `serve` take too.

@@ -5,7 +5,7 @@ use super::{Stop, unreadable};
 use std::path::Path;
 use tollgate::engine::{Gate, RulesGuard, Setup, limit::Mode};
 use tollgate_core::header::Profile;
-use tollgate_policy::settings::{AmbiguousPaths, Settings, Store, TierSource};
+use tollgate_policy::settings::{Settings, Store, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};
 use tollgate_store::{MemoryStore, memory::MemoryOptions};
 
@@ -74,11 +74,6 @@ fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
 }
 
 impl Loaded {
-    /// How the check API treats ambiguous paths: the rows are those of its answers.
-    pub(in crate::command) fn ambiguous_paths(&self) -> AmbiguousPaths {
-        self.settings.http.ambiguous_paths
-    }
-
     /// The configured generations of header fields.
     pub(in crate::command) fn profiles(&self) -> Vec<Profile> {
         profiles(&self.settings)

@@ -1,10 +1,12 @@
 //! Requests of a log to facts, by the reader that the gateway uses.
 
+use super::Loaded;
 use http::HeaderName;
 use http::header::{COOKIE, HOST, REFERER, USER_AGENT};
 use std::net::IpAddr;
 use tollgate::engine::Rules;
 use tollgate_logs::{Field, InputStats, ReadOptions, Record};
+use tollgate_picture::axis::format_count;
 use tollgate_policy::address;
 use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
 use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
@@ -24,14 +26,6 @@ pub(in crate::command) struct RequestReader<'r> {
     /// The attribute `user` if the policy has it, and whether requests may carry it too.
     user: Option<(AttributeId, bool)>,
     buffer: FactsBuffer,
-}
-
-/// What a line of a log comes to.
-pub(in crate::command) enum RequestOutcome<T> {
-    /// Facts, and the result of using them.
-    Read(T),
-    /// The gateway answers such a request with 400.
-    Ambiguous,
 }
 
 /// The head of a request, as far as its line in the log has it.
@@ -79,11 +73,8 @@ impl Head for LoggedHead<'_> {
 }
 
 impl<'r> RequestReader<'r> {
-    pub(in crate::command) fn new(
-        rules: &'r Rules,
-        ambiguous_paths: AmbiguousPaths,
-        options: &ReadOptions,
-    ) -> Self {
+    pub(in crate::command) fn new(loaded: &'r Loaded, options: &ReadOptions) -> Self {
+        let rules: &Rules = &loaded.rules;
         let identity = &rules.http_policy().identity;
         let header =
             |name: &String| name.strip_prefix("header.").and_then(|name| name.parse().ok());
@@ -99,17 +90,18 @@ impl<'r> RequestReader<'r> {
             user: rules.policy().attribute("user").map(|id| (id, is_carried)),
             reader: Reader::default(),
             buffer: FactsBuffer::default(),
-            ambiguous_paths,
+            ambiguous_paths: loaded.settings.ambiguous_paths(),
             rules,
         }
     }
 
-    /// Reads the facts of a request, and uses them.
+    /// Reads the facts of a request, and uses them. An ambiguous request has none: listeners answer
+    /// it with 400, and no limit counts it.
     pub(in crate::command) fn read<T>(
         &mut self,
         record: Record<'_>,
-        then: impl FnOnce(&Facts<'_>) -> T,
-    ) -> RequestOutcome<T> {
+        then: impl FnOnce(Option<&Facts<'_>>) -> T,
+    ) -> T {
         let head = LoggedHead { record, headers: &self.headers };
         let peer: Option<IpAddr> = address::parse(record.value(Field::Ip)).ok();
         let buffer = std::mem::take(&mut self.buffer);
@@ -119,7 +111,7 @@ impl<'r> RequestReader<'r> {
             self.reader.facts(self.rules, &head, peer, self.ambiguous_paths, claims, buffer);
         let mut facts = match facts {
             Ok(facts) => facts,
-            Err(Ambiguity::Path(_) | _) => return RequestOutcome::Ambiguous,
+            Err(Ambiguity::Path(_) | _) => return then(None),
         };
         let user = record.value(Field::User);
         if let Some((id, is_carried)) = self.user
@@ -137,10 +129,21 @@ impl<'r> RequestReader<'r> {
             }
         }
         self.rules.identify(&mut facts);
-        let result = then(&facts);
+        let result = then(Some(&facts));
         self.buffer = facts.into_buffer();
-        RequestOutcome::Read(result)
+        result
     }
+}
+
+/// What became of ambiguous requests, if there are any.
+pub(in crate::command) fn ambiguous_note(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        let requests = format_count(count, "request");
+        format!(
+            "{requests} with a path or an identity that servers read in more than one way: answered \
+             with 400, and counted by no limit (`ambiguous_paths: match-all` counts them)"
+        )
+    })
 }
 
 /// The attributes that a policy uses beyond the fields of a log, and the fields that it uses.

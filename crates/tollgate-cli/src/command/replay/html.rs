@@ -3,7 +3,7 @@
 use super::report::{LimitReport, ReplayReport};
 use super::rows::{ReportTable, hit_first, hit_too, percent};
 use std::fmt::Write;
-use tollgate_picture::axis::{format_grouped, format_utc};
+use tollgate_picture::axis::{format_count, format_grouped, format_utc};
 use tollgate_picture::escaped;
 
 /// The page may load nothing, and has no scripts.
@@ -21,7 +21,7 @@ pub(super) fn page(title: &str, report: &ReplayReport, svg: &str) -> String {
     let all = report.admitted + report.refused;
     let _ = write!(out, "<title>{0}</title>\n<h1>{0}</h1>\n<p>", escaped(title));
     let input = &report.input;
-    let _ = write!(out, "{} requests", format_grouped(input.requests));
+    out.push_str(&format_count(input.requests, "request"));
     if let Some((first_us, last_us)) = input.span_us {
         let _ = write!(out, " from {} to {}", format_utc(first_us), format_utc(last_us));
     }
@@ -42,8 +42,8 @@ pub(super) fn page(title: &str, report: &ReplayReport, svg: &str) -> String {
     }
     let unmatched = report.unmatched.0;
     if unmatched > 0 {
-        let (count, share) = (format_grouped(unmatched), percent(unmatched, all));
-        let _ = writeln!(out, "<h2>No limit matched</h2>\n<p>{count} requests, {share}.</p>");
+        let (count, share) = (format_count(unmatched, "request"), percent(unmatched, all));
+        let _ = writeln!(out, "<h2>No limit matched</h2>\n<p>{count}, {share}.</p>");
         table(&mut out, ReportTable::unmatched(report));
     }
     source(&mut out, report);
@@ -74,9 +74,9 @@ fn source(out: &mut String, report: &ReplayReport) {
     table(out, ReportTable { heads: &["file", "format"], rows: rows.collect() });
     let _ = writeln!(
         out,
-        "<p>{} lines: {} requests, {} without a request, {} that could not be read.</p>",
-        format_grouped(input.lines),
-        format_grouped(input.requests),
+        "<p>{}: {}, {} without a request, {} that could not be read.</p>",
+        format_count(input.lines, "line"),
+        format_count(input.requests, "request"),
         format_grouped(input.not_http),
         format_grouped(input.unreadable)
     );

@@ -23,6 +23,7 @@ pub(in crate::command) fn value(report: &ReplayReport) -> Value {
         "input": input(&report.input),
         "admitted": report.admitted,
         "refused": report.refused,
+        "ambiguous": report.ambiguous,
         "limits": limits,
         "unmatched": {
             "requests": unmatched,

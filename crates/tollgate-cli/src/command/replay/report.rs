@@ -3,11 +3,10 @@
 use super::run::{Replayed, is_concurrency};
 use crate::command::lab::keys::RefusedKey;
 use crate::command::lab::plot::Series;
-use crate::command::lab::{file_name, is_in_log};
+use crate::command::lab::{self, ambiguous_note, file_name, is_in_log};
 use std::path::Path;
 use tollgate::engine::limit::{Limit, Mode, OnMissing, Selector};
 use tollgate_logs::{Field, InputStats};
-use tollgate_picture::axis::{format_grouped, format_offset};
 
 /// The paths that are named of requests that no limit matched.
 const PATHS_SHOWN: usize = 5;
@@ -18,6 +17,8 @@ pub(in crate::command) struct ReplayReport {
     pub(in crate::command) input: InputStats,
     pub(in crate::command) admitted: u64,
     pub(in crate::command) refused: u64,
+    /// Requests that are answered with 400.
+    pub(in crate::command) ambiguous: u64,
     pub(in crate::command) limits: Vec<LimitReport>,
     /// Requests that no limit matched, and their most frequent paths.
     pub(in crate::command) unmatched: (u64, Vec<(String, u64)>),
@@ -104,6 +105,7 @@ impl Replayed<'_> {
             input: self.stats.clone(),
             admitted: self.tally.admitted,
             refused: self.tally.refused,
+            ambiguous: self.tally.ambiguous,
             limits,
             unmatched: (unmatched.requests, unmatched.most(PATHS_SHOWN)),
             notes,
@@ -148,34 +150,11 @@ impl Replayed<'_> {
     fn input_notes(&self) -> Vec<String> {
         let stats = &self.stats;
         let mut notes = Vec::new();
-        if stats.requests == 0 {
-            notes.push("the logs have no requests".into());
-        }
-        if self.tally.ambiguous > 0 {
-            notes.push(format!(
-                "{} requests have a path or an identity that servers read in more than one way; the \
-                 gateway answers 400, and no limit counted them",
-                self.tally.ambiguous
-            ));
-        }
-        if stats.requests > 0 && stats.present(Field::Ip) == 0 && self.uses("ip") {
+        notes.extend(ambiguous_note(self.tally.ambiguous));
+        if stats.present(Field::Ip) == 0 && self.uses("ip") {
             notes.push("the log has no addresses".into());
         }
-        if stats.late > 0 {
-            let late_us = stats.late_us_max / 1_000_000 * 1_000_000;
-            notes.push(format!(
-                "{} requests were out of order by up to {}, too far to be put in place",
-                format_grouped(stats.late),
-                format_offset(late_us)
-            ));
-        }
-        if stats.jumps > 0 {
-            notes.push(format!(
-                "the clock jumps {} times: an hour back or a day ahead from one line to the next",
-                stats.jumps
-            ));
-        }
-        notes.extend(stats.broken.iter().map(|broken| format!("{broken}; the rest was not read")));
+        notes.extend(lab::input_notes(stats));
         notes
     }
 

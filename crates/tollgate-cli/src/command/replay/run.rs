@@ -2,9 +2,7 @@
 
 use super::tally::ReplayTally;
 use crate::command::lab::plot::Plot;
-use crate::command::lab::{
-    Loaded, LogArguments, Progress, RequestOutcome, RequestReader, Stop, wanted,
-};
+use crate::command::lab::{self, Loaded, LogArguments, Progress, RequestReader, Stop, wanted};
 use std::path::PathBuf;
 use tollgate::engine::{Gate, Rules, Verdict, Work, limit::Limit};
 use tollgate_core::LimitParams;
@@ -89,28 +87,30 @@ pub(in crate::command) fn replay<'l>(
     let (attributes, fields) = wanted(rules);
     let options = reading.options(&attributes)?;
     let mut logs = reading.open(paths, options.clone(), &fields)?;
-    let mut reader = RequestReader::new(rules, loaded.settings.gateway.ambiguous_paths, &options);
+    let mut reader = RequestReader::new(loaded, &options);
     let mut decider = Decider::new(loaded);
     let mut tally = ReplayTally::new(rules.policy().limits().len(), loaded.plot(), is_drawn);
     let mut requests = 0_u64;
     while let Some(record) =
         logs.next_record().map_err(|error| Stop::Unusable(error.to_string()))?
     {
-        let outcome = reader.read(record, |facts| {
+        reader.read(record, |facts| {
+            let Some(facts) = facts else {
+                tally.ambiguous += 1;
+                return;
+            };
             let verdict = decider.decide(record, facts);
             tally.count(record, rules, facts, &verdict);
             decider.recycle(verdict);
         });
-        if let RequestOutcome::Ambiguous = outcome {
-            tally.ambiguous += 1;
-        }
         requests += 1;
         if requests.is_multiple_of(PROGRESS_EVERY) {
             let (read, all) = logs.progress();
             progress.show(requests, all.map(|all| (read, all)));
         }
     }
-    Ok(Replayed { loaded, tally, stats: logs.stats().clone(), options })
+    let stats = lab::require_requests(logs.stats())?;
+    Ok(Replayed { loaded, tally, stats, options })
 }
 
 impl Replayed<'_> {

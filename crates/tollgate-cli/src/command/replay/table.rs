@@ -4,7 +4,7 @@ use super::report::ReplayReport;
 use super::rows::{ReportTable, hit_first, hit_too, percent};
 use crate::command::table::{plain, table};
 use std::fmt::Write;
-use tollgate_picture::axis::{format_grouped, format_offset, format_utc};
+use tollgate_picture::axis::{format_count, format_offset, format_utc};
 
 /// The report, in lines.
 pub(super) fn text(report: &ReplayReport) -> String {
@@ -24,8 +24,8 @@ pub(super) fn text(report: &ReplayReport) -> String {
     let unmatched = report.unmatched.0;
     if unmatched > 0 {
         let share = percent(unmatched, report.admitted + report.refused);
-        let count = format_grouped(unmatched);
-        let _ = writeln!(out, "\nno limit matched: {count} requests, {share}");
+        let count = format_count(unmatched, "request");
+        let _ = writeln!(out, "\nno limit matched: {count}, {share}");
         push_table(&mut out, ReportTable::unmatched(report));
     }
     if !report.notes.is_empty() {
@@ -57,7 +57,7 @@ fn heading(report: &ReplayReport) -> String {
         more => format!(" and {more} more"),
     };
     let _ = writeln!(out, "{}{more}, decided by {}", plain(&shown), plain(&report.config));
-    let _ = write!(out, "{} requests", format_grouped(input.requests));
+    out.push_str(&format_count(input.requests, "request"));
     if let Some((first_us, last_us)) = input.span_us {
         let (from, to) = (format_utc(first_us), format_utc(last_us));
         let length = format_offset((last_us - first_us) / 1_000_000 * 1_000_000);
@@ -65,10 +65,10 @@ fn heading(report: &ReplayReport) -> String {
     }
     out.push('\n');
     if input.not_http > 0 {
-        let _ = writeln!(out, "{} lines without a request", format_grouped(input.not_http));
+        let _ = writeln!(out, "{} without a request", format_count(input.not_http, "line"));
     }
     if input.unreadable > 0 {
-        let _ = writeln!(out, "{} lines could not be read:", format_grouped(input.unreadable));
+        let _ = writeln!(out, "{} could not be read:", format_count(input.unreadable, "line"));
         for sample in &input.samples {
             let _ = writeln!(out, "  {}", plain(sample));
         }

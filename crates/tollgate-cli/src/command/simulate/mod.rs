@@ -69,7 +69,7 @@ impl Simulate {
         let plot = self.plot.is_some().then(|| loaded.plot());
         let writer = RowWriter::new(self.headers.then(|| loaded.profiles()));
         let tally = Tally::new(loaded.rules.policy().limits(), plot);
-        let paths = loaded.ambiguous_paths();
+        let paths = loaded.settings.ambiguous_paths();
         let upstream = self.upstream.model();
         let mut session = Session::new(&loaded.gate, &loaded.rules, paths, tally, upstream);
         let mut progress = Progress::start(self.quiet);

@@ -16,7 +16,7 @@ pub(in crate::command) fn play(
 ) -> Result<Option<u64>, Stop> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     let tally = Tally::new(loaded.rules.policy().limits(), None);
-    let paths = loaded.ambiguous_paths();
+    let paths = loaded.settings.ambiguous_paths();
     let mut session = Session::new(&loaded.gate, &loaded.rules, paths, tally, None);
     let (mut lines, mut last_us) = (Lines::new(file, BODY_BYTES_MAX + 1), None);
     loop {

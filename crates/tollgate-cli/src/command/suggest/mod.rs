@@ -7,7 +7,7 @@ mod rates;
 mod survey;
 mod text;
 
-use super::lab::{self, LogArguments, OutputForm, Progress, Stop};
+use super::lab::{self, LogArguments, OutputForm, Progress, RequestReader, Stop, ambiguous_note};
 use super::replay::replay;
 use super::{UNUSABLE, exit_code_of};
 use policy::Suggestion;
@@ -49,12 +49,15 @@ impl Suggest {
     }
 
     fn suggest(&self) -> Result<ExitCode, Stop> {
-        if self.logs.iter().any(|log| !log.is_file()) {
-            let log = self.logs.iter().find(|log| !log.is_file()).map(|log| log.display());
-            let log = log.map(|log| log.to_string()).unwrap_or_default();
-            return Err(Stop::Unusable(format!(
-                "{log} is no file; the logs are read three times, so save a pipe first"
-            )));
+        for log in &self.logs {
+            let is_read_twice = log.as_os_str() != "-"
+                && std::fs::metadata(log).map_err(|error| lab::unreadable(log, &error))?.is_file();
+            if !is_read_twice {
+                let log = log.display();
+                return Err(Stop::Unusable(format!(
+                    "{log} is no file; the logs are read three times, so save a pipe first"
+                )));
+            }
         }
         let mut progress = Progress::start(self.quiet);
         let suggested = self.read_all(&mut progress);
@@ -74,14 +77,17 @@ impl Suggest {
     /// Reads the logs three times. Returns the suggestion, and its policy with the proof.
     fn read_all(&self, progress: &mut Progress) -> Result<(Suggestion, String), Stop> {
         let mut survey = Survey::default();
-        let stats = self.each(progress, |record| survey.first(record))?;
-        if stats.requests == 0 {
-            return Err(Stop::Unusable("the logs have no requests to learn from".into()));
+        let (stats, ambiguous) = self.each(progress, |record| survey.first(record))?;
+        let ambiguous = ambiguous_note(ambiguous);
+        if survey.requests == 0 {
+            let why = ambiguous.unwrap_or_default();
+            return Err(Stop::Unusable(format!("the logs have nothing to learn from: {why}")));
         }
         let key = survey.between();
         let mut rates = PeakRates::default();
         self.each(progress, |record| survey.second(record, key, &mut rates))?;
         let mut suggestion = Suggestion::new(survey, rates, key, stats);
+        suggestion.caveats.extend(ambiguous);
         let name = Path::new("suggestion");
         let draft = suggestion.policy();
         let loaded = lab::load_text(name, draft.as_bytes(), true)?;
@@ -91,24 +97,31 @@ impl Suggest {
         Ok((suggestion, policy))
     }
 
-    /// Reads the logs once.
+    /// Reads the logs once. Returns what was in them, and how many requests are ambiguous: no limit
+    /// would count them.
     fn each(
         &self,
         progress: &mut Progress,
         mut take: impl FnMut(Record<'_>),
-    ) -> Result<InputStats, Stop> {
-        let mut logs = self.reading.open(&self.logs, self.reading.options(&[])?, &FIELDS)?;
-        let mut requests = 0_u64;
+    ) -> Result<(InputStats, u64), Stop> {
+        let options = self.reading.options(&[])?;
+        let mut logs = self.reading.open(&self.logs, options.clone(), &FIELDS)?;
+        let no_limits = lab::load_text(Path::new("suggestion"), b"limits: []", false)?;
+        let mut reader = RequestReader::new(&no_limits, &options);
+        let (mut requests, mut ambiguous) = (0_u64, 0);
         while let Some(record) =
             logs.next_record().map_err(|error| Stop::Unusable(error.to_string()))?
         {
-            take(record);
+            match reader.read(record, |facts| facts.is_some()) {
+                true => take(record),
+                false => ambiguous += 1,
+            }
             requests += 1;
             if requests.is_multiple_of(PROGRESS_EVERY) {
                 let (read, all) = logs.progress();
                 progress.show(requests, all.map(|all| (read, all)));
             }
         }
-        Ok(logs.stats().clone())
+        Ok((lab::require_requests(logs.stats())?, ambiguous))
     }
 }

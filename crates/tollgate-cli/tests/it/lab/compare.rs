@@ -68,3 +68,70 @@ fn without_a_difference_the_status_is_zero() {
     let (status, stdout, _) = bench.text(&["compare", "b.yaml", "a.log"]);
     assert!(status == 0 && stdout.ends_with("no difference\n"), "{stdout}");
 }
+
+/// A request that one policy answers with 400 is a change; one that both do is counted apart.
+#[test]
+fn requests_with_ambiguous_paths_are_counted() {
+    let line = |path: &str| {
+        format!(
+            "192.0.2.1 - - [14/Nov/2023:22:13:20 +0000] \"GET {path} HTTP/1.1\" 200 1 \"-\" \"-\"\n"
+        )
+    };
+    let log = line("/a").repeat(3) + &line("/a%2fb").repeat(4) + &line("/%zz/%u002f").repeat(2);
+    let limits = "limits: [{name: per-address, key: [ip], algorithm: fixed-window, rate: 5/h}]\n";
+    let match_all = |listener: &str| {
+        format!(
+            "listen: {{{listener}: {{address: '127.0.0.1:0', ambiguous_paths: match-all}}}}\n{limits}"
+        )
+    };
+    let (http, gateway) =
+        (match_all("http"), match_all("gateway") + "upstream: http://127.0.0.1:1\n");
+    let files = [
+        ("a.yaml", limits),
+        ("b.yaml", limits),
+        ("http.yaml", &http),
+        ("gateway.yaml", &gateway),
+        ("a.log", &log),
+    ];
+    let bench = Bench::new("ambiguous", &files);
+    let note = "6 requests with a path or an identity that servers read in more than one way";
+    let (status, stdout, _) = bench.text(&["compare", "a.yaml", "b.yaml", "a.log"]);
+    assert!(status == 0 && stdout.starts_with("3 requests; A is a.yaml"), "{stdout}");
+    assert!(stdout.contains(&format!("note: {note}")), "{stdout}");
+    let figures = |found: &serde_json::Value| {
+        ["requests", "ambiguous_by_a", "ambiguous_by_b", "refused_by_a", "refused_by_b"]
+            .map(|name| found[name].as_u64().unwrap())
+    };
+    let same = bench.json(&["compare", "a.yaml", "b.yaml", "a.log"]);
+    assert_eq!(figures(&same), [3, 6, 6, 0, 0]);
+    assert!(same["notes"][0].as_str().unwrap().starts_with(note), "{same}");
+    for b in ["http.yaml", "gateway.yaml"] {
+        // Of seven that B decides, it admits five: two that A answers with 400.
+        let found = bench.json(&["compare", "a.yaml", b, "a.log"]);
+        assert_eq!(figures(&found), [7, 6, 2, 4, 2], "{b}: {found}");
+        assert_eq!(found["changes"]["newly_admitted"], 2, "{found}");
+        let alone = "4 ambiguous requests answered with 400 by a.yaml alone";
+        assert!(found["notes"].to_string().contains(alone), "{found}");
+        // `replay`, `simulate` and `explain` follow the same rule.
+        let replayed = bench.json(&["replay", "a.log", "--config", b]);
+        assert_eq!((&replayed["ambiguous"], &replayed["refused"]), (&2.into(), &2.into()), "{b}");
+        let row = br#"{"time": 0, "attributes": {"path": "/a%2fb", "ip": "192.0.2.1"}}"#;
+        bench.write("row.jsonl", row);
+        let simulate =
+            |policy| bench.text(&["simulate", "--config", policy, "--requests", "row.jsonl"]);
+        let explain = |policy| {
+            bench.text(&["explain", "--config", policy, "--path", "/a%2fb", "--ip", "192.0.2.1"])
+        };
+        assert_eq!([simulate(b).0, explain(b).0], [0, 0], "{b}");
+        let (status, _, stderr) = simulate("a.yaml");
+        assert!(status == 1 && stderr.contains("row.jsonl:1: "), "{stderr}");
+        let (status, _, stderr) = explain("a.yaml");
+        assert!(status == 2 && stderr.contains("%2F"), "{stderr}");
+    }
+    let replayed = bench.json(&["replay", "a.log", "--config", "a.yaml"]);
+    assert_eq!((&replayed["ambiguous"], &replayed["admitted"]), (&6.into(), &3.into()));
+    // A suggestion rests on the requests that its limits would count.
+    let found = bench.json(&["suggest", "a.log"]);
+    assert!(found["caveats"].to_string().contains(note), "{found}");
+    assert_eq!(found["rates"]["minute"]["max"], 3, "{found}");
+}

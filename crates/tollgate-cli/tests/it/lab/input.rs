@@ -2,6 +2,7 @@
 
 use super::Bench;
 use super::traffic::{day, nginx};
+use serde_json::Value;
 use std::process::Command;
 
 const POLICY: &str = "limits: [{name: per-address, key: [ip], rate: 60/min}]";
@@ -117,9 +118,123 @@ fn what_cannot_be_read_at_all_is_an_error_with_a_fix() {
         assert_eq!((status, &*stdout), (2, ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(says), "{arguments:?}: {stderr}");
     }
-    bench.write("empty.log", b"");
-    let (status, stdout, _) = bench.text(&["replay", "empty.log"]);
-    assert!(status == 0 && stdout.contains("note: the logs have no requests"), "{stdout}");
+}
+
+/// Over-long lines, rubbish and blank lines at the start: `auto` looks past them, and nothing
+/// behind them is lost, from a file or from a pipe.
+#[test]
+fn lines_that_cannot_be_read_may_come_first() {
+    let good: String = nginx(&day()).lines().take(300).map(|line| format!("{line}\n")).collect();
+    let long = [vec![b'x'; 5 << 20], b"\n".to_vec()].concat();
+    let rubbish = b"\x00\xff\xfe rubbish\n".repeat(1_000);
+    let heads = [("long", long, 1), ("rubbish", rubbish, 1_000)];
+    let bench = Bench::new("first-lines", &[("tollgate.yaml", POLICY), ("b.yaml", POLICY)]);
+    for (name, head, unreadable) in heads {
+        let log = [&head[..], b"\n\r\n", good.as_bytes()].concat();
+        bench.write(name, &log);
+        let replay = [&["replay", name][..], &["replay", name, "--format", "nginx"]];
+        let others = [
+            &["compare", "b.yaml", name][..],
+            &["suggest", name],
+            &["replay", "-"],
+            &["replay", name, "-"],
+        ];
+        for arguments in replay.into_iter().chain(others) {
+            let all = [arguments, &["--format", "json"]].concat();
+            let output = bench.run_with(&all, &log);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let found: Value = serde_json::from_slice(&output.stdout)
+                .unwrap_or_else(|why| panic!("{arguments:?} {name}: {why}: {stderr}"));
+            let times = if arguments.len() == 3 && arguments[2] == "-" { 2 } else { 1 };
+            let input = &found["input"];
+            assert_eq!(input["requests"], 300 * times, "{arguments:?} {name}: {input}");
+            assert_eq!(input["unreadable"], unreadable * times, "{arguments:?} {name}: {input}");
+            let why = input["samples"][0].as_str().unwrap();
+            let reason = if name == "long" { "longer than 64 KiB" } else { "not UTF-8" };
+            assert!(why.contains(":1: ") && why.contains(reason), "{why}");
+        }
+    }
+}
+
+/// A format that was named is tried on the whole file.
+#[test]
+fn a_named_format_is_read_however_late_its_lines_come() {
+    let good = nginx(&day());
+    let bench = Bench::new("late-lines", &[("tollgate.yaml", POLICY)]);
+    bench.write("a.log", format!("{}{good}", "started\n".repeat(10_000)).as_bytes());
+    let found = bench.json(&["replay", "a.log", "--format", "nginx"]);
+    assert_eq!(found["input"]["unreadable"], 10_000);
+    assert_eq!(found["input"]["requests"], good.lines().count());
+    // Without a request the file is named, and the others are still counted.
+    bench.write("b.log", "started\n".repeat(10_000).as_bytes());
+    let (status, stdout, stderr) = bench.text(&["replay", "a.log", "b.log", "--format", "nginx"]);
+    let why = "tollgate: b.log:1: this is not nginx, and neither is any other line: ";
+    assert!(status == 2 && stderr.starts_with(why), "{stderr}");
+    assert!(stdout.contains(" requests from 2023"), "{stdout}");
+    let (status, stdout, stderr) = bench.text(&["replay", "b.log", "--format", "nginx"]);
+    assert!(status == 2 && stdout.is_empty() && stderr.starts_with(why), "{stderr}");
+}
+
+#[test]
+fn logs_without_requests_are_bad_input_with_a_fix() {
+    let heading = "#Version: 1.0\n#Fields: date time c-ip cs-method cs-uri-stem sc-status\n";
+    let files = [
+        ("tollgate.yaml", POLICY),
+        ("b.yaml", POLICY),
+        ("empty.log", ""),
+        ("blank.log", "\n\r\n\n"),
+        ("heading.log", heading),
+        ("one.csv", "time,ip\n1700000000,192.0.2.1\n"),
+    ];
+    let bench = Bench::new("empty", &files);
+    for command in [&["replay"][..], &["compare", "b.yaml"], &["suggest"]] {
+        for (files, says) in [
+            (&["empty.log"][..], "tollgate: empty.log is empty; name a log with requests"),
+            (&["blank.log"], "tollgate: blank.log is empty; name a log with requests"),
+            (&["empty.log", "blank.log"], "tollgate: empty.log, blank.log are empty; name"),
+            (&["heading.log"], "tollgate: heading.log: no line of 2 is a request; name"),
+        ] {
+            let (status, stdout, stderr) = bench.text(&[command, files, &["--quiet"]].concat());
+            assert_eq!((status, &*stdout), (2, ""), "{command:?} {files:?}: {stderr}");
+            assert!(stderr.starts_with(says), "{command:?} {files:?}: {stderr}");
+        }
+    }
+    // One empty file among others is no mistake.
+    let (status, stdout, stderr) = bench.text(&["replay", "empty.log", "one.csv"]);
+    assert!(status == 0 && stdout.contains("note: empty.log is empty"), "{stdout}{stderr}");
+}
+
+#[test]
+fn files_of_other_kinds_are_named_with_what_to_do() {
+    let bench = Bench::new("kinds", &[("tollgate.yaml", POLICY)]);
+    bench.write("a.zst", b"\x28\xb5\x2f\xfd rest");
+    bench.write("a.xz", b"\xfd7zXZ\0 rest");
+    bench.write("utf16.csv", b"\xff\xfet\0i\0m\0e\0\n\0");
+    std::fs::create_dir(bench.folder.0.join("logs")).unwrap();
+    for (arguments, says) in [
+        (&["replay", "a.zst"][..], "it is compressed with zstd, and only gzip is read here"),
+        (&["suggest", "a.xz"], "decompress it first: xz -dk FILE"),
+        (&["replay", "utf16.csv"], "utf16.csv:1: the file is UTF-16; convert it first: iconv"),
+        (&["replay", "logs"], "cannot read logs: "),
+        (&["suggest", "missing.log"], "cannot read missing.log: "),
+        (&["replay", "-", "-"], "cannot read -: standard input is named twice"),
+    ] {
+        let (status, stdout, stderr) = bench.text(arguments);
+        assert_eq!((status, &*stdout), (2, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    }
+    // A mark at the start and line ends of Windows change nothing.
+    bench.write("bom.csv", b"\xef\xbb\xbftime,ip\r\n1700000000,192.0.2.1\r\n");
+    let first: String = nginx(&day()).lines().take(2).map(|line| format!("{line}\r\n")).collect();
+    bench.write("bom.log", format!("\u{feff}{first}").as_bytes());
+    for (file, requests) in [("bom.csv", 1), ("bom.log", 2)] {
+        let input = &bench.json(&["replay", file])["input"];
+        assert_eq!(
+            (&input["requests"], &input["unreadable"]),
+            (&requests.into(), &0.into()),
+            "{input}"
+        );
+    }
 }
 
 #[test]

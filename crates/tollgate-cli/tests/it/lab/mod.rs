@@ -34,12 +34,20 @@ impl Bench {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_tollgate"))
-            .args(arguments)
-            .current_dir(&self.folder.0)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
+        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command.args(arguments).current_dir(&self.folder.0);
+        command
+    }
+
+    /// [`run`](Self::run) with this standard input, which is a file.
+    fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Output {
+        self.write("stdin", stdin);
+        let stdin = std::fs::File::open(self.folder.0.join("stdin")).unwrap();
+        self.command(arguments).stdin(stdin).output().unwrap()
     }
 
     /// Status, standard output, standard error.

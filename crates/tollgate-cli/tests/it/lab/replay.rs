@@ -77,7 +77,7 @@ limits:
         .collect();
     assert!(others.iter().all(|rest| rest.starts_with("://www.w3.org/2000/svg")), "{others:?}");
     assert!(page.contains("default-src 'none'") && page.contains(&bench.read("p.svg")));
-    let unmatched = "no limit matched: 1 requests, 25.0 %\nPATH      REQUESTS\nGET /<b>  1\n";
+    let unmatched = "no limit matched: 1 request, 25.0 %\nPATH      REQUESTS\nGET /<b>  1\n";
     assert!(stdout.contains(unmatched), "{stdout}");
 }
 
@@ -140,4 +140,28 @@ fn slots_are_held_for_as_long_as_responses_took() {
     let without = bench.json(&["replay", "b.csv"]);
     assert_eq!(without["refused"], 3);
     assert!(without["notes"][0].as_str().unwrap().contains("no response times"), "{without}");
+}
+
+/// Bars count requests, so the line of a limit whose requests cost five units stands at a fifth of
+/// its rate; where costs differ there is none.
+#[test]
+fn the_line_of_a_plot_counts_requests() {
+    let log: String = (0..60)
+        .map(|second| {
+            format!("192.0.2.{} - - [14/Nov/2023:22:13:{second:02} +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\"\n", second % 2)
+        })
+        .collect();
+    let drawn = |name: &str, cost: &str| {
+        let policy = format!(
+            "limits: [{{name: a, key: [ip], algorithm: fixed-window, rate: 6000/min, cost: {cost}}}]"
+        );
+        let bench = Bench::new(name, &[("tollgate.yaml", &policy), ("a.log", &log)]);
+        assert_eq!(bench.text(&["replay", "a.log", "--plot", "p.svg"]).0, 0);
+        let svg = bench.read("p.svg");
+        let note = svg.split("rate above the scale: ").nth(1);
+        note.map(|note| note.split('<').next().unwrap().to_owned())
+    };
+    assert_eq!(drawn("cost-1", "1").as_deref(), Some("100 per 500 ms for its keys together"));
+    assert_eq!(drawn("cost-5", "5").as_deref(), Some("20 per 500 ms for its keys together"));
+    assert_eq!(drawn("costs", "[{match: {path: /x}, units: 5}]"), None);
 }

@@ -55,7 +55,7 @@ impl Admin {
             }));
         }
         let request = DescribedRequest::new(attributes, body.peer)?;
-        let paths = settings.settings.http.ambiguous_paths;
+        let paths = settings.settings.ambiguous_paths();
         let mut facts = request.facts(&rules, paths, self.node.tokens().as_deref(), now_us)?;
         let tier = self.node.tier(&facts, now_us).await;
         if let Some(tier) = tier.as_ref().filter(|_| !request.names_tier()) {

@@ -1,0 +1,59 @@
+//! What was in the logs, in words: for the report, and for a run that has nothing to report.
+
+use super::Stop;
+use crate::command::UNUSABLE;
+use crate::command::table::plain;
+use std::process::ExitCode;
+use tollgate_logs::InputStats;
+use tollgate_picture::axis::{format_grouped, format_offset};
+
+/// The status of a run over these logs, `whole` if all were read to their ends. A file that was not
+/// is named on standard error: what stands behind the damage was not counted.
+pub(in crate::command) fn input_status(stats: &InputStats, whole: ExitCode) -> ExitCode {
+    for broken in &stats.broken {
+        eprintln!("tollgate: {}", plain(broken));
+    }
+    if stats.broken.is_empty() { whole } else { ExitCode::from(UNUSABLE) }
+}
+
+/// What was in the logs, if that includes a request; otherwise why it does not, and what to do.
+pub(in crate::command) fn require_requests(stats: &InputStats) -> Result<InputStats, Stop> {
+    if stats.requests > 0 {
+        return Ok(stats.clone());
+    }
+    let files = stats.files.iter().map(|(path, _)| path).chain(&stats.empty);
+    let files: Vec<String> = files.map(|path| path.display().to_string()).collect();
+    let (files, verb) = (plain(&files.join(", ")), if files.len() == 1 { "is" } else { "are" });
+    if let Some(broken) = stats.broken.first() {
+        return Err(Stop::Unusable(plain(broken)));
+    }
+    let why = match stats.lines {
+        0 => format!("{files} {verb} empty"),
+        lines => format!("{files}: no line of {} is a request", format_grouped(lines)),
+    };
+    Err(Stop::Unusable(format!(
+        "{why}; name a log with requests: after a rotation they are in a file such as access.log.1"
+    )))
+}
+
+/// What of the logs could not be used.
+pub(in crate::command) fn input_notes(stats: &InputStats) -> Vec<String> {
+    let mut notes = Vec::new();
+    if stats.late > 0 {
+        let late_us = stats.late_us_max / 1_000_000 * 1_000_000;
+        notes.push(format!(
+            "{} requests were out of order by up to {}, too far to be put in place",
+            format_grouped(stats.late),
+            format_offset(late_us)
+        ));
+    }
+    if stats.jumps > 0 {
+        notes.push(format!(
+            "the clock jumps {} times: an hour back or a day ahead from one line to the next",
+            stats.jumps
+        ));
+    }
+    notes.extend(stats.empty.iter().map(|path| format!("{} is empty", path.display())));
+    notes.extend(stats.broken.iter().cloned());
+    notes
+}
