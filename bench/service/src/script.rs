@@ -29,6 +29,21 @@ const OURS_OF_SEVERAL: &str = concat!(
     include_str!("../../../crates/tollgate-store/src/redis/script/keys_declared.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/decide_fast.lua"),
 );
+/// The script that ships, for requests with one charge each on all slots of a cluster's primary.
+const OURS_OVER_SLOTS: &str = concat!(
+    "#!lua flags=allow-cross-slot-keys\n",
+    include_str!("../../../crates/tollgate-store/src/redis/script/step.lua"),
+    include_str!("../../../crates/tollgate-store/src/redis/script/keys_given.lua"),
+    include_str!("../../../crates/tollgate-store/src/redis/script/decide_single.lua"),
+);
+/// The least that a script over slots can do: it reads every key and changes it, and decides nothing.
+const FLOOR_OVER_SLOTS: &str = "#!lua flags=allow-cross-slot-keys
+local call, values = redis.call, {}
+for i = 6, #ARGV do values[i - 5] = call('GET', ARGV[i]) end
+for i = 6, #ARGV do call('INCRBY', ARGV[i], '1000') end
+return values";
+/// Decisions in a call over slots, with the target.
+const OVER_SLOTS: [(usize, Option<f64>); 3] = [(5, None), (16, Some(0.55)), (64, Some(0.45))];
 /// Kinds of charges, as the scripts have them: gcra, a sliding and a fixed window of a minute.
 const GCRA: [u64; 8] =
     [(BURST - 1) * INTERVAL_US + 1, 0, INTERVAL_US, 0, 1, BURST, FULL_US, FULL_US];
@@ -108,7 +123,72 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
         }
     }
     print(&rows, &figures);
-    limits(&mut clients[0], effort)
+    limits(&mut clients[0], effort)?;
+    over_slots(effort)
+}
+
+/// Calls over the slots of a cluster's primary beside a call for each decision, sixteen of which are sent together as nodes do.
+fn over_slots(effort: Effort) -> Result<(), Box<dyn Error>> {
+    let redis = Redis::start(SERVER_CORE, &["--cluster-enabled", "yes"])?;
+    let mut client = redis.connect()?;
+    client.ask(&[b"CLUSTER", b"ADDSLOTSRANGE", b"0", b"16383"])?;
+    while !String::from_utf8_lossy(&client.ask(&[b"CLUSTER", b"INFO"])?).contains("state:ok") {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let mut load = |text: &str| client.ask(&[b"SCRIPT", b"LOAD", text.as_bytes()]);
+    let (each, ours, floor) = (load(OURS)?, load(OURS_OVER_SLOTS)?, load(FLOOR_OVER_SLOTS)?);
+    let arguments = || [Vec::new(), b"1000".to_vec(), packed(&[GCRA]), Vec::new(), Vec::new()];
+    let mut single_keys = keys();
+    let shot = move || {
+        let call = |key: Vec<u8>| {
+            let given = arguments();
+            let parts = [&b"EVALSHA"[..], &each, b"1", &key].into_iter();
+            command(&parts.chain(given.iter().map(Vec::as_slice)).collect::<Vec<_>>())
+        };
+        let bytes = (0..16).flat_map(|_| call(single_keys.next())).collect();
+        Shot { bytes, replies: 16, decisions: 16 }
+    };
+    let mut rows = vec![(Row { name: "a call each".into(), shot: Box::new(shot) }, None)];
+    for (name, sha) in [("ours", ours), ("bare GET and INCRBY", floor)] {
+        for (batch, target) in OVER_SLOTS {
+            let (sha, mut keys) = (sha.clone(), keys());
+            let shot = move || {
+                let parts = [b"EVALSHA".to_vec(), sha.clone(), b"0".to_vec()].into_iter();
+                let names = (0..batch).map(|_| keys.next());
+                let parts: Vec<_> = parts.chain(arguments()).chain(names).collect();
+                let bytes = command(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+                Shot { bytes, replies: 1, decisions: batch }
+            };
+            let name = format!("{name}, {batch} to a call");
+            let target = target.filter(|_| name.starts_with("ours"));
+            rows.push((Row { name, shot: Box::new(shot) }, target));
+        }
+    }
+    let mut figures: Vec<Rounds> = rows.iter().map(|_| Rounds::new()).collect();
+    for round in 0..=effort.rounds {
+        for ((row, _), figures) in rows.iter_mut().zip(&mut figures) {
+            let one = std::slice::from_mut(&mut client);
+            let cost = turn(&redis, one, row, effort.requests / 20)?;
+            // The first round fills the keys.
+            if round > 0 {
+                figures.push(cost);
+            }
+        }
+    }
+    println!("\n### Over the slots of a primary, gcra, one connection\n");
+    println!("| | us a decision | spread | of a call each | target | |");
+    println!("|---|---|---|---|---|---|");
+    for ((row, target), own) in rows.iter().zip(&figures) {
+        let of = ratio(own, &figures[0]);
+        let target = target.map_or(" | ".to_owned(), |target| verdict(of, target, ""));
+        let (middle, range) = (median(own), spread(own, 2));
+        println!("| {} | {middle:.2} | {range} | {of:.2} | {target} |", row.name);
+    }
+    Ok(())
+}
+
+fn packed(kinds: &[[u64; 8]]) -> Vec<u8> {
+    kinds.iter().flatten().flat_map(|number| number.to_be_bytes().into_iter().skip(1)).collect()
 }
 
 /// Script time of one charge under other limits, 64 requests to a call, as `INFO commandstats` has it.
@@ -153,8 +233,6 @@ fn limits(client: &mut Client, effort: Effort) -> Result<(), Box<dyn Error>> {
 
 /// A call that decides 64 requests, each with a key for each limit.
 fn batch(script: &[u8], kinds: &[[u64; 8]], row: usize, keys: &mut Keys) -> Vec<Vec<u8>> {
-    let seven = |number: &u64| number.to_be_bytes().into_iter().skip(1);
-    let packed = kinds.iter().flatten().flat_map(seven).collect();
     let (mut names, mut program) = (Vec::new(), Vec::new());
     for _ in 0..BATCH {
         program.extend([1, kinds.len() as u8]);
@@ -171,7 +249,7 @@ fn batch(script: &[u8], kinds: &[[u64; 8]], row: usize, keys: &mut Keys) -> Vec<
     let count = names.len().to_string().into_bytes();
     let mut parts = vec![b"EVALSHA".to_vec(), script.to_vec(), count];
     parts.extend(names);
-    parts.extend([Vec::new(), b"1000".to_vec(), packed, modes, program]);
+    parts.extend([Vec::new(), b"1000".to_vec(), packed(kinds), modes, program]);
     parts
 }
 
@@ -213,8 +291,6 @@ fn rows(client: &mut Client, cell: bool) -> Result<Vec<Row>, Box<dyn Error>> {
     let mut load = |text: &str| client.ask(&[b"SCRIPT", b"LOAD", text.as_bytes()]);
     let (one, many, ours) = (load(ONE)?, load(MANY)?, load(OURS)?);
     let params = [INTERVAL_US.to_string(), BURST.to_string()];
-    let ways: Vec<u8> =
-        GCRA.iter().flat_map(|number| number.to_be_bytes().into_iter().skip(1)).collect();
     let mut keys = keys();
     let mut rows = Vec::new();
     let mut singly = |name: String, depth: usize, make: Box<dyn Fn(&[u8]) -> Vec<u8>>| {
@@ -242,7 +318,7 @@ fn rows(client: &mut Client, cell: bool) -> Result<Vec<Row>, Box<dyn Error>> {
             singly(format!("redis-cell, depth {depth}"), depth, Box::new(make));
         }
     }
-    let ours_arguments = [Vec::new(), b"1000".to_vec(), ways, Vec::new(), Vec::new()];
+    let ours_arguments = [Vec::new(), b"1000".to_vec(), packed(&[GCRA]), Vec::new(), Vec::new()];
     let many_arguments = params.map(String::into_bytes).to_vec();
     for (name, sha, arguments) in
         [("written by hand", many, many_arguments), ("ours", ours, ours_arguments.to_vec())]

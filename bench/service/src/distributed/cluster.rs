@@ -12,10 +12,9 @@ use std::process::{Command, Stdio};
 const THREE: &str = "a cluster of three";
 const SIX: &str = "a cluster of six";
 const BY_SLOT: &str = "a cluster of three, a call for each slot";
-/// Requests in flight for each of three primaries, with the target for the store's time. A call has
-/// about a third of them, since a third is at the store and a third with the clients: the targets
-/// are for calls of 16 and of 64.
-const IN_FLIGHT: [(usize, Option<f64>); 3] = [(16, None), (48, Some(0.55)), (192, Some(0.45))];
+/// Requests in flight for each of three primaries, with the target for the store's time. A part of them is at the store or with
+/// the clients, so a call has fewer: with the most, calls are full.
+const IN_FLIGHT: [(usize, f64); 3] = [(16, 0.55), (64, 0.45), (200, 0.45)];
 const NODE_TARGET: f64 = 1.3;
 const SPEED_TARGET: f64 = 1.5;
 
@@ -51,7 +50,7 @@ pub(super) fn report(
     Ok(())
 }
 
-fn print(runners: &[Runner], figures: &[Vec<Turn>], in_flight: usize, target: Option<f64>) {
+fn print(runners: &[Runner], figures: &[Vec<Turn>], in_flight: usize, target: f64) {
     println!(
         "\n### Clusters, gcra, {} in flight over HTTP: {in_flight} a primary of three\n",
         3 * in_flight
@@ -78,7 +77,7 @@ fn print(runners: &[Runner], figures: &[Vec<Turn>], in_flight: usize, target: Op
             cells(node, NODE_TARGET),
             median(&store_us(n)),
             spread(&store_us(n), 2),
-            target.map_or(" | ".to_owned(), |target| cells(store, target)),
+            cells(store, target),
             median(&column(&figures[n], |turn| turn.batch)),
             median(&k_per_s(n)),
             1.0 / slower,

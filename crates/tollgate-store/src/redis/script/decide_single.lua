@@ -20,10 +20,11 @@
 -- It has no function of its own, since Redis would create each anew in every call.
 
 local MAX_US, LEAP_US_MIN, HEAD = 9007199254740991, 1000000, 127
-local call, byte, pack, unpack = redis.call, string.byte, struct.pack, struct.unpack
-local given, ttl_margin, packed, kinds, many = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local now, seconds, micros = nil, '', ''
-if given == '' then
+local call, byte, format, pack, unpack = redis.call, string.byte, string.format, struct.pack, struct.unpack
+local given, ttl_margin, packed = ARGV[1], ARGV[2], ARGV[3]
+local kinds, many = ARGV[4] ~= '' and ARGV[4], ARGV[5] ~= '' and ARGV[5]
+local now, seconds, micros, by_server = nil, '', '', given == ''
+if by_server then
   local time = call('TIME')
   seconds, micros = time[1], time[2]
   now = seconds * 1000000 + micros
@@ -31,42 +32,47 @@ else
   now = tonumber(given)
 end
 -- `SET` takes the end of a key as an instant, or from the caller's instant on.
-local from, ends_as = given == '' and 0 or now, given == '' and 'PXAT' or 'PX'
+local from, ends_as = by_server and 0 or now, by_server and 'PXAT' or 'PX'
+local whole_max = MAX_US - now
 local room, room_part, span, span_part, scale, count, full, period
-local window, cost, clock, elapsed
-local kind, span_text, step, ends, refused
+local has_windows, window, cost, clock, elapsed
+local kind, step, ends, refused
 
 for i = 1, #keys do
-  local own = kinds == '' and 1 or byte(kinds, i)
+  local own = kinds and byte(kinds, i) or 1
   if own ~= kind then
-    kind, span_text = own, nil
+    kind = own
     room, room_part, span, span_part, scale, count, full, period =
       unpack('>I7I7I7I7I7I7I7I7', packed, 56 * own - 55)
-    room = room - 1
-    if scale == 0 then
+    room, has_windows = room - 1, scale == 0
+    if has_windows then
       window, cost = room_part, span
       elapsed = now % window
       clock = (now - elapsed) / window
     end
   end
-  local value, at, block, head = values[i], 1, 0, nil
+  local wanted, admitted = many and byte(many, i) or 1, 0
+  -- Whether the key's TTL may stay.
+  local keeps = by_server
+  local tries, value, block, head = wanted, values[i], 0, nil
   local first = value and byte(value)
   if first == HEAD then
-    block, at = unpack('>I7', value, 2), 10 + byte(value, 9)
+    block = unpack('>I7', value, 2)
     -- A block that is over counts again if the clock steps back. A penalty is dropped: the limit
     -- has none any more.
-    head = block > 0 and string.sub(value, 1, 8) .. '\0' or nil
-    first = byte(value, at)
+    head, keeps = block > 0 and string.sub(value, 1, 8) .. '\0' or nil, false
+    value = string.sub(value, 10 + byte(value, 9))
+    first = byte(value)
+    tries = now < block and 0 or wanted
   end
-  local wanted, admitted = many == '' and 1 or byte(many, i), 0
   -- The new value, and the instant from which it does not matter; without an instant, the TTL
   -- stays.
   local text, idle
-  if scale == 0 then
+  if has_windows then
     local index, lasting, previous, current = 0, 0, 0, 0
     if first then
       index, lasting, previous, current =
-        unpack(#value - at == 25 and '>I6I6I7I7' or '>I6I6I4I4', value, at)
+        unpack(#value == 26 and '>I6I6I7I7' or '>I6I6I4I4', value)
     end
     local late = index > clock + 1
     local here, left = clock, window - elapsed
@@ -78,19 +84,19 @@ for i = 1, #keys do
     local weight = previous * left
     if weight > MAX_US then
       weight = muldiv_ceil(previous, left, window)
-    else
+    elseif weight > 0 then
       local rest = weight % window
       weight = (weight - rest) / window + (rest > 0 and 1 or 0)
     end
-    local stays = lasting == window and current > 0 and given == '' and not head and not late
-    while admitted < wanted and now >= block and weight + current <= room do
+    keeps = keeps and lasting == window and current > 0 and not late
+    while admitted < tries and weight + current <= room do
       admitted, current = admitted + 1, current + cost
     end
     if admitted > 0 or late then
       local long = previous >= 4294967296 or current >= 4294967296
-      local until_idle = given == '' and current > 0 and window or 0
+      local until_idle = by_server and current > 0 and window or 0
       text = pack(long and '>I6I6I7I7' or '>I6I6I4I4', here, until_idle, previous, current)
-      if not stays then
+      if not keeps then
         idle = (here + (current > 0 and 1 + span_part or previous > 0 and 1 or 0)) * window
         if idle < block then
           idle = block
@@ -98,12 +104,13 @@ for i = 1, #keys do
       end
     end
   else
-    local tat, part, plain, ahead, redated = 0, 0, false, period, false
+    local tat, part, ahead, redated = 0, 0, period, false
     if first and first < 32 then
-      if (#value - at) % 2 == 1 then
-        ahead, at = unpack('>I7', value, at), at + 7
+      local at = 1
+      if #value % 2 == 0 then
+        ahead, at = unpack('>I7', value), 8
       end
-      tat = unpack('>I7', value, at)
+      tat, keeps = unpack('>I7', value, at), false
       local bytes = (#value - at - 6) / 2
       if bytes > 0 then
         local of
@@ -112,10 +119,10 @@ for i = 1, #keys do
           tat, part = tat + 1, 0
         end
       end
-    elseif first and at == 1 then
-      tat, plain = value + 0, true
     elseif first then
-      tat = tonumber(string.sub(value, at))
+      tat = value + 0
+    else
+      keeps = false
     end
     local whole = tat - now
     if whole < 0 then
@@ -123,49 +130,41 @@ for i = 1, #keys do
     elseif whole > full and whole > LEAP_US_MIN and count > 0
       and whole + (part > 0 and 1 or 0) - ahead > math.max(full, LEAP_US_MIN) then
       -- A leaping clock dated its charge.
-      whole, part, plain, redated = ahead, 0, false, true
+      whole, part, keeps, redated = ahead, 0, false, true
     end
-    while admitted < wanted and now >= block
-      and (whole < room or (whole == room and part <= room_part)) do
+    while admitted < tries and (whole < room or (whole == room and part <= room_part)) do
       admitted, whole, part = admitted + 1, whole + span, part + span_part
       if part >= scale then
         whole, part = whole + 1, part - scale
       end
-      if whole >= MAX_US - now then
-        whole, part = MAX_US - now, 0
+      if whole >= whole_max then
+        whole, part = whole_max, 0
       end
     end
-    local new = now + whole
-    if admitted > 0 then
-      ahead = full
-    end
-    if admitted == 0 and not redated then
-      -- Nothing changes.
-    elseif plain and part == 0 and ahead == period and given == '' and tat >= new - new % STEP_US then
-      -- The TTL stays and only the number changes: a third of the work of SET.
-      if new - tat == span then
-        span_text = span_text or string.format('%.0f', span)
-        call('INCRBY', keys[i], span_text)
+    if admitted > 0 or redated then
+      local new = now + whole
+      ahead = admitted > 0 and full or ahead
+      if keeps and part == 0 and ahead == period and tat >= new - new % STEP_US then
+        -- The TTL stays and only the number changes: a third of the work of SET.
+        call('INCRBY', keys[i], format('%d', new - tat))
       else
-        call('INCRBY', keys[i], string.format('%.0f', new - tat))
-      end
-    else
-      idle = new
-      if part > 0 then
-        local bytes, above = 1, 256
-        while above <= count do
-          bytes, above = bytes + 1, above * 256
+        idle = new
+        if part > 0 then
+          local bytes, above = 1, 256
+          while above <= count do
+            bytes, above = bytes + 1, above * 256
+          end
+          text = pack('>I7I' .. bytes .. 'I' .. bytes, new, part, count)
+        elseif new >= 1000000 and new < 2147483648000000 then
+          -- Formatting two short numbers takes half the time of a long one.
+          local us = new % 1000000
+          text = format('%d%06d', (new - us) / 1000000, us)
+        else
+          text = format('%.0f', new)
         end
-        text = pack('>I7I' .. bytes .. 'I' .. bytes, new, part, count)
-      elseif new >= 1000000 and new < 2147483648000000 then
-        -- Formatting two short numbers takes half the time of a long one.
-        local us = new % 1000000
-        text = string.format('%d%06d', (new - us) / 1000000, us)
-      else
-        text = string.format('%.0f', new)
-      end
-      if ahead ~= period then
-        text = pack('>I7', ahead) .. (part > 0 and text or pack('>I7', new))
+        if ahead ~= period then
+          text = pack('>I7', ahead) .. (part > 0 and text or pack('>I7', new))
+        end
       end
     end
   end
@@ -181,7 +180,7 @@ for i = 1, #keys do
     if own_step ~= step then
       step = own_step
       local left = step - from + STEP_US
-      ends = string.format('%.0f', math.ceil((left > 0 and left or 0) / 1000) + ttl_margin)
+      ends = format('%.0f', math.ceil((left > 0 and left or 0) / 1000) + ttl_margin)
     end
     call('SET', keys[i], head and head .. text or text, ends_as, ends)
   end
