@@ -20,11 +20,11 @@ pub struct DecisionWatchers {
 }
 
 impl DecisionObserver for DecisionWatchers {
-    fn decided(&self, decision: &ObservedDecision<'_>) {
-        self.top.count(decision);
-        self.tail.offer(decision);
+    fn decided(&self, decisions: &[ObservedDecision<'_>]) {
+        self.top.count(decisions);
+        self.tail.offer(decisions);
         if let Some(usage) = &self.usage {
-            usage.decided(decision);
+            decisions.iter().for_each(|decision| usage.decided(decision));
         }
     }
 

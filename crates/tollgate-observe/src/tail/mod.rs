@@ -1,6 +1,6 @@
 //! Tail: decisions as they happen, for readers who watch them.
 //!
-//! Without a reader a decision costs one load. A reader has a filter and a queue; a decision that
+//! Without a reader a request costs one load. A reader has a filter and a queue; a decision that
 //! finds the queue full, or locked, is skipped and counted. Nothing waits for a reader.
 
 mod filter;
@@ -102,11 +102,11 @@ impl TailVerdict {
 }
 
 impl Tail {
-    /// Shows a decision to the readers who want it. Never waits.
+    /// Shows decisions to the readers who want them. Never waits.
     #[inline]
-    pub fn offer(&self, decision: &ObservedDecision<'_>) {
+    pub fn offer(&self, decisions: &[ObservedDecision<'_>]) {
         if self.count.load(Relaxed) > 0 {
-            self.offer_to_readers(decision);
+            decisions.iter().for_each(|decision| self.offer_to_readers(decision));
         }
     }
 

@@ -21,8 +21,9 @@ pub use windows::TopWindow;
 use ahash::RandomState;
 use shard::{Shard, shard_index};
 use std::collections::BTreeMap;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use summary::{HeavyKey, LastFigures};
 use tollgate::engine::ObservedDecision;
 use tollgate_core::Outcome;
@@ -105,6 +106,15 @@ struct TrackedLimits {
     summaries: usize,
 }
 
+/// Counts the keys of one request.
+struct RequestCounter<'t, 'k> {
+    top: &'t TopKeys,
+    /// `None` while the shard is emptied.
+    shard: Option<MutexGuard<'t, Shard>>,
+    /// The key that was hashed last, its index and its hash.
+    hashed: Option<(&'k [u8], usize, u64)>,
+}
+
 /// The top keys of one limit.
 #[derive(Debug)]
 struct TopOfLimit {
@@ -133,56 +143,32 @@ impl Default for TopKeys {
 }
 
 impl TopKeys {
-    /// Counts a decision. Never waits.
-    pub fn count(&self, decision: &ObservedDecision<'_>) {
-        let selected = decision.selected;
-        let outcome = decision.outcome;
-        let (measure, units) = if decision.refuses {
-            (TopMeasure::Refused, decision.asked)
-        } else if !outcome.admitted {
-            (TopMeasure::Shadow, decision.asked)
-        } else {
-            (TopMeasure::Admitted, decision.taken)
-        };
-        if units == 0 || selected.missing {
-            return;
+    /// Counts the decisions on one request. Never waits.
+    pub fn count(&self, decisions: &[ObservedDecision<'_>]) {
+        let mut counter = self.counter();
+        for ObservedDecision { selected, outcome, asked, taken, refuses, now_us, .. } in decisions {
+            let (measure, units) = match (refuses, outcome.admitted) {
+                (true, _) => (TopMeasure::Refused, *asked),
+                (false, false) => (TopMeasure::Shadow, *asked),
+                (false, true) => (TopMeasure::Admitted, *taken),
+            };
+            if units > 0 && !selected.missing {
+                let near = (measure == TopMeasure::Admitted).then_some(TopMeasure::Near);
+                counter.add(*now_us, selected, outcome, units, (measure, near));
+            }
         }
-        let near = (measure == TopMeasure::Admitted).then_some(TopMeasure::Near);
-        self.add(decision.now_us, selected, outcome, units, (measure, near));
     }
 
-    /// Adds units to a key by a measure, and by another one if the key is near its limit.
+    /// The shard of this thread, locked for one request.
     #[inline]
-    fn add(
-        &self,
-        now_us: u64,
-        selected: &Selected<'_>,
-        outcome: &Outcome,
-        units: u64,
-        (measure, near): (TopMeasure, Option<TopMeasure>),
-    ) {
-        let (capacity, remaining) = (outcome.limit, outcome.remaining);
-        let last = LastFigures { time_us: now_us, capacity, remaining };
-        let near = near.filter(|_| remaining.saturating_mul(NEAR_FIFTHS) < capacity);
-        let hash = self.hasher.hash_one((selected.key_index, selected.key));
-        let mut shard = match self.shards[shard_index() % self.shards.len()].try_lock() {
-            Ok(shard) => shard,
+    fn counter(&self) -> RequestCounter<'_, '_> {
+        let shard = match self.shards[shard_index() % self.shards.len()].try_lock() {
+            Ok(shard) => Some(shard),
             // A panic leaves counts that are whole.
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                self.missed.fetch_add(1, Relaxed);
-                return;
-            }
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         };
-        let Some(limit) = shard.limit(selected.id, &selected.limit.name) else {
-            self.missed.fetch_add(1, Relaxed);
-            return;
-        };
-        let key = (selected.key_index, selected.key);
-        limit.summary(measure).add(hash, key, units, last);
-        if let Some(near) = near {
-            limit.summary(near).add(hash, key, units, last);
-        }
+        RequestCounter { top: self, shard, hashed: None }
     }
 
     /// Empties the shards into the windows when it is time. Call it from a timer.
@@ -193,7 +179,7 @@ impl TopKeys {
         }
     }
 
-    fn collect(&self, now_us: u64) -> std::sync::MutexGuard<'_, TrackedLimits> {
+    fn collect(&self, now_us: u64) -> MutexGuard<'_, TrackedLimits> {
         let mut limits = lock(&self.limits);
         // Shards hold what came since the last time, which is at most a slot ago.
         let since_us = self.collected_us.swap(now_us, Relaxed);
@@ -254,6 +240,48 @@ impl TopKeys {
     /// Decisions that no summary has, since the start.
     pub fn missed(&self) -> u64 {
         self.missed.load(Relaxed)
+    }
+}
+
+impl<'k> RequestCounter<'_, 'k> {
+    /// Adds units to a key by a measure, and by another one if the key is near its limit.
+    #[inline]
+    fn add(
+        &mut self,
+        now_us: u64,
+        selected: &Selected<'k>,
+        outcome: &Outcome,
+        units: u64,
+        (measure, near): (TopMeasure, Option<TopMeasure>),
+    ) {
+        let hash = self.hash(selected);
+        let shard = self.shard.as_mut();
+        let Some(limit) = shard.and_then(|it| it.limit(selected.id, &selected.limit.name)) else {
+            self.top.missed.fetch_add(1, Relaxed);
+            return;
+        };
+        let (capacity, remaining) = (outcome.limit, outcome.remaining);
+        let last = LastFigures { time_us: now_us, capacity, remaining };
+        let key = (selected.key_index, selected.key);
+        limit.summary(measure).add(hash, key, units, last);
+        let is_near = remaining.saturating_mul(NEAR_FIFTHS) < capacity;
+        if let Some(near) = near.filter(|_| is_near) {
+            limit.summary(near).add(hash, key, units, last);
+        }
+    }
+
+    /// The hash of a key. Limits of one request that share a key share its bytes.
+    #[inline]
+    fn hash(&mut self, selected: &Selected<'k>) -> u64 {
+        let Selected { key, key_index, .. } = *selected;
+        match self.hashed {
+            Some((known, index, hash)) if index == key_index && ptr::eq(known, key) => hash,
+            _ => {
+                let hash = self.top.hasher.hash_one((key_index, key));
+                self.hashed = Some((key, key_index, hash));
+                hash
+            }
+        }
     }
 }
 

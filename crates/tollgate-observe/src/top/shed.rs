@@ -52,7 +52,7 @@ impl TopKeys {
             policy.select_one(limit, request.facts, request.cost, &mut selection);
             for selected in policy.selected(&selection).filter(|one| one.cost > 0) {
                 let measures = (TopMeasure::ShedAdmitted, Some(TopMeasure::ShedNear));
-                self.add(now_us, &selected, &row.outcome, selected.cost, measures);
+                self.counter().add(now_us, &selected, &row.outcome, selected.cost, measures);
             }
         }
     }

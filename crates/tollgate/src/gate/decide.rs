@@ -1,6 +1,8 @@
 //! The decision: deny cache, store, failure policy, counters, in this order.
 
-use super::request::{DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, recycle_vec};
+use super::request::{
+    DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
+};
 use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
 use crate::engine::{Gate, Row};
 use smallvec::SmallVec;
@@ -148,13 +150,13 @@ impl<S: Store> Gate<S> {
             }
             let (allowed, rows) = answers.get(index).unwrap_or((true, &[]));
             decided.allowed = allowed;
-            for ((limit, charge), answer) in limits.iter().zip(charges).zip(rows) {
-                let row = R::from_answer(request.rules, &limit.selected, answer);
-                if limit.counts {
-                    self.count(request, (limit, charge), &row, allowed);
-                }
-                decided.rows.push(row);
+            let before = decided.rows.len();
+            for (limit, answer) in limits.iter().zip(rows) {
+                decided.rows.push(R::from_answer(request.rules, &limit.selected, answer));
             }
+            let counted = limits.iter().zip(charges).zip(&decided.rows[before..]);
+            let counted = counted.map(|((limit, charge), row)| (limit, charge, row));
+            self.count(request, counted, allowed);
             if request.candidates > 0 {
                 self.count_candidates(request, range, rows);
             }
@@ -214,16 +216,12 @@ impl<S: Store> Gate<S> {
                 return false;
             }
             decided.allowed = false;
-            if limits[0].counts {
-                let indices = &decided.limit_indices[before..];
-                for (row, limit) in decided.rows[before..].iter().zip(indices) {
-                    let one = (&request.limits[*limit], &request.charges[*limit]);
-                    // The cache does not know what a shadow limit would have answered.
-                    if one.0.selected.limit.mode == Mode::Enforce {
-                        self.count(request, one, row, false);
-                    }
-                }
-            }
+            let indices = &decided.limit_indices[before..];
+            let rows = decided.rows[before..].iter().zip(indices);
+            let rows = rows.map(|(row, at)| (&request.limits[*at], &request.charges[*at], row));
+            // The cache does not know what a shadow limit would have answered.
+            let is_known = |limit: &RequestedLimit<'_>| limit.selected.limit.mode == Mode::Enforce;
+            self.count(request, rows.filter(|(limit, ..)| is_known(limit)), false);
             true
         };
         let mut answered: SmallVec<_> = request.requests().map(is_refused).collect();

@@ -55,7 +55,8 @@ impl<S: Store> Gate<S> {
         }
         let (admitted, mut decided) = answers.get(0).unwrap_or((true, &[]));
         let allowed = admitted && !is_closed;
-        for (limit, charge) in limits.iter().zip(charges) {
+        let before = rows.len();
+        for limit in limits {
             let capacity = limit.selected.params.capacity();
             let (outcome, source) = match failure_policy(&limit.selected) {
                 OnStoreFailure::Open => (Outcome::admitting(capacity), Source::FailOpen),
@@ -69,12 +70,11 @@ impl<S: Store> Gate<S> {
                 }
             };
             let answer = Answer::without_receipt(outcome);
-            let row = R::from(rules.row_from(&limit.selected, &answer, source));
-            if limit.counts {
-                self.count(request, (limit, charge), &row, allowed);
-            }
-            rows.push(row);
+            rows.push(R::from(rules.row_from(&limit.selected, &answer, source)));
         }
+        let counted = limits.iter().zip(charges).zip(&rows[before..]);
+        let counted = counted.map(|((limit, charge), row)| (limit, charge, row));
+        self.count(request, counted, allowed);
         allowed
     }
 

@@ -2,6 +2,7 @@
 
 use super::{DecisionRequest, FromAnswer, Gate, RequestedLimit};
 use crate::engine::Source;
+use smallvec::SmallVec;
 use std::fmt;
 use tollgate_core::{LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
@@ -10,8 +11,8 @@ use tollgate_store::{Adjustment, Change, Charge, Store};
 /// Sees what a gate decides. Called by the thread that decides, so it must neither block nor call
 /// the gate.
 pub trait DecisionObserver: fmt::Debug + Send + Sync {
-    /// A limit answered a request that takes units. Peeks are not observed.
-    fn decided(&self, decision: &ObservedDecision<'_>);
+    /// These limits answered one request that takes units. Peeks are not observed.
+    fn decided(&self, decisions: &[ObservedDecision<'_>]);
 
     /// An earlier charge was settled to more or less, or undone. The end of a slot of a
     /// concurrency limit is not observed.
@@ -82,27 +83,31 @@ impl<'a> ReservedUnits<'a> {
 }
 
 impl<S: Store> Gate<S> {
-    /// Counts the answer of a limit, inline or not, and shows it to the observer.
+    /// Counts the answers to one request, inline limits included, and shows them to the observer.
     #[inline]
-    pub(super) fn count<'r, R: FromAnswer<'r>>(
+    pub(super) fn count<'r: 'l, 'l, R: FromAnswer<'r> + 'l>(
         &self,
         request: &DecisionRequest<'_, 'r>,
-        (limit, charge): (&RequestedLimit<'_>, &Charge<'_>),
-        row: &R,
+        rows: impl Iterator<Item = (&'l RequestedLimit<'l>, &'l Charge<'l>, &'l R)>,
         allowed: bool,
     ) {
-        let (rules, selected) = (request.rules, &limit.selected);
-        let inline = || &self.inline[rules.inline_index(selected.limit)];
-        let (source, admitted, refuses) = row.counted();
-        let counters = rules.counters(selected.index).unwrap_or_else(inline);
-        counters.count((source, admitted, refuses));
-        if let Some(observer) = &self.observer {
+        let rules = request.rules;
+        let mut decisions: SmallVec<[ObservedDecision<'_>; 4]> = SmallVec::new();
+        for (limit, charge, row) in rows.filter(|(limit, ..)| limit.counts) {
+            let selected = &limit.selected;
+            let inline = || &self.inline[rules.inline_index(selected.limit)];
+            let (source, admitted, refuses) = row.counted();
+            let counters = rules.counters(selected.index).unwrap_or_else(inline);
+            counters.count((source, admitted, refuses));
+            if self.observer.is_none() {
+                continue;
+            }
             let taken = match charge.mode.owed() {
                 Some(units) => units,
                 None if allowed && admitted => charge.cost,
                 None => 0,
             };
-            observer.decided(&ObservedDecision {
+            decisions.push(ObservedDecision {
                 now_us: request.now_us,
                 selected,
                 tier: selected.tier.and_then(|tier| rules.tier_name(tier)),
@@ -112,6 +117,9 @@ impl<S: Store> Gate<S> {
                 source,
                 refuses,
             });
+        }
+        if let (Some(observer), [_, ..]) = (&self.observer, &*decisions) {
+            observer.decided(&decisions);
         }
     }
 

@@ -24,10 +24,11 @@ impl Notes {
 }
 
 impl DecisionObserver for Notes {
-    fn decided(&self, decision: &ObservedDecision<'_>) {
-        let ObservedDecision { selected, tier, asked, taken, refuses, .. } = decision;
-        let (name, tier) = (&selected.limit.name, tier.unwrap_or("-"));
-        self.add(format!("{name} {tier} asked {asked} took {taken} refuses {refuses}"));
+    fn decided(&self, decisions: &[ObservedDecision<'_>]) {
+        for ObservedDecision { selected, tier, asked, taken, refuses, .. } in decisions {
+            let (name, tier) = (&selected.limit.name, tier.unwrap_or("-"));
+            self.add(format!("{name} {tier} asked {asked} took {taken} refuses {refuses}"));
+        }
     }
 
     fn adjusted(&self, adjustment: &ObservedAdjustment<'_>) {
