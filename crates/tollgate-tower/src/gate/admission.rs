@@ -36,20 +36,15 @@ pub struct AdmissionGuard<E: Engine> {
 
 struct HeldCharges<E> {
     engine: Arc<E>,
-    /// In a box: few requests hold anything, and all of them move the guard.
-    charges: Box<ChargeBuffers>,
+    in_flight: InFlightCharges,
+    costs: Option<Box<CostReaders>>,
 }
 
-/// What one request holds. The box is used again, since a shedder holds each request.
-#[derive(Default)]
-struct ChargeBuffers {
-    in_flight: Option<InFlightCharges>,
-    /// Readers of costs in the body, each with the index of its charge.
-    costs: Vec<(usize, UsageReader)>,
-}
+/// Readers of costs in the body, each with the index of its charge.
+type CostReaders = Vec<(usize, UsageReader)>;
 
 thread_local! {
-    static BUFFERS: BufferPool<ChargeBuffers> = const { BufferPool::new() };
+    static COSTS: BufferPool<CostReaders> = const { BufferPool::new() };
 }
 
 impl<E: Engine> Admission<E> {
@@ -139,8 +134,7 @@ impl<E: Engine> Admission<E> {
         let is_read = |(_, limit): (usize, &Limit)| {
             matches!(&limit.cost, CostRule::Estimate { response: ResponseCost::Json(_), .. })
         };
-        let held = self.guard.held.as_ref().and_then(|held| held.charges.in_flight.as_ref());
-        held.is_some_and(|in_flight| in_flight.limits().any(is_read))
+        self.guard.held.as_ref().is_some_and(|held| held.in_flight.limits().any(is_read))
     }
 
     /// Whether nothing is held and there is no delay, so that only the headers remain to be
@@ -158,17 +152,13 @@ impl<E: Engine> Admission<E> {
 
 impl<E: Engine> AdmissionGuard<E> {
     pub(crate) fn new(engine: &Arc<E>, in_flight: Option<InFlightCharges>) -> Self {
-        let hold = |in_flight| {
-            let mut charges = BUFFERS.with(BufferPool::take);
-            charges.in_flight = Some(in_flight);
-            HeldCharges { engine: engine.clone(), charges }
-        };
+        let hold = |in_flight| HeldCharges { engine: engine.clone(), in_flight, costs: None };
         Self { held: in_flight.map(hold) }
     }
 
     fn in_flight(&mut self) -> Option<(&E, &mut InFlightCharges)> {
-        let HeldCharges { engine, charges } = self.held.as_mut()?;
-        Some((engine, charges.in_flight.as_mut()?))
+        let HeldCharges { engine, in_flight, .. } = self.held.as_mut()?;
+        Some((engine, in_flight))
     }
 
     pub(crate) fn take_queued(&mut self) -> Option<QueuedEntry> {
@@ -188,7 +178,7 @@ impl<E: Engine> AdmissionGuard<E> {
 
     /// Hands the charges on.
     pub(crate) fn take(mut self) -> Option<InFlightCharges> {
-        self.held.take()?.charges.in_flight.take()
+        self.held.take().map(|held| held.in_flight)
     }
 
     /// Wraps a body so that its end ends the charges.
@@ -208,8 +198,7 @@ impl<E: Engine> AdmissionGuard<E> {
     }
 
     fn record_response<'h>(&mut self, status: u16, header: impl Fn(&str) -> Option<&'h [u8]>) {
-        let Some(HeldCharges { engine, charges }) = &mut self.held else { return };
-        let ChargeBuffers { in_flight: Some(in_flight), costs } = &mut **charges else { return };
+        let Some(HeldCharges { engine, in_flight, costs }) = &mut self.held else { return };
         in_flight.on_response(status, || engine.now_us());
         let mut known = Vec::new();
         for (index, limit) in in_flight.limits() {
@@ -220,6 +209,7 @@ impl<E: Engine> AdmissionGuard<E> {
                     known.extend(cost.map(|cost| (index, cost)));
                 }
                 ResponseCost::Json(path) => {
+                    let costs = costs.get_or_insert_with(|| COSTS.with(BufferPool::take));
                     costs.extend(UsageReader::new(path, &header).map(|usage| (index, usage)));
                 }
             }
@@ -246,26 +236,18 @@ impl<E: Engine> ResponseGuard for AdmissionGuard<E> {
     }
 
     fn read_body(&mut self, data: &[u8]) {
-        if let Some(held) = &mut self.held {
-            held.charges.costs.iter_mut().for_each(|(_, usage)| usage.read(data));
+        if let Some(HeldCharges { costs: Some(costs), .. }) = &mut self.held {
+            costs.iter_mut().for_each(|(_, usage)| usage.read(data));
         }
     }
 
     /// Ends the charges with the costs from the body. If the body was cut off, at least the
     /// estimate counts.
     fn end(&mut self, is_whole: bool) {
-        let Some(HeldCharges { engine, mut charges }) = self.held.take() else { return };
-        let Some(mut in_flight) = charges.in_flight.take() else { return };
-        for (index, usage) in charges.costs.drain(..) {
-            let Some(cost) = usage.found() else { continue };
-            let least = match in_flight.limits().nth(index).map(|(_, limit)| &limit.cost) {
-                Some(CostRule::Estimate { estimate, .. }) if !is_whole => *estimate,
-                _ => 0,
-            };
-            in_flight.settle(index, cost.max(least));
+        let Some(HeldCharges { engine, mut in_flight, costs }) = self.held.take() else { return };
+        if let Some(costs) = costs {
+            settle_costs(&mut in_flight, costs, is_whole);
         }
-        // A thread that ends may have no pool any more.
-        BUFFERS.try_with(|pool| pool.put(charges)).ok();
         let unfinished = engine.gate().finish_now(|| engine.now_us(), in_flight);
         if let Some(unfinished) = unfinished {
             let spawner = engine.clone();
@@ -278,6 +260,20 @@ impl<E: Engine> Drop for AdmissionGuard<E> {
     fn drop(&mut self) {
         self.end(false);
     }
+}
+
+/// Settles the costs that were found in the body.
+fn settle_costs(in_flight: &mut InFlightCharges, mut costs: Box<CostReaders>, is_whole: bool) {
+    for (index, usage) in costs.drain(..) {
+        let Some(cost) = usage.found() else { continue };
+        let least = match in_flight.limits().nth(index).map(|(_, limit)| &limit.cost) {
+            Some(CostRule::Estimate { estimate, .. }) if !is_whole => *estimate,
+            _ => 0,
+        };
+        in_flight.settle(index, cost.max(least));
+    }
+    // A thread that ends may have no pool any more.
+    COSTS.try_with(|pool| pool.put(costs)).ok();
 }
 
 pin_project! {
@@ -345,7 +341,7 @@ impl<E: Engine> std::fmt::Debug for Admission<E> {
 
 impl<E: Engine> std::fmt::Debug for AdmissionGuard<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let in_flight = self.held.as_ref().map(|held| &held.charges.in_flight);
+        let in_flight = self.held.as_ref().map(|held| &held.in_flight);
         f.debug_struct("AdmissionGuard").field("in_flight", &in_flight).finish_non_exhaustive()
     }
 }

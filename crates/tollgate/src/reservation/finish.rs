@@ -33,7 +33,7 @@ thread_local! {
 
 impl InFlightCharges {
     fn adjustments(&self) -> SmallVec<[Adjustment<'_>; 1]> {
-        let adjustments = self.charges.iter().filter_map(|held| {
+        let adjustments = self.state.charges.iter().filter_map(|held| {
             let charge = held.charge.charge(held.charge.reserved.units_per_cost);
             Some(Adjustment { charge, change: held.change()? })
         });
@@ -42,7 +42,7 @@ impl InFlightCharges {
 
     /// A charge that no limit admits: its refusal counts as a violation and takes nothing.
     fn violation(&self, index: usize) -> Option<Charge<'_>> {
-        let held = self.charges.get(index).filter(|held| held.is_violation)?;
+        let held = self.state.charges.get(index).filter(|held| held.is_violation)?;
         Some(held.charge.charge(u64::MAX)).filter(|charge| charge.penalty.is_some())
     }
 }
@@ -65,10 +65,12 @@ impl<S: Store> Gate<S> {
         mut held: InFlightCharges,
     ) -> Option<UnfinishedCharges<S::Undecided>> {
         // The slot of this node does not wait for the store.
-        if let Some(mut shed) = held.shed.take() {
+        if let Some(shed) = &mut held.state.shed {
             shed.release(&clock);
+            held.state.shed = None;
         }
-        if held.charges.is_empty() {
+        if held.state.charges.is_empty() {
+            held.recycle();
             return None;
         }
         let now_us = clock();
@@ -79,7 +81,7 @@ impl<S: Store> Gate<S> {
             let rest = self.begin_adjust(now_us, &adjustments, &mut answers);
             calls.extend(rest.map(|rest| (EndCall::Adjust, rest)));
         }
-        for index in 0..held.charges.len() {
+        for index in 0..held.state.charges.len() {
             let Some(charge) = held.violation(index) else { continue };
             answers.clear();
             let request = [Request { charges: &[charge], intent: Intent::Take }];
@@ -89,7 +91,11 @@ impl<S: Store> Gate<S> {
         answers.clear();
         ANSWERS.with(|pool| pool.put(answers));
         drop(adjustments);
-        (!calls.is_empty()).then_some(UnfinishedCharges { held, now_us, calls })
+        if calls.is_empty() {
+            held.recycle();
+            return None;
+        }
+        Some(UnfinishedCharges { held, now_us, calls })
     }
 
     /// The rest of [`finish_now`](Self::finish_now).

@@ -8,6 +8,7 @@ use super::record::ReservedCharge;
 use super::reserve::{reserved_charge, settleable_charges};
 use super::shed_hold::ShedHold;
 use super::slots::{HeldSlot, SlotGuard, SlotRegistry};
+use crate::buffers::BufferPool;
 use crate::engine::{Gate, Rules, Verdict, Work};
 use crate::gate::{DecisionRequest, RequestEnd};
 use crate::rules::{InFlightCount, ShedEntry, store_mode};
@@ -60,9 +61,19 @@ impl std::fmt::Debug for AdmissionOptions<'_> {
 #[derive(Debug)]
 #[must_use = "slots are held until `Gate::finish`"]
 pub struct InFlightCharges {
+    /// In a box that a later request uses again: a shedder holds each request.
+    pub(super) state: Box<InFlightState>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct InFlightState {
     pub(super) charges: SmallVec<[InFlightCharge; 1]>,
     /// The request's place in the shedders, if one is on.
     pub(super) shed: Option<ShedHold>,
+}
+
+thread_local! {
+    static STATES: BufferPool<InFlightState> = const { BufferPool::new() };
 }
 
 #[derive(Debug)]
@@ -102,12 +113,12 @@ impl KeyedCharge {
 impl InFlightCharges {
     /// The limits whose charges are held, each with its index here.
     pub fn limits(&self) -> impl Iterator<Item = (usize, &Limit)> {
-        self.charges.iter().map(|held| &*held.charge.reserved.limit).enumerate()
+        self.state.charges.iter().map(|held| &*held.charge.reserved.limit).enumerate()
     }
 
     /// Whether there are slots, which [`Gate::renew_slots`] must renew.
     pub fn has_slots(&self) -> bool {
-        self.charges.iter().any(|held| held.slot.is_some())
+        self.state.charges.iter().any(|held| held.slot.is_some())
     }
 
     /// Records the status of the response. Places in a queue are used, and `on_response` may
@@ -115,7 +126,7 @@ impl InFlightCharges {
     /// A response that begins frees the slot of the adaptive shedder: how long it takes is up to
     /// the client.
     pub fn on_response(&mut self, status: u16, clock: impl FnOnce() -> u64) {
-        for held in &mut self.charges {
+        for held in &mut self.state.charges {
             let on_response = &held.charge.reserved.limit.on_response;
             let has = |list: &[Statuses]| list.iter().any(|statuses| statuses.contains(status));
             held.is_queued = false;
@@ -124,7 +135,7 @@ impl InFlightCharges {
                 held.end = Some(ReservationEnd::Cancel);
             }
         }
-        if let Some(shed) = &mut self.shed {
+        if let Some(shed) = &mut self.state.shed {
             shed.record_status(status);
             shed.release(clock);
         }
@@ -133,7 +144,7 @@ impl InFlightCharges {
     /// Records how the upstream did, for the adaptive shedder. The first record counts, and the
     /// status of a response is one.
     pub fn record_upstream(&mut self, outcome: UpstreamOutcome) {
-        if let Some(shed) = &mut self.shed {
+        if let Some(shed) = &mut self.state.shed {
             shed.record(outcome);
         }
     }
@@ -141,25 +152,25 @@ impl InFlightCharges {
     /// Frees the slot of the adaptive shedder while the client still sends the body, and takes it
     /// again afterwards.
     pub fn set_uploading(&mut self, is_uploading: bool, clock: impl FnOnce() -> u64) {
-        if let Some(ticket) = self.shed.as_mut().and_then(|shed| shed.ticket.as_mut()) {
+        if let Some(ticket) = self.state.shed.as_mut().and_then(|shed| shed.ticket.as_mut()) {
             ticket.set_paused(clock(), is_uploading);
         }
     }
 
     /// Whether the request waits for the adaptive shedder.
     pub fn is_waiting(&self) -> bool {
-        self.shed.as_ref().is_some_and(|shed| shed.queued.is_some())
+        self.state.shed.as_ref().is_some_and(|shed| shed.queued.is_some())
     }
 
     /// The request's place in the queue. [`Gate::leave_queue`] ends the wait. If the charges are
     /// ended before, they are refunded.
     pub fn take_queued(&mut self) -> Option<QueuedEntry> {
-        self.shed.as_mut()?.queued.take()
+        self.state.shed.as_mut()?.queued.take()
     }
 
     /// Records the real cost, in units of the limit at this index. A refund stays a refund.
     pub fn settle(&mut self, index: usize, units: u64) {
-        if let Some(held) = self.charges.get_mut(index)
+        if let Some(held) = self.state.charges.get_mut(index)
             && held.end != Some(ReservationEnd::Cancel)
         {
             held.end = Some(ReservationEnd::Settle(units.min(u32::MAX.into())));
@@ -168,14 +179,22 @@ impl InFlightCharges {
 
     /// Refunds every charge.
     pub fn refund(&mut self) {
-        self.charges.iter_mut().for_each(|held| held.end = Some(ReservationEnd::Cancel));
+        self.state.charges.iter_mut().for_each(|held| held.end = Some(ReservationEnd::Cancel));
+    }
+
+    /// Keeps the memory of charges that have ended, and of a request without a place in a shedder.
+    pub(super) fn recycle(self) {
+        let Self { mut state } = self;
+        state.charges.clear();
+        // A thread that ends may have no pool any more.
+        STATES.try_with(|pool| pool.put(state)).ok();
     }
 }
 
 impl InFlightCharges {
     /// Takes the answer of the adaptive shedder.
     fn enter(&mut self, entry: ShedEntry, verdict: &mut Verdict<'_>) {
-        let Some(shed) = &mut self.shed else { return };
+        let Some(shed) = &mut self.state.shed else { return };
         let entry = match entry {
             ShedEntry::Enforced(entry) => entry,
             ShedEntry::Shadow(queued) => return shed.shadow = Some(Box::new(queued)),
@@ -290,8 +309,8 @@ impl<S: Store> Gate<S> {
     ) {
         match waited {
             Ok(ticket) => {
-                held.charges.iter_mut().for_each(|held| held.end = None);
-                if let Some(shed) = &mut held.shed {
+                held.state.charges.iter_mut().for_each(|held| held.end = None);
+                if let Some(shed) = &mut held.state.shed {
                     shed.ticket = Some(ticket);
                 }
             }
@@ -317,7 +336,8 @@ impl<S: Store> Gate<S> {
         if !verdict.allowed || !may_hold {
             return None;
         }
-        let mut charges = SmallVec::new();
+        let mut held = InFlightCharges { state: STATES.with(BufferPool::take) };
+        let InFlightState { charges, shed } = &mut *held.state;
         for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
             let is_queued = verdict.delay_us > 0 && answer.outcome.delay_us > 0;
             if end == RequestEnd::Unseen && selected.limit.selector.is_shed() {
@@ -328,15 +348,18 @@ impl<S: Store> Gate<S> {
                 let (state_id, key) = (charge.limit, SmallVec::from_slice(charge.key));
                 let charge = Arc::new(KeyedCharge { reserved, state_id, key });
                 let (end, is_violation, slot) = (None, false, None);
-                let held = InFlightCharge { charge, is_queued, end, is_violation, slot };
-                charges.push(held.track_slot(&self.slots, now_us));
+                let charge = InFlightCharge { charge, is_queued, end, is_violation, slot };
+                charges.push(charge.track_slot(&self.slots, now_us));
             }
         }
         let counters = verdict.shed.and_then(|shed| rules.shed()?.counters(shed.class));
         let counters = counters.filter(|_| end == RequestEnd::Seen);
-        let shed = counters.map(|counters| ShedHold::new(InFlightCount::new(counters)));
-        let holds = !charges.is_empty() || shed.is_some();
-        holds.then_some(InFlightCharges { charges, shed })
+        *shed = counters.map(|counters| ShedHold::new(InFlightCount::new(counters)));
+        if charges.is_empty() && shed.is_none() {
+            held.recycle();
+            return None;
+        }
+        Some(held)
     }
 }
 
