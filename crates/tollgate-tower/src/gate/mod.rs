@@ -34,8 +34,8 @@ pub struct HttpGate<E> {
 /// Adds attributes that only the caller knows to the facts of the request with this head.
 pub type AddAttributesFn<'a> = dyn Fn(&mut Facts<'_>, &Parts) + Sync + 'a;
 
-/// Gets the facts, the verdict, and the time of the decision.
-pub type ObserveFn<'a> = dyn Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
+/// Gets the rules that decided, the facts, the verdict, and the time of the decision.
+pub type ObserveFn<'a> = dyn Fn(&Rules, &Facts<'_>, &Verdict<'_>, u64) + Sync + 'a;
 
 /// Options of [`HttpGate::check_with`].
 #[derive(Default)]
@@ -51,6 +51,8 @@ pub struct CheckOptions<'a> {
     pub observe: Option<&'a ObserveFn<'a>>,
     /// Whether responses lack the rate limit headers; a refusal keeps `Retry-After`.
     pub hides_headers: bool,
+    /// The time of the decision; `None` reads the engine's clock.
+    pub now_us: Option<u64>,
 }
 
 /// The decision on a request.
@@ -213,7 +215,7 @@ impl<E: Engine> HttpGate<E> {
         let rules = &*rules;
         let gate = self.engine.gate();
         let mut buffers = BUFFERS.with(BufferPool::take);
-        let now_us = self.engine.now_us();
+        let now_us = options.now_us.unwrap_or_else(|| self.engine.now_us());
         let claims = |token: &str| self.verify(token, now_us);
         let buffer = mem::take(&mut buffers.facts);
         let mut facts =
@@ -243,7 +245,7 @@ impl<E: Engine> HttpGate<E> {
             in_flight = Box::pin(self.wait_for_slot(rules, &mut verdict, in_flight)).await;
         }
         if let Some(observe) = options.observe {
-            observe(&facts, &verdict, now_us);
+            observe(rules, &facts, &verdict, now_us);
         }
         let profiles = if options.hides_headers { &[] } else { rules.profiles() };
         let headers = RateLimitHeaders::new(&verdict, profiles, now_us);

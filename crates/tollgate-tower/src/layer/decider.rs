@@ -92,8 +92,8 @@ fn check_options<'a>(
         admission,
         ambiguous_paths: options.ambiguous_paths,
         attributes: (!options.attributes.is_empty()).then_some(add),
-        observe: None,
         hides_headers: options.hides_headers,
+        ..CheckOptions::default()
     }
 }
 

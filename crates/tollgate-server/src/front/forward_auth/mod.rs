@@ -17,7 +17,7 @@ use hyper::{HeaderMap, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tollgate::engine::Verdict;
+use tollgate::engine::{Rules, Verdict};
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, LoggedDecision};
 use tollgate_observe::trace;
@@ -65,7 +65,7 @@ impl ForwardAuth {
         let AuthRequest { mut head, limit_indexes: only, cost, deny_status, .. } = asked;
         let header = |name| head.headers.get(name).filter(|_| node.watches_decisions()).cloned();
         let (parent, request_id) = (header("traceparent"), header("x-request-id"));
-        let observe = |facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
+        let observe = |rules: &Rules, facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
             let (front, end_us) = (Front::Http.name(), node.now_us());
             if trace::enabled() {
                 let parent = parent.as_ref().and_then(|value| value.to_str().ok());
@@ -77,7 +77,7 @@ impl ForwardAuth {
                 let request_id = request_id.as_ref().and_then(|value| value.to_str().ok());
                 let key = DecidedKey::Facts(facts);
                 let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-                log.write(&node.keys, &node.gate.rules(), &decided, verdict);
+                log.write(&node.keys, rules, &decided, verdict);
             }
         };
         let mut options = CheckOptions::default();

@@ -82,6 +82,7 @@ impl Gateway {
             let observe = observe(node, head);
             let mut options = CheckOptions::default();
             options.observe = Some(&observe);
+            options.now_us = Some(began_us);
             options.ambiguous_paths = upstreams.settings.ambiguous_paths;
             let peer = Some(caller.peer.ip());
             let admission = match gate.check_head(head, peer, &options).await {

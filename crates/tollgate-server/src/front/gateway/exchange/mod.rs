@@ -134,14 +134,15 @@ impl Exchange<'_> {
             self.read_connection_headers();
         }
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
-        let now_us = ProcessClock.now_us();
+        let mut now_us = ProcessClock.now_us();
         let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
         let mut may_resend = self.is_idempotent();
         // An upstream often closes its idle connections together, so a retry needs a new one.
         let mut skips_pool = false;
         let mut attempts = 0;
         loop {
-            let take = || self.gateway.pool.take(&selected, self.upgrade.is_some(), !may_resend);
+            let is_upgrade = self.upgrade.is_some();
+            let take = || self.gateway.pool.take(&selected, now_us, is_upgrade, !may_resend);
             let pooled = if skips_pool { None } else { take() };
             let is_reused = pooled.is_some();
             let connection = match pooled {
@@ -150,7 +151,7 @@ impl Exchange<'_> {
                 None => match Box::pin(self.connect(&selected, skips_pool)).await {
                     Ok(connection) => connection,
                     Err(error) => {
-                        let now_us = ProcessClock.now_us();
+                        now_us = ProcessClock.now_us();
                         selected.server().mark_unreachable(now_us);
                         tried.push(selected.server);
                         selected = self.upstreams.pick(&tried, now_us).ok_or(error)?;
@@ -215,7 +216,7 @@ impl Exchange<'_> {
         let mut _connecting = None;
         if let Some(lock) = &lock {
             _connecting = Some(lock.lock().await);
-            if let Some(connection) = pool.take(selected, false, false) {
+            if let Some(connection) = pool.take(selected, ProcessClock.now_us(), false, false) {
                 return Ok(connection);
             }
         }

@@ -7,7 +7,7 @@ use crate::Node;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use std::time::Duration;
-use tollgate::engine::Verdict;
+use tollgate::engine::{Rules, Verdict};
 use tollgate_net::{BodyError, HttpResponse, RequestHead};
 use tollgate_observe::metrics::{Front, Metrics, Outcome};
 use tollgate_observe::record::{DecidedKey, LoggedDecision};
@@ -59,18 +59,17 @@ pub(super) fn ambiguous(why: &Ambiguity, answer: &mut HttpResponse) -> Outcome {
 pub(super) fn observe<'a>(
     node: &'a Node,
     head: &'a RequestHead<'_>,
-) -> impl Fn(&Facts<'_>, &Verdict<'_>, u64) + Sync + 'a {
+) -> impl Fn(&Rules, &Facts<'_>, &Verdict<'_>, u64) + Sync + 'a {
     let header = |name| head.headers.text(name);
     let parent = trace::enabled().then(|| header("traceparent")).flatten();
     let logs = node.records.logs_decisions();
     let request_id = logs.then(|| header("x-request-id")).flatten();
-    move |facts, verdict, start_us| {
+    move |rules, facts, verdict, start_us| {
         let end_us = node.clock.now_us();
         let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
         node.metrics.observe(Front::Gateway, elapsed);
-        let rules = node.gate.rules();
-        node.metrics.count_tier(&rules, facts, verdict);
-        let counted = CountedRequest { rules: &rules, facts, cost: 1, verdict };
+        node.metrics.count_tier(rules, facts, verdict);
+        let counted = CountedRequest { rules, facts, cost: 1, verdict };
         node.top.take_off_shed(end_us, &counted);
         if trace::enabled() {
             let decided = trace::DecisionContext {
@@ -87,7 +86,7 @@ pub(super) fn observe<'a>(
         {
             let (front, key) = (Front::Gateway.name(), DecidedKey::Facts(facts));
             let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(&node.keys, &rules, &decided, verdict);
+            log.write(&node.keys, rules, &decided, verdict);
         }
     }
 }

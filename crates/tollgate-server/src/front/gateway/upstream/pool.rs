@@ -142,6 +142,7 @@ impl Pool {
     pub(crate) fn take(
         &self,
         selected: &SelectedUpstream,
+        now_us: u64,
         is_upgrade: bool,
         is_only_once: bool,
     ) -> Option<UpstreamConnection> {
@@ -151,7 +152,6 @@ impl Pool {
         }
         let mut by_server = self.by_server.borrow_mut();
         let PooledConnections { idle, shared, .. } = by_server.get_mut(selected.server)?;
-        let now_us = ProcessClock.now_us();
         if !is_upgrade && !shared.is_empty() {
             shared.retain(|connection| !connection.is_stale(selected.server(), now_us));
             let has_room = |connection: &&Rc<Http2Connection>| {

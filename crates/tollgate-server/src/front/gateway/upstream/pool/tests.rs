@@ -45,15 +45,16 @@ fn the_system_is_asked_about_a_stream_for_requests_that_are_sent_once() {
             let stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await;
             let (stream, theirs) = (stream.unwrap(), listener.accept().unwrap().0);
             let pool: Rc<Pool> = Rc::default();
-            assert!(pool.take(selected, false, true).is_none());
+            assert!(pool.take(selected, 0, false, true).is_none());
             pool.put(selected, UpstreamStream::new(Transport::Tcp(stream)));
-            let Some(UpstreamConnection::Http1(stream)) = pool.take(selected, false, true) else {
+            let Some(UpstreamConnection::Http1(stream)) = pool.take(selected, 0, false, true)
+            else {
                 panic!("it is alive")
             };
             happens(theirs);
             assert!(wait_until(Duration::from_secs(10), || stream.peek_is_stale()), "{what}");
             pool.put(selected, stream);
-            assert!(pool.take(selected, false, true).is_none(), "{what}");
+            assert!(pool.take(selected, 0, false, true).is_none(), "{what}");
         });
     }
 }
