@@ -1,8 +1,8 @@
 //! Rendered header fields, in a buffer that is reused.
 
 use super::profile::name::{Name, line};
-use super::render_cache::{CachedBytes, RenderCache, partition};
-use super::{Row, US_PER_S, retry_after_seconds, write};
+use super::render_cache::{CachedBytes, RenderCache, end_member, partition};
+use super::{Row, retry_after_seconds, write};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -73,10 +73,7 @@ impl Fields {
         let start = lines.len();
         for (known, row) in known.rows().iter().zip(rows) {
             lines.extend_from_slice(&known.member);
-            write::uint(lines, row.remaining);
-            if let Some(more_after_us) = row.more_after_us {
-                write::parameter(lines, b";t=", more_after_us.div_ceil(US_PER_S));
-            }
+            end_member(lines, row.remaining, row.more_after_us);
             partition(lines, row);
         }
         end(lines, places, line::RATELIMIT, start);

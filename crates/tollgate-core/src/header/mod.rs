@@ -40,6 +40,7 @@ mod render;
 mod render_cache;
 mod retry_after;
 mod row;
+mod row_template;
 mod write;
 
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub use profile::Profile;
 pub use render::{render, render_all};
 pub use retry_after::{parse_retry_after, retry_after_seconds};
 pub use row::{Row, Scope, Unit, tightest, tightness, valid_name};
+pub use row_template::RowTemplate;
 
 const US_PER_S: u64 = 1_000_000;
 

@@ -1,7 +1,7 @@
 //! A cache of rendered bytes: for the same limits, only a few numbers differ between answers.
 
 use super::profile::name::line;
-use super::{Row, Unit, write};
+use super::{Row, US_PER_S, Unit, write};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -134,8 +134,7 @@ impl CachedRow {
         self.name.push_str(row.name);
         (self.limit, self.unit, self.window_us) = (row.limit, row.unit, row.window_us);
         self.member.clear();
-        name(&mut self.member, place, row);
-        self.member.extend_from_slice(b";r=");
+        begin_member(&mut self.member, place, row);
         let limit = |out: &mut Vec<u8>| write::uint(out, row.limit);
         self.limit_line.fill(b"", line::X_LIMIT.opening, line::X_REMAINING.opening, limit);
         let policy = |out: &mut Vec<u8>| unnamed_policy(out, row);
@@ -165,7 +164,22 @@ impl CachedBytes {
     }
 }
 
-fn name(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
+/// `"name";r=`: a member of `RateLimit`, up to its numbers.
+pub(crate) fn begin_member(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
+    name(out, place, row);
+    out.extend_from_slice(b";r=");
+}
+
+/// `99;t=42`: the numbers of a member of `RateLimit`.
+#[inline]
+pub(crate) fn end_member(out: &mut Vec<u8>, remaining: u64, more_after_us: Option<u64>) {
+    write::uint(out, remaining);
+    if let Some(more_after_us) = more_after_us {
+        write::parameter(out, b";t=", more_after_us.div_ceil(US_PER_S));
+    }
+}
+
+pub(crate) fn name(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
     if place > 0 {
         out.extend_from_slice(b", ");
     }
@@ -173,7 +187,7 @@ fn name(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
 }
 
 /// `;q=100;w=60`: a policy after its name.
-fn policy(out: &mut Vec<u8>, row: &Row<'_>) {
+pub(crate) fn policy(out: &mut Vec<u8>, row: &Row<'_>) {
     write::parameter(out, b";q=", row.limit);
     if row.unit != Unit::Requests {
         out.extend_from_slice(b";qu=");

@@ -63,6 +63,10 @@ impl<E: Engine> Admission<E> {
         Duration::from_micros(self.delay_us)
     }
 
+    pub(crate) fn delay_us(&self) -> u64 {
+        self.delay_us
+    }
+
     /// The source of the decision.
     pub fn source(&self) -> Source {
         self.source

@@ -1,7 +1,7 @@
 //! How a layer is made: of a quota, of a policy, or of an engine.
 
 use super::quota::{KEY, QuotaGate};
-use super::{LayerOptions, TollgateLayer};
+use super::{LayerOptions, LayerShared, TollgateLayer};
 use crate::{Engine, HttpGate, Standalone};
 use http::request::Parts;
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ impl TollgateLayer {
     /// let layer = TollgateLayer::new(Quota::per_minute(100));
     /// ```
     pub fn new(quota: Quota) -> TollgateLayer<QuotaGate> {
-        TollgateLayer { decider: QuotaGate::new(quota, None), options: Arc::default() }
+        TollgateLayer::with_options(QuotaGate::new(quota, None), LayerOptions::default())
     }
 
     /// One quota for each key that `key` finds in a request. Requests without a key share a count.
@@ -54,7 +54,7 @@ impl TollgateLayer {
         key: impl for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync + 'static,
     ) -> TollgateLayer<QuotaGate> {
         let decider = QuotaGate::new(quota, Some(Arc::new(key)));
-        TollgateLayer { decider, options: Arc::default() }
+        TollgateLayer::with_options(decider, LayerOptions::default())
     }
 
     /// The limits of a policy, in memory. The text is that of
@@ -98,7 +98,7 @@ impl TollgateLayer {
     }
 }
 
-impl<D: MovesToStore> TollgateLayer<D> {
+impl<D: MovesToStore + Clone> TollgateLayer<D> {
     /// Keeps the counts in Redis or Valkey, shared by all processes with the same limits. Call this
     /// first, inside a tokio runtime: [`RedisStore`](tollgate::store::RedisStore) says how long the
     /// connections live. While Redis does not answer, each limit's failure policy decides; requests
@@ -143,9 +143,9 @@ impl<D: MovesToStore> TollgateLayer<D> {
         self,
         store: S,
     ) -> TollgateLayer<HttpGate<Standalone<S>>> {
-        let Self { decider, mut options } = self;
-        let gate = decider.over(store, &mut options);
-        TollgateLayer::of_gate(gate).with_options(options)
+        let LayerShared { decider, mut options } = Arc::unwrap_or_clone(self.shared);
+        let gate = Arc::new(Standalone::new(decider.over(store, &mut options)));
+        TollgateLayer::with_options(HttpGate::new(gate), options)
     }
 }
 
@@ -153,11 +153,11 @@ impl<D: MovesToStore> TollgateLayer<D> {
 /// [`store`](TollgateLayer::store).
 pub trait MovesToStore {
     /// The same limits over another store.
-    fn over<S: LeaseStore + 'static>(self, store: S, options: &mut Arc<LayerOptions>) -> Gate<S>;
+    fn over<S: LeaseStore + 'static>(self, store: S, options: &mut LayerOptions) -> Gate<S>;
 }
 
 impl MovesToStore for HttpGate<Standalone> {
-    fn over<S: LeaseStore + 'static>(self, store: S, _: &mut Arc<LayerOptions>) -> Gate<S> {
+    fn over<S: LeaseStore + 'static>(self, store: S, _: &mut LayerOptions) -> Gate<S> {
         let Ok(gate) = self.engine().gate().over(store) else {
             unreachable!("the limits compiled before, and do not depend on the store")
         };
@@ -166,13 +166,13 @@ impl MovesToStore for HttpGate<Standalone> {
 }
 
 impl MovesToStore for QuotaGate {
-    fn over<S: LeaseStore + 'static>(self, store: S, options: &mut Arc<LayerOptions>) -> Gate<S> {
+    fn over<S: LeaseStore + 'static>(self, store: S, options: &mut LayerOptions) -> Gate<S> {
         let (setup, key) = self.setup();
         let Ok(gate) = Gate::new(setup, store) else {
             unreachable!("one limit without a match is a policy")
         };
         if let Some(key) = key {
-            Arc::make_mut(options).attributes.push((KEY.into(), key));
+            options.attributes.push((KEY.into(), key));
         }
         gate
     }
@@ -191,7 +191,7 @@ impl TollgateLayer<QuotaGate> {
     ///
     /// The key of an address is an [`IpAddr`](std::net::IpAddr); that of IPv6 is its /64 network.
     pub fn limiter(&self) -> &Limiter {
-        self.decider.limiter()
+        self.shared.decider.limiter()
     }
 }
 
@@ -205,11 +205,7 @@ impl<S: Store + 'static> TollgateLayer<HttpGate<Standalone<S>>> {
 impl<E: Engine> TollgateLayer<HttpGate<E>> {
     /// A layer that decides by this engine. Keep a clone to reload the policy or inspect a key.
     pub fn over(engine: Arc<E>) -> Self {
-        Self { decider: HttpGate::new(engine), options: Arc::default() }
-    }
-
-    fn with_options(self, options: Arc<LayerOptions>) -> Self {
-        Self { options, ..self }
+        Self::with_options(HttpGate::new(engine), LayerOptions::default())
     }
 }
 

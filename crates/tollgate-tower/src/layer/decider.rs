@@ -2,11 +2,12 @@
 
 use super::{LayerOptions, TollgateBody};
 use crate::{
-    Admission, AdmissionGuard, CheckOptions, Engine, HttpDecision, HttpGate, ResponseGuard, Task,
+    Admission, AdmissionGuard, CheckOptions, Engine, HttpDecision, HttpGate, Refusal,
+    ResponseGuard, Task,
 };
 use bytes::Bytes;
-use http::Response;
 use http::request::Parts;
+use http::{Extensions, Response};
 use http_body::Body;
 use std::time::Duration;
 use tollgate::engine::policy::Facts;
@@ -17,6 +18,17 @@ use tollgate::engine::{AdmissionOptions, UpstreamOutcome};
 pub trait Decider: Clone + Send + Sync + 'static {
     /// What an admitted request holds until its response.
     type Admission: LayerAdmission;
+
+    /// Decides a request by its extensions. `None`, with nothing charged, if more of its head is
+    /// read: to split a head from its request moves both.
+    #[inline]
+    fn decide_unread(
+        &self,
+        _: &Extensions,
+        _: &LayerOptions,
+    ) -> Option<Result<Self::Admission, Box<Refusal>>> {
+        None
+    }
 
     /// Decides a request, if that needs no time. `None`: nothing was charged.
     fn decide_now(&self, head: &mut Parts, options: &LayerOptions) -> Option<Decided<Self>>;
@@ -44,7 +56,7 @@ pub trait LayerAdmission: Send {
     type Guard: ResponseGuard;
 
     /// How long to delay the request.
-    fn delay(&self) -> Duration;
+    fn delay_us(&self) -> u64;
 
     /// Refunds the request.
     fn refund(&mut self);
@@ -112,8 +124,8 @@ fn admission<E: Engine>(
 impl<E: Engine> LayerAdmission for Admission<E> {
     type Guard = AdmissionGuard<E>;
 
-    fn delay(&self) -> Duration {
-        Self::delay(self)
+    fn delay_us(&self) -> u64 {
+        Self::delay_us(self)
     }
 
     fn refund(&mut self) {

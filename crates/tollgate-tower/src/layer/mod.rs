@@ -17,7 +17,7 @@ pub use service::Tollgate;
 use crate::{AmbiguousPaths, Engine, HttpGate, Refusal, Standalone};
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Response, response};
+use http::{Extensions, Response, response};
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -39,8 +39,14 @@ use tower_layer::Layer;
 /// [`by`](Self::by) counts by another key than the address, and [`from_yaml`](Self::from_yaml)
 /// takes a policy with many limits.
 pub struct TollgateLayer<D = HttpGate<Standalone>> {
+    shared: Arc<LayerShared<D>>,
+}
+
+/// What the services of a layer share: one pointer, since axum clones a layer for each request.
+#[derive(Clone)]
+struct LayerShared<D> {
     decider: D,
-    options: Arc<LayerOptions>,
+    options: LayerOptions,
 }
 
 /// The options of a [`TollgateLayer`].
@@ -66,7 +72,7 @@ type RefusalFn = dyn Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync;
 impl<E: Engine> TollgateLayer<HttpGate<E>> {
     /// The engine.
     pub fn engine(&self) -> &Arc<E> {
-        self.decider.engine()
+        self.shared.decider.engine()
     }
 
     /// Sets where an attribute comes from. `extract` overrides the policy, even when it returns
@@ -76,7 +82,7 @@ impl<E: Engine> TollgateLayer<HttpGate<E>> {
         name: impl Into<Box<str>>,
         extract: impl for<'h> Fn(&'h Parts) -> Option<Cow<'h, str>> + Send + Sync + 'static,
     ) -> Self {
-        Arc::make_mut(&mut self.options).attributes.push((name.into(), Arc::new(extract)));
+        self.options_mut().attributes.push((name.into(), Arc::new(extract)));
         self
     }
 
@@ -84,29 +90,29 @@ impl<E: Engine> TollgateLayer<HttpGate<E>> {
     /// `/x//../login`. By default it answers 400; with `MatchAll` the limits of every reading
     /// apply.
     pub fn ambiguous_paths(mut self, ambiguous_paths: AmbiguousPaths) -> Self {
-        Arc::make_mut(&mut self.options).ambiguous_paths = ambiguous_paths;
+        self.options_mut().ambiguous_paths = ambiguous_paths;
         self
     }
 }
 
-impl<D> TollgateLayer<D> {
+impl<D: Clone> TollgateLayer<D> {
     /// Sets where the peer's address comes from. By default it is in the extensions of the request:
     /// axum's `ConnectInfo<SocketAddr>` (with the feature `axum`), a [`SocketAddr`] or an
     /// [`IpAddr`]. Without one, requests have no `ip`.
     pub fn peer(mut self, peer: impl Fn(&Parts) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
-        Arc::make_mut(&mut self.options).peer = Some(Arc::new(peer));
+        self.options_mut().peer = Some(Arc::new(peer));
         self
     }
 
     /// Sets the cost of a request; 1 by default.
     pub fn cost(mut self, cost: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
-        Arc::make_mut(&mut self.options).cost = Some(Arc::new(cost));
+        self.options_mut().cost = Some(Arc::new(cost));
         self
     }
 
     /// Lets the requests pass for which `skip` returns true.
     pub fn skip(mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
-        Arc::make_mut(&mut self.options).skip = Some(Arc::new(skip));
+        self.options_mut().skip = Some(Arc::new(skip));
         self
     }
 
@@ -119,7 +125,7 @@ impl<D> TollgateLayer<D> {
     /// let layer = TollgateLayer::new(Quota::per_minute(100)).without_headers();
     /// ```
     pub fn without_headers(mut self) -> Self {
-        Arc::make_mut(&mut self.options).hides_headers = true;
+        self.options_mut().hides_headers = true;
         self
     }
 
@@ -128,7 +134,7 @@ impl<D> TollgateLayer<D> {
         mut self,
         refund: impl Fn(&response::Parts) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Arc::make_mut(&mut self.options).refund = Some(Arc::new(refund));
+        self.options_mut().refund = Some(Arc::new(refund));
         self
     }
 
@@ -137,25 +143,32 @@ impl<D> TollgateLayer<D> {
         mut self,
         respond: impl Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
-        Arc::make_mut(&mut self.options).refusal = Some(Arc::new(respond));
+        self.options_mut().refusal = Some(Arc::new(respond));
         self
     }
 }
 
 impl LayerOptions {
+    /// Whether a closure looks at the head of a request.
+    fn reads_head(&self) -> bool {
+        self.peer.is_some() || self.cost.is_some() || self.skip.is_some()
+    }
+
     fn peer_of(&self, head: &Parts) -> Option<IpAddr> {
         match &self.peer {
             Some(peer) => peer(head),
-            None => {
-                let extensions = &head.extensions;
-                #[cfg(feature = "axum")]
-                if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
-                    return Some(info.0.ip());
-                }
-                let socket = extensions.get::<SocketAddr>().map(SocketAddr::ip);
-                socket.or_else(|| extensions.get::<IpAddr>().copied())
-            }
+            None => Self::peer_in(&head.extensions),
         }
+    }
+
+    /// Where servers put the address of a peer.
+    fn peer_in(extensions: &Extensions) -> Option<IpAddr> {
+        #[cfg(feature = "axum")]
+        if let Some(info) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
+            return Some(info.0.ip());
+        }
+        let socket = extensions.get::<SocketAddr>().map(SocketAddr::ip);
+        socket.or_else(|| extensions.get::<IpAddr>().copied())
     }
 
     fn cost_of(&self, head: &Parts) -> u64 {
@@ -178,17 +191,29 @@ impl LayerOptions {
     }
 }
 
-impl<S, D: Clone> Layer<S> for TollgateLayer<D> {
-    type Service = Tollgate<S, D>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        Tollgate { inner, decider: self.decider.clone(), options: self.options.clone() }
+impl<D: Clone> TollgateLayer<D> {
+    fn options_mut(&mut self) -> &mut LayerOptions {
+        &mut Arc::make_mut(&mut self.shared).options
     }
 }
 
-impl<D: Clone> Clone for TollgateLayer<D> {
+impl<D> TollgateLayer<D> {
+    fn with_options(decider: D, options: LayerOptions) -> Self {
+        Self { shared: Arc::new(LayerShared { decider, options }) }
+    }
+}
+
+impl<S, D> Layer<S> for TollgateLayer<D> {
+    type Service = Tollgate<S, D>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Tollgate { inner, shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<D> Clone for TollgateLayer<D> {
     fn clone(&self) -> Self {
-        Self { decider: self.decider.clone(), options: self.options.clone() }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 

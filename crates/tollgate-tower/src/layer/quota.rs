@@ -3,21 +3,22 @@
 use super::decider::{Decided, Decider, LayerAdmission};
 use super::{ExtractFn, LayerOptions, TollgateBody};
 use crate::engine::timer;
-use crate::respond::build_refusal;
-use crate::{AdmissionBody, RateLimitHeaders, ResponseGuard, Task};
-use http::Response;
+use crate::respond::{QuotaHeaders, build_refusal, header_row};
+use crate::{AdmissionBody, RateLimitHeaders, Refusal, ResponseGuard, Task};
 use http::request::Parts;
+use http::{Extensions, HeaderMap, Response};
 use http_body::Body;
 use std::fmt;
 use std::future::ready;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::engine::limit::Limit;
 use tollgate::engine::{Row, Setup, Verdict};
 use tollgate::store::Answer;
 use tollgate::{Key, Limiter, Quota, Reservation};
-use tollgate_core::LimitParams;
-use tollgate_core::header::Profile;
+use tollgate_core::header::{Profile, RowTemplate};
+use tollgate_core::{Algorithm, LimitParams, Outcome};
 use tollgate_policy::address::{mask, unmap};
 
 /// The name of the quota in headers.
@@ -42,8 +43,9 @@ pub struct QuotaGate {
 struct QuotaSource {
     quota: Quota,
     params: LimitParams,
-    /// Describes the quota in headers and refusals.
+    /// Describes the quota in refusals.
     limit: Limit,
+    headers: QuotaHeaders,
     /// `None` counts by the address of the peer.
     key: Option<Arc<ExtractFn>>,
     /// Whether a request may give something back: a slot, or its place in a queue.
@@ -51,9 +53,11 @@ struct QuotaSource {
 }
 
 /// A request that the quota admitted.
-#[derive(Debug)]
 pub struct QuotaAdmission {
-    headers: RateLimitHeaders,
+    /// The quota, if the response shows it.
+    shown: Option<Arc<QuotaSource>>,
+    remaining: u64,
+    more_after_us: Option<u64>,
     delay_us: u64,
     guard: QuotaGuard,
 }
@@ -73,7 +77,11 @@ impl QuotaGate {
         let limit = Setup::quota_limit(NAME, KEY, quota);
         let Some(params) = limit.params else { unreachable!("a quota has parameters") };
         let may_undo = matches!(params, LimitParams::Concurrency(_) | LimitParams::LeakyBucket(_));
-        let shared = QuotaSource { quota, params, limit, key, may_undo };
+        let row = row_of(&limit, &params, Outcome::admitting(params.capacity()));
+        let Some(headers) = QuotaHeaders::new(RowTemplate::new(&header_row(&row))) else {
+            unreachable!("a name and numbers are a header value")
+        };
+        let shared = QuotaSource { quota, params, limit, headers, key, may_undo };
         Self { limiter, shared: Arc::new(shared) }
     }
 
@@ -90,28 +98,52 @@ impl QuotaGate {
         (Setup::of_quota(NAME, attribute, *quota), key.clone())
     }
 
-    fn check(&self, head: &Parts, options: &LayerOptions) -> Decided<Self> {
+    fn check(&self, head: &Parts, options: &LayerOptions) -> Result<QuotaAdmission, Box<Refusal>> {
         let cost = options.cost_of(head);
-        let is_held = self.shared.may_undo || options.refund.is_some();
-        // Requests without a key share the count of an empty one.
-        let (answer, guard) = match &self.shared.key {
-            Some(key) => self.take(&*key(head).unwrap_or_default(), cost, is_held),
-            None => match options.peer_of(head) {
-                Some(peer) => self.take(mask(unmap(peer), IPV6_PREFIX), cost, is_held),
-                None => self.take("", cost, is_held),
-            },
-        };
-        let QuotaSource { limit, params, .. } = &*self.shared;
-        let row = Row::of_answer(limit, params, &answer);
-        let profiles: &[Profile] = if options.hides_headers { &[] } else { &[Profile::Draft11] };
-        if !row.refuses() {
-            let headers = RateLimitHeaders::of_admitted(&row, profiles);
-            return Ok(QuotaAdmission { headers, delay_us: answer.outcome.delay_us, guard });
+        match &self.shared.key {
+            // Requests without a key share the count of an empty one.
+            Some(key) => self.check_key(&*key(head).unwrap_or_default(), cost, options),
+            None => self.check_peer(options.peer_of(head), cost, options),
         }
-        let verdict = Verdict::of_row(row);
+    }
+
+    fn check_peer(
+        &self,
+        peer: Option<IpAddr>,
+        cost: u64,
+        options: &LayerOptions,
+    ) -> Result<QuotaAdmission, Box<Refusal>> {
+        match peer {
+            Some(peer) => self.check_key(mask(unmap(peer), IPV6_PREFIX), cost, options),
+            None => self.check_key("", cost, options),
+        }
+    }
+
+    #[inline]
+    fn check_key(
+        &self,
+        key: impl Key,
+        cost: u64,
+        options: &LayerOptions,
+    ) -> Result<QuotaAdmission, Box<Refusal>> {
+        let is_held = self.shared.may_undo || options.refund.is_some();
+        let (answer, guard) = self.take(key, cost, is_held);
+        let Outcome { admitted, remaining, more_after_us, delay_us, .. } = answer.outcome;
+        if !admitted {
+            return Err(self.refusal(&answer, options));
+        }
+        let shown = (!options.hides_headers).then(|| Arc::clone(&self.shared));
+        Ok(QuotaAdmission { shown, remaining, more_after_us, delay_us, guard })
+    }
+
+    #[cold]
+    fn refusal(&self, answer: &Answer, options: &LayerOptions) -> Box<Refusal> {
+        let QuotaSource { limit, params, .. } = &*self.shared;
+        let verdict = Verdict::of_row(Row::of_answer(limit, params, answer));
+        let profiles: &[Profile] = if options.hides_headers { &[] } else { &[Profile::Draft11] };
         // Only profiles that show the time of day need it.
         let headers = RateLimitHeaders::new(&verdict, profiles, 0);
-        Err(Box::new(options.refuse(build_refusal(&verdict, headers, None, None), head)))
+        Box::new(build_refusal(&verdict, headers, None, None))
     }
 
     #[inline]
@@ -136,8 +168,20 @@ impl QuotaGate {
 impl Decider for QuotaGate {
     type Admission = QuotaAdmission;
 
+    fn decide_unread(
+        &self,
+        extensions: &Extensions,
+        options: &LayerOptions,
+    ) -> Option<Result<QuotaAdmission, Box<Refusal>>> {
+        if self.shared.key.is_some() || options.reads_head() {
+            return None;
+        }
+        Some(self.check_peer(LayerOptions::peer_in(extensions), 1, options))
+    }
+
     fn decide_now(&self, head: &mut Parts, options: &LayerOptions) -> Option<Decided<Self>> {
-        Some(self.check(head, options))
+        let checked = self.check(head, options);
+        Some(checked.map_err(|refusal| Box::new(options.refuse(*refusal, head))))
     }
 
     fn decide(
@@ -145,7 +189,8 @@ impl Decider for QuotaGate {
         head: &mut Parts,
         options: &LayerOptions,
     ) -> impl Future<Output = Decided<Self>> + Send {
-        ready(self.check(head, options))
+        let checked = self.check(head, options);
+        ready(checked.map_err(|refusal| Box::new(options.refuse(*refusal, head))))
     }
 
     fn sleep(&self, delay: Duration) -> Task {
@@ -156,8 +201,9 @@ impl Decider for QuotaGate {
 impl LayerAdmission for QuotaAdmission {
     type Guard = QuotaGuard;
 
-    fn delay(&self) -> Duration {
-        Duration::from_micros(self.delay_us)
+    #[inline]
+    fn delay_us(&self) -> u64 {
+        self.delay_us
     }
 
     fn refund(&mut self) {
@@ -167,11 +213,29 @@ impl LayerAdmission for QuotaAdmission {
     fn record_failure(&mut self) {}
 
     fn respond<B: Body>(self, mut response: Response<B>) -> Response<TollgateBody<B, QuotaGuard>> {
-        self.headers.merge(response.headers_mut());
+        if let Some(quota) = &self.shown {
+            quota.write_headers(self.remaining, self.more_after_us, response.headers_mut());
+        }
         let mut guard = self.guard;
         guard.is_queued = false;
         response.map(|body| TollgateBody::passed(AdmissionBody::new(body, guard)))
     }
+}
+
+impl QuotaSource {
+    fn write_headers(&self, remaining: u64, more_after_us: Option<u64>, headers: &mut HeaderMap) {
+        if self.headers.write(remaining, more_after_us, headers) {
+            return;
+        }
+        let mut outcome = Outcome::admitting(self.params.capacity());
+        (outcome.remaining, outcome.more_after_us) = (remaining, more_after_us);
+        let row = row_of(&self.limit, &self.params, outcome);
+        RateLimitHeaders::of_admitted(&row, &[Profile::Draft11]).merge(headers);
+    }
+}
+
+fn row_of<'l>(limit: &'l Limit, params: &LimitParams, outcome: Outcome) -> Row<'l> {
+    Row::of_answer(limit, params, &Answer::without_receipt(outcome))
 }
 
 impl QuotaGuard {

@@ -2,7 +2,7 @@
 
 use super::decider::{Decider, GuardOf, LayerAdmission};
 use super::future::TollgateFuture;
-use super::{LayerOptions, TollgateBody};
+use super::{LayerShared, TollgateBody};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
@@ -11,13 +11,13 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tower_service::Service;
 
 /// A rate-limited service, made by [`TollgateLayer`](crate::TollgateLayer).
 pub struct Tollgate<S, D> {
     pub(super) inner: S,
-    pub(super) decider: D,
-    pub(super) options: Arc<LayerOptions>,
+    pub(super) shared: Arc<LayerShared<D>>,
 }
 
 impl<S, D, B, R> Service<Request<B>> for Tollgate<S, D>
@@ -37,33 +37,76 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        let LayerShared { decider, options } = &*self.shared;
+        match decider.decide_unread(request.extensions(), options) {
+            Some(Ok(admission)) if admission.delay_us() == 0 => {
+                let inner = self.inner.call(request);
+                TollgateFuture::called(inner, admission, options.refund.clone())
+            }
+            Some(Ok(delayed)) => {
+                let (head, body) = request.into_parts();
+                self.call_later(Some(delayed), head, body)
+            }
+            Some(Err(refusal)) => {
+                let (head, _) = request.into_parts();
+                TollgateFuture::refused(Box::new(options.refuse(*refusal, &head)))
+            }
+            None => self.call_reading_head(request),
+        }
+    }
+}
+
+impl<S, D: Decider> Tollgate<S, D> {
+    fn call_reading_head<B, R>(
+        &mut self,
+        request: Request<B>,
+    ) -> TollgateFuture<S::Future, R, S::Error, D>
+    where
+        S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+        S::Future: Send,
+        B: Send + 'static,
+        R: Body<Data = Bytes> + 'static,
+    {
         let (mut head, body) = request.into_parts();
-        let options = &self.options;
+        let LayerShared { decider, options } = &*self.shared;
         if options.skip.as_ref().is_some_and(|skip| skip(&head)) {
             return TollgateFuture::skipped(self.inner.call(Request::from_parts(head, body)));
         }
-        let delayed = match self.decider.decide_now(&mut head, options) {
-            Some(Ok(admission)) if admission.delay().is_zero() => {
+        match decider.decide_now(&mut head, options) {
+            Some(Ok(admission)) if admission.delay_us() == 0 => {
                 let inner = self.inner.call(Request::from_parts(head, body));
-                return TollgateFuture::called(inner, admission, options.refund.clone());
+                TollgateFuture::called(inner, admission, options.refund.clone())
             }
-            Some(Ok(delayed)) => Some(delayed),
-            Some(Err(response)) => return TollgateFuture::refused(response),
-            None => None,
-        };
+            Some(Ok(delayed)) => self.call_later(Some(delayed), head, body),
+            Some(Err(response)) => TollgateFuture::refused(response),
+            None => self.call_later(None, head, body),
+        }
+    }
+
+    fn call_later<B, R>(
+        &mut self,
+        delayed: Option<D::Admission>,
+        head: Parts,
+        body: B,
+    ) -> TollgateFuture<S::Future, R, S::Error, D>
+    where
+        S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+        S::Future: Send,
+        B: Send + 'static,
+        R: Body<Data = Bytes> + 'static,
+    {
         // The clone may not be ready, so call the service that is.
         let next = self.inner.clone();
         let ready = mem::replace(&mut self.inner, next);
-        let (decider, options) = (self.decider.clone(), options.clone());
-        TollgateFuture::waiting(Box::pin(call_later(ready, decider, options, delayed, head, body)))
+        let shared = Arc::clone(&self.shared);
+        TollgateFuture::waiting(Box::pin(call_later(ready, shared, delayed, head, body)))
     }
 }
 
 /// Calls the service when the store has decided, and the delay of a queue has passed.
 async fn call_later<S, D, B, R>(
     mut inner: S,
-    decider: D,
-    options: Arc<LayerOptions>,
+    shared: Arc<LayerShared<D>>,
     delayed: Option<D::Admission>,
     mut head: Parts,
     body: B,
@@ -73,24 +116,25 @@ where
     R: Body,
     D: Decider,
 {
+    let LayerShared { decider, options } = &*shared;
     let admission = match delayed {
         Some(admission) => admission,
-        None => match decider.decide(&mut head, &options).await {
+        None => match decider.decide(&mut head, options).await {
             Ok(admission) => admission,
             Err(response) => return Ok(response.map(TollgateBody::refused)),
         },
     };
-    if !admission.delay().is_zero() {
-        decider.sleep(admission.delay()).await;
+    let delay_us = admission.delay_us();
+    if delay_us > 0 {
+        decider.sleep(Duration::from_micros(delay_us)).await;
     }
     let inner = inner.call(Request::from_parts(head, body));
     TollgateFuture::<_, _, _, D>::called(inner, admission, options.refund.clone()).await
 }
 
-impl<S: Clone, D: Clone> Clone for Tollgate<S, D> {
+impl<S: Clone, D> Clone for Tollgate<S, D> {
     fn clone(&self) -> Self {
-        let (inner, decider) = (self.inner.clone(), self.decider.clone());
-        Self { inner, decider, options: self.options.clone() }
+        Self { inner: self.inner.clone(), shared: Arc::clone(&self.shared) }
     }
 }
 

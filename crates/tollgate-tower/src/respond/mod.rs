@@ -1,10 +1,12 @@
 //! Verdicts to responses: rate limit headers, and the body of a refusal.
 
 mod merge;
+mod quota_headers;
 mod refusal;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use quota_headers::QuotaHeaders;
 pub(crate) use refusal::build_refusal;
 pub use refusal::{Refusal, problem_of};
 
@@ -197,7 +199,7 @@ fn is_shown(row: &Row<'_>) -> bool {
     row.enforced() && row.limit.disclose
 }
 
-fn header_row<'a>(row: &Row<'a>) -> header::Row<'a> {
+pub(crate) fn header_row<'a>(row: &Row<'a>) -> header::Row<'a> {
     let unit = match row.limit.params {
         Some(LimitParams::Concurrency(_)) => Unit::ConcurrentRequests,
         _ => Unit::Requests,

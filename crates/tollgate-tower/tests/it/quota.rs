@@ -60,6 +60,37 @@ async fn without_headers_only_a_refusal_has_its_wait() {
     assert!(header(&refused, "retry-after").parse::<u64>().unwrap() > 0);
 }
 
+#[tokio::test]
+async fn the_quota_follows_the_limits_that_the_service_names() {
+    let service = service_fn(async |_: Request<Full<Bytes>>| {
+        let response = Response::builder()
+            .header("ratelimit-policy", r#""inner";q=9;w=60"#)
+            .header("ratelimit", r#""inner";r=3;t=7"#);
+        Ok::<_, Infallible>(response.body(Full::new(Bytes::new())).unwrap())
+    });
+    let layer = TollgateLayer::new(Quota::per_day(2));
+    let response = layer.layer(service).oneshot(request()).await.unwrap();
+    let policies = r#""inner";q=9;w=60, "requests";q=2;w=86400"#;
+    assert_eq!(header(&response, "ratelimit-policy"), policies);
+    let limits = header(&response, "ratelimit");
+    assert!(limits.starts_with(r#""inner";r=3;t=7, "requests";r=1;t="#), "{limits}");
+}
+
+#[tokio::test]
+async fn closures_see_the_head_of_a_request() {
+    let layer = TollgateLayer::new(Quota::per_day(3));
+    let is_root = |head: &http::request::Parts| head.uri.path() == "/";
+    let costly = layer.clone().cost(move |head| if is_root(head) { 2 } else { 0 });
+    assert_eq!(ask(&costly, 200).await.status(), StatusCode::OK);
+    assert_eq!(ask(&costly, 200).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(ask(&costly.clone().skip(is_root), 200).await.status(), StatusCode::OK);
+    let other = IpAddr::from([192, 0, 2, 7]);
+    let elsewhere = costly.peer(move |head| is_root(head).then_some(other));
+    assert_eq!(ask(&elsewhere, 200).await.status(), StatusCode::OK);
+    assert_eq!(layer.limiter().peek(other).remaining, 1);
+    assert_eq!(layer.limiter().peek(PEER).remaining, 1);
+}
+
 /// One request of each layer is refunded, and one is not.
 async fn refunds<D: Decider>(layer: TollgateLayer<D>) {
     let layer = layer.refund(|answer| answer.status == StatusCode::NOT_MODIFIED);
