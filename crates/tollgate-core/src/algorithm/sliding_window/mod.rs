@@ -11,6 +11,8 @@ use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 pub struct SlidingWindow {
     limit: u64,
     window_us: Divisor,
+    /// How long a full window weighs one unit too much, after it has ended.
+    unit_us: u64,
 }
 
 /// The window last counted in, its count and the count of the one before.
@@ -30,7 +32,9 @@ type Counts = (u64, u64);
 impl SlidingWindow {
     /// Every [`Rate`] is a sliding window.
     pub const fn new(rate: Rate) -> Self {
-        Self { limit: rate.count() as u64, window_us: Divisor::new(rate.period_us()) }
+        let (limit, window_us) = (rate.count() as u64, rate.period_us());
+        let unit_us = if limit == 0 { 0 } else { window_us.div_ceil(limit) };
+        Self { limit, window_us: Divisor::new(window_us), unit_us }
     }
 
     /// What is counted at `now_us`: the units of the window before, the part of them that still
@@ -54,6 +58,8 @@ impl SlidingWindow {
         let w = self.window_us.get();
         match self.limit.checked_sub(current.saturating_add(cost)) {
             Some(room) => mul_div_ceil(w, previous - room, previous) - elapsed_us,
+            // The usual refusal: a full window, and no division.
+            None if current == self.limit && cost == 1 => (w - elapsed_us) + self.unit_us,
             None => (w - elapsed_us) + mul_div_ceil(w, current + cost - self.limit, current),
         }
     }
@@ -143,6 +149,11 @@ impl Algorithm for SlidingWindow {
             return None;
         }
         let (now_us, place, (previous, current)) = self.position(state, now_us);
+        if current >= self.limit {
+            // Full by itself: what the window before weighs makes no difference.
+            let outcome = self.outcome(false, place, 0, (previous, current), cost);
+            return Some(Taken::Refused(outcome));
+        }
         let weight = self.weight(previous, place.elapsed_us);
         if weight.saturating_add(current).saturating_add(cost) > self.limit {
             let outcome = self.outcome(false, place, weight, (previous, current), cost);
