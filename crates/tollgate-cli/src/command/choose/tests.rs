@@ -144,8 +144,8 @@ The first row that holds decides.
 
 const EXAMPLE_TOP: &str = "
 The other answers become settings. `machines` picks the store, `store-failure` is the limit's
-[`on_store_failure`](reference.md#on_store_failure), and `audit` adds a [usage trail](reference.md#usage). A bucket with a burst that is audited gives up the burst in
-rate: both [add up](reference.md#what-is-exact) in a window. Shaped requests count when they leave the queue.
+[`on_store_failure`](reference.md#on_store_failure), and `audit` adds a [usage trail](reference.md#usage). With `audit` and a burst, rate and burst
+[together](reference.md#what-is-exact) stay within the limit of a window. Shaped requests count when they leave the queue.
 
 ## In a script
 
