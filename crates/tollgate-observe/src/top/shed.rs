@@ -9,7 +9,6 @@ mod tests;
 use super::summary::{HeavyKey, Summary};
 use super::{TopKeys, TopMeasure};
 use std::collections::HashMap;
-use std::sync::atomic::Ordering::Relaxed;
 use tollgate::engine::{Rules, ShedReason, Verdict};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::Selection;
@@ -40,11 +39,6 @@ impl TopKeys {
     #[cold]
     fn take_off(&self, now_us: u64, request: &CountedRequest<'_, '_>) {
         let policy = request.rules.policy();
-        // The policy was replaced between the decision and now.
-        if !policy.made(request.facts) {
-            self.missed.fetch_add(1, Relaxed);
-            return;
-        }
         let mut selection = Selection::default();
         // A limit that refuses in shadow mode took nothing.
         for row in request.verdict.rows.iter().filter(|row| row.outcome.admitted) {

@@ -19,7 +19,7 @@ impl Policy {
     }
 
     /// Whether [`Policy::facts`] of this very policy made the facts.
-    pub fn made(&self, facts: &Facts<'_>) -> bool {
+    fn made(&self, facts: &Facts<'_>) -> bool {
         facts.belong_to(&self.names)
     }
 
@@ -181,6 +181,7 @@ impl Policy {
     /// default.
     #[inline]
     pub fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
+        debug_assert!(self.made(facts), "these facts were made for another policy");
         let known = |name: &str| self.tiers.ids.get(name).copied();
         let attribute = || self.tiers.attribute.and_then(|attribute| facts.key_value(attribute));
         let named = match facts.tier().map(KeyValue::Text).or_else(attribute) {

@@ -96,3 +96,47 @@ fn malformed_requests_leave_a_trace() {
         assert!(metrics.contains(line), "{metrics}");
     });
 }
+
+/// A request that waits for a slot while another file comes into force counts by the tiers of the
+/// first one.
+#[test]
+fn a_reload_does_not_change_the_tier_of_a_request_that_waits() {
+    let file = |address, tier: &str| {
+        let file = format!(
+            "upstream: 'http://{address}'\nidentity: {{plan: header.x-plan}}\ntiers: {{from: plan}}\n\
+             shed: {{adaptive: {{min: 1, max: 1}}}}\n\
+             limits: [{{name: all, key: [plan], rate: 9/h, tiers: {{{tier}: 9/h, free: 9/h}}}}]"
+        );
+        let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
+        let setup = tollgate::engine::Setup::of(&compiled);
+        (compiled, setup)
+    };
+    run(async {
+        let listener = listen().await;
+        let address = listener.local_addr().unwrap();
+        let (compiled, setup) = file(address, "pro");
+        let node = Arc::new(Node::new(compiled, setup).unwrap());
+        let state = Arc::new(GatewayState::new(node.clone(), Path::new(".")).unwrap());
+        let gateway = Rc::new(Gateway::new(state));
+        let rig = Rig::new(Limits::default());
+        let mut clients = Vec::new();
+        for waiting in 0..2 {
+            let mut client = rig.connect_to(&gateway);
+            let head = b"GET / HTTP/1.1\r\nhost: x\r\nx-plan: pro\r\n\r\n";
+            client.write_all(head).await.unwrap();
+            // Virtual time stands still while a task is ready, so the second one still waits.
+            let seen = || node.gate.adaptive().map(|shed| (shed.in_flight, shed.waiting));
+            while seen() != Some((1, waiting)) {
+                tokio::task::yield_now().await;
+            }
+            clients.push(client);
+        }
+        let (compiled, setup) = file(address, "gold");
+        node.replace(compiled, setup).unwrap();
+        assert!(answer(&mut clients[1]).await.0.starts_with("http/1.1 503"));
+        let metrics =
+            node.metrics.exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+        let shed = |tier| metrics.contains(&format!("{{tier=\"{tier}\",outcome=\"shed\"}} 1"));
+        assert_eq!((shed("pro"), shed("other")), (true, false), "{metrics}");
+    });
+}
