@@ -51,7 +51,7 @@ pub struct Facts<'a> {
     ambiguous_paths: AmbiguousPaths,
     address: Option<IpAddr>,
     raw_api_key: RawApiKey<'a>,
-    tier: &'a str,
+    tier: FactValue<'a>,
     is_peer_trusted: bool,
     /// `None` in a plain request, which neither fills nor drops it.
     uncommon: Option<Box<UncommonFacts>>,
@@ -113,7 +113,7 @@ impl<'a> Facts<'a> {
             ambiguous_paths: AmbiguousPaths::Refuse,
             address: None,
             raw_api_key: RawApiKey::Given(""),
-            tier: "",
+            tier: FactValue::Absent,
             is_peer_trusted: false,
             uncommon: None,
         }
@@ -352,9 +352,14 @@ impl<'a> Facts<'a> {
         matches!(self.values.get(id.index()), Some(FactValue::Unverified))
     }
 
-    /// Sets the tier from a file or from Redis. It overrides the tier attribute.
+    /// Sets the tier from a file. It overrides the tier attribute.
     pub fn set_tier(&mut self, tier: &'a str) {
-        self.tier = tier;
+        self.tier = FactValue::Given(tier);
+    }
+
+    /// [`set_tier`](Self::set_tier) for a tier that the caller does not keep, as one from Redis.
+    pub fn copy_tier(&mut self, tier: &str) {
+        self.tier = self.rewrite(|text| text.push_str(tier));
     }
 
     /// Says that a trusted proxy sent the request, so that it may name any class.
@@ -437,7 +442,7 @@ impl<'a> Facts<'a> {
     /// The tier set with [`set_tier`](Self::set_tier), if any.
     #[inline]
     pub(crate) fn tier(&self) -> Option<&str> {
-        (!self.tier.is_empty()).then_some(self.tier)
+        self.resolve(&self.tier).filter(|tier| !tier.is_empty())
     }
 
     /// Whether the facts were made for the policy that has these names.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tier_cache::{TierCache, TierKey};
 use tollgate::StoreError;
 use tollgate::engine::policy::Compiled;
-use tollgate::engine::{Gate, Setup};
+use tollgate::engine::{Gate, Rules, Setup};
 use tollgate::store::{ProcessClock, StoreReply};
 use tollgate_net::{Health, WatchedThreads, lock};
 use tollgate_observe::DecisionWatchers;
@@ -206,9 +206,24 @@ impl Node {
         self.tokens.store(tokens);
     }
 
+    /// Sets the tier of the client: from the hash in Redis, else from the map of the rules.
+    pub fn identify<'a, 'r: 'a>(
+        &'a self,
+        rules: &'r Rules,
+        facts: &'a mut Facts<'r>,
+        now_us: u64,
+    ) -> StoreReply<'a, (), ()> {
+        rules.identify(facts);
+        self.tier(facts, now_us).map(move |tier| {
+            if let Some(tier) = tier {
+                facts.copy_tier(&tier);
+            }
+        })
+    }
+
     /// The tier of the client from the hash in Redis; `None` without such a hash, and for clients
     /// that it does not have.
-    pub fn tier(&self, facts: &Facts<'_>, now_us: u64) -> StoreReply<'_, Option<Arc<str>>, ()> {
+    pub(crate) fn tier(&self, facts: &Facts<'_>, now_us: u64) -> StoreReply<'_, Option<Arc<str>>, ()> {
         let storage = self.gate.store();
         if let Storage::Memory(_) = storage {
             return StoreReply::Now(None);
@@ -276,12 +291,13 @@ impl Engine for Node {
         self.clock.now_us()
     }
 
-    fn tier(
-        &self,
-        facts: &Facts<'_>,
+    fn identify<'a, 'r: 'a>(
+        &'a self,
+        rules: &'r Rules,
+        facts: &'a mut Facts<'r>,
         now_us: u64,
-    ) -> impl Future<Output = Option<Arc<str>>> + Send {
-        Self::tier(self, facts, now_us)
+    ) -> impl Future<Output = ()> + Send {
+        Self::identify(self, rules, facts, now_us)
     }
 
     fn verifier(&self) -> Option<Arc<Verifier>> {

@@ -10,8 +10,8 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::engine::Gate;
 use tollgate::engine::policy::Facts;
+use tollgate::engine::{Gate, Rules};
 use tollgate::store::Store;
 
 /// A task that runs after a response, for which no one waits.
@@ -28,13 +28,15 @@ pub trait Engine: Send + Sync + 'static {
     /// The time, in microseconds since the Unix epoch.
     fn now_us(&self) -> u64;
 
-    /// The tier of the client, if neither the facts nor the rules know it.
-    fn tier(
-        &self,
-        _facts: &Facts<'_>,
+    /// Sets the tier of the client, if the rules know it. Override it to look tiers up elsewhere.
+    fn identify<'a, 'r: 'a>(
+        &'a self,
+        rules: &'r Rules,
+        facts: &'a mut Facts<'r>,
         _now_us: u64,
-    ) -> impl Future<Output = Option<Arc<str>>> + Send {
-        ready(None)
+    ) -> impl Future<Output = ()> + Send {
+        rules.identify(facts);
+        ready(())
     }
 
     /// The verifier of tokens, if the policy has `jwt`.

@@ -169,11 +169,7 @@ impl<E: Engine> HttpGate<E> {
         let claims = |token: &str| self.verify(token, now_us);
         let buffer = mem::take(&mut buffers.facts);
         let mut facts = self.reader.facts(rules, head, peer, ambiguous_paths, claims, buffer)?;
-        rules.identify(&mut facts);
-        let tier = self.engine.tier(&facts, now_us).await;
-        if let Some(tier) = &tier {
-            facts.set_tier(tier);
-        }
+        self.engine.identify(rules, &mut facts, now_us).await;
         let gate = self.engine.gate();
         let verdict = gate.standing(rules, now_us, &facts, open, most, &mut buffers.work).await;
         let seen = see(&verdict);
@@ -227,11 +223,7 @@ impl<E: Engine> HttpGate<E> {
                 }
             };
         add(&mut facts);
-        rules.identify(&mut facts);
-        let tier = self.engine.tier(&facts, now_us).await;
-        if let Some(tier) = &tier {
-            facts.set_tier(tier);
-        }
+        self.engine.identify(rules, &mut facts, now_us).await;
         let clock = || self.engine.now_us();
         let mut admission = options.admission;
         admission.adaptive_clock = Some(&clock);

@@ -29,6 +29,9 @@ pub(super) enum KeyChange {
     Unblock,
 }
 
+/// An operator may name any key that a listener with `match-all` has counted.
+pub(super) const ANY_PATH: AmbiguousPaths = AmbiguousPaths::MatchAll;
+
 impl KeyChange {
     const fn name(self) -> &'static str {
         match self {
@@ -46,11 +49,8 @@ impl Admin {
         let limit = require_limit(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
         let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
-        let mut facts = facts(&rules, &attributes)?;
-        let tier = self.node.tier(&facts, now_us).await;
-        if let Some(tier) = &tier {
-            facts.set_tier(tier);
-        }
+        let mut facts = facts(&rules, &attributes, ANY_PATH)?;
+        self.node.identify(&rules, &mut facts, now_us).await;
         let mut views = self.inspect_key(&rules, &facts, now_us, limit).await?;
         let value = |name: &str| display_value(&rules, &facts, name);
         let unlimited = self.node.gate.unlimited(&rules, &facts, limit);
@@ -75,11 +75,8 @@ impl Admin {
         let named = require_limit(&rules, body.limit.as_deref())?;
         let now_us = self.node.clock.now_us();
         let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
-        let mut facts = facts(&rules, &attributes)?;
-        let tier = self.node.tier(&facts, now_us).await;
-        if let Some(tier) = &tier {
-            facts.set_tier(tier);
-        }
+        let mut facts = facts(&rules, &attributes, ANY_PATH)?;
+        self.node.identify(&rules, &mut facts, now_us).await;
         let mut before = self.inspect_key(&rules, &facts, now_us, named).await?;
         let is_whole = |key: &BTreeMap<&str, String>| {
             !key.is_empty() && key.values().all(|value| !value.is_empty())
@@ -267,16 +264,8 @@ pub(super) fn no_such_limit(rules: &Rules, name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, detail).at("name")
 }
 
-pub(super) fn facts<'r>(
-    rules: &'r Rules,
-    attributes: &'r [ResolvedAttribute],
-) -> Result<Facts<'r>, Problem> {
-    // An operator may name any key that a listener with `match-all` has counted.
-    facts_of(rules, attributes, AmbiguousPaths::MatchAll)
-}
-
 /// The facts of a request whose path is read like this.
-pub(super) fn facts_of<'r>(
+pub(super) fn facts<'r>(
     rules: &'r Rules,
     attributes: &'r [ResolvedAttribute],
     paths: AmbiguousPaths,
@@ -290,7 +279,6 @@ pub(super) fn facts_of<'r>(
         };
         set.map_err(|error| Problem::bad(&format!("attributes.{name}"), error.to_string()))?;
     }
-    rules.identify(&mut facts);
     Ok(facts)
 }
 

@@ -14,11 +14,8 @@ impl Admin {
         let now_us = self.node.clock.now_us();
         let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
         let paths = self.node.settings().settings.http.ambiguous_paths;
-        let mut facts = change::facts_of(&rules, &attributes, paths)?;
-        let tier = self.node.tier(&facts, now_us).await;
-        if let Some(tier) = &tier {
-            facts.set_tier(tier);
-        }
+        let mut facts = change::facts(&rules, &attributes, paths)?;
+        self.node.identify(&rules, &mut facts, now_us).await;
         let mut work = Work::default();
         let cost = body.cost.unwrap_or(1);
         let verdict = self.node.gate.peek(&rules, now_us, &facts, cost, &mut work).await;

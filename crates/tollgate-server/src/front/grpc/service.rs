@@ -185,11 +185,7 @@ impl RateLimitService {
             }
             let mut facts = rules.facts(mem::take(buffer));
             attributes.fill(domain, descriptor, &mut facts);
-            rules.identify(&mut facts);
-            let tier = self.node.tier(&facts, now_us).await;
-            if let Some(tier) = &tier {
-                facts.set_tier(tier);
-            }
+            self.node.identify(rules, &mut facts, now_us).await;
             parts.add(rules, &facts, hits.hits, hits.mode());
             *buffer = facts.into_buffer();
             if let (Some(rule), Some(configs)) = (rule, rules.envoy()) {

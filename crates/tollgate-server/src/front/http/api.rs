@@ -82,11 +82,7 @@ impl CheckApi {
                 |why| CheckProblem::Attribute { name: (**name).into(), why: format!("{why}") };
             facts.set(name, value).map_err(invalid)?;
         }
-        rules.identify(&mut facts);
-        let tier = self.node.tier(&facts, now_us).await;
-        if let Some(tier) = &tier {
-            facts.set_tier(tier);
-        }
+        self.node.identify(&rules, &mut facts, now_us).await;
         let (cost, work, mut reserved) = (body.cost.unwrap_or(1), &mut buffers.work, None);
         let verdict = match op {
             Op::Peek => gate.peek(&rules, now_us, &facts, cost, work).await,

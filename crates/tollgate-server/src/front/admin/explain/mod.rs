@@ -57,9 +57,8 @@ impl Admin {
         let request = DescribedRequest::new(attributes, body.peer)?;
         let paths = settings.settings.ambiguous_paths();
         let mut facts = request.facts(&rules, paths, self.node.tokens().as_deref(), now_us)?;
-        let tier = self.node.tier(&facts, now_us).await;
-        if let Some(tier) = tier.as_ref().filter(|_| !request.names_tier()) {
-            facts.set_tier(tier);
+        if !request.names_tier() {
+            self.node.identify(&rules, &mut facts, now_us).await;
         }
         let cost = body.cost.unwrap_or(1);
         let explained = self.node.gate.explain(&rules, now_us, &facts, cost).await;

@@ -68,7 +68,7 @@ impl Admin {
             return Err(Problem::bad("query", "name at most 8 attributes"));
         }
         let attributes = resolve_hashes(&self.node, &rules, &attributes)?;
-        let facts = change::facts(&rules, &attributes)?;
+        let facts = change::facts(&rules, &attributes, change::ANY_PATH)?;
         let canonical = |attribute: &ResolvedAttribute| canonical_value(&rules, &facts, attribute);
         let attributes = attributes.iter().map(canonical).collect::<Result<_, _>>()?;
         let filter = TailFilter { is_refused_only, limit, attributes, sample_ppm };

@@ -174,10 +174,11 @@ impl RespState {
                 return StoreReply::Now(());
             }
         };
+        rules.identify(&mut facts);
         self.node.tier(&facts, self.node.clock.now_us()).map(move |tier| {
             let mut facts = facts;
-            if let Some(tier) = &tier {
-                facts.set_tier(tier);
+            if let Some(tier) = tier {
+                facts.copy_tier(&tier);
             }
             let selection = batch.select(rules, limit, &facts, (cost, intent));
             batch.facts = facts.into_buffer();

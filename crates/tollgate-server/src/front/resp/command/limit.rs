@@ -89,7 +89,6 @@ impl<'a> LimitCall<'a> {
             }
             facts.set(name, value).map_err(|why| bad(&why.to_string()))?;
         }
-        rules.identify(facts);
         Ok(())
     }
 

@@ -66,10 +66,7 @@ impl RespState {
         let now_us = self.node.clock.now_us();
         let mut facts = rules.facts(std::mem::take(&mut batch.facts));
         call.set_key(bytes, rules, &mut facts)?;
-        let tier = self.node.tier(&facts, now_us).await;
-        if let Some(tier) = &tier {
-            facts.set_tier(tier);
-        }
+        self.node.identify(rules, &mut facts, now_us).await;
         let id = new_id().map_err(|_| ReservationCommandError::NoRandom)?;
         let (limit, work) = (call.limit, &mut batch.work);
         let reserving =
