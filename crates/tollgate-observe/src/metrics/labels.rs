@@ -34,7 +34,7 @@ labels! {
         Admitted = "admitted",
         /// A limit refused it.
         Refused = "refused",
-        /// The store failed, and a limit with `fail: closed` refused it.
+        /// The store failed, and a limit with `on_store_failure: closed` refused it.
         FailClosed = "fail_closed",
         /// A shedder refused it, because the service is overloaded.
         Shed = "shed",
