@@ -19,22 +19,29 @@ pub struct DecisionLog {
     sink: LineSink,
 }
 
-/// A decision, as a front end knows it.
+/// The headers of [`DecidedRequest`]: `parent` and `request_id`.
+pub const RECORDED_HEADERS: [&str; 2] = ["traceparent", "x-request-id"];
+
+/// A decided request, as its front end knows it.
 #[derive(Clone, Copy, Debug)]
-pub struct LoggedDecision<'a> {
-    /// Which front end, as `listen` spells it.
+pub struct DecidedRequest<'a> {
+    /// The front end, as `listen` spells it.
     pub front: &'static str,
+    /// The request's `traceparent`, as it came.
+    pub parent: Option<&'a str>,
     /// The `X-Request-Id` of the request.
     pub request_id: Option<&'a str>,
-    /// When the request came.
+    /// The time at which the request came.
     pub start_us: u64,
-    /// When it was decided.
+    /// The time of the decision.
     pub end_us: u64,
-    /// Whose request it is.
+    /// The keys of the request.
     pub key: DecidedKey<'a>,
+    /// Whether nothing was to be charged. A peek has a span, and no line.
+    pub is_peek: bool,
 }
 
-/// Where the keys of a decision are.
+/// The keys of a decision.
 #[derive(Clone, Copy, Debug)]
 pub enum DecidedKey<'a> {
     /// The attributes of the request.
@@ -101,12 +108,11 @@ impl DecisionLog {
     }
 
     /// Writes a decision.
-    #[cold]
-    pub fn write(
+    pub(super) fn write(
         &self,
         keys: &KeySecrets,
         rules: &Rules,
-        decided: &LoggedDecision<'_>,
+        decided: &DecidedRequest<'_>,
         verdict: &Verdict<'_>,
     ) {
         let key = |limit: &Limit| shown_key(keys, rules, limit, decided.key);

@@ -12,8 +12,10 @@ mod sink;
 mod tests;
 
 pub use access_log::{AccessEntry, AccessLog, PendingAccess};
-pub use decision_log::{DecidedKey, DecisionLog, LoggedDecision, LoggedSingle};
+pub use decision_log::{DecidedKey, DecidedRequest, DecisionLog, LoggedSingle, RECORDED_HEADERS};
 
+use crate::keys::KeySecrets;
+use crate::trace::{self, DecisionContext};
 use arc_swap::ArcSwapOption;
 use sink::{LineSink, SinkError};
 use std::fmt;
@@ -21,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use tollgate::engine::{Rules, Verdict};
 use tollgate_policy::settings::Settings;
 
 /// The logs of a node. A reload replaces them.
@@ -102,6 +105,31 @@ impl Records {
     /// The decision log, if it wants this decision.
     pub fn decisions(&self, allowed: bool) -> Option<Arc<DecisionLog>> {
         self.decisions.load_full().filter(|log| log.wants(allowed))
+    }
+
+    /// Records a decision: its span, and its line in the decision log.
+    #[cold]
+    pub fn record(
+        &self,
+        keys: &KeySecrets,
+        rules: &Rules,
+        decided: &DecidedRequest<'_>,
+        verdict: &Verdict<'_>,
+    ) {
+        let DecidedRequest { front, parent, start_us, end_us, .. } = *decided;
+        if trace::enabled() {
+            let key_hash = match decided.key {
+                DecidedKey::Facts(facts) => trace::key_hash(facts, verdict),
+                DecidedKey::Descriptors(bytes) => trace::bytes_hash(bytes),
+            };
+            let context = DecisionContext { front, parent, key_hash, start_us, end_us };
+            trace::record_decision(&context, verdict);
+        }
+        if !decided.is_peek
+            && let Some(log) = self.decisions(verdict.allowed)
+        {
+            log.write(keys, rules, decided, verdict);
+        }
     }
 
     /// The access log.

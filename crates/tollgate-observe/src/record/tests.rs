@@ -90,19 +90,17 @@ fn node(log: &str) -> (TestNode, PathBuf) {
 
 /// Decides twice for a user, and writes the decisions.
 fn decide_twice(node: &TestNode, user: &str) {
-    use super::{DecidedKey, LoggedDecision};
+    use super::{DecidedKey, DecidedRequest};
     let rules = node.gate.rules();
     for start_us in [1_000_000, 2_000_000] {
         let mut facts = rules.facts(Default::default());
         facts.set("user", user).unwrap();
         let mut work = Work::default();
         let verdict = answer_now(node.gate.check(&rules, start_us, &facts, 1, &mut work));
-        if let Some(log) = node.records.decisions(verdict.allowed) {
-            let (request_id, key) = (Some("r 1"), DecidedKey::Facts(&facts));
-            let (front, end_us) = ("http", start_us + 7);
-            let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(&node.keys, &rules, &decided, &verdict);
-        }
+        let (front, key, is_peek) = ("http", DecidedKey::Facts(&facts), false);
+        let (parent, request_id, end_us) = (None, Some("r 1"), start_us + 7);
+        let decided = DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
+        node.records.record(&node.keys, &rules, &decided, &verdict);
     }
     node.records.flush(WITHIN);
 }

@@ -57,7 +57,7 @@ pub fn record_decision(decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
     }
 }
 
-/// The same for a request that one limit decided.
+/// Records a decision by one limit.
 #[cold]
 pub fn record_single(decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
     PROCESS.record(decided, shown);

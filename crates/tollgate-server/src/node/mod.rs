@@ -223,7 +223,11 @@ impl Node {
 
     /// The tier of the client from the hash in Redis; `None` without such a hash, and for clients
     /// that it does not have.
-    pub(crate) fn tier(&self, facts: &Facts<'_>, now_us: u64) -> StoreReply<'_, Option<Arc<str>>, ()> {
+    pub(crate) fn tier(
+        &self,
+        facts: &Facts<'_>,
+        now_us: u64,
+    ) -> StoreReply<'_, Option<Arc<str>>, ()> {
         let storage = self.gate.store();
         if let Storage::Memory(_) = storage {
             return StoreReply::Now(None);

@@ -19,8 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate::engine::{Rules, Verdict};
 use tollgate_observe::metrics::{Front, Outcome};
-use tollgate_observe::record::{DecidedKey, LoggedDecision};
-use tollgate_observe::trace;
+use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{CheckOptions, Engine, HttpDecision, HttpGate};
 
@@ -64,21 +63,15 @@ impl ForwardAuth {
         }
         let AuthRequest { mut head, limit_indexes: only, cost, deny_status, .. } = asked;
         let header = |name| head.headers.get(name).filter(|_| node.watches_decisions()).cloned();
-        let (parent, request_id) = (header("traceparent"), header("x-request-id"));
+        let recorded = RECORDED_HEADERS.map(header);
         let observe = |rules: &Rules, facts: &Facts<'_>, verdict: &Verdict<'_>, start_us: u64| {
-            let (front, end_us) = (Front::Http.name(), node.now_us());
-            if trace::enabled() {
-                let parent = parent.as_ref().and_then(|value| value.to_str().ok());
-                let key_hash = trace::key_hash(facts, verdict);
-                let decided = trace::DecisionContext { front, parent, key_hash, start_us, end_us };
-                trace::record_decision(&decided, verdict);
-            }
-            if let Some(log) = node.records.decisions(verdict.allowed) {
-                let request_id = request_id.as_ref().and_then(|value| value.to_str().ok());
-                let key = DecidedKey::Facts(facts);
-                let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-                log.write(&node.keys, rules, &decided, verdict);
-            }
+            let (front, key, is_peek) = (Front::Http.name(), DecidedKey::Facts(facts), false);
+            let end_us = node.now_us();
+            let [parent, request_id] =
+                recorded.each_ref().map(|value| value.as_ref()?.to_str().ok());
+            let decided =
+                DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
+            node.records.record(&node.keys, rules, &decided, verdict);
         };
         let mut options = CheckOptions::default();
         (options.admission.cost, options.admission.only) = (cost, only.as_deref());

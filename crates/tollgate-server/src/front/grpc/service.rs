@@ -14,12 +14,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Sleep;
-use tollgate::engine::{BufferPool, ChargeMode, MultiCheck, MultiVerdict, Rules, Work};
+use tollgate::engine::{BufferPool, ChargeMode, MultiCheck, Rules, Verdict, Work};
 use tollgate::store::StoreReply;
 use tollgate_core::header::Fields;
 use tollgate_observe::metrics::{Front, Outcome};
-use tollgate_observe::record::{DecidedKey, LoggedDecision};
-use tollgate_observe::trace;
+use tollgate_observe::record::{DecidedKey, DecidedRequest};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::FactsBuffer;
 
@@ -145,7 +144,7 @@ impl RateLimitService {
         };
         let (written, outcome) = (write(&decision, fields, answer), decision.outcome());
         if node.watches_decisions() {
-            self.show_decision(&rules, request, caller, &charged, now_us);
+            self.show_decision(&rules, request, caller, &charged.verdict, now_us);
         }
         drop(descriptors);
         buffers.work.recycle(charged.verdict);
@@ -205,31 +204,22 @@ impl RateLimitService {
         asked
     }
 
-    /// Shows a decision in the request's trace, and writes it to the decision log.
+    /// Records a decision for operators.
     #[cold]
     fn show_decision(
         &self,
         rules: &Rules,
         request: &RateLimitRequest,
         caller: CallContext<'_>,
-        partial: &MultiVerdict<'_>,
+        verdict: &Verdict<'_>,
         start_us: u64,
     ) {
-        let (end_us, parent) = (self.node.clock.now_us(), caller.traceparent);
         let keys = request.descriptors.iter();
-        let keys = keys.flat_map(|one| decode::inline_key(&request.domain, one));
-        let (front, keys, verdict) =
-            (Front::Grpc.name(), keys.collect::<Vec<u8>>(), &partial.verdict);
-        if trace::enabled() {
-            let key_hash = trace::bytes_hash(&keys);
-            let decided = trace::DecisionContext { front, parent, key_hash, start_us, end_us };
-            trace::record_decision(&decided, verdict);
-        }
-        if let Some(log) = self.node.records.decisions(verdict.allowed) {
-            let (request_id, key) = (None, DecidedKey::Descriptors(&keys));
-            let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(&self.node.keys, rules, &decided, verdict);
-        }
+        let keys: Vec<u8> = keys.flat_map(|one| decode::inline_key(&request.domain, one)).collect();
+        let (front, key, is_peek) = (Front::Grpc.name(), DecidedKey::Descriptors(&keys), false);
+        let (parent, request_id, end_us) = (caller.traceparent, None, self.node.clock.now_us());
+        let decided = DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
+        self.node.records.record(&self.node.keys, rules, &decided, verdict);
     }
 }
 

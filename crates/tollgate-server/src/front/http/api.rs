@@ -25,8 +25,7 @@ use tollgate_net::{
     ClientConnection, Handler, HttpResponse, Limits, RefusedRequest, Request, RequestBody,
 };
 use tollgate_observe::metrics::{Front, Outcome};
-use tollgate_observe::record::{DecidedKey, LoggedDecision};
-use tollgate_observe::trace;
+use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
 /// The headers of every answer that is no problem.
@@ -199,7 +198,7 @@ impl CheckApi {
         self.node.metrics.observe(Front::Http, Duration::from_micros(elapsed_us));
     }
 
-    /// Shows a decision in the request's trace, and writes it to the decision log.
+    /// Records a decision for operators.
     #[cold]
     fn show_decision(
         &self,
@@ -210,21 +209,11 @@ impl CheckApi {
         verdict: &Verdict<'_>,
         start_us: u64,
     ) {
-        let (front, end_us) = (Front::Http.name(), self.node.clock.now_us());
-        if trace::enabled() {
-            let parent = head.headers.text("traceparent");
-            let key_hash = trace::key_hash(facts, verdict);
-            let decided = trace::DecisionContext { front, parent, key_hash, start_us, end_us };
-            trace::record_decision(&decided, verdict);
-        }
-        // A peek decides nothing.
-        if op != Op::Peek
-            && let Some(log) = self.node.records.decisions(verdict.allowed)
-        {
-            let (request_id, key) = (head.headers.text("x-request-id"), DecidedKey::Facts(facts));
-            let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(&self.node.keys, rules, &decided, verdict);
-        }
+        let (front, key, is_peek) = (Front::Http.name(), DecidedKey::Facts(facts), op == Op::Peek);
+        let [parent, request_id] = RECORDED_HEADERS.map(|name| head.headers.text(name));
+        let end_us = self.node.clock.now_us();
+        let decided = DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
+        self.node.records.record(&self.node.keys, rules, &decided, verdict);
     }
 }
 

@@ -10,9 +10,8 @@ use std::time::Duration;
 use tollgate::engine::{Rules, Verdict};
 use tollgate_net::{BodyError, HttpResponse, RequestHead};
 use tollgate_observe::metrics::{Front, Metrics, Outcome};
-use tollgate_observe::record::{DecidedKey, LoggedDecision};
+use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
 use tollgate_observe::top::CountedRequest;
-use tollgate_observe::trace;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{Ambiguity, Refusal};
 
@@ -60,10 +59,6 @@ pub(super) fn observe<'a>(
     node: &'a Node,
     head: &'a RequestHead<'_>,
 ) -> impl Fn(&Rules, &Facts<'_>, &Verdict<'_>, u64) + Sync + 'a {
-    let header = |name| head.headers.text(name);
-    let parent = trace::enabled().then(|| header("traceparent")).flatten();
-    let logs = node.records.logs_decisions();
-    let request_id = logs.then(|| header("x-request-id")).flatten();
     move |rules, facts, verdict, start_us| {
         let end_us = node.clock.now_us();
         let elapsed = Duration::from_micros(end_us.saturating_sub(start_us));
@@ -71,22 +66,12 @@ pub(super) fn observe<'a>(
         node.metrics.count_tier(rules, facts, verdict);
         let counted = CountedRequest { rules, facts, cost: 1, verdict };
         node.top.take_off_shed(end_us, &counted);
-        if trace::enabled() {
-            let decided = trace::DecisionContext {
-                front: Front::Gateway.name(),
-                parent,
-                key_hash: trace::key_hash(facts, verdict),
-                start_us,
-                end_us,
-            };
-            trace::record_decision(&decided, verdict);
-        }
-        if node.records.logs_decisions()
-            && let Some(log) = node.records.decisions(verdict.allowed)
-        {
-            let (front, key) = (Front::Gateway.name(), DecidedKey::Facts(facts));
-            let decided = LoggedDecision { front, request_id, start_us, end_us, key };
-            log.write(&node.keys, rules, &decided, verdict);
+        if node.watches_decisions() {
+            let (front, key, is_peek) = (Front::Gateway.name(), DecidedKey::Facts(facts), false);
+            let [parent, request_id] = RECORDED_HEADERS.map(|name| head.headers.text(name));
+            let decided =
+                DecidedRequest { front, parent, request_id, start_us, end_us, key, is_peek };
+            node.records.record(&node.keys, rules, &decided, verdict);
         }
     }
 }
