@@ -1,14 +1,15 @@
 //! How fast one address may try secrets: the token of the admin API, the password of Redis clients.
 
 use std::net::{IpAddr, Ipv6Addr};
-use tollgate_core::algorithm::{FixedWindow, Gcra};
-use tollgate_core::{Intent, LimitParams, Rate};
-use tollgate_store::memory::MemoryOptions;
-use tollgate_store::{Answers, Charge, MemoryStore, Mode, ParamsId, Request, Store, StoreCall};
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate::quota::Algorithm;
+use tollgate::store::memory::MemoryOptions;
+use tollgate::store::{Clock, ProcessClock};
+use tollgate::{Limiter, MemoryStore, Quota};
 
 /// Wrong secrets from one address, at once and per minute.
-const TRIES_PER_MINUTE: u64 = 10;
-const MINUTE_US: u64 = 60_000_000;
+const TRIES_PER_MINUTE: u32 = 10;
 /// Enough for thousands of addresses; then those that tried least are forgotten.
 const BYTES_MAX: u64 = 512 << 10;
 
@@ -19,74 +20,49 @@ const BYTES_MAX: u64 = 512 << 10;
 /// secret then clears the count. A client that has to wait never learns whether its secret was
 /// right. So an attacker at the operators' own address locks them out while the attack lasts.
 #[derive(Debug)]
-pub(super) struct LoginThrottle {
-    store: MemoryStore,
-    params: LimitParams,
-}
+pub(super) struct LoginThrottle(Limiter);
 
 impl LoginThrottle {
     pub(super) fn new() -> Self {
-        Self::per_minute(TRIES_PER_MINUTE)
+        Self::per_minute(TRIES_PER_MINUTE, ProcessClock)
     }
 
     /// So many at once and per minute, by address.
-    pub(super) fn per_minute(count: u64) -> Self {
-        let gcra = Rate::try_new(count, MINUTE_US).and_then(|rate| Gcra::try_new(rate, None));
-        // These numbers are in range; out of range, refuse.
-        let nothing = FixedWindow::new(Rate::NOTHING);
-        Self {
-            store: MemoryStore::new(MemoryOptions::default().max_bytes(BYTES_MAX)),
-            params: gcra.map_or(LimitParams::FixedWindow(nothing), LimitParams::Gcra),
-        }
+    pub(super) fn per_minute(count: u32, clock: impl Clock + 'static) -> Self {
+        let quota = Quota::per_minute(count);
+        let quota = quota.with_algorithm(Algorithm::Gcra).unwrap_or(quota);
+        let store = Arc::new(MemoryStore::new(MemoryOptions::default().max_bytes(BYTES_MAX)));
+        let limiter = Limiter::builder(quota).store(store).clock(clock).build();
+        Self(limiter.unwrap_or_else(|_| Limiter::new(quota)))
     }
 
     /// Counts a try; the time to wait instead, when there were too many.
-    pub(super) fn count_try(&self, now_us: u64, peer: IpAddr) -> Option<u64> {
-        self.decide(now_us, peer, Intent::Take)
+    pub(super) fn count_try(&self, peer: IpAddr) -> Option<u64> {
+        self.0.check(network(peer)).refusal().map(|refusal| wait_us(refusal.retry_after()))
     }
 
     /// The time to wait after too many tries, without counting one.
-    pub(super) fn peek_wait_us(&self, now_us: u64, peer: IpAddr) -> Option<u64> {
-        self.decide(now_us, peer, Intent::Peek)
-    }
-
-    fn decide(&self, now_us: u64, peer: IpAddr, intent: Intent) -> Option<u64> {
-        let key = address_key(peer);
-        let charge = Charge {
-            limit: 0,
-            key: &key,
-            params: &self.params,
-            params_id: ParamsId::default(),
-            cost: 1,
-            mode: Mode::Enforce,
-            penalty: None,
-        };
-        let charges = [charge];
-        let request = Request { charges: &charges, intent };
-        let mut answers = Answers::default();
-        self.store.begin(now_us, StoreCall::Decide(&[request]), &mut answers);
-        match answers.get(0) {
-            Some((false, [answer, ..])) => Some(answer.outcome.retry_after_us.unwrap_or(MINUTE_US)),
-            _ => None,
-        }
+    pub(super) fn peek_wait_us(&self, peer: IpAddr) -> Option<u64> {
+        let standing = self.0.peek(network(peer));
+        (!standing.admits).then(|| wait_us(standing.retry_after()))
     }
 
     /// Forgets the tries of a client that sent the right secret.
     pub(super) fn clear(&self, peer: IpAddr) {
-        self.store.begin(
-            0,
-            StoreCall::Reset { limit: 0, key: &address_key(peer) },
-            &mut Answers::default(),
-        );
+        self.0.reset(network(peer));
     }
 }
 
-fn address_key(peer: IpAddr) -> [u8; 16] {
-    let address: Ipv6Addr = match peer.to_canonical() {
+/// The time to wait; a minute if no wait can help.
+fn wait_us(wait: Option<Duration>) -> u64 {
+    wait.map_or(60_000_000, |wait| wait.as_micros() as u64)
+}
+
+fn network(peer: IpAddr) -> Ipv6Addr {
+    match peer.to_canonical() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => (v6.to_bits() >> 64 << 64).into(),
-    };
-    address.octets()
+    }
 }
 
 #[cfg(test)]

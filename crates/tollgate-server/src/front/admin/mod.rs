@@ -245,7 +245,7 @@ impl Admin {
             let detail = "send the token as `Authorization: Bearer TOKEN`, once";
             return Err(unauthorised(detail));
         };
-        if let Some(wait_us) = self.login_throttle.count_try(self.node.clock.now_us(), peer.ip()) {
+        if let Some(wait_us) = self.login_throttle.count_try(peer.ip()) {
             denied(AdminDenial::Limited);
             return Err(too_many_tries(wait_us));
         }

@@ -53,7 +53,7 @@ impl GatewayState {
             certificate,
             is_maintained: AtomicBool::new(false),
             last_settings: Mutex::default(),
-            status_guard: LoginThrottle::per_minute(status::PER_MINUTE),
+            status_guard: LoginThrottle::per_minute(status::PER_MINUTE, ProcessClock),
         })
     }
 

@@ -12,7 +12,7 @@ use tollgate_tower::{Head, count_parameter, query_parameter};
 
 pub(crate) const PATH: &str = "/.well-known/ratelimit";
 /// How often an address may ask per minute, and at once.
-pub(crate) const PER_MINUTE: u64 = 60;
+pub(crate) const PER_MINUTE: u32 = 60;
 /// Limits in one answer. The cap bounds the work for the store and the size of the answer.
 const LIMITS_MAX: usize = 256;
 /// The longest path and method in the query.
@@ -101,7 +101,7 @@ impl Gateway {
         }
         let (node, peer) = (&self.shared.node, unmap(caller.peer.ip()));
         let client = self.shared.gate.reader().client(&node.gate.rules(), head, peer);
-        if let Some(wait_us) = self.shared.status_guard.count_try(node.clock.now_us(), client) {
+        if let Some(wait_us) = self.shared.status_guard.count_try(client) {
             let detail = "limits were asked for too often";
             answer.set_problem(StatusCode::TOO_MANY_REQUESTS, detail, None);
             answer.header("retry-after", wait_us.div_ceil(1_000_000).max(1).to_string());

@@ -138,9 +138,9 @@ impl RespState {
         if !auth.requires_password() {
             return Err(NO_PASSWORD.into());
         }
-        let (now_us, peer) = (self.node.clock.now_us(), session.peer.ip());
+        let peer = session.peer.ip();
         // Even the right password has to wait. Otherwise guesses would cost nothing.
-        if let Some(wait_us) = self.guard.peek_wait_us(now_us, peer) {
+        if let Some(wait_us) = self.guard.peek_wait_us(peer) {
             session.wrong_password();
             let seconds = wait_us.div_ceil(1_000_000);
             // Client libraries take `WRONGPASS` for a failed login, and `ERR` for a failed command.
@@ -150,7 +150,7 @@ impl RespState {
             return Err(why.into());
         }
         if !auth.is_password(password) || user != b"default" {
-            self.guard.count_try(now_us, peer);
+            self.guard.count_try(peer);
             session.wrong_password();
             return Err(WRONG_PASSWORD.into());
         }
