@@ -166,9 +166,18 @@ const ERA_DAYS: i64 = 146_097;
 /// From 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
+/// Days from 1970-01-01 to a date of the Gregorian calendar; `None` if there is no such date.
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
+    if !(1..=12).contains(&month) || day < 1 {
+        return None;
+    }
+    let days = first_of(year, month) + day - 1;
+    (day <= 28 || month_of(days) == (year, month)).then_some(days)
+}
+
 /// Year and month (1 to 12) of a day. The sums count years from March, so that leap days come
 /// last.
-fn month_of(day: i64) -> (i64, i64) {
+pub(crate) fn month_of(day: i64) -> (i64, i64) {
     let days = day + EPOCH_DAYS;
     let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;

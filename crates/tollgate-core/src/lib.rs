@@ -37,7 +37,7 @@ mod state_id;
 pub mod written_rate;
 
 pub use algorithm::Algorithm;
-pub use calendar::{CalendarSpan, CalendarUnit, OffsetChange, Zone};
+pub use calendar::{CalendarSpan, CalendarUnit, OffsetChange, Zone, days_from_civil};
 pub use decimal::push_decimal;
 pub use outcome::{Intent, Outcome, Receipt};
 pub use params::{LimitParams, LimitState};

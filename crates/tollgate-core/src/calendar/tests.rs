@@ -70,8 +70,13 @@ fn months_have_the_days_of_the_gregorian_calendar() {
     for day in -800..110_000 {
         let (year, month) = month_of(day);
         let next = if month == 12 { first_of(year + 1, 1) } else { first_of(year, month + 1) };
-        assert!((first_of(year, month)..next).contains(&day), "day {day}");
+        let first = first_of(year, month);
+        assert!((first..next).contains(&day), "day {day}");
+        assert_eq!(days_from_civil(year, month, day - first + 1), Some(day));
+        assert_eq!(days_from_civil(year, month, next - first + 1), None);
     }
+    let none = [(2026, 0, 1), (2026, 13, 1), (2026, 1, 0)];
+    assert!(none.into_iter().all(|(year, month, day)| days_from_civil(year, month, day).is_none()));
 }
 
 #[test]

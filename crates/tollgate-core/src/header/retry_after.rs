@@ -3,6 +3,7 @@
 use super::parse::{FieldError, FieldErrorKind, FieldInstant, digits_saturating, trim};
 use super::profile::name;
 use super::{MAX_FIELD_BYTES, US_PER_S};
+use crate::calendar::{days_from_civil, month_of};
 
 /// The delay to send for a refusal: whole seconds, rounded up so that the client is not refused
 /// again, and never zero.
@@ -70,7 +71,8 @@ fn rfc_850(rest: &str, now_s: u64) -> Option<u64> {
     let month = self::month(parts.next()?)?;
     let short_year = number(parts.next()?, 2)?;
     let time = time.strip_suffix(" GMT")?;
-    let century = year_of(now_s) / 100 * 100;
+    let (year, _) = month_of((now_s / S_PER_DAY) as i64);
+    let century = year as u64 / 100 * 100;
     // The latest year with these two digits that is not more than fifty years ahead.
     [century + 100, century, century - 100]
         .into_iter()
@@ -95,34 +97,12 @@ fn instant(year: u64, month: u64, day: u64, time: &str) -> Option<u64> {
     let minute = number(parts.next()?, 2)?;
     let second = number(parts.next()?, 2)?;
     // The sixtieth second is a leap second, which Unix time counts with the next minute.
-    if hour > 23 || minute > 59 || second > 60 || day == 0 || day > days_in(year, month) {
+    if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let days = days_before_year(year) + (1..month).map(|m| days_in(year, m)).sum::<u64>() + day - 1;
-    let since_1970 = days.saturating_sub(days_before_year(1970));
-    let seconds = since_1970 * S_PER_DAY + hour * 3_600 + minute * 60 + second;
-    Some(if year < 1970 { 0 } else { seconds })
-}
-
-/// Days from the start of the year 0 of the proleptic Gregorian calendar to the start of `year`.
-const fn days_before_year(year: u64) -> u64 {
-    year * 365 + year.div_ceil(4) - year.div_ceil(100) + year.div_ceil(400)
-}
-
-const fn days_in(year: u64, month: u64) -> u64 {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        2 => 28 + leap as u64,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-fn year_of(at_s: u64) -> u64 {
-    let days = days_before_year(1970) + at_s / S_PER_DAY;
-    // 400 years are 146,097 days, and no year is a whole year away from that mean.
-    let guess = days * 400 / 146_097;
-    (guess - 1..guess + 1).find(|&year| days_before_year(year + 1) > days).unwrap_or(guess + 1)
+    let days = days_from_civil(year as i64, month as i64, day as i64)?;
+    let seconds = |days| days * S_PER_DAY + hour * 3_600 + minute * 60 + second;
+    Some(u64::try_from(days).map_or(0, seconds))
 }
 
 fn short_day(name: &str) -> Option<()> {

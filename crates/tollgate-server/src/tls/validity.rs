@@ -75,10 +75,6 @@ fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
     };
     let (month, day) = (next()?, next()?);
     let (hour, minute, second) = (next()?, next()?, next()?);
-    (1..=12).contains(&month).then_some(())?;
-    // Days since the epoch, with years that begin in March, so that a leap day is the last of its
-    // year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
-    Some((days - 719_468) * 86_400 + hour * 3600 + minute * 60 + second)
+    let days = tollgate_core::days_from_civil(year, month, day)?;
+    Some(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
