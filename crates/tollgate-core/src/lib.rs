@@ -34,6 +34,7 @@ mod params;
 pub mod penalty;
 mod rate;
 mod state_id;
+mod varint;
 pub mod written_rate;
 
 pub use algorithm::Algorithm;
@@ -44,3 +45,4 @@ pub use params::{LimitParams, LimitState};
 pub use penalty::Penalty;
 pub use rate::{InvalidParams, MAX_US, Rate};
 pub use state_id::state_id;
+pub use varint::{push_varint, take_varint};

@@ -6,6 +6,7 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 use std::sync::Arc;
+use tollgate_core::push_varint;
 
 /// A value that is counted apart: text, bytes, a number, an address, or a tuple of these.
 ///
@@ -181,14 +182,9 @@ tuple_keys! {
     (A 0, B 1, C 2, D 3, E 4, F 5)
 }
 
-/// The length of a part, seven bits in a byte, and the part.
+/// Appends a part of a tuple behind its length.
 fn push_part(out: &mut Vec<u8>, part: &[u8]) {
-    let mut length = part.len();
-    while length >= 0x80 {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
+    push_varint(out, part.len() as u64);
     out.extend_from_slice(part);
 }
 

@@ -4,19 +4,15 @@ use crate::facts::AttributeKind;
 use crate::limit::Limit;
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use tollgate_core::{push_varint, take_varint};
 
 /// Stands where a value would have its length plus one, which is never zero.
 const ABSENT: u8 = 0;
 
-/// Appends a value behind its length plus one, in groups of seven bits, the lowest first. This is
-/// a prefix code: different tuples have different bytes, whatever their values hold.
+/// Appends a value behind its length plus one. This is a prefix code: different tuples have
+/// different bytes, whatever their values hold.
 pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8]) {
-    let mut length = value.len() + 1;
-    while length >= 0x80 {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
+    push_varint(out, value.len() as u64 + 1);
     out.extend_from_slice(value);
 }
 
@@ -28,15 +24,7 @@ pub(super) fn push_absent(out: &mut Vec<u8>) {
 /// Takes the next value from the front of a key; an absent one is empty. `None` at the end, and
 /// for bytes that [`push_value`] did not write.
 fn next_value<'k>(rest: &mut &'k [u8]) -> Option<&'k [u8]> {
-    let (mut length, mut shift) = (0_usize, 0_u32);
-    loop {
-        let byte = *rest.split_off_first()?;
-        length |= usize::from(byte & 0x7f).checked_shl(shift)?;
-        shift += 7;
-        if byte < 0x80 {
-            break;
-        }
-    }
+    let length = usize::try_from(take_varint(rest)?).ok()?;
     rest.split_off(..length.saturating_sub(1))
 }
 

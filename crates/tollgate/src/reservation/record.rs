@@ -6,7 +6,7 @@ use super::ReservationEnd;
 use crate::rules::store_mode;
 use crate::settlement::settle;
 use std::sync::Arc;
-use tollgate_core::{LimitParams, Penalty, Receipt, lua};
+use tollgate_core::{LimitParams, Penalty, Receipt, lua, push_varint, take_varint};
 use tollgate_policy::limit::{Limit, Mode, Selector};
 use tollgate_store::Settlement;
 
@@ -111,28 +111,6 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<ReservedCharge>> {
         entries.push(ReservedCharge { limit, params, units_per_cost, taken, charged, receipt });
     }
     rest.is_empty().then_some(entries)
-}
-
-/// Groups of seven bits, the lowest first.
-fn push_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 fn take_varints<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {

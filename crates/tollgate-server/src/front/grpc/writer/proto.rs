@@ -1,6 +1,7 @@
 //! Protobuf, appended to a buffer.
 
 use super::{MessageField, MessageWriter};
+use tollgate_core::push_varint;
 
 /// Writes fields one after the other.
 pub(crate) struct ProtoWriter<'a>(pub(crate) &'a mut Vec<u8>);
@@ -96,12 +97,12 @@ impl MessageWriter for ProtoWriter<'_> {
 impl ProtoWriter<'_> {
     fn varint_field(&mut self, number: u8, value: u64) {
         self.0.push(number << 3 | VARINT);
-        self.varint(value);
+        push_varint(self.0, value);
     }
 
     fn bytes_field<const N: usize>(&mut self, number: u8, parts: [&[u8]; N]) {
         self.0.push(number << 3 | LENGTH_DELIMITED);
-        self.varint(parts.iter().map(|part| part.len() as u64).sum());
+        push_varint(self.0, parts.iter().map(|part| part.len() as u64).sum());
         parts.iter().for_each(|part| self.0.extend_from_slice(part));
     }
 
@@ -123,14 +124,6 @@ impl ProtoWriter<'_> {
             length >>= 7;
         }
         self.0[start - 1 + more] = length as u8;
-    }
-
-    fn varint(&mut self, mut value: u64) {
-        while value > 0x7f {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
     }
 }
 
