@@ -50,6 +50,7 @@ mod rules;
 mod settlement;
 #[cfg(feature = "policy")]
 mod shed;
+mod sync;
 #[cfg(feature = "policy")]
 mod verdict;
 

@@ -10,13 +10,14 @@ use ahash::RandomState;
 use entry::{DenyEntry, EntryRole};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use tollgate_store::{Charge, StateKey};
 
 use crate::engine::Rules;
 use crate::gate::RequestedLimit;
 use crate::limiter::micros;
+use crate::sync::lock;
 
 /// Each shard has a lock of its own.
 const SHARDS: usize = 16;
@@ -156,9 +157,4 @@ impl Shard {
             self.names_by_state.remove(&entry.state_hash);
         }
     }
-}
-
-/// Safe after a panic: each change is a single insertion or removal.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use super::Gate;
 use crate::engine::{ModeOverride, Rules, Setup};
 use crate::rules::{ByName, CandidateCounters, Counters, Counts, INLINE, ShedState};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use tollgate_policy::TierMap;
 use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::InvalidPolicy;
@@ -129,6 +129,6 @@ impl<S: LeaseStore> Gate<S> {
 
     /// Safe after a panic: every change to the builder is a single assignment.
     pub(super) fn builder(&self) -> MutexGuard<'_, RulesBuilder> {
-        self.builder.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::lock(&self.builder)
     }
 }

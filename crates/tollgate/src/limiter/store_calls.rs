@@ -6,7 +6,7 @@ use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tollgate_core::header::tightness;
 use tollgate_core::{Intent, LimitParams, MAX_US, Outcome, Receipt};
@@ -334,7 +334,7 @@ impl ResetCounters {
         let hash = key
             .iter()
             .fold(0_usize, |hash, byte| hash.wrapping_mul(31).wrapping_add(usize::from(*byte)));
-        self.0[hash % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::lock(&self.0[hash % self.0.len()])
     }
 }
 

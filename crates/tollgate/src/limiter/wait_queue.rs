@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -94,7 +94,7 @@ impl WaitQueues {
 
     /// Safe after a panic: no code here panics half-way through a change.
     fn lock(&self) -> MutexGuard<'_, QueuesByKey> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::lock(&self.by_key)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::rules::InFlightCount;
 use crate::shed::{QueuedEntry, ShedTicket, UpstreamOutcome, UpstreamReport};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// A request in flight. Dropping it abandons its call.
 #[derive(Debug)]
@@ -113,6 +113,6 @@ impl ReservedHolds {
     }
 
     fn lock(&self) -> MutexGuard<'_, HoldTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::lock(&self.0)
     }
 }

@@ -8,7 +8,7 @@ use super::in_flight::KeyedCharge;
 use crate::engine::Gate;
 use ahash::RandomState;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tollgate_core::Receipt;
 use tollgate_store::{Adjustment, Change, Store, StoreCall};
@@ -51,7 +51,7 @@ pub(super) struct SlotGuard {
 
 impl SlotRegistry {
     fn lock(&self) -> MutexGuard<'_, SlotTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::lock(&self.table)
     }
 
     pub(super) fn register(self: &Arc<Self>, slot: HeldSlot) -> SlotGuard {

@@ -2,9 +2,10 @@
 //! keys.
 
 use super::counters::Counters;
+use crate::sync::lock;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Further keys of a limit are not told apart.
 const KEYS_MAX: usize = 10_000;
@@ -55,7 +56,7 @@ impl CandidateCounters {
     pub(crate) fn count(&self, outcome: CandidateOutcome, key: &[u8]) {
         self.outcomes.add_one(outcome as usize);
         if outcome != CandidateOutcome::Same {
-            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut keys = lock(&self.keys);
             if keys.len() < KEYS_MAX {
                 keys.insert(self.hasher.hash_one(key));
             }
@@ -64,7 +65,7 @@ impl CandidateCounters {
 
     pub(crate) fn read(&self) -> CandidateCounts {
         let [same, would_refuse, would_admit, ..] = self.outcomes.sums();
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
+        let keys = lock(&self.keys).len() as u64;
         CandidateCounts { same, would_refuse, would_admit, keys }
     }
 }

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 /// Sheds load for one node: finds how many requests its upstream can take at once, lets the most
@@ -148,7 +148,7 @@ impl AdaptiveShedder {
 
     /// Safe after a panic: no code here panics half-way through a change.
     fn lock(&self) -> MutexGuard<'_, Machine> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::sync::lock(&self.machine)
     }
 }
 

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use hyper::header::HeaderName;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tollgate::store::ProcessClock;
 use tollgate_observe::metrics::ResponseCounters;
@@ -79,7 +79,7 @@ impl GatewayState {
         }
         let runtime = self.node.settings();
         let upstreams = self.upstreams.load();
-        let mut last = self.last_settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = tollgate_net::lock(&self.last_settings);
         let is_applied = last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &runtime));
         if is_applied || runtime.settings.upstream.is_empty() {
             return;

@@ -4,7 +4,7 @@
 mod tests;
 
 use rustls::CertificateError::{Expired, ExpiredContext, UnknownIssuer};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::{io, mem};
 
 /// A reason is logged again after this time at the earliest, however often the upstream recovers.
@@ -28,7 +28,7 @@ struct FailureState {
 
 impl FailureLog {
     fn state(&self) -> MutexGuard<'_, FailureState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        tollgate_net::lock(&self.0)
     }
 
     /// Records a failure; whether to log it.
