@@ -58,6 +58,12 @@ impl Fields {
         self.push(line::RETRY_AFTER, |out| write::uint(out, retry_after_seconds(retry_after_us)));
     }
 
+    /// Adds `X-Tollgate-Source`.
+    pub fn push_source(&mut self, source: &str) {
+        let name = Name { text: "X-Tollgate-Source", opening: "x-tollgate-source: " };
+        self.push(name, |out| out.extend_from_slice(source.as_bytes()));
+    }
+
     /// Finds or renders the cached parts of these rows, for the fields that are added next.
     pub(super) fn select_cached(&mut self, rows: &[Row<'_>]) {
         self.known.select(rows);

@@ -6,7 +6,7 @@
 //! begins as its fields do, known here or not. The policies of the older drafts are a list beside
 //! such a set, and get ours too.
 
-use super::{RateLimitHeaders, header_name};
+use super::{RateLimitHeaders, SOURCE, header_name};
 use crate::HeaderClass;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate_core::header::{ParsedHeaders, Profile, parse};
@@ -14,7 +14,7 @@ use tollgate_core::header::{ParsedHeaders, Profile, parse};
 impl RateLimitHeaders {
     /// Adds the fields to an answer that may have some of its own.
     pub fn merge(&self, headers: &mut HeaderMap) {
-        if self.fields.is_empty() && self.source.is_none() {
+        if self.fields.is_empty() {
             return;
         }
         if !headers.keys().any(|name| Self::is_rate_limit_header(name.as_str())) {
@@ -27,7 +27,7 @@ impl RateLimitHeaders {
                 self.merge_profile(profile, headers);
             }
         }
-        self.write_source(headers);
+        headers.extend(self.values().filter(|(name, _)| *name == SOURCE));
     }
 
     /// Whether a field of the service behind may be one that these are merged with, whatever the

@@ -25,7 +25,6 @@ pub struct RateLimitHeaders {
     profiles: SmallVec<[Profile; 2]>,
     /// What remains of the tightest limit; `None` if no limit is shown.
     remaining: Option<u64>,
-    source: Option<Source>,
 }
 
 /// Rendered headers, in a buffer that the next response uses again.
@@ -78,14 +77,13 @@ impl RateLimitHeaders {
         profiles: &[Profile],
         now_us: u64,
     ) -> Self {
-        let source = (!source.is_usual()).then_some(source);
-        if profiles.is_empty() && retry_after_us.is_none() {
-            return Self { source, ..Self::default() };
+        if profiles.is_empty() && retry_after_us.is_none() && source.is_usual() {
+            return Self::default();
         }
         let mut fields = FIELDS.with(BufferPool::take);
-        let remaining = render_rows(rows, retry_after_us, profiles, now_us, &mut fields);
+        let remaining = render_rows(rows, source, retry_after_us, profiles, now_us, &mut fields);
         let fields = PooledFields(Some(fields));
-        Self { fields, profiles: SmallVec::from_slice(profiles), remaining, source }
+        Self { fields, profiles: SmallVec::from_slice(profiles), remaining }
     }
 
     /// Writes all headers, in place of those with the same name.
@@ -93,24 +91,12 @@ impl RateLimitHeaders {
         for (name, value) in self.values() {
             headers.insert(name, value);
         }
-        self.write_source(headers);
     }
 
     /// Writes all headers as lines of HTTP/1, names in lower case: `ratelimit: "a";r=1\r\n`.
     #[inline]
     pub fn write_lines(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.fields.lines());
-        if let Some(source) = self.source {
-            for part in ["x-tollgate-source: ", source.as_str(), "\r\n"] {
-                out.extend_from_slice(part.as_bytes());
-            }
-        }
-    }
-
-    fn write_source(&self, headers: &mut HeaderMap) {
-        if let Some(source) = self.source {
-            headers.insert(SOURCE, HeaderValue::from_static(source.as_str()));
-        }
     }
 
     /// Names and values.
@@ -154,20 +140,23 @@ fn header_value(name: &'static str, value: &[u8]) -> Option<HeaderValue> {
     })
 }
 
-/// Appends the headers of a response at `now_us`: those of the profiles, and `Retry-After` if a
-/// wait helps. Returns what remains of the tightest limit; `None` if no limit is shown.
+/// Renders the headers of a response at `now_us`: those of the profiles, `Retry-After` if a wait
+/// helps, and an unusual source. Returns what remains of the tightest limit; `None` if no limit is
+/// shown.
 pub fn render_headers(
     verdict: &Verdict<'_>,
     profiles: &[Profile],
     now_us: u64,
     fields: &mut Fields,
 ) -> Option<u64> {
+    fields.clear();
     let retry_after_us = verdict.retry_after_us.filter(|_| !verdict.allowed);
-    render_rows(&verdict.rows, retry_after_us, profiles, now_us, fields)
+    render_rows(&verdict.rows, verdict.source, retry_after_us, profiles, now_us, fields)
 }
 
 fn render_rows(
     rows: &[Row<'_>],
+    source: Source,
     retry_after_us: Option<u64>,
     profiles: &[Profile],
     now_us: u64,
@@ -180,6 +169,9 @@ fn render_rows(
     let remaining = header::render_all(profiles, &shown, now_us, fields).map(|row| row.remaining);
     if let Some(retry_after_us) = retry_after_us {
         fields.push_retry_after(retry_after_us);
+    }
+    if !source.is_usual() {
+        fields.push_source(source.as_str());
     }
     remaining
 }

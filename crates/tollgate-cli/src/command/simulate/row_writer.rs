@@ -83,14 +83,15 @@ impl RowWriter {
         status(out, encode::status(verdict));
         out.extend_from_slice(b",\"headers\":[");
         let mut separator: &[u8] = b"[";
-        encode::for_each_header(verdict, profiles, time_us, &mut self.fields, |name, value| {
+        encode::render_headers(verdict, profiles, time_us, &mut self.fields);
+        for (name, value) in self.fields.iter() {
             out.extend_from_slice(separator);
             encode::string(out, name);
             out.push(b',');
             encode::string(out, value);
             out.push(b']');
             separator = b",[";
-        });
+        }
         out.push(b']');
     }
 

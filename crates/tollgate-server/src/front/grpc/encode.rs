@@ -3,7 +3,7 @@
 use super::messages::RateLimitRequest;
 use super::metadata;
 use super::writer::{MessageField, MessageWriter};
-use crate::front::http::encode::for_each_header;
+use crate::front::http::encode::render_headers;
 use smallvec::SmallVec;
 use tollgate::engine::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Problem, Profile, retry_after_seconds};
@@ -82,7 +82,8 @@ impl RateLimitDecision<'_, '_> {
                 out.text(MessageField(2, "value"), value);
             });
         };
-        for_each_header(verdict, self.profiles, self.now_us, fields, &mut header);
+        render_headers(verdict, self.profiles, self.now_us, fields);
+        fields.iter().for_each(|(name, value)| header(name, value));
         if !verdict.allowed {
             header("content-type", Problem::MEDIA_TYPE);
             out.bytes(MessageField(5, "rawBody"), self.problem(verdict).as_bytes());

@@ -104,7 +104,8 @@ impl CheckApi {
         let lines = &mut answer.lines;
         lines.extend_from_slice(JSON_HEADERS);
         let fields = &mut buffers.fields;
-        encode::write_header_lines(&verdict, rules.profiles(), now_us, fields, lines);
+        encode::render_headers(&verdict, rules.profiles(), now_us, fields);
+        lines.extend_from_slice(fields.lines());
         date::with_line(now_us, |line| lines.extend_from_slice(line));
         answer.is_dated = true;
         encode::verdict(&mut answer.body, &verdict);

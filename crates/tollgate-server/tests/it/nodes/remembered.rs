@@ -46,11 +46,11 @@ fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &st
         row.as_object_mut().unwrap().remove("source");
     }
     for profile in Profile::ALL {
-        encode::for_each_header(&verdict, &[profile], at_us, &mut Fields::new(), |name, value| {
-            if name != "X-Tollgate-Source" {
-                all[format!("{} {name}", profile.name())] = value.into();
-            }
-        });
+        let mut fields = Fields::new();
+        encode::render_headers(&verdict, &[profile], at_us, &mut fields);
+        for (name, value) in fields.iter().filter(|(name, _)| *name != "X-Tollgate-Source") {
+            all[format!("{} {name}", profile.name())] = value.into();
+        }
     }
     all["problem"] = format!("{:?}", problem_of(&verdict)).into();
     all

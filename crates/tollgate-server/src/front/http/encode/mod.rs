@@ -4,50 +4,13 @@
 //! decision.
 
 use tollgate::engine::{Row, Settled, Verdict, limit::Mode};
-use tollgate_core::header::{Fields, Profile};
 pub use tollgate_core::push_decimal as integer;
-use tollgate_tower::{refusal_status, render_headers};
+use tollgate_tower::refusal_status;
+pub use tollgate_tower::render_headers;
 
 /// 200 when admitted, else the status of the refusal.
 pub fn status(verdict: &Verdict<'_>) -> u16 {
     if verdict.allowed { 200 } else { refusal_status(verdict) }
-}
-
-/// Appends the headers of [`for_each_header`] as lines, names in lower case.
-pub fn write_header_lines(
-    verdict: &Verdict<'_>,
-    profiles: &[Profile],
-    now_us: u64,
-    fields: &mut Fields,
-    out: &mut Vec<u8>,
-) {
-    fields.clear();
-    render_headers(verdict, profiles, now_us, fields);
-    out.extend_from_slice(fields.lines());
-    if !verdict.source.is_usual() {
-        for part in ["x-tollgate-source: ", verdict.source.as_str(), "\r\n"] {
-            out.extend_from_slice(part.as_bytes());
-        }
-    }
-}
-
-/// Calls `write` with each header of an answer at `now_us`: those of the configured profiles,
-/// `Retry-After` on a refusal that a wait can help, and an unusual source. `fields` is a buffer.
-pub fn for_each_header(
-    verdict: &Verdict<'_>,
-    profiles: &[Profile],
-    now_us: u64,
-    fields: &mut Fields,
-    mut write: impl FnMut(&'static str, &str),
-) {
-    fields.clear();
-    render_headers(verdict, profiles, now_us, fields);
-    for (name, value) in fields.iter() {
-        write(name, value);
-    }
-    if !verdict.source.is_usual() {
-        write("X-Tollgate-Source", verdict.source.as_str());
-    }
 }
 
 /// Appends `{"allowed": ..., "limits": [...]` without the closing brace, so that a caller can add
