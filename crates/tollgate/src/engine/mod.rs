@@ -28,7 +28,7 @@ pub mod policy;
 pub use crate::buffers::{BufferPool, Work};
 pub use crate::deny_cache::DenyCache;
 pub use crate::gate::{
-    ChargeMode, DecisionObserver, ExplainedCandidate, ExplainedDecision, ExplainedLimit,
+    DecisionObserver, DescriptorMode, ExplainedCandidate, ExplainedDecision, ExplainedLimit,
     Explanation, Gate, Inspected, MultiCheck, MultiVerdict, ObservedAdjustment, ObservedDecision,
     ReservedUnits, RulesGuard, SingleCheck, SingleVerdict,
 };

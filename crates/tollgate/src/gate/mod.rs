@@ -15,7 +15,7 @@ mod shed;
 pub use batch::{SingleCheck, SingleVerdict};
 pub use explain::{ExplainedCandidate, ExplainedDecision, ExplainedLimit, Explanation};
 pub use manage::Inspected;
-pub use multi::{ChargeMode, MultiCheck, MultiVerdict};
+pub use multi::{DescriptorMode, MultiCheck, MultiVerdict};
 pub use observer::{DecisionObserver, ObservedAdjustment, ObservedDecision, ReservedUnits};
 pub(crate) use request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,

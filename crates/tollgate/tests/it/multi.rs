@@ -3,7 +3,7 @@
 use crate::faulty_store::Faulty;
 use crate::now;
 use tollgate::MemoryStore;
-use tollgate::engine::{ChargeMode, DenyCache, Gate, MultiCheck, Setup, Work, policy};
+use tollgate::engine::{DenyCache, DescriptorMode, Gate, MultiCheck, Setup, Work, policy};
 use tollgate::store::LeaseStore;
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{ConfigOptions, Configs};
@@ -41,7 +41,7 @@ type SubCheckRows = Vec<Vec<(bool, u64)>>;
 /// One part for each (attribute, value, cost).
 fn ask<S: LeaseStore>(
     gate: &Gate<S>,
-    parts: &[(&str, &str, u64, ChargeMode)],
+    parts: &[(&str, &str, u64, DescriptorMode)],
 ) -> (bool, SubCheckRows) {
     let rules = gate.rules();
     let (mut asked, mut work) = (MultiCheck::default(), Work::default());
@@ -56,7 +56,7 @@ fn ask<S: LeaseStore>(
     (partial.verdict.allowed, (0..parts.len()).map(|part| rows(part).collect()).collect())
 }
 
-fn rule(gate: &Gate, user: &str, cost: u64, how: ChargeMode) -> (bool, u64) {
+fn rule(gate: &Gate, user: &str, cost: u64, how: DescriptorMode) -> (bool, u64) {
     let rules = gate.rules();
     let (mut asked, mut work, mut key) = (MultiCheck::default(), Work::default(), Vec::new());
     let found = rules.envoy().unwrap().find("edge", &[("user", user)], &mut key).unwrap();
@@ -74,9 +74,9 @@ fn equal_limits_and_keys_are_one_charge_with_the_cost_of_all() {
     let (allowed, said) = ask(
         &gate,
         &[
-            ("user", "ann", 2, ChargeMode::Enforce),
-            ("user", "bob", 1, ChargeMode::Enforce),
-            ("user", "ann", 1, ChargeMode::Enforce),
+            ("user", "ann", 2, DescriptorMode::Enforce),
+            ("user", "bob", 1, DescriptorMode::Enforce),
+            ("user", "ann", 1, DescriptorMode::Enforce),
         ],
     );
     assert!(allowed);
@@ -89,7 +89,7 @@ fn parts_are_all_or_nothing() {
     let gate = gate(true);
     let (allowed, said) = ask(
         &gate,
-        &[("user", "ann", 1, ChargeMode::Enforce), ("user", "bob", 6, ChargeMode::Enforce)],
+        &[("user", "ann", 1, DescriptorMode::Enforce), ("user", "bob", 6, DescriptorMode::Enforce)],
     );
     assert!(!allowed);
     assert_eq!(said, [vec![(true, 5), (true, 100)], vec![(false, 5), (true, 100)]]);
@@ -100,7 +100,7 @@ fn many_parts_are_merged_too() {
     let gate = gate(true);
     let names: Vec<String> = (0..40).map(|n| format!("u{}", n % 20)).collect();
     let parts: Vec<_> =
-        names.iter().map(|name| ("user", name.as_str(), 1, ChargeMode::Enforce)).collect();
+        names.iter().map(|name| ("user", name.as_str(), 1, DescriptorMode::Enforce)).collect();
     let (allowed, said) = ask(&gate, &parts);
     assert!(allowed && said.iter().all(|rows| *rows == [(true, 3), (true, 60)]), "{said:?}");
 }
@@ -108,11 +108,12 @@ fn many_parts_are_merged_too() {
 #[test]
 fn a_look_takes_nothing_and_refuses_all() {
     let gate = gate(true);
-    let looks = [("user", "ann", 0, ChargeMode::Peek), ("user", "bob", 1, ChargeMode::Enforce)];
+    let looks =
+        [("user", "ann", 0, DescriptorMode::Peek), ("user", "bob", 1, DescriptorMode::Enforce)];
     let (allowed, said) = ask(&gate, &looks);
     assert!(allowed);
     assert_eq!(said, [vec![(true, 5), (true, 99)], vec![(true, 4), (true, 99)]]);
-    assert!(ask(&gate, &[("user", "ann", 5, ChargeMode::Enforce)]).0);
+    assert!(ask(&gate, &[("user", "ann", 5, DescriptorMode::Enforce)]).0);
     let (allowed, said) = ask(&gate, &looks);
     assert!(!allowed, "for one unit there is no room");
     assert_eq!(said[1], [(true, 4), (true, 94)], "so the other part is not charged");
@@ -123,7 +124,7 @@ fn what_only_counts_refuses_nobody() {
     let gate = gate(true);
     let (allowed, said) = ask(
         &gate,
-        &[("user", "ann", 6, ChargeMode::Shadow), ("user", "bob", 1, ChargeMode::Enforce)],
+        &[("user", "ann", 6, DescriptorMode::Shadow), ("user", "bob", 1, DescriptorMode::Enforce)],
     );
     assert!(allowed && !said[0][0].0, "{said:?}");
 }
@@ -132,10 +133,10 @@ fn what_only_counts_refuses_nobody() {
 fn a_late_bill_is_taken_in_full() {
     let gate = gate(true);
     let bill = |cost, how| ask(&gate, &[("account", "a", cost, how)]);
-    assert!(bill(0, ChargeMode::Peek).0);
-    assert!(bill(25, ChargeMode::Enforce).0, "something was left");
-    assert!(!bill(0, ChargeMode::Peek).0, "now nothing is");
-    let (allowed, said) = bill(10, ChargeMode::Enforce);
+    assert!(bill(0, DescriptorMode::Peek).0);
+    assert!(bill(25, DescriptorMode::Enforce).0, "something was left");
+    assert!(!bill(0, DescriptorMode::Peek).0, "now nothing is");
+    let (allowed, said) = bill(10, DescriptorMode::Enforce);
     assert!(!allowed && said[0][1] == (false, 0), "{said:?}");
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
@@ -148,25 +149,25 @@ fn a_late_bill_is_taken_in_full() {
 #[test]
 fn the_original_counts_refusals_and_passes_at_its_limit() {
     let gate = gate(false);
-    assert_eq!(rule(&gate, "ann", 3, ChargeMode::Enforce), (true, 0));
+    assert_eq!(rule(&gate, "ann", 3, DescriptorMode::Enforce), (true, 0));
     assert_eq!(
-        rule(&gate, "ann", 0, ChargeMode::Peek),
+        rule(&gate, "ann", 0, DescriptorMode::Peek),
         (true, 0),
         "the count is not above the limit"
     );
-    assert_eq!(rule(&gate, "ann", 1, ChargeMode::Enforce), (false, 0));
-    assert_eq!(rule(&gate, "ann", 0, ChargeMode::Peek), (false, 0), "now it is");
-    assert_eq!(rule(&gate, "bob", 9, ChargeMode::Enforce), (false, 0), "and burns the window");
-    assert_eq!(rule(&gate, "bob", 1, ChargeMode::Enforce), (false, 0));
-    assert_eq!(rule(&gate, "cid", 1, ChargeMode::Peek), (true, 3));
+    assert_eq!(rule(&gate, "ann", 1, DescriptorMode::Enforce), (false, 0));
+    assert_eq!(rule(&gate, "ann", 0, DescriptorMode::Peek), (false, 0), "now it is");
+    assert_eq!(rule(&gate, "bob", 9, DescriptorMode::Enforce), (false, 0), "and burns the window");
+    assert_eq!(rule(&gate, "bob", 1, DescriptorMode::Enforce), (false, 0));
+    assert_eq!(rule(&gate, "cid", 1, DescriptorMode::Peek), (true, 3));
 }
 
 #[test]
 fn strict_refusals_are_free() {
     let gate = gate(true);
-    assert_eq!(rule(&gate, "bob", 9, ChargeMode::Enforce), (false, 3));
-    assert_eq!(rule(&gate, "bob", 3, ChargeMode::Enforce), (true, 0));
-    assert_eq!(rule(&gate, "bob", 0, ChargeMode::Peek), (false, 0));
+    assert_eq!(rule(&gate, "bob", 9, DescriptorMode::Enforce), (false, 3));
+    assert_eq!(rule(&gate, "bob", 3, DescriptorMode::Enforce), (true, 0));
+    assert_eq!(rule(&gate, "bob", 0, DescriptorMode::Peek), (false, 0));
 }
 
 #[test]
@@ -178,7 +179,7 @@ fn a_limit_that_came_with_the_request_has_its_own_count() {
         asked.clear();
         asked.begin();
         let rate = Rate::try_new(count, 60_000_000).unwrap();
-        asked.add_inline(rate, b"key".to_vec(), 1, ChargeMode::Enforce);
+        asked.add_inline(rate, b"key".to_vec(), 1, DescriptorMode::Enforce);
         let partial = now(gate.check_multi(&rules, NOW_US, &asked, &mut work));
         let row = partial.rows(0).next().unwrap();
         assert_eq!((row.outcome.limit, row.outcome.remaining), (count, left));
@@ -190,14 +191,14 @@ fn a_limit_that_came_with_the_request_has_its_own_count() {
 fn refunds_give_back_and_never_more_than_was_taken() {
     let gate = gate(true);
     let rules = gate.rules();
-    assert!(ask(&gate, &[("user", "ann", 4, ChargeMode::Enforce)]).0);
+    assert!(ask(&gate, &[("user", "ann", 4, DescriptorMode::Enforce)]).0);
     let mut asked = MultiCheck::default();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "ann").unwrap();
     for (units, left) in [(1, [2, 97]), (7, [5, 100])] {
         asked.clear();
         asked.begin();
-        asked.add(&rules, &facts, units, ChargeMode::Enforce);
+        asked.add(&rules, &facts, units, DescriptorMode::Enforce);
         let partial = now(gate.refund_multi(&rules, NOW_US, &asked)).unwrap();
         let remaining: Vec<_> = partial.rows(0).map(|row| row.outcome.remaining).collect();
         assert_eq!(remaining, left);
@@ -209,7 +210,7 @@ fn refunds_give_back_and_never_more_than_was_taken() {
 fn without_the_store_each_limit_does_as_it_says() {
     let gate = gate_over(Faulty::default(), true);
     gate.store().set_down(true);
-    let (allowed, said) = ask(&gate, &[("user", "ann", 1, ChargeMode::Enforce)]);
+    let (allowed, said) = ask(&gate, &[("user", "ann", 1, DescriptorMode::Enforce)]);
     assert!(allowed);
     assert_eq!(said, [[(true, 5), (true, 100)]]);
 }
@@ -219,10 +220,14 @@ fn what_only_counts_is_not_refused_by_what_is_remembered() {
     let cache = DenyCache::new(100, std::time::Duration::from_secs(1));
     let gate = gate_over(Faulty::default(), true).with_deny_cache(cache);
     let asked = |how| ask(&gate, &[("user", "ann", 5, how)]);
-    let answers: Vec<_> =
-        [ChargeMode::Enforce, ChargeMode::Enforce, ChargeMode::Enforce, ChargeMode::Shadow]
-            .map(asked)
-            .into();
+    let answers: Vec<_> = [
+        DescriptorMode::Enforce,
+        DescriptorMode::Enforce,
+        DescriptorMode::Enforce,
+        DescriptorMode::Shadow,
+    ]
+    .map(asked)
+    .into();
     assert_eq!(answers.iter().map(|one| one.0).collect::<Vec<_>>(), [true, false, false, true]);
     assert_eq!(answers[1], answers[2], "with the limits that admit");
     assert_eq!(answers[1].1, [[(false, 0), (true, 95)]]);

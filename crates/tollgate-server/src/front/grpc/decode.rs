@@ -3,7 +3,7 @@
 use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use super::status::{INVALID_ARGUMENT, Status};
 use smallvec::SmallVec;
-use tollgate::engine::{ChargeMode, MultiCheck, Rules};
+use tollgate::engine::{DescriptorMode, MultiCheck, Rules};
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{Configs, Unit};
 use tollgate_policy::facts::{AttributeId, Facts};
@@ -26,8 +26,8 @@ pub struct Hits {
 
 impl Hits {
     /// How an ordinary limit is used.
-    pub fn mode(self) -> ChargeMode {
-        if self.is_peek { ChargeMode::Peek } else { ChargeMode::Enforce }
+    pub fn mode(self) -> DescriptorMode {
+        if self.is_peek { DescriptorMode::Peek } else { DescriptorMode::Enforce }
     }
 }
 

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Sleep;
-use tollgate::engine::{BufferPool, ChargeMode, MultiCheck, Rules, Verdict, Work};
+use tollgate::engine::{BufferPool, DescriptorMode, MultiCheck, Rules, Verdict, Work};
 use tollgate::store::StoreReply;
 use tollgate_core::header::Fields;
 use tollgate_observe::metrics::{Front, Outcome};
@@ -192,8 +192,8 @@ impl RateLimitService {
                 // A quota refuses only if all quotas of the request are over.
                 let counts = is_quota(rules, Some(rule)) && quotas > 1;
                 let how = match (counts, hits.is_peek) {
-                    (true, true) => ChargeMode::ShadowPeek,
-                    (true, false) => ChargeMode::Shadow,
+                    (true, true) => DescriptorMode::ShadowPeek,
+                    (true, false) => DescriptorMode::Shadow,
                     (false, _) => hits.mode(),
                 };
                 parts.add_rule(rules, rule, key, hits.hits, how);

@@ -4,7 +4,7 @@ use super::Redis;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use tollgate::engine::{ChargeMode, MultiCheck, Setup, Work};
+use tollgate::engine::{DescriptorMode, MultiCheck, Setup, Work};
 use tollgate_core::header::{Fields, Profile};
 use tollgate_server::Node;
 use tollgate_server::front::http::encode;
@@ -65,7 +65,7 @@ fn told_parts(runtime: &Runtime, node: &Node, at_us: u64, users: &[&str]) -> Str
         let mut facts = rules.facts(Default::default());
         facts.set("user", user).unwrap();
         facts.set("ip", "10.9.9.9").unwrap();
-        parts.add(&rules, &facts, 1, ChargeMode::Enforce);
+        parts.add(&rules, &facts, 1, DescriptorMode::Enforce);
     }
     let partial = runtime.block_on(node.gate.check_multi(&rules, at_us, &parts, &mut work));
     let rows = |part| partial.rows(part).map(|row| (&*row.limit.name, row.outcome, row.blocked));

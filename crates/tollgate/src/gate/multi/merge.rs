@@ -1,6 +1,6 @@
 //! Merges the charges of all sub-checks: each (limit, key) is charged once.
 
-use super::ChargeMode;
+use super::DescriptorMode;
 use crate::engine::Rules;
 use crate::gate::DecisionRequest;
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ use tollgate_store::{Charge, Mode, ParamsId};
 /// Every (limit, key) of a request once, and the indices of each sub-check.
 #[derive(Default)]
 pub(super) struct MergedCharges<'a> {
-    pub(super) charges: SmallVec<[(Selected<'a>, ChargeMode); 8]>,
+    pub(super) charges: SmallVec<[(Selected<'a>, DescriptorMode); 8]>,
     /// The index of each (limit, key), once there are many.
     indices: HashMap<(u64, &'a [u8]), usize>,
     pub(super) rows: Vec<SmallVec<[usize; 4]>>,
@@ -31,7 +31,7 @@ pub(super) struct RowsBySubCheck {
 const FEW: usize = 16;
 
 impl<'a> MergedCharges<'a> {
-    pub(super) fn push(&mut self, selected: Selected<'a>, mode: ChargeMode) -> usize {
+    pub(super) fn push(&mut self, selected: Selected<'a>, mode: DescriptorMode) -> usize {
         let state = (selected.id, selected.key);
         if let Some(index) = self.find(state) {
             let (known, known_mode) = &mut self.charges[index];
@@ -96,16 +96,16 @@ fn with_extra_unit(params: &LimitParams) -> Option<LimitParams> {
 fn charge<'a>(
     rules: &'a Rules,
     one: &Selected<'a>,
-    mode: ChargeMode,
+    mode: DescriptorMode,
     extended: Option<&'a LimitParams>,
 ) -> Charge<'a> {
     let charge = rules.charge(one);
     let mode = match (mode, charge.mode) {
-        (ChargeMode::Enforce, mode) => mode,
-        (ChargeMode::Shadow, Mode::Owe { units, .. }) => Mode::Owe { units, enforced: false },
-        (ChargeMode::Shadow, _) => Mode::Shadow,
-        (ChargeMode::Peek, mode) => Mode::Owe { units: 0, enforced: mode.is_enforced() },
-        (ChargeMode::ShadowPeek, _) => Mode::Owe { units: 0, enforced: false },
+        (DescriptorMode::Enforce, mode) => mode,
+        (DescriptorMode::Shadow, Mode::Owe { units, .. }) => Mode::Owe { units, enforced: false },
+        (DescriptorMode::Shadow, _) => Mode::Shadow,
+        (DescriptorMode::Peek, mode) => Mode::Owe { units: 0, enforced: mode.is_enforced() },
+        (DescriptorMode::ShadowPeek, _) => Mode::Owe { units: 0, enforced: false },
     };
     match extended {
         Some(params) => Charge { params, params_id: ParamsId::default(), mode, ..charge },

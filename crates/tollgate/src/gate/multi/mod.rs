@@ -21,7 +21,7 @@ use tollgate_store::{
 pub struct MultiCheck {
     selection: Selection,
     /// The mode of each selected limit.
-    selected_modes: Vec<ChargeMode>,
+    selected_modes: Vec<DescriptorMode>,
     inline: Vec<InlineLimit>,
     sub_checks: Vec<SubCheck>,
     /// The least important class of its facts, if a shedder is on.
@@ -30,7 +30,7 @@ pub struct MultiCheck {
 
 /// How a sub-check charges a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChargeMode {
+pub enum DescriptorMode {
     /// Charges the limit, which may refuse.
     Enforce,
     /// Charges the limit, which may not refuse.
@@ -41,7 +41,7 @@ pub enum ChargeMode {
     ShadowPeek,
 }
 
-impl ChargeMode {
+impl DescriptorMode {
     fn is_peek(self) -> bool {
         matches!(self, Self::Peek | Self::ShadowPeek)
     }
@@ -65,7 +65,7 @@ struct InlineLimit {
     id: u64,
     key: Vec<u8>,
     cost: u64,
-    mode: ChargeMode,
+    mode: DescriptorMode,
 }
 
 /// The verdict on a [`MultiCheck`].
@@ -118,7 +118,7 @@ impl MultiCheck {
     }
 
     /// Adds the limits that apply to the facts.
-    pub fn add(&mut self, rules: &Rules, facts: &Facts<'_>, cost: u64, mode: ChargeMode) {
+    pub fn add(&mut self, rules: &Rules, facts: &Facts<'_>, cost: u64, mode: DescriptorMode) {
         rules.policy().select_append(facts, mode.cost(cost), &mut self.selection);
         self.extend_sub_check(mode);
         if !mode.is_peek() {
@@ -133,7 +133,7 @@ impl MultiCheck {
         rule: usize,
         key: &[u8],
         cost: u64,
-        mode: ChargeMode,
+        mode: DescriptorMode,
     ) -> bool {
         let Some(limit) = rules.descriptor_limit(rule) else { return false };
         rules.policy().select_by_index(limit, key, mode.cost(cost), &mut self.selection);
@@ -146,7 +146,7 @@ impl MultiCheck {
         if let Some(class) = self.class {
             self.begin();
             rules.policy().select_fleet(class, &mut self.selection);
-            self.extend_sub_check(ChargeMode::Enforce);
+            self.extend_sub_check(DescriptorMode::Enforce);
         }
     }
 
@@ -158,12 +158,12 @@ impl MultiCheck {
             let is_charged =
                 |place: usize| selected_modes.get(place).is_some_and(|it| !it.is_peek());
             rules.policy().select_candidates(selection, is_charged);
-            self.extend_sub_check(ChargeMode::Enforce);
+            self.extend_sub_check(DescriptorMode::Enforce);
         }
     }
 
     /// Adds an inline limit: a fixed window of this rate, for this key.
-    pub fn add_inline(&mut self, rate: Rate, key: Vec<u8>, cost: u64, mode: ChargeMode) {
+    pub fn add_inline(&mut self, rate: Rate, key: Vec<u8>, cost: u64, mode: DescriptorMode) {
         let id = tollgate_core::state_id("\0override", &[], "fixed-window", rate.period_us());
         let params = LimitParams::FixedWindow(FixedWindow::new(rate));
         self.inline.push(InlineLimit { params, id, key, cost: mode.cost(cost), mode });
@@ -172,7 +172,7 @@ impl MultiCheck {
         }
     }
 
-    fn extend_sub_check(&mut self, mode: ChargeMode) -> bool {
+    fn extend_sub_check(&mut self, mode: DescriptorMode) -> bool {
         let (before, now) = (self.selected_modes.len(), self.selection.len());
         self.selected_modes.resize(now, mode);
         if let Some(sub_check) = self.sub_checks.last_mut() {
@@ -188,7 +188,8 @@ impl MultiCheck {
         for sub_check in &self.sub_checks {
             let mut rows = SmallVec::new();
             for index in sub_check.selected.clone() {
-                let mode = self.selected_modes.get(index).copied().unwrap_or(ChargeMode::Enforce);
+                let mode =
+                    self.selected_modes.get(index).copied().unwrap_or(DescriptorMode::Enforce);
                 rows.push(merged.push(selected[index], mode));
             }
             for InlineLimit { params, id, key, cost, mode } in
@@ -255,7 +256,7 @@ impl<S: Store> Gate<S> {
         checks: &'a MultiCheck,
     ) -> StoreReply<'a, Result<MultiVerdict<'r>, StoreError>, S::Undecided> {
         let MergedCharges { charges, rows, .. } = checks.merged(rules);
-        let adjustment = |(one, mode): &(Selected<'a>, ChargeMode)| {
+        let adjustment = |(one, mode): &(Selected<'a>, DescriptorMode)| {
             let units = if mode.is_peek() { 0 } else { one.cost };
             let receipt = Receipt { cost: units, at_us: now_us, ..Receipt::default() };
             let change = Change::GiveBack { units, receipt, charged_params: *one.params };
@@ -265,7 +266,7 @@ impl<S: Store> Gate<S> {
         self.adjust(now_us, adjustments.collect()).map(move |answers| {
             let answers = answers?;
             let mut decided = answers.get(0).map_or(&[][..], |(_, rows)| rows).iter();
-            let row = |(one, _): &(Selected<'a>, ChargeMode)| {
+            let row = |(one, _): &(Selected<'a>, DescriptorMode)| {
                 let unknown = Answer::without_receipt(Outcome::admitting(one.params.capacity()));
                 let answer = if one.missing { None } else { decided.next().copied() };
                 let mut answer = answer.unwrap_or(unknown);
@@ -274,7 +275,7 @@ impl<S: Store> Gate<S> {
                 answer.outcome.retry_after_us = Some(0);
                 rules.row_from(one, &answer, rules.store_source())
             };
-            let is_shown = |(one, _): &&(Selected<'a>, ChargeMode)| {
+            let is_shown = |(one, _): &&(Selected<'a>, DescriptorMode)| {
                 !matches!(one.limit.selector, Selector::Candidate(_))
             };
             let verdict = Verdict::new(true, charges.iter().filter(is_shown).map(row).collect());

@@ -8,7 +8,7 @@ use crate::now;
 use std::time::Duration;
 use tollgate::MemoryStore;
 use tollgate::engine::{
-    CandidateCounts, ChargeMode, DenyCache, Gate, MultiCheck, SingleCheck, Work, policy::Facts,
+    CandidateCounts, DenyCache, DescriptorMode, Gate, MultiCheck, SingleCheck, Work, policy::Facts,
 };
 use tollgate::store::{LeaseStore, ParamsId};
 use tollgate_core::algorithm::Gcra;
@@ -85,7 +85,7 @@ fn every_way_to_ask_counts_the_same() {
             let mut asked = MultiCheck::default();
             asked.begin();
             with_facts(&described, &values, |facts| {
-                asked.add(&rules[2], facts, step.4, ChargeMode::Enforce);
+                asked.add(&rules[2], facts, step.4, DescriptorMode::Enforce);
             });
             asked.add_candidates(&rules[2]);
             let decided = now(described.check_multi(&rules[2], at_us, &asked, &mut work));
@@ -143,7 +143,7 @@ fn a_batch_of_all_kinds_keeps_its_order() {
 fn descriptors_that_only_look_charge_no_candidate() {
     let gate = Gate::new(setup(USER), MemoryStore::default()).unwrap();
     let rules = gate.rules();
-    let ask = |modes: &[ChargeMode]| {
+    let ask = |modes: &[DescriptorMode]| {
         let (mut asked, mut work) = (MultiCheck::default(), Work::default());
         for mode in modes {
             asked.begin();
@@ -152,11 +152,11 @@ fn descriptors_that_only_look_charge_no_candidate() {
         asked.add_candidates(&rules);
         now(gate.check_multi(&rules, NOW_US, &asked, &mut work)).verdict.allowed
     };
-    assert!(ask(&[ChargeMode::Peek]));
+    assert!(ask(&[DescriptorMode::Peek]));
     assert_eq!((counts(&gate).same, left(&gate, &[("user", "1")], 0)), (0, (1, 3)));
-    assert!(ask(&[ChargeMode::Peek, ChargeMode::Enforce]));
+    assert!(ask(&[DescriptorMode::Peek, DescriptorMode::Enforce]));
     assert_eq!((counts(&gate).same, left(&gate, &[("user", "1")], 0)), (1, (0, 2)));
-    assert!(!ask(&[ChargeMode::Enforce, ChargeMode::Enforce]), "two units: none is left");
+    assert!(!ask(&[DescriptorMode::Enforce, DescriptorMode::Enforce]), "two units: none is left");
     assert_eq!((counts(&gate).would_admit, left(&gate, &[("user", "1")], 0)), (1, (0, 0)));
 }
 
@@ -166,7 +166,9 @@ fn a_refund_reaches_the_candidate_and_shows_the_limit_alone() {
     let rules = gate.rules();
     let mut asked = MultiCheck::default();
     asked.begin();
-    with_facts(&gate, &[("user", "1")], |facts| asked.add(&rules, facts, 1, ChargeMode::Enforce));
+    with_facts(&gate, &[("user", "1")], |facts| {
+        asked.add(&rules, facts, 1, DescriptorMode::Enforce)
+    });
     asked.add_candidates(&rules);
     let mut work = Work::default();
     assert!(now(gate.check_multi(&rules, NOW_US, &asked, &mut work)).verdict.allowed);
