@@ -2,7 +2,7 @@
 //!
 //! Paths without wildcards are looked up whole. Globs hang in a tree of segments, each at the end
 //! of the whole segments it begins with, so a request meets only those along its own path. Limits
-//! that say nothing about the path are candidates always.
+//! that say nothing about the path always match.
 
 use rustc_hash::FxHashMap;
 
@@ -11,9 +11,9 @@ use super::{Matcher, Patterns};
 
 /// A limit's place in the file, and whether its path condition is still to be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Candidate(u32);
+pub(crate) struct PathMatch(u32);
 
-impl Candidate {
+impl PathMatch {
     fn new(limit: usize, must_check_path: bool) -> Self {
         // A policy has fewer than 2^31 limits; its constructor sees to that.
         Self((limit as u32) << 1 | u32::from(must_check_path))
@@ -31,8 +31,8 @@ impl Candidate {
 /// Limits by path.
 #[derive(Debug, Default)]
 pub(crate) struct PathIndex {
-    always: Vec<Candidate>,
-    exact: FxHashMap<Box<str>, Vec<Candidate>>,
+    always: Vec<PathMatch>,
+    exact: FxHashMap<Box<str>, Vec<PathMatch>>,
     tree: Vec<SegmentNode>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct PathIndex {
 #[derive(Debug, Default)]
 struct SegmentNode {
     children: FxHashMap<Box<[u8]>, usize>,
-    candidates: Vec<Candidate>,
+    path_matches: Vec<PathMatch>,
 }
 
 impl PathIndex {
@@ -49,20 +49,20 @@ impl PathIndex {
         match matcher.path.as_ref().map(|test| &test.patterns) {
             Some(Patterns::Text { exact, globs }) => {
                 for path in exact {
-                    let candidates = self.exact.entry(path.clone()).or_default();
-                    candidates.push(Candidate::new(limit, false));
+                    let path_matches = self.exact.entry(path.clone()).or_default();
+                    path_matches.push(PathMatch::new(limit, false));
                 }
                 for glob in globs {
-                    let candidate = Candidate::new(limit, !glob.is_whole_subtree());
-                    self.node(glob).candidates.push(candidate);
+                    let path_match = PathMatch::new(limit, !glob.is_whole_subtree());
+                    self.node(glob).path_matches.push(path_match);
                 }
             }
-            _ => self.always.push(Candidate::new(limit, false)),
+            _ => self.always.push(PathMatch::new(limit, false)),
         }
     }
 
     /// The limits that may apply to a path, in file order, into a vector that is reused.
-    pub(crate) fn find(&self, path: Option<&str>, found: &mut Vec<Candidate>) {
+    pub(crate) fn find(&self, path: Option<&str>, found: &mut Vec<PathMatch>) {
         found.clear();
         found.extend_from_slice(&self.always);
         let always = found.len();
@@ -73,17 +73,17 @@ impl PathIndex {
         if found.len() > always {
             found.sort_unstable();
             // Of two ways to one limit the one without a check comes first and stays.
-            found.dedup_by_key(|candidate| candidate.limit());
+            found.dedup_by_key(|path_match| path_match.limit());
         }
     }
 
-    fn walk(&self, path: &str, found: &mut Vec<Candidate>) {
+    fn walk(&self, path: &str, found: &mut Vec<PathMatch>) {
         let Some(mut node) = self.tree.first() else { return };
-        found.extend_from_slice(&node.candidates);
+        found.extend_from_slice(&node.path_matches);
         for segment in segments(path) {
             let child = node.children.get(segment).and_then(|place| self.tree.get(*place));
             let Some(child) = child else { return };
-            found.extend_from_slice(&child.candidates);
+            found.extend_from_slice(&child.path_matches);
             node = child;
         }
     }

@@ -9,7 +9,7 @@ mod tests;
 use ipnet::IpNet;
 
 pub use glob::wildcard_matches;
-pub(crate) use index::{Candidate, PathIndex};
+pub(crate) use index::{PathIndex, PathMatch};
 use networks::Networks;
 
 use crate::facts::{AttributeId, AttributeKind, Facts, Names};

@@ -109,7 +109,7 @@ fn networks_are_compared_before_masking() {
 }
 
 #[test]
-fn a_thousand_limits_on_distinct_paths_leave_a_handful_of_candidates() {
+fn a_thousand_limits_on_distinct_paths_match_a_handful() {
     let mut names = Names::default();
     let mut index = PathIndex::default();
     for limit in 0..1_000 {

@@ -52,15 +52,15 @@ impl Policy {
     /// Selects by one reading of the path.
     fn select_reading(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
         let path = self.path.and_then(|path| facts.match_text(path));
-        let mut candidates = std::mem::take(&mut selection.candidates);
-        self.index.find(path, &mut candidates);
+        let mut path_matches = std::mem::take(&mut selection.path_matches);
+        self.index.find(path, &mut path_matches);
         let (tier, first) = (self.tier(facts), selection.entries.len());
-        for candidate in &candidates {
-            let (limit, is_path_checked) = (candidate.limit(), !candidate.must_check_path());
+        for path_match in &path_matches {
+            let (limit, is_path_checked) = (path_match.limit(), !path_match.must_check_path());
             let of_request = (tier, request_cost, first);
             self.consider(limit, facts, is_path_checked, of_request, selection, &mut ());
         }
-        selection.candidates = candidates;
+        selection.path_matches = path_matches;
     }
 
     /// Selects one limit, if it applies by `match`. The tier and the cost are those of the request;

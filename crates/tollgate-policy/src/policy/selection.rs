@@ -2,14 +2,14 @@
 
 use super::TierId;
 use crate::limit::Limit;
-use crate::matcher::Candidate;
+use crate::matcher::PathMatch;
 use std::ops::Range;
 use tollgate_core::LimitParams;
 
 /// The limits selected for one request. Reuse it for the next, so that nothing is allocated.
 #[derive(Debug, Default)]
 pub struct Selection {
-    pub(super) candidates: Vec<Candidate>,
+    pub(super) path_matches: Vec<PathMatch>,
     pub(super) entries: Vec<SelectedEntry>,
     pub(super) keys: Vec<u8>,
 }
