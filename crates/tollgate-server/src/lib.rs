@@ -10,5 +10,5 @@ pub mod serve;
 pub mod storage;
 pub mod tls;
 
-pub use node::{Node, NodeGate, RuntimeSettings};
+pub use node::{Node, NodeGate, PolicyFile};
 pub use storage::{Storage, StorageError};

@@ -75,7 +75,7 @@ pub struct Node {
     pub(crate) threads: Arc<WatchedThreads>,
     tiers: TierCache,
     tokens: ArcSwapOption<Verifier>,
-    settings: ArcSwap<RuntimeSettings>,
+    file: ArcSwap<PolicyFile>,
     /// The names of limits whose keys overflowed, by what the store called them under earlier
     /// files.
     overflowed_names: Mutex<BTreeMap<u64, Box<str>>>,
@@ -85,14 +85,14 @@ pub struct Node {
 /// the rules instead, which a request loads once.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct RuntimeSettings {
+pub struct PolicyFile {
     /// Everything in the file but its limits.
     pub settings: Settings,
     /// The warnings that the file deserves.
     pub lints: Vec<Diagnostic>,
 }
 
-impl RuntimeSettings {
+impl PolicyFile {
     /// By what a file says.
     pub fn new(compiled: Compiled) -> Self {
         Self { lints: lint(&compiled), settings: compiled.settings }
@@ -157,14 +157,14 @@ impl Node {
             threads: Arc::new(WatchedThreads::new(health)),
             tiers: TierCache::default(),
             tokens: ArcSwapOption::empty(),
-            settings: ArcSwap::from_pointee(RuntimeSettings::new(compiled)),
+            file: ArcSwap::from_pointee(PolicyFile::new(compiled)),
             overflowed_names: Mutex::default(),
         })
     }
 
     /// How to answer.
-    pub fn settings(&self) -> Guard<Arc<RuntimeSettings>> {
-        self.settings.load()
+    pub fn file(&self) -> Guard<Arc<PolicyFile>> {
+        self.file.load()
     }
 
     /// Whether anyone wants to see single decisions: traces, or the decision log.
@@ -232,15 +232,15 @@ impl Node {
         if let Storage::Memory(_) = storage {
             return StoreReply::Now(None);
         }
-        let conduct = self.settings.load_full();
-        let Some(TierSource::Redis { by, .. }) = &conduct.settings.tiers.source else {
+        let file = self.file.load_full();
+        let Some(TierSource::Redis { by, .. }) = &file.settings.tiers.source else {
             return StoreReply::Now(None);
         };
         let Some(value) = facts.unhashed(by).map(Cow::into_owned) else {
             return StoreReply::Now(None);
         };
         StoreReply::later((), async move {
-            let Some(TierSource::Redis { hash, by }) = &conduct.settings.tiers.source else {
+            let Some(TierSource::Redis { hash, by }) = &file.settings.tiers.source else {
                 return None;
             };
             let who = TierKey { value: &value, is_secret: **by == *"api_key" };
@@ -278,7 +278,7 @@ impl Node {
         let overflowed = self.overflowed();
         self.gate.replace(setup)?;
         self.lock_overflowed_names().extend(overflowed.into_iter().map(|(id, name, _)| (id, name)));
-        self.settings.store(Arc::new(RuntimeSettings::new(compiled)));
+        self.file.store(Arc::new(PolicyFile::new(compiled)));
         Ok(())
     }
 }

@@ -226,8 +226,8 @@ impl Reloader {
     }
 
     fn apply_keys(&mut self, bytes: Vec<u8>) -> Result<AppliedPolicy, ConfigError> {
-        let settings = self.node.settings();
-        if let (Some(jwt), Some(tracked)) = (&settings.settings.jwt, &mut self.keys) {
+        let file = self.node.file();
+        if let (Some(jwt), Some(tracked)) = (&file.settings.jwt, &mut self.keys) {
             let keys = KeyFile::new(tracked.path(), jwt, bytes)?;
             self.node.set_tokens(Some(keys.verifier));
             tracked.accept(keys.bytes);

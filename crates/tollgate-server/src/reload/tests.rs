@@ -168,7 +168,7 @@ fn what_needs_a_restart_is_named_and_the_rest_applies() {
     let in_force = world.reloader.reload().unwrap();
     assert_eq!(in_force.restart_for, ["listen", "store"]);
     assert_eq!(world.admitted("42", 9), 7);
-    assert_eq!(world.node.settings().settings.headers, ["none"]);
+    assert_eq!(world.node.file().settings.headers, ["none"]);
     let again = world.reloader.reload().unwrap();
     assert_eq!(again.restart_for, ["listen", "store"], "it is still what it was started with");
 }

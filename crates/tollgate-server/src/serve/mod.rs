@@ -129,7 +129,7 @@ impl Server {
         let reloader = Reloader::new(node.clone(), admin.clone(), origin, config, loaded)
             .with_certificate(certificate.clone());
         reloader.announce();
-        log_missing_admin(&node.settings().settings);
+        log_missing_admin(&node.file().settings);
         let control = ControlThread::start(node.clone(), reloader, reload_channel)
             .map_err(StartError::System)?;
         node.wait_for_fleet_modes(FLEET_MODES_TIMEOUT);
@@ -146,8 +146,8 @@ impl Server {
 
 /// Starts the usage trail, if the file has one.
 fn start_usage(node: &Arc<Node>, folder: &Path) -> Result<Option<UsageThread>, UsageError> {
-    let runtime = node.settings();
-    let both = node.usage.clone().zip(runtime.settings.usage.as_ref());
+    let file = node.file();
+    let both = node.usage.clone().zip(file.settings.usage.as_ref());
     both.map(|(trail, settings)| UsageThread::start(node.clone(), trail, settings, folder))
         .transpose()
 }
@@ -240,7 +240,7 @@ fn start_servers(
                     admin_server.front(listener, limits, move || AdminHandler(admin.clone()));
             }
             (Front::Gateway, _, Some(gateway)) => {
-                let settings = &node.settings().settings.gateway;
+                let settings = &node.file().settings.gateway;
                 let intake = ListenerOptions { proxy_protocol: settings.proxy_protocol };
                 let limits = Limits {
                     head: settings.client_head,
@@ -313,7 +313,7 @@ impl RunningServer {
     /// Accepts no more connections, lets requests finish within the file's `drain`, and stops.
     pub fn drain(self) {
         let Self { traffic, admin, control, usage, pusher, node, .. } = self;
-        let within = node.settings().settings.drain;
+        let within = node.file().settings.drain;
         node.health.fail("draining", "the process is stopping");
         tracing::info!(within_ms = within.as_millis(), "draining");
         traffic.drain(within);

@@ -58,7 +58,7 @@ impl Admin {
             unlimited.into_iter().map(|limit| KeyView::unlimited(limit, &limit.key, value)),
         );
         views.sort_by_key(|view| rules.policy().position(view.name()));
-        let tier = TierView::new(&rules, &facts, &self.node.settings().settings);
+        let tier = TierView::new(&rules, &facts, &self.node.file().settings);
         Ok(json_response(StatusCode::OK, &json!({"tier": tier, "limits": views})))
     }
 

@@ -280,11 +280,11 @@ impl Admin {
         let rules = self.node.gate.rules();
         let (configured, overrides) =
             (self.node.gate.configured_modes(), self.node.mode_overrides());
-        let settings = self.node.settings();
+        let file = self.node.file();
         let (candidates, origin) =
             (self.node.gate.candidate_counts(), self.control.policy_origin());
         let mut view = PolicyView::new(&rules, &configured, &overrides, &candidates, origin);
-        view.lints = &settings.lints;
+        view.lints = &file.lints;
         json_response(StatusCode::OK, &view)
     }
 }

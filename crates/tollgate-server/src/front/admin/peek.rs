@@ -13,7 +13,7 @@ impl Admin {
         let rules = self.node.gate.rules();
         let now_us = self.node.clock.now_us();
         let attributes = top::resolve_hashes(&self.node, &rules, &body.attributes)?;
-        let paths = self.node.settings().settings.http.ambiguous_paths;
+        let paths = self.node.file().settings.http.ambiguous_paths;
         let mut facts = change::facts(&rules, &attributes, paths)?;
         self.node.identify(&rules, &mut facts, now_us).await;
         let mut work = Work::default();

@@ -42,7 +42,7 @@ impl ForwardAuth {
     /// Answers the call of `peer` with this head.
     pub(super) async fn answer(&self, head: Parts, peer: IpAddr) -> (Response<String>, Outcome) {
         let node = self.http_gate.engine();
-        let settings = node.settings().settings.http;
+        let settings = node.file().settings.http;
         let asked = {
             let rules = node.gate.rules();
             if rules.http_policy().client.is_trusted(peer) {

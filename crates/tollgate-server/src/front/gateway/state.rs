@@ -3,7 +3,7 @@
 use super::respond::status;
 use super::upstream::{UpstreamStatus, Upstreams, health_check};
 use crate::tls::{Certificate, TlsError, TlsListener};
-use crate::{Node, RuntimeSettings, front::login_throttle::LoginThrottle};
+use crate::{Node, PolicyFile, front::login_throttle::LoginThrottle};
 use arc_swap::ArcSwap;
 use hyper::header::HeaderName;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) struct GatewayState {
     pub(super) certificate: Option<Certificate>,
     is_maintained: AtomicBool,
     /// The settings that were applied last, whether or not they could be.
-    last_settings: Mutex<Option<Arc<RuntimeSettings>>>,
+    last_file: Mutex<Option<Arc<PolicyFile>>>,
     pub(super) gate: HttpGate<Node>,
     /// Counts answers that no upstream gave.
     pub(super) own_responses: Arc<ResponseCounters>,
@@ -37,13 +37,13 @@ pub(crate) struct GatewayState {
 impl GatewayState {
     /// The gateway of a node's settings. Paths in them are relative to `folder`.
     pub(crate) fn new(node: Arc<Node>, folder: &Path) -> Result<Self, TlsError> {
-        let runtime = node.settings();
-        let certificate = runtime.settings.gateway.tls.as_ref();
+        let file = node.file();
+        let certificate = file.settings.gateway.tls.as_ref();
         let certificate = certificate
             .map(|files| Certificate::new(files, folder, TlsListener::Gateway))
             .transpose()?;
-        let upstreams = Upstreams::new(&runtime.settings, folder, &node.metrics, 1)?;
-        drop(runtime);
+        let upstreams = Upstreams::new(&file.settings, folder, &node.metrics, 1)?;
+        drop(file);
         Ok(Self {
             gate: HttpGate::new(node.clone()),
             own_responses: node.metrics.responses(None),
@@ -52,7 +52,7 @@ impl GatewayState {
             upstreams: ArcSwap::from_pointee(upstreams),
             certificate,
             is_maintained: AtomicBool::new(false),
-            last_settings: Mutex::default(),
+            last_file: Mutex::default(),
             status_guard: LoginThrottle::per_minute(status::PER_MINUTE, ProcessClock),
         })
     }
@@ -77,17 +77,17 @@ impl GatewayState {
         if let Some(certificate) = &self.certificate {
             certificate.poll(&self.node.health, ProcessClock.now_us());
         }
-        let runtime = self.node.settings();
+        let file = self.node.file();
         let upstreams = self.upstreams.load();
-        let mut last = tollgate_net::lock(&self.last_settings);
-        let is_applied = last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &runtime));
-        if is_applied || runtime.settings.upstream.is_empty() {
+        let mut last = tollgate_net::lock(&self.last_file);
+        let is_applied = last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &file));
+        if is_applied || file.settings.upstream.is_empty() {
             return;
         }
-        *last = Some(Arc::clone(&runtime));
-        if !upstreams.matches(&runtime.settings) {
+        *last = Some(Arc::clone(&file));
+        if !upstreams.matches(&file.settings) {
             let (metrics, generation) = (&self.node.metrics, upstreams.generation + 1);
-            match Upstreams::new(&runtime.settings, &self.folder, metrics, generation) {
+            match Upstreams::new(&file.settings, &self.folder, metrics, generation) {
                 Ok(changed) => self.upstreams.store(Arc::new(changed)),
                 Err(error) => {
                     tracing::warn!(%error, "cannot change the upstreams; keeping the old ones")

@@ -133,13 +133,13 @@ impl RateLimitService {
             inline: one.inline,
         });
         let descriptors: SmallVec<[DescriptorDecision<'_>; 8]> = descriptors.collect();
-        let conduct = node.settings();
+        let file = node.file();
         let decision = RateLimitDecision {
             request,
             verdict: &charged.verdict,
             descriptors: &descriptors,
             now_us,
-            envoy: &conduct.settings.envoy,
+            envoy: &file.settings.envoy,
             profiles: rules.profiles(),
         };
         let (written, outcome) = (write(&decision, fields, answer), decision.outcome());

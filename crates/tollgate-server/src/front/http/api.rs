@@ -75,7 +75,7 @@ impl CheckApi {
         let rules = gate.rules();
         let mut buffers = self.buffers.take();
         let mut facts = rules.facts(mem::take(&mut buffers.facts));
-        facts.set_ambiguous_paths(self.node.settings().settings.http.ambiguous_paths);
+        facts.set_ambiguous_paths(self.node.file().settings.http.ambiguous_paths);
         for (name, value) in &body.attributes {
             let invalid =
                 |why| CheckProblem::Attribute { name: (**name).into(), why: format!("{why}") };

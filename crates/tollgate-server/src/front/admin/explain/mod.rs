@@ -43,7 +43,7 @@ impl Admin {
     /// Explains the request that a body describes.
     pub(super) async fn explain(&self, body: &AdminBody) -> Result<AdminResponse, Problem> {
         let rules = self.node.gate.rules();
-        let (now_us, settings) = (self.node.clock.now_us(), self.node.settings());
+        let (now_us, file) = (self.node.clock.now_us(), self.node.file());
         let mut attributes = Vec::new();
         for (name, value) in &body.attributes {
             let named = [(name.clone(), value.clone())];
@@ -55,7 +55,7 @@ impl Admin {
             }));
         }
         let request = DescribedRequest::new(attributes, body.peer)?;
-        let paths = settings.settings.ambiguous_paths();
+        let paths = file.settings.ambiguous_paths();
         let mut facts = request.facts(&rules, paths, self.node.tokens().as_deref(), now_us)?;
         if !request.names_tier() {
             self.node.identify(&rules, &mut facts, now_us).await;
@@ -63,7 +63,7 @@ impl Admin {
         let cost = body.cost.unwrap_or(1);
         let explained = self.node.gate.explain(&rules, now_us, &facts, cost).await;
         let view =
-            ExplanationView::new(&rules, &settings.settings, &request, &facts, &explained, now_us);
+            ExplanationView::new(&rules, &file.settings, &request, &facts, &explained, now_us);
         Ok(json_response(StatusCode::OK, &view))
     }
 }
