@@ -42,33 +42,33 @@ pub type NodeGate = Gate<Storage>;
 /// Everything a front end needs; one per process, shared by `Arc`.
 #[derive(Debug)]
 pub struct Node {
-    /// Decides.
+    /// The engine.
     pub gate: NodeGate,
-    /// Says when. Read once for each request.
+    /// The clock, read once for each request.
     pub clock: ProcessClock,
-    /// Counts.
+    /// Counters.
     pub metrics: Metrics,
-    /// Says how the node is.
+    /// Health, for `/readyz`.
     pub health: Arc<Health>,
-    /// Whom the front end for Redis clients lets in.
+    /// The password of Redis clients.
     pub resp_auth: RespAuth,
-    /// Hashes keys for operators.
+    /// Secrets that hash keys for operators.
     pub(crate) keys: KeySecrets,
     /// The keys with the most units.
     pub(crate) top: Arc<TopKeys>,
-    /// The same of all nodes of a store.
+    /// Top keys of all nodes of a store.
     pub(crate) fleet_top: FleetTop,
     /// The readers of decisions.
     pub(crate) tail: Arc<Tail>,
     /// The streams of the admin API.
     pub(crate) streams: StreamCounters,
-    /// What charts begin with.
+    /// 15 minutes of counters, for charts.
     pub(crate) history: History,
     /// The decision log and the access log.
     pub(crate) records: Records,
-    /// Who used how much, where the file has `usage`.
+    /// The usage trail, if the file has `usage`.
     pub(crate) usage: Option<Arc<UsageTrail>>,
-    /// Where changes are recorded.
+    /// The audit log.
     audit: ArcSwap<AuditLog>,
     modes: ModeOverrides,
     /// The threads that have a heartbeat.
@@ -76,32 +76,31 @@ pub struct Node {
     tiers: TierCache,
     tokens: ArcSwapOption<Verifier>,
     file: ArcSwap<PolicyFile>,
-    /// The names of limits whose keys overflowed, by what the store called them under earlier
-    /// files.
+    /// Names of limits of earlier files whose keys overflowed, by the store's id.
     overflowed_names: Mutex<BTreeMap<u64, Box<str>>>,
 }
 
-/// How the process behaves, by the file in force. What a decision's answer depends on is part of
-/// the rules instead, which a request loads once.
+/// The file in force. Settings that change a decision are in the rules instead, which a request
+/// loads once.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PolicyFile {
     /// Everything in the file but its limits.
     pub settings: Settings,
-    /// The warnings that the file deserves.
+    /// Warnings about the file.
     pub lints: Vec<Diagnostic>,
 }
 
 impl PolicyFile {
-    /// By what a file says.
+    /// The settings and lints of a compiled file.
     pub fn new(compiled: Compiled) -> Self {
         Self { lints: lint(&compiled), settings: compiled.settings }
     }
 }
 
 impl Node {
-    /// A node by what `compiled` says, with `setup`, which is of the same file and has what other
-    /// files add to it.
+    /// Creates a node from a compiled policy and its setup: the policy plus the files that it
+    /// names.
     ///
     /// # Errors
     ///
@@ -110,7 +109,7 @@ impl Node {
         Self::in_folder(Path::new(""), compiled, setup)
     }
 
-    /// The same, with the files that the settings name in this folder.
+    /// [`new`](Self::new) with the files that the settings name in this folder.
     ///
     /// # Errors
     ///
@@ -162,31 +161,31 @@ impl Node {
         })
     }
 
-    /// How to answer.
+    /// The file in force.
     pub fn file(&self) -> Guard<Arc<PolicyFile>> {
         self.file.load()
     }
 
-    /// Whether anyone wants to see single decisions: traces, or the decision log.
+    /// Whether traces or the decision log record single decisions.
     #[inline]
     pub(crate) fn watches_decisions(&self) -> bool {
         trace::enabled() || self.records.logs_decisions()
     }
 
-    /// Records changes there from now on.
+    /// Replaces the audit log.
     pub(crate) fn set_audit(&self, audit: AuditLog) {
         self.audit.store(Arc::new(audit));
     }
 
-    /// Writes a line of the audit log. The error says why it could not be written, for people.
+    /// Writes a line of the audit log. The error is for people.
     pub(crate) async fn record(&self, entry: &AuditEntry<'static>) -> Result<(), String> {
         self.try_record(entry).await.inspect_err(|error| {
             self.metrics.audit_failure();
-            tracing::error!(error, what = entry.what, "a change could not be recorded");
+            tracing::error!(error, what = entry.what, "audit log not writable: change refused");
         })
     }
 
-    /// The same for a caller that tries again. Writes away from the thread that serves.
+    /// [`record`](Self::record) for a caller that tries again. Writes on a thread of its own.
     async fn try_record(&self, entry: &AuditEntry<'static>) -> Result<(), String> {
         let (audit, entry) = (self.audit.load_full(), entry.clone());
         let written = tokio::task::spawn_blocking(move || audit.write(&entry)).await;
@@ -196,12 +195,12 @@ impl Node {
         }
     }
 
-    /// What verifies tokens, where the file has `jwt`.
+    /// The verifier of tokens, if the file has `jwt`.
     pub fn tokens(&self) -> Option<Arc<Verifier>> {
         self.tokens.load_full()
     }
 
-    /// Verifies tokens by these keys from now on.
+    /// Replaces the verifier of tokens.
     pub fn set_tokens(&self, tokens: Option<Arc<Verifier>>) {
         self.tokens.store(tokens);
     }
@@ -249,8 +248,8 @@ impl Node {
         })
     }
 
-    /// Decisions in cells that keys share, by limit: by the store's name for it and its own. A
-    /// limit has several states where its tiers or earlier files gave it several periods.
+    /// Decisions in cells that keys share: the store's id of the limit, its name, and the count. A
+    /// limit has several ids if its tiers or earlier files gave it several periods.
     pub fn overflowed(&self) -> Vec<(u64, Box<str>, u64)> {
         let rules = self.gate.rules();
         let policy = rules.policy();
@@ -269,11 +268,11 @@ impl Node {
         lock(&self.overflowed_names)
     }
 
-    /// Puts another file in force: its limits, then how to answer.
+    /// Puts another file in force: its limits, then its settings.
     ///
     /// # Errors
     ///
-    /// When the limits do not make a policy; then all stays as it was.
+    /// When the limits do not make a policy; then nothing changes.
     pub fn replace(&self, compiled: Compiled, setup: Setup) -> Result<(), InvalidPolicy> {
         let overflowed = self.overflowed();
         self.gate.replace(setup)?;
@@ -308,8 +307,8 @@ impl Engine for Node {
         Self::tokens(self)
     }
 
-    /// On the worker's own runtime. A worker that is ending has none, and then it is as if the node
-    /// had crashed.
+    /// Spawns on the worker's runtime. A worker that ends has none: then the task is lost, as in a
+    /// crash.
     fn spawn(&self, task: Task) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(task);
