@@ -49,7 +49,8 @@ Examples:
                                                add up who used how much
   tollgate schema                              print the JSON Schema, for your editor
 
-Exit status: 0 success, 1 the file or the input has errors, policies differ, or\na request would be refused, 2 any other failure.";
+Exit status: 0 success, 1 the file or the input has errors, policies differ, or
+a request would be refused, 2 any other failure.";
 
 #[derive(Subcommand)]
 enum Command {

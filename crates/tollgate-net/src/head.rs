@@ -280,8 +280,8 @@ impl<'a> RequestHead<'a> {
 }
 
 impl RequestHead<'_> {
-    /// The same as parts with a map, for code that is seldom run; `None` where the method or the
-    /// target is none.
+    /// Converts to [`Parts`]; `None` if method or target is invalid. Allocates: not for the hot
+    /// path.
     pub fn to_parts(&self) -> Option<Parts> {
         let mut parts = hyper::Request::new(()).into_parts().0;
         parts.method = Method::from_bytes(self.method.as_bytes()).ok()?;

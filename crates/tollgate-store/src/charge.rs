@@ -154,7 +154,7 @@ pub struct LeaseSettings {
 /// Other limits of the request are decided as always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GracePolicy {
-    /// The store decides, by what it knows and nodes have told it again.
+    /// The store decides on its state and the grants that nodes have re-asserted.
     #[default]
     Decide,
     /// The limit refuses.

@@ -36,8 +36,7 @@ impl Work {
 /// How many values a pool keeps: as many requests as usually wait for a store on one thread.
 const KEPT_MAX: usize = 64;
 
-/// What one request needed and the next one can use, of one thread: taken while a request is
-/// decided, so that one that does not have to wait finds the same memory as the one before it.
+/// A pool of buffers for one thread. A request takes one while it is decided and puts it back.
 ///
 /// ```
 /// use tollgate::engine::{BufferPool, Work};

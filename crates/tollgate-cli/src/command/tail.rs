@@ -43,7 +43,7 @@ pub(crate) struct Tail {
     #[arg(long, value_name = "SHARE")]
     sample: Option<String>,
 
-    /// Stop after so many decisions
+    /// Stop after N decisions
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 

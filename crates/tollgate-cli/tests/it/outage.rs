@@ -118,7 +118,7 @@ fn leases_without_their_rights_are_told_of() {
     assert!(wait_until(PATIENCE, || node.logged("the store answers") == 1), "{:#?}", node.log());
     let told = wait_until(PATIENCE, || {
         let _ = node.check("one", "/");
-        node.logged("refuses some decisions") == 1
+        node.logged("rejects some script calls") == 1
     });
     assert!(told, "{:#?}", node.log());
     assert_eq!(node.metric("tollgate_breaker_open"), 0);

@@ -108,8 +108,8 @@ impl Workers {
         Ok(thread)
     }
 
-    /// Gives a connection to the worker with the fewest. A worker that is starting again has none,
-    /// and gets one only where no other worker runs.
+    /// Gives a connection to the worker with the fewest. A restarting worker gets one
+    /// only if no other worker runs.
     pub(crate) fn dispatch(&self, frontend: &Arc<Frontend>, stream: TcpStream, peer: SocketAddr) {
         let open = self.all.iter().filter(|worker| !worker.inbox.is_closed());
         let load = |worker: &&Worker| (!worker.supervisor.is_running(), worker.load.load(Relaxed));

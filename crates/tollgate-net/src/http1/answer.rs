@@ -68,7 +68,7 @@ pub(super) fn write_response(
     };
     match length {
         Some(_) if answer.status == StatusCode::NO_CONTENT => {}
-        // What a 304 says is the length of what was not sent.
+        // A 304 states the length of the body that it omits, so zero is left out.
         Some(0) if is_bodiless => {}
         Some(length) => push_length(length, out),
         None if sends == ResponseFraming::Chunked => {

@@ -28,7 +28,7 @@ thread_local! {
 
 /// A stream that takes back what was read too far.
 pub trait PushbackRead: AsyncRead + Unpin {
-    /// Has these bytes come again, before any others.
+    /// Puts bytes back; the next read returns them first.
     fn unread(&mut self, bytes: &[u8]);
 }
 

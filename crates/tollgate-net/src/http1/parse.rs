@@ -8,31 +8,31 @@ use tollgate_tower::is_header;
 /// Headers of an upstream's answer, at most.
 const RESPONSE_HEADERS_MAX: usize = 100;
 
-/// How a body ends.
+/// Body framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// There is none.
+    /// No body.
     Empty,
-    /// After so many bytes, at least one.
+    /// `Content-Length`, at least 1.
     Length(u64),
-    /// With its last chunk.
+    /// `Transfer-Encoding: chunked`.
     Chunked,
-    /// With its connection. Answers only.
+    /// Until the connection closes. Responses only.
     UntilClose,
 }
 
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// It is no HTTP/1.1, or a line does not end with CR LF.
+    /// No HTTP/1.1, or a line that does not end with CR LF.
     Syntax,
-    /// Its end could be found in two ways.
+    /// Ambiguous framing.
     Framing,
-    /// It names two hosts.
+    /// Two hosts.
     Host,
-    /// Its target has a fragment, which is no part of a request.
+    /// A target with a fragment, which is no part of a request.
     Fragment,
-    /// Its head is too large or has too many headers.
+    /// A head that is too large or has too many headers.
     TooLarge,
 }
 
@@ -289,7 +289,8 @@ impl DeclaredFraming {
                 false => parse_decimal(value),
             };
             let length = length.ok_or(ParseError::Framing)?;
-            // Upstreams repeat themselves; clients that do are up to something.
+            // An upstream may repeat an equal `Content-Length`. From a client, a second one may be
+            // request smuggling.
             if self.length.replace(length).is_some_and(|said| !self.is_response || said != length) {
                 return Err(ParseError::Framing);
             }

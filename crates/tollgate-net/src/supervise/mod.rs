@@ -38,9 +38,9 @@ pub struct Supervisor {
 }
 
 /// The longest time between two questions of the control thread.
-const ASKER_LATE_US: u64 = 4_000_000;
+const CONTROL_THREAD_LATE_US: u64 = 4_000_000;
 /// The control thread, which asks the others, in `/readyz`.
-const ASKER: &str = "control thread";
+const CONTROL_THREAD: &str = "control thread";
 
 /// The supervisors of the threads that have a heartbeat, and where their problems are reported.
 #[derive(Debug, Default)]
@@ -63,21 +63,24 @@ impl WatchedThreads {
     pub fn check_asker(&self, now_us: u64) {
         let health = &self.health;
         let asked_us = self.asked_us.load(Relaxed);
-        let is_late = asked_us > 0 && now_us.saturating_sub(asked_us) > ASKER_LATE_US;
+        let is_late = asked_us > 0 && now_us.saturating_sub(asked_us) > CONTROL_THREAD_LATE_US;
         match (self.is_asker_late.swap(is_late, Relaxed), is_late) {
             (false, true) => {
-                tracing::error!(task = ASKER, "stuck: files are not read, threads not watched");
-                health.degrade(ASKER, "stuck: files are not read, threads not watched");
+                tracing::error!(
+                    task = CONTROL_THREAD,
+                    "stuck: files are not read, threads not watched"
+                );
+                health.degrade(CONTROL_THREAD, "stuck: files are not read, threads not watched");
             }
             (true, false) => {
-                tracing::info!(task = ASKER, "no longer stuck");
-                health.clear(ASKER);
+                tracing::info!(task = CONTROL_THREAD, "no longer stuck");
+                health.clear(CONTROL_THREAD);
             }
             _ => {}
         }
     }
 
-    /// Asks each thread for a sign of life, and reports those that gave none.
+    /// Asks each thread for a heartbeat, and reports those that gave none.
     pub fn ask(&self, now_us: u64) {
         self.asked_us.store(now_us, Relaxed);
         let mut all = lock(&self.supervisors);
@@ -111,8 +114,8 @@ impl Supervisor {
         let Some(threads) = self.threads.as_ref().filter(|_| self.is_running()) else { return };
         match self.heartbeat.ask() {
             Some(HeartbeatChange::Lost) => {
-                tracing::error!(task = self.subject, "stuck: it gave no sign of life for 3 s");
-                threads.health.fail(self.subject.clone(), "it gave no sign of life for 3 s");
+                tracing::error!(task = self.subject, "stuck: no heartbeat for 3 s");
+                threads.health.fail(self.subject.clone(), "no heartbeat for 3 s");
             }
             Some(HeartbeatChange::Recovered) => {
                 tracing::info!(task = self.subject, "no longer stuck");

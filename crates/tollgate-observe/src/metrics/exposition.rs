@@ -64,9 +64,9 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 24] = [
     (Counter, "tollgate_uncounted_refusals", |now| now.memory.uncounted,
         "Refusals that no penalty counted, because the memory store was full."),
     (Counter, "tollgate_lease_rollbacks", |now| now.leases.rollbacks,
-        "Times that the store had lost units that it had granted."),
+        "Losses of granted units in the store, noticed by this node."),
     (Counter, "tollgate_lease_grace_periods", |now| now.leases.grace_periods,
-        "Times that no units were leased for a while, because the store may have lost some."),
+        "Grace periods, in which no units are leased."),
     (Counter, "tollgate_lease_granted_units", |now| now.leases.granted,
         "Units of leased limits that the store granted in advance."),
     (Counter, "tollgate_lease_spent_units", |now| now.leases.spent,
@@ -86,7 +86,7 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 24] = [
     (Counter, "tollgate_store_clock_leaps", |now| now.store_clock_leaps,
         "Leaps of the store's clock, ahead or back, by more than a second."),
     (Gauge, "tollgate_policy_generation", |now| now.generation,
-        "Counts up with every change of the policy."),
+        "Generation of the policy in force."),
     (Counter, "tollgate_log_lines_dropped", |now| now.log_lines_dropped,
         "Lines of the log that were dropped because standard error was not read."),
     (Gauge, "tollgate_streams_open", |now| now.streams_open,
@@ -94,11 +94,11 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 24] = [
     (Counter, "tollgate_streams_stalled", |now| now.streams_stalled,
         "Readers of /v1/live and /v1/tail that were cut off because they did not read."),
     (Counter, "tollgate_top_missed", |now| now.top_missed,
-        "Decisions that no list of top keys has."),
+        "Decisions missing from all top-key lists."),
     (Counter, "tollgate_usage_rows", |now| now.usage.written_rows,
-        "Rows of the usage trail in files."),
+        "Usage rows written."),
     (Counter, "tollgate_usage_rows_lost", |now| now.usage.lost_rows,
-        "Rows of the usage trail that could not be written."),
+        "Usage rows that could not be written."),
     (Counter, "tollgate_usage_overflow", |now| now.usage.overflowed,
         "Charges counted without their key, because an interval had `max_keys` keys."),
     (Gauge, "tollgate_ready", |now| u64::from(now.is_ready),
@@ -165,7 +165,7 @@ impl Metrics {
             let buckets = bounds.into_iter().chain([None]).zip(totals.buckets).collect();
             (("front", *front), Seconds(totals.sum_ns), buckets)
         });
-        let help = "Time from a request read to its answer ready to send.";
+        let help = "Seconds from a complete request to a ready answer.";
         page.histograms("tollgate_decision_seconds", help, histograms);
     }
 
@@ -257,7 +257,7 @@ fn write_limits(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
     }
     let overrides = ["fleet", "node"].into_iter().zip(now.mode_overrides);
     let overrides = overrides.map(|(scope, count)| ([("scope", scope)], count));
-    page.family(Gauge, "tollgate_mode_overrides", "Modes that operators set.", overrides);
+    page.family(Gauge, "tollgate_mode_overrides", "Active mode overrides.", overrides);
     let hits = now.limits.iter();
     let hits = hits.map(|limit| ([("limit", &*limit.name)], limit.counts.deny_cache_hits));
     let help = "Refusals answered by the deny cache.";
@@ -364,7 +364,7 @@ fn write_process(page: &mut FamilyWriter<'_>, process: &Process) {
         ("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes),
         ("process_threads", "Threads.", process.threads),
         ("process_open_fds", "Open file descriptors.", process.open_fds),
-        ("process_max_fds", "The most file descriptors there may be.", process.max_fds),
+        ("process_max_fds", "Limit of open file descriptors.", process.max_fds),
     ];
     for (name, help, value) in gauges {
         if let Some(value) = value {

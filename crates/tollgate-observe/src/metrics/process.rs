@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// What the system says of this process; what it does not say is absent.
+/// Statistics of this process from `/proc`; `None` where the system has none.
 #[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) cpu: Option<Duration>,

@@ -62,7 +62,7 @@ impl OtlpClient {
                 tracing::warn!(%endpoint, %error, "the trace collector does not take spans; they are dropped");
             }
             (Some(error), Signal::Metrics) if !was_down => {
-                tracing::warn!(%endpoint, %error, "the metrics collector does not take metrics; counters go on");
+                tracing::warn!(%endpoint, %error, "the metrics collector rejects metrics; the next batch has all counts");
             }
             (None, signal) if was_down => {
                 tracing::info!(%endpoint, signal = signal.name(), "the collector takes batches again");

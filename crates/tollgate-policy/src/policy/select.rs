@@ -192,7 +192,7 @@ impl Policy {
         named.or(self.tiers.default)
     }
 
-    /// The tier that [`select`](Self::select) takes the numbers of, and how it came about.
+    /// The tier that [`select`](Self::select) applies, and its origin.
     pub fn effective_tier(&self, facts: &Facts<'_>) -> EffectiveTier<'_> {
         let attribute = self.tiers.attribute.and_then(|attribute| facts.key_value(attribute));
         let named = match (facts.tier(), attribute) {

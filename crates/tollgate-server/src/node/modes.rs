@@ -320,7 +320,12 @@ impl Node {
                     continue;
                 }
                 let mode = stored.mode.as_deref().unwrap_or("cleared");
-                tracing::info!(limit = &*name, mode, by = stored.who.peer, "mode of the fleet");
+                tracing::info!(
+                    limit = &*name,
+                    mode,
+                    by = stored.who.peer,
+                    "mode override applied on all nodes"
+                );
             }
             lock(&self.modes.known).fleet.merge(&name, &value);
         }
@@ -340,8 +345,11 @@ impl Node {
         match why {
             Some(error) if !was_logged => {
                 self.metrics.audit_failure();
-                tracing::error!(error, "a mode of the fleet is not in force: it has no record");
-                self.health.degrade(SUBJECT, "a mode of the fleet cannot be recorded");
+                tracing::error!(
+                    error,
+                    "mode override not applied: the audit log cannot be written"
+                );
+                self.health.degrade(SUBJECT, "a mode override of all nodes cannot be recorded");
             }
             None if was_logged => self.health.clear(SUBJECT),
             _ => {}

@@ -161,7 +161,7 @@ impl Drop for ControlThread {
     fn drop(&mut self) {
         self.stop.take();
         if self.ended.recv_timeout(STOP_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!("the policy's file system does not answer; stopping without it");
+            tracing::warn!("control thread is stuck reading a file; stopping without it");
         }
     }
 }

@@ -48,11 +48,11 @@ impl Observer for StoreObserver {
     }
 
     fn refuses(&self, server: &str, error: &StoreError) {
-        tracing::warn!(server, %error, "the store refuses some decisions; `on_store_failure` of each limit makes them");
+        tracing::warn!(server, %error, "Redis rejects some script calls; their limits follow on_store_failure");
     }
 
     fn accepts_again(&self, server: &str) {
-        tracing::info!(server, "the store refuses decisions no longer");
+        tracing::info!(server, "Redis accepts all script calls again");
     }
 
     fn connected(&self, server: &str) {

@@ -22,8 +22,8 @@
 //! goes on under the holder's ledger. The last reply to a living holder contains all before it. So
 //! only what others took after it is forgotten, and what the store decided by itself after it.
 //! A later summary replaces an earlier one while the book has nothing else; otherwise the larger
-//! state counts. Which returns a summary contains is unknown. So the first word of each holder
-//! after a loss credits no return, and those that the store had not acknowledged are stranded.
+//! state counts. Which returns a summary contains is unknown. So after a loss, the first
+//! request of each holder credits no return. Returns without acknowledgement are stranded.
 //!
 //! In a grace period the store grants nothing. Requests that a lease cannot decide are then decided
 //! by the store, on the state that holders restore, or refused, as the limit's failure policy says.

@@ -139,9 +139,8 @@ fn is_draft(profile: Profile) -> bool {
     matches!(profile, Profile::Draft11 | Profile::Draft7 | Profile::Draft6)
 }
 
-/// Removes what belongs to a set of theirs, so that none of it stands beside ours. Where they name
-/// no quota that is left there is no set, only what would be taken for a part of ours: names of
-/// their own, such as `X-RateLimit-Remaining-Tokens`, then stay.
+/// Removes what belongs to a set of theirs, so that none of it stands beside ours. If the
+/// upstream sends no `-Remaining`, its other headers, such as `X-RateLimit-Remaining-Tokens`, stay.
 fn remove_set(profile: Profile, replaces: bool, headers: &mut HeaderMap) {
     const PARTS: [&str; 9] = [
         "limit",

@@ -233,7 +233,7 @@ impl QueuedEntry {
         self.take().unwrap_or_else(|| Err(self.shedder.lock().refusal(ShedReason::Queue)))
     }
 
-    /// What became of a request whose owner did not wait; `None` if it would still wait.
+    /// The outcome of a shadow entry; `None` while it would still wait.
     pub(crate) fn end(mut self) -> Option<Result<ShedTicket, ShedRefusal>> {
         self.take()
     }

@@ -23,8 +23,7 @@ pub(super) use text::{list, problem, text as value_text};
 /// Talks to the admin API. The token is taken from the environment variable TOLLGATE_ADMIN_TOKEN,
 /// or from a file; it is never an argument, since everybody on the machine can read those.
 ///
-/// The status is 0 when it was done, 1 when tollgate answered that it was not, and 2 when tollgate
-/// could not be asked or did not take the token.
+/// Exit status: 0 done, 1 refused by the node, 2 no connection or bad token.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Admin {
@@ -62,9 +61,9 @@ enum AdminCommand {
     Status,
     /// Show the policy in force
     Policy,
-    /// Show what every limit has for a key
+    /// Show a key's usage under every limit
     Inspect(Key),
-    /// Forget what limits have for a key: counts, penalties, blocks
+    /// Reset a key: counts, penalties, blocks
     Reset(Key),
     /// Refuse a key for a while
     Block {
@@ -85,7 +84,7 @@ enum AdminCommand {
     Mode {
         /// The limit; the name of an entry with `keys`, for all limits of it; or '*' for all limits
         limit: String,
-        /// What it does from now on
+        /// The new mode
         mode: Mode,
         /// Which nodes: all of the store (the default), or the one that is called
         #[arg(long, value_enum)]
@@ -105,7 +104,7 @@ enum Mode {
     Shadow,
     /// The limit is not evaluated
     Off,
-    /// What the file says
+    /// Remove the override
     Clear,
 }
 

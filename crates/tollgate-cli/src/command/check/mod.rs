@@ -23,7 +23,7 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// One more file to check, named as for other commands; repeatable
+    /// Same as FILE, for scripts that pass --config everywhere; repeatable
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
 

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 ///
 /// Prints a policy that passes `tollgate check`, with comments: why this algorithm, and why none of
 /// the others. On a terminal it asks for the answers that the flags leave open, but only if an
-/// answer can still change the policy. Without a terminal the flags must say it all.
+/// answer can still change the policy. Without a terminal, pass every flag that matters.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Choose {

@@ -25,9 +25,8 @@ use tollgate_tower::Verifier;
 
 /// Explain what would happen to a request, limit by limit
 ///
-/// Says for every limit whether it applies and which condition fails, whose count it is and where
-/// each part of the key comes from, the counts before the request, and when it would pass. Nothing
-/// is charged.
+/// Shows for each limit: whether it applies, the condition that fails, its key and where each part
+/// comes from, its counts, and when the request would pass. Nothing is charged.
 ///
 /// With --config, or ./tollgate.yaml, a policy file answers; with --url, or TOLLGATE_ADMIN_URL, a
 /// running node answers by its own counts.

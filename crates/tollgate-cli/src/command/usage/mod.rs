@@ -36,7 +36,7 @@ struct Report {
     /// Usage files; the order does not matter
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// `limit`, `tier`, or an attribute of the keys such as `user`
+    /// Group by `limit`, `tier`, or an attribute of the keys such as `user`
     #[arg(long, default_value = "limit", value_name = "WHAT")]
     by: Grouping,
     /// Leave out intervals that start before: a time such as 2026-11-16T10:00:00Z, a date, or a

@@ -1,5 +1,5 @@
-//! What operators change. Each change is recorded first, and one is made at a time, so that what
-//! was recorded as there before it is what was there.
+//! Changes by operators. The audit log gets a line before each change. Changes run one at a time,
+//! so `before` in that line is true.
 
 use super::decode::AdminBody;
 use super::encode::{KeyView, TierView};

@@ -123,7 +123,8 @@ impl CheckApi {
         Ok(outcome)
     }
 
-    /// Answers what is asked less often than a check that has come whole.
+    /// Answers all requests but checks and peeks with a complete body. Boxed by the caller, so that
+    /// the future of a check stays small.
     async fn answer_other(
         &self,
         route: CheckRoute,

@@ -1,4 +1,4 @@
-//! The check API: JSON in, JSON and header fields out.
+//! The check API: JSON in, JSON and headers out.
 
 mod api;
 pub mod decode;

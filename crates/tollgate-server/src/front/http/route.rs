@@ -1,23 +1,23 @@
-//! Which request is which.
+//! Routes of the check API.
 
 use super::{decode::Op, problem::CheckProblem};
 use crate::front::{browser::is_json, browser::is_public_origin, forward_auth};
 use hyper::Version;
 use tollgate_net::RequestHead;
 
-/// What can be asked of the front end.
+/// The routes of the check API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckRoute {
     /// An operation of the check API, with a JSON body.
     Op(Op),
-    /// What the others are, for programs.
+    /// `GET /openapi.json`.
     OpenApi,
-    /// A proxy's question.
+    /// `/v1/forward-auth`.
     ForwardAuth,
 }
 
 impl CheckRoute {
-    /// What is served where.
+    /// The route of a path.
     fn at(path: &str) -> Option<Self> {
         Some(match path {
             "/v1/check" => Self::Op(Op::Check),

@@ -18,7 +18,7 @@ impl RespAuth {
         self.0.load().is_some()
     }
 
-    /// Whether `sent` is the password. Nothing is where none is required.
+    /// Whether `sent` is the password. False if no password is set.
     pub(super) fn is_password(&self, sent: &[u8]) -> bool {
         self.0.load().as_ref().is_some_and(|password| password.matches(sent))
     }

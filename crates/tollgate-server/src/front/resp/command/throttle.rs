@@ -111,8 +111,7 @@ impl Dialect {
         cost: u64,
     ) {
         let mut outcome = decided.outcome;
-        // Looking is free, but not where a key owes more than these numbers would ever let it: then
-        // not even nothing passes.
+        // A peek (cost 0) is limited while the key owes more than a full bucket of its parameters.
         let full_us = || params.window_us().unwrap_or(u64::MAX);
         if cost == 0 && outcome.admitted && outcome.reset_after_us > full_us() {
             outcome.admitted = false;
@@ -227,7 +226,7 @@ fn decimal_us(text: &[u8]) -> Option<i64> {
         .try_fold(0_i64, |sum, digit| sum.checked_mul(10)?.checked_add(i64::from(digit - b'0')))
 }
 
-/// What redis-cell says, as far as it says anything. The words before it are the dialect's.
+/// The texts of redis-cell, where it has one; `error_message` adds the prefix.
 impl fmt::Display for ThrottleError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quoted = |text: &[u8]| {

@@ -47,9 +47,9 @@ pub(crate) enum DecodeStatus {
 /// Bytes that are no command; nothing after them can be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
-    /// The count of an array is none, or too large.
+    /// The array count is not a number, or too large.
     Count,
-    /// The length of an argument is none, or too large.
+    /// The length of an argument is not a number, or too large.
     Length,
     /// Something else than an argument in an array.
     Argument(u8),
