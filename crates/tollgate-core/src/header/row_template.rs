@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 /// use tollgate_core::Outcome;
 /// use tollgate_core::header::{Row, RowTemplate};
 ///
-/// let template = RowTemplate::new(&Row::new("default", Some(60_000_000), &Outcome::admitting(100)));
+/// let row = Row::new("default", Some(60_000_000), &Outcome::admitting(100));
+/// let template = RowTemplate::new(&row);
 /// let mut limit = Vec::new();
 /// template.write_limit(99, Some(41_500_000), &mut limit);
 /// assert_eq!(template.policy(), br#""default";q=100;w=60"#);

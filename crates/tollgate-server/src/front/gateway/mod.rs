@@ -84,8 +84,7 @@ impl Gateway {
             options.observe = Some(&observe);
             options.now_us = Some(began_us);
             options.ambiguous_paths = upstreams.settings.ambiguous_paths;
-            let peer = Some(caller.peer.ip());
-            let admission = match gate.check_head(head, peer, &options).await {
+            let admission = match gate.check_head(head, Some(caller.peer.ip()), &options).await {
                 HttpDecision::Admitted(admission) => admission,
                 HttpDecision::Refused(refusal) => {
                     break 'answered refuse(*refusal, head, answer);
