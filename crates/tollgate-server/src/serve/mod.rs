@@ -252,12 +252,13 @@ fn start_servers(
                 traffic = traffic.front_with(listener, limits, intake, handler);
             }
             (Front::Grpc, _, _) => {
-                let (node, rls_limits, certificate) =
-                    (node.clone(), limits.clone(), certificate.clone());
+                let (node, certificate) = (node.clone(), certificate.clone());
+                let rls_limits = RlsHandler::limits(&limits);
+                let handler_limits = rls_limits.clone();
                 let rls = move || {
-                    RlsHandler::new(node.clone(), &rls_limits).with_tls(certificate.clone())
+                    RlsHandler::new(node.clone(), &handler_limits).with_tls(certificate.clone())
                 };
-                traffic = traffic.front(listener, limits.clone(), rls);
+                traffic = traffic.front(listener, rls_limits, rls);
             }
             (Front::Resp, _, _) => {
                 let (resp_limits, node) = (Resp::limits(&limits), node.clone());

@@ -4,6 +4,8 @@ use super::messages::RateLimitRequest;
 use super::metadata;
 use super::writer::{MessageField, MessageWriter};
 use crate::front::http::encode::render_headers;
+use crate::front::problem;
+use hyper::StatusCode;
 use smallvec::SmallVec;
 use tollgate::engine::{Row, Source, Verdict};
 use tollgate_core::header::{Fields, Problem, Profile, retry_after_seconds};
@@ -110,6 +112,18 @@ impl RateLimitDecision<'_, '_> {
         let (status, mut body) = (self.envoy.rate_limited_status, String::new());
         problem.render_refusal(status, names, retry_after_s, quota.as_ref(), &mut body);
         body
+/// Writes the response to a request with too many bytes. `status` is what Envoy answers.
+pub(super) fn too_large(status: u16, out: &mut impl MessageWriter) {
+    code(out, MessageField(1, "overallCode"), true);
+    out.repeated(MessageField(3, "responseHeadersToAdd"), |out| {
+        out.text(MessageField(1, "key"), "content-type");
+        out.text(MessageField(2, "value"), Problem::MEDIA_TYPE);
+    });
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+    let problem = problem::Problem::new(status, "the descriptors have more than 1 MiB");
+    out.bytes(MessageField(5, "rawBody"), problem.to_json().as_bytes());
+}
+
     }
 }
 

@@ -42,30 +42,36 @@ pub(crate) async fn answer(
     } else {
         match body.collect(super::BYTES_MAX, body_within).await {
             Ok(body) => json(service, &body, answer).await,
-            Err(error) => text(error.status(), &format!("{error}\n"), answer),
+            Err(error) => {
+                service.count_invalid();
+                text(error.status(), &format!("{error}\n"), answer);
+            }
         }
     }
 }
 
 /// Answers the body of a call of `/json`: 200, 429 over a limit, 400 if it is malformed.
 async fn json(service: &RateLimitService, body: &[u8], answer: &mut HttpResponse) {
-    let request = match serde_json::from_slice(body) {
-        Ok(request) => request,
-        Err(why) => return text(StatusCode::BAD_REQUEST, &format!("{why}\n"), answer),
-    };
     let now_us = service.node.clock.now_us();
-    let decided =
-        service.decide(&request, CallContext::default(), now_us, |decision, fields, _| {
-            let body = json_writer::object(|out| decision.write(fields, out)).to_string();
-            (decision.is_allowed(), body)
-        });
+    let decided = async {
+        let request = serde_json::from_slice(body).map_err(|why| why.to_string())?;
+        let decided =
+            service.decide(&request, CallContext::default(), now_us, |decision, fields, _| {
+                let body = json_writer::object(|out| decision.write(fields, out)).to_string();
+                (decision.is_allowed(), body)
+            });
+        decided.await.map_err(|status| status.message.into_owned())
+    };
     match decided.await {
         Ok((allowed, body)) => {
             answer.status = if allowed { StatusCode::OK } else { StatusCode::TOO_MANY_REQUESTS };
             answer.header("content-type", "application/json");
             answer.body.extend_from_slice(body.as_bytes());
         }
-        Err(status) => text(StatusCode::BAD_REQUEST, &format!("{}\n", status.message), answer),
+        Err(why) => {
+            service.count_invalid();
+            text(StatusCode::BAD_REQUEST, &format!("{why}\n"), answer);
+        }
     }
 }
 

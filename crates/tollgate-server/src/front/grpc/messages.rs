@@ -8,8 +8,11 @@
 #![expect(missing_docs, reason = "the names are those of the protocol")]
 
 use super::proto_json::{or_default, unit, whole};
-use prost::{Message, Oneof};
+use prost::bytes::{Buf, BufMut};
+use prost::encoding::{self, DecodeContext, WireType};
+use prost::{DecodeError, Message, Oneof};
 use serde::Deserialize;
+use tollgate_policy::hex;
 
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -41,15 +44,74 @@ pub struct RateLimitDescriptor {
     pub is_negative_hits: bool,
 }
 
-#[derive(Clone, PartialEq, Message, Deserialize)]
+/// Envoy puts the bytes of a client's headers and path here. They need not be UTF-8, and an error
+/// would let the request pass: [`bytes_to_text`] takes any bytes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Entry {
-    #[prost(string, tag = "1")]
     #[serde(deserialize_with = "or_default")]
     pub key: String,
-    #[prost(string, tag = "2")]
     #[serde(deserialize_with = "or_default")]
     pub value: String,
+}
+
+impl Message for Entry {
+    fn encode_raw(&self, out: &mut impl BufMut) {
+        encoding::string::encode(1, &self.key, out);
+        encoding::string::encode(2, &self.value, out);
+    }
+
+    fn merge_field(
+        &mut self,
+        tag: u32,
+        wire_type: WireType,
+        from: &mut impl Buf,
+        context: DecodeContext,
+    ) -> Result<(), DecodeError> {
+        let text = match tag {
+            1 => &mut self.key,
+            2 => &mut self.value,
+            _ => return encoding::skip_field(wire_type, tag, from, context),
+        };
+        let mut bytes = Vec::new();
+        encoding::bytes::merge(wire_type, &mut bytes, from, context)?;
+        *text = bytes_to_text(bytes);
+        Ok(())
+    }
+
+    fn encoded_len(&self) -> usize {
+        encoding::string::encoded_len(1, &self.key) + encoding::string::encoded_len(2, &self.value)
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Text for any bytes, different for different ones. A byte that is not UTF-8 becomes U+FFFD and
+/// two digits, and so does each byte of a U+FFFD.
+fn bytes_to_text(bytes: Vec<u8>) -> String {
+    const MARK: char = char::REPLACEMENT_CHARACTER;
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) if !text.contains(MARK) => return text,
+        text => text.map_or_else(|error| error.into_bytes(), String::into_bytes),
+    };
+    let mut text = String::with_capacity(2 * bytes.len());
+    let escape = |text: &mut String, byte: u8| {
+        text.push(MARK);
+        hex::push(text, hex::LOWER, &[byte]);
+    };
+    for chunk in bytes.utf8_chunks() {
+        for part in chunk.valid().split_inclusive(MARK) {
+            let plain = part.strip_suffix(MARK);
+            text.push_str(plain.unwrap_or(part));
+            if plain.is_some() {
+                MARK.to_string().bytes().for_each(|byte| escape(&mut text, byte));
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| escape(&mut text, *byte));
+    }
+    text
 }
 
 /// `RateLimitDescriptor.RateLimitOverride`; its unit is an `envoy.type.v3.RateLimitUnit`, which has

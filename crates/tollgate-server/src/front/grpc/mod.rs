@@ -48,8 +48,11 @@ const REFLECTION: [&str; 2] = [
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
 
-/// Bytes of a request's message at most.
-pub(crate) const BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a request's message at most. Envoy takes 60 KiB of headers from a client unless told
+/// otherwise, and several descriptors may repeat one of them.
+pub(crate) const BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of a call's head at most: Envoy passes a client's `tracestate` on.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Answers calls. One for each worker.
 pub struct RlsHandler {
@@ -62,6 +65,13 @@ impl RlsHandler {
     /// A handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
         Self { service: RateLimitService::new(node), body_within: limits.body, certificate: None }
+    }
+
+    /// The limits of connections. A message of [`BYTES_MAX`] fits into one window: if Tollgate let
+    /// Envoy wait in the middle of it, Envoy's timeout would pass and let the request through.
+    pub fn limits(limits: &Limits) -> Limits {
+        let window_bytes = 2 * BYTES_MAX as u32;
+        Limits { head_bytes_max: HEAD_BYTES_MAX, window_bytes, ..limits.clone() }
     }
 
     /// Speaks TLS with this certificate.
@@ -86,11 +96,21 @@ impl RlsHandler {
         let parent = trace::enabled().then(|| request.headers().get("traceparent").cloned());
         let upload = Upload::http2(request.into_body(), caller);
         let body = upload.collect(BYTES_MAX + framing::FRAME_HEADER_BYTES, self.body_within).await;
-        let body = body.map_err(|error| match error {
-            BodyError::TooLarge => Status::new(RESOURCE_EXHAUSTED, "a message has at most 64 KiB"),
-            BodyError::TooSlow => Status::new(DEADLINE_EXCEEDED, "the message took too long"),
-            _ => Status::new(INVALID_ARGUMENT, "the message broke off"),
-        })?;
+        let body = match body {
+            Ok(body) => body,
+            // Envoy would let the request pass after an error.
+            Err(BodyError::TooLarge) if method == SHOULD_RATE_LIMIT => {
+                self.service.count_invalid();
+                return Ok(framing::ok_response(self.service.refuse_large()));
+            }
+            Err(BodyError::TooLarge) => {
+                return Err(Status::new(RESOURCE_EXHAUSTED, "the message is too large"));
+            }
+            Err(BodyError::TooSlow) => {
+                return Err(Status::new(DEADLINE_EXCEEDED, "the message took too long"));
+            }
+            Err(_) => return Err(Status::new(INVALID_ARGUMENT, "the message broke off")),
+        };
         let node = &self.service.node;
         match method {
             HEALTH_CHECK => {
@@ -133,9 +153,15 @@ impl Handler for RlsHandler {
         if request.method() != Method::POST || !is_grpc || is_http_path(request.uri().path()) {
             return Box::pin(handle_http2(self, request, caller)).await;
         }
+        let is_decided = request.uri().path() == SHOULD_RATE_LIMIT;
         match self.answer(request, caller).await {
             Ok(response) => response,
-            Err(status) => status.into_response(),
+            Err(status) => {
+                if is_decided {
+                    self.service.count_invalid();
+                }
+                status.into_response()
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! `ShouldRateLimit`: descriptors in, statuses out.
 
 use super::decode::{self, DescriptorAttributes};
-use super::encode::{DescriptorDecision, RateLimitDecision};
+use super::encode::{self, DescriptorDecision, RateLimitDecision};
 use super::framing;
 use super::messages::RateLimitRequest;
 use super::status::Status;
@@ -67,6 +67,17 @@ impl RateLimitService {
         Self { node, buffers: BufferPool::new() }
     }
 
+    /// Counts a call that is not decided.
+    pub(super) fn count_invalid(&self) {
+        self.node.metrics.count_request(Front::Grpc, Outcome::Invalid);
+    }
+
+    /// The frame of the response to a request with too many bytes: OVER_LIMIT.
+    pub(super) fn refuse_large(&self) -> Bytes {
+        let status = self.node.settings().settings.envoy.rate_limited_status;
+        framing::frame(&mut Vec::new(), |out| encode::too_large(status, &mut ProtoWriter(out)))
+    }
+
     /// Answers the bytes of a request with the frame of its response.
     pub(super) async fn call(
         &self,
@@ -103,10 +114,7 @@ impl RateLimitService {
         write: impl FnOnce(&RateLimitDecision<'_, '_>, &mut Fields, &mut Vec<u8>) -> T,
     ) -> Result<T, Status> {
         let node = &*self.node;
-        if let Err(status) = decode::validate(request) {
-            node.metrics.count_request(Front::Grpc, Outcome::Invalid);
-            return Err(status);
-        }
+        decode::validate(request)?;
         let rules = node.gate.rules();
         let mut buffers = self.buffers.take();
         let parts = self.fill_parts(&rules, request, now_us, &mut buffers).await;

@@ -4,6 +4,7 @@ mod billing;
 mod down;
 mod fields;
 mod files;
+mod hostile;
 mod quotas;
 mod tls;
 

@@ -5,6 +5,7 @@ mod deadline;
 mod documented;
 mod failure;
 mod files;
+mod hostile;
 mod model;
 mod native;
 mod original;
@@ -26,7 +27,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tollgate_observe::metrics::Front;
+use tollgate_observe::metrics::{ExpositionFormat, Front, MetricsSnapshot};
 use tollgate_server::config::Config;
 use tollgate_server::front::grpc::messages::{
     Entry, RateLimitDescriptor, RateLimitOverride, RateLimitRequest, UInt64Value,
@@ -92,6 +93,14 @@ impl Node {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.address(Front::Grpc).unwrap()
+    }
+
+    /// The calls that the metrics count as `invalid`.
+    fn invalid_calls(&self) -> u64 {
+        let name = "tollgate_requests_total{front=\"grpc\",outcome=\"invalid\"} ";
+        let (now, format) = (MetricsSnapshot::default(), ExpositionFormat::Prometheus);
+        let page = self.running.node().metrics.exposition(&now, format);
+        page.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap()
     }
 
     /// One call of Envoy's.
