@@ -25,6 +25,8 @@ core.register_action("tollgate", { "http-req" }, function(txn, url)
 
     local answer = core.httpclient():get { url = url, headers = fields, timeout = 1000 }
     if not answer or not answer.headers then return end
+    -- An answer without a decision is a denial: a client can cause one with a malformed head.
+    if answer.status >= 400 and answer.status < 500 then txn:set_var("txn.tollgate", "deny") end
     for field, variable in pairs({
         ["x-tollgate-decision"] = "txn.tollgate", ["retry-after"] = "txn.tollgate_retry_after",
         ["ratelimit"] = "txn.tollgate_ratelimit", ["ratelimit-policy"] = "txn.tollgate_policy",

@@ -131,6 +131,9 @@ pub trait Handler: 'static {
     /// Records a malformed request, which the connection refused before the handler.
     fn refused(&self, _request: &RefusedRequest<'_>, _caller: &ClientConnection) {}
 
+    /// Changes the answer to a malformed request. `head` is what was read of its head.
+    fn adapt_refusal(&self, _head: &[u8], _answer: &mut HttpResponse) {}
+
     /// Answers an HTTP/2 request. Only gRPC overrides this.
     fn handle_http2(
         &self,

@@ -219,20 +219,26 @@ pub(super) async fn refuse(
     head: &[u8],
     output: &mut Vec<u8>,
 ) -> ConnectionEnd {
-    let body_bytes = push_final_problem(why.status(), why.detail(), output);
-    let request = RefusedRequest { head, status: why.status(), body_bytes };
+    let mut answer = final_problem(why.status(), why.detail());
+    handler.adapt_refusal(head, &mut answer);
+    push_final(&answer, output);
+    let body_bytes = answer.body.len() as u64;
+    let request = RefusedRequest { head, status: answer.status, body_bytes };
     handler.refused(&request, &connection.caller);
     send(connection, output).await.err().unwrap_or(ConnectionEnd::Done)
 }
 
-/// Appends a problem about a request's head, after which the connection closes. Returns the length
-/// of the body.
-fn push_final_problem(status: StatusCode, detail: &str, output: &mut Vec<u8>) -> u64 {
+/// A problem about a request's head.
+fn final_problem(status: StatusCode, detail: &str) -> HttpResponse {
     let mut answer = HttpResponse::default();
     answer.set_problem(status, detail, Some("head"));
+    answer
+}
+
+/// Appends an answer after which the connection closes.
+fn push_final(answer: &HttpResponse, output: &mut Vec<u8>) {
     let context = ResponseContext { version: Version::HTTP_11, is_head: false, persists: false };
-    write_response(&answer, context, output);
-    answer.body.len() as u64
+    write_response(answer, context, output);
 }
 
 /// Joins the connection to the upstream's after an upgrade.
@@ -275,7 +281,7 @@ pub(crate) async fn respond_timeout(stream: &mut ConnectionStream, state: &Conne
     }
     state.allow_final_response();
     let (detail, mut output) = ("the request's head was not complete in time", Vec::new());
-    push_final_problem(StatusCode::REQUEST_TIMEOUT, detail, &mut output);
+    push_final(&final_problem(StatusCode::REQUEST_TIMEOUT, detail), &mut output);
     let mut sending = pin!(async {
         stream.write_all(&output).await?;
         stream.shutdown().await

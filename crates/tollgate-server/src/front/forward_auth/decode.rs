@@ -34,6 +34,10 @@ pub(super) enum AmbiguousRequest {
     Contradiction(RequestPart),
     /// A header by which some services replace the path or the method.
     Override(HeaderName),
+    /// The client's query holds the parameters of the call: either side may have written them.
+    Parameters,
+    /// The head of the call is malformed. The proxy sends the client's headers in it.
+    Head,
     /// The path, or an attribute with two values.
     Read(Box<Ambiguity>),
 }
@@ -90,11 +94,17 @@ pub(super) fn read_request(
     if ambiguous.is_none() && override_headers != OverrideHeaders::Pass {
         ambiguous = differing_override(headers, &method, path_and_query(target));
     }
-    // Some proxies append the client's own query. A client must not choose the parameters.
+    // Some proxies append the client's own query. A client must not choose the parameters, nor
+    // switch the operator's off by repeating them.
     let query = head.uri.query().unwrap_or("");
-    let is_clients = uri.query().is_some_and(|own| *own == escape(query.as_bytes()));
-    let query = if is_clients { "" } else { query };
-    let (only, cost, deny_status) = parameters(query, policy)?;
+    let shared = shares_query(&escape(query.as_bytes()), uri.query().unwrap_or(""));
+    let (only, cost, deny_status) = match parameters(query, policy) {
+        Err(_) if shared == Some(SharedQuery::All) => (None, 1, None),
+        parameters => parameters?,
+    };
+    if shared.is_some() && (only.is_some() || cost != 1 || deny_status.is_some()) {
+        ambiguous.get_or_insert(AmbiguousRequest::Parameters);
+    }
     // The other headers are the client's own.
     let mut fields = std::mem::take(&mut head.headers);
     if let Some(host) = host {
@@ -103,6 +113,33 @@ pub(super) fn read_request(
     let (mut head, ()) = Request::new(()).into_parts();
     (head.method, head.uri, head.headers) = (method, uri, fields);
     Ok(AuthRequest { head, limit_indexes: only, cost, deny_status, ambiguous })
+}
+
+/// How much of the call's query the client's own query is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SharedQuery {
+    All,
+    /// The beginning or the end.
+    Part,
+}
+
+fn shares_query(query: &str, clients: &str) -> Option<SharedQuery> {
+    let is_part = || {
+        query.strip_prefix(clients).is_some_and(|rest| rest.starts_with('&'))
+            || query.strip_suffix(clients).is_some_and(|rest| rest.ends_with('&'))
+    };
+    match clients {
+        "" => None,
+        _ if query == clients => Some(SharedQuery::All),
+        _ => is_part().then_some(SharedQuery::Part),
+    }
+}
+
+/// The `deny_status` of a call whose head is malformed.
+pub(super) fn deny_status(query: &str) -> Option<u16> {
+    let value =
+        query.split('&').filter_map(|pair| pair.strip_prefix("deny_status=")).next_back()?;
+    matches!(value, "401" | "403" | "429").then(|| value.parse().ok())?
 }
 
 /// The common value of these headers. A proxy sets some of them; if two differ, a client wrote one.
@@ -254,6 +291,8 @@ impl AmbiguousRequest {
             Self::Alias(_) => "alias",
             Self::Contradiction(part) => part.name(),
             Self::Override(_) => "override",
+            Self::Parameters => "parameters",
+            Self::Head => "head",
             Self::Read(ambiguity) => ambiguity.reason(),
         }
     }
@@ -269,6 +308,8 @@ impl fmt::Display for AmbiguousRequest {
                 write!(f, "two headers name different {}s", part.name())
             }
             Self::Override(name) => write!(f, "the header {name} differs from the request"),
+            Self::Parameters => f.write_str("the query repeats parameters of the call"),
+            Self::Head => f.write_str("the request's head is malformed"),
             Self::Read(ambiguity) => ambiguity.fmt(f),
         }
     }

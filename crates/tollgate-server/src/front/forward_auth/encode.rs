@@ -6,8 +6,8 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use hyper::{Response, StatusCode};
 use tollgate_tower::Refusal;
 
-const DECISION: HeaderName = HeaderName::from_static("x-tollgate-decision");
-const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
+pub(super) const DECISION: HeaderName = HeaderName::from_static("x-tollgate-decision");
+pub(super) const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
 
 /// The request may pass.
 pub(super) fn allow(headers: HeaderMap) -> Response<String> {

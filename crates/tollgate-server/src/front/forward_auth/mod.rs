@@ -18,6 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate::engine::{Rules, Verdict};
+use tollgate_net::HttpResponse;
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
 use tollgate_policy::facts::Facts;
@@ -110,6 +111,27 @@ impl ForwardAuth {
         let alias = self.http_gate.reader().alias(&rules, &asked.head.headers)?;
         Some(AmbiguousRequest::Alias(alias.clone()))
     }
+}
+
+/// Denies a call whose head is malformed, since a client can write such headers. `answer` is a
+/// problem so far. Answers for other paths stay as they are.
+pub(super) fn deny_malformed(head: &[u8], answer: &mut HttpResponse) {
+    let mut words = head.trim_ascii_start().split(|byte| byte.is_ascii_whitespace());
+    let target = words.nth(1).and_then(|target| str::from_utf8(target).ok()).unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if path != PATH {
+        return;
+    }
+    match decode::deny_status(query) {
+        Some(status) => answer.set(encode::ambiguous(&AmbiguousRequest::Head, Some(status))),
+        None => mark_denied(answer),
+    }
+}
+
+/// Makes a denial of a problem about the head.
+pub(super) fn mark_denied(answer: &mut HttpResponse) {
+    answer.header(encode::DECISION.as_str(), "deny");
+    answer.header(encode::REASON.as_str(), AmbiguousRequest::Head.reason());
 }
 
 /// Logs at most once a second. Otherwise any client could fill the disk.

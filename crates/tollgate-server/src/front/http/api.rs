@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Node,
     front::base64,
-    front::forward_auth::ForwardAuth,
+    front::forward_auth::{self, ForwardAuth},
     front::grpc::{RateLimitService, answer_http, is_http_path},
     front::shedding,
 };
@@ -146,7 +146,7 @@ impl CheckApi {
                 answer.body.extend_from_slice(openapi::openapi());
                 Ok(Outcome::Ok)
             }
-            CheckRoute::ForwardAuth => self.answer_forward_auth(&head, peer, answer).await,
+            CheckRoute::ForwardAuth => Ok(self.answer_forward_auth(&head, peer, answer).await),
         }
     }
 
@@ -186,13 +186,17 @@ impl CheckApi {
         head: &RequestHead<'_>,
         peer: IpAddr,
         answer: &mut HttpResponse,
-    ) -> Result<Outcome, CheckProblem> {
+    ) -> Outcome {
         let began_us = self.node.clock.now_us();
-        let head = head.to_parts().ok_or(CheckProblem::Target)?;
+        let Some(head) = head.to_parts() else {
+            let outcome = CheckProblem::Target.write(answer);
+            forward_auth::mark_denied(answer);
+            return outcome;
+        };
         let (response, outcome) = self.forward_auth.answer(head, peer).await;
         answer.set(response);
         self.observe(began_us);
-        Ok(outcome)
+        outcome
     }
 
     fn observe(&self, began_us: u64) {
@@ -241,6 +245,10 @@ impl Handler for CheckApi {
         };
         let outcome = answered.unwrap_or_else(|problem| problem.write(answer));
         self.node.metrics.count_request(Front::Http, outcome);
+    }
+
+    fn adapt_refusal(&self, head: &[u8], answer: &mut HttpResponse) {
+        forward_auth::deny_malformed(head, answer);
     }
 
     fn refused(&self, _: &RefusedRequest<'_>, _: &ClientConnection) {

@@ -1,5 +1,6 @@
 //! Forward-auth: what proxies ask and are answered, and the proxies themselves.
 
+mod hostile;
 mod program;
 mod proxies;
 mod shed;

@@ -114,7 +114,7 @@ fn try_out(files: &[&str], without: u16, command: impl Fn(&Path) -> Command) {
     holds(&proxy, served, without);
 }
 
-fn run_nginx(folder: &Path) -> Command {
+pub(super) fn run_nginx(folder: &Path) -> Command {
     let mut nginx = Command::new("nginx");
     nginx.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf"));
     nginx.args(["-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;"]);
@@ -127,7 +127,7 @@ fn nginx() {
 }
 
 /// What a file says to change so that requests pass without Tollgate, changed.
-fn changed(folder: &Path, file: &str, from: &str, to: &str) {
+pub(super) fn changed(folder: &Path, file: &str, from: &str, to: &str) {
     let path = folder.join(file);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains(from), "{file} has no {from}");
@@ -165,7 +165,7 @@ fn run_caddy(folder: &Path) -> Command {
     caddy
 }
 
-fn run_haproxy(_: &Path) -> Command {
+pub(super) fn run_haproxy(_: &Path) -> Command {
     let mut haproxy = Command::new("haproxy");
     haproxy.args(["-db", "-f", "haproxy.cfg"]);
     haproxy
