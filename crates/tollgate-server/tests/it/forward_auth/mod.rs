@@ -1,6 +1,7 @@
 //! Forward-auth: what proxies ask and are answered, and the proxies themselves.
 
 mod hostile;
+mod kong;
 mod program;
 mod proxies;
 mod shed;
