@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `ip` | parsed, unmapped; IPv6 masked to the configured prefix, except for `match` |
 //! | `method` | upper case |
-//! | `host` | lower case |
+//! | `host` | lower case, without port and final dot |
 //! | `path` | [`path::normalise`]; limits of all its [readings](path::readings) apply |
 //! | `api_key` | the first 128 bits of its SHA-256, in hexadecimal; clear for `match` |
 //! | any other | as given |
@@ -29,7 +29,7 @@ pub(crate) use names::{AttributeKind, Names};
 pub use unverified::Unverified;
 use value::push_digest;
 pub(crate) use value::{API_KEY_DIGITS, KeyValue, canonical};
-pub use value::{InvalidAttribute, digest};
+pub use value::{InvalidAttribute, canonical_host, digest};
 
 use crate::identity::address::{self, mask, unmap};
 use crate::path;
@@ -195,12 +195,15 @@ impl<'a> Facts<'a> {
                 self.raw_api_key = RawApiKey::Given(value);
                 self.rewrite(|text| push_digest(text, value))
             }
-            AttributeKind::Host if !value.bytes().any(|byte| byte.is_ascii_uppercase()) => {
-                FactValue::Given(value)
-            }
-            AttributeKind::Host => self.rewrite(|text| {
-                text.extend(value.chars().map(|character| character.to_ascii_lowercase()));
-            }),
+            AttributeKind::Host => match canonical_host(value) {
+                "" => FactValue::Absent,
+                host if !host.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+                    FactValue::Given(host)
+                }
+                host => self.rewrite(|text| {
+                    text.extend(host.chars().map(|character| character.to_ascii_lowercase()));
+                }),
+            },
             AttributeKind::Method if !value.bytes().any(|byte| byte.is_ascii_lowercase()) => {
                 FactValue::Given(value)
             }
@@ -262,9 +265,10 @@ impl<'a> Facts<'a> {
                     AttributeKind::Method => {
                         self.rewrite(|text| text.push_str(&value.to_ascii_uppercase()))
                     }
-                    AttributeKind::Host | AttributeKind::Text => {
-                        self.rewrite(|text| text.push_str(&value.to_ascii_lowercase()))
-                    }
+                    AttributeKind::Host | AttributeKind::Text => match canonical_host(&value) {
+                        "" => FactValue::Absent,
+                        host => self.rewrite(|text| text.push_str(&host.to_ascii_lowercase())),
+                    },
                 }
             }
         };

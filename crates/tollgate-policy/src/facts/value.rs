@@ -66,6 +66,18 @@ pub(crate) fn canonical(
     Ok(facts.get(name).map(Cow::into_owned).unwrap_or_default())
 }
 
+/// A host without its port and its final dot. Its case is left alone.
+#[inline]
+pub fn canonical_host(host: &str) -> &str {
+    // The last group of an IPv6 address without brackets is no port.
+    let is_port = |(host, port): &(&str, &str)| {
+        port.bytes().all(|byte| byte.is_ascii_digit())
+            && (host.ends_with(']') || !host.contains(':'))
+    };
+    let host = host.rsplit_once(':').filter(is_port).map_or(host, |(host, _)| host);
+    host.strip_suffix('.').unwrap_or(host)
+}
+
 /// How many hexadecimal digits of the SHA-256 stand for an API key.
 pub(crate) const API_KEY_DIGITS: usize = 32;
 

@@ -12,7 +12,7 @@ pub use glob::wildcard_matches;
 pub(crate) use index::{PathIndex, PathMatch};
 use networks::Networks;
 
-use crate::facts::{AttributeId, AttributeKind, Facts, Names};
+use crate::facts::{AttributeId, AttributeKind, Facts, Names, canonical_host};
 use crate::identity::address::{self, unmap_net};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::path;
@@ -231,7 +231,7 @@ impl Patterns {
             let glob = match kind {
                 AttributeKind::Path => Glob::path(&path::normalise_pattern(pattern)),
                 AttributeKind::Method => Glob::text(&pattern.to_ascii_uppercase()),
-                AttributeKind::Host => Glob::text(&pattern.to_ascii_lowercase()),
+                AttributeKind::Host => Glob::text(&canonical_host(pattern).to_ascii_lowercase()),
                 AttributeKind::Text | AttributeKind::Address | AttributeKind::ApiKey => {
                     Glob::text(pattern)
                 }

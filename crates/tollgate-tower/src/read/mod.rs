@@ -35,7 +35,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::engine::Rules;
 use tollgate_policy::address::unmap;
-use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified};
+use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified, canonical_host};
 use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
 
 pub use ambiguity::Ambiguity;
@@ -325,25 +325,18 @@ pub fn redact_parameters<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
     query::redacted(target, names)
 }
 
-/// The host without its port and its final dot. If the target and `Host` differ, the request is
-/// ambiguous: services read one or the other.
+/// The host as it was sent. If the target and `Host` differ, the request is ambiguous: services
+/// read one or the other.
 fn host(head: &impl Head) -> Result<&str, Ambiguity> {
-    let without_port = |value: &'_ str| -> usize {
-        let port =
-            value.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-        port.map_or(value.len(), |(host, _)| host.len())
-    };
     let header = head.header_values(&HOST).next();
     let header = header.map(|value| visible(value).unwrap_or_default().trim());
-    let header = header.map(|value| &value[..without_port(value)]);
-    let without_dot = |host| str::strip_suffix(host, '.').unwrap_or(host);
     let differs = head.host().zip(header).is_some_and(|(target, header)| {
-        !without_dot(target).eq_ignore_ascii_case(without_dot(header))
+        !canonical_host(target).eq_ignore_ascii_case(canonical_host(header))
     });
     if differs || !ambiguity::is_one(head, &HOST) {
         return Err(Ambiguity::Header(HOST));
     }
-    Ok(without_dot(head.host().or(header).unwrap_or_default()))
+    Ok(head.host().or(header).unwrap_or_default())
 }
 
 /// A value that is printable ASCII.

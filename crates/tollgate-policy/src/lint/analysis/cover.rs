@@ -5,7 +5,7 @@
 //! every pattern of any other attribute than `path`. What is not proved is taken as not covered, so
 //! lints may be quiet where they could speak.
 
-use crate::facts::AttributeKind;
+use crate::facts::{AttributeKind, canonical_host};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::matcher::glob::{Glob, Middle};
 use crate::path;
@@ -115,7 +115,7 @@ impl Pattern {
             AttributeKind::Address => return text.parse().map_or(Self::Unknown, Self::Network),
             AttributeKind::Path => Glob::path(&path::normalise_pattern(text)),
             AttributeKind::Method => Glob::text(&text.to_ascii_uppercase()),
-            AttributeKind::Host => Glob::text(&text.to_ascii_lowercase()),
+            AttributeKind::Host => Glob::text(&canonical_host(text).to_ascii_lowercase()),
             AttributeKind::Text | AttributeKind::ApiKey => Glob::text(text),
         };
         glob.map_or(Self::Unknown, Self::Glob)
