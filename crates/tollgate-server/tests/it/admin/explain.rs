@@ -49,6 +49,36 @@ fn every_limit_says_whether_it_applies_and_what_it_answers() {
     assert_eq!(limit(&answer, "per-tenant")["on_store_failure"], "closed");
 }
 
+/// The limit's own wait may be longer than the block.
+#[test]
+fn a_block_is_not_taken_for_the_wait() {
+    let desk = Desk::with(POLICY);
+    for _ in 0..3 {
+        desk.check(&[("user", "42"), ("path", "/api/x")]);
+    }
+    desk.call(
+        "POST",
+        "/v1/block",
+        r#"{"attributes": {"user": "42"}, "limit": "per-user", "for": "1s"}"#,
+    );
+    let answer = desk.call("GET", "/v1/explain?user=42&path=/api/x", "").json();
+    let reason = limit(&answer, "per-user")["decisions"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("the key is blocked; the request fits in "), "{reason}");
+}
+
+#[test]
+fn hosts_have_one_form_in_explain_and_in_a_check() {
+    let file = "admin: {token: s3cret-token, audit: {file: /dev/null}}
+limits: [{name: h, match: {host: a.ex.com}, rate: 0/d}]";
+    let desk = Desk::with(file);
+    for host in ["a.ex.com", "A.EX.COM", "a.ex.com:80", "a.ex.com.", "a.ex.com:", "A.ex.com.:80"] {
+        assert!(!desk.check(&[("host", host)]), "{host}");
+        let answer = desk.call("GET", &format!("/v1/explain?host={host}"), "").json();
+        assert_eq!(answer["allowed"], false, "{host}: {answer}");
+    }
+    assert!(desk.check(&[("host", "b.a.ex.com:80")]));
+}
+
 #[test]
 fn parts_of_a_request_are_read_as_the_gateway_reads_them() {
     let desk = Desk::with(POLICY);

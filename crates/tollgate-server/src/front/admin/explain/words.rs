@@ -25,7 +25,12 @@ pub(super) fn reason(
         return failed;
     }
     if row.blocked {
-        return format!("the key is blocked for {}", duration(outcome.retry_after_us.unwrap_or(0)));
+        // The later of the end of the block and the limit's own wait.
+        let wait = outcome.retry_after_us.map(duration);
+        return match wait {
+            Some(wait) => format!("the key is blocked; the request fits in {wait}"),
+            None => "the key is blocked; the request never fits".to_owned(),
+        };
     }
     let mut text = counts(decision, now_us);
     if decision.cost != 1 {
