@@ -187,14 +187,14 @@ pub(super) fn is_spoofed_name(name: &[u8], is_alias: &impl Fn(&HeaderName) -> bo
     is_ours || HeaderName::from_bytes(name).is_ok_and(|name| is_alias(&name))
 }
 
-/// The value of `Max-Forwards` (RFC 9110, section 7.6.2), which counts for `OPTIONS` and `TRACE`.
+/// The value of `Max-Forwards` (RFC 9110, section 7.6.2), which counts for `OPTIONS`. A `TRACE`
+/// would show its client what proxies have added.
 fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, InvalidRequest> {
-    if !matches!(head.method, "OPTIONS" | "TRACE") {
-        return Ok(None);
-    }
-    match head.headers.text("max-forwards").and_then(|value| value.trim().parse().ok()) {
-        // To echo a request is to show its client what proxies have added.
-        Some(0) if head.method == "TRACE" => Err(InvalidRequest::Trace),
-        left => Ok(left),
+    match head.method {
+        "TRACE" => Err(InvalidRequest::Trace),
+        "OPTIONS" => {
+            Ok(head.headers.text("max-forwards").and_then(|value| value.trim().parse().ok()))
+        }
+        _ => Ok(None),
     }
 }
