@@ -99,10 +99,7 @@ impl RateLimitDecision<'_, '_> {
 
     /// The body of a refusal.
     fn problem(&self, verdict: &Verdict<'_>) -> String {
-        let named = verdict
-            .rows
-            .iter()
-            .filter(|row| row.refuses() && row.limit.disclose && row.source != Source::FailClosed);
+        let named = verdict.rows.iter().filter(|row| row.refuses() && row.limit.disclose);
         let (problem, quota) = problem_of(verdict);
         // Envoy answers 429 for every refusal, and a problem repeats the status.
         let is_kept = problem.status() == 429 || verdict.source == Source::Shed;
@@ -112,6 +109,9 @@ impl RateLimitDecision<'_, '_> {
         let (status, mut body) = (self.envoy.rate_limited_status, String::new());
         problem.render_refusal(status, names, retry_after_s, quota.as_ref(), &mut body);
         body
+    }
+}
+
 /// Writes the response to a request with too many bytes. `status` is what Envoy answers.
 pub(super) fn too_large(status: u16, out: &mut impl MessageWriter) {
     code(out, MessageField(1, "overallCode"), true);
@@ -122,9 +122,6 @@ pub(super) fn too_large(status: u16, out: &mut impl MessageWriter) {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
     let problem = problem::Problem::new(status, "the descriptors have more than 1 MiB");
     out.bytes(MessageField(5, "rawBody"), problem.to_json().as_bytes());
-}
-
-    }
 }
 
 fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {

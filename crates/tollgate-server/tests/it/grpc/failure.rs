@@ -23,6 +23,8 @@ fn check(node: &Node) {
     assert_eq!((response.overall_code, response.statuses[0].code), (OVER_LIMIT, OVER_LIMIT));
     assert_eq!(header(&response, "x-tollgate-source"), Some("fail-closed"));
     assert_eq!(header(&response, "retry-after"), Some("1"));
+    let body: serde_json::Value = serde_json::from_slice(&response.raw_body).unwrap();
+    assert_eq!(body["violated-policies"], serde_json::json!(["closed"]), "{body}");
     let local: Vec<_> = (0..3).map(|_| left(&node.ask("edge", asked("local")))[0].0).collect();
     assert_eq!(local, [true, true, false], "this node's share");
 }
