@@ -129,6 +129,22 @@ pub(super) fn exactly_one(given: &[(&str, bool)], at: Position, report: &mut Rep
     false
 }
 
+/// A secret that clients send in a header: visible ASCII characters.
+pub(super) fn token(field: &Field<Password>, report: &mut Report) -> Option<Secret> {
+    if let Some(field) = field
+        && let Password::Text(text) = &field.value
+        && !text.is_empty()
+        && (text.trim().is_empty() || !text.trim().bytes().all(|byte| byte.is_ascii_graphic()))
+    {
+        let message =
+            "the secret has spaces or characters outside ASCII, so no client could send it";
+        let help = "write letters, digits and punctuation only, or {env: NAME}";
+        report.problem(field.at, Problem::new(codes::BAD_SECRET, message, help));
+        return None;
+    }
+    secret(field, report)
+}
+
 /// A secret, or the variable it is in.
 pub(super) fn secret(field: &Field<Password>, report: &mut Report) -> Option<Secret> {
     let field = field.as_ref()?;

@@ -36,7 +36,7 @@ pub(crate) fn settings(file: &File, report: &mut Report) -> Settings {
         tiers,
         refusal: responses::refusal(file, report),
         resp_password: file.resp.as_ref().and_then(|resp| fields::secret(&resp.password, report)),
-        admin_token: file.admin.as_ref().and_then(|admin| fields::secret(&admin.token, report)),
+        admin_token: file.admin.as_ref().and_then(|admin| fields::token(&admin.token, report)),
         admin_audit: listeners::admin_audit(file, report),
         admin_hosts: listeners::admin_hosts(file, report),
         logs: records::logs(file, report),
