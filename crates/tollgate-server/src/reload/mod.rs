@@ -257,10 +257,8 @@ impl Reloader {
             let why = match (is_empty, unmatched.is_empty(), &self.ratelimit) {
                 (true, ..) => "the file is empty, which is valid",
                 (_, false, _) => "`envoy.configs` matches no file with limits",
-                (_, _, Some(_)) => {
-                    "the file has no `limits`, and those of `envoy.configs` have none"
-                }
-                (_, _, None) => "the file has no `limits`",
+                (_, _, Some(_)) => "the file has no limits, and those of `envoy.configs` have none",
+                (_, _, None) => "the file has no limits",
             };
             match self.node.gate.rules().policy().limits() {
                 [] => tracing::warn!(why, "no limits are configured: every request is admitted"),
