@@ -4,16 +4,17 @@ use super::lookalike::{CaseSensitivity, is_lookalike, is_unclear_at_ends, trim};
 use std::borrow::Cow;
 use tollgate_policy::hex::{Plus, unescape};
 
-/// The values of all cookies of that name, over all lines.
+/// The values of all cookies of that name, over all lines. `name` without `=` is an empty one, as
+/// PHP reads it.
 pub(super) fn all<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
     name: &str,
 ) -> impl Iterator<Item = CookieValue<'a>> {
     let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     pairs.filter_map(move |pair| {
-        let at = pair.iter().position(|byte| *byte == b'=')?;
+        let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
         let is_it = pair[..at].trim_ascii_end() == name.as_bytes();
-        is_it.then(|| CookieValue(pair[at + 1..].trim_ascii_start()))
+        is_it.then(|| CookieValue(pair.get(at + 1..).unwrap_or_default().trim_ascii_start()))
     })
 }
 

@@ -216,6 +216,7 @@ const AMBIGUOUS: &[(&str, RawHeaders, &str)] = &[
     ("GET http://a.example/", &[("host", b"b.example")], "header"),
     ("GET /", &[("cookie", b"sid=1; c=2; c=3")], "cookie"),
     ("GET /", &[("cookie", b"sid=1"), ("cookie", b"sid=2")], "cookie"),
+    ("GET /", &[("cookie", b"sid; sid=1")], "cookie"),
     ("GET /", &[("cookie", b"c=\"\\062\"")], "cookie"),
     ("GET /", &[("cookie", b"s.id=1; x=2")], "cookie"),
     ("GET /", &[("cookie", b"s_id=1; s.id=2")], "cookie"),
