@@ -320,7 +320,8 @@ pub fn count_parameter(query: &str, name: &str) -> usize {
     query::all(query, name).count()
 }
 
-/// The target of a request, or a URL, with `***` for the values of these query parameters.
+/// The target of a request, or a URL, with `***` for the values of these query parameters, for a
+/// user and password, and for a fragment.
 pub fn redact_parameters<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
     query::redacted(target, names)
 }

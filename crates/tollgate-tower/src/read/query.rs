@@ -2,6 +2,7 @@
 
 use super::lookalike::{CaseSensitivity, is_lookalike, is_space};
 use std::borrow::Cow;
+use std::ops::Range;
 use tollgate_policy::hex::{Plus, unescape};
 
 /// The raw values of all parameters of that name, in their order; one without `=` has an empty
@@ -23,9 +24,28 @@ pub(super) fn lookalikes<'a>(query: &'a str, name: &str) -> impl Iterator<Item =
     by_semicolon.chain(by_alias).map(|(_, value)| value)
 }
 
-/// The target with `***` for the values of these parameters, and of parameters that only some
-/// servers read under these names.
+/// The target or URL with `***` for a user and password, for a fragment, for the values of these
+/// parameters, and of parameters that only some servers read under these names.
 pub(super) fn redacted<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
+    let userinfo = userinfo(target);
+    if userinfo.is_none() && !target.contains('#') {
+        return redacted_query(target, names);
+    }
+    let userinfo = userinfo.unwrap_or(0..0);
+    let (start, end) = (&target[..userinfo.start], &target[userinfo.end..]);
+    let (end, fragment) = end.split_once('#').map_or((end, ""), |(end, _)| (end, "#***"));
+    let hidden = if userinfo.is_empty() { "" } else { "***" };
+    format!("{start}{hidden}{}{fragment}", redacted_query(end, names)).into()
+}
+
+/// Where the user and password of a URL are.
+fn userinfo(target: &str) -> Option<Range<usize>> {
+    let start = target.find("://")? + 3;
+    let authority = target[start..].split(['/', '?', '#']).next()?;
+    Some(start..start + authority.rfind('@')?)
+}
+
+fn redacted_query<'t>(target: &'t str, names: &[&str]) -> Cow<'t, str> {
     let Some((path, query)) = target.split_once('?').filter(|_| !names.is_empty()) else {
         return Cow::Borrowed(target);
     };

@@ -328,4 +328,13 @@ fn values_of_secret_parameters_are_hidden_however_a_server_reads_them() {
         assert_eq!(redact_parameters(target, &["key"]), shown);
         assert_eq!(redact_parameters(target, &[]), target);
     }
+    for (target, shown) in [
+        ("http://u:PASSWORD@h/x", "http://***@h/x"),
+        ("http://u:p@ss@h?key=1", "http://***@h?key=***"),
+        ("http://h/a@b", "http://h/a@b"),
+        ("http://h/y#key=1", "http://h/y#***"),
+        ("/x?key=1#a@b", "/x?key=***#***"),
+    ] {
+        assert_eq!(redact_parameters(target, &["key"]), shown);
+    }
 }
