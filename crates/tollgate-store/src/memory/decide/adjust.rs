@@ -1,6 +1,6 @@
 //! Applies adjustments: settlements, refunds, debts and blocks.
 
-use super::locked::{ChargeCell, NoRoom, make_room};
+use super::locked::{ChargeCell, NoRoom, look_for_room, make_room};
 use crate::memory::evict::RoomNeeded;
 use crate::memory::shard::{CellPosition, LockedShard, Shard};
 use crate::memory::{MemoryStore, ShardContext};
@@ -68,12 +68,20 @@ fn apply(
         }
         _ => None,
     })?;
+    look_for_room(shared, shards, cells, now_us, |n| match &adjustments[n] {
+        Adjustment { charge, change: Change::GiveBack { .. } | Change::Owe { units: 0 } } => {
+            Some(charge)
+        }
+        _ => None,
+    })?;
     for (cell, Adjustment { charge, change }) in cells.iter_mut().zip(adjustments) {
         let Some(shard) = &mut shards[cell.lock] else { continue };
         let tag = cell.address.tag;
         let found = shard.find(charge.params, tag);
         let mut owed = None;
         match change {
+            // The cell of the charge is gone, and others count in this one.
+            Change::GiveBack { .. } if cell.overflow => {}
             Change::GiveBack { units, receipt, charged_params } => {
                 shard.give_back(shared, found, tag, charge, now_us, charged_params, *units, receipt)
             }

@@ -19,7 +19,7 @@ pub(super) struct NoRoom;
 pub(crate) struct ChargeCell {
     pub(crate) address: CellAddress,
     /// Whether it is an overflow cell.
-    overflow: bool,
+    pub(super) overflow: bool,
     /// The index of its shard's lock; `usize::MAX` after there was no room for it.
     pub(super) lock: usize,
     /// Its position, until a cell is added or removed.
@@ -134,6 +134,9 @@ fn decide_cells(
         all_planned &= cell.planned.is_some() && !cell.overflow;
     }
     let admitted = verdicts.admitted;
+    if intent == Intent::Peek || !admitted {
+        look_for_room(shared, shards, cells, now_us, |n| Some(&charges[n]))?;
+    }
     if intent == Intent::Peek {
         return Ok(admitted);
     }
@@ -348,6 +351,30 @@ fn count_violation(
     if let Some(end_us) = shard.count_refusal(shared, found, tag, charge, penalty, now_us) {
         answer.show_block(end_us.saturating_sub(now_us));
     }
+}
+
+/// Sends new keys without room to their overflow cells, where a charge would count them. `reads`
+/// returns the charges that are read and not made.
+pub(super) fn look_for_room<'a>(
+    shared: &ShardContext,
+    shards: &mut [Option<LockedShard<'_>>],
+    cells: &mut [ChargeCell],
+    now_us: u64,
+    reads: impl Fn(usize) -> Option<&'a Charge<'a>>,
+) -> Result<(), NoRoom> {
+    let mut full = false;
+    for (n, cell) in cells.iter_mut().enumerate() {
+        if let Some(charge) = reads(n)
+            && !cell.overflow
+            && cell.found == CellPosition::Absent
+            && let Some(shard) = &mut shards[cell.lock]
+            && shard.find(charge.params, cell.address.tag) == CellPosition::Absent
+            && !shard.has_room(shared, charge, now_us)
+        {
+            (cell.overflow, cell.lock, full) = (true, usize::MAX, true);
+        }
+    }
+    if full { Err(NoRoom) } else { Ok(()) }
 }
 
 /// Makes room for the cells that charges will add. Charges without room are marked for

@@ -7,6 +7,7 @@ use super::shard::pack::unpack_any;
 use super::shard::slab::{Slab, SpilledCell};
 use super::shard::{CellPosition, HasTable, Shard, is_wide};
 use super::table::{Cell, CellTable, same_key};
+use crate::Charge;
 use crate::raw::slots::ArraySize;
 use crate::sync::Ordering;
 use EvictionClass::{Idle, Keep, NearlyUnused};
@@ -82,6 +83,38 @@ impl Shard {
             self.reserve_cells::<1>(shared, now_us, needed.cells, pinned, force)
         };
         cells && self.reserve_spilled(shared, now_us, needed.spilled, pinned, force)
+    }
+
+    /// Whether [`reserve`](Self::reserve) would make room for a new key's first unit.
+    pub(crate) fn has_room(&self, shared: &ShardContext, charge: &Charge<'_>, now_us: u64) -> bool {
+        let cells = if is_wide(charge.params) {
+            self.has_room_for_cell::<2>(shared, now_us)
+        } else {
+            self.has_room_for_cell::<1>(shared, now_us)
+        };
+        cells
+            && (!Self::spills(charge, now_us, charge.cost.max(1))
+                || self.slab.room() > 0
+                || shared.budget.fits((self.slab.capacity() / 4).max(4) * Slab::ENTRY_BYTES)
+                || self.slab.iter().any(|spilled| spilled.eviction_class(now_us) != Keep))
+    }
+
+    fn has_room_for_cell<const W: usize>(&self, shared: &ShardContext, now_us: u64) -> bool
+    where
+        Self: HasTable<W>,
+    {
+        let (table, state, over) = (self.table(), self.evictions[W - 1], shared.budget.is_over());
+        let larger = || {
+            let chunks = size_for::<W>(table.size().next(), 1)?.chunks() - table.size().chunks();
+            Some(chunks * CellTable::<W>::CHUNK_BYTES)
+        };
+        table.room() > 0 && (!over || state.vacated > 0)
+            || !over && larger().is_some_and(|bytes| shared.budget.fits(bytes))
+            || state.unpaid_slots <= SCAN_SLOTS_MAX
+                && (table.dead() > 0 && !over
+                    || table
+                        .iter()
+                        .any(|cell| eviction_class(shared, &self.slab, &cell, now_us) != Keep))
     }
 
     fn reserve_cells<const W: usize>(

@@ -26,6 +26,11 @@ fn token_bucket() -> LimitParams {
     LimitParams::TokenBucket(TokenBucket::try_new(rate, None).unwrap())
 }
 
+/// A hundred in any 100 seconds, each in a spilled cell.
+fn log() -> LimitParams {
+    LimitParams::SlidingLog(SlidingLog::new(Rate::try_new(100, 100 * SECOND_US).unwrap()))
+}
+
 fn ask(
     store: &MemoryStore,
     now_us: u64,
@@ -33,6 +38,18 @@ fn ask(
     cost: u64,
     params: &LimitParams,
     penalty: Option<&Penalty>,
+) -> (bool, u64) {
+    request(store, now_us, key, cost, params, penalty, Intent::Take)
+}
+
+fn request(
+    store: &MemoryStore,
+    now_us: u64,
+    key: &str,
+    cost: u64,
+    params: &LimitParams,
+    penalty: Option<&Penalty>,
+    intent: Intent,
 ) -> (bool, u64) {
     let charge = Charge {
         limit: 1,
@@ -44,11 +61,7 @@ fn ask(
         penalty,
     };
     let mut answers = Answers::default();
-    store.begin(
-        now_us,
-        StoreCall::Decide(&[Request { charges: &[charge], intent: Intent::Take }]),
-        &mut answers,
-    );
+    store.begin(now_us, StoreCall::Decide(&[Request { charges: &[charge], intent }]), &mut answers);
     let (admitted, rows) = answers.get(0).unwrap();
     (admitted, rows[0].outcome.remaining)
 }
@@ -245,4 +258,51 @@ fn a_settled_key_stays_in_its_cell() {
         assert_eq!(ask(&store, NOW_US, &key, 1, &params, None), (true, 84));
     }
     assert_eq!(stats(&store).bytes, bytes, "nothing was spilled");
+}
+
+/// A peek answers what a check would, whatever room there is: with room, without it, and where
+/// nearly unused state may go.
+#[test]
+fn a_peek_of_a_new_key_sees_what_a_check_would() {
+    for (kind, params) in [("one word", gcra()), ("two words", token_bucket()), ("log", log())] {
+        for cost in [1, 10, 11, 60] {
+            let (store, mut overflowed) = (small(), 0);
+            for n in 0..3_000 {
+                let key = format!("{n}");
+                let peek = |cost| request(&store, NOW_US, &key, cost, &params, None, Intent::Peek);
+                let (would, remaining) = peek(cost);
+                let before = stats(&store);
+                let (admitted, after) = ask(&store, NOW_US, &key, cost, &params, None);
+                overflowed += u64::from(stats(&store).overflowed > before.overflowed);
+                assert_eq!(would, admitted, "{kind}, {cost} units, key {n}");
+                let taken = if admitted { cost } else { 0 };
+                assert_eq!(remaining, after + taken, "{kind}, {cost} units, key {n}");
+            }
+            assert!(cost <= 10 || overflowed > 1_000, "{kind}, {cost} units: {overflowed} shared");
+        }
+    }
+}
+
+#[test]
+fn a_row_after_a_give_back_sees_the_overflow_cell() {
+    let (store, params) = (small(), gcra());
+    flood(&store, NOW_US, "full", 2_000, 60, &params);
+    let (admitted, left) = ask(&store, NOW_US, "late", 10, &params, None);
+    let (_, peeked) = request(&store, NOW_US, "late", 1, &params, None, Intent::Peek);
+    assert_eq!(peeked, left);
+    let charge = Charge {
+        limit: 1,
+        key: b"late",
+        params: &params,
+        params_id: store.register_params(&params),
+        cost: 1,
+        mode: Mode::Enforce,
+        penalty: None,
+    };
+    let receipt = tollgate_core::Receipt { cost: 10, at_us: NOW_US, ..Default::default() };
+    let change = Change::GiveBack { units: 10, receipt, charged_params: params };
+    let mut answers = Answers::default();
+    store.begin(NOW_US, StoreCall::Adjust(&[Adjustment { charge, change }]), &mut answers);
+    let row = answers.get(0).unwrap().1[0].outcome;
+    assert_eq!(row.remaining, left, "others count there too, so nothing comes back: {admitted}");
 }

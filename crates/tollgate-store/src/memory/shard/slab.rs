@@ -154,6 +154,10 @@ impl Slab {
         })
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &SpilledCell> {
+        (0..self.entries.len() as u32).filter_map(|at| self.get(at))
+    }
+
     /// The entry at `at`, modulo the length.
     pub(crate) fn get_wrapping(&self, at: usize) -> Option<(u32, &SpilledCell)> {
         let at = at.checked_rem(self.entries.len())? as u32;

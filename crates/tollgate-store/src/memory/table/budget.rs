@@ -27,6 +27,11 @@ impl Budget {
         self.used() > self.max_bytes / 8 * 7
     }
 
+    /// Whether `bytes` more stay within the cap.
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        self.used().saturating_add(bytes as u64) <= self.max_bytes
+    }
+
     /// Takes `bytes` unless they exceed the cap.
     pub(crate) fn try_take(&self, bytes: usize) -> bool {
         let fits =
