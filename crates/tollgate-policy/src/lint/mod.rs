@@ -21,6 +21,7 @@ mod never_fits;
 mod plaintext_upstreams;
 mod same_candidate;
 mod shadowed;
+mod single_unit;
 #[cfg(test)]
 mod tests;
 mod tier_lookup_empty;
@@ -78,6 +79,7 @@ lints! {
     class::forwarded,
     same_candidate,
     empty_share,
+    single_unit,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that
