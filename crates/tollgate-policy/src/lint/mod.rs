@@ -8,6 +8,7 @@
 mod ambiguous_path;
 mod analysis;
 mod burst;
+mod caller_time;
 mod cardinality;
 mod class;
 mod client_chosen;
@@ -80,6 +81,7 @@ lints! {
     same_candidate,
     empty_share,
     single_unit,
+    caller_time,
 }
 
 /// The warnings that a file without errors deserves, in the order of the file, without those that
