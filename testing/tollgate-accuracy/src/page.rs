@@ -101,6 +101,8 @@ one to one.
   of differences over the sum of counts. A bucket with a burst of another size has no such estimate.
 * A small burst refuses what comes together, and `leaky-bucket` refuses all but an even pace. That is what they are for: they do not promise a window's
   worth at once. `gcra` with a burst and a rate that add up to the limit never exceeds a window.
+* `sliding-window` admits more in all here because most sources pause. To a source that never pauses it gives
+  [one unit less](reference.md#what-is-exact) than the limit in each window after its first.
 * `concurrency` has no rate, and is left out.
 
 ![Admissions in the last minute, for a client that sends around the end of a window](pictures/accuracy.svg)
