@@ -11,12 +11,13 @@ const SHARD_BYTES: u64 = 64 << 10;
 pub struct MemoryOptions {
     pub(crate) max_bytes: u64,
     pub(crate) shards: Option<usize>,
+    pub(crate) shards_max: usize,
     pub(crate) seed: Option<u64>,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self { max_bytes: MAX_BYTES, shards: None, seed: None }
+        Self { max_bytes: MAX_BYTES, shards: None, shards_max: 1 << SHARD_BITS, seed: None }
     }
 }
 
@@ -34,6 +35,12 @@ impl MemoryOptions {
         self
     }
 
+    /// The most shards. A small cap has fewer.
+    pub const fn shards_max(mut self, shards: usize) -> Self {
+        self.shards_max = shards;
+        self
+    }
+
     /// Fixed hash keys instead of random ones. Only for tests: with the seed, clients could choose
     /// keys that collide.
     pub const fn seed(mut self, seed: u64) -> Self {
@@ -43,6 +50,6 @@ impl MemoryOptions {
 
     pub(crate) fn shard_count(&self) -> usize {
         let shards = self.shards.unwrap_or((self.max_bytes / SHARD_BYTES) as usize);
-        shards.clamp(1, 1 << SHARD_BITS).next_power_of_two()
+        shards.clamp(1, self.shards_max.clamp(1, 1 << SHARD_BITS)).next_power_of_two()
     }
 }

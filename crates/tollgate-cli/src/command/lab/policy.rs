@@ -14,8 +14,8 @@ use tollgate_store::{MemoryStore, memory::MemoryOptions};
 const SEED: u64 = 0;
 /// One thread decides, and many shards only spread its keys over more of the cache. So many still
 /// leave 60 bits of hash to a key: ten million keys have a chance of 4e-5 that any two of them are
-/// taken for one.
-const SHARDS: usize = 256;
+/// taken for one. A small `max_bytes` has fewer, as on a node.
+const SHARDS_MAX: usize = 256;
 
 /// A policy in force.
 pub(in crate::command) struct Loaded {
@@ -53,7 +53,7 @@ pub(in crate::command) fn load_text(path: &Path, bytes: &[u8], keys: bool) -> Re
     if keys {
         setup = setup.with_buckets();
     }
-    let mut store = MemoryOptions::default().seed(SEED).shards(SHARDS);
+    let mut store = MemoryOptions::default().seed(SEED).shards_max(SHARDS_MAX);
     if let Store::Memory { max_bytes } = settings.store {
         store = store.max_bytes(max_bytes);
     }

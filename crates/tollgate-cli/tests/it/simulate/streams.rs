@@ -271,3 +271,15 @@ fn without_a_config_the_file_of_the_folder_counts() {
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("there is no ./tollgate.yaml here"), "{error}");
 }
+
+/// A store of 64 KiB holds some thousand keys on a node, and so it does here.
+#[test]
+fn a_small_store_holds_as_many_keys_as_on_a_node() {
+    let policy = "store: {memory: {max_bytes: 64KiB}}\n\
+                  limits: [{name: a, key: [user], algorithm: gcra, rate: 1/h}]\n";
+    let row = |n: u32| format!("{{\"time\": 1, \"attributes\": {{\"user\": \"u{n}\"}}}}\n");
+    let requests: String = (0..1_500).map(row).collect();
+    let run = simulate(policy, &requests, &[]);
+    let admitted = run.stdout.lines().filter(|line| line.contains("\"allowed\":true")).count();
+    assert_eq!(admitted, 1_500, "{}", run.stderr);
+}
