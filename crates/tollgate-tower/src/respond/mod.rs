@@ -162,10 +162,15 @@ fn render_rows(
     now_us: u64,
     fields: &mut Fields,
 ) -> Option<u64> {
-    let mut shown: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
+    let mut tightest: SmallVec<[&Row<'_>; 4]> = SmallVec::new();
     for row in rows.iter().filter(|row| is_shown(row)) {
-        shown.push(header_row(row));
+        // A path with several readings has a row for each, and a list must name a limit once.
+        match tightest.iter_mut().find(|shown| std::ptr::eq(shown.limit, row.limit)) {
+            Some(shown) => *shown = Row::tightest([*shown, row]).unwrap_or(row),
+            None => tightest.push(row),
+        }
     }
+    let shown: SmallVec<[header::Row<'_>; 4]> = tightest.into_iter().map(header_row).collect();
     let remaining = header::render_all(profiles, &shown, now_us, fields).map(|row| row.remaining);
     if let Some(retry_after_us) = retry_after_us {
         fields.push_retry_after(retry_after_us);

@@ -23,7 +23,15 @@ pub(super) fn ask(
     toll: &HttpGate<Standalone>,
     fields: &[(&str, &str)],
 ) -> HttpDecision<Standalone> {
-    let mut request = Request::get("/");
+    ask_for(toll, "/", fields)
+}
+
+fn ask_for(
+    toll: &HttpGate<Standalone>,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> HttpDecision<Standalone> {
+    let mut request = Request::get(path);
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
@@ -332,4 +340,22 @@ fn the_three_numbers_stand_beside_the_current_draft() {
         map(&[("ratelimit-limit", "9"), ("ratelimit-remaining", "7"), ("ratelimit-other", "x")]);
     pass.headers().merge(&mut headers);
     assert_eq!(shown(&headers), all);
+}
+
+/// A limit by path counts each reading of `/a;b`; lists name it once, with its tightest row.
+#[test]
+fn a_limit_is_listed_once_for_all_readings_of_a_path() {
+    let toll = toll(
+        "headers: [draft-11]\nlimits: [{name: p, key: [path], rate: 9/min, algorithm: fixed-window}]",
+    );
+    let listed = |path: &str| {
+        let HttpDecision::Admitted(pass) = ask_for(&toll, path, &[]) else { panic!("refused") };
+        let mut headers = HeaderMap::new();
+        pass.headers().write(&mut headers);
+        ["ratelimit", "ratelimit-policy"]
+            .map(|name| headers[name].to_str().expect("printable").to_owned())
+    };
+    let policy = "\"p\";q=9;w=60";
+    assert_eq!(listed("/zz/a"), ["\"p\";r=8;t=42", policy]);
+    assert_eq!(listed("/zz/a;b"), ["\"p\";r=7;t=42", policy]);
 }
