@@ -74,7 +74,7 @@ impl RateLimitService {
 
     /// The frame of the response to a request with too many bytes: OVER_LIMIT.
     pub(super) fn refuse_large(&self) -> Bytes {
-        let status = self.node.settings().settings.envoy.rate_limited_status;
+        let status = self.node.file().settings.envoy.rate_limited_status;
         framing::frame(&mut Vec::new(), |out| encode::too_large(status, &mut ProtoWriter(out)))
     }
 
