@@ -120,7 +120,7 @@ pub(super) fn too_large(status: u16, out: &mut impl MessageWriter) {
         out.text(MessageField(2, "value"), Problem::MEDIA_TYPE);
     });
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-    let problem = problem::Problem::new(status, "the descriptors have more than 1 MiB");
+    let problem = problem::Problem::new(status, "the descriptors have more than 256 KiB");
     out.bytes(MessageField(5, "rawBody"), problem.to_json().as_bytes());
 }
 

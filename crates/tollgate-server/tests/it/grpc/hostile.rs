@@ -44,14 +44,14 @@ fn long_values_are_decided_and_longer_ones_refused() {
         |bytes: usize| framed(&request("edge", vec![descriptor(&[("key", &*"x".repeat(bytes))])]));
     assert_eq!(ask(&node, &long(120 * 1024)).overall_code, OK);
     assert_eq!(ask(&node, &long(120 * 1024)).overall_code, OVER_LIMIT);
-    assert_eq!(ask(&node, &long(1_000 * 1024)).overall_code, OK);
+    assert_eq!(ask(&node, &long(250 * 1024)).overall_code, OK);
     let refused = ask(&node, &long(4 << 20));
     assert_eq!((refused.overall_code, refused.statuses.len()), (OVER_LIMIT, 0));
     assert_eq!(header(&refused, "content-type"), Some("application/problem+json"));
     let body: serde_json::Value = serde_json::from_slice(&refused.raw_body).unwrap();
     assert_eq!(
         (&body["status"], &body["detail"]),
-        (&429.into(), &"the descriptors have more than 1 MiB".into())
+        (&429.into(), &"the descriptors have more than 256 KiB".into())
     );
     assert_eq!(node.invalid_calls(), 1);
 }
