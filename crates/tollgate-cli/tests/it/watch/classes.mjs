@@ -82,7 +82,7 @@ async function pictures(browser) {
 
 const server = upstream();
 const timer = traffic();
-const browser = await Browser.start(40_000 + process.pid % 20_000);
+const browser = await Browser.start();
 try {
   await browser.look(1200, 860, "light");
   await signIn(browser);

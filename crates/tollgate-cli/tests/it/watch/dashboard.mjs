@@ -179,8 +179,7 @@ async function accessible(browser) {
   assert.ok(wide <= 0, `the page is ${wide} pixels too wide`);
 }
 
-const port = 20_000 + process.pid % 20_000;
-const browser = await Browser.start(port);
+const browser = await Browser.start();
 try {
   await browser.look(1200, 860, "light");
   await signIn(browser);

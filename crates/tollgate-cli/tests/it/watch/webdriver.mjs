@@ -5,18 +5,20 @@ import { writeFile } from "node:fs/promises";
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
 
 export class Browser {
-  static async start(port) {
+  static async start() {
     const browser = new Browser();
-    browser.driver = spawn("chromedriver", [`--port=${port}`], { stdio: "ignore" });
+    browser.driver = spawn("chromedriver", ["--port=0"], { stdio: ["ignore", "pipe", "ignore"] });
+    // It names the port that it got once it listens. What it prints later is read and dropped.
+    const port = await new Promise((resolve, reject) => {
+      let printed = "";
+      browser.driver.on("exit", () => reject(new Error(`chromedriver did not start: ${printed}`)));
+      browser.driver.stdout.setEncoding("utf8").on("data", (text) => {
+        printed += text;
+        const found = printed.match(/started successfully on port (\d+)/);
+        if (found) resolve(found[1]);
+      });
+    });
     browser.base = `http://127.0.0.1:${port}`;
-    for (let tries = 0; ; tries++) {
-      try {
-        if ((await (await fetch(`${browser.base}/status`)).json()).value.ready) break;
-      } catch (error) {
-        if (tries > 300) throw error;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
     const args = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-device-scale-factor=1", "--hide-scrollbars"];
     const capabilities = { alwaysMatch: { browserName: "chrome", "goog:chromeOptions": { binary: "/usr/bin/chromium", args }, "goog:loggingPrefs": { browser: "ALL" } } };
     const made = await browser.call("POST", "/session", { capabilities });
