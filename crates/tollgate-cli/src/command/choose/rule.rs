@@ -106,7 +106,7 @@ pub(super) const RULES: [Rule; 10] = [
         when: "otherwise",
         holds: |_| true,
         algorithm: SlidingWindow,
-        why: "one number that clients understand, a few bytes for each key, and no gap at the end of a window; a client that never pauses gets a unit less than the limit",
+        why: "one number that clients understand, and no gap between windows; nonstop clients get a unit less",
     },
 ];
 
