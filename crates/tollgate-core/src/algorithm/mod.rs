@@ -52,9 +52,8 @@ pub trait Algorithm: Copy {
 
     /// Moves state dated more than one window ahead of `now_us` back, and keeps its counts and
     /// debts: window state to one window ahead, other state to `now_us`. Returns whether it
-    /// changed. A store decides on the re-dated state and keeps it with a charge. It keeps it
-    /// after a refusal too if it has one clock, which leapt: the key would otherwise be refused
-    /// until the leap has passed.
+    /// changed. A store calls it before it decides, and keeps the result even after a refusal: a
+    /// key that a leaping clock dated would otherwise be refused until the leap has passed.
     fn redate(&self, state: &mut Self::State, now_us: u64) -> bool;
 
     /// Answers for `cost` at `now_us`.

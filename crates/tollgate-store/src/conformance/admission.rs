@@ -4,7 +4,7 @@ use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::algorithms;
 use crate::{Store, StoreCall};
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::{Algorithm, Intent, LimitParams, Penalty, Rate};
+use tollgate_core::{Algorithm, LimitParams, Rate};
 
 /// GCRA: `count` at once, one more each second.
 pub(super) fn one_a_second(count: u64) -> LimitParams {
@@ -37,37 +37,6 @@ pub async fn all_or_nothing<S: Store>(store: &S) {
         assert!(rows.iter().all(|row| row.receipt.is_none()), "{name}: nothing taken, no receipt");
         let (_, rows) = driver.peek(&[wide]).await;
         assert_eq!(rows[0].outcome.remaining, 7, "{name}: the refusal took nothing");
-    }
-}
-
-/// Neither a peek nor a refusal by a clock that is far behind changes state: the clock ahead is
-/// refused as before.
-pub async fn clocks_behind<S: Store>(store: &S) {
-    const BEHIND_US: u64 = 100_000_000_000;
-    let penalty = Penalty::try_new(1_000, 1_000_000, 1_000, 1_000_000);
-    let penalty = penalty.unwrap_or_else(|error| panic!("{error}"));
-    for params in algorithms(5) {
-        let (mut driver, name) = (StoreDriver::new(store), params.algorithm());
-        let alone = ChargeSpec::new(230, name, params);
-        let beside = ChargeSpec::new(231, name, one_a_second(1_000));
-        let requests = [
-            vec![alone],
-            vec![ChargeSpec::new(232, name, params), beside],
-            vec![ChargeSpec::new(233, name, params).penalty(penalty)],
-        ];
-        for lines in &requests {
-            for _ in 0..5 {
-                assert!(driver.take(lines).await.0, "{name}: five pass");
-            }
-            for intent in [Intent::Peek, Intent::Take] {
-                driver.now_us -= BEHIND_US;
-                let (admitted, rows) = driver.ask(lines, intent).await;
-                assert!(!admitted && rows[0].outcome.remaining == 0, "{name}: counts are kept");
-                driver.now_us += BEHIND_US;
-                let (admitted, _) = driver.take(lines).await;
-                assert!(!admitted, "{name}: a {intent:?} by the clock behind freed the limit");
-            }
-        }
     }
 }
 

@@ -25,9 +25,7 @@ mod reservations;
 mod trace;
 
 pub use adjustments::{debts, give_backs, resets};
-pub use admission::{
-    all_or_nothing, batches, clocks_behind, costs, owed, peeks, shadows, tier_changes,
-};
+pub use admission::{all_or_nothing, batches, costs, owed, peeks, shadows, tier_changes};
 pub use driver::{ChargeSpec, StoreDriver};
 pub use model::Model;
 pub use penalties::{block_ends, blocks, operators_blocks, uncounted};
@@ -40,7 +38,6 @@ use crate::ReservationStore;
 pub async fn run<S: ReservationStore>(fresh: impl AsyncFn() -> S) {
     all_or_nothing(&fresh().await).await;
     batches(&fresh().await).await;
-    clocks_behind(&fresh().await).await;
     costs(&fresh().await).await;
     peeks(&fresh().await).await;
     shadows(&fresh().await).await;

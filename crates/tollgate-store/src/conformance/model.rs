@@ -65,8 +65,6 @@ impl Model {
 
     fn alone(&mut self, now_us: u64, line: &ChargeSpec<'_>, intent: Intent) -> Answer {
         let (state, penalties) = self.cell(line);
-        // In a copy: only a charge changes when state is dated.
-        let state = &mut state.clone();
         line.params.redate(state, now_us);
         let own = line.params.decide(state, now_us, line.cost, intent);
         let penalty = line.penalty.filter(|_| line.mode.is_enforced());

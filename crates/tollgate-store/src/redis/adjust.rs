@@ -67,8 +67,7 @@ pub(super) fn to_server_time(change: Change, now_us: u64) -> Change {
     match change {
         Change::Block { until_us } => Change::Block { until_us: until_us.saturating_sub(now_us) },
         Change::GiveBack { units, receipt, charged_params } => {
-            // Its window may lie far from now, where the lengths of others would be a guess.
-            let charged_params = charged_params.resolve_calendar(receipt.at_us);
+            let charged_params = charged_params.resolve_calendar(now_us);
             Change::GiveBack { units, receipt, charged_params }
         }
         other => other,

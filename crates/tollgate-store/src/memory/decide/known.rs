@@ -258,10 +258,7 @@ fn take_typed<A: Inline<W>, const W: usize>(
     cost: u64,
 ) -> Option<Answer> {
     let (written, state) = (A::of_mut(written)?, A::state_of(state)?);
-    // State that a leap dated takes the locked path, which changes it with a charge alone.
-    if algorithm.redate(&mut state.clone(), now_us) {
-        return None;
-    }
+    algorithm.redate(state, now_us);
     let outcome = match algorithm.take(state, now_us, cost)? {
         Taken::Charged(outcome, _) => {
             *written = *algorithm;

@@ -8,7 +8,7 @@ use crate::memory::table::address::CellAddress;
 use crate::memory::{MemoryStore, ShardContext};
 use crate::sync::{Ordering, lock};
 use crate::{Answer, Charge};
-use tollgate_core::{Intent, LimitParams};
+use tollgate_core::{Algorithm, Intent, LimitParams};
 
 /// The store has no room for a new key's cell.
 #[derive(Debug)]
@@ -209,7 +209,8 @@ fn answer_uncharged(
 }
 
 impl Shard {
-    /// Finds the cell of a charge and answers for its limit alone. Changes nothing.
+    /// Finds the cell of a charge and answers for its limit alone. State that a leaping clock dated
+    /// too far ahead is corrected; nothing else changes.
     #[inline]
     pub(super) fn plan(
         &mut self,
@@ -225,7 +226,7 @@ impl Shard {
             algorithm => self.plan_inline(algorithm, shared, cell, charge, now_us, intent, row),
             else {
                 cell.found = self.find(charge.params, cell.address.tag);
-                *row = self.decide(shared, cell.found, charge, now_us, intent);
+                *row = self.redate_and_decide(shared, cell.found, charge, now_us, intent);
             }
         );
     }
@@ -255,7 +256,7 @@ impl Shard {
         };
         if let Some(index) = held.spilled() {
             cell.found = CellPosition::Spilled(index);
-            *row = self.decide(shared, cell.found, charge, now_us, intent);
+            *row = self.redate_and_decide(shared, cell.found, charge, now_us, intent);
             return;
         }
         cell.found = CellPosition::Inline(at);
@@ -274,9 +275,28 @@ impl Shard {
             return;
         }
         let mut state = unpack(shared, algorithm, held, charge.params_id);
-        // In this copy alone: only a charge writes state that a leap dated.
-        algorithm.redate(&mut state, now_us);
+        if algorithm.redate(&mut state, now_us) {
+            self.write(shared, algorithm, cell.found, tag, charge, state.clone());
+            cell.found = self.find(charge.params, tag);
+        }
         *row = Answer::without_receipt(algorithm.decide(&state, now_us, charge.cost, intent));
+    }
+
+    /// The answer of a limit whose state is spilled or absent.
+    fn redate_and_decide(
+        &mut self,
+        shared: &ShardContext,
+        found: CellPosition,
+        charge: &Charge<'_>,
+        now_us: u64,
+        intent: Intent,
+    ) -> Answer {
+        if let CellPosition::Spilled(at) = found
+            && let Some(spilled) = self.slab.get_mut(at)
+        {
+            charge.params.redate(&mut spilled.state, now_us);
+        }
+        self.decide(shared, found, charge, now_us, intent)
     }
 
     /// Writes planned words.

@@ -188,8 +188,7 @@ impl Shard {
         let outcome = by_algorithm!(
             params,
             algorithm => {
-                let mut state = self.state_of(shared, algorithm, found, charge.params_id);
-                algorithm.redate(&mut state, now_us);
+                let state = self.state_of(shared, algorithm, found, charge.params_id);
                 algorithm.decide(&state, now_us, cost, intent)
             },
             else params.decide(&LimitState::New, now_us, cost, intent)

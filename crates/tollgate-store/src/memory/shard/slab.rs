@@ -5,7 +5,6 @@ use super::{CellPosition, Shard, is_wide};
 use crate::memory::ShardContext;
 use crate::memory::table::{Cell, CellTable};
 use crate::{Answer, Charge};
-use std::borrow::Cow;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Receipt, penalty};
 
 /// A state in the slab.
@@ -166,16 +165,6 @@ impl Slab {
     }
 }
 
-/// The state as a decision at `now_us` reads it: re-dated if a clock leapt.
-fn redated<'a>(params: &LimitParams, state: &'a LimitState, now_us: u64) -> Cow<'a, LimitState> {
-    let mut state = Cow::Borrowed(state);
-    // A log is long, and one that no later instant was counted in has not leapt.
-    if !matches!(&*state, LimitState::ExpiryLog(log) if log.latest_us() <= now_us) {
-        params.redate(state.to_mut(), now_us);
-    }
-    state
-}
-
 impl Shard {
     /// Counts a violation. Returns the end of a block that it starts. There must be room for a
     /// spilled cell.
@@ -306,8 +295,7 @@ impl Shard {
         };
         let block_us = if mode.is_enforced() { spilled.block_us(penalty, now_us) } else { None };
         let intent = if block_us.is_some() { Intent::Peek } else { intent };
-        let state = redated(params, &spilled.state, now_us);
-        let outcome = params.decide(&state, now_us, cost, intent);
+        let outcome = params.decide(&spilled.state, now_us, cost, intent);
         let mut answer = Answer::without_receipt(outcome);
         if let Some(end_us) = block_us {
             answer.show_block(end_us - now_us);

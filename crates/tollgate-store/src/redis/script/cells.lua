@@ -10,7 +10,7 @@ end
 
 local function cell_of(value, algorithm)
   local head, state = split(value)
-  local cell = { algorithm = algorithm, text = state, state = algorithm.decode(state), block = 0 }
+  local cell = { algorithm = algorithm, state = algorithm.decode(state), block = 0 }
   if head then
     cell.block = struct.unpack('>I7', head, 2)
     if #head > 9 then
@@ -55,8 +55,7 @@ local function blocked_until(cell, params, now)
   return ends
 end
 
--- Writes a cell, with a TTL for as long as it matters. `as_read` is the state to write in place of
--- one that was only re-dated.
+-- Writes a cell, with a TTL for as long as it matters.
 local function keep(key, cell, now, ttl_margin)
   local idle = max(cell.algorithm.idle_at_us(cell.params, cell.state), cell.block)
   if cell.penalty and cell.penalty_params then
@@ -65,6 +64,6 @@ local function keep(key, cell, now, ttl_margin)
     -- The limit has no penalty any more.
     cell.penalty = nil
   end
-  local value = head_of(cell) .. (cell.as_read or cell.algorithm.encode(cell.state))
+  local value = head_of(cell) .. cell.algorithm.encode(cell.state)
   redis.call('SET', key, value, 'PX', lasting(idle, now, ttl_margin))
 end

@@ -32,11 +32,7 @@ local function apply(now, ttl_margin, limits, penalties, program)
     elseif kind == UNBLOCK then
       cell.block, cell.penalty = 0, nil
     end
-    -- Callers' clocks just differ: the row is that of re-dated state, which only a charge writes.
-    local text = ARGV[1] ~= '' and algorithm.encode(cell.state)
-    if algorithm.redate(params, cell.state, now) and text then
-      cell.as_read = text
-    end
+    algorithm.redate(params, cell.state, now)
     -- A give-back to a missing key writes nothing.
     if value or before or kind == BLOCK then
       keep(KEYS[key], cell, now, ttl_margin)

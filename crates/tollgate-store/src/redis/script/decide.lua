@@ -9,7 +9,7 @@
 -- logs only their heads), and the outcomes of expiry logs in order. The caller has the same
 -- algorithms and computes the rows: replies stay small, and Redis computes only what decides.
 
-local now, ttl_margin, by_server = instant(ARGV[1]), tonumber(ARGV[2]), ARGV[1] == ''
+local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, penalties = limits_of(ARGV[3]), penalties_of(ARGV[4])
 local program = cmsgpack.unpack(ARGV[5])
 local REPLACED, CANDIDATE, SHADOW_CANDIDATE = 8589934592, -8589934592, -17179869184
@@ -41,13 +41,8 @@ while at < last do
   for i = from, to, 5 do
     local key, params, cost = program[i], limits[program[i + 1]], program[i + 2]
     local cell = cell_at(key, params)
-    -- Written by a refusal only if there is one clock, which leapt. Callers' clocks just differ.
     if params.algorithm.redate(params, cell.state, now) then
-      if not by_server then
-        cell.as_read = cell.text
-      elseif takes then
-        change(key, cell, params)
-      end
+      change(key, cell, params)
     end
     cell.penalty_params = penalties[program[i + 4]] or cell.penalty_params
     local mode = program[i + 3]
@@ -74,7 +69,6 @@ while at < last do
     end
     if owed and owed > 0 then
       params.algorithm.charge(params, cell.state, now, owed)
-      cell.as_read = nil
       change(key, cell, params)
     end
     if is_expiry_log(params.algorithm) and owed then
@@ -87,7 +81,6 @@ while at < last do
       if is_expiry_log(params.algorithm) then
         outcomes[#outcomes + 1] = cmsgpack.pack({ receipt.at_us, receipt.mark_us })
       end
-      cell.as_read = nil
       change(key, cell, params)
     elseif takes and not own[i] and punished and mode >= 1
       and not blocked_until(cell, punished, now) then

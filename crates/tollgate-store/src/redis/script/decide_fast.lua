@@ -43,9 +43,8 @@ end
 local firsts, seconds, thirds, aheads, blocks, lasts = {}, {}, {}, {}, {}, {}
 -- By charge of the current request: its key, its kind, and whether it fits.
 local of_key, of_kind, own = {}, {}, {}
--- By key, the kind of a charge that changed its state, and the changed keys; by key, the kind of a
--- charge that found it dated by a leap.
-local verdicts, dirty, changed, leapt = {}, {}, {}, {}
+-- By key, the kind of a charge that changed its state; and the changed keys.
+local verdicts, dirty, changed = {}, {}, {}
 
 local at, last, request = 1, #program, 0
 while at < last do
@@ -77,7 +76,8 @@ while at < last do
         end
         -- A leaping clock dated it too far ahead.
         if first > clocks[kind] + 1 then
-          first, lasts[key], leapt[key] = clocks[kind] + 1, nil, kind
+          first, lasts[key], dirty[key] = clocks[kind] + 1, nil, kind
+          changed[#changed + 1] = key
         end
       elseif start < 32 then
         if (#value - from_byte) % 2 == 1 then
@@ -120,7 +120,9 @@ while at < last do
           -- A leaping clock dated its charge.
           whole, second, third = ahead, 0, 0
           firsts[key], seconds[key], thirds[key], lasts[key] = now + ahead, 0, 0, nil
-          leapt[key] = kind
+          if not dirty[key] then
+            dirty[key], changed[#changed + 1] = kind, key
+          end
         end
       end
       if second > 0 and third ~= counts[kind] then
@@ -131,10 +133,6 @@ while at < last do
       end
       local room = rooms[kind]
       fits = whole < room or (whole == room and second <= room_parts[kind])
-    end
-    -- Written by a refusal only if there is one clock, which leapt. Callers' clocks just differ.
-    if leapt[key] and by_server and takes == 1 and not dirty[key] then
-      dirty[key], changed[#changed + 1] = leapt[key], key
     end
     if byte(modes, kind) == 1 then
       local block = blocks[key]

@@ -3,10 +3,10 @@
 --
 -- Every table and every string here adds to the cost of a decision.
 
-local now, ttl_margin, by_server = instant(ARGV[1]), tonumber(ARGV[2]), ARGV[1] == ''
+local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, program = limits_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
 local byte, call = string.byte, redis.call
-local states, changed, leapt, blocks, own, verdicts = {}, {}, {}, {}, {}, {}
+local states, changed, blocks, own, verdicts = {}, {}, {}, {}, {}
 
 local function open(key, params)
   local value = values[key]
@@ -17,9 +17,8 @@ local function open(key, params)
   end
   local state = params.algorithm.decode(value or nil)
   states[key] = state
-  -- Written by a refusal only if there is one clock, which leapt. Callers' clocks just differ.
-  if params.algorithm.redate(params, state, now) and by_server then
-    leapt[key] = params
+  if params.algorithm.redate(params, state, now) then
+    changed[key] = params
   end
   return state
 end
@@ -33,9 +32,6 @@ while at < last do
     local key, params = program[i], limits[program[i + 1]]
     local enforced = program[i + 3] == 1
     local fits = params.algorithm.admits(params, states[key] or open(key, params), now, program[i + 2])
-    if takes and leapt[key] then
-      changed[key] = leapt[key]
-    end
     if fits and enforced and blocks[key] and now < blocks[key] then
       fits = false
     end

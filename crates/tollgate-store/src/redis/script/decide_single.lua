@@ -74,8 +74,7 @@ for i = 1, #keys do
       index, lasting, previous, current =
         unpack(#value == 26 and '>I6I6I7I7' or '>I6I6I4I4', value)
     end
-    -- Written by a refusal only if there is one clock, which leapt. Callers' clocks just differ.
-    local late = index > clock + 1 and by_server
+    local late = index > clock + 1
     local here, left = clock, window - elapsed
     if index > clock then
       here, left = clock + 1, window
@@ -131,7 +130,7 @@ for i = 1, #keys do
     elseif whole > full and whole > LEAP_US_MIN and count > 0
       and whole + (part > 0 and 1 or 0) - ahead > math.max(full, LEAP_US_MIN) then
       -- A leaping clock dated its charge.
-      whole, part, keeps, redated = ahead, 0, false, by_server
+      whole, part, keeps, redated = ahead, 0, false, true
     end
     while admitted < tries and (whole < room or (whole == room and part <= room_part)) do
       admitted, whole, part = admitted + 1, whole + span, part + span_part
