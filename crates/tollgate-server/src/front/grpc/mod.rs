@@ -49,7 +49,8 @@ const REFLECTION: [&str; 2] = [
 ];
 
 /// Bytes of a request's message at most. Envoy takes 60 KiB of headers from a client unless told
-/// otherwise, and several descriptors may repeat one of them. A connection holds a hundred of these.
+/// otherwise, and several descriptors may repeat one of them. A connection holds a hundred of
+/// these.
 pub(crate) const BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a call's head at most: Envoy passes a client's `tracestate` on.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
