@@ -3,8 +3,8 @@
 //! Units are ranked by four measures: admitted, refused, near the limit, and shadow-refused.
 //! Each thread counts in a shard of its own, which costs 175 instructions. Ten seconds later, or
 //! when somebody asks, the shards are emptied into the windows. Memory is bounded: at most
-//! [`SUMMARIES_MAX`] summaries are kept, each of at most 14 slots, and a slot has at most 128 keys
-//! of at most 128 bytes. A shard has at most [`SUMMARIES_MAX`] limits for these ten seconds.
+//! `SUMMARIES_MAX` summaries are kept, each of at most 14 slots, and a slot has at most 128 keys
+//! of at most 128 bytes. A shard has at most `SUMMARIES_MAX` limits for these ten seconds.
 
 mod fleet;
 mod shard;

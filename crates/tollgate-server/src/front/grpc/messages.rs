@@ -45,7 +45,7 @@ pub struct RateLimitDescriptor {
 }
 
 /// Envoy puts the bytes of a client's headers and path here. They need not be UTF-8, and an error
-/// would let the request pass: [`bytes_to_text`] takes any bytes.
+/// would let the request pass: `bytes_to_text` takes any bytes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Entry {

@@ -68,7 +68,7 @@ impl RlsHandler {
         Self { service: RateLimitService::new(node), body_within: limits.body, certificate: None }
     }
 
-    /// The limits of connections. A message of [`BYTES_MAX`] fits into one window: if Tollgate let
+    /// The limits of connections. A message of `BYTES_MAX` fits into one window: if Tollgate let
     /// Envoy wait in the middle of it, Envoy's timeout would pass and let the request through.
     pub fn limits(limits: &Limits) -> Limits {
         let window_bytes = 2 * BYTES_MAX as u32;
