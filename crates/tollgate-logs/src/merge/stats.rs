@@ -79,7 +79,7 @@ impl InputStats {
         }
     }
 
-    /// Notes a file of which no line is of the format that was named.
+    /// Notes a file without a line of the format that was named.
     pub(crate) fn wrong_format(&mut self, path: &Path, format: &str, line: u64, why: &BadLine) {
         self.broken.push(format!(
             "{}:{line}: this is not {format}, and neither is any other line: {why}; describe the lines with --log-format",

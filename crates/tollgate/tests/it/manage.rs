@@ -166,7 +166,7 @@ async fn units_beyond_a_limit_that_became_smaller_are_shown() {
         ("sliding-window", 9),
         ("sliding-log", 9),
         ("concurrency", 9),
-        // The state of a bucket is a time, of which a smaller bucket holds this much.
+        // The state of a bucket is a time. A smaller bucket holds this much of it.
         ("gcra", 5),
         ("month", 9),
     ]

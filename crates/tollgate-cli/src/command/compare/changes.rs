@@ -18,7 +18,7 @@ pub(super) struct Changes<'r> {
     /// Requests that A and B answer with 400, and those that both do.
     pub(super) ambiguous: [u64; 2],
     pub(super) ambiguous_by_both: u64,
-    /// Requests that A and B refuse, also with 400 if the other one decides them.
+    /// Requests that A and B refuse, also with 400 if only the other policy decides them.
     pub(super) refused: [u64; 2],
     pub(super) verdicts: VerdictChange,
     pub(super) limits: BTreeMap<String, LimitChange>,
