@@ -36,7 +36,7 @@ const OURS_OVER_SLOTS: &str = concat!(
     include_str!("../../../crates/tollgate-store/src/redis/script/keys_given.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/decide_single.lua"),
 );
-/// The least that a script over slots can do: it reads every key and changes it, and decides nothing.
+/// The least that a script over slots can do: it reads and changes every key, and decides nothing.
 const FLOOR_OVER_SLOTS: &str = "#!lua flags=allow-cross-slot-keys
 local call, values = redis.call, {}
 for i = 6, #ARGV do values[i - 5] = call('GET', ARGV[i]) end
@@ -127,7 +127,8 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     over_slots(effort)
 }
 
-/// Calls over the slots of a cluster's primary beside a call for each decision, sixteen of which are sent together as nodes do.
+/// Calls over the slots of a cluster's primary, beside a call for each decision. Nodes send sixteen of
+/// the latter together, and so does this.
 fn over_slots(effort: Effort) -> Result<(), Box<dyn Error>> {
     let redis = Redis::start(SERVER_CORE, &["--cluster-enabled", "yes"])?;
     let mut client = redis.connect()?;
