@@ -1,16 +1,18 @@
 //! Reservations in the adaptive shedder: for services that have no gateway.
 
 use crate::Node;
+use std::mem;
+use std::sync::Arc;
 use tollgate::engine::{ReservationEnd, Rules, Verdict};
 use tollgate_observe::top::CountedRequest;
 use tollgate_policy::facts::Facts;
-use tollgate_tower::wait_in_queue;
+use tollgate_tower::{Engine, wait_in_queue};
 
 /// Enters the adaptive shedder with a reservation that limits admitted: its id and its time to
 /// live; `None` if there is no reservation. A request that is shed is no longer allowed, and its
-/// reservation is cancelled.
+/// reservation is cancelled, as is that of a client that leaves the queue.
 pub(crate) async fn enter(
-    node: &Node,
+    node: &Arc<Node>,
     rules: &Rules,
     (facts, cost): (&Facts<'_>, u64),
     verdict: &mut Verdict<'_>,
@@ -19,7 +21,9 @@ pub(crate) async fn enter(
     let Some(reservation) = reservation else { return };
     let (gate, now_us) = (&node.gate, node.clock.now_us());
     if let Some(queued) = gate.enter_reserved(rules, now_us, facts, verdict, reservation) {
-        let waited = wait_in_queue(node, queued).await;
+        let abandoned = AbandonedReservation { node, id: reservation.0 };
+        let waited = wait_in_queue(&**node, queued).await;
+        mem::forget(abandoned);
         let now_us = node.clock.now_us();
         gate.leave_reserved_queue(rules, now_us, verdict, reservation, waited);
     }
@@ -27,5 +31,20 @@ pub(crate) async fn enter(
         node.top.take_off_shed(now_us, &CountedRequest { rules, facts, cost, verdict });
         // The engine counts a store that fails; then the reservation expires.
         let _ = gate.end(node.clock.now_us(), reservation.0, ReservationEnd::Cancel).await;
+    }
+}
+
+/// Cancels a reservation on drop: its client left the queue and never saw the id.
+struct AbandonedReservation<'a> {
+    node: &'a Arc<Node>,
+    id: &'a str,
+}
+
+impl Drop for AbandonedReservation<'_> {
+    fn drop(&mut self) {
+        let (node, id) = (self.node.clone(), self.id.to_owned());
+        self.node.spawn(Box::pin(async move {
+            let _ = node.gate.end(node.clock.now_us(), &id, ReservationEnd::Cancel).await;
+        }));
     }
 }

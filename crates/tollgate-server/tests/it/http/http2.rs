@@ -5,6 +5,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tollgate_faults::clock::wait_until;
 
 type FullBodyClient = http2::SendRequest<Full<Bytes>>;
 
@@ -86,4 +87,29 @@ fn streams_are_decided_exactly() {
         }
         assert_eq!(admitted, 100);
     });
+}
+
+#[test]
+fn the_reservation_of_a_client_that_leaves_the_queue_is_cancelled() {
+    let served =
+        serve("shed: {adaptive: {min: 1, max: 1}}\nlimits: [{name: a, key: [user], rate: 9/min}]");
+    let body = r#"{"attributes": {"user": "ann"}, "ttl": "1h"}"#;
+    assert_eq!(served.post("/v1/reserve", body).status, 200, "has the only slot");
+    run(async {
+        let waits = async || {
+            while served.node.gate.adaptive().unwrap().waiting == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        loop {
+            let mut client = connect(&served).await;
+            tokio::select! {
+                _ = ask(&mut client, "/v1/reserve", body) => {}
+                () = waits() => break,
+            }
+        }
+    });
+    let body = r#"{"attributes": {"user": "ann"}}"#;
+    let remaining = || served.post("/v1/peek", body).json()["limits"][0]["remaining"].as_u64();
+    assert!(wait_until(PATIENCE, || remaining() == Some(8)), "{:?}", remaining());
 }
