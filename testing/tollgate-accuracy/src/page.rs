@@ -110,7 +110,7 @@ size. Cloudflare's traffic is not public, so the shares are not comparable one t
 | seed | {seed} |
 | sources | {sources} |
 | time | {time} |
-| requests per source | Zipf's law with exponent 1: the source of rank r sends 1/r of what the first one sends |
+| requests per source | Zipf's law: rank r sends 1/r of what rank 1 sends |
 | steady sources | {steady} %: independent requests, exponential gaps |
 | bursty sources | {bursty} %: 10 to {BURST_MAX} requests, {gap} apart on average, then a pause that keeps their mean rate |
 | attackers | {attackers} %: {count} requests in the last sixtieth of a window, {count} in the first of the next, then ten times the limit's pace until it ends; a window's pause |

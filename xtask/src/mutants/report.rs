@@ -9,10 +9,10 @@ const HEAD: &str = "\
 # Mutants
 
 Does a test notice each mistake? `cargo xtask mutants` applies the mistakes of `xtask/mutants/` to a copy of the code, one at a time, and writes this
-page with a test that fails. `cargo xtask mutants --list` says what each breaks. Numbers are those of the properties in `crates/tollgate-core/tests/it/properties/`.
+page with a test that fails. `cargo xtask mutants --list` says what each breaks.
 
-| mutant | property | killed by |
-| --- | --- | --- |
+| mutant | killed by |
+| --- | --- |
 ";
 
 pub(super) fn words(fate: &Fate) -> String {
@@ -27,8 +27,7 @@ pub(super) fn words(fate: &Fate) -> String {
 pub(super) fn table(fates: &[(&Mutant, Fate)]) -> String {
     let mut text = HEAD.to_owned();
     for (mutant, fate) in fates {
-        let Mutant { name, property, .. } = mutant;
-        text.push_str(&format!("| `{name}` | {property} | {} |\n", words(fate)));
+        text.push_str(&format!("| `{}` | {} |\n", mutant.name, words(fate)));
     }
     text
 }

@@ -43,9 +43,9 @@ fn rows_that_did_not_run_stay_on_the_page() {
     };
     let first = page(&BTreeMap::from([("gone", run(0)), ("stopped", run(7))]), "");
     assert!(first.contains("| `stopped` | SIGSTOP"), "{first}");
-    assert!(first.contains("**no**: over-admission 0"), "{first}");
+    assert!(first.contains("(**not held**: over-admission 0)"), "{first}");
     let second = page(&BTreeMap::from([("stopped", run(0))]), &first);
     assert!(second.contains("| `gone` | SIGKILL") && second.contains("| runs: 1 |"), "{second}");
-    assert!(!second.contains("**no**"), "{second}");
+    assert!(!second.contains("(**not held**"), "{second}");
     assert_eq!(page(&BTreeMap::new(), &second), second);
 }
