@@ -39,18 +39,42 @@ pub(crate) fn table(traces: &[Trace], rows: &[Row]) -> String {
     out.push_str(" names waits, remaining |\n| --- |");
     traces.iter().for_each(|_| out.push_str(" --- |"));
     out.push_str(" --- |\n");
-    for row in rows.iter().filter(|row| row.version.is_ok()) {
-        let _ = write!(out, "| {} |", row.peer.name());
-        let told = |of: fn(&Counts) -> u64| row.cells.iter().flatten().any(|counts| of(counts) > 0);
-        for found in &row.cells {
-            let text = found.as_ref().map_or_else(|_| "n/a".into(), cell);
-            let _ = write!(out, " {text} |");
-        }
-        let yes = |told| if told { "yes" } else { "no" };
-        let (waits, remaining) = (told(|c| c.retry.1), told(|c| c.remaining.1));
-        let _ = writeln!(out, " {}, {} |", yes(waits), yes(remaining));
-    }
+    let installed = rows.iter().filter(|row| row.version.is_ok());
+    push_lines(&mut out, installed.map(|row| (row.peer.name(), results(row))));
     out
+}
+
+fn results(row: &Row) -> String {
+    let mut out = String::new();
+    let told = |of: fn(&Counts) -> u64| row.cells.iter().flatten().any(|counts| of(counts) > 0);
+    for found in &row.cells {
+        let text = found.as_ref().map_or_else(|_| "n/a".into(), cell);
+        let _ = write!(out, " {text} |");
+    }
+    let yes = |told| if told { "yes" } else { "no" };
+    let (waits, remaining) = (told(|c| c.retry.1), told(|c| c.remaining.1));
+    let _ = write!(out, " {}, {} |", yes(waits), yes(remaining));
+    out
+}
+
+/// Writes a line for each name and its cells, one line for neighbours of one program with equal
+/// cells: `Tollgate, gcra, leaky-bucket`.
+fn push_lines(out: &mut String, lines: impl Iterator<Item = (String, String)>) {
+    let mut grouped: Vec<(String, String)> = Vec::new();
+    for (name, cells) in lines {
+        let (program, variant) = name.split_once(", ").unwrap_or((&name, ""));
+        match grouped.last_mut() {
+            Some((known, same))
+                if *same == cells && known.starts_with(&format!("{program}, ")) =>
+            {
+                let _ = write!(known, ", {variant}");
+            }
+            _ => grouped.push((name, cells)),
+        }
+    }
+    for (name, cells) in grouped {
+        let _ = writeln!(out, "| {name} |{cells}");
+    }
 }
 
 /// `docs/exactness.md`.
@@ -70,33 +94,31 @@ pub(crate) fn page(traces: &[Trace], rows: &[Row]) -> String {
         );
     }
     out.push_str(PROMISES);
-    for row in rows {
-        let Ok(version) = &row.version else { continue };
-        let _ = writeln!(
-            out,
-            "| {} | {version} | {} | {} | {} |",
-            row.peer.name(),
-            row.peer.promise().text(),
-            row.peer.documented(),
-            row.peer.repeat()
-        );
-    }
+    let promises = rows.iter().filter_map(|row| {
+        let version = row.version.as_ref().ok()?;
+        let (promise, peer) = (row.peer.promise().text(), &row.peer);
+        let cells =
+            format!(" {version} | {promise} | {} | {} |", peer.documented(), peer.repeat());
+        Some((peer.name(), cells))
+    });
+    push_lines(&mut out, promises);
     out.push_str("\n## Not applicable, and skipped\n\n");
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for row in rows {
         if let Err(why) = &row.version {
             let _ = writeln!(out, "* {}: skipped, not installed here ({why})", row.peer.name());
         }
-        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for (trace, found) in traces.iter().zip(&row.cells) {
             let Err(why) = found else { continue };
+            let cell = format!("{} ({})", row.peer.name(), trace.name);
             match reasons.iter_mut().find(|(known, _)| known == why) {
-                Some((_, names)) => names.push(trace.name),
-                None => reasons.push((why, vec![trace.name])),
+                Some((_, cells)) => cells.push(cell),
+                None => reasons.push((why, vec![cell])),
             }
         }
-        for (why, names) in reasons {
-            let _ = writeln!(out, "* {}, {}: {why}", row.peer.name(), names.join(", "));
-        }
+    }
+    for (why, cells) in reasons {
+        let _ = writeln!(out, "* {why}: {}", cells.join(", "));
     }
     out.push_str(END);
     out
@@ -105,21 +127,20 @@ pub(crate) fn page(traces: &[Trace], rows: &[Row]) -> String {
 const TOP: &str = "\
 # Who keeps what they promise
 
-The same requests, through Tollgate and others, each by its own interface and with the same limit stated to it. Algorithms differ, so each is judged by its own promise, from
-its own documentation, in exact arithmetic. A cell has what went wrong; `0` is nothing.
+Does a limiter admit what it promises, and are its waits true? Each gets the same requests through its own interface, with the same limit. Each is judged by its own
+promise, from its own documentation, in exact arithmetic. A cell lists violations; `0` means none.
 
 ";
 
 const CELLS: &str = "
-* **beyond:** admitted, although the promise was used up by what the same limiter had admitted before. **below:** refused, although it was not.
-  Where these change the sum, *admitted* is what passed in all, and *promised* what the promise alone would have let pass.
-* **retry:** waits in refusals that are too short to be admitted then, or longer than the promise needs, beyond rounding up to the unit in which the limiter names
-  them. **remaining:** figures of what is left that are not what is left. The last column says whether a limiter names them at all.
-* Libraries run on a virtual clock. Servers and limitador run in real time: a decision fell between sending and answer, give or take 2 ms, and only what is wrong for
-  every instant in between counts. Of threads, only the sum is judged. In the trace of 20 min the servers' clocks run 60 times as fast, by libfaketime.
-* Cells of real time vary with the load of the machine: run them again before you quote one. HAProxy's rate is an average by design, not a count.
-* **clock step:** the wall clock is set back while time goes on. Limiters that read a monotonic clock do not see it; those that read the wall clock, or get it from
-  their caller, do. None of them promises anything about it.
+* **beyond:** admitted, although the promise was used up. **below:** refused, although it was not. Where these change the sum, *admitted* is what passed in all, and
+  *promised* what the promise would have let pass.
+* **retry:** waits in refusals that are too short, or longer than the promise needs, beyond rounding up to the limiter's unit. **remaining:** wrong figures of what is
+  left. The last column says whether a limiter names them at all.
+* **clock step:** the wall clock is set back while time goes on. Limiters that read a monotonic clock do not see it. None of them promises anything about it.
+* Libraries run on a virtual clock. Servers and limitador run in real time: only what is wrong for every instant between sending and answer, give or take 2 ms, counts. These
+  cells vary with the load of the machine: run them again before you quote one. In the trace of 20 min the servers' clocks run 60 times as fast, by libfaketime.
+* HAProxy's rate is an average by design, not a count.
 
 ## Traces
 
@@ -137,6 +158,6 @@ const PROMISES: &str = "
 const END: &str = "
 ## Repeat all
 
-`cargo xtask exactness` runs everything that is installed and writes this page; `--only NAME` runs some, and prints the table. The requests of each trace are in
-[trace.rs](../bench/exactness/src/trace.rs), the promises in [promise.rs](../bench/exactness/src/promise.rs). A cell that you cannot reproduce is a bug of this page: please report it.
+`cargo xtask exactness` runs everything that is installed and writes this page; `--only NAME` runs some, and prints the table. [trace.rs](../bench/exactness/src/trace.rs) has
+the requests, [promise.rs](../bench/exactness/src/promise.rs) the promises. A cell that you cannot reproduce is a bug of this page: please report it.
 ";

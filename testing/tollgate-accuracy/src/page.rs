@@ -83,26 +83,22 @@ pub(crate) fn page(traffic: &Traffic, contestants: &[Contestant], tallies: &[Tal
         "\
 # How far each algorithm is from an exact count
 
-`100/min` can mean: no minute, wherever it starts, sees more than 100. Only `sliding-log` means exactly that. The others keep less state, and are
-wrong now and then. Cloudflare [reports](https://blog.cloudflare.com/counting-things-a-lot-of-different-things/) for its sliding window counter that 0.003 % of
-400 million requests from 270,000 sources were wrongly allowed or limited, and that its rate differed from the real one by 6 % on average. This
-page measures the same for every algorithm here, on traffic of that size. Cloudflare's traffic is not public, so the shares are not comparable
-one to one.
+`100/min` can mean: no minute, wherever it starts, sees more than 100. Only `sliding-log` means exactly that. How wrong are the others, which keep less state?
+Cloudflare [reports](https://blog.cloudflare.com/counting-things-a-lot-of-different-things/) for its sliding window counter that 0.003 % of 400 million requests
+from 270,000 sources were wrongly allowed or limited, and that its rate differed from the real one by 6 % on average. This page measures the same on traffic of that
+size. Cloudflare's traffic is not public, so the shares are not comparable one to one.
 
 {table}
 
 * **Wrongly admitted** and **wrongly refused** are shares of all requests: the verdict is not that of an exact limiter, which remembers each of its own admissions for
-  {window}. It is part of the tool and shares no code with `sliding-log`.
-* A source that is always above the limit makes these shares large. Two limiters that each admit 100 of its 6,000 requests in a minute, but not the same 100,
-  differ in up to 200. So the next column has the totals: how much more or less was admitted in all.
+  {window}. It shares no code with `sliding-log`. A source that is always above the limit makes these shares large: two limiters may each admit 100 of its requests in a
+  minute, but not the same 100. So the next column has the totals.
 * **Above the limit:** admitted although the window of {window} before it already held the limit, counted over the algorithm's own admissions. **Most in any {window}** is the
   largest such count; its bound is [proven](reference.md#what-is-exact).
 * **Difference from the real rate:** at each request, what the algorithm takes for used (`limit` less `remaining`) against the exact count of its own admissions; the sum
   of differences over the sum of counts. A bucket with a burst of another size has no such estimate.
-* A small burst refuses what comes together, and `leaky-bucket` refuses all but an even pace. That is what they are for: they do not promise a window's
-  worth at once. `gcra` with a burst and a rate that add up to the limit never exceeds a window.
-* `sliding-window` admits more in all here because most sources pause. To a source that never pauses it gives
-  [one unit less](reference.md#what-is-exact) than the limit in each window after its first.
+* A small burst refuses what comes together, and `leaky-bucket` refuses all but an even pace: that is what they are for. `gcra` with a burst and a rate that add up to
+  the limit never exceeds a window.
 * `concurrency` has no rate, and is left out.
 
 ![Admissions in the last minute, for a client that sends around the end of a window](pictures/accuracy.svg)
@@ -114,7 +110,7 @@ one to one.
 | seed | {seed} |
 | sources | {sources} |
 | time | {time} |
-| requests per source | Zipf's law with exponent 1: the source of rank r sends 1/r of what the first one sends |
+| requests per source | Zipf's law: rank r sends 1/r of what rank 1 sends |
 | steady sources | {steady} %: independent requests, exponential gaps |
 | bursty sources | {bursty} %: 10 to {BURST_MAX} requests, {gap} apart on average, then a pause that keeps their mean rate |
 | attackers | {attackers} %: {count} requests in the last sixtieth of a window, {count} in the first of the next, then ten times the limit's pace until it ends; a window's pause |

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tollgate_faults::clock::now_us;
 use tollgate_faults::measurements::{Check, Measurements};
 use tollgate_faults::process;
-use tollgate_faults::report::{ScenarioResult, page};
+use tollgate_faults::report::{RUNS, ScenarioResult, page};
 use tollgate_faults::scenario::{self, FaultScenario, ROWS};
 use tollgate_faults::trial::Context;
 
@@ -96,7 +96,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options
         program: PathBuf::from("tollgate"),
         page: PathBuf::from("faults.md"),
         rows: Vec::new(),
-        runs: 3,
+        runs: RUNS,
     };
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));

@@ -42,20 +42,25 @@ impl ScenarioResult {
     }
 }
 
+/// The usual number of runs, which the page does not repeat.
+pub const RUNS: u32 = 3;
+
 const HEAD: &str = "# Injected faults
 
-`cargo xtask faults` writes this page; do not edit it. Each row starts its own servers and `tollgate serve` processes: three nodes unless it says otherwise.
-It injects a fault under open-loop load and judges the answers at the client. A unit is over the limit only if it exceeds the limit at every instant
-between sending and receiving. All processes share one machine, and times count from when a request was due.
-[operations.md](operations.md#what-each-failure-does) says what each failure means for operators.
+What happens when servers, networks, nodes and clocks fail? `cargo xtask faults` injects each fault under open-loop load, judges the answers at the client, and writes
+this page. Each row starts its own servers and `tollgate serve` processes: three nodes unless it says otherwise. A unit is over the limit only if it exceeds the limit
+at every instant between sending and receiving. [Operations](operations.md#what-each-failure-does) says what each failure means.
 
-* **over**: units admitted beyond a limit. **errors**: answers that are neither a decision nor a limit's `on_store_failure`. **lost**: requests
-  without an answer. **by policy**: requests that `on_store_failure` answered.
-* **p99**: before the fault → during it. **recovery**: from the end of the fault to the last answer without the store.
+Expectations hold in every run, unless a row says **not held**. A row without figures has not run at full length yet.
+
+* **over**: units admitted beyond a limit. **by policy**: requests that `on_store_failure` answered.
+* **p99**: before the fault → during it, from when a request was due. **recovery**: from the end of the fault to the last answer without the store.
 * **in flight**: most requests in flight at once. **memory**: growth of the node that grew most.
-* **load**: requests due per second, nodes, and how many processes were runnable on average, on how many cores. With many more processes than cores,
+* **load**: requests due per second, nodes, and runnable processes on average / cores. With many more processes than cores,
   times show the wait for a core, and a deadline of 25 ms may pass before a call is sent. Counts are exact even then.
-* **runs**: how often the row ran; each figure is the worst run. A row with fewer than three waits for the next full run.
+* **besides** names *errors*, answers that are neither a decision nor a limit's `on_store_failure`, and *lost* requests, without an answer, if there are any.
+
+Each figure is the worst of three runs, unless the row names another number.
 ";
 
 /// The page. Rows that did not run are taken from the old page.
@@ -66,19 +71,14 @@ pub fn page(judged: &BTreeMap<&'static str, ScenarioResult>, old: &str) -> Strin
         section.lines().find(|line| line.starts_with(&start)).map(str::to_owned)
     };
     let mut text = HEAD.to_owned();
-    text.push_str(
-        "\n## Expectations\n\n| row | injected | expected | held |\n| --- | --- | --- | --- |\n",
-    );
+    text.push_str("\n## Expectations\n\n| row | injected | expected |\n| --- | --- | --- |\n");
     for row in ROWS {
-        let line = judged.get(row.name).map(|judged| expectation(row, judged));
-        if let Some(line) = line.or_else(|| kept("Expectations", row)) {
-            text.push_str(&format!("{line}\n"));
-        }
+        let line = judged.get(row.name).map(|judged| expectation(row, &judged.checks));
+        let line = line.or_else(|| kept("Expectations", row));
+        text.push_str(&format!("{}\n", line.unwrap_or_else(|| expectation(row, &[]))));
     }
-    text.push_str("\n## Figures\n\n| row | runs | requests | over | errors | lost | by policy | p99, ms | recovery, ms | in flight | memory, MiB | load | besides |\n");
-    text.push_str(
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
-    );
+    text.push_str("\n## Figures\n\n| row | requests | over | by policy | p99, ms | recovery, ms | in flight | memory, MiB | load | besides |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for row in ROWS {
         let line = judged.get(row.name).map(|judged| numbers(row, judged));
         if let Some(line) = line.or_else(|| kept("Figures", row)) {
@@ -88,35 +88,37 @@ pub fn page(judged: &BTreeMap<&'static str, ScenarioResult>, old: &str) -> Strin
     text
 }
 
-fn expectation(row: &FaultScenario, judged: &ScenarioResult) -> String {
+fn expectation(row: &FaultScenario, checks: &[Check]) -> String {
     let broken: Vec<_> =
-        judged.checks.iter().filter(|check| !check.held).map(|check| check.what.as_str()).collect();
-    let held =
-        if broken.is_empty() { "yes".to_owned() } else { format!("**no**: {}", broken.join("; ")) };
-    format!("| `{}` | {} | {} | {held} |", row.name, row.injected, row.expected)
+        checks.iter().filter(|check| !check.held).map(|check| check.what.as_str()).collect();
+    let broken = match broken.is_empty() {
+        true => String::new(),
+        false => format!(" (**not held**: {})", broken.join("; ")),
+    };
+    format!("| `{}` | {} | {}{broken} |", row.name, row.injected, row.expected)
 }
 
 fn numbers(row: &FaultScenario, judged: &ScenarioResult) -> String {
     let figures = &judged.figures;
     let or = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
     let p99 = figures.p99_us.map(|(without, with)| format!("{} → {}", ms(without), ms(with)));
-    let notes: Vec<_> =
-        figures.notes.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let runs = if judged.runs == RUNS { 0 } else { judged.runs.into() };
+    let rare = [("runs", runs), ("errors", figures.errors), ("lost", figures.lost)];
+    let rare = rare.into_iter().filter(|(_, count)| *count > 0);
+    let mut notes: Vec<_> = rare.map(|(name, count)| format!("{name}: {count}")).collect();
+    notes.extend(figures.notes.iter().map(|(name, value)| format!("{name}: {value}")));
     let busy = format!("{}.{}", figures.load_tenths / 10, figures.load_tenths % 10);
     let load = match figures.asked {
         Some((per_second, nodes)) => {
-            format!("{per_second}/s, nodes: {nodes}; {busy} on {} cores", cores())
+            format!("{per_second}/s, {nodes} nodes, {busy}/{}", cores())
         }
         None => busy,
     };
     format!(
-        "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+        "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
         row.name,
-        judged.runs,
         figures.requests,
         or(figures.over_admission.map(|over| over.to_string())),
-        figures.errors,
-        figures.lost,
         figures.by_policy,
         or(p99),
         or(figures.recovery_us.map(|time| (time / 1_000).to_string())),

@@ -23,7 +23,7 @@ Options:
 Mutants are the files of `xtask/mutants/`: a name, the property that breaks, the file, the text to find, the
 text to put there, and the tests to run. They are applied to a copy of the workspace below the target folder, so
 the tree itself never changes. A mutant that survives, does not compile or no longer applies is a failure.
-After a full run the table is in `docs/mutants.md`.",
+After a full run the table is in `docs/internals/mutants.md`.",
     run,
 };
 
@@ -79,7 +79,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         fates.push((mutant, fate));
     }
     if options.only.is_none() {
-        report::write(&root.join("docs/mutants.md"), &fates)?;
+        report::write(&root.join("docs/internals/mutants.md"), &fates)?;
     }
     match alive.is_empty() {
         true => Ok(()),

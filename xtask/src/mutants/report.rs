@@ -8,23 +8,16 @@ use std::path::Path;
 const HEAD: &str = "\
 # Mutants
 
-`cargo xtask mutants` writes this page. It applies each mistake of `xtask/mutants/` to a copy of the code and lists the tests
-that fail. If no test fails, the command fails. The numbers are those of the properties in `crates/tollgate-core/tests/it/properties/`.
+Does a test notice each mistake? `cargo xtask mutants` applies the mistakes of `xtask/mutants/` to a copy of the code, one at a time, and writes this
+page with a test that fails. `cargo xtask mutants --list` says what each breaks.
 
-| mutant | property | what it breaks | killed by |
-| --- | --- | --- | --- |
+| mutant | killed by |
+| --- | --- |
 ";
-
-/// More names than this say nothing more.
-const NAMES_MAX: usize = 3;
 
 pub(super) fn words(fate: &Fate) -> String {
     match fate {
-        Fate::Killed(tests) => {
-            let names: Vec<String> =
-                tests.iter().take(NAMES_MAX).map(|test| format!("`{test}`")).collect();
-            names.join(", ")
-        }
+        Fate::Killed(tests) => tests.first().map(|test| format!("`{test}`")).unwrap_or_default(),
         Fate::Hung => "the tests do not end".into(),
         Fate::Survived => "SURVIVED".into(),
         Fate::Invalid => "INVALID: it does not compile, or no test ran".into(),
@@ -34,8 +27,7 @@ pub(super) fn words(fate: &Fate) -> String {
 pub(super) fn table(fates: &[(&Mutant, Fate)]) -> String {
     let mut text = HEAD.to_owned();
     for (mutant, fate) in fates {
-        let Mutant { name, property, breaks, .. } = mutant;
-        text.push_str(&format!("| `{name}` | {property} | {breaks} | {} |\n", words(fate)));
+        text.push_str(&format!("| `{}` | {} |\n", mutant.name, words(fate)));
     }
     text
 }

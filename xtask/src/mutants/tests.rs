@@ -62,11 +62,11 @@ fn only_a_failed_test_kills() {
 fn every_mutant_applies_and_is_in_the_table() {
     let root = process::root();
     let mutants = catalog::load(&root.join("xtask/mutants")).unwrap();
-    let table = fs::read_to_string(root.join("docs/mutants.md")).unwrap();
+    let table = fs::read_to_string(root.join("docs/internals/mutants.md")).unwrap();
     for mutant in &mutants {
         let text = fs::read_to_string(root.join(&mutant.file)).unwrap();
         mutant.apply(&text).unwrap();
-        let row = format!("| `{}` | {} | {} |", mutant.name, mutant.property, mutant.breaks);
+        let row = format!("| `{}` |", mutant.name);
         assert!(table.contains(&row), "run `cargo xtask mutants`: the table lacks {row}");
     }
     assert!(!table.contains("SURVIVED") && !table.contains("INVALID"), "a mutant is alive");

@@ -56,10 +56,7 @@ impl Peer for Ours {
     }
 
     fn repeat(&self) -> String {
-        format!(
-            "`Limiter::builder(quota).clock(ManualClock)` with `{}`; `check_n` for each request",
-            self.0
-        )
+        "`Limiter::builder(quota)`, `ManualClock`, `check_n`".into()
     }
 
     fn play(&self, trace: &Trace) -> Result<Vec<Played>, NotApplicable> {

@@ -39,7 +39,7 @@ impl Peer for RedisCell {
 
     fn repeat(&self) -> String {
         "`cargo new cell --lib; cd cell; cargo add redis-cell@0.2.2; cargo vendor; cargo build --release --manifest-path vendor/redis-cell/Cargo.toml`; `redis-server --loadmodule vendor/redis-cell/target/release/libredis_cell.so`; \
-         `CL.THROTTLE key 9 10 1 COST` at the times of the trace. Here: `REDIS_CELL=that file`".into()
+         `CL.THROTTLE key 9 10 1 COST`. Here: `REDIS_CELL=that file`".into()
     }
 
     fn retry_unit_us(&self) -> u64 {

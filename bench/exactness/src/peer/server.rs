@@ -208,7 +208,7 @@ impl Peer for Server {
                 .any(|word| line.contains(word))
         });
         let lines: Vec<String> = lines.map(|line| format!("`{line}`")).collect();
-        format!("{}; a client sends `GET /` at the times of the trace", lines.join(", "))
+        lines.join(", ")
     }
 
     fn play(&self, trace: &Trace) -> Result<Vec<Played>, NotApplicable> {

@@ -106,7 +106,7 @@ impl GatewayMetrics {
                 .collect();
             (("upstream", &**name), Seconds(one.sum(|stripe| &stripe.sum_ns)), buckets)
         });
-        let help = "Time from a request read to the head of its response.";
+        let help = "Seconds from a complete request to the head of its response.";
         page.histograms("tollgate_gateway_seconds", help, histograms);
     }
 }

@@ -77,7 +77,7 @@ raw! {
 raw! {
     /// A cost that depends on the request: `header`, or `estimate` with `response`.
     CostForm {
-        /// The request header field that carries the cost.
+        /// The request header that carries the cost.
         header: Text,
         /// The cost without that field.
         default: u64,
@@ -95,7 +95,7 @@ raw! {
     CostResponse {
         /// A dotted path in a JSON body, such as usage.total_tokens.
         json: Text,
-        /// A header field.
+        /// A header.
         header: Text,
     }
 }

@@ -77,7 +77,7 @@ raw! {
         trusted_proxies: List<Text>,
         /// How the client's address is found behind trusted proxies.
         client_address: ClientAddress,
-        /// Which header fields tell clients about their quota.
+        /// Which headers tell clients about their quota.
         headers: OneOrMany<Text>,
         /// Where attributes come from on HTTP: header.X, cookie.X, query.X or jwt.CLAIM.
         identity: Entries<Text>,

@@ -57,7 +57,7 @@ impl Listen {
 raw! {
     /// How the client's address is found behind trusted proxies: `header` or `hops`.
     ClientAddress {
-        /// The one header field to read.
+        /// The header to read.
         header: Text,
         /// Take the n-th address from the right of X-Forwarded-For.
         hops: u64,

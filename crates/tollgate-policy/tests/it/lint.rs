@@ -81,7 +81,7 @@ fn every_lint_is_documented() {
     }
 }
 
-/// Every section shows a bad and a good example that are just that, so the page cannot drift.
+/// Every section shows how a bad example becomes a good one, so the page cannot drift.
 #[test]
 fn the_examples_of_the_page_are_as_it_says() {
     let page = std::fs::read_to_string(repository("docs/lints.md")).unwrap();
@@ -89,14 +89,19 @@ fn the_examples_of_the_page_are_as_it_says() {
         let start = page.find(&format!("\n## {}:", lint.code)).unwrap();
         let section = &page[start + 1..];
         let section = &section[..section.find("\n## ").unwrap_or(section.len())];
-        let examples: Vec<&str> = section
-            .split("```yaml\n")
+        let changes: Vec<&str> = section
+            .split("```diff\n")
             .skip(1)
             .map(|rest| rest.split("```").next().unwrap())
             .collect();
-        let [bad, good] = examples[..] else { panic!("{}: {examples:#?}", lint.code) };
-        assert!(found(bad).iter().any(|(code, _)| *code == lint.code), "{}: {bad}", lint.code);
-        assert_eq!(found(good), [], "{}: {good}", lint.code);
+        let [change] = changes[..] else { panic!("{}: {changes:#?}", lint.code) };
+        let without = |sign: char| -> String {
+            let lines = change.lines().filter(|line| !line.starts_with(sign));
+            lines.map(|line| format!("{}\n", &line[1..])).collect()
+        };
+        let (bad, good) = (without('+'), without('-'));
+        assert!(found(&bad).iter().any(|(code, _)| *code == lint.code), "{}: {bad}", lint.code);
+        assert_eq!(found(&good), [], "{}: {good}", lint.code);
     }
 }
 

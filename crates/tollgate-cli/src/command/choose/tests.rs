@@ -112,16 +112,6 @@ fn page() -> String {
     let example = example.unwrap();
     let policy = policy::text(example, example.first_match().unwrap());
     let _ = write!(out, "```console\n$ {}\n{policy}```\n", policy::command(example));
-    out.push_str(NOT_CHOSEN_TOP);
-    for algorithm in ChosenAlgorithm::ALL {
-        let mut reasons: Vec<&str> = Vec::new();
-        for answers in Answers::all() {
-            let rejected = Choice::new(answers).rejected(answers);
-            let why = rejected.iter().find(|(name, _)| *name == algorithm.name());
-            reasons.extend(why.map(|(_, why)| *why).filter(|why| !reasons.contains(why)));
-        }
-        let _ = writeln!(out, "| `{}` | {} |", algorithm.name(), reasons.join("<br>"));
-    }
     out.push_str(PAGE_END);
     out
 }
@@ -129,7 +119,7 @@ fn page() -> String {
 const PAGE_TOP: &str = "\
 # Which algorithm?
 
-`tollgate choose` asks at most six questions and prints a policy. A question whose answer cannot change the policy is not asked.
+To find the algorithm that fits, run `tollgate choose`. It asks at most six questions and prints a policy.
 
 ";
 
@@ -150,15 +140,8 @@ The other answers become settings. `machines` picks the store, `store-failure` i
 ## In a script
 
 Flags answer too. Without a terminal they must answer every question that matters; the error names the missing ones. `--format json` prints the
-algorithm, its reason, the others with theirs, the answers and the policy.
+algorithm, its reason, the others with theirs, the answers and the policy. The policy says why no other algorithm fits:
 
-";
-
-const NOT_CHOSEN_TOP: &str = "
-## Why not another
-
-| algorithm | reasons against it, each for some of the answers |
-| --- | --- |
 ";
 
 const PAGE_END: &str = "

@@ -85,7 +85,7 @@ impl Admin {
         if before.is_empty() {
             return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
-                "no limit has a key of these attributes, so nothing was changed; give all attributes of a limit's key, or name a `limit` that is not off",
+                "nothing changed: no limit has exactly these key attributes; give all attributes of a limit's key, or name a `limit` that is not off",
             )
             .at("attributes"));
         }

@@ -334,7 +334,7 @@ impl Handler for AdminHandler {
 /// The admin API answers to known hosts only: a web page could point its own name at this machine.
 fn wrong_host(host: &str) -> Problem {
     let detail = format!(
-        "the admin listener does not answer to the name `{}`; call it by an address or as localhost, or add the name to `admin.hosts` in the policy file",
+        "unknown host name `{}`; use an IP address or localhost, or add the name to `admin.hosts`",
         host.escape_debug()
     );
     Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).at("host")

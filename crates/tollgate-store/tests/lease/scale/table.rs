@@ -142,8 +142,8 @@ impl Table {
     /// The table of the page.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::from(
-            "| limit | nodes a key | lifetime | calls a second | of requests | waited | opening of a window | under-admission | over | shards |\n\
-             | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+            "| limit | nodes a key | lifetime | calls a second | of requests | waited | opening of a window | under-admission | shards |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         );
         for cell in cells() {
             let total = self.total(cell);
@@ -153,7 +153,7 @@ impl Table {
             };
             let _ = writeln!(
                 text,
-                "| {} | {} | {lifetime} | {} | {} | {} | {} | {} | 0 | {} |",
+                "| {} | {} | {lifetime} | {} | {} | {} | {} | {} | {} |",
                 cell.algorithm,
                 format_grouped(cell.nodes),
                 format_grouped(rounded(total.calls)),
