@@ -1,21 +1,20 @@
-//! Every error there is, by code. Each has a fixture in `tests/fixtures/bad` and a row in
-//! `docs/errors.md`; tests fail when either is missing. A code is never used for anything else
-//! again.
+//! All error codes. Each has a fixture in `tests/fixtures/bad` and a row in `docs/errors.md`; tests
+//! fail when either is missing. A retired code is never reused.
 
-/// A kind of finding.
+/// A kind of error or warning.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Code {
-    /// Such as `TG001`.
+    /// The code, such as `TG001`.
     pub code: &'static str,
     /// What is wrong, in a few words.
     pub title: &'static str,
-    /// Why it is refused, and what to do.
+    /// Why the file is refused, and what to do.
     pub explanation: &'static str,
 }
 
 impl Code {
-    /// A kind of finding; the lints define theirs with it.
+    /// Creates a code; lints define theirs with it.
     pub const fn new(code: &'static str, title: &'static str, explanation: &'static str) -> Self {
         Self { code, title, explanation }
     }
@@ -26,7 +25,7 @@ macro_rules! codes {
         $(#[doc = concat!($code, ": ", $title, ".")]
         pub const $name: &Code = &Code::new($code, $title, $explanation);)*
 
-        /// All of them, in order.
+        /// All codes, in order.
         pub const ALL: &[&Code] = &[$($name),*];
     };
 }

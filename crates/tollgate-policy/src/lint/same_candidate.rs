@@ -1,6 +1,7 @@
-//! TG130: a candidate with the limit's own numbers, or of a limit that is off.
+//! TG130: a candidate with the same parameters as its limit, or of a limit that is off.
 //!
-//! Such a candidate never decides otherwise, or is never asked. Quiet if any tier differs.
+//! Such a candidate never decides differently, or is never evaluated. Not reported if any tier
+//! differs.
 
 use super::Findings;
 use super::analysis::view::LintView;
