@@ -1,4 +1,4 @@
-//! What the parsers accept, what they refuse, and with which words.
+//! Tests of what the parsers accept and refuse, and of their error messages.
 
 use crate::header::{
     FieldErrorKind, FieldInstant, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, PolicyItem, Profile,
