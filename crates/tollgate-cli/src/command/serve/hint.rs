@@ -1,4 +1,4 @@
-//! What to try with the built-in policy.
+//! Commands to try with the built-in policy.
 
 #[cfg(test)]
 mod tests;
@@ -6,8 +6,8 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tollgate_observe::metrics::Front;
 
-/// Three lines for a shell, each with what it shows. Lines begin with `curl` so that nothing else
-/// is copied with them: not every shell takes a comment after a command.
+/// Returns three shell commands, each after a description. Descriptions are on separate lines, so
+/// that only the command is copied: some shells do not accept a comment after a command.
 pub(super) fn text(addresses: &[(Front, SocketAddr)]) -> String {
     let Some((_, address)) = addresses.iter().find(|one| one.0 == Front::Http) else {
         return String::new();
@@ -36,7 +36,7 @@ pub(super) fn text(addresses: &[(Front, SocketAddr)]) -> String {
     )
 }
 
-/// An address to ask at: one that stands for all of the machine's is none.
+/// Replaces an unspecified address by the loopback address, which can be connected to.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
