@@ -8,7 +8,7 @@ use tollgate_core::written_rate::unit_us;
 pub(crate) struct Arguments {
     pub(crate) limit: Limit,
     pub(crate) input: Input,
-    /// The page to write, beside `pictures/`.
+    /// The page to write; pictures go to `pictures/` beside it.
     pub(crate) page: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ impl Arguments {
     }
 }
 
-/// Such as `100/min`. At least 10, so that a fifth of it is a burst.
+/// Parses a limit such as `100/min`. The count is at least 10, so that a fifth of it is a burst.
 fn parse_limit(text: &str) -> Result<Limit, String> {
     let parsed = text.split_once('/').and_then(|(count, unit)| {
         let count = count.parse::<u64>().ok().filter(|count| (10..=1_000_000).contains(count))?;

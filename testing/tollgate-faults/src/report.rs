@@ -1,4 +1,4 @@
-//! `docs/faults.md`: the results of full runs, the worst of several for each row.
+//! `docs/faults.md`: the results of full runs, the worst of several for each scenario.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ pub struct ScenarioResult {
 }
 
 impl ScenarioResult {
-    /// The result of one run.
+    /// Creates the result of one run.
     pub fn new(figures: Measurements, checks: Vec<Check>) -> Self {
         Self { figures, checks, runs: 1 }
     }
@@ -58,7 +58,7 @@ between sending and receiving. All processes share one machine, and times count 
 * **runs**: how often the row ran; each figure is the worst run. A row with fewer than three waits for the next full run.
 ";
 
-/// The page. Rows that did not run are taken from the old page.
+/// Writes the page. Scenarios that did not run keep their rows of the old page.
 pub fn page(judged: &BTreeMap<&'static str, ScenarioResult>, old: &str) -> String {
     let kept = |heading: &str, row: &FaultScenario| {
         let section = old.split("\n## ").find(|section| section.starts_with(heading))?;
