@@ -1,4 +1,4 @@
-//! What a run of the mutants leaves to read.
+//! The report of a run of the mutants.
 
 use super::{Fate, Mutant};
 use crate::Failure;
@@ -15,7 +15,7 @@ that fail. If no test fails, the command fails. The numbers are those of the pro
 | --- | --- | --- | --- |
 ";
 
-/// More names than this say nothing more.
+/// The most names shown for a mutant.
 const NAMES_MAX: usize = 3;
 
 pub(super) fn words(fate: &Fate) -> String {
