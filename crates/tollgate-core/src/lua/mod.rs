@@ -3,19 +3,19 @@
 //! A mirror is a Lua table named like its file, with the functions of
 //! [`Algorithm`](crate::Algorithm) on plain tables:
 //!
-//! | function | answers |
+//! | function | returns |
 //! | --- | --- |
 //! | `params(count, period_us, burst, queue)` | the params of most algorithms |
-//! | `params(slots, ttl_us)` | those of concurrency |
-//! | `params(count, first_s, length_s, length_s, length_s)` | those of three calendar windows |
-//! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
-//! | `redate(params, state, now_us)` | whether the state was dated ahead, and is corrected |
+//! | `params(slots, ttl_us)` | the params of concurrency |
+//! | `params(count, first_s, length_s, length_s, length_s)` | the params of three calendar windows |
+//! | `decode(value)` | the state in `value`, or that of a new key for `nil` |
+//! | `redate(params, state, now_us)` | whether the state was dated ahead and has been corrected |
 //! | `admits(params, state, now_us, cost)` | whether the limit alone admits, and nothing else |
 //! | `decide(params, state, now_us, cost, take)` | the fields of [`Outcome`]; `None` is `nil` |
 //! | `charge(params, state, now_us, cost)` | the receipt's `at_us`, `mark_us` and `mark_fraction` |
 //! | `give_back(params, state, now_us, units, receipt)` | nothing |
-//! | `idle_at_us(params, state)` | from when on the key may be dropped |
-//! | `encode(state)` | the value to keep |
+//! | `idle_at_us(params, state)` | the instant from which the key may be dropped |
+//! | `encode(state)` | the value to store |
 //!
 //! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Callers clamp instants, costs
 //! and units to it, which changes no decision; results saturate there. Bursts and queues have their

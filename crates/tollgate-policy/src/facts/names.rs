@@ -38,8 +38,8 @@ impl AttributeKind {
     }
 }
 
-/// Ids by attribute name. The names come from the configuration, so a request cannot choose
-/// colliding ones, and a fast hash is safe.
+/// Ids by attribute name. All names in the table come from the configuration, so a request cannot
+/// cause collisions, and a fast hash is safe.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     ids: FxHashMap<Box<str>, AttributeId>,

@@ -1,7 +1,7 @@
 //! TG123: a path pattern that matches no request, because requests with such a path are refused.
 //!
-//! Quiet where one listener has `ambiguous_paths: match-all`, where no listener reads paths, and
-//! for limits that are off.
+//! Not reported: files in which a listener has `ambiguous_paths: match-all`, files in which no
+//! listener reads paths, and limits that are off.
 
 use super::Findings;
 use super::analysis::view::LintView;

@@ -11,7 +11,7 @@ use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 pub struct SlidingWindow {
     limit: u64,
     window_us: Divisor,
-    /// The time after its end for which a full window still weighs one unit too much.
+    /// The time from the end of a full window until one unit fits again.
     unit_us: u64,
 }
 
