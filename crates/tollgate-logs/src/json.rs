@@ -72,11 +72,11 @@ impl Format for JsonFormat {
     fn read<'l>(&mut self, line: &'l str, entry: &mut Entry<'l>) -> Result<LineKind, BadLine> {
         let object: Value = match serde_json::from_str(line) {
             Ok(object @ Value::Object(_)) => object,
-            Ok(_) => return Err(BadLine("the line is no JSON object".into())),
+            Ok(_) => return Err(BadLine("the line is not a JSON object".into())),
             Err(error) => {
                 // The caller adds the number of the line.
                 let error = error.to_string().replace(" at line 1 column ", " at column ");
-                return Err(BadLine(format!("the line is no JSON: {error}").into()));
+                return Err(BadLine(format!("the line is not JSON: {error}").into()));
             }
         };
         for required in self.spec.required {

@@ -42,13 +42,13 @@ impl Template {
                 None => piece.split_at(piece.find(|c| !of_name(c)).unwrap_or(piece.len())),
             };
             if name.is_empty() {
-                return Err("a `$` has no name behind it".into());
+                return Err("a `$` has no name after it".into());
             }
             if let Some(last) = parts.last()
                 && before.is_empty()
             {
                 let last = &last.name;
-                return Err(format!("nothing stands between ${last} and ${name}"));
+                return Err(format!("no text separates ${last} and ${name}"));
             }
             let quoted = before.ends_with('"') && end.starts_with('"');
             parts.push(Part { meaning: meaning(name), name: name.into(), end: end.into(), quoted });

@@ -23,7 +23,7 @@ impl Arguments {
         let mut traffic = Traffic::default();
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-            let number = || value.parse().map_err(|_| format!("`{value}` is no number"));
+            let number = || value.parse().map_err(|_| format!("`{value}` is not a number"));
             match name.as_str() {
                 "--seed" => traffic.seed = number()?,
                 "--sources" => traffic.sources = number()?,
@@ -54,5 +54,5 @@ fn parse_limit(text: &str) -> Result<Limit, String> {
         let window_us = unit_us(unit).filter(|us| *us >= 1_000_000)?;
         Some(Limit { count, window_us })
     });
-    parsed.ok_or_else(|| format!("`{text}` is no limit such as 100/min, of 10 to 1000000"))
+    parsed.ok_or_else(|| format!("`{text}` is not a limit such as 100/min, of 10 to 1000000"))
 }

@@ -58,7 +58,7 @@ impl Format for CloudFront {
             return Ok(LineKind::Heading);
         }
         if !self.columns.has_time() {
-            return Err(BadLine("no `#Fields:` with date and time stands above the line".into()));
+            return Err(BadLine("no `#Fields:` with date and time is above the line".into()));
         }
         self.columns.read(line, entry, &mut self.context)?;
         // CloudFront percent-encodes spaces and quotes in these two fields.

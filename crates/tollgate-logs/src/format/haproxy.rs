@@ -31,7 +31,7 @@ impl Format for HaProxy {
     /// Reads `10.0.1.2:33317 [06/Feb/2009:12:14:14.655] in pool/srv1 10/0/30/69/109 200 2750 - -
     /// ---- 1/1/1/1/0 0/0 {example.com} {} "GET / HTTP/1.1"`.
     fn read<'l>(&mut self, line: &'l str, entry: &mut Entry<'l>) -> Result<LineKind, BadLine> {
-        let bad = || BadLine("the line is no HTTP log of HAProxy".into());
+        let bad = || BadLine("the line is not an HTTP log line of HAProxy".into());
         let at = line.find(" [").ok_or_else(bad)?;
         let (head, rest) = (&line[..at], &line[at + 2..]);
         // IPv6 addresses have no brackets, so the last colon separates the port.

@@ -73,7 +73,7 @@ pub(crate) fn attribute(text: &str) -> Result<Box<str>, Problem> {
 pub(crate) fn header_name(text: &str) -> Result<Box<str>, Problem> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if text.is_empty() || text.len() > ATTRIBUTE_BYTES_MAX || !text.bytes().all(token) {
-        let message = format!("{} is not the name of a header field", quoted(text));
+        let message = format!("{} is not a header name", quoted(text));
         let help = "use letters, digits and `-`, such as `x-user-id`";
         return Err(Problem::new(codes::BAD_ATTRIBUTE, message, help));
     }

@@ -51,7 +51,10 @@ fn compared_bytes(attribute: &str, text: &str) -> usize {
 /// Checks a path pattern. Paths are compared in normal form, so any other pattern never matches.
 fn path(text: &str) -> Result<String, (&'static str, String)> {
     if !text.starts_with(['/', '*', '?']) {
-        return Err(("does not start with `/`", format!("paths do: write `/{text}`")));
+        return Err((
+            "does not start with `/`",
+            format!("a path starts with `/`: write `/{text}`"),
+        ));
     }
     if text.contains("//") {
         let help = "duplicate slashes are merged before matching: write one".to_owned();

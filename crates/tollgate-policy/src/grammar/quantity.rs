@@ -30,7 +30,7 @@ pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
     };
     let us = count.parse::<u64>().ok().and_then(|count| count.checked_mul(unit_us));
     us.filter(|us| *us <= tollgate_core::MAX_US).ok_or_else(|| {
-        let help = "durations end at 285 years".to_owned();
+        let help = "the longest duration is 285 years".to_owned();
         Problem::new(codes::OUT_OF_RANGE, format!("{} is too long", quoted(text)), help)
     })
 }
@@ -104,7 +104,7 @@ pub(crate) fn size(text: &str) -> Result<u64, Problem> {
     }
     count.parse::<u64>().ok().and_then(|count| count.checked_mul(*factor)).ok_or_else(|| {
         let message = format!("{} is too large", quoted(text));
-        Problem::new(codes::OUT_OF_RANGE, message, "sizes end at 16 EiB")
+        Problem::new(codes::OUT_OF_RANGE, message, "the largest size is 16 EiB")
     })
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
             let database = query.strip_prefix("db=").and_then(|digits| digits.parse().ok());
             let help = "write it as `unix:///run/redis.sock?db=0`";
             let database = database
-                .ok_or_else(|| bad("after the socket comes no number of a database", help))?;
+                .ok_or_else(|| bad("the socket is not followed by a database number", help))?;
             return Ok(RedisUrl::Unix { path: path.into(), database });
         }
         _ => return Err(bad("the URL does not start with redis://, rediss:// or unix:///", help)),
@@ -56,9 +56,9 @@ pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
         host_and_port(authority).ok_or_else(|| bad("the URL has no valid host and port", help))?;
     let database = match database {
         "" => 0,
-        digits => digits.parse::<u32>().map_err(|_| {
-            bad("the URL does not end in the number of a database", "write it as `.../0`")
-        })?,
+        digits => digits
+            .parse::<u32>()
+            .map_err(|_| bad("the URL does not end in a database number", "write it as `.../0`"))?,
     };
     let (username, password) = match credentials {
         Some(credentials) => credentials_of(credentials)?,

@@ -79,7 +79,7 @@ impl TierRules {
     fn accept_entry(&self, value: &str, tier: &str) -> Result<(), Problem> {
         let is_tier = |name: &str| self.names.as_ref().is_some_and(|names| names.contains(name));
         if is_tier(value) && !is_tier(tier) {
-            let message = format!("{} is a tier, and stands where a key belongs", quoted(value));
+            let message = format!("{} is a tier, but a key belongs here", quoted(value));
             let help = "write `key: tier`, such as `key-1: pro`";
             return Err(Problem::new(codes::UNKNOWN_TIER, message, help));
         }
@@ -182,7 +182,7 @@ impl TierMap {
         let Some(digest) = hash::parse(digits) else {
             // The text after the prefix may be an API key in clear, so the message does not quote
             // it.
-            let message = "what follows `sha256:` is not a hash";
+            let message = "the text after `sha256:` is not a hash";
             let help = "write the line that `tollgate hash` prints: 64 hexadecimal digits";
             return Err(Problem::new(codes::BAD_HASH, message, help));
         };

@@ -24,7 +24,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             findings.warn(field.at, message, "write `mode: shadow` to count both, or remove it");
         } else if Some(candidate.params) == item.limit.params && candidate.tiers == item.limit.tiers
         {
-            let message = format!("the candidate of {name} has the numbers that the limit has");
+            let message = format!("the candidate of {name} has the same numbers as the limit");
             findings.warn(field.at, message, "change a number, or remove the candidate");
         }
     }

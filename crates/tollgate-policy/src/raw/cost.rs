@@ -35,8 +35,7 @@ impl Decode for Cost {
                 let keys: Vec<&YamlKey> = misplaced.collect();
                 for key in &keys {
                     let name = quoted(&key.text);
-                    let message =
-                        format!("{name} is not a field of a cost: it belongs into `match`");
+                    let message = format!("{name} is not a field of a cost: it belongs in `match`");
                     let help = format!("write `match: {{{}: ...}}`", key.text);
                     report.error(codes::UNKNOWN_FIELD, key.at, message, help);
                 }

@@ -62,7 +62,7 @@ pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> O
         TIER_NAME => "a map is `key: tier`, such as `key-1: pro`: each key has one tier",
         "true or false" => "write `true` or `false`",
         "a whole number" if found == "a text" => "write the digits without quotes",
-        _ => "see docs/reference.md for what the field takes",
+        _ => "see docs/reference.md for the values of the field",
     };
     report.error(codes::WRONG_TYPE, node.at, format!("expected {wanted}, found {found}"), help);
     None

@@ -34,7 +34,7 @@ pub(super) fn diagnostic(error: &Error, depth_max: usize) -> Diagnostic {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
         | Error::AliasReplayCounterOverflow { .. } => {
-            let message = "aliases, anchors or values are more than a file may have".to_owned();
+            let message = "the file has too many aliases, anchors or values".to_owned();
             (codes::TOO_BIG, message, "write repeated values out, or generate fewer of them")
         }
         other => {

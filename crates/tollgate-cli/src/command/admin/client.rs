@@ -65,7 +65,7 @@ impl Client {
     pub(super) fn new(url: &str, token_file: Option<&Path>) -> Result<Self, ClientError> {
         if url.contains('@') {
             // The text before the `@` may be a secret, so the message does not quote it.
-            let why = "the URL holds a user name; the token is not part of the URL";
+            let why = "the URL has a user name; the token is not part of the URL";
             return Err(ClientError::Url(why.to_owned()));
         }
         let bad = |why: &str| ClientError::Url(format!("`{url}` {why}"));
@@ -73,15 +73,17 @@ impl Client {
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
-                return Err(bad("is https, which this command does not speak; use an SSH tunnel"));
+                return Err(bad(
+                    "is https, which this command does not support; use an SSH tunnel",
+                ));
             }
             _ => return Err(bad("does not start with http://")),
         }
-        let authority = uri.authority().ok_or_else(|| bad("names no host"))?.as_str();
+        let authority = uri.authority().ok_or_else(|| bad("has no host"))?.as_str();
         let host = uri.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
-            return Err(bad("names no host"));
+            return Err(bad("has no host"));
         }
         Ok(Self {
             host: host.to_owned(),
@@ -230,7 +232,7 @@ impl fmt::Display for ClientError {
             Self::TokenFile(path, error) => {
                 write!(f, "cannot read the token in {}: {error}", path.display())
             }
-            Self::Token(origin) => write!(f, "{origin} holds no token: one word of visible ASCII"),
+            Self::Token(origin) => write!(f, "{origin} has no token: one word of visible ASCII"),
             Self::Refused(to) => write!(
                 f,
                 "nothing listens at {to}; check that tollgate runs, that its file has `listen.admin`, and --url or TOLLGATE_ADMIN_URL"
@@ -244,13 +246,13 @@ impl fmt::Display for ClientError {
             Self::Broken(to, why) => {
                 write!(
                     f,
-                    "{to} gave no answer that makes sense: {why}; check that it is a tollgate's admin API"
+                    "{to} sent an invalid response: {why}; check that it is a tollgate's admin API"
                 )
             }
             Self::Denied(to, 401 | 403, why) => {
                 write!(
                     f,
-                    "{to} did not take the token: {why}; check TOLLGATE_ADMIN_TOKEN or --token-file"
+                    "{to} did not accept the token: {why}; check TOLLGATE_ADMIN_TOKEN or --token-file"
                 )
             }
             Self::Denied(to, status, why) => write!(f, "{to} answered {status}: {why}"),

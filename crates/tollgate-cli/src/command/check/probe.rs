@@ -106,7 +106,7 @@ impl ProbeReport {
                 writeln!(out, "{file}: store: batches: {batches}")?;
             }
         } else if self.errors.is_empty() {
-            writeln!(out, "{file}: store: in the process itself, so there is nothing to ask")?;
+            writeln!(out, "{file}: store: in the process itself, so there is nothing to probe")?;
         }
         for (severity, findings) in [("error", &self.errors), ("warning", &self.warnings)] {
             for (message, help) in findings {
@@ -146,7 +146,7 @@ const REPLICA: &str =
     "it is a replica: name the primary, or its sentinels in `store.redis.sentinel`";
 const NO_HASH: &str =
     "the key of `tiers.redis` holds another type than a hash: `redis-cli TYPE` says which";
-const RIGHTS: &str = "docs/operations.md has the rights that a node needs";
+const RIGHTS: &str = "docs/operations.md lists the permissions that a node needs";
 
 /// The fix for a store that did not respond.
 fn help(error: &ProbeError) -> &'static str {
@@ -155,7 +155,7 @@ fn help(error: &ProbeError) -> &'static str {
         _ if error.detail.contains("replica") => REPLICA,
         _ if error.detail.contains("NOPERM") => RIGHTS,
         StoreErrorKind::Rejected => {
-            "check `username` and `password`, and what sort of server it is"
+            "check `username` and `password`, and that it is Redis or Valkey"
         }
         StoreErrorKind::Timeout => {
             "it may be busy, further away than `deadline`, or speak TLS where the file does not, or the other way round"

@@ -85,7 +85,7 @@ impl Choose {
 /// Names the flags that a caller without a terminal has to add.
 fn missing(given: Given) -> String {
     let open = given.open_questions();
-    let mut text = String::from("standard input is no terminal, so answer with flags:");
+    let mut text = String::from("standard input is not a terminal, so answer with flags:");
     for question in QUESTIONS.iter().filter(|question| open.contains(&question.index)) {
         let words: Vec<String> = question.words().map(|(word, _)| word).collect();
         text.push_str(&format!("\n  --{} {}", question.flag, words.join("|")));

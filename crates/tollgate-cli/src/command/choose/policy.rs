@@ -83,7 +83,7 @@ fn limit(out: &mut String, choice: &Choice) {
     match (choice.algorithm, numbers.period) {
         (_, None) => {
             let _ = writeln!(out, "    rate: {:<18} # requests in flight", numbers.rate);
-            out.push_str("    ttl: 30s                 # a slot that nobody returns is free again after this\n");
+            out.push_str("    ttl: 30s                 # a slot that is not released is free again after this\n");
         }
         (algorithm, Some(period)) => {
             let rate = format!("{}/{period}", numbers.rate);

@@ -78,7 +78,7 @@ impl Compare {
         };
         match &self.files[..] {
             [a, b, logs @ ..] if is_policy(b) && !logs.is_empty() => Ok((a, b, logs)),
-            [_, b] if is_policy(b) => Err(Stop::Unusable("name a log behind the policies".into())),
+            [_, b] if is_policy(b) => Err(Stop::Unusable("name a log after the policies".into())),
             [b, logs @ ..] if is_policy(b) => Ok((lab::config(None)?, b, logs)),
             _ => Err(Stop::Unusable(format!(
                 "the first argument is a policy such as {FILE}, then come a second one and the logs"

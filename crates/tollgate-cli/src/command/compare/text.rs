@@ -54,7 +54,8 @@ pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> 
     }
     if changes.keys_lost_track > 0 {
         let count = format_grouped(changes.keys_lost_track);
-        let _ = writeln!(out, "note: {count} refusals are of keys beyond those told apart here");
+        let _ =
+            writeln!(out, "note: {count} refusals belong to keys that are not counted separately");
     }
     notes(&mut out, changes, names);
     out

@@ -124,7 +124,7 @@ impl Explain {
             [(self.at.is_some(), "--at"), (self.requests.is_some(), "--requests")]
         {
             if is_given {
-                let why = "a running node explains the present, by its own counts";
+                let why = "a running node explains the present, from its own counts";
                 return Err(Stop::Unusable(format!("{name}: {why}; name a policy with --config")));
             }
         }

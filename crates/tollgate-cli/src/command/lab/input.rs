@@ -42,7 +42,7 @@ pub(in crate::command) fn input_notes(stats: &InputStats) -> Vec<String> {
     if stats.late > 0 {
         let late_us = stats.late_us_max / 1_000_000 * 1_000_000;
         notes.push(format!(
-            "{} requests were out of order by up to {}, too far to be put in place",
+            "{} requests were out of order by up to {}, too far to be sorted",
             format_grouped(stats.late),
             format_offset(late_us)
         ));

@@ -80,7 +80,9 @@ impl Replayed<'_> {
             let (count, is_inexact) = tally.keys.len();
             if is_inexact {
                 let name = &limit.name;
-                notes.push(format!("{name}: too many keys to tell apart; their number is a guess"));
+                notes.push(format!(
+                    "{name}: too many keys to count separately; their number is a guess"
+                ));
             }
             let mut refused = tally.keys.refused();
             let first = refused.first().map(KeyReport::new);

@@ -23,13 +23,13 @@ pub(super) fn text(addresses: &[(Front, SocketAddr)]) -> String {
         "\n\
          No tollgate.yaml here, so this is the built-in policy. In another terminal:\n\
          \n\
-         admitted, with RateLimit fields that say how much is left:\n\
+         admitted, with RateLimit headers that say how much is left:\n\
          \n{api}\n\
          \n\
          spends the five exports of an hour at once:\n\
          \n{all}\n\
          \n\
-         so the next one is refused: 429, with a Retry-After that is true:\n\
+         so the next one is refused: 429, with the exact Retry-After:\n\
          \n{more}\n\
          \n\
          Your own policy: tollgate serve --print-default-config > tollgate.yaml\n\n"

@@ -78,7 +78,7 @@ impl UpstreamArguments {
 
 fn duration(text: &str) -> Result<u64, String> {
     parse_duration_us(text).and_then(|us| match us {
-        0 => Err("work takes some time, such as 10ms".into()),
+        0 => Err("work must take some time, such as 10ms".into()),
         us => Ok(us),
     })
 }
@@ -88,7 +88,7 @@ fn pauses(text: &str) -> Result<Pauses, String> {
     let (pause_us, every_us) = (parse_duration_us(pause)?, parse_duration_us(every)?);
     match pause_us < every_us {
         true => Ok(Pauses { every_us, pause_us }),
-        false => Err("a pause is shorter than the time between two of them".into()),
+        false => Err("a pause must be shorter than the time between two pauses".into()),
     }
 }
 

@@ -99,6 +99,6 @@ fn write(out: &mut Vec<u8>) -> Result<(), Stop> {
     out.clear();
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Stop::Unread,
-        _ => Stop::Unusable(format!("cannot write answers: {error}")),
+        _ => Stop::Unusable(format!("cannot write results: {error}")),
     })
 }

@@ -55,7 +55,7 @@ impl Suggest {
             if !is_read_twice {
                 let log = log.display();
                 return Err(Stop::Unusable(format!(
-                    "{log} is no file; the logs are read three times, so save a pipe first"
+                    "{log} is not a file; the logs are read three times, so save a pipe first"
                 )));
             }
         }
@@ -82,7 +82,9 @@ impl Suggest {
         let ambiguous = ambiguous_note(ambiguous);
         if survey.requests == 0 {
             let why = ambiguous.unwrap_or_default();
-            return Err(Stop::Unusable(format!("the logs have nothing to learn from: {why}")));
+            return Err(Stop::Unusable(format!(
+                "the logs are not sufficient for a suggestion: {why}"
+            )));
         }
         let key = survey.between();
         let mut rates = PeakRates::default();

@@ -49,7 +49,7 @@ impl fmt::Display for FieldError {
                 write!(f, "the member at byte {} lacks `{what}`", self.at)
             }
             FieldErrorKind::WrongValue(what) => {
-                write!(f, "`{what}` at byte {} has a value it cannot have", self.at)
+                write!(f, "`{what}` at byte {} has an invalid value", self.at)
             }
             FieldErrorKind::Repeated => f.write_str("sent more than once"),
             FieldErrorKind::NotADelayOrDate => {
