@@ -48,7 +48,7 @@ impl Bucket {
     }
 }
 
-/// Implements [`Algorithm`] for params that are a bucket, with a [`DatedTat`] as state.
+/// Implements `Algorithm` for params that are a bucket, with a [`DatedTat`] as state.
 macro_rules! keeps_a_tat {
     ($algorithm:ty) => {
         impl Algorithm for $algorithm {

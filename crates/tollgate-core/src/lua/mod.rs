@@ -5,9 +5,9 @@
 //!
 //! | function | returns |
 //! | --- | --- |
-//! | `params(count, period_us, burst, queue)` | the params of most algorithms |
-//! | `params(slots, ttl_us)` | the params of concurrency |
-//! | `params(count, first_s, length_s, length_s, length_s)` | the params of three calendar windows |
+//! | `params(count, period_us, burst, queue)` | params of most algorithms |
+//! | `params(slots, ttl_us)` | params of concurrency |
+//! | `params(count, first_s, length_s, length_s, length_s)` | params of three calendar windows |
 //! | `decode(value)` | the state in `value`, or that of a new key for `nil` |
 //! | `redate(params, state, now_us)` | whether the state was dated ahead and has been corrected |
 //! | `admits(params, state, now_us, cost)` | whether the limit alone admits, and nothing else |

@@ -23,7 +23,7 @@ impl HttpPolicy {
     }
 
     /// Whether values of this attribute may be secrets, by its source and name. Cookies always are,
-    /// claims never. Headers and query parameters are, unless the attribute is in [`SHOWN`] and the
+    /// claims never. Headers and query parameters are, unless the attribute is in `SHOWN` and the
     /// name does not suggest a secret. Secrets are shown as digests; an API key is a digest
     /// already.
     pub fn holds_secret(&self, attribute: &str) -> bool {
