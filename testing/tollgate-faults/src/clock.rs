@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Microseconds since the epoch, like the clocks of servers on the same machine.
-#[expect(clippy::disallowed_methods, reason = "whoever measures looks at the clock")]
+#[expect(clippy::disallowed_methods, reason = "measurements need the clock")]
 pub fn now_us() -> u64 {
     static START: OnceLock<(Instant, Duration)> = OnceLock::new();
     let (start, wall) = START.get_or_init(|| {

@@ -105,7 +105,7 @@ impl<'r> RequestReader<'r> {
         let head = LoggedHead { record, headers: &self.headers };
         let peer: Option<IpAddr> = address::parse(record.value(Field::Ip)).ok();
         let buffer = std::mem::take(&mut self.buffer);
-        // A log has no tokens to verify; `--attribute` names claims that a log has.
+        // Tokens of a log are not verified; `--attribute` names claims that a log has.
         let claims = |_: &str| Err(Unverified::NoKeys);
         let facts =
             self.reader.facts(self.rules, &head, peer, self.ambiguous_paths, claims, buffer);
