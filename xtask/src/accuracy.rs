@@ -1,4 +1,4 @@
-//! `cargo xtask accuracy`: every algorithm beside an exact log, and the page about it.
+//! `cargo xtask accuracy`: runs every algorithm beside an exact log, and writes the page about it.
 
 use crate::process;
 use crate::{Failure, Verb};
@@ -34,7 +34,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     process::pass_through(&mut command, "the comparison did not finish; see above")
 }
 
-/// Before anything is built. Answers whether the page is to be written.
+/// Checks the arguments before anything is built. Returns whether to write the page.
 fn check(arguments: &[String]) -> Result<bool, Failure> {
     let mut is_page = true;
     let mut rest = arguments.iter();

@@ -1,4 +1,4 @@
-//! How many tests passed, failed and were skipped, read from what the runners print.
+//! Counts of passed, failed and skipped tests, parsed from the output of test runners.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -14,8 +14,8 @@ impl Counts {
     pub(crate) const ONE_FAILED: Self = Self { passed: 0, failed: 1, skipped: 0 };
     pub(crate) const ONE_SKIPPED: Self = Self { passed: 0, failed: 0, skipped: 1 };
 
-    /// `Summary [   0.123s] 12 tests run: 11 passed (1 slow), 1 timed out, 3 skipped`, as nextest
-    /// ends.
+    /// Parses the last line of nextest: `Summary [   0.123s] 12 tests run: 11 passed (1 slow), 1
+    /// timed out, 3 skipped`.
     pub(crate) fn of_nextest(line: &str) -> Option<Self> {
         let line = line.trim_start();
         if !line.starts_with("Summary [") {
@@ -25,14 +25,14 @@ impl Counts {
         Some(Self::sum(without_parentheses(outcomes).split(',')))
     }
 
-    /// `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; ...`, as
-    /// libtest ends.
+    /// Parses the last line of libtest: `test result: ok. 3 passed; 0 failed; 1 ignored; 0
+    /// measured; 0 filtered out; ...`.
     pub(crate) fn of_libtest(line: &str) -> Option<Self> {
         let (_, outcomes) = line.strip_prefix("test result: ")?.split_once(". ")?;
         Some(Self::sum(outcomes.split(';').take(3)))
     }
 
-    /// The sum over all lines that have counts; `None` when no line has.
+    /// The sum over all lines with counts; `None` if no line has any.
     pub(crate) fn total(lines: &[String], parse: fn(&str) -> Option<Self>) -> Option<Self> {
         lines.iter().filter_map(|line| parse(line)).reduce(|mut sum, counts| {
             sum += counts;
@@ -40,7 +40,8 @@ impl Counts {
         })
     }
 
-    /// Whatever is neither a pass nor a skip is a failure, so an outcome unknown today is not lost.
+    /// Counts every outcome that is neither a pass nor a skip as a failure, so that unknown
+    /// outcomes are not lost.
     fn sum<'a>(outcomes: impl Iterator<Item = &'a str>) -> Self {
         let mut counts = Self::default();
         for outcome in outcomes {

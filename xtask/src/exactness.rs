@@ -1,4 +1,5 @@
-//! `cargo xtask exactness`: traces through Tollgate and its peers, and the page about them.
+//! `cargo xtask exactness`: runs traces through Tollgate and its peers, and writes the page about
+//! them.
 
 use crate::process;
 use crate::{Failure, Verb};

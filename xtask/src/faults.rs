@@ -1,4 +1,4 @@
-//! `cargo xtask faults`: the table of faults at full length, and the page about it.
+//! `cargo xtask faults`: runs the table of faults at full length, and writes the page about it.
 
 use crate::process;
 use crate::{Failure, Verb};
@@ -20,7 +20,7 @@ every row is part of `cargo xtask test`.",
     run,
 };
 
-/// The names of the binaries, and of the package that each is of.
+/// The packages with the binaries that the scenarios need.
 const BUILT: &[&str] = &["--package", "tollgate-cli", "--package", "tollgate-faults"];
 
 const NOT_HELD: &str = "not everything held; see above";
@@ -41,7 +41,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     process::pass_through(&mut faults, NOT_HELD)
 }
 
-/// Before anything is built.
+/// Checks the arguments before anything is built.
 fn check(arguments: &[String]) -> Result<(), Failure> {
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {

@@ -23,14 +23,14 @@ struct Verb {
     run: fn(&[String]) -> Result<(), Failure>,
 }
 
-/// Why a chore did not succeed.
+/// Why a chore failed.
 #[derive(Debug, PartialEq, Eq)]
 enum Failure {
-    /// The command line makes no sense: exit code 2.
+    /// The command line is invalid: exit code 2.
     Usage(String),
-    /// The chore ran and what it checks does not hold, or it could not run: exit code 1.
+    /// A check failed, or the chore could not run: exit code 1.
     Failed(String),
-    /// The same, after the chore has said all there is to say.
+    /// Like [`Failed`](Self::Failed), with the message printed already.
     Shown,
 }
 
@@ -103,7 +103,7 @@ fn explain(verb: &'static Verb) {
     println!("cargo xtask {}: {}\n\n{}", verb.name, verb.summary, verb.help.trim());
 }
 
-/// For verbs that take no options.
+/// Checks that a verb without options got none.
 fn no_options(arguments: &[String]) -> Result<(), Failure> {
     match arguments.first() {
         None => Ok(()),

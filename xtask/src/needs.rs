@@ -1,4 +1,4 @@
-//! Programs the tests need, and how to get those that are missing.
+//! The programs that tests need, and how to install them.
 
 use crate::Failure;
 use crate::counts::Counts;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 const LIST: &str = include_str!("../needs.txt");
 
-/// A program, and the package that brings it.
+/// A program, and its package.
 #[derive(Debug, PartialEq, Eq)]
 struct Need {
     installer: Installer,
@@ -22,10 +22,11 @@ enum Installer {
     Npm,
 }
 
-/// Installs what is missing. Without anything missing this only looks at the path.
+/// Installs missing programs. If none is missing, this only searches the path.
 ///
-/// What cannot be installed is counted: as skipped on a developer's machine, where the tests that
-/// need it will say so themselves, and as failed under `CI=true`, where nothing may be left out.
+/// Programs that cannot be installed are counted. On a developer's machine they count as skipped,
+/// and the tests that need them say so. Under `CI=true` they count as failed, since no test may be
+/// left out.
 pub(crate) fn install() -> Result<Counts, Failure> {
     let needs = parse(LIST).map_err(Failure::Failed)?;
     let missing: Vec<&Need> = needs.iter().filter(|need| !is_there(&need.program)).collect();
@@ -85,14 +86,14 @@ impl Installer {
     }
 }
 
-/// Whether a program is on the path, or a library can be loaded: `python:NAME`, or `node:NAME`
-/// among npm's global ones.
+/// Whether a program is on the path, or a library is installed: `python:NAME`, or `node:NAME` among
+/// npm's global packages.
 fn is_there(program: &str) -> bool {
     let mut loads = match program.split_once(':') {
         None => return is_installed(program),
         Some(("python", library)) => {
             let mut python = Command::new("python3");
-            // Only looked for: loading it could do anything.
+            // Searches for the module without loading it, since loading could have effects.
             let find = format!("import importlib.util as i; exit(not i.find_spec('{library}'))");
             python.args(["-c", &find]);
             python
@@ -101,8 +102,8 @@ fn is_there(program: &str) -> bool {
             let root = Command::new("npm").args(["root", "--global"]).output();
             let root = root.map(|output| output.stdout).unwrap_or_default();
             let mut node = Command::new("node");
-            // Only resolved: a package of ES modules cannot be loaded with `require` before Node
-            // 22.
+            // Resolves the package without loading it: before Node 22, `require` cannot load ES
+            // modules.
             node.args(["-e", &format!("require.resolve('{library}')")]);
             node.env("NODE_PATH", String::from_utf8_lossy(root.trim_ascii()).as_ref());
             node
@@ -111,7 +112,7 @@ fn is_there(program: &str) -> bool {
     process::run(&mut loads, Echo::Off).is_ok_and(|finished| finished.status.success())
 }
 
-/// The program itself for root, and through `sudo` for anyone else; never asking for a password.
+/// Runs the program directly as root, or through `sudo` without a password prompt.
 fn as_root(program: &str) -> Command {
     let id = Command::new("id").arg("-u").output();
     let is_root = id.is_ok_and(|output| output.stdout.trim_ascii() == b"0");

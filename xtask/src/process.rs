@@ -1,4 +1,4 @@
-//! Running other programs, with their output both shown and read.
+//! Runs other programs, and both shows and captures their output.
 
 use crate::Failure;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,48 +6,47 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
-/// How a program ended, and every line it wrote.
+/// The exit status of a program, and its output by lines.
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
     pub(crate) lines: Vec<String>,
 }
 
-/// Whether the output is passed on or only kept.
+/// Whether the output is shown or only captured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Echo {
     On,
     Off,
 }
 
-/// The workspace. Cargo names the manifest at run time; what was compiled in is for a binary
-/// started without it.
+/// The workspace. Cargo passes the manifest at run time; the compiled-in path is for a binary that
+/// is started directly.
 pub(crate) fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// Where builds go, so that a chore with special flags can have a folder of its own beside them.
+/// The target folder, beside which a chore with special flags can have its own.
 pub(crate) fn target_dir() -> PathBuf {
     let root = root();
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |dir| root.join(dir))
 }
 
-/// A `cargo` of the same toolchain, started in the workspace.
+/// Returns `cargo` of the same toolchain, to run in the workspace.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Whether `program` can be found; asked of the path rather than by running it, since not all have
-/// `--version`.
+/// Whether `program` is on the path. Programs are not run for this, since not all have `--version`.
 pub(crate) fn is_installed(program: &str) -> bool {
     let Some(path) = std::env::var_os("PATH") else { return false };
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Runs to the end with an empty standard input.
+/// Runs a program to its end, with an empty standard input.
 pub(crate) fn run(command: &mut Command, echo: Echo) -> Result<Finished, Failure> {
     if echo == Echo::On {
         println!("+ {}", describe(command));
@@ -64,7 +63,7 @@ pub(crate) fn run(command: &mut Command, echo: Echo) -> Result<Finished, Failure
         .map(|pipe| thread::spawn(move || read_lines(pipe, echo, |line| eprintln!("{line}"))));
     let mut lines = match child.stdout.take() {
         Some(pipe) => read_lines(pipe, echo, |line| {
-            // A closed standard output must not end the chore halfway.
+            // A closed standard output must not stop the chore.
             let _ = writeln!(std::io::stdout(), "{line}");
         }),
         None => Vec::new(),
@@ -76,8 +75,8 @@ pub(crate) fn run(command: &mut Command, echo: Echo) -> Result<Finished, Failure
     Ok(Finished { status, lines })
 }
 
-/// Runs to the end with the output passed on as it comes, progress included. `failed` says what it
-/// means if the program does not succeed.
+/// Runs a program to its end and shows its output at once, including progress. `failed` is the
+/// error if the program fails.
 pub(crate) fn pass_through(command: &mut Command, failed: &str) -> Result<(), Failure> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),

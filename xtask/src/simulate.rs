@@ -1,4 +1,4 @@
-//! `cargo xtask simulate`: leases under faults, one seed after the other.
+//! `cargo xtask simulate`: runs the simulation of leases under faults, one seed after the other.
 
 use crate::process::{self, Echo};
 use crate::{Failure, Verb};
@@ -25,7 +25,7 @@ const PICTURE: &[&str] =
     &["picture::the_picture_is_what_the_simulation_does", "scale::lifetimes_do_what_the_page_says"];
 const SCALE: &[&str] = &["scale::the_page_has_what_the_protocol_does"];
 
-/// What to run, and the variables that it reads.
+/// The tests to run, and their environment variables.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
     tests: &'static [&'static str],

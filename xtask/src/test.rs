@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that can fail by itself, and the counts at the end.
+//! `cargo xtask test`: runs all automatic checks, and prints the counts at the end.
 
 use crate::counts::Counts;
 use crate::process::{self, Echo};
@@ -29,12 +29,12 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     println!("\n{counts}");
     match counts.failed {
         0 => Ok(()),
-        // The counts are the last line, so there is no message after them.
+        // The counts are the last line, so no message may follow.
         _ => Err(Failure::Shown),
     }
 }
 
-/// Runs one part under a heading, with how long it took. One that cannot even start counts as a
+/// Runs one part under a heading, and prints its duration. A part that cannot start counts as a
 /// failure, so that the others still run and the counts still come last.
 #[expect(
     clippy::disallowed_methods,
@@ -68,27 +68,26 @@ fn doctests() -> Result<Counts, Failure> {
     counted(&mut command, Counts::of_libtest)
 }
 
-/// Compiles the store with loom's locks and atomics instead of the system's, and runs only the
-/// models.
+/// Compiles the store with loom's locks and atomics, and runs only the models.
 fn loom() -> Result<Counts, Failure> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = process::cargo();
     command
         .args(["test", "--package", "tollgate-store", "--release", "--lib"])
-        // Another set of flags in the same folder would rebuild everything twice a run.
+        // Other flags in the same folder would rebuild everything twice in a run.
         .arg("--target-dir")
         .arg(Path::new(&process::target_dir()).join("loom"))
         .args(["--", "memory::tests::", "raw::lock::tests::", "raw::pin::tests::"])
         .env("RUSTFLAGS", format!("{flags} --cfg loom").trim())
-        // Linking as for a release takes longer than the models do.
+        // Linking with LTO takes longer than the models.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     counted(&mut command, Counts::of_libtest)
 }
 
-/// Runs one runner. One that fails without naming a failed test (it did not compile) counts as one
-/// failure, and so does one that succeeds without counting anything (its output is no longer
-/// understood).
+/// Runs one test runner. A runner that fails without a failed test (it did not compile) counts as
+/// one failure. So does a runner that succeeds without counts, since its output is no longer
+/// understood.
 fn counted(command: &mut Command, parse: fn(&str) -> Option<Counts>) -> Result<Counts, Failure> {
     let finished = process::run(command, Echo::On)?;
     Ok(judge(finished.status.success(), Counts::total(&finished.lines, parse)))

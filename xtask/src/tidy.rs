@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: only the checks of the tree itself.
+//! `cargo xtask tidy`: runs only the checks of the tree itself.
 
 use crate::process::{self, Echo};
 use crate::{Failure, Verb, no_options};

@@ -21,7 +21,7 @@ struct Arguments {
     command: Option<Command>,
 }
 
-/// What `--version` prints after the name; `-V` prints the first word.
+/// The text that `--version` prints after the name; `-V` prints the first word.
 const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     "\ncommit: ",

@@ -1,13 +1,13 @@
 //! Days, weeks and months of a time zone, as instants.
 //!
-//! The rules of a zone are data: a reader of a time zone database makes a [`Zone`] of them.
-//! All instants are whole seconds since the Unix epoch, as in the database.
+//! The rules of a zone are data: a reader of a time zone database builds a [`Zone`] from them. All
+//! instants are whole seconds since the Unix epoch, as in the database.
 
 const DAY_S: i64 = 86_400;
-/// No zone was ever further from UTC.
+/// No time zone ever had a larger offset from UTC.
 const OFFSET_S_MOST: i64 = 26 * 3_600;
 
-/// The offsets of a time zone from UTC, and when they change.
+/// The offsets of a time zone from UTC, and the instants at which they change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     name: &'static str,
@@ -15,16 +15,16 @@ pub struct Zone {
     shifts: &'static [OffsetChange],
 }
 
-/// From an instant on, local time is this far ahead of UTC.
+/// A change of a zone's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OffsetChange {
-    /// The instant, in seconds since the epoch.
+    /// The instant of the change, in seconds since the epoch.
     pub from_s: i64,
-    /// How far local time is ahead of UTC.
+    /// The offset of local time from UTC after the change.
     pub offset_s: i32,
 }
 
-/// A unit of the calendar.
+/// A calendar unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CalendarUnit {
     /// From midnight to midnight.
@@ -35,20 +35,20 @@ pub enum CalendarUnit {
     Month,
 }
 
-/// From the first instant of a unit of the calendar up to the first of the next one.
+/// A calendar unit as a span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalendarSpan {
-    /// Its first second.
+    /// The first second.
     pub start_s: i64,
-    /// The first second after it.
+    /// The first second after the span.
     pub end_s: i64,
 }
 
 impl Zone {
-    /// Coordinated universal time.
+    /// Coordinated Universal Time.
     pub const UTC: &'static Self = &Self { name: "UTC", first_offset_s: 0, shifts: &[] };
 
-    /// A zone whose offset is `first_offset_s` before the first of `shifts`. Shifts are in
+    /// Creates a zone. Its offset is `first_offset_s` before the first of `shifts`, which are in
     /// ascending order.
     pub const fn new(
         name: &'static str,
@@ -63,11 +63,11 @@ impl Zone {
         self.name
     }
 
-    /// The day, week or month in which `at_s` lies.
+    /// Returns the day, week or month that contains `at_s`.
     ///
     /// A day begins with the first instant whose local date is that day or a later one. So a day
-    /// that a zone skipped has no length. An hour that a zone repeats around midnight belongs to
-    /// the new day both times.
+    /// that a zone skips is empty. An hour that a zone repeats around midnight belongs to the new
+    /// day both times.
     pub fn span(&self, unit: CalendarUnit, at_s: i64) -> CalendarSpan {
         let mut first = unit.first_day(self.day(at_s));
         let mut start_s = self.day_start_s(first);
@@ -89,7 +89,7 @@ impl Zone {
 
     fn day_start_s(&self, day: i64) -> i64 {
         let midnight_s = day * DAY_S;
-        // No instant before this has that local date.
+        // No earlier instant has this local date.
         let mut shift = self.shifts_until(midnight_s - OFFSET_S_MOST);
         loop {
             let from_s = shift.checked_sub(1).map_or(i64::MIN, |last| self.shifts[last].from_s);
@@ -101,19 +101,19 @@ impl Zone {
         }
     }
 
-    /// How many shifts have happened at an instant.
+    /// The number of changes up to an instant.
     fn shifts_until(&self, at_s: i64) -> usize {
         self.shifts.partition_point(|shift| shift.from_s <= at_s)
     }
 
-    /// The offset after so many shifts.
+    /// The offset after this number of changes.
     fn offset_s(&self, shifts: usize) -> i32 {
         shifts.checked_sub(1).map_or(self.first_offset_s, |last| self.shifts[last].offset_s)
     }
 }
 
 impl CalendarUnit {
-    /// The word for it, as the file spells it.
+    /// The name of the unit, as in the file.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -122,7 +122,7 @@ impl CalendarUnit {
         }
     }
 
-    /// The length to show, whichever day, week or month it is: a month is shown as the longest one.
+    /// The length to show; for a month, that of the longest.
     pub const fn nominal_us(self) -> u64 {
         let days = match self {
             Self::Day => 1,
@@ -137,7 +137,7 @@ impl CalendarUnit {
         [Self::Day, Self::Week, Self::Month].into_iter().find(|unit| unit.nominal_us() == us)
     }
 
-    /// The first day of the unit in which `day` lies.
+    /// The first day of the unit that contains `day`.
     fn first_day(self, day: i64) -> i64 {
         match self {
             Self::Day => day,
@@ -155,18 +155,19 @@ impl CalendarUnit {
         match self {
             Self::Day => first + 1,
             Self::Week => first + 7,
-            // The 32nd day of any month is in the next one.
+            // The 32nd day of any month is in the next month.
             Self::Month => self.first_day(first + 31),
         }
     }
 }
 
-/// Days in 400 years, after which the calendar repeats.
+/// The days in 400 years, after which the calendar repeats.
 const ERA_DAYS: i64 = 146_097;
-/// From 0000-03-01 to 1970-01-01.
+/// The days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar; `None` if there is no such date.
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar; `None` for an invalid
+/// date.
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || day < 1 {
         return None;
@@ -175,8 +176,8 @@ pub fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     (day <= 28 || month_of(days) == (year, month)).then_some(days)
 }
 
-/// Year and month (1 to 12) of a day. The sums count years from March, so that leap days come
-/// last.
+/// Returns the year and month (1 to 12) of a day. Years are counted from March, so that leap days
+/// come last.
 pub(crate) fn month_of(day: i64) -> (i64, i64) {
     let days = day + EPOCH_DAYS;
     let (era, of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));

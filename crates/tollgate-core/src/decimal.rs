@@ -1,8 +1,8 @@
-//! Unsigned numbers as decimal digits.
+//! Writes unsigned numbers in decimal.
 
 use alloc::vec::Vec;
 
-/// A number of eight digits has this many values.
+/// 10^8, the number of values with up to eight digits.
 const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// Appends the digits of a number.
@@ -15,27 +15,27 @@ pub fn push_decimal(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Up to eight digits.
+/// Appends a number of up to eight digits.
 #[inline]
 fn push_short(out: &mut Vec<u8>, value: u64) {
     let (digits, zeros) = eight_digits(value);
     let end = out.len() + 8 - zeros;
-    // All eight bytes at once: a copy of unknown length costs more than the number itself.
+    // Writes all eight bytes at once: a copy of variable length costs more than the conversion.
     out.extend_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
     out.truncate(end);
 }
 
-/// More than eight digits.
+/// Appends a number of more than eight digits.
 fn push_long(out: &mut Vec<u8>, value: u64) {
     push_decimal(out, value / EIGHT_DIGITS);
     out.extend_from_slice(&eight_digits(value % EIGHT_DIGITS).0.to_le_bytes());
 }
 
-/// The eight digits of a number, its first in the lowest byte, and how many of them are leading
-/// zeros; the last digit is none of these.
+/// Returns the eight digits of a number, the first in the lowest byte, and the number of leading
+/// zeros, at most seven.
 ///
-/// One word holds all parts side by side: the number is cut in halves, these in halves and these
-/// again, each part in its own bits.
+/// Computes all digits in one word: splits the number into two halves of four digits, then into
+/// pairs, then into single digits.
 fn eight_digits(number: u64) -> (u64, usize) {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     let high = ((fours * 10_486) >> 20) & 0x7f_0000_007f;

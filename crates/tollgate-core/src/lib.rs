@@ -1,8 +1,8 @@
 //! Rate-limit algorithms, penalties and `RateLimit` headers: no clock, no I/O, no async.
 //!
 //! Nothing here reads a clock, does I/O or allocates on a decision. Time is an argument, in integer
-//! microseconds since the Unix epoch; every quantity is an integer or an exact fraction, so the
-//! same decision can be made again in another language (each algorithm has a Lua mirror beside it).
+//! microseconds since the Unix epoch. Every quantity is an integer or an exact fraction, so that
+//! another language can make the same decision: each algorithm has a Lua mirror beside it.
 //!
 //! ```
 //! use tollgate_core::{Algorithm, Intent, Rate, algorithm::Gcra};

@@ -1,15 +1,15 @@
 //! Outcomes of decisions, and receipts of charges.
 
-/// Whether an admission consumes.
+/// Whether an admission consumes units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Intent {
-    /// An admission consumes; the outcome shows the state afterwards.
+    /// An admission consumes units; the outcome shows the state afterwards.
     Take,
     /// Nothing is consumed; the outcome shows the current state.
     Peek,
 }
 
-/// One limit's answer for one cost at one instant. Durations count from the caller's `now_us`.
+/// One limit's decision for one cost at one instant. Durations start at the caller's `now_us`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -17,22 +17,22 @@ pub struct Outcome {
     pub admitted: bool,
     /// The capacity to show: the window's count, the burst, burst plus queue, or the slots.
     pub limit: u64,
-    /// Unit requests that would pass at this instant: after an admission, or now on a refusal or
-    /// peek.
+    /// The units that requests of one unit could still take: after an admission, or now on a
+    /// refusal or peek.
     pub remaining: u64,
-    /// Zero when admitted; `None` when no wait can help.
+    /// The time until the cost would be admitted: zero if admitted, `None` if no wait helps.
     pub retry_after_us: Option<u64>,
-    /// Until the limit is as good as unused.
+    /// The time until the limit is as good as unused.
     pub reset_after_us: u64,
-    /// How long to delay an admitted request; zero unless the limit shapes traffic.
+    /// The delay for an admitted request; zero unless the limit shapes traffic.
     pub delay_us: u64,
-    /// Until more than `remaining` units are available; `None` when full, or when only a release
-    /// helps.
+    /// The time until more than `remaining` units are available; `None` if all are, or if only a
+    /// release helps.
     pub more_after_us: Option<u64>,
 }
 
 impl Outcome {
-    /// The outcome of a limit that cannot be asked and admits meanwhile. Only its capacity is
+    /// The outcome of a limit that cannot be decided and admits meanwhile. Only its capacity is
     /// known.
     pub const fn admitting(limit: u64) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a limit that cannot be asked and refuses for `retry_after_us`.
+    /// The outcome of a limit that cannot be decided and refuses for `retry_after_us`.
     pub const fn refusing(limit: u64, retry_after_us: u64) -> Self {
         Self {
             admitted: false,
@@ -59,11 +59,11 @@ impl Outcome {
         }
     }
 
-    /// The outcome `self` for a key whose block ends in `left_us`.
+    /// Returns this outcome for a key whose block ends in `left_us`.
     ///
-    /// Wait, reset and draft-11 `t` name one instant: the block's end, or the end of the
-    /// algorithm's own wait if later. Two instants would tell a client to return while it is still
-    /// blocked.
+    /// Wait, reset and draft-11 `t` give the same instant: the end of the block, or of the
+    /// algorithm's own wait if that is later. With different instants, a client might return while
+    /// it is still blocked.
     #[must_use]
     pub const fn in_block(self, left_us: u64) -> Self {
         let (retry_after_us, until_us) = match self.retry_after_us {
@@ -86,12 +86,13 @@ impl Outcome {
 /// The receipt of a charge, for a later give-back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Units charged.
+    /// The units charged.
     pub cost: u64,
-    /// When the charge was counted: the caller's instant, or the state's own if later.
+    /// The instant at which the charge was counted: the caller's, or the state's own if that is
+    /// later.
     pub at_us: u64,
-    /// A slot's expiry, or the whole microseconds of the bucket's TAT after the charge.
+    /// The expiry of a slot, or the whole microseconds of the bucket's TAT after the charge.
     pub mark_us: u64,
-    /// The fraction of the bucket's TAT, in the limit's own denominator.
+    /// The fraction of the bucket's TAT, in units of the limit's `1 / scale`.
     pub mark_fraction: u32,
 }

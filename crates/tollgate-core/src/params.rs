@@ -1,4 +1,4 @@
-//! Params and state of any algorithm: a new algorithm is a folder and a line in each table here.
+//! Params and state of any algorithm. A new algorithm is a folder and a line in each table here.
 
 use crate::algorithm::{
     Algorithm, Bucket, CalendarWindow, Concurrency, DatedTat, ExpiryLog, FixedWindow, Gcra,
@@ -23,7 +23,7 @@ pub enum LimitParams {
     CalendarWindow(CalendarWindow),
 }
 
-/// The state of one key under [`LimitParams`]. State of another algorithm reads as that of a new
+/// The state of one key under [`LimitParams`]. State of another algorithm counts as that of a new
 /// key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub enum LimitState {
     CalendarWindow(calendar_window::State),
 }
 
-/// One expression for every algorithm.
+/// Evaluates one expression for the algorithm of the params.
 macro_rules! each {
     ($params:expr, $algorithm:ident => $body:expr) => {
         match $params {
@@ -59,7 +59,7 @@ impl LimitParams {
     /// The name of the algorithm, as in `tollgate.yaml`.
     pub const fn algorithm(&self) -> &'static str {
         match self {
-            // To users a calendar window is a fixed window whose windows differ in length.
+            // For users, a calendar window is a fixed window whose windows differ in length.
             Self::FixedWindow(_) | Self::CalendarWindow(_) => "fixed-window",
             Self::SlidingLog(_) => "sliding-log",
             Self::SlidingWindow(_) => "sliding-window",
@@ -70,7 +70,7 @@ impl LimitParams {
         }
     }
 
-    /// The rate's period, which is part of a state's identity; zero if there is none.
+    /// The rate's period, which is part of the state id; zero if there is none.
     pub fn period_us(&self) -> u64 {
         match self {
             Self::Concurrency(_) => 0,
@@ -81,7 +81,7 @@ impl LimitParams {
         }
     }
 
-    /// The params for a store without time zones, at about `now_us`: see
+    /// Returns the params for a store without time zones, at about `now_us`: see
     /// [`CalendarWindow::resolve_windows`].
     #[must_use]
     #[inline]
@@ -92,7 +92,7 @@ impl LimitParams {
         }
     }
 
-    /// Units per period; without a period, the capacity.
+    /// The units per period; without a period, the capacity.
     pub fn count(&self) -> u64 {
         self.bucket().map_or_else(|| self.capacity(), |bucket| bucket.count().into())
     }
@@ -151,7 +151,7 @@ impl Algorithm for LimitParams {
     }
 }
 
-/// An algorithm's own variant of [`LimitState`].
+/// The variant of [`LimitState`] that belongs to an algorithm.
 trait StateVariant: Default {
     fn of(state: &LimitState) -> Option<&Self>;
     fn if_mut(state: &mut LimitState) -> Option<&mut Self>;
@@ -198,20 +198,20 @@ state_variants! {
 }
 
 impl LimitParams {
-    /// The share of each of `nodes`, so that together they keep the limit: every count divided and
-    /// rounded down. A share of zero refuses everything.
+    /// Returns the share of each of `nodes`, with every count divided and rounded down, so that the
+    /// nodes together keep the limit. A share of zero refuses everything.
     pub fn share(&self, nodes: u32) -> Self {
         let nodes = u64::from(nodes.max(1));
         let nothing = Self::FixedWindow(FixedWindow::new(Rate::NOTHING));
         self.divided(nodes).unwrap_or(nothing)
     }
 
-    /// The same algorithm at another rate; of slots, at `rate`'s count. A bucket holds no more than
-    /// it did and no more than the count; a leaky bucket keeps its burst and queue.
+    /// Returns the same algorithm at another rate; for slots, the rate's count. A bucket holds no
+    /// more than before and no more than the count; a leaky bucket keeps its burst and queue.
     ///
     /// # Errors
     ///
-    /// If a bucket would take more than 100 years to refill.
+    /// Fails if a bucket would take more than 100 years to refill.
     pub fn at_rate(&self, rate: Rate) -> Result<Self, InvalidParams> {
         let burst = |one: &Bucket| Some(one.burst().min(rate.count().max(1).into()));
         Ok(match self {
@@ -235,8 +235,8 @@ impl LimitParams {
         })
     }
 
-    /// This limit with the largest capacity there is, by which a peek shows how many units are used
-    /// where a smaller one shows only that none remain. `None` for buckets, whose state is a time.
+    /// Returns this limit with the largest possible capacity. A peek with it shows how many units
+    /// are used, even if none remain. `None` for buckets, whose state is a time.
     #[must_use]
     pub fn widest(&self) -> Option<Self> {
         const NO_PERIOD_US: u64 = 1_000;
@@ -248,8 +248,7 @@ impl LimitParams {
         }
     }
 
-    /// How these parameters compare with `other`, in the long run and at once: units per time, and
-    /// capacity.
+    /// Compares with `other` in the long run (units per time) and at once (capacity).
     pub fn compare(&self, other: &Self) -> (Ordering, Ordering) {
         let per = |one: &Self, period_us: u64| u128::from(one.count()) * u128::from(period_us);
         let at_once = self.capacity().cmp(&other.capacity());

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The last instant there is, and the value at which counters saturate: 2^53 - 1, the largest
-/// integer that a Lua number holds exactly. As microseconds since the epoch it is the year 2255.
+/// The end of time, and the value at which counters saturate: 2^53 - 1, the largest integer that a
+/// Lua number holds exactly. As microseconds since the epoch, it is in the year 2255.
 pub const MAX_US: u64 = (1 << 53) - 1;
 
 const PERIOD_US_MIN: u64 = 1_000;
@@ -17,10 +17,10 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Nothing, ever.
+    /// The rate that admits nothing.
     pub const NOTHING: Self = Self { count: 0, period_us: PERIOD_US_MIN };
 
-    /// A count up to 2^32 - 1 per period between 1 ms and 366 days.
+    /// Creates a rate with a count up to 2^32 - 1 and a period between 1 ms and 366 days.
     pub const fn try_new(count: u64, period_us: u64) -> Result<Self, InvalidParams> {
         if count > u32::MAX as u64 {
             return Err(InvalidParams::CountTooLarge);
@@ -42,7 +42,7 @@ impl Rate {
     }
 }
 
-/// A value outside the range in which every algorithm is exact. The message says the range.
+/// A value outside the range in which every algorithm is exact. The message gives the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidParams {
@@ -50,8 +50,7 @@ pub enum InvalidParams {
     CountTooLarge,
     /// A period shorter than a millisecond or longer than 366 days.
     PeriodOutOfRange,
-    /// A burst of zero: a bucket that holds nothing admits nothing; a rate of `0/...` says so
-    /// better.
+    /// A burst of zero, with which nothing is admitted; a rate of `0/...` says so more clearly.
     ZeroBurst,
     /// `(burst + queue) x period / count` above 100 years.
     HorizonTooFar,

@@ -1,14 +1,14 @@
-//! The identity of a limit's state: a number that stays the same as long as counts are to be kept.
+//! The state id: a number that stays the same as long as counts are to be kept.
 
 use alloc::boxed::Box;
 
-/// The identity of a limit's state: a hash of its name, key attributes, algorithm and period. The
-/// number N, burst, queue, tier, mode and cost are not part of it, so changing them keeps the
-/// counts. A limit without a period (`concurrency`) has period 0.
+/// The id of a limit's state: a hash of its name, key attributes, algorithm and period. The count
+/// N, burst, queue, tier, mode and cost are not part of it, so changing them keeps the counts. A
+/// limit without a period (`concurrency`) has period 0.
 ///
-/// FNV-1a with 64 bits over the parts, each preceded by its length as eight little-endian bytes.
-/// Nothing an outsider chooses enters it, so it needs no key; it is written to Redis, so it never
-/// changes.
+/// The hash is FNV-1a with 64 bits over the parts, each preceded by its length as eight
+/// little-endian bytes. Clients cannot choose any part, so it needs no key. Redis keys contain it,
+/// so it must never change.
 pub fn state_id(name: &str, key: &[Box<str>], algorithm: &str, period_us: u64) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     let mut part = |bytes: &[u8]| {
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn it_never_changes() {
-        // Computed by another program; counts in Redis are lost when this changes.
+        // Another program computed this value. If it changes, counts in Redis are lost.
         let key = ["user".into()];
         assert_eq!(
             state_id("per-user", &key, "sliding-window", 60_000_000),

@@ -1,4 +1,5 @@
-//! Numbers in groups of seven bits, the lowest first, as keys, records and protobuf have them.
+//! Variable-length numbers: groups of seven bits, the lowest first, as in keys, records and
+//! protobuf.
 
 use alloc::vec::Vec;
 
@@ -12,7 +13,7 @@ pub fn push_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Takes a number from the front; `None` if there is none of at most 64 bits.
+/// Takes a number from the front; `None` if there is none, or if it exceeds 64 bits.
 pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {

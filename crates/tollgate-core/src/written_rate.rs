@@ -1,11 +1,11 @@
-//! Rates and units of time as people write them: `100/min`, `5 / 10s`, `20`, `unlimited`.
+//! Rates and time units as people write them: `100/min`, `5 / 10s`, `20`, `unlimited`.
 
 use crate::CalendarUnit;
 use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::String;
 
-/// A rate as written; its numbers are not checked yet.
+/// A rate as written, before its numbers are checked.
 ///
 /// ```
 /// use tollgate_core::written_rate::WrittenRate;
@@ -15,17 +15,17 @@ use alloc::string::String;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenRate {
-    /// No limit at all.
+    /// No limit.
     Unlimited,
     /// A bare number, for slots.
     Slots(u64),
-    /// So many in so long.
+    /// A count per period.
     Per {
-        /// How many units.
+        /// The count, in units.
         count: u64,
-        /// In how many microseconds; of months, which differ, in the longest.
+        /// The period in microseconds; for months, that of the longest.
         period_us: u64,
-        /// The calendar unit that the period names: one day, one week or one month.
+        /// The calendar unit of the period: one day, one week or one month.
         unit: Option<CalendarUnit>,
     },
 }
@@ -34,7 +34,7 @@ pub enum WrittenRate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidWrittenRate {
-    /// The text has another form. This says what to write instead.
+    /// The text has another form. The value says what to write instead.
     NotARate(Cow<'static, str>),
     /// The number has more than 64 bits.
     CountTooLarge,
@@ -43,11 +43,11 @@ pub enum InvalidWrittenRate {
 }
 
 impl WrittenRate {
-    /// Reads `N/[k]unit` with one optional space on either side of the slash.
+    /// Parses `N/[k]unit`, with one optional space on either side of the slash.
     ///
     /// # Errors
     ///
-    /// If the text is not a rate.
+    /// Fails if the text is not a rate.
     pub fn parse(text: &str) -> Result<Self, InvalidWrittenRate> {
         let bad = |help: String| Err(InvalidWrittenRate::NotARate(help.into()));
         if text == "unlimited" {
@@ -102,7 +102,7 @@ pub const UNITS: &[(&[&str], u64)] = &[
     (&["w", "week", "weeks"], 604_800_000_000),
 ];
 
-/// The word for the unit that people try first, where ours is another.
+/// Common words for units, and the words to write instead.
 const NEARLY: &[(&str, &str)] = &[
     ("second", "sec"),
     ("seconds", "secs"),
@@ -120,7 +120,7 @@ pub fn unit_us(unit: &str) -> Option<u64> {
     UNITS.iter().find(|(names, _)| names.contains(&unit)).map(|(_, us)| *us)
 }
 
-/// The unit of the calendar that a word is, in a rate.
+/// The calendar unit that a word means in a rate.
 pub fn calendar_unit(unit: &str) -> Option<CalendarUnit> {
     match unit {
         "d" | "day" | "days" => Some(CalendarUnit::Day),
@@ -130,7 +130,7 @@ pub fn calendar_unit(unit: &str) -> Option<CalendarUnit> {
     }
 }
 
-/// What to write instead of an unknown unit.
+/// Explains what to write instead of an unknown unit.
 pub fn unit_help(unit: &str) -> String {
     let lower = unit.to_lowercase();
     let near = NEARLY.iter().find(|(name, _)| *name == lower).map(|(_, ours)| *ours);

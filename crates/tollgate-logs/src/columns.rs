@@ -1,11 +1,12 @@
-//! Lines of columns, whose names stand in a line above them: CSV, and CloudFront's tables.
+//! Lines of columns, with the names of the columns in an earlier line: CSV, and CloudFront's
+//! tables.
 
 use crate::context::Context;
 use crate::entry::{BadLine, Entry, Meaning};
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// What each column means, and what stands between two.
+/// The meaning of each column, and the separator.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     pub(crate) meanings: Vec<Meaning>,
@@ -13,7 +14,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Whether the names include what a request needs.
+    /// Whether the columns include a time, which every request needs.
     pub(crate) fn has_time(&self) -> bool {
         let is_time = |meaning: &Meaning| {
             matches!(meaning, Meaning::Time(_) | Meaning::EndTime(_) | Meaning::TimeOfDay)
@@ -42,7 +43,7 @@ impl Columns {
     }
 }
 
-/// The names in a line.
+/// Splits a line into the names of columns.
 pub(crate) fn names(line: &str, separator: u8) -> Result<Vec<String>, BadLine> {
     let (mut names, mut rest) = (Vec::new(), Some(line));
     while let Some(text) = rest {
@@ -53,7 +54,7 @@ pub(crate) fn names(line: &str, separator: u8) -> Result<Vec<String>, BadLine> {
     Ok(names)
 }
 
-/// The first column, and the text behind its separator. Quotes are those of RFC 4180.
+/// Returns the first column, and the text after its separator. Quotes are those of RFC 4180.
 fn next_column(text: &str, separator: u8) -> Result<(Cow<'_, str>, Option<&str>), BadLine> {
     let Some(quoted) = text.strip_prefix('"') else {
         return Ok(match memchr(separator, text.as_bytes()) {

@@ -1,8 +1,8 @@
-//! What a reader keeps from line to line.
+//! State that a reader keeps between lines.
 
 use crate::time::{self, LogZone, TimeForm};
 
-/// The zone of stamps without one, and the stamp before: most lines repeat it.
+/// The zone of timestamps without one, and the last timestamp: most lines repeat it.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     pub(crate) zone: LogZone,
@@ -15,7 +15,7 @@ impl Context {
         Self { zone, ..Self::default() }
     }
 
-    /// The instant that a stamp names.
+    /// Converts a timestamp to an instant.
     #[inline]
     pub(crate) fn instant(&mut self, form: TimeForm, stamp: &str) -> Option<u64> {
         if stamp == self.last_stamp {

@@ -1,4 +1,4 @@
-//! Which format a file has, by its first lines.
+//! Detects the format of a file by its first lines.
 
 use crate::entry::Entry;
 use crate::format::{FORMATS, FormatError, FormatSpec, LineKind, ReadOptions};
@@ -8,11 +8,11 @@ use crate::merge::HeadLine;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fit {
     pub(crate) requests: usize,
-    /// Lines of the format without a request.
+    /// Lines of the format that are not requests.
     pub(crate) others: usize,
-    /// The earliest request.
+    /// The time of the earliest request.
     pub(crate) first_us: Option<u64>,
-    /// The number of the first line that it cannot read, and why.
+    /// The number of the first line that the format cannot read, and why.
     pub(crate) bad: Option<(u64, String)>,
 }
 
@@ -45,16 +45,17 @@ pub(crate) fn fit(
     Ok(fit)
 }
 
-/// The format that reads most requests in the first lines; of equal ones the first of the table.
+/// Returns the format that reads most requests in the first lines; of equals, the first in the
+/// table.
 pub(crate) fn detect(
     options: &ReadOptions,
     head: &[(u64, HeadLine)],
 ) -> Option<(&'static FormatSpec, Fit)> {
-    // A template describes lines of nginx, so it says nothing about other formats.
+    // A template describes lines of nginx, so it does not apply to other formats.
     let options = ReadOptions { template: None, ..options.clone() };
     let fits =
         FORMATS.iter().filter_map(|format| Some((format, fit(format, &options, head).ok()?)));
-    // Of equal ones, `max_by_key` takes the last.
+    // Of equals, `max_by_key` returns the last.
     let best = fits.rev().max_by_key(|(_, fit)| (fit.requests, fit.others));
     best.filter(|(_, fit)| fit.requests + fit.others > 0)
 }

@@ -1,4 +1,4 @@
-//! One request of a log, and what the parts of a line mean.
+//! One request of a log, and the meaning of the parts of a line.
 
 use crate::context::Context;
 use crate::time::{self, TimeForm};
@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Field {
-    /// The address of the peer, or of the client where the log names it.
+    /// The address of the peer, or of the client if the log has it.
     Ip,
     /// The method.
     Method,
@@ -17,9 +17,9 @@ pub enum Field {
     Path,
     /// The query, without the question mark.
     Query,
-    /// The host that the client asked for.
+    /// The host that the client requested.
     Host,
-    /// The user that logged in.
+    /// The authenticated user.
     User,
     /// The `User-Agent` header.
     UserAgent,
@@ -31,36 +31,36 @@ pub enum Field {
     Cookie,
 }
 
-/// How many fields there are.
+/// The number of fields.
 pub(crate) const FIELDS: usize = 10;
 
 /// One request. An empty value is absent.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Entry<'l> {
-    /// When the request began, in microseconds since 1970.
+    /// The start of the request, in microseconds since 1970.
     pub time_us: u64,
     /// The status of the response; zero if the log has none.
     pub status: u16,
-    /// How long the response took.
+    /// The duration of the response.
     pub duration_us: Option<u64>,
     /// The bytes of the response.
     pub bytes: Option<u64>,
     pub(crate) values: [Cow<'l, str>; FIELDS],
-    /// Values of [`ReadOptions::attributes`](crate::ReadOptions), by their place there.
+    /// Values of [`ReadOptions::attributes`](crate::ReadOptions), by their index there.
     pub(crate) attributes: Vec<(usize, Cow<'l, str>)>,
-    /// The day of a line that has date and time apart.
+    /// The day, in lines with separate date and time.
     date_us: Option<u64>,
     is_end: bool,
     has_time: bool,
 }
 
-/// What a part of a line means.
+/// The meaning of a part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Nothing that is used here.
+    /// Not used.
     Skip,
-    /// A field, as it stands.
+    /// A field, taken unchanged.
     Value(Field),
     /// An address, with or without a port.
     Address,
@@ -70,22 +70,22 @@ pub(crate) enum Meaning {
     RequestLine,
     Status,
     Bytes,
-    /// A duration in units of so many nanoseconds.
+    /// A duration; the number is the unit in nanoseconds.
     Duration(u64),
-    /// Added to the duration so far.
+    /// A duration that is added to the duration so far.
     MoreDuration(u64),
-    /// When the request began.
+    /// The start of the request.
     Time(TimeForm),
-    /// When the response ended.
+    /// The end of the response.
     EndTime(TimeForm),
-    /// A day, and a time of day.
+    /// A date, and a time of day.
     Date,
     TimeOfDay,
-    /// An attribute that was asked for, by its place.
+    /// A requested attribute, by its index.
     Attribute(usize),
 }
 
-/// Why a line cannot be read.
+/// The error for a line that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine(pub(crate) Cow<'static, str>);
 
@@ -108,7 +108,7 @@ impl fmt::Display for BadLine {
 impl std::error::Error for BadLine {}
 
 impl<'l> Entry<'l> {
-    /// A field's value; empty if the line does not have it.
+    /// The value of a field; empty if the line does not have it.
     pub fn value(&self, field: Field) -> &str {
         &self.values[field as usize]
     }
@@ -117,12 +117,12 @@ impl<'l> Entry<'l> {
         self.values[field as usize] = value;
     }
 
-    /// Whether the line is of an HTTP request.
+    /// Whether the line is about an HTTP request.
     pub(crate) fn is_http(&self) -> bool {
         !self.value(Field::Method).is_empty() || !self.value(Field::Path).is_empty()
     }
 
-    /// Takes a part of the line. `-` and nothing are absent values.
+    /// Takes a part of the line. An empty part and `-` count as absent.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -165,7 +165,7 @@ impl<'l> Entry<'l> {
         Ok(())
     }
 
-    /// Checks that the line has a time, and moves it to the request's beginning.
+    /// Checks that the line has a time, and converts it to the start of the request.
     pub(crate) fn finish(&mut self) -> Result<(), BadLine> {
         if !self.has_time {
             return Err(BadLine("the line has no time".into()));
@@ -176,7 +176,7 @@ impl<'l> Entry<'l> {
         Ok(())
     }
 
-    /// An address, as far as its characters tell. The peer of a Unix socket has none.
+    /// Takes an address, judged by its characters only. The peer of a Unix socket has none.
     fn take_address(&mut self, value: Cow<'l, str>) -> Result<(), BadLine> {
         let of_address = |byte: u8| byte.is_ascii_hexdigit() || b".:[]%".contains(&byte);
         if value.bytes().all(of_address) && value.contains(['.', ':']) {
@@ -194,8 +194,8 @@ impl<'l> Entry<'l> {
         Ok(())
     }
 
-    /// `GET /path?query HTTP/1.1`. Bytes that are no request line leave the entry without method
-    /// and path.
+    /// Takes `GET /path?query HTTP/1.1`. If the bytes are not a request line, the entry has no
+    /// method and no path.
     fn take_request_line(&mut self, value: Cow<'l, str>) {
         let Some((method, rest)) = value.split_once(' ') else { return };
         let is_method = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
@@ -217,7 +217,7 @@ impl<'l> Entry<'l> {
         }
     }
 
-    /// A path with its query; of a whole URL the host too.
+    /// Takes a path with its query, or a whole URL with its host.
     fn take_target(&mut self, value: Cow<'l, str>) {
         let scheme = value.find("://").filter(|at| !value[..*at].contains(['/', '?']));
         let (host, path_start) = match scheme {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first bytes of a gzip stream.
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// The first bytes of streams that are not read here, and the program that reads them.
+/// The first bytes of unsupported compressed streams, and the program that decompresses them.
 const UNREAD: [(&[u8], &str); 3] = [
     (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
     (&[0xfd, b'7', b'z', b'X', b'Z'], "xz"),
@@ -17,7 +17,7 @@ const UNREAD: [(&[u8], &str); 3] = [
 ];
 const MAGIC_BYTES_MAX: u64 = 5;
 
-/// Counts the bytes that were read from a file, before they are decompressed.
+/// Counts the bytes read from a file, before decompression.
 struct Counted<R> {
     reader: R,
     read: Arc<AtomicU64>,
@@ -31,7 +31,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Opens a file, or standard input for `-`. The bytes that are read from it are added to `read`.
+/// Opens a file, or standard input for `-`. Adds the number of bytes read to `read`.
 pub(crate) fn open(path: &Path, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read>> {
     if path.as_os_str() == "-" {
         return decompressed(Counted { reader: io::stdin().lock(), read });
@@ -39,7 +39,7 @@ pub(crate) fn open(path: &Path, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read
     decompressed(Counted { reader: File::open(path)?, read })
 }
 
-/// The contents of a gzip stream; those of another stream as they are.
+/// Decompresses a gzip stream; returns any other stream unchanged.
 fn decompressed(mut reader: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     let mut first = Vec::new();
     reader.by_ref().take(MAGIC_BYTES_MAX).read_to_end(&mut first)?;

@@ -1,4 +1,4 @@
-//! Lines of JSON: which members mean what.
+//! Lines of JSON, and the meaning of their members.
 
 use crate::context::Context;
 use crate::entry::{BadLine, Entry, Meaning};
@@ -12,22 +12,23 @@ pub(crate) struct JsonFormat {
     spec: &'static JsonSpec,
     /// Attributes by the path of their member.
     attributes: Vec<(String, usize)>,
-    /// Attributes that are headers, by their name.
+    /// Attributes that are headers, by name.
     headers: Vec<(String, usize)>,
     context: Context,
 }
 
-/// What a format calls its members.
+/// The members of a JSON format.
 #[derive(Debug)]
 pub(crate) struct JsonSpec {
-    /// Members that every line of the format has.
+    /// Members that every line has.
     pub(crate) required: &'static [&'static str],
-    /// The first member of a meaning that is present counts. A dot separates names.
+    /// Members and their meanings; of several with one meaning, the first that is present counts. A
+    /// dot separates names in a path.
     pub(crate) members: &'static [(&'static str, Meaning)],
     pub(crate) headers: HeaderPlace,
 }
 
-/// Where a format keeps request headers.
+/// The place of request headers.
 #[derive(Debug)]
 pub(crate) enum HeaderPlace {
     /// In the members of this object.
@@ -71,16 +72,16 @@ impl Format for JsonFormat {
     fn read<'l>(&mut self, line: &'l str, entry: &mut Entry<'l>) -> Result<LineKind, BadLine> {
         let object: Value = match serde_json::from_str(line) {
             Ok(object @ Value::Object(_)) => object,
-            Ok(_) => return Err(BadLine("the line is no JSON object".into())),
+            Ok(_) => return Err(BadLine("the line is not a JSON object".into())),
             Err(error) => {
-                // The line has a number of its own.
+                // The caller adds the number of the line.
                 let error = error.to_string().replace(" at line 1 column ", " at column ");
-                return Err(BadLine(format!("the line is no JSON: {error}").into()));
+                return Err(BadLine(format!("the line is not JSON: {error}").into()));
             }
         };
         for required in self.spec.required {
             if member(&object, required).is_none() {
-                // Servers write other messages into the same file.
+                // Servers write other messages to the same file.
                 return match object.get("msg").or(object.get("message")) {
                     Some(_) => Ok(LineKind::NotHttp),
                     None => Err(BadLine(format!("the object has no member `{required}`").into())),
@@ -115,7 +116,7 @@ impl Format for JsonFormat {
     }
 }
 
-/// The member at a path such as `request.headers.User-Agent`.
+/// Returns the member at a path such as `request.headers.User-Agent`.
 fn member<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
     if let Some(value) = object.get(path) {
         return Some(value);
@@ -124,7 +125,7 @@ fn member<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
     member(object.get(name)?, rest)
 }
 
-/// A text or a number; of a list its first item.
+/// Returns a text or a number as text; for a list, its first item.
 fn text<'l>(value: &Value) -> Option<Cow<'l, str>> {
     match value {
         Value::String(text) => Some(Cow::Owned(text.clone())),

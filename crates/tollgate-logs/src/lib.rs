@@ -1,7 +1,7 @@
 //! Access logs: lines of many formats to requests, several files merged by time, in bounded memory.
 //!
-//! [`Logs`] opens files and yields a [`Record`] for each request, in the order of their times. A
-//! format is a file in `format/` and a line in its table.
+//! [`Logs`] opens files and yields a [`Record`] for each request, in order of time. A format is a
+//! file in `format/` and a line in its table.
 
 mod columns;
 mod context;

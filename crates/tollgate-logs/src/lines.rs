@@ -1,4 +1,4 @@
-//! Lines of a file or a pipe, read without a copy of each.
+//! Lines of a file or a pipe, borrowed from a buffer instead of copied.
 
 use memchr::memchr;
 use std::io::{self, Read};
@@ -12,11 +12,11 @@ pub struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     line_bytes_max: usize,
-    /// The next line starts here, and what was read ends there.
+    /// The start of the next line, and the end of the bytes read so far.
     start: usize,
     end: usize,
     line: u64,
-    /// The rest of a line that is too long comes next.
+    /// Whether the rest of a line that is too long comes next.
     skipping: bool,
     ended: bool,
 }
@@ -26,23 +26,23 @@ pub struct Lines<R> {
 pub enum NextLine<'b> {
     /// A line with its number, without its end.
     Line(u64, &'b [u8]),
-    /// A line with its number, and its first bytes: it is longer than a line may be.
+    /// A line that is too long, with its number and its first bytes.
     TooLong(u64, &'b [u8]),
-    /// No whole line is in the buffer: call [`Lines::fill`], which may wait.
+    /// The buffer has no whole line: call [`Lines::fill`], which may wait.
     Empty,
-    /// There are no more.
+    /// The end of the input.
     End,
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of `reader`, each of at most `line_bytes_max` bytes.
+    /// Creates a reader of lines of at most `line_bytes_max` bytes.
     pub fn new(reader: R, line_bytes_max: usize) -> Self {
         let buffer = vec![0; READ_BYTES.max(line_bytes_max + 1)];
         let (start, end, line) = (0, 0, 0);
         Self { reader, buffer, line_bytes_max, start, end, line, skipping: false, ended: false }
     }
 
-    /// The next line in the buffer.
+    /// Returns the next line in the buffer.
     #[expect(clippy::should_implement_trait, reason = "a line borrows the buffer")]
     pub fn next(&mut self) -> NextLine<'_> {
         if self.skipping && !self.skip() {
@@ -66,7 +66,7 @@ impl<R: Read> Lines<R> {
         NextLine::Line(self.line, &self.buffer[start..start + length])
     }
 
-    /// The bytes in the buffer that no line has been taken from.
+    /// The bytes in the buffer after the last line returned.
     pub fn buffered(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -76,11 +76,11 @@ impl<R: Read> Lines<R> {
         self.ended
     }
 
-    /// Reads more.
+    /// Reads more bytes into the buffer.
     ///
     /// # Errors
     ///
-    /// When the reader fails.
+    /// Fails if the reader fails.
     pub fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);

@@ -1,4 +1,4 @@
-//! Lines of text: a template of words and variables, as nginx writes its `log_format`.
+//! Lines of text: a template of words and variables, as in nginx's `log_format`.
 
 use crate::context::Context;
 use crate::entry::{BadLine, Entry, Meaning};
@@ -6,7 +6,7 @@ use crate::format::{Format, LineKind};
 use memchr::{memchr, memchr2};
 use std::borrow::Cow;
 
-/// One way to write a line.
+/// A template for one kind of line.
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
     /// The text before the first variable.
@@ -14,19 +14,19 @@ pub(crate) struct Template {
     parts: Box<[Part]>,
 }
 
-/// A variable and the text behind it.
+/// A variable and the text after it.
 #[derive(Clone, Debug)]
 struct Part {
     meaning: Meaning,
     name: Box<str>,
-    /// Ends the value; empty for the last variable, which takes the rest of the line.
+    /// The text that ends the value; empty for the last variable, which takes the rest of the line.
     end: Box<str>,
-    /// Whether the value stands in quotes, so that a quote inside it is escaped.
+    /// Whether the value is in quotes, so that a quote inside it is escaped.
     quoted: bool,
 }
 
 impl Template {
-    /// Parses `$remote_addr - [$time_local]`. `meaning` knows the variables.
+    /// Parses `$remote_addr - [$time_local]`. `meaning` returns the meaning of a variable.
     pub(crate) fn parse(
         text: &str,
         mut meaning: impl FnMut(&str) -> Meaning,
@@ -42,13 +42,13 @@ impl Template {
                 None => piece.split_at(piece.find(|c| !of_name(c)).unwrap_or(piece.len())),
             };
             if name.is_empty() {
-                return Err("a `$` has no name behind it".into());
+                return Err("a `$` has no name after it".into());
             }
             if let Some(last) = parts.last()
                 && before.is_empty()
             {
                 let last = &last.name;
-                return Err(format!("nothing stands between ${last} and ${name}"));
+                return Err(format!("no text separates ${last} and ${name}"));
             }
             let quoted = before.ends_with('"') && end.starts_with('"');
             parts.push(Part { meaning: meaning(name), name: name.into(), end: end.into(), quoted });
@@ -87,7 +87,7 @@ impl Template {
 }
 
 impl Part {
-    /// The value at the start of `rest`, and what follows its end.
+    /// Returns the value at the start of `rest`, and the text after its end.
     #[inline]
     fn split<'l>(&self, rest: &'l str, is_last: bool) -> Option<(&'l str, &'l str)> {
         let bytes = rest.as_bytes();
@@ -100,7 +100,7 @@ impl Part {
             };
             let at = match found {
                 Some(found) => from + found,
-                // Fields that this version of the format does not name may follow the last one.
+                // Fields that this version of the template does not have may follow the last one.
                 None => return None,
             };
             if self.quoted && bytes[at] == b'\\' {
@@ -116,7 +116,7 @@ impl Part {
     }
 }
 
-/// `\x22`, `\"` and `\\`, as nginx and Apache write what cannot stand in a line.
+/// Decodes `\x22`, `\"` and `\\`, with which nginx and Apache escape characters.
 fn unescaped(value: &str) -> Cow<'_, str> {
     let (mut out, mut rest) = (Vec::with_capacity(value.len()), value.as_bytes());
     while let Some((&byte, after)) = rest.split_first() {
@@ -145,7 +145,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Lines of a few templates: the one that fitted last is tried first.
+/// Lines of a few templates. The template that matched last is tried first.
 #[derive(Debug)]
 pub(crate) struct TextFormat {
     templates: Vec<Template>,

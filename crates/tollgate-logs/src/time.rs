@@ -1,14 +1,14 @@
-//! Stamps to microseconds since 1970.
+//! Converts timestamps to microseconds since 1970.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// The last instant that a limit can be decided at.
+/// The last instant at which a limit can decide.
 pub(crate) const MAX_US: u64 = (1 << 53) - 1;
 const SECOND_US: u64 = 1_000_000;
 const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
 
-/// How a log writes time.
+/// The form of timestamps in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeForm {
     /// `14/Nov/2023:22:13:20 +0000`, or with milliseconds and without a zone.
@@ -17,20 +17,21 @@ pub(crate) enum TimeForm {
     Iso,
     /// Seconds since 1970, with decimals.
     Seconds,
-    /// Any of them: a number is seconds, milliseconds, microseconds or nanoseconds by its size.
+    /// Any of these forms. A number is in seconds, milliseconds, microseconds or nanoseconds, by
+    /// its size.
     Any,
 }
 
-/// The zone of stamps that name none; UTC by default.
+/// The zone of timestamps without one; by default UTC.
 #[derive(Clone, Debug, Default)]
 pub struct LogZone(Option<TimeZone>);
 
 impl LogZone {
-    /// A zone of the time zone database, such as `Europe/Berlin`.
+    /// Finds a zone of the time zone database, such as `Europe/Berlin`.
     ///
     /// # Errors
     ///
-    /// When there is no such zone.
+    /// Fails if there is no such zone.
     pub fn parse(name: &str) -> Result<Self, String> {
         match TimeZone::get(name) {
             Ok(zone) => Ok(Self(Some(zone))),
@@ -38,7 +39,7 @@ impl LogZone {
         }
     }
 
-    /// Moves an instant that was read as UTC to this zone.
+    /// Converts a local time of this zone, given as if it were UTC, to UTC.
     fn to_utc(&self, local_us: u64) -> Option<u64> {
         let Some(zone) = &self.0 else { return Some(local_us) };
         let local = jiff::Timestamp::from_microsecond(i64::try_from(local_us).ok()?).ok()?;
@@ -48,7 +49,7 @@ impl LogZone {
     }
 }
 
-/// The instant that a stamp names; `None` if it names none within the range.
+/// Converts a timestamp to an instant; `None` if it is invalid or out of range.
 pub(crate) fn instant(form: TimeForm, stamp: &str, zone: &LogZone) -> Option<u64> {
     let stamp = stamp.trim();
     let time_us = match form {
@@ -69,7 +70,7 @@ pub(crate) fn instant(form: TimeForm, stamp: &str, zone: &LogZone) -> Option<u64
     time_us.filter(|time_us| *time_us <= MAX_US)
 }
 
-/// `14/Nov/2023:22:13:20 +0000`.
+/// Parses `14/Nov/2023:22:13:20 +0000`.
 fn clf(stamp: &str, zone: &LogZone) -> Option<u64> {
     let bytes = stamp.as_bytes();
     let (&[d1, d2, b'/', m1, m2, m3, b'/', y1, y2, y3, y4, b':'], rest) =
@@ -83,7 +84,7 @@ fn clf(stamp: &str, zone: &LogZone) -> Option<u64> {
     with_offset(days, of_day_us, rest.trim_ascii(), zone)
 }
 
-/// `2023-11-14T22:13:20.5Z`.
+/// Parses `2023-11-14T22:13:20.5Z`.
 fn iso(stamp: &str, zone: &LogZone) -> Option<u64> {
     let (date, rest) = stamp.split_at_checked(10)?;
     let rest = rest.strip_prefix(['T', 't', ' '])?;
@@ -91,20 +92,20 @@ fn iso(stamp: &str, zone: &LogZone) -> Option<u64> {
     with_offset(iso_days(date.as_bytes())?, of_day_us, rest.trim_ascii(), zone)
 }
 
-/// The start of a day such as `2023-11-14`.
+/// Parses a day such as `2023-11-14`, and returns its start.
 pub(crate) fn date_us(date: &str) -> Option<u64> {
     let days = u64::try_from(iso_days(date.as_bytes())?).ok()?;
     Some(days * 86_400 * SECOND_US)
 }
 
-/// `22:13:20`, with or without decimals.
+/// Parses `22:13:20`, with or without decimals.
 pub(crate) fn time_of_day_us(text: &str) -> Option<u64> {
     let (of_day_us, rest) = time_of_day(text.as_bytes())?;
     rest.is_empty().then_some(of_day_us)
 }
 
-/// A number in units of `unit_ns`, rounded down to microseconds. It may have decimals and an
-/// exponent; a negative one is no duration.
+/// Parses a number in units of `unit_ns`, rounded down to microseconds. It may have decimals and an
+/// exponent, but must not be negative.
 pub(crate) fn decimal_us(text: &str, unit_ns: u64) -> Option<u64> {
     let (number, exponent) = match text.split_once(['e', 'E']) {
         Some((number, exponent)) => (number, exponent.parse::<i32>().ok()?),
@@ -117,7 +118,7 @@ pub(crate) fn decimal_us(text: &str, unit_ns: u64) -> Option<u64> {
         .try_fold(0_u128, |sum, byte| {
             byte.is_ascii_digit().then(|| 10 * sum + u128::from(byte - b'0'))
         })?;
-    // In tenths of the unit to the power of `shift`.
+    // The digits are a whole number of units times ten to the power of `shift`.
     let shift = exponent.checked_sub(decimals.len() as i32)?;
     let power = 10_u128.checked_pow(shift.unsigned_abs());
     let ns = match (shift < 0, power) {
@@ -133,14 +134,14 @@ fn iso_days(date: &[u8]) -> Option<i64> {
     days(digits(&[y1, y2, y3, y4])?, digits(&[m1, m2])?, digits(&[d1, d2])?)
 }
 
-/// `22:13:20.5`, and what follows.
+/// Parses `22:13:20.5`, and returns the rest of the text.
 fn time_of_day(text: &[u8]) -> Option<(u64, &[u8])> {
     let (&[h1, h2, b':', m1, m2, b':', s1, s2], mut rest) = text.split_first_chunk::<8>()? else {
         return None;
     };
     let (hours, minutes) = (digits(&[h1, h2])?, digits(&[m1, m2])?);
     let seconds = digits(&[s1, s2])?;
-    // A leap second is counted as the second after it.
+    // A leap second counts as the second after it.
     if hours > 23 || minutes > 59 || seconds > 60 {
         return None;
     }
@@ -154,7 +155,7 @@ fn time_of_day(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((us, rest))
 }
 
-/// `Z`, `+0200`, `+02:00`, or none: then the stamp is in `zone`.
+/// Applies an offset: `Z`, `+0200`, `+02:00`, or none, in which case the time is in `zone`.
 fn with_offset(days: i64, of_day_us: u64, offset: &[u8], zone: &LogZone) -> Option<u64> {
     let local_us = days.checked_mul(86_400 * SECOND_US as i64)?.checked_add(of_day_us as i64)?;
     let minutes = match *offset {
@@ -178,7 +179,7 @@ fn digits(text: &[u8]) -> Option<u64> {
         .try_fold(0, |sum, byte| byte.is_ascii_digit().then(|| 10 * sum + u64::from(byte - b'0')))
 }
 
-/// Days since 1970 of a civil date, by cycles of 400 years that start in March.
+/// The days from 1970 to a civil date, computed by cycles of 400 years that start in March.
 fn days(year: u64, month: u64, day: u64) -> Option<i64> {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let length = match month {

@@ -1,6 +1,6 @@
-//! Where the marks of an axis stand, and what they say.
+//! The positions and labels of marks on an axis.
 
-/// The units that a span of time is shown in, with the steps between marks that suit each.
+/// The units in which a span of time is shown, each with suitable steps between marks.
 const UNITS: [(u64, &str, &[u64]); 7] = [
     (1, "µs", &[1, 2, 5, 10, 20, 50, 100, 200, 500]),
     (1_000, "ms", &[1, 2, 5, 10, 20, 50, 100, 200, 500]),
@@ -14,7 +14,7 @@ const UNITS: [(u64, &str, &[u64]); 7] = [
 /// The most marks on the time axis.
 const TIME_MARKS_MAX: u64 = 12;
 
-/// The marks of the time axis: how far from its start, and the label.
+/// The marks of the time axis: the distance from its start, and the label.
 pub fn time_ticks(span_us: u64) -> Vec<(u64, String)> {
     let steps = UNITS.iter().flat_map(|&(unit_us, unit, steps)| {
         steps.iter().map(move |step| (step * unit_us, unit_us, unit))
@@ -28,7 +28,7 @@ pub fn time_ticks(span_us: u64) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// A length of time in its largest whole unit, such as `100 ms`.
+/// Formats a duration in its largest whole unit, such as `100 ms`.
 pub fn format_duration(us: u64) -> String {
     let (unit_us, unit, _) = UNITS
         .iter()
@@ -38,7 +38,7 @@ pub fn format_duration(us: u64) -> String {
     format!("{} {unit}", us / unit_us)
 }
 
-/// How far into a run, such as `2 min 30.5 s`.
+/// Formats the time since the start of a run, such as `2 min 30.5 s`.
 pub fn format_offset(us: u64) -> String {
     let mut parts = Vec::new();
     let mut rest_us = us;
@@ -55,8 +55,8 @@ pub fn format_offset(us: u64) -> String {
     parts.join(" ")
 }
 
-/// The top of an axis of counts, no less than `max`, and the step between its marks: whole numbers
-/// that are easy to read and to halve.
+/// Returns the top of an axis of counts, at least `max`, and the step between its marks. Both are
+/// whole numbers that are easy to read and to halve.
 pub fn count_ticks(max: u64) -> (u64, u64) {
     let mut unit: u64 = 1;
     loop {
@@ -69,7 +69,7 @@ pub fn count_ticks(max: u64) -> (u64, u64) {
     }
 }
 
-/// A count with its thousands set apart.
+/// Formats a count with separators between thousands.
 pub fn format_grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -82,13 +82,13 @@ pub fn format_grouped(count: u64) -> String {
     text
 }
 
-/// A count with its noun: `1 request`, `2,000 requests`.
+/// Formats a count with its noun: `1 request`, `2,000 requests`.
 pub fn format_count(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", format_grouped(count))
 }
 
-/// An instant in UTC, to the second: the civil date by counting days in 400-year cycles that start
+/// Formats an instant in UTC, to the second. The date is computed by cycles of 400 years that start
 /// in March.
 pub fn format_utc(us: u64) -> String {
     let seconds = us / 1_000_000;

@@ -3,15 +3,15 @@
 use crate::axis::{count_ticks, format_grouped, time_ticks};
 use crate::canvas::Canvas;
 
-/// Between two bars, and on either side of each.
+/// The gap between two bars, half of it on either side of each.
 const GAP: u64 = 4;
 
-/// The part of a picture that bars stand in, and their scale.
+/// The part of a picture with bars, and its scale.
 #[derive(Clone, Copy, Debug)]
 pub struct BarPanel {
-    /// The left end of the time axis, and its length.
+    /// The left end and the length of the time axis.
     time_axis: (u64, u64),
-    /// Where a count of zero stands, and how high the axis of counts is.
+    /// The position of a count of zero, and the height of the axis of counts.
     count_axis: (u64, u64),
     span_us: u64,
     /// The count at the top of the axis, and the step between its marks.
@@ -20,9 +20,9 @@ pub struct BarPanel {
 }
 
 impl BarPanel {
-    /// A panel whose time axis begins at `time_axis.0` and is `time_axis.1` long, and whose counts
-    /// stand on `count_axis.0` and are up to `count_axis.1` high. The bars cover `span_us` and
-    /// reach up to `max`.
+    /// Creates a panel. `time_axis` is the left end and the length of the time axis; `count_axis`
+    /// is the bottom and the height of the axis of counts. The bars cover `span_us` and reach up to
+    /// `max`.
     pub fn new(time_axis: (u64, u64), count_axis: (u64, u64), span_us: u64, max: u64) -> Self {
         let (top, step) = count_ticks(max);
         Self { time_axis, count_axis, span_us: span_us.max(1), top, step }
@@ -33,13 +33,13 @@ impl BarPanel {
         self.top
     }
 
-    /// Where an instant lies, counted from the axis's start.
+    /// The horizontal position of an instant, measured from the start of the bars.
     pub fn x(&self, at_us: u64) -> u64 {
         let (left, width) = self.time_axis;
         left + (u128::from(at_us) * u128::from(width) / u128::from(self.span_us)) as u64
     }
 
-    /// How high a count stands.
+    /// The height of a count.
     fn rise(&self, count: u64) -> u64 {
         let height = self.count_axis.1;
         (u128::from(count) * u128::from(height) / u128::from(self.top.max(1))) as u64
@@ -55,13 +55,12 @@ impl BarPanel {
         }
     }
 
-    /// The marks of the time axis: where they stand, and their labels.
+    /// The marks of the time axis: their positions and labels.
     pub fn time_marks(&self) -> impl Iterator<Item = (u64, String)> {
         time_ticks(self.span_us).into_iter().map(|(at_us, label)| (self.x(at_us), label))
     }
 
-    /// Draws one bar: counts on top of each other, each with its class, and `shown` under the
-    /// pointer.
+    /// Draws one bar: counts stacked on each other, each with its class, and the tooltip `shown`.
     pub fn bar(
         &self,
         canvas: &mut Canvas,

@@ -1,8 +1,8 @@
-//! Bars, lines and words, in tenths of a pixel so that every coordinate is a whole number.
+//! Bars, lines and text, in tenths of a pixel, so that every coordinate is a whole number.
 //!
-//! Blue and orange are told apart by everybody, on white and on black, and by their lightness
-//! alone; the picture brings its own background, in the reader's colour scheme, so that it stands
-//! on any page.
+//! Blue and orange can be distinguished with any colour vision, on white and on black, and by
+//! lightness alone. The picture has its own background in the reader's colour scheme, so that it
+//! fits any page.
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +17,14 @@ text{fill:#24292f}.b{fill:#fff}.g{stroke:#d0d7de}.t{font-size:17px;font-weight:6
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.b{fill:#0d1117}.g{stroke:#30363d}.m{fill:#9198a1}.a{fill:#4aa8e0}\
 .l{stroke:#e6edf3}}";
 
-/// A picture being drawn. Classes are those of its style: `t` is a title, `n` a name, `m` muted,
-/// `e` and `c` end or are centred where they are put, `g` is a line of the grid, `a` and `r` are
-/// the colours of what is admitted and refused, `l` is dashed, `h` is shown when pointed at.
+/// A picture in progress. The classes of its style are: `t` title, `n` name, `m` muted, `e`
+/// right-aligned, `c` centred, `g` grid line, `a` admitted, `r` refused, `l` dashed line, `h` shown
+/// under the pointer.
 #[derive(Debug)]
 pub struct Canvas(String);
 
 impl Canvas {
-    /// An empty one of this size, `title` above it at `left`, with further rules for its style.
+    /// Creates an empty picture of this size, with a title at `left` and additional style rules.
     pub fn new(title: &str, left: u64, (width, height): (u64, u64), rules: &str) -> Self {
         let mut out = String::new();
         let _ = write!(
@@ -41,7 +41,7 @@ impl Canvas {
         canvas
     }
 
-    /// Words that start, end or are centred at a point, as their class says.
+    /// Draws text that starts, ends or is centred at a point, depending on its class.
     pub fn text(&mut self, class: &str, x: u64, y: u64, text: &str) {
         if !text.is_empty() {
             let (x, y, text) = (px(x), px(y), escaped(text));
@@ -49,7 +49,7 @@ impl Canvas {
         }
     }
 
-    /// A name, and what is said about it.
+    /// Draws a name and its description.
     pub fn heading(&mut self, x: u64, y: u64, name: &str, description: &str) {
         let _ = writeln!(
             self.0,
@@ -61,7 +61,7 @@ impl Canvas {
         );
     }
 
-    /// A filled rectangle.
+    /// Draws a filled rectangle.
     pub fn rect(&mut self, class: &str, (x, y): (u64, u64), (width, height): (u64, u64)) {
         let (x, y, w, h) = (px(x), px(y), px(width), px(height));
         let _ = write!(
@@ -70,12 +70,12 @@ impl Canvas {
         );
     }
 
-    /// From one point to another.
+    /// Draws a line.
     pub fn line(&mut self, class: &str, from: (u64, u64), to: (u64, u64)) {
         self.path(class, &[from, to]);
     }
 
-    /// From point to point.
+    /// Draws a line through several points.
     pub fn path(&mut self, class: &str, points: &[(u64, u64)]) {
         let _ = write!(self.0, "<path class=\"{class}\" d=\"");
         for (place, (x, y)) in points.iter().enumerate() {
@@ -84,21 +84,21 @@ impl Canvas {
         self.0.push_str("\"/>\n");
     }
 
-    /// A group of marks, with a text that appears under the pointer.
+    /// Draws a group with a tooltip.
     pub fn group(&mut self, shown: &str, draw: impl FnOnce(&mut Self)) {
         let _ = write!(self.0, "<g><title>{}</title>", escaped(shown));
         draw(self);
         self.0.push_str("</g>\n");
     }
 
-    /// The file.
+    /// Returns the SVG file.
     pub fn finish(mut self) -> String {
         self.0.push_str("</svg>\n");
         self.0
     }
 }
 
-/// Tenths of a pixel, as written.
+/// Formats tenths of a pixel.
 fn px(tenths: u64) -> String {
     match tenths % 10 {
         0 => (tenths / 10).to_string(),
@@ -106,7 +106,7 @@ fn px(tenths: u64) -> String {
     }
 }
 
-/// Text with the characters of XML and HTML escaped; control characters are replaced.
+/// Escapes text for XML and HTML. Control characters are replaced.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -115,7 +115,7 @@ pub fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Control characters have no place in XML, not even escaped.
+            // XML does not allow control characters, not even escaped ones.
             char if char.is_control() => out.push('\u{fffd}'),
             char => out.push(char),
         }

@@ -1,6 +1,6 @@
-//! Pictures, drawn by hand: where the marks of an axis stand, and bars, lines and words as SVG.
+//! Pictures, drawn without a library: marks of axes, and bars, lines and text as SVG.
 //!
-//! Every `--plot` of `tollgate` and the simulation of leases draw with it, so that their pictures
+//! Every `--plot` of `tollgate` and the simulation of leases use this crate, so that their pictures
 //! look alike.
 
 pub mod axis;

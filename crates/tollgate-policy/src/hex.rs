@@ -1,14 +1,14 @@
-//! Hexadecimal digits, and the percent-escapes that consist of them.
+//! Hexadecimal digits, and percent-encoding.
 
 use std::fmt::Write as _;
 
-/// The byte that the first two digits stand for.
+/// Decodes the first two digits into a byte.
 #[inline]
 pub fn decode_byte(digits: &[u8]) -> Option<u8> {
     Some(digit(*digits.first()?)? << 4 | digit(*digits.get(1)?)?)
 }
 
-/// The value of a digit, in either case.
+/// The value of a digit in either case.
 #[inline]
 fn digit(digit: u8) -> Option<u8> {
     match digit {
@@ -19,7 +19,7 @@ fn digit(digit: u8) -> Option<u8> {
     }
 }
 
-/// Escapes every byte that is not plain.
+/// Percent-encodes every byte for which `is_plain` is false.
 pub fn percent_encode(bytes: &[u8], is_plain: impl Fn(u8) -> bool) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -33,7 +33,7 @@ pub fn percent_encode(bytes: &[u8], is_plain: impl Fn(u8) -> bool) -> String {
     out
 }
 
-/// Decodes escapes; `None` for a broken one, or for text that is not UTF-8.
+/// Decodes percent-encoding. Returns `None` for a broken escape, or if the result is not UTF-8.
 pub fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut parts = text.split('%');
@@ -45,16 +45,16 @@ pub fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What a `+` stands for.
+/// The meaning of `+`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plus {
     /// A space, as in queries.
     Space,
-    /// Itself, as in cookies.
+    /// A plus sign, as in cookies.
     Literal,
 }
 
-/// Decodes escapes, and `+` if it stands for a space. A broken escape stays.
+/// Decodes percent-encoding, and `+` if it means a space. Broken escapes stay as they are.
 pub fn unescape(text: &[u8], plus: Plus) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -75,7 +75,7 @@ pub fn unescape(text: &[u8], plus: Plus) -> Vec<u8> {
     bytes
 }
 
-/// Appends bytes as digits of this alphabet.
+/// Appends each byte as two digits of the given alphabet.
 pub fn push(out: &mut String, digits: &[u8; 16], bytes: &[u8]) {
     for byte in bytes {
         out.push(char::from(digits[usize::from(byte >> 4)]));
@@ -83,6 +83,6 @@ pub fn push(out: &mut String, digits: &[u8; 16], bytes: &[u8]) {
     }
 }
 
-/// The digits of lower case.
+/// Lower-case digits.
 pub const LOWER: &[u8; 16] = b"0123456789abcdef";
 pub(crate) const UPPER: &[u8; 16] = b"0123456789ABCDEF";

@@ -9,10 +9,10 @@ use tollgate_core::{LimitParams, Penalty, Rate, state_id};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limit {
-    /// The entry's name; for an entry with `keys` followed by `/` and the key's attributes, joined
-    /// with `+`.
+    /// The name of the entry. With `keys`, `/` and the attributes of the key joined with `+`
+    /// follow.
     pub name: Box<str>,
-    /// The attributes of the key; none for one shared count.
+    /// The attributes of the key; empty if all requests share one count.
     pub key: Box<[Box<str>]>,
     /// The keys of `first_of` after the first, which is `key`. A request uses the first key whose
     /// attributes it has.
@@ -23,7 +23,7 @@ pub struct Limit {
     pub on_invalid: OnInvalid,
     /// The base parameters; `None` is unlimited.
     pub params: Option<LimitParams>,
-    /// Parameters by tier, where they differ; `None` is unlimited.
+    /// Parameters of the tiers that differ; `None` is unlimited.
     pub tiers: Box<[(Box<str>, Option<LimitParams>)]>,
     /// The units that a request costs.
     pub cost: CostRule,
@@ -33,47 +33,47 @@ pub struct Limit {
     pub on_store_failure: OnStoreFailure,
     /// Whether clients may see the limit's figures.
     pub disclose: bool,
-    /// Whether operators see its keys in clear; API keys, tokens and other secrets never.
+    /// Whether operators see keys in clear. API keys, tokens and other secrets are never shown.
     pub show_keys: bool,
     /// The penalty for repeated refusals.
     pub penalty: Option<Penalty>,
-    /// Whether the store decides each request, or a lease.
+    /// Whether the store decides each request, or a lease does.
     pub consistency: Consistency,
     /// What the limit counts.
     pub counting: Counting,
-    /// How requests come under the limit.
+    /// How requests are selected.
     pub selector: Selector,
     /// How the response changes the charge.
     pub on_response: OnResponse,
-    /// Numbers that are counted beside the limit's own, and never enforced.
+    /// Parameters that are counted beside those of the limit, and never enforced.
     pub candidate: Option<Box<CandidateParams>>,
 }
 
-/// `candidate`: the numbers that a limit might get.
+/// `candidate`: parameters under trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CandidateParams {
     /// The base parameters.
     pub params: LimitParams,
-    /// Parameters by tier, where they differ; `None` is unlimited.
+    /// Parameters of the tiers that differ; `None` is unlimited.
     pub tiers: Box<[(Box<str>, Option<LimitParams>)]>,
 }
 
-/// How requests come under a limit.
+/// How a limit selects requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Selector {
     /// By `match`.
     #[default]
     Match,
-    /// By a rule of a ratelimit file, with a key from the descriptor. `key` is then only part of
-    /// the state's id.
+    /// By a rule of a ratelimit file, with a key from the descriptor. `key` then only contributes
+    /// to the state id.
     Descriptor,
-    /// By class: requests of the class at this index and of less important ones. The limit is part
-    /// of `shed.fleet`.
+    /// By class: requests of the class at this index and of less important classes. The limit
+    /// belongs to `shed.fleet`.
     Class(usize),
-    /// Not at all: the limit only has the mode of `shed.adaptive`.
+    /// Never: the limit only holds the mode of `shed.adaptive`.
     Never,
-    /// With the limit at this index, whose candidate it is.
+    /// Along with the limit at this index, as its candidate.
     Candidate(usize),
 }
 
@@ -83,7 +83,7 @@ impl Selector {
         matches!(self, Self::Class(_) | Self::Never)
     }
 
-    /// Whether answers do not list the limit: it belongs to a shedder, or it is a candidate.
+    /// Whether responses omit the limit: it belongs to a shedder, or it is a candidate.
     pub const fn is_hidden(self) -> bool {
         self.is_shed() || matches!(self, Self::Candidate(_))
     }
@@ -95,34 +95,34 @@ pub enum Counting {
     /// Admitted units.
     #[default]
     Admitted,
-    /// Requested units, refused or not: `compat: envoy`.
+    /// Requested units, including refused ones: `compat: envoy`.
     Requested,
-    /// All used units, even beyond the limit. A request passes while anything is left: `debt:
-    /// true`.
+    /// All used units, even beyond the limit. A request is admitted while any units are left:
+    /// `debt: true`.
     Debt,
 }
 
 /// `cost`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CostRule {
-    /// The same for every request.
+    /// A constant.
     Fixed(u64),
-    /// From an attribute, within a bound.
+    /// Read from an attribute, within a bound.
     Attribute {
-        /// Where it comes from, such as `header.x-cost`.
+        /// The attribute, such as `header.x-cost`.
         name: Box<str>,
-        /// When it is absent or not a number.
+        /// The cost if the attribute is absent or not a number.
         default: u64,
-        /// Larger values count as this.
+        /// The largest cost; larger values are lowered to it.
         max: u64,
     },
-    /// By match: the first entry that matches counts; 1 if none does.
+    /// By match: the cost of the first entry that matches; 1 if none does.
     ByMatch(Box<[WeightedMatch]>),
-    /// An estimate, settled from the response.
+    /// An estimate that is replaced by the actual cost from the response.
     Estimate {
-        /// Reserved up front.
+        /// The units that are reserved before the response.
         estimate: u64,
-        /// The path of the actual figure in the response's JSON, or the name of its header.
+        /// Where the response has the actual cost.
         response: ResponseCost,
     },
 }
@@ -131,64 +131,64 @@ pub enum CostRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WeightedMatch {
-    /// Which requests, of those that the limit applies to.
+    /// The requests, among those that the limit applies to.
     pub match_spec: MatchSpec,
-    /// How many units each of them costs.
+    /// The cost of each such request.
     pub units: u64,
 }
 
 impl WeightedMatch {
-    /// Requests that match cost so many units.
+    /// Creates an entry by which matching requests cost `units`.
     pub const fn new(match_spec: MatchSpec, units: u64) -> Self {
         Self { match_spec, units }
     }
 }
 
-/// Where a response says what it cost.
+/// The place of the actual cost in a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResponseCost {
     /// A dotted path in a JSON body, such as `usage.total_tokens`.
     Json(Box<str>),
-    /// A header field.
+    /// A header.
     Header(Box<str>),
 }
 
 /// `on_store_failure`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnStoreFailure {
-    /// Admit, and count it.
+    /// Admit; the row has the source `FailOpen`.
     #[default]
     Open,
     /// Refuse.
     Closed,
     /// Enforce this node's share in memory.
     Local {
-        /// How many nodes share the limit.
+        /// The number of nodes that share the limit.
         nodes: u32,
     },
     /// Enforce this rate in memory, on every node.
     LocalRate(LocalRate),
 }
 
-/// `rate` of `on_store_failure.local`: what each node admits while the store fails.
+/// `rate` of `on_store_failure.local`: the rate of each node while the store fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalRate {
-    /// So many in so long.
+    /// A count per period.
     Per(Rate),
-    /// So many slots, for `concurrency`.
+    /// A number of slots, for `concurrency`.
     Slots(u32),
 }
 
 impl LocalRate {
-    /// The parameters of a node by itself, for a limit with `params`. They are `params` where the
-    /// rate is nowhere stricter, or does not fit the algorithm.
+    /// The parameters of a single node for a limit with `params`. Returns `params` if the local
+    /// rate is not stricter anywhere, or does not fit the algorithm.
     pub fn params(self, params: &LimitParams) -> LimitParams {
         let Some(local) = self.exact_params(params) else { return *params };
         let (in_long_run, at_once) = local.compare(params);
         if in_long_run.is_ge() && at_once.is_ge() { *params } else { local }
     }
 
-    /// The limit's algorithm at this rate; `None` if the rate does not fit it.
+    /// Returns the limit's algorithm at this rate; `None` if the rate does not fit the algorithm.
     pub(crate) fn exact_params(self, params: &LimitParams) -> Option<LimitParams> {
         let rate = match (self, params) {
             (Self::Slots(slots), LimitParams::Concurrency(_)) => {
@@ -211,14 +211,14 @@ pub enum Consistency {
     Leased {
         /// The lifetime of a lease.
         lifetime_us: u64,
-        /// The store decides limits below this.
+        /// Limits below this are decided by the store.
         min_limit: u64,
-        /// The grace period after the store lost writes, in which nothing is granted.
+        /// The grace period after the store lost writes. No leases are granted in it.
         quiet_us: u64,
     },
 }
 
-/// `on_response`: statuses that change the charge of their request.
+/// `on_response`: statuses of responses that change the charge of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OnResponse {
@@ -236,7 +236,7 @@ pub struct Statuses {
 }
 
 impl Statuses {
-    /// `401`, or `4xx`.
+    /// Parses `401` or `4xx`.
     pub fn parse(text: &str) -> Option<Self> {
         let (first, last) = match text.as_bytes() {
             [digit @ b'1'..=b'5', b'x' | b'X', b'x' | b'X'] => {
@@ -252,19 +252,19 @@ impl Statuses {
         Some(Self { first, last })
     }
 
-    /// Whether this status is one of them.
+    /// Whether the status is in the range.
     pub const fn contains(self, status: u16) -> bool {
         self.first <= status && status <= self.last
     }
 
-    /// Whether any status is one of both.
+    /// Whether the ranges have a status in common.
     pub(crate) const fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
 
 impl OnResponse {
-    /// Whether no status changes anything.
+    /// Whether no status changes the charge.
     pub fn is_empty(&self) -> bool {
         self.refund.is_empty() && self.penalty.is_empty()
     }
@@ -295,8 +295,8 @@ impl Limit {
         }
     }
 
-    /// The limit that counts the candidate of this one, which is at `base`. No limit of a file can
-    /// have its name.
+    /// Returns the limit that counts the candidate of this limit, which is at index `base`. Its
+    /// name cannot occur in a file.
     pub fn candidate_limit(&self, base: usize) -> Option<Self> {
         let candidate = self.candidate.as_deref()?;
         Some(Self {
@@ -311,14 +311,14 @@ impl Limit {
         })
     }
 
-    /// The id of the state under `params`, of the limit or of one of its tiers. Tiers with the same
-    /// period share their state. Calendar windows belong to their time zone too.
+    /// The id of the state under `params`, which belong to the limit or to one of its tiers. Tiers
+    /// with the same period share state. Calendar windows of different time zones do not.
     pub fn state_id(&self, params: &LimitParams) -> u64 {
         self.state_id_by(&self.key, params)
     }
 
-    /// The id of the state for `key`, one of [`keys`](Self::keys). It does not depend on the order
-    /// of the keys, so reordering keeps the counts.
+    /// The state id for `key`, one of [`keys`](Self::keys). The order of the keys does not matter,
+    /// so reordering them keeps the counts.
     pub(crate) fn state_id_by(&self, key: &[Box<str>], params: &LimitParams) -> u64 {
         let zone = match params {
             LimitParams::CalendarWindow(window) => window.zone(),
@@ -329,7 +329,7 @@ impl Limit {
         state_id(&self.name, key, algorithm, params.period_us())
     }
 
-    /// The keys that requests may use, in the order they are tried; a single key without
+    /// The keys that requests may use, in the order in which they are tried. There is one without
     /// `first_of`.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &[Box<str>]> + DoubleEndedIterator + Clone {
         (0..self.fallback_keys.len() + 1).map(|place| match place.checked_sub(1) {
@@ -338,16 +338,15 @@ impl Limit {
         })
     }
 
-    /// The key that a request with these attributes uses: the first that is complete, or the last
-    /// where none is.
+    /// Returns the key for a request with these attributes: the first complete key, or the last if
+    /// none is complete.
     pub fn key_used(&self, is_present: impl Fn(&str) -> bool) -> &[Box<str>] {
         let place = first_complete(self.keys(), |attribute| is_present(attribute));
         self.keys().nth(place).unwrap_or(&self.key)
     }
 }
 
-/// The place of the first key whose parts are all present; that of the last key where none is
-/// complete.
+/// The index of the first key whose parts are all present, or of the last key if none is complete.
 pub(crate) fn first_complete<'k, T: 'k>(
     keys: impl ExactSizeIterator<Item = &'k [T]>,
     is_present: impl Fn(&'k T) -> bool,

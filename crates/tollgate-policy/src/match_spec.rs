@@ -1,15 +1,15 @@
-//! What `match` says, as plain data: the file layer writes it, the matcher compiles it.
+//! `match` as plain data: the file layer writes it, and the matcher compiles it.
 
 /// The conditions under which a limit applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchSpec {
-    /// All of them must hold.
+    /// The conditions, which must all hold.
     pub conditions: Vec<Condition>,
-    /// The limit does not apply when all conditions of one of these hold.
+    /// The exclusions: the limit does not apply if all conditions of one of them hold.
     pub not: Vec<Vec<Condition>>,
 }
 
-/// One attribute and the patterns of which one must match.
+/// A condition on one attribute: one of the patterns must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// The attribute's name, such as `path` or `header.x-plan`.

@@ -3,14 +3,14 @@
 use crate::raw::File;
 use serde_json::Value;
 
-/// Generated from the types that the file is read into, so it cannot say anything else.
+/// Generates the schema from the types that the file is read into, so the two always agree.
 pub fn schema() -> Value {
     let mut schema = schemars::schema_for!(File);
     schema.insert("title".to_owned(), "tollgate.yaml".into());
     schema.to_value()
 }
 
-/// Whether some map of the file has a field of this name.
+/// Whether some map of the file has a field with this name.
 pub(crate) fn has_field(name: &str) -> bool {
     fn is_in(schema: &Value, name: &str) -> bool {
         match schema {

@@ -1,4 +1,4 @@
-//! Load shedding as a file describes it: classes of requests, and the shedders.
+//! Load shedding as written in the file: classes of requests, and the shedders.
 
 use crate::limit::{Limit, Mode, OnStoreFailure, Selector};
 use crate::match_spec::MatchSpec;
@@ -11,13 +11,13 @@ use tollgate_core::algorithm::Concurrency;
 pub struct ShedPolicy {
     /// The classes, the most important first; at least one.
     pub classes: Box<[Class]>,
-    /// The index of the class that takes what no class matches.
+    /// The index of the class for requests that no class matches.
     pub default_class: usize,
     /// `fleet`.
     pub fleet: Option<Fleet>,
     /// `adaptive`.
     pub adaptive: Option<Adaptive>,
-    /// The attributes that tell clients of one class apart.
+    /// The attributes that identify a client within a class.
     pub fair_by: Box<[Box<str>]>,
     /// The attribute that names a less important class.
     pub lower_by: Option<Box<str>>,
@@ -29,40 +29,42 @@ pub struct ShedPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Class {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Its requests; `None` for a default class that only takes what no class matches.
+    /// The requests of the class; `None` for a default class that only takes requests that no class
+    /// matches.
     pub match_spec: Option<MatchSpec>,
 }
 
 impl Class {
-    /// A class of the requests that match.
+    /// Creates a class of the requests that match.
     pub fn new(name: &str, match_spec: Option<MatchSpec>) -> Self {
         Self { name: name.into(), match_spec }
     }
 }
 
-/// `shed.fleet`: at most so many requests in flight over all nodes.
+/// `shed.fleet`: a bound on the requests in flight over all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fleet {
-    /// How many requests may be in flight.
+    /// The most requests in flight.
     pub capacity: u32,
-    /// How many of these are reserved for each class.
+    /// The slots that are reserved for each class.
     pub reserved: Box<[u32]>,
-    /// How long a slot is held without renewal.
+    /// The longest time that a slot is held without renewal.
     pub ttl_us: u64,
-    /// How long a request counts as in flight where its end is not seen.
+    /// The time that a request counts as in flight if its end is not seen.
     pub assume_us: u64,
 }
 
-/// `shed.adaptive`: as many requests in flight at one node as its upstream can take.
+/// `shed.adaptive`: a bound on the requests in flight at one node, adapted to what its upstream can
+/// take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Adaptive {
-    /// The least limit.
+    /// The smallest bound.
     pub min: u32,
-    /// The largest limit.
+    /// The largest bound.
     pub max: u32,
 }
 
@@ -72,10 +74,11 @@ pub const FLEET: &str = "shed/fleet";
 pub const ADAPTIVE: &str = "shed/adaptive";
 
 impl ShedPolicy {
-    /// The limits that shedders are made of, with the mode of the file.
+    /// The limits that implement the shedders, with the mode of the file.
     ///
-    /// A fleet is one concurrency limit for each class that has less capacity than the class above
-    /// it. It counts the requests of that class and of all less important ones.
+    /// The fleet shedder has one concurrency limit for the first class, and one for each class with
+    /// less capacity than the class above it. A limit counts the requests of its class and of all
+    /// less important classes.
     pub fn limits(&self) -> Vec<Limit> {
         let mut limits = Vec::new();
         let fleet = self.fleet.iter();
@@ -104,8 +107,8 @@ impl ShedPolicy {
 }
 
 impl Fleet {
-    /// The capacity of a class and all less important ones, where it is less than that of the
-    /// class above.
+    /// Returns the first class, and each class with less capacity than the class above it. The
+    /// capacity is for the class together with all less important ones.
     fn levels(&self) -> impl Iterator<Item = (usize, u32)> {
         let mut free = self.capacity;
         let mut reserved_above = 0;

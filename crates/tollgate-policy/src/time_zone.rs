@@ -1,4 +1,4 @@
-//! Time zones by name, from the database that is built in.
+//! Time zones by name, from the built-in database.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use tollgate_core::{MAX_US, OffsetChange, Zone};
 
-/// The database of the IANA, as of when the program was built.
+/// The IANA time zone database, as of the build.
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
-/// Zones in use, kept for good. The database has a few hundred names, so this is bounded.
+/// The zones in use, never freed. The database has a few hundred names, which bounds the memory.
 static ZONES: Mutex<BTreeMap<&'static str, &'static Zone>> = Mutex::new(BTreeMap::new());
 
-/// The rules of a time zone such as `Europe/Berlin`, in any case; `None` for an unknown name.
+/// Returns the rules of a time zone such as `Europe/Berlin`, ignoring case; `None` for an unknown
+/// name.
 pub fn time_zone(name: &str) -> Option<&'static Zone> {
     let zone = DATABASE.get(name).ok().filter(|zone| !zone.is_unknown())?;
     let name = zone.iana_name().unwrap_or("UTC");
@@ -34,7 +35,7 @@ pub fn time_zone(name: &str) -> Option<&'static Zone> {
         if shift.from_s > last_s {
             break;
         }
-        // Some transitions change no more than the name of the time.
+        // Some transitions change only the abbreviation, not the offset.
         if shifts.last().map_or(first_offset_s, |last| last.offset_s) != shift.offset_s {
             shifts.push(shift);
         }
@@ -44,10 +45,10 @@ pub fn time_zone(name: &str) -> Option<&'static Zone> {
     Some(zone)
 }
 
-/// The window of the last instant ends within these, and so does the one after it.
+/// The window of the last instant ends within this time, and so does the window after it.
 const DAYS_AFTER_S: i64 = 70 * 86_400;
 
-/// The name that was probably meant.
+/// Returns the name that was probably meant.
 pub(crate) fn nearest(name: &str) -> Option<String> {
     let names: Vec<String> = DATABASE.available().map(|name| name.as_str().to_owned()).collect();
     let lower: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();

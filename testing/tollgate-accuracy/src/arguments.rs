@@ -8,7 +8,7 @@ use tollgate_core::written_rate::unit_us;
 pub(crate) struct Arguments {
     pub(crate) limit: Limit,
     pub(crate) input: Input,
-    /// The page to write, beside `pictures/`.
+    /// The page to write; pictures go to `pictures/` beside it.
     pub(crate) page: Option<PathBuf>,
 }
 
@@ -23,7 +23,7 @@ impl Arguments {
         let mut traffic = Traffic::default();
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-            let number = || value.parse().map_err(|_| format!("`{value}` is no number"));
+            let number = || value.parse().map_err(|_| format!("`{value}` is not a number"));
             match name.as_str() {
                 "--seed" => traffic.seed = number()?,
                 "--sources" => traffic.sources = number()?,
@@ -47,12 +47,12 @@ impl Arguments {
     }
 }
 
-/// Such as `100/min`. At least 10, so that a fifth of it is a burst.
+/// Parses a limit such as `100/min`. The count is at least 10, so that a fifth of it is a burst.
 fn parse_limit(text: &str) -> Result<Limit, String> {
     let parsed = text.split_once('/').and_then(|(count, unit)| {
         let count = count.parse::<u64>().ok().filter(|count| (10..=1_000_000).contains(count))?;
         let window_us = unit_us(unit).filter(|us| *us >= 1_000_000)?;
         Some(Limit { count, window_us })
     });
-    parsed.ok_or_else(|| format!("`{text}` is no limit such as 100/min, of 10 to 1000000"))
+    parsed.ok_or_else(|| format!("`{text}` is not a limit such as 100/min, of 10 to 1000000"))
 }

@@ -1,4 +1,4 @@
-//! The algorithms that take part, each with numbers that stand for one limit.
+//! The algorithms under test, each with parameters for the same limit.
 
 use std::time::Duration;
 use tollgate::Quota;
@@ -8,27 +8,27 @@ use tollgate_core::algorithm::{
 };
 use tollgate_core::{LimitParams, Rate};
 
-/// What was promised: so many requests in any window.
+/// The limit: a number of requests in any window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) count: u64,
     pub(crate) window_us: u64,
 }
 
-/// One algorithm with its numbers.
+/// One algorithm with its parameters.
 pub(crate) struct Contestant {
     pub(crate) name: &'static str,
-    /// Burst and rate, where they are not the limit's.
+    /// Burst and rate, if they differ from the limit's.
     pub(crate) numbers: String,
     pub(crate) params: LimitParams,
-    /// The most that any window can hold, by [`Quota::bound`].
+    /// The most requests in any window, by [`Quota::bound`].
     pub(crate) bound: u64,
-    /// Whether `limit - remaining` is an estimate of the real rate.
+    /// Whether `limit - remaining` estimates the real rate.
     pub(crate) estimates: bool,
 }
 
 impl Contestant {
-    /// All that take part. Concurrency has no rate.
+    /// All algorithms under test. Concurrency is left out, since it has no rate.
     pub(crate) fn all(limit: Limit) -> Vec<Self> {
         let count = limit.count;
         let fifth = count / 5;

@@ -1,4 +1,4 @@
-//! The oracle: the instants of all admissions of the last window. It shares no code with
+//! The oracle: the instants of all admissions in the last window. It shares no code with
 //! `sliding-log`.
 
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 pub(crate) struct ExactLog(VecDeque<u64>);
 
 impl ExactLog {
-    /// How many admissions lie in the window that ends now: at most a window old, and less.
+    /// The number of admissions that are less than a window old.
     pub(crate) fn count(&mut self, now_us: u64, window_us: u64) -> u64 {
         while self.0.front().is_some_and(|first_us| now_us - first_us >= window_us) {
             self.0.pop_front();
@@ -15,7 +15,7 @@ impl ExactLog {
         self.0.len() as u64
     }
 
-    /// Remembers an admission. Time does not run backwards.
+    /// Adds an admission. Time must not run backwards.
     pub(crate) fn admit(&mut self, now_us: u64) {
         self.0.push_back(now_us);
     }

@@ -1,4 +1,4 @@
-//! `accuracy`: every algorithm beside an exact log. `cargo xtask accuracy` runs it.
+//! `accuracy`: runs every algorithm beside an exact log. `cargo xtask accuracy` runs it.
 
 mod arguments;
 mod contestant;
@@ -56,7 +56,7 @@ fn write(file: &Path, text: &str) -> Result<(), String> {
     std::fs::write(file, text).map_err(|why| format!("cannot write {}: {why}", file.display()))
 }
 
-/// Sources do not meet, so each runs from its first request to its last before the next begins.
+/// Runs the sources one after the other, each to its last request, since sources are independent.
 fn generated(traffic: &Traffic, contestants: &[Contestant]) -> Vec<Tally> {
     let mut progress = Progress::new(traffic.sources);
     let mut totals = vec![Tally::default(); contestants.len()];
@@ -69,7 +69,7 @@ fn generated(traffic: &Traffic, contestants: &[Contestant]) -> Vec<Tally> {
     totals
 }
 
-/// Requests of logs, by address.
+/// Runs the requests of logs, by address.
 fn logs(
     files: &[PathBuf],
     format: Option<&str>,

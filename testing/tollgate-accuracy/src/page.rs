@@ -1,4 +1,4 @@
-//! The table, and the page around it.
+//! Writes the table, and the page around it.
 
 use crate::contestant::{Contestant, Limit};
 use crate::tally::Tally;
@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::fmt::Write;
 use tollgate_picture::axis::{format_duration, format_grouped, format_offset};
 
-/// An algorithm and its numbers.
+/// The name of an algorithm, and its parameters.
 pub(crate) fn title(contestant: &Contestant) -> String {
     match contestant.numbers.as_str() {
         "" => contestant.name.to_owned(),
@@ -17,7 +17,7 @@ pub(crate) fn title(contestant: &Contestant) -> String {
     }
 }
 
-/// A share in percent, to four digits after the point.
+/// A share in per cent, with four decimals.
 pub(crate) fn percent(part: u64, of: u64) -> String {
     let scaled = u128::from(part) * 1_000_000 / u128::from(of.max(1));
     match (scaled, part) {
@@ -37,7 +37,7 @@ fn against(admitted: u64, exact: u64) -> String {
     }
 }
 
-/// One row for each algorithm.
+/// Writes one row for each algorithm.
 pub(crate) fn table(contestants: &[Contestant], tallies: &[Tally], limit: Limit) -> String {
     let window = format_duration(limit.window_us);
     let mut out = format!(
@@ -75,7 +75,7 @@ pub(crate) fn table(contestants: &[Contestant], tallies: &[Tally], limit: Limit)
     out
 }
 
-/// `docs/accuracy.md`.
+/// Writes `docs/accuracy.md`.
 pub(crate) fn page(traffic: &Traffic, contestants: &[Contestant], tallies: &[Tally]) -> String {
     let Traffic { seed, sources, limit, .. } = *traffic;
     let window = format_duration(limit.window_us);

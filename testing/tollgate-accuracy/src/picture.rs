@@ -1,4 +1,4 @@
-//! The picture: what a client that knows the windows gets from each algorithm.
+//! The picture: the admissions of a client that knows the windows, for each algorithm.
 
 use crate::contestant::{Contestant, Limit};
 use crate::page::{percent, title};
@@ -13,11 +13,11 @@ const TOP: u64 = 720;
 const PLOT_WIDTH: u64 = WIDTH - LEFT - RIGHT;
 const PLOT_HEIGHT: u64 = 700;
 const PANEL_HEIGHT: u64 = PLOT_HEIGHT + 480;
-/// Attacks drawn, of three windows each.
+/// The number of attacks drawn, of three windows each.
 const ATTACKS: u64 = 2;
-/// Points of a line.
+/// The number of points of a line.
 const POINTS: u64 = 720;
-/// Lines have no dashes and no fill.
+/// Style rules: lines have neither dashes nor fill.
 const RULES: &str = ".s{fill:none;stroke:#0072b2;stroke-width:1.6}\
 .f{fill:#0072b2;fill-opacity:.18;stroke:none}.x{fill:#e69f00;fill-opacity:.65;stroke:none}";
 
@@ -75,13 +75,13 @@ pub(crate) fn draw(contestants: &[Contestant], tallies: &[Tally], limit: Limit) 
     canvas.finish()
 }
 
-/// A line down to `base` on both sides.
+/// Extends a line down to `base` on both sides, for filling.
 fn closed(line: &[(u64, u64)], base: u64) -> Vec<(u64, u64)> {
     let (first, last) = (line.first().map_or(0, |point| point.0), line.last().map_or(0, |p| p.0));
     std::iter::once((first, base)).chain(line.iter().copied()).chain([(last, base)]).collect()
 }
 
-/// What the last window held of each algorithm's admissions, at evenly spaced instants.
+/// The admissions of each algorithm in the last window, at evenly spaced instants.
 fn counts(contestants: &[Contestant], limit: Limit) -> Vec<Vec<u64>> {
     let mut race = Race::new(contestants, limit);
     let mut times = attack_times(limit).peekable();

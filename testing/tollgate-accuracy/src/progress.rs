@@ -1,4 +1,5 @@
-//! Progress on standard error: a line that is written over on a terminal, else one for each tenth.
+//! Progress on standard error: on a terminal a line that is overwritten, otherwise a line for each
+//! tenth.
 
 use std::io::{IsTerminal, Write, stderr};
 use tollgate_picture::axis::format_grouped;
@@ -6,12 +7,12 @@ use tollgate_picture::axis::format_grouped;
 pub(crate) struct Progress {
     sources: u64,
     is_watched: bool,
-    /// What was shown last, in thousandths; of a log, in millions of requests.
+    /// The progress shown last: in thousandths, or for a log in millions of requests.
     shown: u64,
 }
 
 impl Progress {
-    /// For so many sources; zero if nobody knows.
+    /// Creates progress for a number of sources; zero if it is unknown.
     pub(crate) fn new(sources: u64) -> Self {
         Self { sources, is_watched: stderr().is_terminal(), shown: 0 }
     }
@@ -34,7 +35,7 @@ impl Progress {
         let (sources, requests) = (format_grouped(sources), format_grouped(requests));
         let end = if self.is_watched && done == 1_000 { "\n" } else { after };
         eprint!("{before}{share}{sources} sources, {requests} requests{end}");
-        // Progress that cannot be shown is no reason to stop.
+        // A write error must not stop the run.
         let _ = stderr().flush();
     }
 }

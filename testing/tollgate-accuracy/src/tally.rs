@@ -1,26 +1,26 @@
-//! One source's requests through every algorithm and an exact limiter.
+//! Runs the requests of one source through every algorithm and an exact limiter.
 
 use crate::contestant::{Contestant, Limit};
 use crate::exact_log::ExactLog;
 use tollgate_core::{Algorithm, Intent, LimitState};
 
-/// What an algorithm did.
+/// The counts of one algorithm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) sources: u64,
     pub(crate) requests: u64,
     pub(crate) admitted: u64,
-    /// Admitted by the exact limiter, which has a history of its own.
+    /// Requests that the exact limiter admitted. It keeps its own history.
     pub(crate) exactly_admitted: u64,
-    /// Admitted, and refused by the exact limiter.
+    /// Requests that were admitted, but refused by the exact limiter.
     pub(crate) wrongly_admitted: u64,
-    /// Refused, and admitted by the exact limiter.
+    /// Requests that were refused, but admitted by the exact limiter.
     pub(crate) wrongly_refused: u64,
-    /// Admitted although the algorithm's own last window already held the limit.
+    /// Requests that were admitted although the algorithm's own last window already held the limit.
     pub(crate) above: u64,
-    /// The most that any window held.
+    /// The most admissions in any window.
     pub(crate) most: u64,
-    /// The sum of differences between the rate that the algorithm assumed and the real one.
+    /// The sum of differences between the estimated and the real rate.
     pub(crate) difference: u64,
     /// The sum of real rates.
     pub(crate) real: u64,
@@ -41,7 +41,7 @@ impl Tally {
     }
 }
 
-/// One algorithm at work for one source.
+/// One algorithm, run for one source.
 struct Runner<'c> {
     contestant: &'c Contestant,
     state: LimitState,
@@ -72,11 +72,11 @@ impl Runner<'_> {
     }
 }
 
-/// All algorithms at work for one source.
+/// All algorithms, run for one source.
 pub(crate) struct Race<'c> {
     limit: Limit,
     runners: Vec<Runner<'c>>,
-    /// A limiter with an exact log and a history of its own.
+    /// A limiter with an exact log and its own history.
     exact: ExactLog,
 }
 
@@ -92,7 +92,7 @@ impl<'c> Race<'c> {
         Self { limit, runners, exact: ExactLog::default() }
     }
 
-    /// The next request of the source.
+    /// Runs the next request of the source.
     pub(crate) fn step(&mut self, time_us: u64) {
         let admits = self.exact.count(time_us, self.limit.window_us) < self.limit.count;
         if admits {
@@ -107,7 +107,7 @@ impl<'c> Race<'c> {
         totals.iter_mut().zip(&self.runners).for_each(|(total, runner)| total.add(&runner.tally));
     }
 
-    /// How many admissions of each algorithm the last window holds.
+    /// The admissions of each algorithm in the last window.
     pub(crate) fn in_window(&mut self, time_us: u64) -> Vec<u64> {
         let window_us = self.limit.window_us;
         self.runners.iter_mut().map(|runner| runner.log.count(time_us, window_us)).collect()

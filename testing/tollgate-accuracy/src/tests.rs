@@ -42,12 +42,12 @@ fn no_algorithm_exceeds_its_bound_and_the_log_is_never_wrong() {
     assert_eq!(fixed.most, 2 * LIMIT.count, "the attackers get what they come for");
     let reduced = tally_of("gcra, rate 80, burst 20", &tallies);
     assert_eq!(reduced.above, 0);
-    // A token bucket and GCRA decide alike.
+    // Token bucket and GCRA decide alike.
     assert_eq!(tally_of("token-bucket", &tallies), tally_of("gcra", &tallies));
 }
 
-/// The tally of a window algorithm, from its definition, with all instants kept and looked at anew
-/// for each request.
+/// Compares with a tally computed from the definition of a window, with all instants kept and
+/// examined for each request.
 #[test]
 fn a_tally_is_what_counting_by_hand_gives() {
     let all = Contestant::all(LIMIT);

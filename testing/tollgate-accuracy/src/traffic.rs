@@ -4,17 +4,17 @@ use crate::contestant::Limit;
 
 /// A whole minute, so that windows of seconds, minutes and hours begin here.
 pub(crate) const START_US: u64 = 1_700_002_800_000_000;
-/// Of a thousand sources, so many are attackers.
+/// The number of attackers among a thousand sources.
 pub(crate) const ATTACKERS_PER_MILLE: u64 = 10;
-/// Of a thousand sources, so many come in bursts.
+/// The number of bursty sources among a thousand.
 pub(crate) const BURSTY_PER_MILLE: u64 = 200;
-/// The most requests of a burst; the fewest are ten.
+/// The most requests in a burst; the least are ten.
 pub(crate) const BURST_MAX: u64 = 200;
 /// The mean gap inside a burst.
 pub(crate) const BURST_GAP_US: u64 = 20_000;
-/// How many windows the traffic lasts.
+/// The duration of the traffic, in windows.
 pub(crate) const WINDOWS: u64 = 60;
-/// Fixed-point one.
+/// One, as a fixed-point number.
 const ONE: u64 = 1 << 32;
 
 /// The parameters of generated traffic.
@@ -22,27 +22,28 @@ const ONE: u64 = 1 << 32;
 pub(crate) struct Traffic {
     pub(crate) seed: u64,
     pub(crate) sources: u64,
-    /// Requests of all sources together, about.
+    /// The approximate number of requests over all sources.
     pub(crate) requests: u64,
     pub(crate) limit: Limit,
 }
 
 impl Default for Traffic {
-    /// As many sources and requests as Cloudflare reports on.
+    /// The numbers of sources and requests in Cloudflare's report.
     fn default() -> Self {
         let limit = Limit { count: 100, window_us: 60_000_000 };
         Self { seed: 1, sources: 270_000, requests: 400_000_000, limit }
     }
 }
 
-/// What a source does.
+/// The behaviour of a source.
 enum Habit {
     /// Independent requests at a mean rate.
     Steady { gap_us: u64 },
-    /// Bursts, then pauses that keep the mean rate.
+    /// Bursts, with pauses that keep the mean rate.
     Bursty { gap_us: u64, left: u64, pause_us: u64 },
-    /// The limit at the end of one window, the limit again at the start of the next, then ten times
-    /// the pace of the limit until it ends, then a window without a request.
+    /// An attack on window boundaries: the limit at the end of one window, and again at the start
+    /// of the next. Then ten times the rate of the limit until that window ends, and a window
+    /// without requests.
     Attacker { step: u64 },
 }
 
@@ -51,8 +52,8 @@ impl Traffic {
         START_US + WINDOWS * self.limit.window_us
     }
 
-    /// The instants of a source's requests. Sources are ranked: by Zipf's law with exponent 1, the
-    /// source of rank r sends 1/r of what the first one sends.
+    /// The instants of a source's requests. Sources are ranked by Zipf's law with exponent 1: the
+    /// source of rank r sends 1/r of the requests of the first.
     pub(crate) fn times(&self, source: u64) -> impl Iterator<Item = u64> {
         let mut random = Random(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (source << 20));
         random.next();
@@ -65,7 +66,7 @@ impl Traffic {
             }
             _ => Habit::Steady { gap_us },
         };
-        // Nobody starts with the window.
+        // Other sources start at a random time within a window.
         let first_us = match habit {
             Habit::Attacker { .. } => START_US,
             _ => START_US + random.scaled(gap_us.min(self.limit.window_us)),
@@ -84,20 +85,20 @@ impl Traffic {
     }
 }
 
-/// The sum of 1/r for the ranks up to `n`, as fixed-point number.
+/// The sum of 1/r for ranks up to `n`, as a fixed-point number.
 fn harmonic(n: u64) -> u64 {
     (1..=n.min(64)).map(|rank| ONE / rank).sum::<u64>()
         + (6..40).filter_map(|bit| block(1 << bit, n)).sum::<u64>()
 }
 
-/// The same for the ranks above `from` and up to twice `from`, by sixty-four steps.
+/// The sum of 1/r for ranks above `from` and up to twice `from`, approximated in 64 steps.
 fn block(from: u64, n: u64) -> Option<u64> {
     let to = n.min(2 * from);
     let width = from / 64;
     let steps = (0..64).map(|step| from + step * width).filter(|low| *low < to);
     let sums = steps.map(|low| {
         let high = to.min(low + width);
-        // 1/r is nearly straight over a sixty-fourth, so that its middle stands for all.
+        // 1/r is nearly linear within a step, so its middle represents all of it.
         2 * ONE / (low + high + 1) * (high - low)
     });
     (n > from).then(|| sums.sum())
@@ -146,7 +147,7 @@ fn attack_us(Limit { count, window_us }: Limit, step: u64) -> u64 {
     let attack_us = START_US + 3 * window_us * (step / per_attack);
     let step = step % per_attack;
     let second_us = window_us / 60;
-    // The second before the end of the first window.
+    // The boundary between the first and the second window.
     let boundary_us = attack_us + window_us;
     match step {
         before if before < count => boundary_us - second_us + before * second_us / count,
@@ -157,7 +158,7 @@ fn attack_us(Limit { count, window_us }: Limit, step: u64) -> u64 {
     }
 }
 
-/// SplitMix64.
+/// The random generator SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -169,13 +170,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `bound`, evenly.
+    /// A uniform random number below `bound`.
     fn scaled(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Exponentially distributed around a mean, by von Neumann's comparisons. It is exact, and the
-    /// same on every machine.
+    /// An exponentially distributed number with this mean, by von Neumann's method. It is exact,
+    /// and the same on every machine.
     fn exponential(&mut self, mean: u64) -> u64 {
         let mut whole = 0;
         loop {

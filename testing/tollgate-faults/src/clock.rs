@@ -1,13 +1,13 @@
-//! One clock for everything that is measured: wall time when the process started, and what has
-//! passed since.
+//! The clock of all measurements: the wall time at the start of the process, plus the time since
+//! then.
 
 pub mod shifted;
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Microseconds since the epoch, as the servers of the same machine have them.
-#[expect(clippy::disallowed_methods, reason = "whoever measures looks at the clock")]
+/// Microseconds since the epoch, like the clocks of servers on the same machine.
+#[expect(clippy::disallowed_methods, reason = "measurements need the clock")]
 pub fn now_us() -> u64 {
     static START: OnceLock<(Instant, Duration)> = OnceLock::new();
     let (start, wall) = START.get_or_init(|| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Six servers: the first three begin as primaries.
 #[derive(Debug)]
 pub struct Cluster {
-    /// Each with a port.
+    /// The servers, each with a port.
     pub servers: Vec<Redis>,
 }
 
@@ -46,9 +46,10 @@ impl Cluster {
         format!("127.0.0.1:{}", self.servers[server].port())
     }
 
-    /// `store.redis` of a node.
+    /// The value of `store.redis` for a node.
     pub fn store(&self) -> String {
-        // Not the first alone, which a row may kill; the others are found through these.
+        // Several servers, since a scenario may kill the first; nodes find the others through
+        // these.
         format!("cluster: ['{}', '{}', '{}']", self.address(0), self.address(1), self.address(5))
     }
 
@@ -58,7 +59,7 @@ impl Cluster {
         redis::from_redis_value(said).expect("a server knows its name")
     }
 
-    /// The index of each primary's replica.
+    /// The index of a primary's replica.
     pub fn replica_of(&self, primary: usize) -> usize {
         let port = self.servers[primary].port();
         let follows = |place: &usize| {
@@ -68,7 +69,7 @@ impl Cluster {
         (3..6).find(follows).expect("every primary has a replica")
     }
 
-    /// Moves slots from one server to another, all through `redis-cli`, and waits until all agree.
+    /// Moves slots from one server to another with `redis-cli`, and waits until all servers agree.
     pub fn reshard(&self, from: usize, to: usize, slots: u32) {
         let (address, slots) = (self.address(0), slots.to_string());
         let (from, to) = (self.id(from), self.id(to));

@@ -32,7 +32,7 @@ impl Connection {
         Ok(Self(stream))
     }
 
-    /// Whether the server has closed it.
+    /// Whether the server has closed the connection.
     pub fn is_over(&self) -> bool {
         !matches!(self.0.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -67,7 +67,7 @@ impl Connection {
     }
 }
 
-/// The response, once complete.
+/// Parses the response; `None` until it is complete.
 fn parse(bytes: &[u8]) -> Option<Answer> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = str::from_utf8(&bytes[..end]).ok()?;
@@ -89,7 +89,7 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
     })
 }
 
-/// One request without a runtime.
+/// Sends one request, on a runtime of its own.
 pub fn ask(address: SocketAddr, path: &str, body: Option<&str>) -> io::Result<Answer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -1,8 +1,8 @@
 //! Fault injection: servers, a proxy, nodes under open-loop load, and an oracle at the client.
 //!
 //! Nothing of Tollgate is linked here: nodes are processes of the program under test. Tests of
-//! every crate share the servers; `cargo xtask faults` runs the whole table ([`scenario::ROWS`]) at
-//! full length, and the tests of `tollgate-cli` a short form of it.
+//! every crate share the servers. `cargo xtask faults` runs the whole table ([`scenario::ROWS`]) at
+//! full length; the tests of `tollgate-cli` run a short form.
 
 pub mod clock;
 pub mod cluster;

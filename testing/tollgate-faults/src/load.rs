@@ -1,5 +1,5 @@
-//! Open-loop load: requests are asked when they are due, whether or not earlier ones were answered,
-//! and their time counts from then.
+//! Open-loop load: requests are sent when they are due, whether or not earlier ones were answered.
+//! Latency counts from the due time.
 
 use crate::clock::now_us;
 use crate::http::{Answer, Connection};
@@ -22,61 +22,61 @@ pub struct LoadRequest {
     pub node: usize,
     /// The path, which chooses the limit.
     pub path: &'static str,
-    /// The user, which is the key.
+    /// The user, who is the key.
     pub user: u32,
     /// The cost.
     pub cost: u64,
 }
 
-/// The kind of an answer.
+/// The kind of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// The store admitted it.
+    /// The store admitted the request.
     Admitted,
-    /// The store, or what a node remembers of it, refused it.
+    /// The store or a node's deny cache refused the request.
     Refused,
-    /// Not decided: the limit's policy is open.
+    /// The store did not decide: the failure policy is open.
     FailOpen,
-    /// Not decided: the limit's policy is closed.
+    /// The store did not decide: the failure policy is closed.
     FailClosed,
-    /// This node's share admitted it.
+    /// The node's local share admitted the request.
     LocalAdmitted,
-    /// This node's share refused it.
+    /// The node's local share refused the request.
     LocalRefused,
-    /// An unexpected answer.
+    /// An unexpected response.
     Wrong(u16),
-    /// No answer.
+    /// No response.
     Lost,
 }
 
-/// A request that is done.
+/// A finished request.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// The request.
     pub ask: LoadRequest,
-    /// When it was due.
+    /// The time at which the request was due.
     pub due_us: u64,
-    /// When it was sent; the decision fell between this and `received_us`.
+    /// The time at which it was sent; the decision fell between this and `received_us`.
     pub sent_us: u64,
-    /// When its answer arrived.
+    /// The time at which the response arrived.
     pub received_us: u64,
-    /// The kind of its answer.
+    /// The kind of the response.
     pub outcome: Outcome,
-    /// How often it was sent to another node, because one did not listen.
+    /// How often the request was sent to another node, because a node did not listen.
     pub resent: u32,
 }
 
-/// The pace of the load.
+/// The settings of the load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadSettings {
     /// Requests per second.
     pub per_second: u64,
-    /// Requests in all, at most.
+    /// The most requests in total.
     pub requests_max: u64,
-    /// ...and no more than this under way at once: a machine that is too slow for the load shows
-    /// that, and nothing else, without it.
+    /// The most requests in flight. Without a bound, a machine that is too slow for the load would
+    /// show only that.
     pub in_flight_max: u64,
-    /// After this time without an answer, a request is lost.
+    /// The time without a response after which a request is lost.
     pub timeout: Duration,
 }
 
@@ -89,7 +89,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts a load whose `n`th request is `pick(n)`.
+    /// Starts a load. `pick(n)` returns the `n`th request.
     pub fn start(nodes: Vec<SocketAddr>, pace: LoadSettings, pick: fn(u64) -> LoadRequest) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let samples = Arc::new(Mutex::new(Vec::new()));
@@ -102,13 +102,13 @@ impl Load {
         Self { stop, samples, thread: Some(thread) }
     }
 
-    /// The number of requests that are done.
+    /// The number of finished requests.
     pub fn answered(&self) -> usize {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Asks no more, waits for what is under way, and answers with everything and how many were
-    /// ever under way at once.
+    /// Stops sending and waits for requests in flight. Returns all requests, and the most that were
+    /// in flight at once.
     pub fn end(mut self) -> (Vec<Sample>, u64) {
         self.stop.store(true, Relaxed);
         let most = self.thread.take().map(|thread| thread.join().expect("the load goes on"));
@@ -161,7 +161,7 @@ async fn run(
     most_under_way
 }
 
-/// Sends one request. If a node does not listen, another gets it, as behind a load balancer.
+/// Sends one request. If a node does not listen, another node gets it, as behind a load balancer.
 async fn send_one(
     nodes: &[SocketAddr],
     pool: &Pool,
@@ -178,7 +178,7 @@ async fn send_one(
                 outcome = judge(&answer);
                 break;
             }
-            // Nothing was sent, so another node may be asked.
+            // Nothing was sent, so another node may be tried.
             Ok(Err(ExchangeError::Unsent)) => moved += 1,
             Ok(Err(ExchangeError::Unanswered)) | Err(_) => break,
         }
@@ -187,9 +187,9 @@ async fn send_one(
 }
 
 enum ExchangeError {
-    /// There was no connection.
+    /// The connection could not be opened.
     Unsent,
-    /// The connection closed before the answer.
+    /// The connection closed before the response.
     Unanswered,
 }
 
@@ -229,12 +229,12 @@ fn judge(answer: &Answer) -> Outcome {
 }
 
 impl Outcome {
-    /// Whether the answer came without the store.
+    /// Whether the response came without the store.
     pub fn is_without_store(self) -> bool {
         !matches!(self, Self::Admitted | Self::Refused)
     }
 
-    /// Whether it is neither a decision nor a policy's answer.
+    /// Whether the outcome is neither a decision nor a response of the failure policy.
     pub fn is_error(self) -> bool {
         matches!(self, Self::Wrong(_) | Self::Lost)
     }

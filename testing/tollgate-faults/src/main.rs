@@ -38,7 +38,7 @@ fn main() -> ExitCode {
             };
             judged.insert(row.name, all);
         }
-        // After each scenario, so that a later failure loses nothing.
+        // Writes the page after each scenario, so that a later failure loses nothing.
         let old = std::fs::read_to_string(&options.page).unwrap_or_default();
         if let Err(error) = std::fs::write(&options.page, page(&judged, &old)) {
             eprintln!("error: cannot write {}: {error}", options.page.display());
@@ -69,7 +69,7 @@ fn run_scenario(row: &FaultScenario, run: u32, options: &Options) -> ScenarioRes
     ScenarioResult::new(ended.figures, ended.checks)
 }
 
-/// Kills all children when this process gets a signal.
+/// Kills all children when this process receives a signal.
 fn kill_children_on_signal() {
     std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -3,48 +3,48 @@
 use crate::load::{Outcome, Sample};
 use std::collections::BTreeMap;
 
-/// The measurements of a run, or the worst of several runs. `None`: not measured.
+/// The measurements of a run, or the worst of several runs; `None` if not measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measurements {
-    /// Answered requests.
+    /// Requests with a response.
     pub requests: u64,
     /// Units admitted beyond a limit, over all keys.
     pub over_admission: Option<u64>,
-    /// Requests with an unexpected answer.
+    /// Requests with an unexpected response.
     pub errors: u64,
-    /// Requests without an answer.
+    /// Requests without a response.
     pub lost: u64,
-    /// Requests that `on_store_failure` answered.
+    /// Requests that the failure policy answered.
     pub by_policy: u64,
-    /// The 99th percentile of latency, before the fault and during it.
+    /// The 99th percentile of latency, before and during the fault.
     pub p99_us: Option<(u64, u64)>,
-    /// From the end of the fault to the last answer without the store.
+    /// The time from the end of the fault to the last response without the store.
     pub recovery_us: Option<u64>,
-    /// Requests in flight at once, at most.
+    /// The most requests in flight.
     pub in_flight_max: u64,
-    /// Memory growth of the node that grew most.
+    /// The memory growth of the node that grew most.
     pub rss_growth_kib: Option<u64>,
     /// Requests due per second, and the number of nodes.
     pub asked: Option<(u64, u64)>,
-    /// Runnable processes on average, in tenths.
+    /// The average number of runnable processes, in tenths.
     pub load_tenths: u64,
-    /// Measurements of this row alone.
+    /// Measurements of one scenario only.
     pub notes: BTreeMap<&'static str, u64>,
 }
 
 /// An expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The expectation in words.
+    /// The expectation, as text.
     pub what: String,
     /// Whether it held.
     pub held: bool,
-    /// Whether it depends on the machine's speed; only full runs judge it.
+    /// Whether the expectation depends on the machine's speed; only full runs judge it.
     pub is_timed: bool,
 }
 
 impl Measurements {
-    /// The worse value of each.
+    /// Returns the worse value of each measurement.
     pub fn worst(self, other: Self) -> Self {
         let mut notes = self.notes;
         for (name, value) in other.notes {
@@ -68,7 +68,7 @@ impl Measurements {
         }
     }
 
-    /// How much the fault added to the 99th percentile.
+    /// The increase of the 99th percentile during the fault.
     pub fn p99_added_us(&self) -> Option<u64> {
         self.p99_us.map(|(without, with)| with.saturating_sub(without))
     }
@@ -79,7 +79,7 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Runnable processes in the last minute, in tenths.
+/// The runnable processes in the last minute, in tenths.
 pub fn load_tenths() -> u64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut digits = text.split_whitespace().next().unwrap_or_default().split('.');
@@ -92,7 +92,7 @@ pub fn p99_us(samples: &[Sample], from_us: u64, to_us: u64) -> Option<u64> {
     percentile_us(samples, 99, |sample| (from_us..to_us).contains(&sample.due_us))
 }
 
-/// A percentile of latency, of requests for which `counts` holds.
+/// A percentile of latency, of requests for which `counts` returns true.
 pub fn percentile_us(
     samples: &[Sample],
     percent: usize,

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A log that nobody reads.
+/// While this value exists, nobody reads the node's log.
 #[derive(Debug)]
 pub struct HeldLog(#[expect(dead_code, reason = "dropped, not used")] mpsc::Sender<()>);
 
@@ -80,17 +80,17 @@ impl Node {
         self.process.wait().is_ok_and(|status| status.success())
     }
 
-    /// Kills it, as a power cut would.
+    /// Kills the node, like a power cut.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Replaces its file.
+    /// Replaces the node's file.
     pub fn put(&self, file: &str) {
         self.folder.put("tollgate.yaml", file);
     }
 
-    /// The path of its file.
+    /// The folder of the node's file.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -105,13 +105,13 @@ impl Node {
         self.lock().iter().filter(|line| line.contains(word)).count()
     }
 
-    /// Reads nothing of the log until this is dropped, so that its pipe fills.
+    /// Stops reading the log until the result is dropped, so that its pipe fills.
     pub fn hold_log(&self) -> HeldLog {
         let (release, held) = mpsc::channel::<()>();
         let log = self.log.clone();
         std::thread::spawn(move || {
             let _log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            // It ends when the sender is dropped.
+            // `recv` returns when the sender is dropped.
             let _ = held.recv();
         });
         HeldLog(release)
@@ -146,7 +146,7 @@ impl Node {
     }
 }
 
-/// The body of a check.
+/// Returns the body of a check.
 pub fn body(user: &str, path: &str, cost: u64) -> String {
     format!("{{\"attributes\": {{\"user\": \"{user}\", \"path\": \"{path}\"}}, \"cost\": {cost}}}")
 }

@@ -1,5 +1,5 @@
-//! How much was admitted beyond a limit, as the client knows it: a decision fell somewhere between
-//! sending and receiving, and only what is too much wherever it fell is counted.
+//! Admissions beyond a limit, as the client can prove them. A decision fell somewhere between
+//! sending and receiving; only an excess for every possible instant counts.
 
 #[cfg(test)]
 mod tests;
@@ -10,29 +10,29 @@ const SLACK_US: u64 = 1_000;
 /// The promise of a limit for one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// So many ever: the period is far longer than a run.
+    /// A number of units in total; the period is far longer than a run.
     Total(u64),
-    /// So many in every window, aligned to the epoch.
+    /// A number of units in every window aligned to the epoch.
     Window {
-        /// Units.
+        /// The units.
         limit: u64,
-        /// Its length.
+        /// The length of the window.
         window_us: u64,
     },
-    /// So many in any interval of this length.
+    /// A number of units in any interval of this length.
     Sliding {
-        /// Units.
+        /// The units.
         limit: u64,
         /// The length.
         window_us: u64,
     },
-    /// A burst, then a rate.
+    /// A burst, and a rate.
     Bucket {
-        /// At once.
+        /// The units at once.
         burst: u64,
-        /// So many...
+        /// The units per period.
         count: u64,
-        /// ...in so long.
+        /// The period.
         period_us: u64,
     },
 }
@@ -40,16 +40,16 @@ pub enum Bound {
 /// An admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// Not earlier than this.
+    /// The decision was not earlier.
     pub sent_us: u64,
-    /// Not later than this.
+    /// The decision was not later.
     pub received_us: u64,
-    /// Units.
+    /// The units.
     pub cost: u64,
 }
 
 impl Bound {
-    /// The units that surely exceeded the limit of one key, at the worst instant.
+    /// The units that certainly exceeded the limit of one key, at the worst instant.
     pub fn excess(self, admitted: &[Admitted]) -> u64 {
         match self {
             Self::Total(limit) => {
@@ -86,8 +86,8 @@ fn in_windows(admitted: &[Admitted], limit: u64, window_us: u64) -> u64 {
     counts.values().map(|count| count.saturating_sub(limit)).max().unwrap_or(0)
 }
 
-/// The most by which what surely fell into one interval exceeds what an interval of that length
-/// allows.
+/// The largest excess over all intervals: the units that certainly fell into an interval, minus the
+/// units that its length allows.
 fn over_intervals(admitted: &[Admitted], allows: impl Fn(u64) -> u64) -> u64 {
     let mut by_end: Vec<_> = admitted.to_vec();
     by_end.sort_by_key(|one| one.received_us);

@@ -19,34 +19,34 @@ impl Process {
         Ok(Self(child))
     }
 
-    /// The pid.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
 
-    /// The command's arguments.
+    /// The child of the standard library.
     pub fn child(&mut self) -> &mut Child {
         &mut self.0
     }
 
-    /// Sends it a signal, by name.
+    /// Sends a signal, by name.
     pub fn signal(&self, name: &str) {
         signal(self.id(), name);
     }
 
-    /// Whether it has ended by itself.
+    /// The exit status, if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.0.try_wait().ok().flatten()
     }
 
-    /// Waits for its end.
+    /// Waits for the process to end.
     pub fn wait(&mut self) -> std::io::Result<ExitStatus> {
         let status = self.0.wait();
         live().remove(&self.id());
         status
     }
 
-    /// Kills it at once, as a power cut would.
+    /// Kills the process, like a power cut.
     pub fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.wait();
@@ -68,7 +68,7 @@ impl Drop for Process {
     }
 }
 
-/// Kills all children that are left.
+/// Kills all remaining children.
 pub fn end_all() {
     live().iter().for_each(|id| signal(*id, "KILL"));
 }

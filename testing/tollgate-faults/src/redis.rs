@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The deadline of everything that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A redis-server on a socket, and on a port if wanted. It is killed on drop.
+/// A redis-server on a Unix socket, and on a port if requested. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Redis {
     process: Process,
@@ -23,25 +23,25 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// On a socket alone.
+    /// Starts a server on a Unix socket only.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// On a socket alone, with further arguments, such as a user.
+    /// Starts a server on a Unix socket only, with further arguments, such as a user.
     pub fn start_with(arguments: &[&str]) -> Self {
         let mut redis = Self::spawn(0, arguments, Vec::new());
         assert!(redis.is_up(), "redis-server ended at once");
         redis
     }
 
-    /// On a port as well. Somebody else may take the free port meanwhile, so that it is tried
-    /// again.
+    /// Starts a server that also listens on a port. Another process may take the free port first,
+    /// so this tries again.
     pub fn listen(arguments: &[&str]) -> Self {
         Self::listen_in(arguments, &[])
     }
 
-    /// On a port as well, by another clock.
+    /// Starts a server that also listens on a port, with another clock.
     pub fn listen_with_clock(clock: &ShiftedClock) -> Self {
         Self::listen_in(&[], &clock.environment())
     }
@@ -63,17 +63,17 @@ impl Redis {
         Self { process, folder, arguments, environment, port }
     }
 
-    /// Its port.
+    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its socket.
+    /// The path of the Unix socket.
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("redis.sock")
     }
 
-    /// The `url` of a store on its socket.
+    /// The `url` of a store on the Unix socket.
     pub fn url(&self) -> String {
         format!("unix://{}", self.socket().display())
     }
@@ -83,24 +83,24 @@ impl Redis {
         &self.process
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the server, like a power cut.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Starts it again, where it was, and waits until it answers.
+    /// Restarts the server with the same addresses, and waits until it responds.
     pub fn restart(&mut self) {
         let _ = std::fs::remove_file(self.socket());
         self.process = launch(&self.folder, self.port, &self.arguments, &self.environment);
         assert!(self.is_up(), "redis-server did not start again");
     }
 
-    /// A connection of the test's own.
+    /// Opens a connection for the test itself.
     pub fn connection(&self) -> redis::RedisResult<redis::Connection> {
         redis::Client::open(format!("redis+unix://{}", self.socket().display()))?.get_connection()
     }
 
-    /// Runs a command, given in words.
+    /// Runs a command, given as words.
     pub fn run(&self, words: &str) -> redis::Value {
         self.try_run(words).unwrap_or_else(|error| panic!("{words}: {error}"))
     }
@@ -121,7 +121,7 @@ impl Redis {
         assert!(wait_until(PATIENCE * 2, says), "{words} did not say {what} within a minute");
     }
 
-    /// The number of scripts it has run.
+    /// The number of scripts that the server has run.
     pub fn scripts_run(&self) -> u64 {
         let said = self.try_run("INFO commandstats");
         let text = said.ok().and_then(|said| redis::from_redis_value::<String>(said).ok());
@@ -131,14 +131,15 @@ impl Redis {
         number.unwrap_or(0)
     }
 
-    /// Whether it is up; it ends if its port is taken.
+    /// Whether the server is up. It exits if its port is taken.
     fn is_up(&mut self) -> bool {
         let restricted = self.arguments.iter().any(|one| one == "--user" || one == "--requirepass");
         let up = wait_until(PATIENCE, || {
             let mut connection = self.connection();
             let pong = connection.as_mut().map(|one| redis::cmd("PING").exec(one));
-            // A server that is still loading its data answers with an error. One that lets nobody
-            // ask is up once its socket listens, which is later than the socket's file is there.
+            // A server that is still loading its data responds with an error. A server that needs a
+            // password is up once its socket accepts connections, which is later than the file of
+            // the socket appears.
             let listens = || UnixStream::connect(self.socket()).is_ok();
             let answers = matches!(pong, Ok(Ok(()))) || restricted && listens();
             answers || self.process.ended().is_some()
@@ -157,7 +158,7 @@ fn launch(
     let mut command = Command::new("redis-server");
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     if arguments.iter().any(|argument| argument == "--sentinel") {
-        // A sentinel writes into its file.
+        // A sentinel writes to its configuration file.
         folder.put("sentinel.conf", "");
         command.arg("sentinel.conf");
     } else {
@@ -171,7 +172,7 @@ fn launch(
     })
 }
 
-/// A free port, low enough for a cluster's second port.
+/// Returns a free port, low enough for a cluster's second port.
 pub fn free_port() -> u16 {
     loop {
         let listener = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());

@@ -1,4 +1,4 @@
-//! `docs/faults.md`: the results of full runs, the worst of several for each row.
+//! `docs/faults.md`: the results of full runs, the worst of several for each scenario.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ pub struct ScenarioResult {
 }
 
 impl ScenarioResult {
-    /// The result of one run.
+    /// Creates the result of one run.
     pub fn new(figures: Measurements, checks: Vec<Check>) -> Self {
         Self { figures, checks, runs: 1 }
     }
@@ -63,7 +63,7 @@ Expectations hold in every run, unless a row says **not held**. A row without fi
 Each figure is the worst of three runs, unless the row names another number.
 ";
 
-/// The page. Rows that did not run are taken from the old page.
+/// Writes the page. Scenarios that did not run keep their rows of the old page.
 pub fn page(judged: &BTreeMap<&'static str, ScenarioResult>, old: &str) -> String {
     let kept = |heading: &str, row: &FaultScenario| {
         let section = old.split("\n## ").find(|section| section.starts_with(heading))?;

@@ -2,17 +2,17 @@
 
 use crate::redis::Redis;
 
-/// Six processes.
+/// Three servers and three sentinels.
 #[derive(Debug)]
 pub struct Sentinels {
-    /// The first begins as the primary.
+    /// The servers; the first one starts as the primary.
     pub servers: Vec<Redis>,
     /// The sentinels.
     pub sentinels: Vec<Redis>,
 }
 
 impl Sentinels {
-    /// Starts all, and waits until they know one another.
+    /// Starts all processes, and waits until they know one another.
     pub fn start(down_after_ms: u32) -> Self {
         let primary = Redis::listen(&[]);
         let of_primary = format!("127.0.0.1 {}", primary.port());
@@ -35,7 +35,7 @@ impl Sentinels {
         Self { servers, sentinels }
     }
 
-    /// `store.redis` of a node.
+    /// The value of `store.redis` for a node.
     pub fn store(&self) -> String {
         let nodes: Vec<_> =
             self.sentinels.iter().map(|one| format!("'127.0.0.1:{}'", one.port())).collect();

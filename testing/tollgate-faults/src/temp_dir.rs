@@ -9,7 +9,7 @@ use std::{env, fs, process};
 pub struct TempDir(PathBuf);
 
 impl TempDir {
-    /// Creates a directory with this in its name.
+    /// Creates a directory with this text in its name.
     pub fn new(name: &str) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -23,7 +23,7 @@ impl TempDir {
         &self.0
     }
 
-    /// Writes a file by rename, as a deployment does.
+    /// Writes a file by rename, like a deployment.
     pub fn put(&self, name: &str, text: &str) {
         let next = self.0.join(format!("{name}.next"));
         fs::write(&next, text).expect("a file in a folder of one's own");

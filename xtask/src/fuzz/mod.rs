@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: every fuzz target for a while.
+//! `cargo xtask fuzz`: runs every fuzz target for a while.
 //!
-//! The compiler of the rest will do: coverage counters are an ordinary pass of its back end, and
-//! the code is free of the mistakes that a sanitizer, which needs a nightly one, would look for.
+//! The stable compiler is enough: coverage counters are an ordinary pass of its back end. A
+//! sanitizer would need a nightly compiler, and would look for errors that safe code does not have.
 
 mod options;
 
@@ -30,17 +30,17 @@ its seeds in `fuzz/seeds/` with the words in `fuzz/dictionaries/`; what it finds
     run,
 };
 
-/// The counters and comparisons that libFuzzer is guided by. One unit of code for each crate, or
-/// the tables of counters and of places would not match.
+/// The coverage counters and comparisons that guide libFuzzer. With one codegen unit per crate, the
+/// tables of counters and of positions match.
 const FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// What one input may take before it counts as a hang, in seconds.
+/// The longest time for one input, in seconds; then it counts as a hang.
 const INPUT_SECONDS_MAX: u32 = 10;
-/// What a target may take in all, its corpus included.
+/// The most memory for a target, including its corpus.
 const MEMORY_MIB_MAX: u32 = 1024;
-/// The longest input tried, in bytes: long enough for every cap but that of the whole body.
+/// The longest input, in bytes: enough to reach every cap except that of the whole body.
 const INPUT_BYTES_MAX: u32 = 8192;
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Builds the targets, and says where they are.
+/// Builds the targets, and returns their folder.
 fn build(targets: &[String]) -> Result<PathBuf, Failure> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let triple = host()?;
@@ -77,7 +77,7 @@ fn build(targets: &[String]) -> Result<PathBuf, Failure> {
     let mut command = process::cargo();
     command
         .args(["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml"])
-        // With a target named, build scripts and macros are spared the counters.
+        // With an explicit target, build scripts and macros get no counters.
         .args(["--target", &triple])
         .arg("--target-dir")
         .arg(&folder)
@@ -91,7 +91,7 @@ fn build(targets: &[String]) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The machine that this toolchain builds for.
+/// The target triple of this toolchain.
 fn host() -> Result<String, Failure> {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let finished = process::run(rustc.arg("-vV"), Echo::Off)?;
@@ -99,8 +99,8 @@ fn host() -> Result<String, Failure> {
     host.map(String::from).ok_or_else(|| Failure::Failed("rustc does not name its host".into()))
 }
 
-/// Runs one target and shows its last words, or all of them when it failed. One that tried nothing
-/// found nothing out.
+/// Runs one target and prints its summary, or all output if it failed. A run without a summary
+/// tried nothing, and fails.
 fn is_sound(target: &str, program: &PathBuf, options: &FuzzOptions) -> bool {
     let finished = match fuzz(target, program, options) {
         Ok(finished) => finished,
@@ -135,7 +135,7 @@ fn fuzz(target: &str, program: &PathBuf, options: &FuzzOptions) -> Result<Finish
         .current_dir(&folder)
         .arg(&corpus)
         .arg(format!("-seed_inputs={}", seeds(&folder, target)?.join(",")))
-        // What it found on the way it knows: reading that again would depend on the clock.
+        // Inputs that the run found are in memory already; reloading them would depend on timing.
         .arg("-reload=0")
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-dict=dictionaries/{target}.dict"))
@@ -149,7 +149,7 @@ fn fuzz(target: &str, program: &PathBuf, options: &FuzzOptions) -> Result<Finish
     process::run(&mut command, Echo::Off)
 }
 
-/// The inputs that a target starts from, in an order that does not depend on the file system's.
+/// The initial inputs of a target, in an order that does not depend on the file system.
 fn seeds(folder: &Path, target: &str) -> Result<Vec<String>, Failure> {
     let place = format!("seeds/{target}");
     let entries = fs::read_dir(folder.join(&place))

@@ -1,14 +1,14 @@
-//! What the command line of `cargo xtask fuzz` says.
+//! The command line of `cargo xtask fuzz`.
 
 use crate::Failure;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FuzzOptions {
-    /// How long each target runs.
+    /// The time for each target.
     pub(super) seconds: u64,
-    /// Where chance starts; from anywhere when it is not said.
+    /// The random seed; by default a random one.
     pub(super) seed: Option<u32>,
-    /// These targets alone; all when there are none.
+    /// The targets to run; all if empty.
     pub(super) only: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ impl FuzzOptions {
             match name.as_str() {
                 "--only" => options.only.push(value.clone()),
                 "--seed" => match value.parse() {
-                    // libFuzzer takes zero for none.
+                    // libFuzzer takes zero for "no seed".
                     Ok(seed @ 1..) => options.seed = Some(seed),
                     _ => return Err(Failure::Usage(format!("`{value}` is not a seed"))),
                 },

@@ -1,4 +1,4 @@
-//! The mutants as files: a small part of TOML, `key = "value"` with plain, literal and multi-line
+//! The mutants as files in a small part of TOML: `key = "value"` with plain, literal and multi-line
 //! literal strings.
 
 use std::fs;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mutant {
     pub(super) name: String,
-    /// The property's number, or a word for a rule outside the twelve.
+    /// The number of the property, or a word for a rule outside the twelve.
     pub(super) property: String,
-    /// What goes wrong, in words.
+    /// A description of what breaks.
     pub(super) breaks: String,
     pub(super) file: String,
     pub(super) old: String,
@@ -19,8 +19,8 @@ pub(super) struct Mutant {
 }
 
 impl Mutant {
-    /// The text with the one place replaced. Two places would be two mutants, and none is a mutant
-    /// gone stale.
+    /// Replaces the one occurrence in the text. Several occurrences would be several mutants; none
+    /// means that the mutant is stale.
     pub(super) fn apply(&self, text: &str) -> Result<String, String> {
         match text.matches(&self.old).count() {
             1 => Ok(text.replacen(&self.old, &self.new, 1)),
@@ -30,7 +30,7 @@ impl Mutant {
     }
 }
 
-/// Every mutant of a folder, by property and then by name; the file is named as the mutant is.
+/// Loads every mutant of a folder, by property and then by name. The file is named like the mutant.
 pub(super) fn load(folder: &Path) -> Result<Vec<Mutant>, String> {
     let entries = fs::read_dir(folder).map_err(|why| format!("{}: {why}", folder.display()))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -86,10 +86,10 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Mutant, String> {
     }
 }
 
-/// A string at the start of `text`, and what follows it.
+/// Parses a string at the start of `text`, and returns the rest.
 fn string(text: &str) -> Option<(String, &str)> {
     if let Some(body) = text.strip_prefix("'''") {
-        // As in TOML, a line break right after the opening quotes is not part of the value.
+        // As in TOML, a line break directly after the opening quotes is not part of the value.
         let (value, after) = body.strip_prefix('\n').unwrap_or(body).split_once("'''")?;
         return Some((value.to_owned(), after));
     }
@@ -99,6 +99,6 @@ fn string(text: &str) -> Option<(String, &str)> {
     }
     let body = text.strip_prefix('"')?;
     let (value, after) = body.split_once('"')?;
-    // Escapes are left to literal strings, which need none.
+    // Escapes are not supported; literal strings do not need them.
     (!value.contains(['\n', '\\'])).then(|| (value.to_owned(), after))
 }

@@ -1,5 +1,4 @@
-//! `cargo xtask mutants`: breaks the code in one named way at a time, and shows that a test
-//! notices.
+//! `cargo xtask mutants`: breaks the code in one named way at a time, and shows that a test fails.
 
 mod catalog;
 mod report;
@@ -27,18 +26,19 @@ After a full run the table is in `docs/internals/mutants.md`.",
     run,
 };
 
-/// A mutant can make a loop endless; then waiting longer shows nothing new.
+/// The time limit of a test, in seconds. A mutant can make a loop endless; waiting longer would
+/// show nothing new.
 const PATIENCE: &str = "600";
 
-/// How the tests took one mutant.
+/// The result of the tests for one mutant.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     /// These tests failed.
     Killed(Vec<String>),
-    /// The tests did not come to an end.
+    /// The tests did not end.
     Hung,
     Survived,
-    /// Not a mutant at all: what it left does not compile.
+    /// The mutated code does not compile.
     Invalid,
 }
 
@@ -87,7 +87,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Tests that fail anyway prove nothing about a mutant.
+/// Checks that the tests pass without a mutant; otherwise a failure would prove nothing.
 fn check_baseline(scratch: &Scratch, mutants: &[&Mutant]) -> Result<(), Failure> {
     for test in mutants.iter().map(|mutant| &mutant.test).collect::<BTreeSet<_>>() {
         println!("unchanged: {test}");
@@ -114,9 +114,9 @@ fn run_tests(scratch: &Scratch, test: &str) -> Result<Fate, Failure> {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", PATIENCE]).args(test.split_whitespace());
     command.current_dir(&scratch.tree).env("CARGO_TARGET_DIR", &scratch.target);
-    // A failing case must not be remembered in the copy, or the next mutant would be judged by it.
+    // A failing case must not be saved in the copy, or it would decide about the next mutant.
     command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
-    // That it fails is enough; the smallest case that does is of no interest here.
+    // Any failing case will do; the smallest one is not needed.
     command.env("PROPTEST_MAX_SHRINK_ITERS", "0");
     let finished = process::run(&mut command, Echo::Off)?;
     Ok(judge(finished.status.code(), &finished.lines))
@@ -134,20 +134,19 @@ fn judge(code: Option<i32>, lines: &[String]) -> Fate {
     }
     let failed: BTreeSet<String> = lines.iter().filter_map(|line| failed_test(line)).collect();
     match failed.is_empty() {
-        // A run that fails without a failed test (no such package, no such test) shows nothing.
+        // A run that fails without a failed test (no such package, no such test) proves nothing.
         true => Fate::Invalid,
         false => Fate::Killed(failed.into_iter().collect()),
     }
 }
 
-/// `test gcra::tests::paces ... FAILED`, or nextest's `FAIL [   0.004s] (1/2) tollgate-core
-/// gcra::tests::paces`.
+/// Parses `test gcra::tests::paces ... FAILED`, or nextest's
+/// `FAIL [   0.004s] (1/2) tollgate-core gcra::tests::paces`.
 fn failed_test(line: &str) -> Option<String> {
     let line = line.trim();
     if let Some(test) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
     {
-        // A documentation example is named `crates/x/src/lib.rs - (line 8)`; its line is of no
-        // interest.
+        // A documentation example is named `crates/x/src/lib.rs - (line 8)`; the line is dropped.
         return Some(test.split(" (line").next().unwrap_or(test).trim_end_matches(" -").to_owned());
     }
     line.strip_prefix("FAIL [").and_then(|rest| rest.rsplit(' ').next()).map(String::from)

@@ -1,4 +1,4 @@
-//! What a run of the mutants leaves to read.
+//! The report of a run of the mutants.
 
 use super::{Fate, Mutant};
 use crate::Failure;
@@ -14,6 +14,9 @@ page with a test that fails. `cargo xtask mutants --list` says what each breaks.
 | mutant | killed by |
 | --- | --- |
 ";
+
+/// The most names shown for a mutant.
+const NAMES_MAX: usize = 3;
 
 pub(super) fn words(fate: &Fate) -> String {
     match fate {

@@ -1,4 +1,4 @@
-//! A copy of the workspace to break.
+//! A copy of the workspace, to be mutated.
 
 use crate::Failure;
 use std::collections::BTreeSet;
@@ -6,22 +6,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The copy and its builds. Both stay for the next run, which then builds only what changed.
+/// The copy and its builds. Both stay for the next run, which builds only what changed.
 pub(super) struct Scratch {
     pub(super) tree: PathBuf,
     pub(super) target: PathBuf,
 }
 
 impl Scratch {
-    /// Brings the copy up to date with the tree, uncommitted changes included. What an interrupted
-    /// run left mutated differs from the tree, so it is put right here.
+    /// Brings the copy up to date with the tree, including uncommitted changes. Files that an
+    /// interrupted run left mutated differ from the tree, so they are restored.
     pub(super) fn new(root: &Path, folder: &Path) -> Result<Self, Failure> {
         let scratch = Self { tree: folder.join("tree"), target: folder.join("target") };
         let files: BTreeSet<String> = files(root)?.into_iter().collect();
         fs::create_dir_all(&scratch.tree).map_err(|why| failed(&scratch.tree, &why))?;
         for file in &files {
             let text = fs::read(root.join(file)).map_err(|why| failed(Path::new(file), &why))?;
-            // Writing only what differs keeps the times by which Cargo tells what to build.
+            // Writes only files that differ, since Cargo decides by modification times what to
+            // build.
             if fs::read(scratch.tree.join(file)).ok().as_ref() != Some(&text) {
                 scratch.write_bytes(file, &text)?;
             }
@@ -48,7 +49,7 @@ impl Scratch {
     }
 }
 
-/// Every file that belongs to the tree: tracked, or new and not ignored.
+/// Returns every file of the tree: tracked, or new and not ignored.
 fn files(root: &Path) -> Result<Vec<String>, Failure> {
     let output = Command::new("git")
         .current_dir(root)

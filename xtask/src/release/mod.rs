@@ -1,5 +1,5 @@
-//! `cargo xtask release`: archive, Debian package, list of parts and checksums, byte for byte the
-//! same wherever and whenever they are built.
+//! `cargo xtask release`: builds the archive, the Debian package, the SBOM and the checksums,
+//! reproducibly.
 
 mod package;
 mod sbom;
@@ -98,7 +98,7 @@ fn require(command: &mut Command) -> Result<(), Failure> {
     }
 }
 
-/// What a command that must succeed prints, without the last line end.
+/// Returns the output of a command that must succeed, without the last line end.
 fn text_of(command: &mut Command) -> Result<String, Failure> {
     let shown = format!("{command:?}");
     let output = command.output().map_err(|error| Failure::Failed(format!("{shown}: {error}")))?;

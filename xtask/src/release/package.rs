@@ -1,4 +1,4 @@
-//! The archive and the Debian package, made from one list of files: `[package.metadata.deb]` of
+//! The archive and the Debian package, built from one list of files: `[package.metadata.deb]` of
 //! `tollgate-cli`, as cargo-deb reads it.
 
 use super::{require, text_of};
@@ -11,20 +11,20 @@ use std::process::Command;
 /// The version of the workspace.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Commands with a manual page of their own.
+/// Commands with a manual page.
 const PAGES: [&str; 6] = ["serve", "check", "simulate", "admin", "usage", "hash"];
-/// Shells, and where their completions go.
+/// Shells, and the paths of their completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/tollgate"),
     ("zsh", "usr/share/zsh/vendor-completions/_tollgate"),
     ("fish", "usr/share/fish/vendor_completions.d/tollgate.fish"),
 ];
 
-/// A program that was built, to be packed.
+/// A built program, to be packaged.
 pub(crate) struct Release<'a> {
     pub(crate) root: &'a Path,
     pub(crate) program: &'a Path,
-    /// Seconds since 1970, for every file.
+    /// The modification time of every file, in seconds since 1970.
     pub(crate) epoch: &'a str,
 }
 
@@ -37,7 +37,7 @@ struct Asset {
 }
 
 impl Release<'_> {
-    /// Writes `tollgate-VERSION-TARGET.tar.gz`: the files of the package, without Debian's own.
+    /// Writes `tollgate-VERSION-TARGET.tar.gz`: the files of the package, without those for Debian.
     pub(crate) fn archive(&self, out: &Path) -> Result<String, Failure> {
         let folder = format!("tollgate-{VERSION}-{}-linux", std::env::consts::ARCH);
         self.stage(&out.join(&folder)).map_err(|error| failed(out, &error))?;
@@ -93,7 +93,7 @@ impl Release<'_> {
         Ok(())
     }
 
-    /// What the program prints.
+    /// Returns the output of the program.
     fn print(&self, arguments: &[&str]) -> io::Result<Vec<u8>> {
         let output = Command::new(self.program).args(arguments).output()?;
         match output.status.success() {
@@ -102,7 +102,7 @@ impl Release<'_> {
         }
     }
 
-    /// Writes what Debian wants to know about the package.
+    /// Writes Debian's control files.
     fn control(&self, tree: &Path, architecture: &str) -> io::Result<()> {
         let text = format!(
             "Package: tollgate\nVersion: {VERSION}-1\nArchitecture: {architecture}\nSection: net\nPriority: optional\n\
@@ -123,7 +123,7 @@ impl Release<'_> {
     }
 }
 
-/// The rows of `assets` in the manifest: `["from", "to", "mode"]`.
+/// Returns the rows of `assets` in the manifest: `["from", "to", "mode"]`.
 fn assets(manifest: &str) -> Vec<Asset> {
     let section = manifest.split("[package.metadata.deb]").nth(1).unwrap_or_default();
     let rows = section.split("assets = [").nth(1).unwrap_or_default().lines();
@@ -146,7 +146,7 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-        // The rights of folders must not depend on the umask.
+        // The permissions of folders must not depend on the umask.
         for folder in path.ancestors().skip(1).take(6).filter(|folder| folder.is_dir()) {
             let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o755));
         }

@@ -1,4 +1,4 @@
-//! The list of parts (SBOM) in CycloneDX 1.5: every crate in the program, with its checksum.
+//! The SBOM in CycloneDX 1.5: every crate in the program, with its checksum.
 
 use super::text_of;
 use crate::{Failure, process};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// The list, as JSON without a time, so that two builds are equal.
+/// The SBOM as JSON, without a timestamp, so that two builds are equal.
 pub(super) fn sbom(root: &Path) -> Result<String, Failure> {
     let mut tree = process::cargo();
     tree.args(["tree", "--locked", "--package", "tollgate-cli", "--edges", "normal"]);
@@ -18,7 +18,7 @@ pub(super) fn sbom(root: &Path) -> Result<String, Failure> {
     Ok(render(&parts(&tree), &checksums(&lock)))
 }
 
-/// Names and versions in the output of `cargo tree`.
+/// Returns the names and versions in the output of `cargo tree`.
 fn parts(tree: &str) -> BTreeSet<(String, String)> {
     let part = |line: &str| {
         let mut words = line.split(' ');
@@ -28,7 +28,7 @@ fn parts(tree: &str) -> BTreeSet<(String, String)> {
     tree.lines().filter_map(part).collect()
 }
 
-/// The checksums in `Cargo.lock`.
+/// Returns the checksums in `Cargo.lock`.
 fn checksums(lock: &str) -> BTreeMap<(String, String), String> {
     let value = |block: &str, name: &str| {
         let start = format!("{name} = \"");

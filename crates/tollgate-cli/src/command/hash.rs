@@ -8,12 +8,12 @@ use std::process::ExitCode;
 
 /// Print the hash of an API key, for a map of tiers
 ///
-/// A map under `tiers` may hold this line in place of the key, so the file does not reveal the key.
-/// The hash is SHA-256 of the value without its line end, as `printf %s KEY | sha256sum` prints it.
-/// Every node and every run gives the same hash.
+/// A map under `tiers` may have this line in place of the key, so that the file does not reveal the
+/// key. The hash is SHA-256 of the value without its line end, as `printf %s KEY | sha256sum`
+/// prints it. It is the same on every node and in every run.
 ///
-/// Without VALUE, each line of standard input is a value. A key typed as VALUE stays in the shell's
-/// history.
+/// Without VALUE, each line of standard input is a value. A key that is typed as VALUE stays in the
+/// shell's history.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Hash {
@@ -21,7 +21,7 @@ pub(crate) struct Hash {
     #[arg(value_name = "VALUE")]
     values: Vec<String>,
 
-    /// How hashes are written
+    /// The output format
     #[arg(long, value_enum, default_value_t = HashFormat::Text)]
     format: HashFormat,
 }
@@ -53,7 +53,7 @@ impl Hash {
         }
     }
 
-    /// The values, each with something in it.
+    /// Returns the values, and refuses empty ones.
     fn values(&self) -> Result<Vec<String>, String> {
         let values = if self.values.is_empty() { lines()? } else { self.values.clone() };
         if values.is_empty() {
@@ -80,7 +80,7 @@ impl Hash {
     }
 }
 
-/// The lines of standard input, without their ends.
+/// Reads the lines of standard input, without their ends.
 fn lines() -> Result<Vec<String>, String> {
     let stdin = io::stdin().lock();
     if stdin.is_terminal() {

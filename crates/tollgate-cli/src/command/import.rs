@@ -8,8 +8,8 @@ use tollgate_policy::import::{Imported, limitador};
 
 /// Convert the limits of another rate limiter to a tollgate.yaml
 ///
-/// The file goes to standard output, a note for each limit that cannot be converted to standard
-/// error. The status is 1 if a limit was left out, 2 if the file cannot be read.
+/// The policy goes to standard output. Standard error has a note for each limit that cannot be
+/// converted. The status is 1 if a limit was left out, 2 if the file cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Import {
     #[command(subcommand)]

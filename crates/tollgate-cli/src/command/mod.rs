@@ -1,4 +1,4 @@
-//! The commands: each file has the arguments of one and its `run`.
+//! The commands: each file has the arguments and the `run` of one command.
 
 pub(crate) mod admin;
 pub(crate) mod check;
@@ -25,19 +25,19 @@ use std::process::ExitCode;
 /// The default policy file.
 pub(crate) const FILE: &str = "tollgate.yaml";
 
-/// The command ran and found errors.
+/// The exit status if the command ran and found errors.
 pub(crate) const FAILED: u8 = 1;
-/// The command could not run; bad arguments have the same status.
+/// The exit status if the command could not run, or its arguments are bad.
 pub(crate) const UNUSABLE: u8 = 2;
 
-/// Whether a directory entry has this name. A dangling link or an unreadable file was meant to be
-/// used, so it is an error, not a reason to use another file.
+/// Whether a directory entry has this name. A dangling link or an unreadable file is meant to be
+/// used, so it is an error and not a reason to use another file.
 pub(crate) fn has_directory_entry(path: &Path) -> bool {
     let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     !path.symlink_metadata().is_err_and(|error| missing(&error))
 }
 
-/// The status, unless the output could not be written. A closed pipe is no error.
+/// Returns the status, unless the output could not be written. A closed pipe is not an error.
 pub(crate) fn exit_code_of(result: io::Result<()>, status: ExitCode) -> ExitCode {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -2,7 +2,7 @@
 
 use tollgate_observe::escape::is_command;
 
-/// A table whose first row is its heading. Control characters are escaped.
+/// Formats a table whose first row is the heading. Control characters are escaped.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
@@ -22,7 +22,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// The text with characters escaped that a terminal would obey.
+/// Escapes characters that would control the terminal.
 pub(crate) fn plain(text: &str) -> String {
     let shown =
         |c: char| if is_command(c) { c.escape_default().collect() } else { String::from(c) };

@@ -12,11 +12,11 @@ use tollgate_observe::escape::escape_json;
 
 /// Watch decisions as they happen
 ///
-/// Streams the decisions of a running node from its admin API. The node never waits for a reader:
-/// decisions that come too fast are skipped, and standard error says how many.
+/// The command streams the decisions of a running node from its admin API. The node never waits for
+/// a reader: if decisions come too fast, some are skipped, and standard error says how many.
 ///
-/// Each line is the answer of one limit to one request. Keys are hashed, unless the limit has
-/// `show_keys: true`; `tollgate admin inspect user=~HASH` takes a hash.
+/// Each line is the decision of one limit on one request. Keys are hashed, unless the limit has
+/// `show_keys: true`; `tollgate admin inspect user=~HASH` accepts a hash.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Tail {
@@ -27,7 +27,7 @@ pub(crate) struct Tail {
     #[arg(value_name = "NAME=VALUE", value_parser = attribute)]
     attributes: Vec<(String, String)>,
 
-    /// Only refusals, those of limits in shadow mode included
+    /// Only refusals, including those of limits in shadow mode
     #[arg(long)]
     refused: bool,
 
@@ -47,7 +47,7 @@ pub(crate) struct Tail {
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 
-    /// How decisions are written
+    /// The output format
     #[arg(long, value_enum, default_value_t = TailFormat::Text)]
     format: TailFormat,
 }
@@ -60,9 +60,9 @@ Examples:
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TailFormat {
-    /// A line for each, for people
+    /// A line of text for each decision
     Text,
-    /// A JSON object for each
+    /// A JSON object for each decision
     Json,
 }
 
@@ -124,7 +124,7 @@ impl Tail {
     }
 }
 
-/// A decision in one line.
+/// Formats a decision as one line.
 fn text(decision: &Value) -> String {
     let word = |name: &str| plain(decision[name].as_str().unwrap_or_default());
     let number = |name: &str| decision[name].as_u64().unwrap_or_default();
@@ -150,7 +150,7 @@ fn text(decision: &Value) -> String {
     line
 }
 
-/// A key for people.
+/// Formats a key.
 pub(super) fn key_text(key: &Value) -> String {
     let Some(key) = key.as_object().filter(|key| !key.is_empty()) else {
         return "(all requests)".to_owned();

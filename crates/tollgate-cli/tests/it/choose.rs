@@ -24,7 +24,7 @@ fn without_a_terminal_the_error_names_the_missing_flags() {
     let (status, out, error) = run(&["choose"], "protect\n");
     assert_eq!((status, &*out), (2, ""));
     for part in [
-        "standard input is no terminal",
+        "standard input is not a terminal",
         "--purpose protect|fair|shape|bill",
         "--machines one|many",
         "--audit yes|no",

@@ -1,9 +1,9 @@
--- The mirror of bucket.rs: what gcra, token bucket and leaky bucket share.
+-- The mirror of bucket.rs: the functions that gcra, token bucket and leaky bucket share.
 --
 -- Rust measures in units of `1 / scale` microseconds, which needs 128 bits. Here every span of time
 -- is a pair: whole microseconds and a fraction below `scale`. Where Rust subtracts the full
--- capacity from a level above it, the capacity less the cost is spanned instead, so that no level
--- ever leaves 2^53.
+-- capacity from a larger backlog, this code computes the span of the capacity less the cost. So no
+-- value exceeds 2^53.
 
 local function gcd(a, b)
   while b ~= 0 do
@@ -12,7 +12,8 @@ local function gcd(a, b)
   return a
 end
 
--- `count` units per `period` microseconds, `burst` ahead of it, `queue` more that wait.
+-- `count` units per `period` microseconds, with `burst` units ahead of the pace and `queue` units
+-- that wait.
 local function bucket_params(count, period, burst, queue)
   if count == 0 then
     return { interval = 0, scale = 1, count = 0, capacity = 0, burst = 0 }
@@ -37,7 +38,7 @@ local function longer(whole, fraction, than_whole, than_fraction)
   return whole > than_whole or (whole == than_whole and fraction > than_fraction)
 end
 
--- The first span less the second, which is not longer.
+-- The first span minus the second, which must not be longer.
 local function less(params, whole, fraction, by_whole, by_fraction)
   if fraction < by_fraction then
     return whole - by_whole - 1, fraction + params.scale - by_fraction
@@ -58,7 +59,8 @@ local function ceil_us(whole, fraction)
   return fraction > 0 and whole + 1 or whole
 end
 
--- What the key has spent beyond `now`. A fraction written under another count is rounded up.
+-- The time that the key has spent beyond `now`. A fraction written under another count is rounded
+-- up.
 local function bucket_backlog(params, tat, now)
   local us, fraction = tat.us, tat.fraction
   if fraction > 0 and tat.count ~= params.count then
@@ -78,7 +80,7 @@ local function bucket_set(params, tat, now, whole, fraction)
   tat.us, tat.fraction, tat.count = us, fraction, fraction > 0 and params.count or 0
 end
 
--- How many units more fit beside what is spent.
+-- The number of units that still fit beside the backlog.
 local function bucket_remaining(params, whole, fraction)
   local full, rest = bucket_span(params, params.capacity)
   if params.interval == 0 or longer(whole, fraction, full, rest) then
@@ -89,12 +91,12 @@ local function bucket_remaining(params, whole, fraction)
   return units + div_rem(part + fraction, params.interval)
 end
 
--- Until what is spent leaves room for `units`, for which it has none yet.
+-- The time until the backlog leaves room for `units`, which do not fit yet.
 local function bucket_until(params, whole, fraction, units)
   return ceil_us(less(params, whole, fraction, bucket_span(params, params.capacity - units)))
 end
 
--- How long a request that brings what is spent to this is held back: what exceeds the burst queues.
+-- The delay of a request that raises the backlog to this value: the part above the burst queues.
 local function bucket_delay(params, whole, fraction)
   local undelayed, rest = bucket_span(params, params.burst)
   if longer(whole, fraction, undelayed, rest) then
@@ -103,15 +105,15 @@ local function bucket_delay(params, whole, fraction)
   return 0
 end
 
--- Whether `cost` fits beside what is spent.
+-- Whether `cost` fits beside the backlog.
 local function bucket_admits(params, whole, fraction, cost)
   local capacity = params.capacity
   return cost == 0
     or (cost <= capacity and not longer(whole, fraction, bucket_span(params, capacity - cost)))
 end
 
--- Answers for a backlog at the instant that counts, `ahead` after the caller's; durations are from
--- the caller's.
+-- Decides for a backlog at the counted instant, which is `ahead` after the caller's. Durations
+-- start at the caller's instant.
 local function bucket_decide(params, whole, fraction, ahead, cost, take)
   local capacity = params.capacity
   local admitted = bucket_admits(params, whole, fraction, cost)
@@ -145,7 +147,7 @@ local function bucket_decide(params, whole, fraction, ahead, cost, take)
   }
 end
 
--- Spends `cost` at `now`, beyond the capacity if need be.
+-- Charges `cost` at `now`, even beyond the capacity.
 local function bucket_charge(params, tat, now, cost)
   if cost > 0 then
     local whole, fraction = bucket_backlog(params, tat, now)
@@ -154,8 +156,8 @@ local function bucket_charge(params, tat, now, cost)
   return { at_us = now, mark_us = tat.us, mark_fraction = tat.fraction }
 end
 
--- `TAT -= max(0, units * E - (now - charged))`. Elapsed time and TAT together stay below 2^54 - 1,
--- so a span is needed exactly up to there: half of it is what fits.
+-- Computes `TAT -= max(0, units * E - (now - charged))`. Elapsed time and TAT together stay below
+-- 2^54 - 1, which may exceed 2^53. So half of the span is computed exactly, and added twice.
 local function bucket_give_back(params, tat, now, units, receipt)
   local queues = params.capacity > params.burst
   if queues and (receipt.mark_us ~= tat.us or receipt.mark_fraction ~= tat.fraction) then
@@ -174,7 +176,7 @@ local function bucket_give_back(params, tat, now, units, receipt)
   bucket_set(params, tat, 0, less(params, whole, fraction, returned, part))
 end
 
--- How long a full bucket takes to drain, rounded up; and the period. Both need a rate.
+-- The time in which a full bucket drains, rounded up; and the period. Both need a rate.
 local function bucket_window(params)
   if not params.full_us then
     params.full_us = ceil_us(bucket_span(params, params.capacity))
@@ -187,8 +189,8 @@ local function bucket_idle_at_us(tat)
   return ceil_us(tat.us, tat.fraction)
 end
 
--- Seven bytes for the microseconds; then, unless the fraction is zero, the fraction and the count
--- in as few bytes each as the count needs. Big-endian.
+-- Packs a TAT: seven bytes for the microseconds. Unless the fraction is zero, the fraction and the
+-- count follow, in as few bytes each as the count needs. Big-endian.
 local function tat_pack(tat)
   if tat.fraction == 0 then
     return struct.pack('>I7', tat.us)
@@ -200,7 +202,7 @@ local function tat_pack(tat)
   return struct.pack('>I7I' .. bytes .. 'I' .. bytes, tat.us, tat.fraction, tat.count)
 end
 
--- Reads what `tat_pack` wrote at the end of `value`, from byte `at` on.
+-- Unpacks what `tat_pack` wrote at the end of `value`, from byte `at` on.
 local function tat_unpack(value, at)
   local bytes = (#value - at - 6) / 2
   local tat = { us = struct.unpack('>I7', value, at), fraction = 0, count = 0 }
@@ -210,12 +212,13 @@ local function tat_unpack(value, at)
   return tat
 end
 
--- The state of gcra and leaky bucket is a TAT with `ahead`: it lies at most this far after the
--- instant of its charge. Zero is one period.
+-- The state of gcra and leaky bucket is a TAT with `ahead`, the most that the TAT is ahead of its
+-- charge. Zero means one period.
 --
--- A whole instant without it is decimal, which Redis keeps as an integer without a string. Else it
--- is packed, `ahead` first: that begins with a byte below 32, since an instant has 53 bits of the
--- 56, and so with no digit. A packed TAT has an odd number of bytes, and `ahead` seven.
+-- A whole TAT without `ahead` is stored as a decimal, which Redis keeps as an integer without a
+-- string. Any other state is packed, with `ahead` first. An instant has 53 of 56 bits, so a packed
+-- value begins with a byte below 32, which is not a digit. A packed TAT has an odd number of bytes,
+-- and `ahead` has seven.
 local function dated_tat_encode(tat)
   if tat.ahead > 0 then
     return struct.pack('>I7', tat.ahead) .. tat_pack(tat)
@@ -233,14 +236,14 @@ local function dated_tat_decode(value)
   return { us = tonumber(value or 0), fraction = 0, count = 0, ahead = 0 }
 end
 
--- Notes that a charge at `now` left the TAT.
+-- Records that a charge at `now` produced the TAT.
 local function bucket_date(params, tat, now)
   local full, period = bucket_window(params)
   local ahead = max(ceil_us(tat.us, tat.fraction) - now, full)
   tat.ahead = ahead ~= period and ahead or 0
 end
 
--- Moves a TAT whose charge was dated too far ahead, as if its charge were now.
+-- Corrects a TAT whose charge was dated too far ahead, as if the charge were made now.
 local function bucket_redate(params, tat, now)
   local idle = ceil_us(tat.us, tat.fraction)
   if params.interval == 0 or idle <= now + LEAP_US_MIN then
@@ -255,7 +258,7 @@ local function bucket_redate(params, tat, now)
   return true
 end
 
--- An algorithm whose numbers are a bucket and whose value is a dated TAT, and nothing else.
+-- An algorithm whose params are a bucket and whose value is a dated TAT only.
 local keeps_a_tat = {
   params = bucket_params,
   redate = bucket_redate,
@@ -276,7 +279,7 @@ end
 
 function keeps_a_tat.charge(params, tat, now, cost)
   if cost > 0 then
-    -- Else the leap itself would be taken for a debt.
+    -- Otherwise the clock error would count as a debt.
     bucket_redate(params, tat, now)
   end
   local receipt = bucket_charge(params, tat, now, cost)

@@ -1,52 +1,51 @@
-//! The bucket of gcra, token bucket and leaky bucket: an exact pace, and the theoretical arrival
-//! time (TAT) up to which the key has spent.
+//! The bucket of gcra, token bucket and leaky bucket: an exact rate, and the theoretical arrival
+//! time (TAT) up to which a key has spent.
 //!
 //! The emission interval is E = period / count. With `E = interval / scale` in lowest terms, every
-//! backlog is a whole number of `1/scale` microseconds, so nothing is ever rounded: 7 per minute is
+//! backlog is a whole number of `1/scale` microseconds. So no value is rounded: 7 per minute is
 //! exactly that.
 
 use super::muldiv::{BacklogInt, Divisor, div_ceil_wide};
 use super::{LEAP_US_MIN, Taken};
 use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 
-/// 100 years of 365.25 days, the longest a full bucket may take to drain.
+/// The longest time in which a full bucket may drain: 100 years of 365.25 days.
 const HORIZON_US: u128 = 36_525 * 86_400 * 1_000_000;
 
-/// Up to this scale everything fits 64 bits: an instant has 53 bits, so a backlog has 63, and a
-/// full bucket, which takes at most a hundred years to drain, has 62.
+/// The largest scale with which all values fit 64 bits. An instant has 53 bits, so a backlog has
+/// 63. A full bucket takes at most 100 years to drain and has 62.
 const SCALE_NARROW: u64 = 1 << 10;
 
-/// The instant up to which a key has spent: `us + fraction / scale`, where the scale follows from
-/// `count`.
+/// The instant up to which a key has spent: `us + fraction / scale`. `count` determines the scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tat {
     /// Whole microseconds since the epoch.
     pub us: u64,
-    /// The rest, in units of `1 / scale` microseconds.
+    /// The fraction, in units of `1 / scale` microseconds.
     pub fraction: u32,
-    /// The rate's count when the fraction was written; without meaning while the fraction is zero.
+    /// The rate's count when the fraction was written; meaningless if the fraction is zero.
     pub count: u32,
 }
 
-/// A bucket of `capacity` units that empties one unit every E.
+/// A bucket of `capacity` units that drains one unit every E.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bucket {
-    /// E in units of `1 / scale` microseconds; zero only when the count is.
+    /// E in units of `1 / scale` microseconds; zero only if the count is zero.
     interval: Divisor,
     scale: Divisor,
     count: u32,
     period_us: u64,
-    /// Units admitted at one instant at most; zero when the count is.
+    /// The most units admitted at one instant; zero if the count is zero.
     capacity: u64,
     /// Units that pass without delay; the rest of the capacity queues.
     burst: u64,
-    /// How long the whole capacity takes to come back, rounded up.
+    /// The time in which a full bucket drains, rounded up.
     window_us: u64,
     leap_us: u64,
-    /// The largest cost that [`take_from`](Self::take_from) decides: the capacity; zero with a
-    /// queue, without a rate, or when backlogs leave 64 bits.
+    /// The largest cost that [`take_from`](Self::take_from) decides: the capacity. Zero with a
+    /// queue, without a rate, or if backlogs exceed 64 bits.
     quick_cost_max: u64,
-    /// `capacity * E`, scaled; zero if `quick_cost_max` is.
+    /// `capacity * E`, scaled; zero if `quick_cost_max` is zero.
     quick_full: u64,
 }
 
@@ -65,7 +64,7 @@ impl Bucket {
                 period_us,
                 capacity: 0,
                 burst: 0,
-                // Nothing comes back in any period.
+                // The bucket never refills, so any period will do.
                 window_us: period_us,
                 leap_us: LEAP_US_MIN,
                 quick_cost_max: 0,
@@ -114,34 +113,35 @@ impl Bucket {
         self.capacity > self.burst
     }
 
-    /// The time a unit takes, in units of `1 / scale` microseconds.
+    /// The emission interval E, in units of `1 / scale` microseconds.
     pub const fn interval(&self) -> u64 {
         self.interval.get()
     }
 
-    /// The denominator of [`Tat::fraction`]: one when the time a unit takes is a whole microsecond.
+    /// The denominator of [`Tat::fraction`]: one if E is a whole number of microseconds.
     pub const fn scale(&self) -> u64 {
         self.scale.get()
     }
 
-    /// The rate's count, which [`Tat::count`] names when there is a fraction.
+    /// The rate's count, which [`Tat::count`] repeats if there is a fraction.
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// The rate's period, which is part of a state's identity.
+    /// The rate's period, which is part of the state id.
     pub const fn period_us(&self) -> u64 {
         self.period_us
     }
 
-    /// How long the whole capacity takes to come back, rounded up.
+    /// The time in which a full bucket drains, rounded up.
     #[inline(always)]
     pub const fn window_us(&self) -> u64 {
         self.window_us
     }
 
-    /// The longest step back of a clock that is waited out: the time a full bucket takes to drain,
-    /// or a second. A script does not know the period of a bucket without a rate.
+    /// The largest backward step of a clock that is waited out: the time in which a full bucket
+    /// drains, but at least a second. Without a rate it is a second, since a Lua script does not
+    /// know the period then.
     #[inline(always)]
     pub const fn leap_us(&self) -> u64 {
         self.leap_us
@@ -153,8 +153,8 @@ impl Bucket {
         L::product(units, self.interval.get())
     }
 
-    /// Whole microseconds of a TAT, and its fraction. A fraction written under another count is
-    /// rounded up.
+    /// Returns the whole microseconds of a TAT, and its fraction. A fraction written under another
+    /// count is rounded up.
     #[inline(always)]
     const fn instant(&self, tat: Tat) -> (u64, u32) {
         match tat.fraction {
@@ -164,7 +164,7 @@ impl Bucket {
         }
     }
 
-    /// What the key has spent beyond `now_us`, scaled.
+    /// The time that the key has spent beyond `now_us`, scaled.
     #[inline(always)]
     pub(crate) fn backlog(&self, tat: Tat, now_us: u64) -> u128 {
         let (us, fraction) = self.instant(tat);
@@ -182,7 +182,7 @@ impl Bucket {
         self.tat_after(now_us, ahead_us, fraction)
     }
 
-    /// The instant `ahead_us + fraction / scale` after `now_us`.
+    /// Returns the TAT at `ahead_us + fraction / scale` after `now_us`.
     #[inline(always)]
     fn tat_after(&self, now_us: u64, ahead_us: u64, fraction: u64) -> Tat {
         match now_us.checked_add(ahead_us) {
@@ -196,7 +196,7 @@ impl Bucket {
         Tat { us, fraction, count: if fraction == 0 { 0 } else { self.count } }
     }
 
-    /// Answers at `now_us + ahead_us`, the instant that counts; durations are from `now_us`.
+    /// Decides at the counted instant, `now_us + ahead_us`. Durations start at `now_us`.
     #[inline(always)]
     pub(crate) fn decide(
         &self,
@@ -242,8 +242,9 @@ impl Bucket {
         Outcome { delay_us, ..outcome }
     }
 
-    /// The figures of a backlog of `after`, for a cost that lacks `short`; `None` if no wait helps.
-    // Inlined, so that callers pay for the figures that they read.
+    /// Returns the outcome for a backlog of `after` and a cost that lacks `short`. `short` is
+    /// `None` if no wait helps.
+    // Inlined, so that callers compute only the figures that they read.
     #[inline(always)]
     fn outcome<L: BacklogInt>(
         &self,
@@ -253,7 +254,7 @@ impl Bucket {
         after: L,
         ahead_us: u64,
     ) -> Outcome {
-        // Units that fit, and how far the backlog has to fall until one more does.
+        // The units that still fit, and the backlog that must drain until one more fits.
         let one = self.span::<L>(1);
         let (remaining, short_of_one) = match full.checked_sub(after) {
             Some(room) if self.interval.get() > 0 => {
@@ -285,7 +286,7 @@ impl Bucket {
         div_ceil_wide(span, self.scale).saturating_add(ahead_us)
     }
 
-    /// [`take_from`](Self::take_from) a TAT.
+    /// [`take_from`](Self::take_from), on a TAT.
     #[inline(always)]
     pub(crate) fn take(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Option<Taken> {
         let (us, fraction) = self.instant(*tat);
@@ -296,8 +297,8 @@ impl Bucket {
         Some(taken)
     }
 
-    /// Decides and spends, if nothing is delayed and everything fits 64 bits. The receipt's mark is
-    /// the TAT afterwards.
+    /// Decides and charges, if the bucket has no queue and all values fit 64 bits. The receipt's
+    /// mark is the new TAT.
     #[inline(always)]
     pub fn take_from(&self, us: u64, fraction: u32, now_us: u64, cost: u64) -> Option<Taken> {
         if cost == 0 || cost > self.quick_cost_max {
@@ -320,7 +321,7 @@ impl Bucket {
         Some(Taken::Charged(outcome, Receipt { cost, at_us: now_us, mark_us, mark_fraction }))
     }
 
-    /// Spends `cost` at `now_us`, beyond the capacity if need be.
+    /// Charges `cost` at `now_us`, even beyond the capacity.
     #[inline(always)]
     pub(crate) fn charge(&self, tat: &mut Tat, now_us: u64, cost: u64) -> Receipt {
         let now_us = now_us.min(MAX_US);
@@ -334,8 +335,8 @@ impl Bucket {
         Receipt { cost, at_us: now_us, mark_us: tat.us, mark_fraction: tat.fraction }
     }
 
-    /// `TAT -= max(0, units * E - (now - charged))`: what time has returned already is not returned
-    /// again.
+    /// Computes `TAT -= max(0, units * E - (now - charged))`: units that have drained already are
+    /// not returned again.
     pub(crate) fn give_back(&self, tat: &mut Tat, now_us: u64, units: u64, receipt: &Receipt) {
         let mark = (receipt.mark_us, receipt.mark_fraction);
         if self.queues() && mark != (tat.us, tat.fraction) {
@@ -347,8 +348,7 @@ impl Bucket {
         if returned == 0 {
             return;
         }
-        // Measured from zero, the backlog is the TAT itself, so a TAT already in the past moves
-        // too.
+        // Measured from zero, the backlog is the TAT itself, so a TAT in the past moves too.
         let spent = self.backlog(*tat, 0);
         *tat = self.tat(0, spent.saturating_sub(returned));
     }

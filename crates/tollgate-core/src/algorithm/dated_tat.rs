@@ -1,40 +1,41 @@
-//! The state of gcra and leaky bucket: a TAT that tells a debt from a clock that leapt.
+//! The state of gcra and leaky bucket: a TAT, with a bound that distinguishes a debt from a clock
+//! error.
 
 use super::bucket::{Bucket, Tat};
 
-/// A TAT, and how far it may lie after the instant of the charge that left it.
+/// A TAT, and a bound on its distance from the charge that produced it.
 ///
-/// Without that bound, a TAT an hour ahead could be a debt of an hour or the work of a clock that
-/// was an hour ahead.
+/// Without the bound, a TAT one hour ahead could be a debt of one hour or the error of a clock one
+/// hour ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DatedTat {
     /// The instant up to which the key has spent.
     pub tat: Tat,
-    /// The TAT lies at most this far after its charge. Zero is one period, which most buckets take
-    /// to fill.
+    /// The most that the TAT is ahead of its charge. Zero means one period, the drain time of most
+    /// buckets.
     pub ahead_us: u64,
 }
 
 impl Bucket {
-    /// The bound of a charge that is no debt.
+    /// The bound after a charge without debt.
     #[inline(always)]
     pub const fn ahead_us(&self) -> u64 {
         if self.window_us() == self.period_us() { 0 } else { self.window_us() }
     }
 
-    /// The state after a charge at `now_us` that left `tat`.
+    /// Returns the state after a charge at `now_us` with the result `tat`.
     #[inline(always)]
     pub fn dated(&self, tat: Tat, now_us: u64) -> DatedTat {
         let ahead_us = self.idle_at_us(tat).saturating_sub(now_us).max(self.window_us());
         DatedTat { tat, ahead_us: if ahead_us == self.period_us() { 0 } else { ahead_us } }
     }
 
-    /// Moves a TAT whose charge was dated more than [`leap_us`](Self::leap_us) ahead, as if its
-    /// charge were now. What was owed then is owed now.
+    /// Corrects a TAT whose charge was dated more than [`leap_us`](Self::leap_us) ahead, as if the
+    /// charge were made now. Debts are kept.
     #[inline(always)]
     pub(crate) fn redate(&self, state: &mut DatedTat, now_us: u64) -> bool {
         let idle_us = self.idle_at_us(state.tat);
-        // No rate, no period that a script could know.
+        // A bucket without a rate has no period that a script could know.
         if idle_us <= now_us.saturating_add(self.leap_us()) || self.interval() == 0 {
             return false;
         }
@@ -47,7 +48,7 @@ impl Bucket {
     }
 }
 
-/// An algorithm whose params are a bucket and whose state is a [`DatedTat`].
+/// Implements `Algorithm` for params that are a bucket, with a [`DatedTat`] as state.
 macro_rules! keeps_a_tat {
     ($algorithm:ty) => {
         impl Algorithm for $algorithm {
@@ -74,7 +75,7 @@ macro_rules! keeps_a_tat {
             #[inline(always)]
             fn charge(&self, state: &mut DatedTat, now_us: u64, cost: u64) -> Receipt {
                 if cost > 0 {
-                    // Else the leap itself would be taken for a debt.
+                    // Otherwise the clock error would count as a debt.
                     self.0.redate(state, now_us);
                 }
                 let receipt = self.0.charge(&mut state.tat, now_us, cost);

@@ -1,16 +1,16 @@
--- The mirror of expiry_log.rs: units that each end at an instant of their own.
+-- The mirror of expiry_log.rs: units, each with the instant at which it ends.
 --
--- An end lies up to 732 days after the last instant, beyond 2^53, so an expiry log dates everything
--- from its own epoch, 10^14 microseconds (1,157 days) after Unix's: every difference and comparison
--- is the same, and every end is exact. A receipt's `mark_us` is such a date too; its `at_us` is an
--- ordinary instant.
+-- An end may be 732 days after the last instant, and so beyond 2^53. Therefore an expiry log counts
+-- from its own epoch, 10^14 microseconds (1,157 days) after Unix's. Every difference and comparison
+-- is the same, and every end is exact. A receipt's `mark_us` also counts from that epoch; its
+-- `at_us` is an ordinary instant.
 --
 -- Value: records of 14 bytes, an instant and a number of units, 7 bytes each, big-endian. Record 0
--- holds the latest instant counted and the total; the entries follow from record 1 on, in order of
--- their ends. They stay packed while in use, so a decision reads only those it needs. Redis hashes
--- every byte of every string that a script makes, about a nanosecond each, so the state keeps the
--- value as it was read, the number of the first entry still wanted, and makes a new string only
--- where an entry changes.
+-- has the latest instant counted and the total. The entries follow from record 1 on, in order of
+-- their ends. Entries stay packed while in use, so a decision reads only those it needs. Redis
+-- hashes every byte of every string that a script creates, about a nanosecond each. So the state
+-- keeps the value as it was read, with the number of the first live entry, and creates a new string
+-- only if an entry changes.
 
 local EXPIRY_LOG_EPOCH_US = 100000000000000
 local RECORD, RECORD_BYTES = '>i7I7', 14
@@ -29,7 +29,7 @@ local function expiry_log_encode(state)
   return struct.pack(RECORD, state.latest, state.total) .. entries
 end
 
--- The number of the last entry; one less than the first when there is none.
+-- The number of the last entry; one less than the first if there are no entries.
 local function expiry_log_last(state)
   return #state.records / RECORD_BYTES - 1
 end
@@ -40,8 +40,8 @@ local function expiry_log_entry(state, i)
   return ends, units
 end
 
--- Puts entry (ends, units) where entries `from` to `to` were: nothing when there are no units, and
--- an insertion before `from` when `to` is one less.
+-- Replaces the entries `from` to `to` with one entry, or with none if `units` is zero. If `to` is
+-- `from - 1`, the entry is inserted before `from`.
 local function expiry_log_splice(state, from, to, ends, units)
   local entry = units > 0 and struct.pack(RECORD, ends, units) or ''
   if from > expiry_log_last(state) then
@@ -67,7 +67,7 @@ local function expiry_log_position(state, ends)
   return low
 end
 
--- Units live at `counted`, and the first entry that is.
+-- The units that have not ended at `counted`, and the first such entry.
 local function expiry_log_live(state, counted)
   local live, first = state.total, state.first
   for i = first, expiry_log_last(state) do
@@ -80,7 +80,7 @@ local function expiry_log_live(state, counted)
   return live, first
 end
 
--- The end of the entry, from `first` on, with which at least `wanted` units have ended; else
+-- Returns the end of the entry, from `first` on, by which at least `wanted` units have ended; else
 -- `new_end`.
 local function expiry_log_ended_after(state, first, wanted, new_end)
   for i = first, expiry_log_last(state) do
@@ -93,9 +93,9 @@ local function expiry_log_ended_after(state, first, wanted, new_end)
   return new_end
 end
 
--- Answers for `cost` units that would end at `new_end`. `at` has the caller's instant `now`, the
--- one that counts, `counted`, and `last_end`, after which no entry ends. Differences come before
--- sums, which could leave 2^53.
+-- Decides `cost` units that would end at `new_end`. `at` has the caller's instant `now`, the
+-- counted instant `counted`, and `last_end`, the latest end of an entry. Differences are computed
+-- before sums, which could exceed 2^53.
 local function expiry_log_decide(state, limit, at, cost, take, new_end)
   local live, first = expiry_log_live(state, at.counted)
   local admitted = cost == 0 or live + cost <= limit
@@ -129,7 +129,7 @@ local function expiry_log_decide(state, limit, at, cost, take, new_end)
   }
 end
 
--- Forgets what ended by `counted`, then adds `units` that end at `ends`.
+-- Drops entries that ended by `counted`, then adds `units` that end at `ends`.
 local function expiry_log_add(state, counted, ends, units)
   state.latest = max(state.latest, counted)
   local live, first = expiry_log_live(state, counted)
@@ -149,7 +149,7 @@ local function expiry_log_add(state, counted, ends, units)
   expiry_log_splice(state, at, at - 1, ends, units)
 end
 
--- Takes `units` from the entry that ends at `ends`; if it has ended there is nothing to take.
+-- Removes `units` from the entry that ends at `ends`, unless that instant has passed.
 local function expiry_log_remove(state, now, ends, units)
   local at = expiry_log_position(state, ends)
   if ends <= now or at > expiry_log_last(state) then
@@ -163,8 +163,8 @@ local function expiry_log_remove(state, now, ends, units)
   end
 end
 
--- Brings what lies after `latest` and `last_end` back to them, counts kept; says whether anything
--- did.
+-- Clamps instants to `latest` and `last_end`, and keeps the counts. Returns whether anything
+-- changed.
 local function expiry_log_redate(state, latest, last_end)
   local from, last, late = expiry_log_position(state, last_end), expiry_log_last(state), false
   if from <= last and expiry_log_entry(state, last) > last_end then

@@ -1,14 +1,14 @@
-//! The expiry log of sliding log and concurrency: units with the instants at which they expire.
+//! The expiry log of sliding log and concurrency: units and the instants at which they expire.
 
 use crate::{Intent, MAX_US, Outcome};
 use alloc::collections::VecDeque;
 
-/// Entries `(end_us, units)` in order of their ends; equal ends are one entry.
+/// Entries `(end_us, units)`, sorted by end. Units with equal ends share one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpiryLog {
     entries: VecDeque<(u64, u64)>,
     total: u64,
-    /// The latest instant seen; a clock that steps back is clamped to it.
+    /// The latest instant counted. Earlier instants are clamped to it.
     latest_us: u64,
 }
 
@@ -17,29 +17,29 @@ pub struct ExpiryLog {
 pub(crate) struct Instants {
     /// The caller's instant.
     pub(crate) now_us: u64,
-    /// The instant that counts: the caller's, or the log's latest if later.
+    /// The counted instant: the caller's, or the log's latest instant if that is later.
     pub(crate) counted_us: u64,
-    /// No entry ends after this instant.
+    /// The latest instant at which an entry may end.
     pub(crate) last_end_us: u64,
 }
 
 impl ExpiryLog {
-    /// The entries, earliest end first.
+    /// The entries, sorted by end.
     pub fn entries(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.entries.iter().copied()
     }
 
-    /// Heap bytes beyond the struct itself.
+    /// The heap bytes, without the struct itself.
     pub fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<(u64, u64)>()
     }
 
-    /// The number of entries, ended ones included until the next charge.
+    /// The number of entries. Ended entries are included until the next charge.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no entry is left.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -49,8 +49,8 @@ impl ExpiryLog {
         self.latest_us
     }
 
-    /// Merges the two earliest entries at the later end, which can only refuse more: a last resort
-    /// when memory is short.
+    /// Merges the two earliest entries at the later end, to save memory. The merged log can only
+    /// refuse more.
     pub fn merge_two_earliest(&mut self) {
         if self.entries.len() >= 2
             && let Some((_, units)) = self.entries.pop_front()
@@ -60,13 +60,13 @@ impl ExpiryLog {
         }
     }
 
-    /// Units live at `counted_us`.
+    /// The units that have not ended at `counted_us`.
     pub(crate) fn live(&self, counted_us: u64) -> u64 {
         let ended = self.entries.iter().take_while(|entry| entry.0 <= counted_us);
         self.total.saturating_sub(ended.fold(0, |sum: u64, entry| sum.saturating_add(entry.1)))
     }
 
-    /// Decides `cost` units that would end at `new_end_us`. Durations are from the caller's
+    /// Decides `cost` units that would end at `new_end_us`. Durations start at the caller's
     /// instant.
     pub(crate) fn decide(
         &self,
@@ -82,7 +82,7 @@ impl ExpiryLog {
         let after = live + taken;
         let remaining = limit.saturating_sub(after);
         let until = |end_us: u64| end_us.min(at.last_end_us).saturating_sub(at.now_us);
-        // The end of the entry with which at least `units` have ended.
+        // Returns the time until at least `units` have ended.
         let ended_after = |units: u64| {
             let mut left = units;
             for &(end_us, units) in self.entries.iter().skip_while(|e| e.0 <= at.counted_us) {
@@ -132,7 +132,7 @@ impl ExpiryLog {
         }
     }
 
-    /// Removes `units` from the entry that ends at `end_us`, unless it has ended.
+    /// Removes `units` from the entry that ends at `end_us`, unless that instant has passed.
     pub(crate) fn remove(&mut self, now_us: u64, end_us: u64, units: u64) {
         if end_us <= now_us {
             return;

@@ -1,8 +1,7 @@
--- Exact whole numbers in a language whose numbers are doubles: the mirror of muldiv.rs.
+-- The mirror of muldiv.rs: exact whole numbers in a language whose numbers are doubles.
 --
--- A double holds every whole number below 2^53. Rounding is monotone, so a sum or product that
--- comes out below 2^53 is exact, and one that does not was at least 2^53: one comparison tells the
--- two apart.
+-- A double holds every whole number below 2^53. Rounding is monotone: if a sum or product comes out
+-- below 2^53, it is exact; otherwise it was at least 2^53. So one comparison distinguishes the two.
 --
 -- `a % b` is `a - floor(a / b) * b`, exact here too. The quotient could only be rounded up to the
 -- next whole number v from a distance of at least 1 / b, but the distance it can cross is less than
@@ -13,7 +12,7 @@ local MAX_US = 9007199254740991 -- 2^53 - 1: the last instant, and where counter
 local LEAP_US_MIN = 1000000 -- A clock that steps back by less is waited out.
 local floor, min, max = math.floor, math.min, math.max
 
--- A whole number as text with all its digits, which `tostring` would cut to fourteen.
+-- A whole number as text with all its digits; `tostring` would keep only fourteen.
 local function digits(n)
   return string.format('%.0f', n)
 end
@@ -48,8 +47,8 @@ local function muldiv_by_digits(a, b, m)
   return quotient, rest
 end
 
--- The same for b < m < 2^53, where not even twice the rest fits: a bit at a time, and every sum is
--- first compared with what is missing to m. Only counters deep in debt are so large.
+-- muldiv for b < m < 2^53, where even twice the rest does not fit: one bit at a time, and every sum
+-- is first compared with the difference to m. Only counters deep in debt are so large.
 local function muldiv_by_bits(a, b, m)
   local bit, quotient, rest = 1, 0, 0
   local function carry(more)

@@ -1,8 +1,8 @@
-//! Exact products and quotients that may leave 64 bits on the way.
+//! Exact products and quotients with intermediate values beyond 64 bits.
 
 use core::ops::{Add, Sub};
 
-/// A divisor and its inverse: to multiply, which is several times faster than to divide.
+/// A divisor and its inverse. Multiplying by the inverse is several times faster than dividing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Divisor {
     value: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Divisor {
 }
 
 impl Divisor {
-    /// A divisor of zero can be kept, but divides nothing.
+    /// Creates a divisor. Zero is allowed, but dividing by it is meaningless.
     pub(crate) const fn new(value: u64) -> Self {
         let inverse = match u64::MAX.checked_div(value) {
             Some(inverse) => inverse,
@@ -25,10 +25,10 @@ impl Divisor {
         self.value
     }
 
-    /// `floor(n / self)` and the rest.
+    /// Returns `floor(n / self)` and the remainder.
     #[inline(always)]
     pub(crate) const fn div_rem(self, n: u64) -> (u64, u64) {
-        // The inverse is too small by at most one, so the quotient is right or one too small.
+        // The inverse is too small by at most one, so the quotient is exact or one too small.
         let quotient = ((n as u128 * self.inverse as u128) >> 64) as u64;
         let rest = n - quotient * self.value;
         if rest < self.value { (quotient, rest) } else { (quotient + 1, rest - self.value) }
@@ -44,13 +44,13 @@ impl Divisor {
     }
 }
 
-/// `ceil(a * b / m)`; zero if `m` is. Most limits stay within 64 bits, where the division is
-/// several times faster.
+/// Returns `ceil(a * b / m)`; zero if `m` is zero. Most limits stay within 64 bits, where division
+/// is several times faster.
 #[inline(always)]
 pub(crate) fn mul_div_ceil(a: u64, b: u64, m: u64) -> u64 {
     match a.checked_mul(b) {
-        // No panic for zero: the compiler drops a result that nobody reads only if this cannot
-        // panic.
+        // Division by zero must not panic: the compiler removes an unused result only if the code
+        // cannot panic.
         Some(product) => {
             let (quotient, rest) =
                 (product.checked_div(m).unwrap_or(0), product.checked_rem(m).unwrap_or(0));
@@ -68,14 +68,14 @@ fn mul_div_ceil_wide(a: u64, b: u64, m: u64) -> u64 {
     u64::try_from(quotient + u128::from(rest != 0)).unwrap_or(u64::MAX)
 }
 
-/// A scaled quantity: 128 bits hold every one there is, and 64 bits those of nearly every limit in
-/// use, several times faster. Callers choose 64 bits only where nothing overflows.
+/// A scaled quantity. 128 bits hold all values; 64 bits hold those of nearly every limit in use and
+/// are several times faster. Callers choose 64 bits only if nothing overflows.
 pub(crate) trait BacklogInt: Copy + Ord + Add<Output = Self> + Sub<Output = Self> {
     /// `a * b`.
     fn product(a: u64, b: u64) -> Self;
-    /// `self - other`, unless that is below zero.
+    /// `self - other`; `None` if that is negative.
     fn checked_sub(self, other: Self) -> Option<Self>;
-    /// `floor(self / b)` and the rest, saturating to 64 bits.
+    /// `floor(self / by)` and the remainder, saturating to 64 bits.
     fn div_rem(self, by: Divisor) -> (u64, u64);
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    /// Around powers of two, and of everyday periods.
+    /// Values around powers of two and around everyday periods.
     fn edges() -> Vec<u64> {
         let around = |bits: u32| [(1_u64 << bits) - 1, 1 << bits, (1 << bits) + 1];
         let mut edges: Vec<u64> = (1..64).flat_map(around).collect();

@@ -1,7 +1,7 @@
--- The mirror of window.rs: where an instant lies among windows aligned to the epoch.
+-- The mirror of window.rs: the position of an instant among windows aligned to the epoch.
 
--- Returns the window to count in, how far into it, how far that lies after `now`, and the window of
--- `now` itself.
+-- Returns the window to count in, the time since its start, the time from `now` to the counted
+-- instant, and the window of `now` itself.
 local function place(now, window, state_index)
   local index, elapsed = div_rem(now, window)
   if state_index <= index then
@@ -18,15 +18,15 @@ local function window_redate(params, state, now)
   return late
 end
 
--- A window algorithm's numbers: `count` units per `period` microseconds.
+-- The params of a window algorithm: `count` units per `period` microseconds.
 local function window_params(count, period)
   return { limit = count, window = period }
 end
 
--- A value: index and window in six bytes each, previous and current count in four each, or in seven
--- if one needs more. Big-endian, so it begins with a byte below 32. The window is zero unless the
--- key lasts until its counts are idle under that window: a script that counts in the same window
--- then need not change the TTL. No decision reads it.
+-- Packs a value: index and window in six bytes each, previous and current count in four each, or in
+-- seven if one needs more. Big-endian, so the value begins with a byte below 32. The window is
+-- zero, unless the key's TTL already lasts until the counts are idle under that window. Then a
+-- script that counts in the same window need not change the TTL. No decision reads the window.
 local function window_encode(index, previous, current)
   local long = max(previous, current) >= 4294967296
   return struct.pack(long and '>I6I6I7I7' or '>I6I6I4I4', index, 0, previous, current)

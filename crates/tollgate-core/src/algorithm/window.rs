@@ -1,4 +1,4 @@
-//! The position of an instant among windows aligned to the epoch, given the state's latest instant.
+//! The position of an instant among windows aligned to the epoch.
 
 use super::muldiv::Divisor;
 use crate::MAX_US;
@@ -6,18 +6,18 @@ use crate::MAX_US;
 /// The window in which a request is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowPosition {
-    /// Number of the window since the epoch.
+    /// The number of the window since the epoch.
     pub(crate) index: u64,
-    /// How far into it, in microseconds.
+    /// The time since the start of the window, in microseconds.
     pub(crate) elapsed_us: u64,
-    /// How far the counted instant lies after the caller's: non-zero only after the clock stepped
+    /// The time from the caller's instant to the counted one: nonzero only after the clock stepped
     /// back.
     pub(crate) ahead_us: u64,
 }
 
-/// Places `now_us`, clamped to the state's own window. State dated more than one window ahead is
-/// taken to be exactly one window ahead: a clock that leapt forward once must not lock a key out
-/// for as long as the leap.
+/// Returns the position of `now_us`, or of the state's window if that is later. State dated more
+/// than one window ahead counts as one window ahead. So a clock that once was far ahead does not
+/// lock a key out.
 #[inline]
 pub(crate) fn window_position(now_us: u64, window_us: Divisor, state_index: u64) -> WindowPosition {
     let (index, elapsed_us) = window_us.div_rem(now_us);
@@ -27,8 +27,8 @@ pub(crate) fn window_position(now_us: u64, window_us: Divisor, state_index: u64)
     WindowPosition { index: index + 1, elapsed_us: 0, ahead_us: window_us.get() - elapsed_us }
 }
 
-/// Moves the window of state dated more than one window ahead of `now_us` to one window ahead, as
-/// [`window_position`] does.
+/// Moves state dated more than one window ahead of `now_us` to one window ahead, as
+/// [`window_position`] does. Returns whether it moved.
 #[inline]
 pub(crate) fn redate(state_index: &mut u64, now_us: u64, window_us: Divisor) -> bool {
     let ahead = window_us.div_rem(now_us.min(MAX_US)).0 + 1;

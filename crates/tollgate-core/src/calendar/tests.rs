@@ -1,7 +1,7 @@
 use super::*;
 use std::vec::Vec;
 
-/// Berlin around two changes of its clocks: 2026-03-29 and 2026-10-25.
+/// Berlin around two changes of its offset: 2026-03-29 and 2026-10-25.
 static BERLIN: Zone = Zone::new(
     "Europe/Berlin",
     3_600,
@@ -10,10 +10,10 @@ static BERLIN: Zone = Zone::new(
         OffsetChange { from_s: 1_792_890_000, offset_s: 3_600 },
     ],
 );
-/// Apia left out 2011-12-30 altogether.
+/// Apia skipped 2011-12-30.
 static APIA: Zone =
     Zone::new("Pacific/Apia", -36_000, &[OffsetChange { from_s: 1_325_239_200, offset_s: 50_400 }]);
-/// At one minute past midnight of 2006-10-29 St. John's went back to 23:01 of the day before.
+/// At 00:01 on 2006-10-29, St. John's went back to 23:01 of the day before.
 static ST_JOHNS: Zone = Zone::new(
     "America/St_Johns",
     -9_000,
@@ -81,7 +81,7 @@ fn months_have_the_days_of_the_gregorian_calendar() {
 
 #[test]
 fn weeks_begin_on_monday() {
-    // 2026-11-16 was one.
+    // 2026-11-16 was a Monday.
     let monday_s = 1_794_787_200;
     let week = CalendarSpan { start_s: monday_s, end_s: monday_s + 604_800 };
     assert_eq!(Zone::UTC.span(CalendarUnit::Week, monday_s), week);

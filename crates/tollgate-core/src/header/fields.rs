@@ -1,4 +1,4 @@
-//! Rendered header fields, in a buffer that is reused.
+//! Rendered headers, in a reusable buffer.
 
 use super::profile::name::{Name, line};
 use super::render_cache::{CachedBytes, RenderCache, end_member, partition};
@@ -6,8 +6,8 @@ use super::{Row, retry_after_seconds, write};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Rendered header fields: all lines in one buffer, and where each value lies in it. A reused
-/// buffer allocates only while it grows.
+/// Rendered headers: all lines in one buffer, and the range of each value in it. A reused buffer
+/// allocates only while it grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     lines: Vec<u8>,
@@ -16,38 +16,40 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// An empty buffer, which allocates when first written to.
+    /// Creates an empty buffer, which allocates on the first write.
     pub const fn new() -> Self {
         Self { lines: Vec::new(), places: Vec::new(), known: RenderCache::new() }
     }
 
-    /// Removes the fields, and keeps the memory.
+    /// Removes the headers, and keeps the memory.
     pub fn clear(&mut self) {
         self.lines.clear();
         self.places.clear();
     }
 
-    /// The number of fields.
+    /// The number of headers.
     pub const fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are no fields.
+    /// Whether there are no headers.
     pub const fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The fields as lines of HTTP/1.1, with names in lower case: `ratelimit: "a";r=1\r\n`.
+    /// The headers as lines of HTTP/1.1, with names in lower case: `ratelimit: "a";r=1\r
+    /// `.
     pub fn lines(&self) -> &[u8] {
         &self.lines
     }
 
-    /// Each field's name, and where its value lies in [`lines`](Self::lines); in order of writing.
+    /// The name of each header, and the range of its value in [`lines`](Self::lines), in order of
+    /// writing.
     pub fn places(&self) -> impl ExactSizeIterator<Item = (&'static str, Range<usize>)> {
         self.places.iter().cloned()
     }
 
-    /// Each field's name and value, in order of writing. Values are printable ASCII.
+    /// The name and value of each header, in order of writing. Values are printable ASCII.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
         self.places()
             .map(|(name, place)| (name, str::from_utf8(&self.lines[place]).unwrap_or_default()))
@@ -64,13 +66,13 @@ impl Fields {
         self.push(name, |out| out.extend_from_slice(source.as_bytes()));
     }
 
-    /// Finds or renders the cached parts of these rows, for the fields that are added next.
+    /// Finds or renders the cached parts of these rows, for the headers that are added next.
     pub(super) fn select_cached(&mut self, rows: &[Row<'_>]) {
         self.known.select(rows);
     }
 
-    /// Adds `RateLimit-Policy` and `RateLimit`, each a list with a member for each row. The rows
-    /// are those of the last [`select_cached`](Self::select_cached).
+    /// Adds `RateLimit-Policy` and `RateLimit`, lists with a member for each row. The rows must be
+    /// those of the last [`select_cached`](Self::select_cached).
     pub(super) fn push_lists(&mut self, rows: &[Row<'_>]) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last() else { return };
@@ -85,8 +87,8 @@ impl Fields {
         end(lines, places, line::RATELIMIT, start);
     }
 
-    /// Adds limit, remaining, reset and policy of one of the rows of the last
-    /// [`select_cached`](Self::select_cached), a line each.
+    /// Adds lines with limit, remaining, reset and policy of one row of the last
+    /// [`select_cached`](Self::select_cached).
     pub(super) fn push_numbers(&mut self, at: usize, remaining: u64, reset_s: u64) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last().and_then(|set| set.rows().get(at)) else { return };
@@ -101,7 +103,7 @@ impl Fields {
         put(lines, places, line::X_POLICY, &known.policy_line);
     }
 
-    /// Adds a field. `write` appends its value.
+    /// Adds a header. `write` appends its value.
     pub(super) fn push(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) {
         self.lines.extend_from_slice(name.opening.as_bytes());
         let start = self.lines.len();
@@ -112,7 +114,7 @@ impl Fields {
 
 type Places = Vec<(&'static str, Range<usize>)>;
 
-/// Appends a cached line, which has the value of this field.
+/// Appends a cached line with the value of this header.
 #[inline]
 fn put(lines: &mut Vec<u8>, places: &mut Places, name: Name, piece: &CachedBytes) {
     let at = lines.len();
@@ -120,7 +122,7 @@ fn put(lines: &mut Vec<u8>, places: &mut Places, name: Name, piece: &CachedBytes
     places.push((name.text, at + piece.value.start..at + piece.value.end));
 }
 
-/// Ends the line of this field, whose value began at `start`.
+/// Ends the line of this header, whose value started at `start`.
 #[inline]
 fn end(lines: &mut Vec<u8>, places: &mut Places, name: Name, start: usize) {
     places.push((name.text, start..lines.len()));

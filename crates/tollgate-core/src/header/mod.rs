@@ -1,10 +1,10 @@
 //! RateLimit response headers: written and read in one place, so server and client agree.
 //!
-//! A [`Row`] is what one limit has to say; [`render`] writes the rows as the fields of a
-//! [`Profile`], [`render_all`] of several; [`parse`] reads such fields back.
-//! [`retry_after_seconds`], [`parse_retry_after`] and [`Problem`] are what a refusal adds. The
-//! default profile implements draft-ietf-httpapi-ratelimit-headers-11, a draft and not yet a
-//! standard; the others are what clients in use today understand.
+//! A [`Row`] has the figures of one limit. [`render`] writes rows as the headers of a [`Profile`],
+//! [`render_all`] as those of several; [`parse`] reads such headers. [`retry_after_seconds`],
+//! [`parse_retry_after`] and [`Problem`] are for refusals. The default profile implements
+//! draft-ietf-httpapi-ratelimit-headers-11, a draft and not yet a standard. The other profiles are
+//! for clients in use today.
 //!
 //! ```
 //! use tollgate_core::header::{Fields, Profile, Row, parse, render};
@@ -60,6 +60,6 @@ pub use row_template::RowTemplate;
 
 const US_PER_S: u64 = 1_000_000;
 
-/// The largest Structured Field integer (RFC 9651, 15 digits), and so the largest number any field
-/// shows.
+/// The largest Structured Field integer (RFC 9651, 15 digits), and the largest number in any
+/// header.
 const SF_INTEGER_MAX: u64 = 999_999_999_999_999;

@@ -4,13 +4,13 @@ use super::render_cache::window_seconds;
 use alloc::string::String;
 use core::fmt::Write as _;
 
-/// The draft's problem types.
+/// The problem types of the draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Problem {
     /// One or more limits are exceeded.
     QuotaExceeded,
-    /// The server can do less than usual for a while.
+    /// The server has less capacity than usual for a while.
     TemporaryReducedCapacity,
     /// The pattern of requests suggests an accident or malice.
     AbnormalUsageDetected,
@@ -50,17 +50,16 @@ impl Problem {
         }
     }
 
-    /// Appends the body as compact JSON. Limits that are not disclosed are left out of `violated`;
-    /// when none is left, so is the member.
+    /// Appends the body as compact JSON. Undisclosed limits are left out of `violated`; an empty
+    /// list is left out too.
     pub fn render<'a>(self, violated: impl IntoIterator<Item = &'a str>, out: &mut String) {
         self.open(self.status(), violated, out);
         out.push('}');
     }
 
-    /// [`render`](Self::render) for an answer with this status, which a proxy such as Envoy may
-    /// send. Adds the members that many clients look for: `error`, `message`, `retry_after`,
-    /// `limit`, `window` (seconds) and `burst`. The last three are left out when no limit is
-    /// disclosed.
+    /// [`render`](Self::render) for a response with this status, which a proxy such as Envoy may
+    /// send. Adds the members that many clients expect: `error`, `message`, `retry_after`, `limit`,
+    /// `window` (seconds) and `burst`. The last three are left out if no limit is disclosed.
     pub fn render_refusal<'a>(
         self,
         status: u16,
@@ -98,21 +97,21 @@ impl Problem {
     }
 }
 
-/// The tightest limit that refused, as the body of a refusal shows it.
+/// The tightest limit that refused, as in the body of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quota {
-    /// The capacity, as in the header fields.
+    /// The capacity, as in the headers.
     pub limit: u64,
-    /// The window in whole seconds, as in the header fields; `None` where capacity does not come
-    /// back by itself.
+    /// The window in whole seconds, as in the headers; `None` if capacity does not come back with
+    /// time.
     pub window_s: Option<u64>,
-    /// The burst, where the limit has one of its own.
+    /// The burst, if it differs from the rate.
     pub burst: Option<u64>,
 }
 
 impl Quota {
-    /// Figures of a limit with this capacity, window and burst.
+    /// Creates the figures of a limit with this capacity, window and burst.
     pub const fn new(limit: u64, window_us: Option<u64>, burst: Option<u64>) -> Self {
         let window_s = match window_us {
             Some(us) => Some(window_seconds(us)),
@@ -131,8 +130,8 @@ impl Quota {
     }
 }
 
-/// Appends `"error":...,"message":...,"retry_after":...`: how a refusal is told to clients that
-/// know no problem types.
+/// Appends `"error":...,"message":...,"retry_after":...`, for clients that do not know problem
+/// types.
 pub fn refusal_members(retry_after_s: Option<u64>, out: &mut String) {
     out.push_str("\"error\":\"rate_limit_exceeded\",\"message\":\"Too many requests.");
     if let Some(seconds) = retry_after_s {

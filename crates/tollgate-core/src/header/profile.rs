@@ -1,32 +1,32 @@
-//! Which generation of the fields an answer carries.
+//! Profiles: the generations of RateLimit headers.
 
-/// One generation of rate-limit fields, as named under `headers` in the file.
+/// One generation of RateLimit headers, as named under `headers` in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Profile {
-    /// Drafts -08 to -11: lists of named items, every limit in each.
+    /// Drafts -08 to -11: lists of named items, with every limit.
     Draft11,
-    /// Draft -07: one dictionary, the tightest limit only.
+    /// Draft -07: one dictionary, with the tightest limit only.
     Draft7,
-    /// Drafts up to -06: one field per number, seconds from now, the tightest limit only.
+    /// Drafts up to -06: one header for each number, seconds from now, the tightest limit only.
     Draft6,
-    /// The three numbers of drafts up to -06 without their policies, so that they can stand beside
+    /// The three numbers of drafts up to -06 without policies, so that they can be combined with
     /// another draft.
     RateLimit,
     /// `X-RateLimit-*` with the reset as seconds since the Unix epoch.
     XRateLimitEpoch,
     /// `X-RateLimit-*` with the reset as seconds from now.
     XRateLimitDelta,
-    /// What GitHub sends: the epoch form, with the units used and the limit's name.
+    /// The headers of GitHub: the epoch form, with the units used and the name of the limit.
     GitHub,
-    /// What Discord sends: fractional resets in both forms, a bucket and, on refusals, a scope.
+    /// The headers of Discord: fractional resets in both forms, a bucket and, on refusals, a scope.
     Discord,
-    /// No fields at all.
+    /// No headers.
     None,
 }
 
 impl Profile {
-    /// Every profile there is.
+    /// All profiles.
     pub const ALL: [Self; 9] = [
         Self::Draft11,
         Self::Draft7,
@@ -39,7 +39,7 @@ impl Profile {
         Self::None,
     ];
 
-    /// The profile of that name, as the file spells it.
+    /// Finds a profile by its name in the file.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.name() == name)
     }
@@ -59,7 +59,7 @@ impl Profile {
         }
     }
 
-    /// Every field the profile may write, in the order in which it writes them.
+    /// All headers that the profile may write, in order of writing.
     pub const fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Draft11 | Self::Draft7 => &[name::POLICY, name::RATELIMIT],
@@ -83,15 +83,15 @@ impl Profile {
         }
     }
 
-    /// A field that both profiles write, so that an answer cannot carry both.
+    /// Returns a header that both profiles write, in which case a response cannot have both.
     pub fn shared_field(self, other: Self) -> Option<&'static str> {
         self.fields().iter().copied().find(|field| other.fields().contains(field))
     }
 }
 
-/// The spelling of every field; names compare without case on the wire.
+/// The spelling of header names, which are case-insensitive on the wire.
 pub(super) mod name {
-    /// How a field is called, and how its line begins in HTTP/1.
+    /// The name of a header, and the start of its line in HTTP/1.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Name {
         pub(crate) text: &'static str,
@@ -101,7 +101,7 @@ pub(super) mod name {
     macro_rules! names {
         ($($constant:ident $text:literal $opening:literal;)*) => {
             $(pub(crate) const $constant: &str = $text;)*
-            /// The same, for those who write lines.
+            /// The names as constants, each with the start of its line.
             pub(crate) mod line {
                 use super::Name;
                 $(pub(crate) const $constant: Name = Name { text: $text, opening: $opening };)*

@@ -1,13 +1,13 @@
-//! Rows to header fields. Current profiles are written from [cached parts](super::render_cache);
-//! older profiles have a function each.
+//! Rows to headers. Current profiles are written from [cached parts](super::render_cache); each
+//! older profile has its own function.
 
 use super::profile::name::line;
 use super::render_cache::unnamed_policy;
 use super::row::tightest_at;
 use super::{Fields, Profile, Row, US_PER_S, write};
 
-/// Appends the fields of `profile` for `rows`, in their order. `draft-11` lists every row; the
-/// others show the [`tightest`](super::tightest) one. Without rows nothing is written.
+/// Appends the headers of `profile` for `rows`. `draft-11` lists every row; other profiles show the
+/// [`tightest`](super::tightest) one. Without rows, nothing is written.
 pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut Fields) {
     render_all(&[profile], rows, now_us, fields);
 }
@@ -96,8 +96,8 @@ fn reset_after_s(row: &Row<'_>) -> u64 {
     row.reset_after_us.div_ceil(US_PER_S)
 }
 
-/// The instant of the reset, rounded up once. If now and the wait were rounded apart, it would jump
-/// by a second.
+/// The instant of the reset, rounded up once. Rounding now and the wait separately would make it
+/// jump by a second.
 fn reset_at_s(row: &Row<'_>, now_us: u64) -> u64 {
     now_us.saturating_add(row.reset_after_us).div_ceil(US_PER_S)
 }

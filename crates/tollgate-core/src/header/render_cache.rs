@@ -1,4 +1,4 @@
-//! A cache of rendered bytes: for the same limits, only a few numbers differ between answers.
+//! A cache of rendered bytes: with the same limits, only a few numbers differ between responses.
 
 use super::profile::name::line;
 use super::{Row, US_PER_S, Unit, write};
@@ -6,10 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Sets of rows to remember: for a few tiers or paths that alternate.
+/// The number of cached sets of rows: enough for a few alternating tiers or paths.
 const SETS: usize = 4;
 
-/// The bytes that answers with the same limits share: all but the remaining units and the reset.
+/// The bytes that responses with the same limits share: all but the remaining units and the reset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RenderCache {
     sets: Vec<CachedRows>,
@@ -20,12 +20,12 @@ pub(crate) struct RenderCache {
 /// The shared bytes of one set of rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CachedRows {
-    /// The rows up to `len`, then rows of earlier sets, kept for their memory.
+    /// The rows up to `len`, then unused rows of earlier sets, kept for their memory.
     rows: Vec<CachedRow>,
     len: usize,
     /// The line with all policies, and the start of the next line.
     pub(crate) lists: CachedBytes,
-    /// Whether a row had a partition. It differs between keys, so such rows are not reused.
+    /// Whether a row had a partition. Partitions differ between keys, so such rows are not reused.
     has_partition: bool,
 }
 
@@ -35,22 +35,22 @@ pub(crate) struct CachedRow {
     limit: u64,
     unit: Unit,
     window_us: Option<u64>,
-    /// The start of the row's member in `RateLimit`, after a comma unless it is the first.
+    /// The start of the row's member in `RateLimit`, with a comma before it unless it is the first.
     pub(crate) member: Vec<u8>,
-    /// The line with its limit, and the start of the line with the remaining units.
+    /// The line with the limit, and the start of the line with the remaining units.
     pub(crate) limit_line: CachedBytes,
-    /// The end of a line, and one with its policy.
+    /// The end of a line, and the line with the policy.
     pub(crate) policy_line: CachedBytes,
 }
 
-/// Bytes with a whole value among them.
+/// Bytes, and the range of a whole header value in them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CachedBytes {
     pub(crate) bytes: Vec<u8>,
     pub(crate) value: Range<usize>,
 }
 
-/// The cache never changes what is rendered.
+/// Always equal: the cache never changes the rendered headers.
 impl PartialEq for RenderCache {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -143,8 +143,8 @@ impl CachedRow {
 }
 
 impl CachedBytes {
-    /// A line that begins with `opening` and whose value is what `write` appends, between other
-    /// bytes.
+    /// Writes a line that begins with `opening` and has the value that `write` appends, between
+    /// `before` and `after`.
     fn fill(
         &mut self,
         before: &[u8],
@@ -164,13 +164,13 @@ impl CachedBytes {
     }
 }
 
-/// `"name";r=`: a member of `RateLimit`, up to its numbers.
+/// Appends `"name";r=`: a member of `RateLimit`, up to its numbers.
 pub(crate) fn begin_member(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
     name(out, place, row);
     out.extend_from_slice(b";r=");
 }
 
-/// `99;t=42`: the numbers of a member of `RateLimit`.
+/// Appends `99;t=42`: the numbers of a member of `RateLimit`.
 #[inline]
 pub(crate) fn end_member(out: &mut Vec<u8>, remaining: u64, more_after_us: Option<u64>) {
     write::uint(out, remaining);
@@ -186,7 +186,7 @@ pub(crate) fn name(out: &mut Vec<u8>, place: usize, row: &Row<'_>) {
     write::string(out, row.name);
 }
 
-/// `;q=100;w=60`: a policy after its name.
+/// Appends `;q=100;w=60`: a policy after its name.
 pub(crate) fn policy(out: &mut Vec<u8>, row: &Row<'_>) {
     write::parameter(out, b";q=", row.limit);
     if row.unit != Unit::Requests {
@@ -196,7 +196,7 @@ pub(crate) fn policy(out: &mut Vec<u8>, row: &Row<'_>) {
     window(out, row);
 }
 
-/// `100;w=60`: how a policy looked before policies had names.
+/// Appends `100;w=60`: a policy as in drafts without names.
 pub(crate) fn unnamed_policy(out: &mut Vec<u8>, row: &Row<'_>) {
     write::uint(out, row.limit);
     window(out, row);
@@ -208,14 +208,13 @@ fn window(out: &mut Vec<u8>, row: &Row<'_>) {
     }
 }
 
-/// The window as it is shown. One of zero seconds is malformed, so one shorter than a second counts
-/// as a second.
+/// The window in seconds, at least one: a window of zero seconds would be malformed.
 pub(crate) const fn window_seconds(window_us: u64) -> u64 {
     let seconds = window_us.div_ceil(super::US_PER_S);
     if seconds == 0 { 1 } else { seconds }
 }
 
-/// Which of the limit's keys it is, where the row says so.
+/// Appends the partition of the row, if it has one.
 #[inline]
 pub(crate) fn partition(out: &mut Vec<u8>, row: &Row<'_>) {
     if let Some(partition) = row.partition {

@@ -5,16 +5,15 @@ use super::profile::name;
 use super::{MAX_FIELD_BYTES, US_PER_S};
 use crate::calendar::{days_from_civil, month_of};
 
-/// The delay to send for a refusal: whole seconds, rounded up so that the client is not refused
-/// again, and never zero.
+/// The delay of a refusal in whole seconds: rounded up, so that the client is not refused again,
+/// and never zero.
 pub const fn retry_after_seconds(retry_after_us: u64) -> u64 {
     let seconds = retry_after_us.div_ceil(US_PER_S);
     if seconds == 0 { 1 } else { seconds }
 }
 
 /// Reads both forms: a delay in seconds, and an HTTP-date in any of its three spellings. The date
-/// of RFC 850 has two digits for the year, which only `now_us` makes a year; dates before 1970 read
-/// as 1970.
+/// of RFC 850 has a year of two digits, which `now_us` completes. Dates before 1970 read as 1970.
 pub fn parse_retry_after(value: &str, now_us: u64) -> Result<FieldInstant, FieldError> {
     let error = |kind| FieldError { field: name::RETRY_AFTER, kind, at: 0 };
     if value.len() > MAX_FIELD_BYTES {
@@ -36,11 +35,11 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 const S_PER_DAY: u64 = 86_400;
-/// With the most leap days that fifty years have.
+/// Fifty years, with as many leap days as possible.
 const FIFTY_YEARS_S: u64 = (50 * 365 + 13) * S_PER_DAY;
 
-/// Seconds since the Unix epoch; `None` when it is not a date. The name of the day has to be one,
-/// but not the right one: clients act on the instant.
+/// Returns the seconds since the Unix epoch; `None` if the text is not a date. The weekday need not
+/// be right, since clients act on the instant.
 fn parse_http_date(value: &str, now_s: u64) -> Option<u64> {
     let (day_name, rest) = value.split_once([',', ' '])?;
     if value.as_bytes().get(day_name.len()) == Some(&b' ') {
@@ -57,13 +56,13 @@ fn parse_http_date(value: &str, now_s: u64) -> Option<u64> {
     }
 }
 
-/// `15 Nov 2026 12:00:00 GMT`, after the day.
+/// Parses `15 Nov 2026 12:00:00 GMT`, which follows the weekday.
 fn imf_fixdate(rest: &str) -> Option<u64> {
     let (day, month, year, time) = four(rest, ' ')?;
     instant(number(year, 4)?, self::month(month)?, number(day, 2)?, time.strip_suffix(" GMT")?)
 }
 
-/// `15-Nov-26 12:00:00 GMT`, after the day.
+/// Parses `15-Nov-26 12:00:00 GMT`, which follows the weekday.
 fn rfc_850(rest: &str, now_s: u64) -> Option<u64> {
     let (date, time) = rest.split_once(' ')?;
     let mut parts = date.splitn(3, '-');
@@ -73,14 +72,14 @@ fn rfc_850(rest: &str, now_s: u64) -> Option<u64> {
     let time = time.strip_suffix(" GMT")?;
     let (year, _) = month_of((now_s / S_PER_DAY) as i64);
     let century = year as u64 / 100 * 100;
-    // The latest year with these two digits that is not more than fifty years ahead.
+    // Takes the latest year with these two digits that is at most fifty years ahead.
     [century + 100, century, century - 100]
         .into_iter()
         .filter_map(|century| instant(century + short_year, month, day, time))
         .find(|&at_s| at_s <= now_s.saturating_add(FIFTY_YEARS_S))
 }
 
-/// `Nov 15 12:00:00 2026`, after the day; a day of one digit follows two spaces.
+/// Parses `Nov 15 12:00:00 2026`, which follows the weekday. A day of one digit follows two spaces.
 fn asctime(rest: &str) -> Option<u64> {
     let (month, rest) = rest.split_once(' ')?;
     let (day, rest) = match rest.strip_prefix(' ') {
@@ -96,7 +95,7 @@ fn instant(year: u64, month: u64, day: u64, time: &str) -> Option<u64> {
     let hour = number(parts.next()?, 2)?;
     let minute = number(parts.next()?, 2)?;
     let second = number(parts.next()?, 2)?;
-    // The sixtieth second is a leap second, which Unix time counts with the next minute.
+    // Second 60 is a leap second, which Unix time counts as the start of the next minute.
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -113,7 +112,7 @@ fn month(name: &str) -> Option<u64> {
     MONTHS.iter().position(|month| *month == name).map(|i| i as u64 + 1)
 }
 
-/// Exactly `width` digits.
+/// Parses exactly `width` digits.
 fn number(digits: &str, width: usize) -> Option<u64> {
     (digits.len() == width && digits.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| digits.bytes().fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')))

@@ -1,52 +1,53 @@
-//! Rows: one limit's values in the headers of one answer.
+//! Rows: the figures of one limit in the headers of one response.
 
 use crate::Outcome;
 use core::cmp::Reverse;
 
-/// One limit's values for one answer. Limits that are not disclosed, or only shadow, get no row.
+/// The figures of one limit in one response. Limits that are undisclosed or in shadow have no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Row<'a> {
     /// The limit's name: a [`valid_name`], checked when the policy is loaded.
     pub name: &'a str,
-    /// The capacity shown, draft-11 `q`.
+    /// The capacity, draft-11 `q`.
     pub limit: u64,
-    /// What the capacity counts.
+    /// The unit of the capacity.
     pub unit: Unit,
-    /// The window shown beside the capacity; `None` where capacity does not come back by itself.
+    /// The window of the capacity; `None` if capacity does not come back with time.
     pub window_us: Option<u64>,
-    /// Units available now, draft-11 `r`.
+    /// The units available now, draft-11 `r`.
     pub remaining: u64,
-    /// Until more than `remaining` is available, draft-11 `t`; `None` leaves it out.
+    /// The time until more than `remaining` units are available, draft-11 `t`; `None` leaves it
+    /// out.
     pub more_after_us: Option<u64>,
-    /// Until the limit is as good as unused: the reset of the older header sets.
+    /// The time until the limit is as good as unused: the reset of older profiles.
     pub reset_after_us: u64,
     /// Whether this limit alone refuses.
     pub refused: bool,
-    /// When a refused request would pass; `None` when no wait can help.
+    /// The time until a refused request would be admitted; `None` if no wait helps.
     pub retry_after_us: Option<u64>,
-    /// Draft-11 `pk`: which of the limit's keys this is, without anything secret in it.
+    /// Draft-11 `pk`: the key of the limit, without secrets.
     pub partition: Option<&'a [u8]>,
-    /// A stable hash of limit and key, Discord's bucket.
+    /// Discord's bucket: a stable hash of limit and key.
     pub bucket: u64,
-    /// Which requests share the capacity.
+    /// The requests that share the capacity.
     pub scope: Scope,
 }
 
-/// What a quota counts, draft-11 `qu`.
+/// The unit of a quota, draft-11 `qu`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unit {
-    /// Requests, which is also what a policy without a unit counts.
+    /// Requests, the default of a policy without a unit.
     #[default]
     Requests,
     /// Bytes of content.
     ContentBytes,
-    /// Requests in flight at one time.
+    /// Requests in flight at the same time.
     ConcurrentRequests,
 }
 
-/// Which requests share a limit's capacity, in Discord's words.
+/// The requests that share a limit's capacity, in Discord's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scope {
@@ -55,12 +56,12 @@ pub enum Scope {
     User,
     /// The limit has no key, so all clients share one capacity.
     Shared,
-    /// Across every route. Only read from others, never written.
+    /// All routes share the capacity. This is read from other servers, but never written.
     Global,
 }
 
 impl<'a> Row<'a> {
-    /// The row of an outcome: counting requests, without a partition, of a limit with a key.
+    /// Creates the row of an outcome: in requests, without a partition, of a limit with a key.
     pub const fn new(name: &'a str, window_us: Option<u64>, outcome: &Outcome) -> Self {
         Self {
             name,
@@ -78,39 +79,39 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// With another unit.
+    /// Returns the row with another unit.
     pub const fn unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
-    /// With the partition: which of the limit's keys the row is about.
+    /// Returns the row with a partition, the key of the limit.
     pub const fn partition(mut self, partition: &'a [u8]) -> Self {
         self.partition = Some(partition);
         self
     }
 
-    /// With the stable hash of its limit and key.
+    /// Returns the row with a stable hash of its limit and key.
     pub const fn bucket(mut self, bucket: u64) -> Self {
         self.bucket = bucket;
         self
     }
 
-    /// With another scope.
+    /// Returns the row with another scope.
     pub const fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 }
 
-/// The row that fields with room for only one limit show: of those that refuse the one with the
-/// longest wait, no wait being the longest; else the one with the least remaining. The first of
-/// equals.
+/// The row for headers with room for one limit. Of rows that refuse, it is the one with the longest
+/// wait, and an endless wait is the longest. If none refuses, it is the one with the least
+/// remaining. The first of equals wins.
 pub fn tightest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
     rows.get(tightest_at(rows)?)
 }
 
-/// Where the [`tightest`] is.
+/// The index of the [`tightest`] row.
 pub(super) fn tightest_at(rows: &[Row<'_>]) -> Option<usize> {
     let places = rows.iter().enumerate();
     if rows.iter().all(|row| !row.refused) {
@@ -121,7 +122,7 @@ pub(super) fn tightest_at(rows: &[Row<'_>]) -> Option<usize> {
 }
 
 /// Orders limits by tightness, the tightest first. Limits that refuse come first, by the longest
-/// wait; a wait that never ends is the longest. The others follow by what remains. An answer that
+/// wait; an endless wait is the longest. Other limits follow by remaining units. A response that
 /// names one limit names the first of the tightest.
 #[inline]
 pub fn tightness(refused: bool, retry_after_us: Option<u64>, remaining: u64) -> impl Ord {
@@ -132,13 +133,13 @@ pub fn tightness(refused: bool, retry_after_us: Option<u64>, remaining: u64) -> 
     }
 }
 
-/// Whether a limit's name can stand in a field: not empty, and printable ASCII throughout.
+/// Whether a limit's name can be in a header: not empty, and printable ASCII only.
 pub fn valid_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 impl Unit {
-    /// The unit's registered name.
+    /// The registered name of the unit.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -147,7 +148,7 @@ impl Unit {
         }
     }
 
-    /// The unit of that name. The draft's registry table says `request` where its text says
+    /// Finds a unit by name. The draft's registry table has `request` where its text has
     /// `requests`.
     pub(super) fn parse(name: &str) -> Option<Self> {
         match name {
@@ -169,7 +170,7 @@ impl Scope {
         }
     }
 
-    /// The scope of that name.
+    /// Finds a scope by name.
     pub(super) fn parse(name: &str) -> Option<Self> {
         [Self::User, Self::Shared, Self::Global].into_iter().find(|scope| scope.name() == name)
     }

@@ -1,10 +1,10 @@
-//! The header values of one limit, rendered before its answers.
+//! The header values of one limit, rendered in advance.
 
 use super::Row;
 use super::render_cache::{begin_member, end_member, name, policy};
 use alloc::vec::Vec;
 
-/// The draft-11 values of one limit without a partition. Only two numbers differ between answers.
+/// The draft-11 values of one limit without a partition. Only two numbers differ between responses.
 ///
 /// ```
 /// use tollgate_core::Outcome;
@@ -24,7 +24,7 @@ pub struct RowTemplate {
 }
 
 impl RowTemplate {
-    /// The values of answers with this row, whatever its numbers.
+    /// Renders the values that all responses with this row share.
     pub fn new(row: &Row<'_>) -> Self {
         let (mut list, mut member) = (Vec::new(), Vec::new());
         name(&mut list, 0, row);

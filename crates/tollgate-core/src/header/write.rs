@@ -1,4 +1,4 @@
-//! How single values are spelled: Structured Field items (RFC 9651) and decimal seconds.
+//! Spelling of single values: Structured Field items (RFC 9651) and decimal seconds.
 
 use super::{SF_INTEGER_MAX, US_PER_S};
 use crate::push_decimal;
@@ -7,20 +7,20 @@ use alloc::vec::Vec;
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Digits, at most the largest Structured Field integer.
+/// Appends digits, at most the largest Structured Field integer.
 #[inline]
 pub(super) fn uint(out: &mut Vec<u8>, value: u64) {
     push_decimal(out, value.min(SF_INTEGER_MAX));
 }
 
-/// A number after what it is called.
+/// Appends a parameter: its key, and a number.
 #[inline]
 pub(super) fn parameter<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: u64) {
     out.extend_from_slice(key);
     uint(out, value);
 }
 
-/// Seconds with as many of six decimals as it takes to be exact.
+/// Appends seconds with up to six decimals, as many as are needed to be exact.
 pub(super) fn decimal_seconds(out: &mut Vec<u8>, us: u64) {
     uint(out, us / US_PER_S);
     let mut rest = us % US_PER_S;
@@ -35,7 +35,7 @@ pub(super) fn decimal_seconds(out: &mut Vec<u8>, us: u64) {
     }
 }
 
-/// A quoted string.
+/// Appends a quoted string.
 pub(super) fn string(out: &mut Vec<u8>, value: &str) {
     out.push(b'"');
     for c in value.chars() {
@@ -47,12 +47,12 @@ pub(super) fn string(out: &mut Vec<u8>, value: &str) {
     out.push(b'"');
 }
 
-/// The text as it is.
+/// Appends a text without quotes.
 pub(super) fn text(out: &mut Vec<u8>, value: &str) {
     out.extend(value.chars().map(printable));
 }
 
-/// A byte sequence in padded base64 between colons.
+/// Appends a byte sequence in padded base64 between colons.
 pub(super) fn binary(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b':');
     for chunk in bytes.chunks(3) {
@@ -66,13 +66,13 @@ pub(super) fn binary(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b':');
 }
 
-/// Sixteen hexadecimal digits.
+/// Appends sixteen hexadecimal digits.
 pub(super) fn hex(out: &mut Vec<u8>, value: u64) {
     out.extend((0..16).map(|i| HEX[(value >> (60 - 4 * i)) as usize & 15]));
 }
 
-/// Names are checked when a policy is loaded. Should one slip through, a line break in it must
-/// still not become a line break in the answer's head.
+/// Replaces characters that are not printable ASCII. Names are checked when a policy is loaded;
+/// should an invalid one slip through, its line break must not end a header line.
 fn printable(c: char) -> u8 {
     if matches!(c, ' '..='~') { c as u8 } else { b'?' }
 }

@@ -1,25 +1,25 @@
 //! Lua mirrors of the algorithms, for stores that decide inside Redis.
 //!
-//! A mirror is a Lua table named as its file, with the functions of [`Algorithm`](crate::Algorithm)
-//! on plain tables:
+//! A mirror is a Lua table named like its file, with the functions of
+//! [`Algorithm`](crate::Algorithm) on plain tables:
 //!
-//! | function | answers |
+//! | function | returns |
 //! | --- | --- |
-//! | `params(count, period_us, burst, queue)` | the params of most algorithms |
-//! | `params(slots, ttl_us)` | those of concurrency |
-//! | `params(count, first_s, length_s, length_s, length_s)` | those of three calendar windows |
-//! | `decode(value)` | the state kept in `value`, or that of a key never seen for `nil` |
-//! | `redate(params, state, now_us)` | whether the state was dated ahead, and is corrected |
+//! | `params(count, period_us, burst, queue)` | params of most algorithms |
+//! | `params(slots, ttl_us)` | params of concurrency |
+//! | `params(count, first_s, length_s, length_s, length_s)` | params of three calendar windows |
+//! | `decode(value)` | the state in `value`, or that of a new key for `nil` |
+//! | `redate(params, state, now_us)` | whether the state was dated ahead and has been corrected |
 //! | `admits(params, state, now_us, cost)` | whether the limit alone admits, and nothing else |
 //! | `decide(params, state, now_us, cost, take)` | the fields of [`Outcome`]; `None` is `nil` |
 //! | `charge(params, state, now_us, cost)` | the receipt's `at_us`, `mark_us` and `mark_fraction` |
 //! | `give_back(params, state, now_us, units, receipt)` | nothing |
-//! | `idle_at_us(params, state)` | from when on the key may be dropped |
-//! | `encode(state)` | the value to keep |
+//! | `idle_at_us(params, state)` | the instant from which the key may be dropped |
+//! | `encode(state)` | the value to store |
 //!
-//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Callers clamp
-//! instants, costs and units to it, which changes no decision; results saturate there. Bursts and
-//! queues come with their defaults filled in. Mirrors read no clock, no key and no script argument.
+//! Lua's numbers are doubles, exact up to [`MAX_US`](crate::MAX_US). Callers clamp instants, costs
+//! and units to it, which changes no decision; results saturate there. Bursts and queues have their
+//! defaults filled in. Mirrors read no clock, no key and no script argument.
 //!
 //! [`Outcome`]: crate::Outcome
 
@@ -31,13 +31,13 @@ pub use params::{
     charge_kind, decode_params, decode_penalty, decode_state, encode_params, to_lua_params,
 };
 
-/// Exact products and quotients, which every mirror needs.
+/// Exact products and quotients, used by every mirror.
 pub const MULDIV: &str = include_str!("../algorithm/muldiv.lua");
-/// Windows aligned to the epoch.
+/// Windows aligned to the epoch, shared by fixed and sliding window.
 pub const WINDOW: &str = include_str!("../algorithm/window.lua");
-/// The part that gcra, token bucket and leaky bucket share.
+/// The functions shared by gcra, token bucket and leaky bucket.
 pub const BUCKET: &str = include_str!("../algorithm/bucket.lua");
-/// The part that sliding log and concurrency share.
+/// The functions shared by sliding log and concurrency.
 pub const EXPIRY_LOG: &str = include_str!("../algorithm/expiry_log.lua");
 /// The mirror of [`penalty`](crate::penalty): `params`, `decode`, `blocked_until_us`, `count`,
 /// `idle_at_us`, `encode`.
@@ -64,19 +64,19 @@ pub const MIRRORS: [(&str, &[&str]); 8] = [
         "concurrency",
         &[MULDIV, EXPIRY_LOG, include_str!("../algorithm/concurrency/concurrency.lua")],
     ),
-    // In `tollgate.yaml` this is `fixed-window` with a calendar.
+    // In `tollgate.yaml`, this is `fixed-window` with a calendar unit.
     (
         "calendar-window",
         &[MULDIV, include_str!("../algorithm/calendar_window/calendar_window.lua")],
     ),
 ];
 
-/// The parts of one algorithm's mirror; `None` if there is no such algorithm.
+/// The parts of an algorithm's mirror; `None` for an unknown algorithm.
 pub fn parts(algorithm: &str) -> Option<&'static [&'static str]> {
     MIRRORS.iter().find(|mirror| mirror.0 == algorithm).map(|mirror| mirror.1)
 }
 
-/// Joins parts to one script. A repeated part occurs once, at its first position.
+/// Joins parts into one script. A repeated part occurs once, at its first position.
 pub fn compose<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut script = String::new();
     for part in parts {

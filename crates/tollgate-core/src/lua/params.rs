@@ -1,4 +1,4 @@
-//! Params to the mirrors, and values from them.
+//! Encodes params for the mirrors, and decodes values from them.
 
 use crate::algorithm::{
     Bucket, CalendarWindow, Concurrency, DatedTat, FixedWindow, Gcra, LeakyBucket, SlidingLog,
@@ -6,13 +6,14 @@ use crate::algorithm::{
 };
 use crate::{Algorithm, CalendarUnit, LimitParams, LimitState, Rate, penalty};
 
-/// No calendar window begins later.
+/// The latest start of a calendar window.
 const START_S_MAX: u64 = 1 << 34;
 
-/// Params as six integers: the index of the algorithm in [`MIRRORS`](super::MIRRORS), from one;
-/// limit and window, limit and TTL, or interval and scale; and for buckets the count, the capacity
-/// and the burst. A calendar window has its limit, the start of the first of
-/// [three windows](LimitParams::resolve_calendar) in seconds, and their lengths in seconds.
+/// Encodes params as six integers. The first is the index of the algorithm in
+/// [`MIRRORS`](super::MIRRORS), from one. Limit and window, limit and TTL, or interval and scale
+/// follow, and for buckets the count, the capacity and the burst. A calendar window has its limit,
+/// the start of the first of [three windows](LimitParams::resolve_calendar) in seconds, and their
+/// lengths in seconds.
 pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
     let capacity = params.capacity();
     let window = |index: u64| [index, capacity, params.period_us(), 0, 0, 0];
@@ -34,12 +35,12 @@ pub fn to_lua_params(params: &LimitParams) -> [u64; 6] {
     }
 }
 
-/// A charge of `cost`, as scripts for single charges read it; `None` if the algorithm needs another
-/// script.
+/// Encodes a charge of `cost` for the scripts that decide single charges; `None` if the algorithm
+/// needs another script.
 ///
 /// For limits whose state is one TAT: the longest backlog that admits `cost`, in whole microseconds
-/// plus one (zero if it never fits) and a fraction; the span that it adds, whole and fraction; the
-/// scale of fractions, and the count that they belong to; the time a full bucket takes to drain,
+/// plus one (zero if `cost` never fits) and a fraction. Then the time that `cost` adds, whole and
+/// fraction; the scale of fractions, and the count they belong to; the drain time of a full bucket,
 /// and the period. For fixed and sliding windows: the largest use that admits `cost`, plus one
 /// (zero if it never fits); the window; the cost; whether the previous window counts; and zeros,
 /// since no scale is zero.
@@ -56,7 +57,7 @@ pub fn charge_kind(params: &LimitParams, cost: u64) -> Option<[u64; 8]> {
     };
     let (interval, scale, count) = (bucket.interval(), bucket.scale(), bucket.count());
     let (window_us, period_us) = (bucket.window_us(), bucket.period_us());
-    // The capacity spans a hundred years at most, so both fit.
+    // The capacity drains in at most 100 years, so both values fit.
     let span = |units: u64| {
         let span = u128::from(units) * u128::from(interval);
         let (whole, part) = (span / u128::from(scale), span % u128::from(scale));
@@ -69,13 +70,14 @@ pub fn charge_kind(params: &LimitParams, cost: u64) -> Option<[u64; 8]> {
     Some([room + 1, room_part, span, span_part, scale, count.into(), window_us, period_us])
 }
 
-/// Params as seven integers, for [`decode_params`]: those of [`to_lua_params`], and the period.
+/// Encodes params as seven integers, for [`decode_params`]: those of [`to_lua_params`], and the
+/// period.
 pub fn encode_params(params: &LimitParams) -> [u64; 7] {
     let [index, a, b, count, capacity, burst] = to_lua_params(params);
     [index, a, b, count, capacity, burst, params.period_us()]
 }
 
-/// The params that [`encode_params`] wrote; `None` if out of range.
+/// Decodes params of [`encode_params`]; `None` if out of range.
 pub fn decode_params(written: [u64; 7]) -> Option<LimitParams> {
     let [index, a, b, count, capacity, burst, period_us] = written;
     let rate = |count| Rate::try_new(count, period_us).ok();
@@ -101,8 +103,8 @@ pub fn decode_params(written: [u64; 7]) -> Option<LimitParams> {
     })
 }
 
-/// The state that a mirror's `encode` wrote, for the algorithm of `params`. `None` if malformed,
-/// and for expiry logs, which never leave Redis.
+/// Decodes the state that a mirror's `encode` wrote, for the algorithm of `params`. Returns `None`
+/// if it is malformed, and for expiry logs, which never leave Redis.
 pub fn decode_state(params: &LimitParams, value: &[u8]) -> Option<LimitState> {
     match params {
         LimitParams::FixedWindow(_) => {
@@ -135,7 +137,7 @@ pub fn decode_state(params: &LimitParams, value: &[u8]) -> Option<LimitState> {
     }
 }
 
-/// The state that the penalty's mirror wrote; `None` if malformed.
+/// Decodes the state that the penalty's mirror wrote; `None` if malformed.
 pub fn decode_penalty(value: &[u8]) -> Option<penalty::PenaltyState> {
     let (blocked, value) = match value.strip_prefix(b"!") {
         Some(rest) => (true, rest),
@@ -147,7 +149,7 @@ pub fn decode_penalty(value: &[u8]) -> Option<penalty::PenaltyState> {
     Some(penalty::PenaltyState { violations, blocks, mark_us, blocked })
 }
 
-/// Decimal numbers separated by colons.
+/// Parses decimal numbers separated by colons.
 fn decimals<const N: usize>(value: &[u8]) -> Option<[u64; N]> {
     let mut parts = core::str::from_utf8(value).ok()?.split(':');
     let mut numbers = [0; N];
@@ -157,8 +159,8 @@ fn decimals<const N: usize>(value: &[u8]) -> Option<[u64; N]> {
     parts.next().is_none().then_some(numbers)
 }
 
-/// Index, previous and current count, as `window.lua` writes them. The window between them says
-/// only how long the key lasts.
+/// Decodes index, previous and current count, as `window.lua` writes them. The window between them
+/// only determines the expiry of the key.
 fn window_counts(value: &[u8]) -> Option<[u64; 3]> {
     let (index, counts) = value.split_first_chunk::<6>()?;
     let counts = counts.get(6..).filter(|counts| matches!(counts.len(), 8 | 14))?;
@@ -166,15 +168,15 @@ fn window_counts(value: &[u8]) -> Option<[u64; 3]> {
     Some([integer(index), integer(previous), integer(current)])
 }
 
-/// What [`packed`] reads, an odd number of bytes; in front of it, unless zero, seven bytes of how
-/// far it lies ahead.
+/// Decodes a TAT as [`packed`] does, from an odd number of bytes. An even number starts with seven
+/// bytes of `ahead_us`.
 fn packed_dated(value: &[u8]) -> Option<DatedTat> {
     let (ahead, tat) = value.split_at_checked(if value.len().is_multiple_of(2) { 7 } else { 0 })?;
     Some(DatedTat { tat: packed(tat)?, ahead_us: integer(ahead) })
 }
 
-/// Seven bytes of whole microseconds; then, unless zero, the fraction and the count in equally many
-/// bytes.
+/// Decodes seven bytes of whole microseconds. Unless it is zero, the fraction follows, and the
+/// count in as many bytes.
 fn packed(value: &[u8]) -> Option<Tat> {
     let (us, rest) = value.split_first_chunk::<7>()?;
     let narrow = |bytes: &[u8]| u32::try_from(integer(bytes)).ok();
@@ -188,7 +190,7 @@ fn packed(value: &[u8]) -> Option<Tat> {
     }
 }
 
-/// At most eight bytes, big-endian.
+/// Decodes at most eight bytes, big-endian.
 fn integer(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

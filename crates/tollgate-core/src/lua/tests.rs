@@ -76,7 +76,7 @@ fn spans_are_those_of_the_numbers() {
         let rate = Rate::try_new(count, period_us).unwrap();
         LimitParams::Gcra(Gcra::try_new(rate, Some(burst)).unwrap())
     };
-    // An interval of 60/7 s: beside a cost of two there is room for three of them.
+    // The interval is 60/7 s: beside a cost of two, three more units fit.
     let sevenths = |units: u64| [units * 60_000_000 / 7, units * 60_000_000 % 7];
     let ([room, part], [span, span_part]) = (sevenths(3), sevenths(2));
     let spans_of_two = Some([room + 1, part, span, span_part, 7, 7, 42_857_143, 60_000_000]);

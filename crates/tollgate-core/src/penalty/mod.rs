@@ -2,8 +2,8 @@
 
 use crate::{InvalidParams, MAX_US};
 
-/// After `after` refusals the key is blocked for `block`, then for `factor` times as long each
-/// time, up to `max`.
+/// A penalty: after `after` refusals the key is blocked for `block`, then for `factor` times as
+/// long each time, up to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Penalty {
     after: u32,
@@ -12,25 +12,26 @@ pub struct Penalty {
     max_us: u64,
 }
 
-/// A key's violations and block. The default is that of a key never refused.
+/// The violations and the block of a key. The default is that of a key that was never refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PenaltyState {
-    /// Refusals counted since the last block.
+    /// The refusals counted since the last block.
     pub violations: u32,
-    /// Blocks so far.
+    /// The number of blocks so far.
     pub blocks: u32,
-    /// The last counted refusal, or the end of the last block: whichever is later.
+    /// The instant of the last counted refusal, or the end of the last block: whichever is later.
     pub mark_us: u64,
-    /// Whether the mark is a block's end.
+    /// Whether the mark is the end of a block.
     pub blocked: bool,
 }
 
 impl Penalty {
-    /// A thousandfold each time; more could hardly be told from jumping to the maximum at once.
+    /// The largest factor, a thousand. A larger one would hardly differ from jumping to the
+    /// maximum.
     pub const FACTOR_MILLI_MAX: u64 = 1_000_000;
 
-    /// `factor_milli` is the factor times 1,000. `after` is at least 1, the factor between 1 and
-    /// 1,000, `max` at least `block`.
+    /// Creates a penalty. `factor_milli` is the factor times 1,000. `after` must be at least 1, the
+    /// factor between 1 and 1,000, `max` at least `block`.
     pub fn try_new(
         after: u32,
         block_us: u64,
@@ -44,18 +45,17 @@ impl Penalty {
         Ok(Self { after, block_us, factor_milli, max_us: max_us.min(MAX_US) })
     }
 
-    /// What its mirror's `params` takes: after, block, the factor times 1,000, and max.
+    /// The arguments of the mirror's `params`: after, block, the factor times 1,000, and max.
     pub const fn to_lua_params(&self) -> [u64; 4] {
         [self.after as u64, self.block_us, self.factor_milli, self.max_us]
     }
 
-    /// The end of the block the key is in, if it is in one.
+    /// The end of the current block, if the key is blocked.
     pub fn blocked_until_us(&self, state: &PenaltyState, now_us: u64) -> Option<u64> {
         (state.blocked && now_us < state.mark_us).then_some(state.mark_us)
     }
 
-    /// Counts a refusal outside a block. Returns the end of the block that it starts, if it starts
-    /// one.
+    /// Counts a refusal outside a block. Returns the end of the block if it starts one.
     pub fn count(&self, state: &mut PenaltyState, now_us: u64) -> Option<u64> {
         if now_us >= self.idle_at_us(state) {
             *state = PenaltyState::default();
@@ -72,7 +72,7 @@ impl Penalty {
         Some(end_us)
     }
 
-    /// The instant from which both counts are clear again.
+    /// The instant from which violations and blocks are forgotten.
     pub fn idle_at_us(&self, state: &PenaltyState) -> u64 {
         match (state.violations, state.blocks) {
             (0, 0) => 0,

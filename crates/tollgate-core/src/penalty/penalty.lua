@@ -1,5 +1,5 @@
--- The mirror of penalty/mod.rs. Value: `violations:blocks:mark`, with `!` in front while the mark
--- is a block's end. `block`, `max` and the factor times 1,000 are at most 2^53 - 1.
+-- The mirror of penalty/mod.rs. Value: `violations:blocks:mark`, with `!` in front if the mark is
+-- the end of a block. `block`, `max` and the factor times 1,000 are at most 2^53 - 1.
 
 local penalty = {}
 
@@ -21,13 +21,13 @@ local function penalty_block_for_us(params, blocks)
   return min(block, params.longest)
 end
 
--- The end of the block the key is in, if it is in one.
+-- The end of the current block, if the key is blocked.
 function penalty.blocked_until_us(_, state, now)
   return state.blocked and now < state.mark_us and state.mark_us or nil
 end
 
--- The instant from which both counts are clear again; past 2^53 it is rounded, but no clock gets
--- there.
+-- The instant from which violations and blocks are forgotten. Beyond 2^53 it is rounded, but no
+-- clock reaches that.
 function penalty.idle_at_us(params, state)
   if state.violations == 0 and state.blocks == 0 then
     return 0
@@ -35,7 +35,7 @@ function penalty.idle_at_us(params, state)
   return state.mark_us + params.longest
 end
 
--- Counts a refusal outside a block. Returns the end of the block that it starts, if it starts one.
+-- Counts a refusal outside a block. Returns the end of the block if it starts one.
 function penalty.count(params, state, now)
   if now >= penalty.idle_at_us(params, state) then
     state.violations, state.blocks, state.mark_us = 0, 0, 0

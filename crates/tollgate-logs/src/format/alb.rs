@@ -8,7 +8,7 @@ use crate::time::TimeForm;
 
 pub(super) const SPEC: FormatSpec = FormatSpec { name: "alb", build };
 
-/// The time of creation is missing in logs from before 2018.
+/// The templates. Logs from before 2018 lack the creation time.
 const TEMPLATES: [&str; 2] = [
     "$type $end $elb $client $target $request_seconds $target_seconds $response_seconds $status \
      $target_status $received $sent \"$request\" \"$agent\" $cipher $protocol $group \"$trace\" \

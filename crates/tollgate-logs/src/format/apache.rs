@@ -1,4 +1,4 @@
-//! Apache: `common`, `combined`, and both behind a virtual host.
+//! Apache: `common` and `combined`, each also with a virtual host in front.
 
 use super::{Format, FormatError, FormatSpec, ReadOptions, nginx};
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::time::TimeForm;
 
 pub(super) const SPEC: FormatSpec = FormatSpec { name: "apache", build };
 
-/// In the words of nginx; Apache's time is that of the request's beginning.
+/// Templates in the syntax of nginx. Apache logs the start of the request.
 const TEMPLATES: [&str; 4] = [
     "$remote_addr $ident $remote_user [$t] \"$request\" $status $bytes_sent \"$http_referer\" \
      \"$http_user_agent\"",

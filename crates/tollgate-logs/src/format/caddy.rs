@@ -1,4 +1,4 @@
-//! Caddy: its JSON access log.
+//! Caddy: the JSON access log.
 
 use super::{Format, FormatError, FormatSpec, ReadOptions};
 use crate::entry::{Field, Meaning};

@@ -1,4 +1,4 @@
-//! Amazon CloudFront: standard logs, columns named by `#Fields:`.
+//! Amazon CloudFront: standard logs, with columns named by `#Fields:`.
 
 use super::{Format, FormatError, FormatSpec, LineKind, ReadOptions};
 use crate::columns::Columns;
@@ -30,7 +30,7 @@ impl CloudFront {
             "time" => Meaning::TimeOfDay,
             "c-ip" => Meaning::Address,
             "cs-method" => Meaning::Value(Field::Method),
-            // The distribution's name, unless the client's is there.
+            // The name of the distribution, unless the log has the client's host.
             "cs(Host)" if !has_host_header => Meaning::Value(Field::Host),
             "x-host-header" => Meaning::Value(Field::Host),
             "cs-uri-stem" => Meaning::Value(Field::Path),
@@ -58,10 +58,10 @@ impl Format for CloudFront {
             return Ok(LineKind::Heading);
         }
         if !self.columns.has_time() {
-            return Err(BadLine("no `#Fields:` with date and time stands above the line".into()));
+            return Err(BadLine("no `#Fields:` with date and time is above the line".into()));
         }
         self.columns.read(line, entry, &mut self.context)?;
-        // CloudFront escapes spaces and quotes in these two.
+        // CloudFront percent-encodes spaces and quotes in these two fields.
         for field in [Field::UserAgent, Field::Referer] {
             if entry.value(field).contains('%') {
                 let decoded = percent_decoded(entry.value(field));

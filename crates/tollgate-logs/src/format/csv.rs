@@ -58,7 +58,7 @@ impl Csv {
         let columns = Columns { meanings, separator };
         if !columns.has_time() {
             let names = names.join(", ");
-            return Err(BadLine::of("the first line names no column `time`", &names));
+            return Err(BadLine::of("the first line has no column `time`", &names));
         }
         self.columns = columns;
         Ok(())

@@ -1,4 +1,4 @@
-//! Envoy: its default text, the text of Istio, and JSON with the names that both give.
+//! Envoy: the default text format, the text format of Istio, and JSON with the names of both.
 
 use super::{Format, FormatError, FormatSpec, LineKind, ReadOptions};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::time::TimeForm;
 
 pub(super) const SPEC: FormatSpec = FormatSpec { name: "envoy", build };
 
-/// The text of Istio has a reason, and the addresses, which the default lacks.
+/// Istio's text format has a reason and addresses, which the default lacks.
 const TEMPLATES: [&str; 2] = [
     "[$start] \"$method $path $protocol\" $status $flags $details $termination \"$failure\" \
      $received $sent $duration $upstream_time \"$forwarded\" \"$agent\" \"$id\" \"$authority\" \
@@ -43,7 +43,7 @@ static JSON: JsonSpec = JsonSpec {
     headers: HeaderPlace::Prefix(""),
 };
 
-/// Lines of text or JSON: the first character tells.
+/// Reads text or JSON, distinguished by the first character.
 struct Envoy {
     text: TextFormat,
     json: JsonFormat,
@@ -77,7 +77,7 @@ impl Format for Envoy {
             true => self.json.read(line, entry)?,
             false => self.text.read(line, entry)?,
         };
-        // The default text names the client in no other place.
+        // The default text format has the client's address only in X-Forwarded-For.
         if entry.value(Field::Ip).is_empty() {
             let first = entry.value(Field::ForwardedFor).split(',').next().unwrap_or_default();
             let first = first.trim().to_owned();

@@ -1,4 +1,4 @@
-//! HAProxy: `option httplog`, with or without the head of syslog.
+//! HAProxy: `option httplog`, with or without a syslog header.
 
 use super::{Format, FormatError, FormatSpec, LineKind, ReadOptions};
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::time::TimeForm;
 
 pub(super) const SPEC: FormatSpec = FormatSpec { name: "haproxy", build };
 
-/// Captured headers are columns: `request.1`, `request.2`, `response.1`.
+/// A reader in which captured headers are columns: `request.1`, `request.2`, `response.1`.
 struct HaProxy {
     context: Context,
     captures: Vec<(bool, usize, usize)>,
@@ -28,13 +28,13 @@ fn build(options: &ReadOptions) -> Result<Box<dyn Format>, FormatError> {
 }
 
 impl Format for HaProxy {
-    /// `10.0.1.2:33317 [06/Feb/2009:12:14:14.655] in pool/srv1 10/0/30/69/109 200 2750 - - ----
-    /// 1/1/1/1/0 0/0 {example.com} {} "GET / HTTP/1.1"`.
+    /// Reads `10.0.1.2:33317 [06/Feb/2009:12:14:14.655] in pool/srv1 10/0/30/69/109 200 2750 - -
+    /// ---- 1/1/1/1/0 0/0 {example.com} {} "GET / HTTP/1.1"`.
     fn read<'l>(&mut self, line: &'l str, entry: &mut Entry<'l>) -> Result<LineKind, BadLine> {
-        let bad = || BadLine("the line is no HTTP log of HAProxy".into());
+        let bad = || BadLine("the line is not an HTTP log line of HAProxy".into());
         let at = line.find(" [").ok_or_else(bad)?;
         let (head, rest) = (&line[..at], &line[at + 2..]);
-        // An IPv6 address stands without brackets, so the last colon is that of the port.
+        // IPv6 addresses have no brackets, so the last colon separates the port.
         let client = head.rsplit(' ').next().and_then(|client| client.rsplit_once(':'));
         let (client, _port) = client.ok_or_else(bad)?;
         let (stamp, rest) = rest.split_once("] ").ok_or_else(bad)?;

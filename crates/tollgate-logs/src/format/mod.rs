@@ -1,4 +1,4 @@
-//! The formats, a file each: a `SPEC` with the format's name and how its reader is built.
+//! The formats, a file each: a `SPEC` with the format's name and a function that builds its reader.
 //!
 //! Three readers do the work: `text` for templates, `json` for members, `columns` for tables.
 
@@ -16,7 +16,7 @@ use crate::entry::{BadLine, Entry};
 use crate::time::LogZone;
 use std::fmt;
 
-/// The formats. Of two that read a line alike, detection takes the first.
+/// All formats. If two formats read a line equally well, detection takes the first.
 pub const FORMATS: &[FormatSpec] = &[
     caddy::SPEC,
     envoy::SPEC,
@@ -29,27 +29,27 @@ pub const FORMATS: &[FormatSpec] = &[
     csv::SPEC,
 ];
 
-/// A format.
+/// A log format.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FormatSpec {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// Builds its reader.
+    /// Builds the reader.
     pub build: fn(&ReadOptions) -> Result<Box<dyn Format>, FormatError>,
 }
 
-/// Reads lines of one format, one after the other.
+/// Reads lines of one format.
 pub trait Format {
     /// Reads a line into an empty entry.
     ///
     /// # Errors
     ///
-    /// When the line is not of the format.
+    /// Fails if the line is not of the format.
     fn read<'l>(&mut self, line: &'l str, entry: &mut Entry<'l>) -> Result<LineKind, BadLine>;
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LineKind {
@@ -61,22 +61,22 @@ pub enum LineKind {
     Heading,
 }
 
-/// What to read, and how.
+/// Options for reading logs.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
-    /// The template of the lines, as nginx writes `log_format`.
+    /// The template of lines, as in nginx's `log_format`.
     pub template: Option<String>,
-    /// The attributes that are wanted beyond the [fields](crate::Field): `header.x-api-key`.
+    /// The attributes to read besides the [fields](crate::Field), such as `header.x-api-key`.
     pub attributes: Vec<String>,
-    /// Attributes and the column, member or variable that each is read from.
+    /// Attributes, and the column, member or variable that each is read from.
     pub columns: Vec<(String, String)>,
-    /// The zone of stamps without one.
+    /// The zone of timestamps without one.
     pub zone: LogZone,
 }
 
 impl ReadOptions {
-    /// Options that want these attributes, some of them from named columns.
+    /// Creates options for these attributes, some of them read from named columns.
     pub fn new(attributes: Vec<String>, columns: Vec<(String, String)>) -> Self {
         let mut options = Self { attributes, columns, ..Self::default() };
         for (attribute, _) in &options.columns {
@@ -87,7 +87,7 @@ impl ReadOptions {
         options
     }
 
-    /// The place of each attribute that has a column, and that column.
+    /// Returns the index of each attribute that has a column, and the column.
     pub(crate) fn mapped(&self) -> impl Iterator<Item = (usize, &str)> {
         self.columns.iter().filter_map(|(attribute, column)| {
             let place = self.attributes.iter().position(|known| known == attribute)?;
@@ -95,14 +95,14 @@ impl ReadOptions {
         })
     }
 
-    /// The place of the attribute that a column is for, by `--attribute` or by its own name.
+    /// Returns the index of the attribute that a column has, by `--attribute` or by its own name.
     pub(crate) fn place_of(&self, column: &str) -> Option<usize> {
         let mapped = self.mapped().find(|(_, known)| *known == column).map(|(place, _)| place);
         mapped.or_else(|| self.attributes.iter().position(|name| name.eq_ignore_ascii_case(column)))
     }
 }
 
-/// Why a format's reader cannot be built.
+/// The error for a reader that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatError(pub(crate) String);
 
@@ -114,7 +114,7 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// The format of this name.
+/// Finds a format by name.
 pub fn find_format(name: &str) -> Option<&'static FormatSpec> {
     FORMATS.iter().find(|format| format.name == name)
 }

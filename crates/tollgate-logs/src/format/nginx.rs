@@ -26,7 +26,7 @@ fn build(options: &ReadOptions) -> Result<Box<dyn Format>, FormatError> {
     Ok(Box::new(TextFormat::new(templates, Context::new(options.zone.clone()))))
 }
 
-/// What a variable of nginx means.
+/// Returns the meaning of an nginx variable.
 pub(super) fn meaning(name: &str, options: &ReadOptions) -> Meaning {
     if let Some(place) = options.mapped().find(|(_, column)| *column == name) {
         return Meaning::Attribute(place.0);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::entry::Field;
 
-/// Each field that a line has, in one text.
+/// Shows all fields of a line in one text.
 fn shown(entry: &Entry<'_>) -> String {
     let fields = [
         ("ip", Field::Ip),
@@ -61,7 +61,7 @@ fn nginx_combined_main_and_a_format_of_its_own() {
     reads("nginx", line, expected);
     let main = format!("{line} \"198.51.100.9, 10.0.0.2\"");
     reads("nginx", &main, &expected.replace(" 200", " for=198.51.100.9, 10.0.0.2 200"));
-    // Fields that only this server has are ignored.
+    // Unknown fields at the end of a line are ignored.
     reads("nginx", &format!("{line}\n{line} 0.012 -"), expected);
     let mut options =
         wanting(&["header.x-api-key", "tenant"], &[("tenant", "upstream_http_x_tenant")]);

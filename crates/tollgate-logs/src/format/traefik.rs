@@ -1,4 +1,4 @@
-//! Traefik: its common log format with its own fields behind, and JSON.
+//! Traefik: the common log format with additional fields, and JSON.
 
 use super::{Format, FormatError, FormatSpec, LineKind, ReadOptions, nginx};
 use crate::context::Context;
@@ -35,7 +35,7 @@ static JSON: JsonSpec = JsonSpec {
     headers: HeaderPlace::Prefix("request_"),
 };
 
-/// Lines of text or JSON: the first character tells.
+/// Reads text or JSON, distinguished by the first character.
 struct Traefik {
     text: TextFormat,
     json: JsonFormat,

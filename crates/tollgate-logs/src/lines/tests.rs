@@ -1,6 +1,6 @@
 use super::*;
 
-/// Gives a few bytes at a time, as a pipe may.
+/// A reader that returns a few bytes at a time, like a pipe.
 struct Drips<'a>(&'a [u8], usize);
 
 impl Read for Drips<'_> {

@@ -1,18 +1,18 @@
-//! Chunks of requests: values copied out of their lines, in the order of their times.
+//! Chunks of requests: values copied from their lines, in order of time.
 
 use crate::entry::{Entry, FIELDS, Field};
 use std::ops::Range;
 
-/// The bytes of values that a chunk may hold.
+/// The most bytes of values in a chunk.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 
-/// Requests that lie close together in a file.
+/// Neighbouring requests of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
     text: String,
     rows: Vec<StoredEntry>,
     attributes: Vec<(usize, Range<u32>)>,
-    /// The next row, by its place.
+    /// The index of the next row.
     next: usize,
     is_sorted: bool,
 }
@@ -46,7 +46,7 @@ impl Chunk {
         self.rows.len() >= rows_max || self.text.len() >= TEXT_BYTES_MAX
     }
 
-    /// Keeps the fields in `fields`, a bit for each, and all attributes.
+    /// Adds a request, with all attributes and the fields in the bit set `fields`.
     pub(crate) fn push(&mut self, entry: &Entry<'_>, fields: u16) {
         let Self { text, rows, attributes, .. } = self;
         let mut keep = |value: &str| {
@@ -71,7 +71,7 @@ impl Chunk {
         rows.push(StoredEntry { time_us, duration_us, bytes, status, values, attributes });
     }
 
-    /// Puts the rows in the order of their times; those of one instant keep theirs.
+    /// Sorts the rows by time; rows with equal times keep their order.
     pub(crate) fn sort(&mut self) {
         if !self.is_sorted {
             self.rows.sort_by_key(|row| row.time_us);
@@ -94,7 +94,7 @@ impl Chunk {
 }
 
 impl<'c> Record<'c> {
-    /// When the request began, in microseconds since 1970.
+    /// The start of the request, in microseconds since 1970.
     #[inline]
     pub fn time_us(&self) -> u64 {
         self.row.time_us
@@ -105,7 +105,7 @@ impl<'c> Record<'c> {
         self.row.status
     }
 
-    /// How long the response took.
+    /// The duration of the response.
     pub fn duration_us(&self) -> Option<u64> {
         self.row.duration_us
     }
@@ -115,14 +115,14 @@ impl<'c> Record<'c> {
         self.row.bytes
     }
 
-    /// A field; empty if the log does not have it, or if it was not asked for.
+    /// The value of a field; empty if the log does not have it, or if it was not requested.
     #[inline]
     pub fn value(&self, field: Field) -> &'c str {
         let (start, end) = self.row.values[field as usize];
         &self.chunk.text[start as usize..end as usize]
     }
 
-    /// The attributes that the line has, by their place in
+    /// The attributes of the line, by their index in
     /// [`ReadOptions::attributes`](crate::ReadOptions).
     pub fn attributes(&self) -> impl DoubleEndedIterator<Item = (usize, &'c str)> + use<'c> {
         let Range { start, end } = self.row.attributes;

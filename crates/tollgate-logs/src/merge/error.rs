@@ -1,34 +1,34 @@
-//! Why logs cannot be read.
+//! Errors of reading logs.
 
 use crate::format::FormatError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why logs cannot be read.
+/// The error for logs that cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LogError {
     /// A file cannot be opened.
     Open(PathBuf, io::Error),
-    /// The options do not make a reader.
+    /// No reader can be built with these options.
     Options(FormatError),
     /// No format reads the first lines.
     Unknown {
         /// The file.
         path: PathBuf,
-        /// The first line, if it is no text, and why.
+        /// The number of the first line that is not text, and why.
         bad: Option<(u64, &'static str)>,
     },
-    /// The format that was named reads none of the first lines.
+    /// The requested format reads none of the first lines.
     WrongFormat {
         /// The file.
         path: PathBuf,
         /// The name of the format.
         format: &'static str,
-        /// The first line that it cannot read, and why.
+        /// The first line that the format cannot read, and why.
         bad: (u64, String),
-        /// The format that reads them.
+        /// The format that reads the lines.
         likely: Option<&'static str>,
     },
 }

@@ -1,17 +1,18 @@
-//! The first lines of a file: as many as it takes to tell the format, within bounds.
+//! The first lines of a file: as many as are needed to detect the format, within bounds.
 
 use crate::lines::{Lines, NextLine};
 use std::io::{self, Read};
 
-/// The lines that a format is detected by. Where none of them can be read, more are looked at.
+/// The number of lines for detecting the format. If none of them can be read, more lines are tried,
+/// up to a bound.
 const LINES: usize = 64;
 const LINES_MAX: usize = 4_096;
 const MORE: usize = 8;
-/// The bytes of lines that are kept, and the bytes that are read to find them: lines that are too
-/// long are skipped.
+/// The most bytes of lines that are kept, and the most bytes read for them: lines that are too long
+/// are skipped.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 const READ_BYTES_MAX: u64 = 256 << 20;
-/// The longest line that is read.
+/// The longest line.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// The first lines that are not blank.
@@ -31,7 +32,7 @@ pub(crate) enum HeadLine {
 }
 
 impl Head {
-    /// Reads more lines. Returns `false` once there are no more, or none may be kept.
+    /// Reads more lines. Returns `false` at the end of the file, or if no more lines may be kept.
     pub(crate) fn grow(&mut self, lines: &mut Lines<impl Read>) -> io::Result<bool> {
         let most = (self.lines.len() * MORE).clamp(LINES, LINES_MAX);
         while self.lines.len() < most && self.has_room() {
@@ -63,7 +64,7 @@ impl Head {
         &self.lines
     }
 
-    /// Whether the file has no more lines than these.
+    /// Whether these are all lines of the file.
     pub(crate) fn is_whole(&self) -> bool {
         self.has_ended
     }
@@ -83,10 +84,10 @@ impl HeadLine {
     }
 }
 
-/// Why a line of more than [`LINE_BYTES_MAX`] cannot be read.
+/// The error for a line of more than [`LINE_BYTES_MAX`].
 pub(crate) const TOO_LONG: &str = "the line is longer than 64 KiB";
 
-/// The text of a line, without its end and without the mark that some editors put first.
+/// Returns the text of a line, without its end and without a byte order mark.
 #[inline]
 pub(crate) fn text(number: u64, bytes: &[u8]) -> Result<&str, &'static str> {
     let text = str::from_utf8(bytes).map_err(|_| match bytes {

@@ -1,4 +1,4 @@
-//! Several files as one stream of requests in the order of their times.
+//! Merges several files into one stream of requests in order of time.
 
 mod chunk;
 mod error;
@@ -23,28 +23,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The requests in memory, over all files, and the fewest and the most of one chunk.
+/// The most requests in memory over all files, and the least and the most of one chunk.
 const ROWS_MAX: usize = 65_536;
 const CHUNK_ROWS: std::ops::RangeInclusive<usize> = 128..=4_096;
-/// The requests of some logs, in the order of their times.
+/// The requests of several logs, in order of time.
 ///
-/// A line may stand some thousand lines after its place: it is put where it belongs. One that comes
-/// later still is late: it keeps its time, and is counted.
+/// A line that is up to some thousand lines out of place is moved to its place. A line that comes
+/// even later keeps its position and its time, and is counted as late.
 pub struct Logs {
     options: ReadOptions,
     settings: ChunkSettings,
-    /// Files that have not been opened, the last one to be opened first.
+    /// Files that are not open yet; the next one to open is last.
     waiting: Vec<WaitingFile>,
     open: Vec<OrderedFile>,
     read: Arc<AtomicU64>,
     total: Option<u64>,
     last_us: u64,
-    /// The file that the last record came from.
+    /// The index of the file that the last record came from.
     taken: usize,
     stats: InputStats,
 }
 
-/// A file that is opened once the stream has reached its first request.
+/// A file that is opened when the stream reaches its first request.
 struct WaitingFile {
     first_us: u64,
     path: Arc<Path>,
@@ -52,12 +52,12 @@ struct WaitingFile {
 }
 
 impl Logs {
-    /// Opens the logs; `-` is standard input. Without a `format`, each file has the one that its
-    /// first lines show. Records have the `fields` that are named here.
+    /// Opens the logs; `-` is standard input. Without `format`, the format of each file is
+    /// detected. Records have the fields in `fields`.
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened, or no format reads its first lines.
+    /// Fails if a file cannot be opened, or if no format reads its first lines.
     pub fn open(
         paths: &[PathBuf],
         format: Option<&'static FormatSpec>,
@@ -90,26 +90,26 @@ impl Logs {
             logs.add(Arc::from(&**path), format)?;
         }
         logs.waiting.reverse();
-        // Stable, so that of files that begin together the first is opened first.
+        // The sort is stable: of files that begin at the same time, the first is opened first.
         logs.waiting.sort_by_key(|file| std::cmp::Reverse(file.first_us));
         Ok(logs)
     }
 
-    /// What was in the logs so far.
+    /// The statistics of the logs so far.
     pub fn stats(&self) -> &InputStats {
         &self.stats
     }
 
-    /// The bytes read so far, and those of all files; `None` for a pipe.
+    /// The bytes read so far, and the bytes of all files; `None` for a pipe.
     pub fn progress(&self) -> (u64, Option<u64>) {
         (self.read.load(Ordering::Relaxed), self.total)
     }
 
-    /// The next request.
+    /// Returns the next request.
     ///
     /// # Errors
     ///
-    /// When the next file cannot be opened.
+    /// Fails if the next file cannot be opened.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, LogError> {
         let Self { open, settings, stats, .. } = self;
         if let Some(file) = open.get_mut(self.taken) {
@@ -140,7 +140,7 @@ impl Logs {
         Ok(self.open[place].take())
     }
 
-    /// Adds a file: one that can be opened again waits, a pipe is open.
+    /// Adds a file. A file that can be opened again waits; a pipe stays open.
     fn add(
         &mut self,
         path: Arc<Path>,
@@ -168,8 +168,8 @@ impl Logs {
         Ok(())
     }
 
-    /// The format of a file, and the time of its first request; `None` if the file is empty. Looks
-    /// past lines that cannot be read, as far as `head` can grow.
+    /// Returns the format of a file, and the time of its first request; `None` if the file is
+    /// empty. Skips lines that cannot be read, as far as `head` can grow.
     fn format_of(
         &mut self,
         path: &Path,
@@ -198,7 +198,7 @@ impl Logs {
         self.format_without_requests(path, named, head)
     }
 
-    /// The format of a file whose first lines have no request.
+    /// Returns the format of a file whose first lines have no request.
     fn format_without_requests(
         &self,
         path: &Path,
@@ -210,7 +210,7 @@ impl Logs {
         let likely_name = likely.as_ref().filter(|(_, fit)| fit.requests > 0);
         let likely_name = likely_name.map(|(format, _)| format.name);
         let Some(format) = named else {
-            // Only headings, or only messages: there are no requests, and nothing is wrong.
+            // A file with only headings or messages has no requests, and is valid.
             let whole = likely.filter(|(_, fit)| head.is_whole() && fit.bad.is_none());
             return whole.map(|(format, _)| Some((format, 0))).ok_or_else(|| LogError::Unknown {
                 path: path.to_owned(),
@@ -219,7 +219,7 @@ impl Logs {
         };
         let fit = detect::fit(format, &self.options, head.lines()).map_err(LogError::Options)?;
         match fit.bad {
-            // Lines further down may be of the format that was named.
+            // Later lines may be of the requested format.
             Some(bad) if head.is_whole() || likely_name.is_some() => Err(LogError::WrongFormat {
                 path: path.to_owned(),
                 format: format.name,
@@ -238,7 +238,7 @@ impl Logs {
         let lines = Lines::new(opened, LINE_BYTES_MAX);
         let mut file = OrderedFile::new(path, lines, (format.name, reader));
         file.start(&Head::default(), self.settings, &mut self.stats);
-        // A file that has ended makes room.
+        // Closes files that have ended.
         self.open.retain(|file| file.head_us().is_some());
         self.open.push(file);
         Ok(())

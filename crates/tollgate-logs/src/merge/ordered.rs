@@ -1,4 +1,4 @@
-//! One file, its lines put in the order of their times.
+//! One file, with its lines sorted by time.
 
 use crate::entry::{BadLine, Entry};
 use crate::format::{Format, LineKind};
@@ -10,14 +10,14 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The size of chunks, and the fields to keep, a bit for each.
+/// The size of chunks, and the fields to keep as a bit set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkSettings {
     pub(crate) rows_max: usize,
     pub(crate) fields: u16,
 }
 
-/// A file with two chunks, each in order: a line may stand a chunk away from its place.
+/// A file with two sorted chunks, so that a line may be up to a chunk out of place.
 pub(crate) struct OrderedFile {
     source: LineSource,
     first: Chunk,
@@ -35,7 +35,7 @@ struct LineReader {
     format_name: &'static str,
     format: Box<dyn Format>,
     previous_us: Option<u64>,
-    /// The first line that could not be read, if no request stands above it.
+    /// The first line that could not be read, if no request precedes it.
     first_bad: Option<(u64, BadLine)>,
 }
 
@@ -51,7 +51,7 @@ impl OrderedFile {
         Self { source, first: Chunk::default(), second: Chunk::default() }
     }
 
-    /// Reads the first chunks; `head` has the lines that were taken from a pipe before.
+    /// Reads the first chunks. `head` has the lines that were already read from a pipe.
     pub(crate) fn start(&mut self, head: &Head, settings: ChunkSettings, stats: &mut InputStats) {
         self.first.clear();
         for (number, line) in head.lines() {
@@ -72,7 +72,7 @@ impl OrderedFile {
         }
     }
 
-    /// Reads the next chunk once the first one has been taken.
+    /// Reads the next chunk if the first one is used up.
     #[inline]
     pub(crate) fn rotate(&mut self, settings: ChunkSettings, stats: &mut InputStats) {
         if self.first.head_us().is_none() && !self.source.has_ended {
@@ -82,7 +82,7 @@ impl OrderedFile {
         }
     }
 
-    /// The next request.
+    /// Takes the next request.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Record<'_>> {
         match (self.first.head_us(), self.second.head_us()) {
@@ -94,7 +94,7 @@ impl OrderedFile {
 }
 
 impl LineSource {
-    /// Fills a chunk up with the next requests.
+    /// Fills a chunk with the next requests.
     fn fill(&mut self, chunk: &mut Chunk, settings: ChunkSettings, stats: &mut InputStats) {
         while !chunk.is_full(settings.rows_max) && !self.has_ended {
             let Self { lines, reader, .. } = self;
@@ -122,7 +122,7 @@ impl LineSource {
 }
 
 impl LineReader {
-    /// Takes a line, or counts why it cannot be read.
+    /// Adds a line to the chunk, or counts why it cannot be read.
     #[inline]
     fn take(
         &mut self,
@@ -157,7 +157,7 @@ impl LineReader {
         }
     }
 
-    /// Notes a file that has lines of another format only.
+    /// Reports the file if all its lines are of another format.
     fn finish(&mut self, stats: &mut InputStats) {
         if self.previous_us.is_none()
             && let Some((number, bad)) = self.first_bad.take()

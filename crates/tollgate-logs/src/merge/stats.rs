@@ -1,15 +1,15 @@
-//! What was in the logs, and what could not be read of them.
+//! Statistics of the logs, and of lines that could not be read.
 
 use crate::entry::{BadLine, Entry, FIELDS, Field};
 use std::path::{Path, PathBuf};
 
-/// The bad lines that are shown.
+/// The most bad lines that are shown.
 const SAMPLES: usize = 5;
-/// From one line to the next, so far back or ahead is a jump of the clock.
+/// A step of this size from one line to the next, back or ahead, counts as a jump of the clock.
 const JUMP_BACK_US: u64 = 3_600_000_000;
 const JUMP_AHEAD_US: u64 = 86_400_000_000;
 
-/// What was in the logs.
+/// Statistics of the logs.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InputStats {
@@ -25,33 +25,33 @@ pub struct InputStats {
     pub not_http: u64,
     /// Lines that cannot be read.
     pub unreadable: u64,
-    /// The first of them: `FILE:LINE: reason`.
+    /// The first unreadable lines: `FILE:LINE: reason`.
     pub samples: Vec<String>,
     /// Requests that came too late to be put in order.
     pub late: u64,
-    /// How late the latest of them was.
+    /// The largest delay of a late request.
     pub late_us_max: u64,
-    /// Lines whose clock jumped: an hour back or a day ahead.
+    /// Lines at which the clock jumped: an hour back or a day ahead.
     pub jumps: u64,
-    /// Files that could not be read, or not to their end: `FILE: reason`.
+    /// Files that could not be read to their end: `FILE: reason`.
     pub broken: Vec<String>,
-    /// Requests whose line says how long the response took.
+    /// Requests whose line has a duration.
     pub with_duration: u64,
     /// The times of the first and the last request.
     pub span_us: Option<(u64, u64)>,
-    /// How many requests have each field.
+    /// The number of requests with each field.
     pub(crate) present: [u64; FIELDS],
-    /// How many requests have each attribute of the options.
+    /// The number of requests with each attribute of the options.
     pub attributes: Vec<u64>,
 }
 
 impl InputStats {
-    /// How many requests have this field.
+    /// The number of requests with this field.
     pub fn present(&self, field: Field) -> u64 {
         self.present[field as usize]
     }
 
-    /// Counts a request; `previous_us` is the time of the line above it.
+    /// Counts a request; `previous_us` is the time of the previous line.
     pub(crate) fn count(&mut self, entry: &Entry<'_>, previous_us: Option<u64>) {
         let time_us = entry.time_us;
         self.requests += 1;
@@ -71,7 +71,7 @@ impl InputStats {
         self.jumps += u64::from(previous_us.is_some_and(jumped));
     }
 
-    /// Notes a file that cannot be read to its end, once.
+    /// Records a file that cannot be read to its end, once.
     pub(crate) fn broken(&mut self, path: &Path, why: &std::io::Error) {
         let broken = format!("{}: {why}; the rest was not read", path.display());
         if !self.broken.contains(&broken) {
@@ -79,7 +79,7 @@ impl InputStats {
         }
     }
 
-    /// Notes a file without a line of the format that was named.
+    /// Records a file without a line of the requested format.
     pub(crate) fn wrong_format(&mut self, path: &Path, format: &str, line: u64, why: &BadLine) {
         self.broken.push(format!(
             "{}:{line}: this is not {format}, and neither is any other line: {why}; describe the lines with --log-format",

@@ -2,7 +2,7 @@ use super::*;
 use crate::format::find_format;
 use std::fs;
 
-/// A folder with files of `(time in seconds, name)` lines, as CSV.
+/// Writes CSV files with lines of `(time in seconds, name)`.
 fn files(name: &str, contents: &[Vec<(u64, u64)>]) -> Vec<PathBuf> {
     let folder = std::env::temp_dir().join(format!("tollgate-logs-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -15,7 +15,7 @@ fn files(name: &str, contents: &[Vec<(u64, u64)>]) -> Vec<PathBuf> {
     contents.iter().enumerate().map(file).collect()
 }
 
-/// All requests in the order in which they come, and what was in the files.
+/// Returns all requests in the order in which they come, and the statistics.
 fn read(paths: &[PathBuf]) -> (Vec<(u64, String)>, InputStats) {
     let options = ReadOptions::default();
     let mut logs = Logs::open(paths, find_format("csv"), options, &[Field::User]).unwrap();
@@ -40,7 +40,7 @@ fn requests_come_in_the_order_of_their_times_and_none_is_lost() {
         let mut contents = vec![Vec::new(); count];
         let mut expected = Vec::new();
         for n in 0..20_000_u64 {
-            // Up to some seconds away from its place, and a file that begins later.
+            // Lines are up to some seconds out of place, and later files begin later.
             let file = random(&mut seed, count as u64) as usize;
             let time = 1_700_000_000 + n / 10 + random(&mut seed, 30) + 100 * file as u64;
             contents[file].push((time, n));

@@ -4,8 +4,8 @@ use super::*;
 fn a_template_says_what_is_wrong_with_it() {
     let error = |text: &str| Template::parse(text, |_| Meaning::Skip).unwrap_err();
     assert_eq!(error("no variables"), "it has no variables, such as $remote_addr");
-    assert_eq!(error("$a$b"), "nothing stands between $a and $b");
-    assert_eq!(error("$ x"), "a `$` has no name behind it");
+    assert_eq!(error("$a$b"), "no text separates $a and $b");
+    assert_eq!(error("$ x"), "a `$` has no name after it");
     assert_eq!(error("${a"), "a `{` has no `}`");
 }
 

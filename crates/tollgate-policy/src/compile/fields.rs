@@ -5,7 +5,8 @@ use crate::grammar::{self, Problem};
 use crate::raw::{At, DurationText, Field, Password, Text};
 use crate::settings::Secret;
 
-/// A duration within `(least, most)`, in microseconds; the default if it is absent or wrong.
+/// Parses a duration in microseconds. Returns the default if the field is absent or outside
+/// `(least, most)`.
 pub(super) fn duration_us(
     field: &Field<DurationText>,
     default_us: u64,
@@ -22,7 +23,7 @@ pub(super) fn duration_us(
     default_us
 }
 
-/// A number within `(least, most)`; the default if it is absent or wrong.
+/// Reads a number. Returns the default if the field is absent or outside `(least, most)`.
 pub(super) fn number(
     field: &Field<u64>,
     default: u64,
@@ -53,12 +54,12 @@ pub(super) fn out_of_range(at: Position, found: &str, range: &str, report: &mut 
     report.error(codes::OUT_OF_RANGE, at, message, format!("the range is {range}"));
 }
 
-/// A word; the default if it is absent.
+/// Returns the word of a field, or the default if the field is absent.
 pub(super) fn word<T: Copy + Default>(field: &Field<T>) -> T {
     field.as_ref().map(|field| field.value).unwrap_or_default()
 }
 
-/// A text that is not empty.
+/// Returns the text of a field, and reports an empty text.
 pub(super) fn text(field: &Field<Text>, report: &mut Report) -> Option<Box<str>> {
     let field = field.as_ref()?;
     report.accept(field.at, not_empty(field))
@@ -71,7 +72,7 @@ pub(super) fn not_empty(text: &str) -> Result<Box<str>, Problem> {
     Ok(text.into())
 }
 
-/// A required text.
+/// Returns the text of a required field, and reports a missing or empty one.
 pub(super) fn required(
     field: &Field<Text>,
     name: &str,
@@ -84,7 +85,8 @@ pub(super) fn required(
     text(field, report)
 }
 
-/// Reports that `name` is missing in the map at `of`, unless it is there and merely unreadable.
+/// Reports that the map at `of` lacks the field `name`. Says nothing about a field that is present
+/// but unreadable.
 pub(super) fn missing(name: &str, (of, unreadable): (Position, &[&str]), report: &mut Report) {
     if unreadable.contains(&name) {
         return;
@@ -93,7 +95,7 @@ pub(super) fn missing(name: &str, (of, unreadable): (Position, &[&str]), report:
     report.error(codes::MISSING_FIELD, of, message, format!("add `{name}: ...` here"));
 }
 
-/// Each item through `parse`; wrong ones are reported and left out.
+/// Parses each item. Items with errors are reported and left out.
 pub(super) fn map_items<T, U>(
     items: &[At<T>],
     report: &mut Report,
@@ -110,7 +112,7 @@ pub(super) fn require_items<T>(items: &[T], name: &str, at: Position, report: &m
     }
 }
 
-/// Exactly one of the alternatives is given.
+/// Reports unless exactly one of the alternatives is given.
 pub(super) fn exactly_one(given: &[(&str, bool)], at: Position, report: &mut Report) -> bool {
     let chosen: Vec<&str> =
         given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
@@ -145,7 +147,7 @@ pub(super) fn token(field: &Field<Password>, report: &mut Report) -> Option<Secr
     secret(field, report)
 }
 
-/// A secret, or the variable it is in.
+/// Reads a secret: the text itself, or the name of an environment variable.
 pub(super) fn secret(field: &Field<Password>, report: &mut Report) -> Option<Secret> {
     let field = field.as_ref()?;
     let bad = |message: &str, help: &str| Problem::new(codes::BAD_SECRET, message, help);
@@ -166,7 +168,7 @@ pub(super) fn secret(field: &Field<Password>, report: &mut Report) -> Option<Sec
                 || !env.chars().all(valid)
                 || env.starts_with(|c: char| c.is_ascii_digit())
             {
-                // The text may be the secret itself, so the message does not repeat it.
+                // The text may be the secret itself, so the message does not quote it.
                 let help = "write {env: NAME}: letters, digits and `_`, such as TOLLGATE_TOKEN";
                 report
                     .problem(env.at, bad("this is not the name of an environment variable", help));

@@ -1,6 +1,5 @@
 //! Raw file to checked settings and limits; every rule of the file is here.
 //!
-//! Every rule of the file lives here, in the module named after what it is about.
 
 mod fields;
 mod limit;
@@ -21,18 +20,18 @@ use crate::yaml;
 pub struct Compiled {
     /// Everything but the limits.
     pub settings: Settings,
-    /// The limits in file order, an entry with `keys` as several, each with the requests it applies
-    /// to.
+    /// The limits in file order, each with the requests it applies to. An entry with `keys` yields
+    /// several.
     pub limits: Vec<(Limit, MatchSpec)>,
-    /// For each of `limits`, which entry of the file's `limits` it comes from.
+    /// For each of `limits`, the index of its entry under the file's `limits`.
     pub entries: Vec<usize>,
     /// Classes and shedders, if the file has `shed`.
     pub shed: Option<ShedPolicy>,
-    /// What was read, with the place of everything: lints point at it.
+    /// The parsed file, with the position of every value, for lints.
     pub file: File,
 }
 
-/// Reads a whole file.
+/// Parses and checks a whole file.
 ///
 /// # Errors
 ///

@@ -7,20 +7,20 @@ use crate::grammar;
 use crate::raw::{self, At, Entries, Field, File, OneOrMany, PercentText, Text};
 use crate::shed::{Adaptive, Class, Fleet, ShedPolicy};
 
-/// Each class is a label of metrics and a counter of the adaptive shedder.
+/// The most classes: each is a metric label and a counter of the adaptive shedder.
 const CLASSES_MAX: usize = 16;
-/// The name of the one class of a file without `classes`.
+/// The name of the single class in a file without `classes`.
 const ONLY_CLASS: &str = "default";
-/// The adaptive limit without `min` and `max`.
+/// Defaults of `min` and `max` of the adaptive limit.
 const ADAPTIVE_MIN: u32 = 4;
 const ADAPTIVE_MAX: u32 = 512;
-/// The largest adaptive limit.
+/// The largest `max` of the adaptive limit.
 const ADAPTIVE_MAX_MAX: u32 = 65_535;
 const TTL_US: u64 = 30_000_000;
 const ASSUME_US: u64 = 1_000_000;
 const HOUR_US: u64 = 3_600_000_000;
 
-/// The shedders; `None` without `shed`. Classes are checked even then.
+/// Compiles `shed`; `None` without it. Classes are checked in any case.
 pub(super) fn shed(file: &File, report: &mut Report) -> Option<ShedPolicy> {
     let (classes, default_class) = classes(file, report);
     let shed = file.shed.as_ref()?;
@@ -43,7 +43,8 @@ pub(super) fn shed(file: &File, report: &mut Report) -> Option<ShedPolicy> {
     })
 }
 
-/// The classes, and the index of the default: the last class if none says so.
+/// Returns the classes and the index of the default class, which is the last one if no class is
+/// marked.
 fn classes(file: &File, report: &mut Report) -> (Vec<Class>, usize) {
     let Some(list) = &file.classes else {
         return (vec![Class::new(ONLY_CLASS, None)], 0);
@@ -78,7 +79,7 @@ fn classes(file: &File, report: &mut Report) -> (Vec<Class>, usize) {
             report.error(codes::DUPLICATE_NAME, at, message, "rename one of the two");
             continue;
         }
-        // A class that is neither the default nor has conditions takes all that reaches it.
+        // A class without conditions that is not the default matches every request that reaches it.
         let spec =
             if is_default.is_some() { match_spec } else { Some(match_spec.unwrap_or_default()) };
         classes.push(Class { name, match_spec: spec });
@@ -96,7 +97,7 @@ fn fleet(field: &At<raw::ShedFleet>, classes: &[Class], report: &mut Report) -> 
     let assume_us = fields::duration_us(&field.assume, ASSUME_US, (1_000, HOUR_US), report);
     let shares = reserves(&field.reserve, classes, report);
     let slots = |percent: u8| {
-        // Rounded up: at least that share is reserved.
+        // Rounded up, so that at least this share is reserved.
         let slots = (u64::from(capacity) * u64::from(percent)).div_ceil(100);
         u32::try_from(slots).unwrap_or(capacity)
     };
@@ -104,7 +105,7 @@ fn fleet(field: &At<raw::ShedFleet>, classes: &[Class], report: &mut Report) -> 
     Some(Fleet { capacity, reserved, ttl_us, assume_us })
 }
 
-/// The share of each class, in per cent.
+/// Returns the reserved share of each class, in per cent.
 fn reserves(
     field: &Field<Entries<PercentText>>,
     classes: &[Class],
@@ -166,8 +167,8 @@ fn fair_by(field: &Field<OneOrMany<Text>>, report: &mut Report) -> Box<[Box<str>
     fields::map_items(&field.0, report, |name| grammar::attribute(name)).into()
 }
 
-/// Overrides of modes name the shedders `shed/fleet` and `shed/adaptive`, as they name the limits
-/// of an entry with `keys`.
+/// Reports an entry named `shed`. The shedders are `shed/fleet` and `shed/adaptive` in overrides of
+/// modes, in the same form as the limits of an entry with `keys`.
 fn reserved_name(file: &File, report: &mut Report) {
     let entries = file.limits.iter().flat_map(|limits| limits.iter());
     let names = entries.filter_map(|entry| entry.name.as_ref());

@@ -1,21 +1,20 @@
-//! Every error there is, by code. Each has a fixture in `tests/fixtures/bad` and a row in
-//! `docs/errors.md`; tests fail when either is missing. A code is never used for anything else
-//! again.
+//! All error codes. Each has a fixture in `tests/fixtures/bad` and a row in `docs/errors.md`; tests
+//! fail when either is missing. A retired code is never reused.
 
-/// A kind of finding.
+/// A kind of error or warning.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Code {
-    /// Such as `TG001`.
+    /// The code, such as `TG001`.
     pub code: &'static str,
     /// What is wrong, in a few words.
     pub title: &'static str,
-    /// Why it is refused, and what to do.
+    /// Why the file is refused, and what to do.
     pub explanation: &'static str,
 }
 
 impl Code {
-    /// A kind of finding; the lints define theirs with it.
+    /// Creates a code; lints define theirs with it.
     pub const fn new(code: &'static str, title: &'static str, explanation: &'static str) -> Self {
         Self { code, title, explanation }
     }
@@ -26,7 +25,7 @@ macro_rules! codes {
         $(#[doc = concat!($code, ": ", $title, ".")]
         pub const $name: &Code = &Code::new($code, $title, $explanation);)*
 
-        /// All of them, in order.
+        /// All codes, in order.
         pub const ALL: &[&Code] = &[$($name),*];
     };
 }
@@ -41,7 +40,7 @@ codes! {
     WRONG_TYPE "TG004" "wrong type of value"
         "The field takes another type: a map, a list, a text, a number, or true or false."
     UNKNOWN_VALUE "TG005" "unknown value"
-        "The field takes one of a few words; the message lists them."
+        "The field accepts a few words, and this is not one of them."
     MISSING_FIELD "TG006" "required field missing"
         "The entry has no meaning without this field."
     TOO_BIG "TG007" "file too large, too deep or too much repeated"
@@ -73,7 +72,7 @@ codes! {
     BAD_NAME "TG020" "malformed name"
         "1 to 64 printable ASCII characters without `/`, for headers, metrics and URLs."
     DUPLICATE_NAME "TG021" "one name twice"
-        "State, metrics and answers are told apart by name."
+        "Names identify state, metrics and rows of responses."
     KEY_AND_KEYS "TG022" "`key` together with `keys`"
         "`key` makes one limit, `keys` one for each of its entries: write one of them."
     BAD_KEY "TG023" "malformed key"
@@ -105,7 +104,7 @@ codes! {
     NESTED_NOT "TG036" "`not` inside `not`"
         "`not` is a map of conditions, or a list of such maps."
     BAD_CANDIDATE "TG037" "candidate that cannot be counted"
-        "A candidate has a rate, and changes a field of a limit without slots, debt or leases."
+        "A candidate has a rate and changes a field of its limit, which has no slots, debt or leases."
     BAD_TIME_ZONE "TG038" "unknown time zone"
         "A time zone has a name of the IANA's database, such as Europe/Berlin or UTC."
     LOCAL_RATE_TOO_HIGH "TG039" "local rate above the limit's"

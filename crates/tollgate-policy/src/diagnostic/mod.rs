@@ -13,20 +13,20 @@ pub use policy_error::PolicyError;
 pub use report::Report;
 pub(crate) use suggest::{listed, nearest, quoted};
 
-/// One finding. Its text never contains a secret.
+/// One error or warning. Its text never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// Such as `TG001`; errors are below `TG100`, with what is found in files that the policy
-    /// names, and lints above.
+    /// The code, such as `TG001`. Codes of errors in the policy and in the files it names are below
+    /// `TG100`; codes of lints are above.
     pub code: &'static str,
-    /// Whether the file can be used in spite of it.
+    /// Whether the file can be used nevertheless.
     pub severity: Severity,
-    /// Counted from one.
+    /// The line, counted from one.
     pub line: u32,
-    /// In characters, counted from one.
+    /// The column in characters, counted from one.
     pub column: u32,
-    /// What was found and why it cannot be.
+    /// What is wrong, and why.
     pub message: String,
     /// The likely fix.
     pub help: String,
@@ -42,7 +42,7 @@ pub enum Severity {
     Warning,
 }
 
-/// A place in the file; both counted from one.
+/// A position in the file. Line and column are counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
@@ -52,7 +52,7 @@ pub struct Position {
 }
 
 impl Diagnostic {
-    /// A finding of `code` at `at`.
+    /// Creates a diagnostic of `code` at `at`.
     pub fn new(
         code: &'static Code,
         severity: Severity,
@@ -64,12 +64,13 @@ impl Diagnostic {
         Self { code, severity, line, column, message: message.into(), help: help.into() }
     }
 
-    /// Where it is.
+    /// The position of the diagnostic.
     pub const fn position(&self) -> Position {
         Position { line: self.line, column: self.column }
     }
 
-    /// `FILE:LINE:COL: error[TG001]: text`, and a line with the help where there is one.
+    /// Renders as `FILE:LINE:COL: error[TG001]: text`, followed by a line with the help if there is
+    /// one.
     pub fn render<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| {
             let Self { code, severity, line, column, message, help } = self;

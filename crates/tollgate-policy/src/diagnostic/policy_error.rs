@@ -1,12 +1,12 @@
-//! The error of a file that is not a policy.
+//! The error for a file that is not a valid policy.
 
 use super::{Diagnostic, Position, Severity, codes};
 use crate::policy::InvalidPolicy;
 use std::fmt;
 use std::ops::Deref;
 
-/// Why a file is not a policy: its errors, in the order of the file; never none. It dereferences to
-/// them and prints all of them.
+/// The errors of an invalid policy file, in file order; at least one. Dereferences to the list, and
+/// displays all of them.
 ///
 /// ```
 /// let error = tollgate_policy::compile(b"limits: [{name: a, rate: 5/minute}]").unwrap_err();
@@ -31,7 +31,7 @@ impl From<Diagnostic> for PolicyError {
     }
 }
 
-/// Limits that are valid one by one, and not together.
+/// Converts the error for limits that are valid one by one but not together.
 impl From<InvalidPolicy> for PolicyError {
     fn from(invalid: InvalidPolicy) -> Self {
         let code = codes::OUT_OF_RANGE;
@@ -72,7 +72,7 @@ impl<'a> IntoIterator for &'a PolicyError {
     }
 }
 
-/// A line for each error.
+/// Writes one line for each error.
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, Diagnostic { code, severity, line, column, message, help }) in

@@ -1,12 +1,13 @@
-//! Collects findings, so that one run shows all of them.
+//! Collects diagnostics, so that one run shows all of them.
 
 use super::{Code, Diagnostic, Position, Severity, codes};
 use crate::grammar::Problem;
 
-/// More than anyone reads; a file that is wrong in every line must not cost memory without bound.
+/// The most diagnostics that are kept. The bound caps memory for a file with an error in every
+/// line.
 const ERRORS_MAX: usize = 100;
 
-/// The findings so far.
+/// The diagnostics so far.
 #[derive(Debug, Default)]
 pub struct Report {
     diagnostics: Vec<Diagnostic>,
@@ -25,22 +26,22 @@ impl Report {
         self.push(Diagnostic::new(code, Severity::Error, at, message, help));
     }
 
-    /// Adds what a parser of one value found, at the value's place.
+    /// Adds the problem of a value at the value's position.
     pub(crate) fn problem(&mut self, at: Position, problem: Problem) {
         self.error(problem.code, at, problem.message, problem.help);
     }
 
-    /// Takes the value, or the problem.
+    /// Returns the value, or reports the problem.
     pub(crate) fn accept<T>(&mut self, at: Position, result: Result<T, Problem>) -> Option<T> {
         result.map_err(|problem| self.problem(at, problem)).ok()
     }
 
-    /// The number of findings.
+    /// The number of diagnostics, including dropped ones.
     pub(crate) fn len(&self) -> usize {
         self.diagnostics.len() + self.dropped
     }
 
-    /// Adds a finding; beyond the first hundred they are only counted.
+    /// Adds a diagnostic. After the first hundred, diagnostics are only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.diagnostics.len() < ERRORS_MAX {
             self.diagnostics.push(diagnostic);
@@ -49,12 +50,12 @@ impl Report {
         }
     }
 
-    /// Whether anything was found.
+    /// Whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.diagnostics.is_empty()
     }
 
-    /// The findings in the order of the file.
+    /// Returns the diagnostics in file order.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.diagnostics.sort_by_key(Diagnostic::position);
         if self.dropped > 0 {

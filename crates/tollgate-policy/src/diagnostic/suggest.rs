@@ -1,12 +1,12 @@
-//! "Did you mean": the known word nearest to an unknown one.
+//! "Did you mean": the known word nearest to an unknown word.
 
-/// The candidate within two edits of `word`, or one for a word of three letters or fewer; the first
-/// of equals.
+/// Returns the first candidate nearest to `word`: within two edits, or within one if `word` has at
+/// most three letters.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // A long word cannot be near any of ours, and the distance takes the product of both lengths.
+    // No known word is this long, and the time of `distance` is the product of both lengths.
     if word.len() > 64 {
         return None;
     }
@@ -20,7 +20,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+/// Counts insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
 fn distance(a: &[char], b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut before = vec![0; b.len() + 1];
@@ -40,7 +40,7 @@ fn distance(a: &[char], b: &str) -> usize {
     last[b.len()]
 }
 
-/// A quoted list for people: `a`, `b` or `c`.
+/// Formats a quoted list: `a`, `b` or `c`.
 pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     match words.as_slice() {
@@ -50,7 +50,8 @@ pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// A value from the file as a message may show it: short, printable, and without a URL's password.
+/// Quotes a value of the file for a message: shortened, printable, and without the password of a
+/// URL.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN_MAX: usize = 60;
     let hidden = match text.split_once("://") {

@@ -1,4 +1,5 @@
-//! The keys that a file may use, anywhere: the original has one list for all levels.
+//! The keys that a ratelimit file may have. As in envoyproxy/ratelimit, one list holds for all
+//! levels.
 
 use crate::diagnostic::{Report, codes};
 use crate::yaml::{Node, ScalarKind, Value, YamlKey};
@@ -22,10 +23,10 @@ const KEYS: [&str; 16] = [
     "metadata",
 ];
 
-/// Not of the original: `debt` beside `unit`, as for limits of our own.
+/// A key that envoyproxy/ratelimit does not have: `debt` beside `unit`.
 const OURS: &str = "debt";
 
-/// Reports what no file of the original has.
+/// Reports keys that envoyproxy/ratelimit does not know.
 pub(super) fn check(node: &Node, report: &mut Report) {
     let Value::Map(entries) = &node.value else { return };
     for (key, value) in entries {

@@ -8,7 +8,7 @@ use crate::yaml::{Node, ScalarKind, Value};
 pub enum Metadata {
     Null,
     Bool(bool),
-    /// As it was written.
+    /// The number as written.
     Number(Box<str>),
     Text(Box<str>),
     List(Vec<Metadata>),
@@ -16,7 +16,7 @@ pub enum Metadata {
 }
 
 impl Metadata {
-    /// Recursion is bounded by the parser's limit on depth.
+    /// Converts a node. The parser's depth limit bounds the recursion.
     pub(super) fn of(node: &Node) -> Self {
         match &node.value {
             Value::Null => Self::Null,

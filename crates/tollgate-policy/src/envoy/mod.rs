@@ -14,9 +14,8 @@
 //! assert!(configs.find("edge", &[("plan", "free")], &mut key).is_none());
 //! ```
 //!
-//! The original flattens a descriptor into one text, so that (`a_b`, `c`) and (`a`, `b_c`) are one
-//! to it. Here every key and value stands by itself, in the tree and in the key that is counted
-//! under.
+//! envoyproxy/ratelimit joins a descriptor into one text, so (`a_b`, `c`) and (`a`, `b_c`) share a
+//! counter there. Here keys and values stay separate, in the tree and in counter keys.
 
 mod allowed_keys;
 mod metadata;
@@ -36,59 +35,60 @@ use crate::limit::{Limit, OnStoreFailure};
 use rustc_hash::FxHashMap;
 use tree::DescriptorLevel;
 
-/// All files together.
+/// The limits of all ratelimit files.
 #[derive(Clone, Debug, Default)]
 pub struct Configs {
     domains: FxHashMap<Box<str>, DescriptorLevel>,
     rules: Vec<DescriptorRule>,
 }
 
-/// What holds for all of their limits.
+/// Options that apply to all limits of the files.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConfigOptions {
-    /// Whether refusals are free, as for every other limit here; the original counts them.
+    /// Whether refused requests cost nothing, as for other limits. envoyproxy/ratelimit counts
+    /// them.
     pub strict: bool,
-    /// What their limits do when the store cannot decide.
+    /// What the limits do when the store cannot decide.
     pub on_store_failure: OnStoreFailure,
 }
 
-/// One `rate_limit`.
+/// One `rate_limit` of a ratelimit file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DescriptorRule {
-    /// As the engine decides it; `None` is unlimited.
+    /// The limit that the engine decides; `None` is unlimited.
     pub limit: Option<Limit>,
-    /// `name`, which is shown and which [`replaces`](Self::replaces) refers to.
+    /// `name`: shown to users, and referred to by [`replaces`](Self::replaces).
     pub name: Option<Box<str>>,
-    /// The names of limits that do not count in a request in which this one was found.
+    /// The names of limits that a request ignores if it matches this one.
     pub replaces: Box<[Box<str>]>,
-    /// `quota_mode`: being over this limit alone refuses nothing.
+    /// `quota_mode`: exceeding this limit alone refuses no request.
     pub quota: bool,
     /// `unit`; `None` is unlimited.
     pub unit: Option<Unit>,
     /// `requests_per_unit`.
     pub requests_per_unit: u32,
-    /// `metadata`, handed on when the descriptor passes.
+    /// `metadata`, returned when the descriptor is admitted.
     pub metadata: Option<Metadata>,
 }
 
-/// What is wrong with one of the files.
+/// The errors in one ratelimit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidConfig {
-    /// Its place in the list.
+    /// The index of the file in the list.
     pub file: usize,
-    /// All errors in it.
+    /// All errors in the file.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Configs {
-    /// Reads all files, each with its name.
+    /// Reads all files, each given with its name.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with them, by file.
+    /// All errors, by file.
     pub fn read(
         files: &[(&str, &[u8])],
         options: ConfigOptions,
@@ -96,23 +96,23 @@ impl Configs {
         read::read(files, options)
     }
 
-    /// All limits of all files.
+    /// The limits of all files.
     pub fn rules(&self) -> &[DescriptorRule] {
         &self.rules
     }
 
-    /// Whether a file is about this domain.
+    /// Whether a file has this domain.
     pub fn has_domain(&self, domain: &str) -> bool {
         self.domains.contains_key(domain)
     }
 
-    /// The limit for a descriptor, by its place in [`rules`](Self::rules): the one at the
-    /// end of its path, if there is one. Then `key` has been set to whose count it is.
+    /// Finds the limit at the end of the descriptor's path, as an index into
+    /// [`rules`](Self::rules). Sets `key` to the counter key.
     pub fn find(&self, domain: &str, entries: &[(&str, &str)], key: &mut Vec<u8>) -> Option<usize> {
         self.domains.get(domain)?.find(entries, key)
     }
 
-    /// Which of the found limits another one of them replaces.
+    /// Whether one of the found limits replaces `rule`.
     pub fn is_replaced(&self, rule: usize, found: impl IntoIterator<Item = usize>) -> bool {
         let Some(name) = self.rules.get(rule).and_then(|rule| rule.name.as_ref()) else {
             return false;

@@ -1,4 +1,4 @@
-//! Reads ratelimit files into the tree, with the errors of the original.
+//! Reads ratelimit files into the tree, with the error messages of envoyproxy/ratelimit.
 
 use super::tree::{Descriptor, DescriptorLevel, ValuePattern};
 use super::yaml_values::{UNMARSHAL, boolean, count, describe, mismatch, report_error, text};
@@ -12,12 +12,13 @@ use std::panic::resume_unwind;
 use std::thread;
 use tollgate_core::{LimitParams, Rate, algorithm::FixedWindow};
 
-/// A list and a map for each of 64 entries, the most of a request, and the levels of a limit.
+/// The deepest file: a list and a map for each of the 64 entries that a request may have, and the
+/// levels of a limit.
 const DEPTH_MAX: usize = 2 * 64 + 32;
-/// Several times what so many levels take in a debug build.
+/// Several times the stack that `DEPTH_MAX` levels need in a debug build.
 const STACK_BYTES: usize = 16 << 20;
 
-/// Reads on a thread of its own, since the caller's stack may be too small for deep files.
+/// Reads on a separate thread, since the caller's stack may be too small for deep files.
 pub(super) fn read(
     files: &[(&str, &[u8])],
     options: ConfigOptions,
@@ -27,7 +28,7 @@ pub(super) fn read(
         let builder = thread::Builder::new().name("ratelimit-files".into());
         match builder.stack_size(STACK_BYTES).spawn_scoped(scope, deep) {
             Ok(reading) => reading.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // Without a thread, files may be only as deep as policies.
+            // If no thread can start, files may only be as deep as policies.
             Err(_) => read_here(files, options, yaml::DEPTH_MAX),
         }
     })
@@ -71,9 +72,9 @@ struct ConfigReader {
 /// The path to a descriptor.
 #[derive(Clone)]
 struct DescriptorPath {
-    /// In the notation of the original.
+    /// The path in the notation of envoyproxy/ratelimit.
     shown: String,
-    /// Keys and values apart.
+    /// The keys and values, separately.
     parts: Vec<Box<str>>,
 }
 
@@ -101,7 +102,7 @@ impl ConfigReader {
         self.configs.domains.insert(name.into(), level);
     }
 
-    /// Recursion is bounded by the parser's limit on depth.
+    /// Reads one level. The parser's depth limit bounds the recursion.
     fn level(
         &mut self,
         node: &Node,
@@ -222,7 +223,7 @@ impl ConfigReader {
         })
     }
 
-    /// The limit with the name that the original gives its counters.
+    /// Creates the limit, with the counter name that envoyproxy/ratelimit would use.
     fn limit(
         &mut self,
         descriptor: &Node,
@@ -231,7 +232,8 @@ impl ConfigReader {
         rate: Rate,
         report: &mut Report,
     ) -> Option<Limit> {
-        // These only name metrics there; here a label never comes from a request.
+        // In envoyproxy/ratelimit these fields name metrics. They are only checked here: no metric
+        // label comes from a request.
         boolean(descriptor, "value_to_metric", report);
         boolean(descriptor, "detailed_metric", report);
         let visible = |c: char| if matches!(c, ' '..='~') { c } else { '?' };

@@ -7,7 +7,7 @@ fn configs() -> Configs {
     Configs::read(&[("edge.yaml", FILE)], ConfigOptions::default()).unwrap()
 }
 
-/// What is found for a descriptor: the requests per unit, and the key.
+/// Returns the requests per unit and the key that `find` yields for a descriptor.
 fn found(entries: &[(&str, &str)]) -> Option<(u32, Vec<u8>)> {
     let (configs, mut key) = (configs(), Vec::new());
     let rule = configs.find("edge", entries, &mut key)?;
@@ -103,7 +103,7 @@ fn units_are_those_of_the_protocol() {
     assert_eq!(Unit::Year.period_us(), 365 * Unit::Day.period_us());
 }
 
-/// A file whose one limit is so many descriptors deep.
+/// Reads a file whose one limit is `depth` descriptors deep.
 fn nested(depth: usize) -> Result<Configs, Vec<super::InvalidConfig>> {
     let mut text = "domain: edge\n".to_owned();
     for level in 0..depth {
@@ -121,7 +121,8 @@ fn descriptors_nest_as_deep_as_a_request_has_entries() {
     let configs = nested(64).unwrap();
     let rule = configs.find("edge", &entries, &mut Vec::new()).unwrap();
     assert_eq!(configs.rules()[rule].requests_per_unit, 7);
-    // As deep as is read at all; whatever it means, there is room for it on a small stack.
+    // The deepest metadata that is read. Any result will do, as long as a small stack does not
+    // overflow.
     let lists = format!("domain: edge\nmetadata: {}{}\n", "[".repeat(158), "]".repeat(158));
     let _ = Configs::read(&[("edge.yaml", lists.as_bytes())], ConfigOptions::default());
     let bad = nested(300).unwrap_err();

@@ -1,20 +1,20 @@
-//! The tree of one domain, and the way of a descriptor through it.
+//! The descriptor tree of one domain, and the lookup of a descriptor in it.
 
 use crate::matcher::glob::Glob;
 use crate::policy::push_value;
 use rustc_hash::FxHashMap;
 
-/// The descriptors below one descriptor, or at the top.
+/// The descriptors below one descriptor, or at the top level.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DescriptorLevel {
     keys: FxHashMap<Box<str>, DescriptorsByValue>,
 }
 
-/// The descriptors of one level with one key.
+/// The descriptors of one level that share a key.
 #[derive(Clone, Debug, Default)]
 struct DescriptorsByValue {
     exact: FxHashMap<Box<str>, Descriptor>,
-    /// In file order.
+    /// Descriptors with a pattern, in file order.
     wild: Vec<(Glob, Descriptor)>,
     any: Option<Box<Descriptor>>,
 }
@@ -23,11 +23,11 @@ struct DescriptorsByValue {
 pub(super) struct Descriptor {
     pub(super) rule: Option<usize>,
     pub(super) below: DescriptorLevel,
-    /// `share_threshold`: what stands in the key in place of the value.
+    /// `share_threshold`: the text that replaces the value in the counter key.
     pub(super) shared: Option<Box<str>>,
 }
 
-/// Where a descriptor goes in its level.
+/// How a descriptor matches the values of its key.
 pub(super) enum ValuePattern {
     Exact(Box<str>),
     Wild(Glob),
@@ -46,14 +46,15 @@ impl DescriptorLevel {
         }
     }
 
-    /// Exact values come first, then patterns in file order, then what has no value.
+    /// Finds the descriptor for an entry: an exact value first, then patterns in file order, then a
+    /// descriptor without a value.
     fn next(&self, (key, value): (&str, &str)) -> Option<&Descriptor> {
         let values = self.keys.get(key)?;
         let given = || {
             let wild = || values.wild.iter().find(|(glob, _)| glob.matches(value));
             values.exact.get(value).or_else(|| Some(&wild()?.1))
         };
-        // An entry without a value has no more than its key, for patterns too.
+        // An entry with an empty value matches only a descriptor without a value.
         let given = if value.is_empty() { None } else { given() };
         given.or(values.any.as_deref())
     }
@@ -67,13 +68,13 @@ impl DescriptorLevel {
         }
         let rule = last?.rule?;
         key.clear();
-        // The last entry is the one that most often names somebody, and what comes first in a key
-        // spreads the work of a cluster.
+        // The values are written last entry first: the last entry most often identifies a client,
+        // and the start of a key spreads keys over a cluster.
         self.push_key(entries, key);
         Some(rule)
     }
 
-    /// Recursion is as deep as the tree.
+    /// Appends the values, last entry first. The recursion is as deep as the tree.
     fn push_key(&self, entries: &[(&str, &str)], key: &mut Vec<u8>) {
         let Some((entry, rest)) = entries.split_first() else { return };
         let Some(descriptor) = self.next(*entry) else { return };

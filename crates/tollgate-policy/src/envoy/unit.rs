@@ -1,8 +1,8 @@
-//! The units of time that the protocol has.
+//! The time units of the rate limit service.
 
 use tollgate_core::CalendarUnit;
 
-/// A unit, numbered as `RateLimitResponse.RateLimit.Unit` is.
+/// A time unit, numbered as in `RateLimitResponse.RateLimit.Unit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Unit {
@@ -18,11 +18,11 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// All of them.
+    /// All units.
     pub const ALL: [Self; 7] =
         [Self::Second, Self::Minute, Self::Hour, Self::Day, Self::Month, Self::Year, Self::Week];
 
-    /// How long it is.
+    /// The length of the unit.
     pub const fn period_us(self) -> u64 {
         let seconds = match self {
             Self::Second => 1,
@@ -36,7 +36,7 @@ impl Unit {
         seconds * 1_000_000
     }
 
-    /// Its name in the protocol.
+    /// The name of the unit in the protocol.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Second => "SECOND",
@@ -49,7 +49,7 @@ impl Unit {
         }
     }
 
-    /// The unit with exactly this length. A month of the calendar is shown with 31 days.
+    /// Finds the unit of exactly this length. A calendar month counts as 31 days.
     pub fn of_period_us(period_us: u64) -> Option<Self> {
         if period_us == CalendarUnit::Month.nominal_us() {
             return Some(Self::Month);
@@ -57,12 +57,12 @@ impl Unit {
         Self::ALL.into_iter().find(|unit| unit.period_us() == period_us)
     }
 
-    /// By its name, in any case.
+    /// Finds a unit by name, ignoring case.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.name().eq_ignore_ascii_case(name))
     }
 
-    /// By its number in a response, where there is a week.
+    /// Finds a unit by its number in a response. Only responses have a week.
     pub fn of_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| *unit as i32 == number)
     }

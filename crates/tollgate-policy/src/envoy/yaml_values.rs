@@ -1,4 +1,4 @@
-//! Values of a ratelimit file, and what the original says where one has another type.
+//! Reads the values of a ratelimit file, with the type errors of envoyproxy/ratelimit.
 
 use crate::diagnostic::{Position, Report, codes};
 use crate::yaml::{Node, ScalarKind, Value};
@@ -12,17 +12,16 @@ pub(super) fn report_error(
     report.error(codes::RATELIMIT_FILE, at, message, help);
 }
 
-/// How the original begins where a value has another type than it should.
+/// The start of envoyproxy/ratelimit's message for a value of the wrong type.
 pub(super) const UNMARSHAL: &str = "error loading config file: yaml: unmarshal errors:";
 
-/// The words of the original's YAML reader for a field of another type than `into`, one of its own
-/// types.
+/// The message of Go's YAML reader for a field that does not fit the Go type `into`.
 pub(super) fn mismatch(node: &Node, name: &str, into: &str) -> String {
     let found = node.field(name).map(describe).unwrap_or_default();
     format!("{UNMARSHAL} `{name}`: cannot unmarshal {found} into {into}")
 }
 
-/// The tag of a value and, for a scalar, its text; a long one is cut as the original cuts it.
+/// The tag of a value and, for a scalar, its text; long text is cut as Go's YAML reader cuts it.
 pub(super) fn describe(node: &Node) -> String {
     let (tag, text) = match &node.value {
         Value::List(_) => return "!!seq".into(),
@@ -38,7 +37,7 @@ pub(super) fn describe(node: &Node) -> String {
     format!("{tag} `{shown}{}`", if is_long { "..." } else { "" })
 }
 
-/// A text; numbers and words are taken as they are written.
+/// Reads a text. Numbers and booleans are taken as written.
 pub(super) fn text(parent: &Node, name: &str, report: &mut Report) -> String {
     match parent.field(name).map(|field| (&field.value, field.at)) {
         None | Some((Value::Null, _)) => String::new(),
@@ -54,7 +53,7 @@ pub(super) fn boolean(parent: &Node, name: &str, report: &mut Report) -> bool {
     match parent.field(name).map(|field| (&field.value, field.at)) {
         None | Some((Value::Null, _)) => false,
         Some((Value::Scalar { kind: ScalarKind::Bool(value), .. }, _)) => *value,
-        // The original reads YAML 1.1, which has more words for it.
+        // envoyproxy/ratelimit reads YAML 1.1, which has more words for booleans.
         Some((Value::Scalar { text, .. }, _)) if is_word(text, ["yes", "on", "y"]) => true,
         Some((Value::Scalar { text, .. }, _)) if is_word(text, ["no", "off", "n"]) => false,
         Some((_, at)) => {
@@ -68,7 +67,7 @@ fn is_word(text: &str, words: [&str; 3]) -> bool {
     words.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// A whole number of 32 bits; 0 where there is none.
+/// Reads a whole number of 32 bits; 0 if the field is absent.
 pub(super) fn count(parent: &Node, name: &str, report: &mut Report) -> u32 {
     let Some(node) = parent.field(name) else { return 0 };
     let given = match &node.value {

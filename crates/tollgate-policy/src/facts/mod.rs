@@ -9,9 +9,9 @@
 //! | `api_key` | the first 128 bits of its SHA-256, in hexadecimal; clear for `match` |
 //! | any other | as given |
 //!
-//! An empty value is an absent one. SHA-256 without a key gives the same value on every node and
-//! after every restart, and anyone with the clear value can compute what to look for; stores hash
-//! keys with a secret again.
+//! An empty value counts as absent. SHA-256 without a key gives the same value on every node and
+//! after every restart. Anyone who knows the clear value can compute it; stores hash keys again
+//! with a secret.
 
 mod names;
 #[cfg(test)]
@@ -35,12 +35,12 @@ use crate::identity::address::{self, mask, unmap};
 use crate::path;
 use crate::settings::AmbiguousPaths;
 
-/// The attributes of one request, for one policy: [`Policy::facts`](crate::policy::Policy::facts)
-/// makes them.
+/// The attributes of one request, for one policy. Created by
+/// [`Policy::facts`](crate::policy::Policy::facts).
 ///
-/// Values in canonical form are borrowed. Others are rewritten into buffers that
-/// [`into_buffer`](Self::into_buffer) hands on to the next request, so nothing is allocated in the
-/// long run.
+/// Values in canonical form are borrowed; other values are rewritten into buffers.
+/// [`into_buffer`](Self::into_buffer) returns the buffers for the next request, so the steady state
+/// allocates nothing.
 #[derive(Clone)]
 pub struct Facts<'a> {
     names: &'a Names,
@@ -53,21 +53,21 @@ pub struct Facts<'a> {
     raw_api_key: RawApiKey<'a>,
     tier: FactValue<'a>,
     is_peer_trusted: bool,
-    /// `None` in a plain request, which neither fills nor drops it.
+    /// `None` for most requests, which then neither allocate nor drop it.
     uncommon: Option<Box<UncommonFacts>>,
 }
 
 /// Facts that few requests have.
 #[derive(Clone, Default)]
 struct UncommonFacts {
-    /// The readings of the path, if it has several.
+    /// All readings of an ambiguous path; empty for other paths.
     other_paths: Vec<String>,
-    /// More values of attributes that no key, tier or cost has.
+    /// Further values of attributes, read by `match` only.
     more_values: Vec<(AttributeId, String)>,
     unverified: Option<Unverified>,
 }
 
-/// The buffers of earlier [`Facts`].
+/// The buffers of earlier [`Facts`], for reuse.
 #[derive(Default)]
 pub struct FactsBuffer {
     values: Vec<FactValue<'static>>,
@@ -75,11 +75,11 @@ pub struct FactsBuffer {
     path: String,
 }
 
-/// An API key as it was sent.
+/// An API key in clear.
 #[derive(Clone)]
 enum RawApiKey<'a> {
     Given(&'a str),
-    /// In `text`.
+    /// A range of `text`.
     Written(Range<usize>),
 }
 
@@ -90,11 +90,11 @@ enum FactValue<'a> {
     /// Sent with the request, but not verified.
     Unverified,
     Given(&'a str),
-    /// In `text`.
+    /// A range of `text`.
     Rewritten(Range<usize>),
-    /// In `path`.
+    /// The value is in `path`.
     Path,
-    /// In `address`.
+    /// The value is in `address`.
     Address,
 }
 
@@ -119,19 +119,19 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Sets how an ambiguous path is treated; by default it is refused. Call it before setting the
-    /// path.
+    /// Sets the treatment of ambiguous paths, which are refused by default. Must be called before
+    /// the path is set.
     pub fn set_ambiguous_paths(&mut self, ambiguous_paths: AmbiguousPaths) {
         self.ambiguous_paths = ambiguous_paths;
     }
 
-    /// Sets an attribute; one that the policy does not use is not kept. The last value of a name
-    /// counts.
+    /// Sets an attribute. Attributes that the policy does not use are dropped. A later value of the
+    /// same name replaces the earlier one.
     ///
     /// # Errors
     ///
-    /// When `ip` is not an address or `path` is [ambiguous](path::ambiguity), whether the policy
-    /// uses it or not.
+    /// Fails if `ip` is not an address or `path` is [ambiguous](path::ambiguity), even if the
+    /// policy does not use them.
     pub fn set(&mut self, name: &str, value: &'a str) -> Result<(), InvalidAttribute> {
         match self.names.get(name) {
             Some(id) => self.set_id(id, value),
@@ -144,12 +144,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Sets an attribute to a value that is in canonical form already, such as one read from a
-    /// key. An API key is then its hash, so nothing matches or maps it in clear.
+    /// Sets an attribute to a value in canonical form, such as one read from a key. An API key is
+    /// given as its hash, so conditions and tier maps cannot see it in clear.
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set).
+    /// Fails like [`set`](Self::set).
     pub fn set_canonical(&mut self, name: &str, value: &'a str) -> Result<(), InvalidAttribute> {
         match self.names.get(name) {
             Some(id) if self.names.kind(id) == Some(AttributeKind::ApiKey) => {
@@ -160,11 +160,11 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Checks a path as [`set`](Self::set) does, without keeping it.
+    /// Checks a path like [`set`](Self::set), without storing it.
     ///
     /// # Errors
     ///
-    /// When the path is ambiguous.
+    /// Fails if the path is ambiguous.
     #[inline]
     pub fn check_path(&self, path: &str) -> Result<(), InvalidAttribute> {
         match self.ambiguous_paths {
@@ -176,11 +176,11 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// [`set`](Self::set) by the id of the attribute.
+    /// [`set`](Self::set), by attribute id.
     ///
     /// # Errors
     ///
-    /// If `ip` is not an address or `path` is ambiguous.
+    /// Fails if `ip` is not an address or `path` is ambiguous.
     #[inline]
     pub fn set_id(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAttribute> {
         let Some(kind) = self.names.kind(id) else { return Ok(()) };
@@ -221,7 +221,7 @@ impl<'a> Facts<'a> {
     ///
     /// # Errors
     ///
-    /// If `ip` is not an address or `path` is ambiguous.
+    /// Fails if `ip` is not an address or `path` is ambiguous.
     pub fn write(
         &mut self,
         name: &str,
@@ -237,7 +237,7 @@ impl<'a> Facts<'a> {
     ///
     /// # Errors
     ///
-    /// If `ip` is not an address or `path` is ambiguous.
+    /// Fails if `ip` is not an address or `path` is ambiguous.
     pub fn write_id(
         &mut self,
         id: AttributeId,
@@ -282,20 +282,20 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Adds a further value of an attribute that was sent several times. `match` looks at all
-    /// values: a limit applies if one matches, and `not` excludes if all do. Keys, tiers and costs
-    /// use the value that was set.
+    /// Adds another value of an attribute that was sent several times. Only `match` reads it: a
+    /// limit applies if one value matches, and `not` excludes if all values match. Keys, tiers and
+    /// costs use the value that was set.
     pub fn add_match_value(&mut self, id: AttributeId, value: &str) {
         self.uncommon_mut().more_values.push((id, value.to_owned()));
     }
 
-    /// The values added to an attribute.
+    /// The values that [`add_match_value`](Self::add_match_value) added to an attribute.
     pub(crate) fn extra_values(&self, id: AttributeId) -> impl Iterator<Item = &str> {
         let all = self.uncommon.iter().flat_map(|uncommon| &uncommon.more_values);
         all.filter(move |(known, _)| *known == id).map(|(_, value)| &**value)
     }
 
-    /// Rewrites a path that is not plain.
+    /// Stores a path that is not in normal form, with all its readings.
     fn set_path(&mut self, value: &str) -> Result<FactValue<'a>, InvalidAttribute> {
         if let Some(uncommon) = &mut self.uncommon {
             uncommon.other_paths.clear();
@@ -313,13 +313,13 @@ impl<'a> Facts<'a> {
         Ok(FactValue::Path)
     }
 
-    /// Whether the path has other readings.
+    /// Whether the path has more than one reading.
     #[inline]
     pub(crate) fn has_other_readings(&self) -> bool {
         self.uncommon.as_ref().is_some_and(|uncommon| !uncommon.other_paths.is_empty())
     }
 
-    /// The same facts for each other reading of the path.
+    /// Copies the facts for each further reading of the path.
     pub(crate) fn other_readings(&self) -> impl Iterator<Item = Facts<'a>> {
         let of_path = self.uncommon.iter().flat_map(|uncommon| uncommon.other_paths.iter().skip(1));
         of_path.map(|path| Self { path: path.clone(), ..self.clone() })
@@ -330,7 +330,7 @@ impl<'a> Facts<'a> {
         self.uncommon.get_or_insert_default()
     }
 
-    /// Sets `ip` where the address is known already, as it is for a connection.
+    /// Sets `ip` to an address that is parsed already, such as the peer's.
     pub fn set_address(&mut self, address: IpAddr) {
         if let Some(id) = self.names.get("ip") {
             self.address = Some(unmap(address));
@@ -338,35 +338,36 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Marks an attribute as sent with the request but not verified. Limits that read it refuse,
-    /// unless they say `on_invalid: as_missing`; everything else takes it as absent.
+    /// Marks an attribute as sent but not verified. Limits that read it refuse, unless they have
+    /// `on_invalid: as_missing`; everything else treats it as absent.
     pub fn set_unverified(&mut self, id: AttributeId, why: Unverified) {
         self.set_value(id, FactValue::Unverified);
         self.uncommon_mut().unverified.get_or_insert(why);
     }
 
-    /// The reason why attributes did not verify, if some did not.
+    /// The reason why an attribute did not verify, if one did not.
     #[inline]
     pub fn unverified(&self) -> Option<Unverified> {
         self.uncommon.as_ref()?.unverified
     }
 
-    /// Whether this attribute was sent and not verified.
+    /// Whether this attribute was sent but not verified.
     pub(crate) fn is_unverified(&self, id: AttributeId) -> bool {
         matches!(self.values.get(id.index()), Some(FactValue::Unverified))
     }
 
-    /// Sets the tier from a file. It overrides the tier attribute.
+    /// Sets the tier that a tier map found. It overrides the tier attribute.
     pub fn set_tier(&mut self, tier: &'a str) {
         self.tier = FactValue::Given(tier);
     }
 
-    /// [`set_tier`](Self::set_tier) for a tier that the caller does not keep, as one from Redis.
+    /// [`set_tier`](Self::set_tier) for a tier that the caller does not keep, such as one from
+    /// Redis.
     pub fn copy_tier(&mut self, tier: &str) {
         self.tier = self.rewrite(|text| text.push_str(tier));
     }
 
-    /// Says that a trusted proxy sent the request, so that it may name any class.
+    /// Marks the sender as a trusted proxy, which may choose any class.
     pub fn set_peer_trusted(&mut self) {
         self.is_peer_trusted = true;
     }
@@ -375,8 +376,8 @@ impl<'a> Facts<'a> {
         self.is_peer_trusted
     }
 
-    /// The value of an attribute in the form that keys have, if the policy uses it and it is
-    /// present.
+    /// Returns an attribute's value as keys contain it. Returns `None` if the value is absent or
+    /// the policy does not use the attribute.
     pub fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         match self.key_value(self.names.get(name)?)? {
             KeyValue::Text(text) => Some(Cow::Borrowed(text)),
@@ -394,7 +395,7 @@ impl<'a> Facts<'a> {
         FactsBuffer { values, text, path }
     }
 
-    /// The value for a key, a tier or a cost.
+    /// Returns an attribute's value as keys, tiers and costs read it.
     #[inline]
     pub(crate) fn key_value(&self, id: AttributeId) -> Option<KeyValue<'_>> {
         match self.values.get(id.index())? {
@@ -403,7 +404,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The value as it was sent, for maps that hold it in clear: an API key before it is hashed.
+    /// Returns an attribute's value as sent, for tier maps in clear: an API key is not hashed.
     pub fn unhashed(&self, name: &str) -> Option<Cow<'_, str>> {
         let id = self.names.get(name)?;
         match self.match_text(id) {
@@ -412,7 +413,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The value that patterns are matched with. An API key is matched before it is hashed.
+    /// Returns the value that patterns are matched against: an API key is not hashed.
     pub(crate) fn match_text(&self, id: AttributeId) -> Option<&str> {
         let value = self.values.get(id.index())?;
         match (value, self.names.kind(id)?) {
@@ -424,7 +425,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The value that a condition looks at, for people: an API key is hashed, an address is whole.
+    /// Returns the value that a condition reads, for display: an API key is hashed, an address is
+    /// not masked.
     pub(crate) fn match_value(&self, id: AttributeId) -> Option<String> {
         if let Some(address) = self.match_address(id) {
             return Some(address.to_string());
@@ -435,7 +437,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The address that networks are matched with, before it is masked.
+    /// Returns the address that networks are matched against, before masking.
     pub(crate) fn match_address(&self, id: AttributeId) -> Option<IpAddr> {
         match self.values.get(id.index())? {
             FactValue::Address => self.address,
@@ -449,7 +451,7 @@ impl<'a> Facts<'a> {
         self.resolve(&self.tier).filter(|tier| !tier.is_empty())
     }
 
-    /// Whether the facts were made for the policy that has these names.
+    /// Whether the facts were created for the policy with these names.
     pub(crate) fn belong_to(&self, names: &Names) -> bool {
         std::ptr::eq(self.names, names)
     }

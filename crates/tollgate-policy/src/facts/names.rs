@@ -1,4 +1,4 @@
-//! The attributes a policy uses, numbered, so that a request's values sit in an array.
+//! The attributes that a policy uses, numbered, so that a request's values fit an array.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ impl AttributeId {
     }
 }
 
-/// How an attribute's values are brought into one form.
+/// How the values of an attribute are made canonical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttributeKind {
     Text,
@@ -38,8 +38,8 @@ impl AttributeKind {
     }
 }
 
-/// Names to numbers. The names come from the configuration, so looking up a name that a request
-/// chose costs the same whatever it is, and a hash that is merely fast will do.
+/// Ids by attribute name. All names in the table come from the configuration, so a request cannot
+/// cause collisions, and a fast hash is safe.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     ids: FxHashMap<Box<str>, AttributeId>,
@@ -47,7 +47,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The number of a name, a new one if need be; `None` when there are no more.
+    /// Returns the id of a name, and assigns one to a new name. Returns `None` when no ids are
+    /// left.
     pub(crate) fn intern(&mut self, name: &str) -> Option<AttributeId> {
         if let Some(id) = self.get(name) {
             return Some(id);
@@ -63,7 +64,7 @@ impl Names {
         self.ids.get(&*fold_header_case(name)).copied()
     }
 
-    /// `None` for a number of another policy.
+    /// Returns the kind of an attribute; `None` for an id of another policy.
     pub(crate) fn kind(&self, id: AttributeId) -> Option<AttributeKind> {
         self.names.get(id.index()).map(|(_, kind)| *kind)
     }
@@ -77,7 +78,7 @@ impl Names {
     }
 }
 
-/// Names of header fields have no case.
+/// Lowers the case of header names, which are case-insensitive.
 fn fold_header_case(name: &str) -> Cow<'_, str> {
     if name.starts_with("header.") && name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(name.to_ascii_lowercase())

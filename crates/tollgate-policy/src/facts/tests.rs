@@ -9,7 +9,7 @@ fn names(all: &[&str]) -> Names {
     names
 }
 
-/// The value that `get` shows for one attribute set on its own.
+/// Returns what `get` shows for a single attribute.
 fn canonical(name: &str, value: &str) -> Option<String> {
     let names = names(&[name]);
     let mut facts = Facts::new(&names, 64, FactsBuffer::default());

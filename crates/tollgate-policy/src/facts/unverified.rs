@@ -1,4 +1,4 @@
-//! Why an attribute that the request carries does not count.
+//! Reasons why an attribute of a request was not verified.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ pub enum Unverified {
     Ambiguous,
     /// The token is longer than a token may be.
     TooLong,
-    /// The header names an algorithm that does not count, or an extension.
+    /// The header names an algorithm that is not accepted, or an extension.
     Algorithm,
-    /// No key of the file has the name that the token gives.
+    /// No key of the file has the key id of the token.
     Key,
     /// No key verifies the signature.
     Signature,
@@ -26,14 +26,14 @@ pub enum Unverified {
     Issuer,
     /// The token is for another audience.
     Audience,
-    /// A claim has a type that it cannot have.
+    /// A claim has the wrong type.
     Claim,
     /// There is no key to verify tokens with.
     NoKeys,
 }
 
 impl Unverified {
-    /// The reason for programs, as `X-Tollgate-Reason` has it.
+    /// The reason for programs, as in `X-Tollgate-Reason`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Malformed => "token-malformed",
@@ -52,7 +52,8 @@ impl Unverified {
     }
 }
 
-/// A sentence for people, without quotes or backslashes: it can stand in JSON as it is.
+/// Writes a sentence for people, without quotes or backslashes, so that JSON can contain it
+/// unescaped.
 impl fmt::Display for Unverified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

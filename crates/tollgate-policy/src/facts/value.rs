@@ -1,4 +1,4 @@
-//! Values of attributes: their canonical form, and why one is invalid.
+//! Values of attributes: the canonical form, and errors.
 
 use super::{Facts, FactsBuffer, Names};
 use crate::hex;
@@ -9,13 +9,13 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Why an attribute cannot have a value.
+/// Why a value is not valid for an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidAttribute {
     /// `ip` is not an address.
     Address(InvalidAddress),
-    /// Servers read `path` in more than one way.
+    /// Upstreams may read `path` in more than one way.
     Path(AmbiguousPath),
 }
 
@@ -42,18 +42,17 @@ impl From<AmbiguousPath> for InvalidAttribute {
     }
 }
 
-/// Names only: values may be secrets.
-/// A value in the form that keys have.
+/// A value as keys contain it.
 pub(crate) enum KeyValue<'f> {
     Text(&'f str),
     Address(IpAddr),
 }
 
-/// The value of one attribute in the form that keys have; empty where it counts as absent.
+/// Returns a value as keys contain it; empty if the value counts as absent.
 ///
 /// # Errors
 ///
-/// When the attribute is `ip` and the value is not an address, or `path` and ambiguous.
+/// Fails if `ip` is not an address or `path` is ambiguous.
 pub(crate) fn canonical(
     name: &str,
     value: &str,
@@ -66,10 +65,10 @@ pub(crate) fn canonical(
     Ok(facts.get(name).map(Cow::into_owned).unwrap_or_default())
 }
 
-/// A host without its port and its final dot. Its case is left alone.
+/// Removes the port and the final dot of a host. Does not change its case.
 #[inline]
 pub fn canonical_host(host: &str) -> &str {
-    // The last group of an IPv6 address without brackets is no port.
+    // The last group of an IPv6 address without brackets is not a port.
     let is_port = |(host, port): &(&str, &str)| {
         port.bytes().all(|byte| byte.is_ascii_digit())
             && (host.ends_with(']') || !host.contains(':'))
@@ -78,10 +77,11 @@ pub fn canonical_host(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// How many hexadecimal digits of the SHA-256 stand for an API key.
+/// The number of hexadecimal digits of the SHA-256 that stand for an API key.
 pub(crate) const API_KEY_DIGITS: usize = 32;
 
-/// A secret as it is shown and as keys have it: the first 128 bits of its SHA-256, in hexadecimal.
+/// Returns the digest that replaces a secret in keys and output: the first 128 bits of its SHA-256,
+/// in hexadecimal.
 pub fn digest(secret: &str) -> String {
     let mut out = String::with_capacity(API_KEY_DIGITS);
     push_digest(&mut out, secret);

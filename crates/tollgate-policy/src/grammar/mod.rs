@@ -20,7 +20,7 @@ pub(crate) use quantity::{duration_us, format_us, percent, share_ppm, size};
 pub(crate) use rate::{factor_milli, rate};
 pub(crate) use url::{node, redis_url, upstream};
 
-/// Why a text is not a value of its kind.
+/// Why a text is not a valid value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) code: &'static Code,

@@ -5,7 +5,7 @@ use crate::diagnostic::{codes, quoted};
 
 const NAME_BYTES_MAX: usize = 64;
 
-/// Printable ASCII (space included) without `/`, 1 to 64 bytes.
+/// Parses a name: 1 to 64 printable ASCII characters, space included, without `/`.
 pub(crate) fn name(text: &str) -> Result<Box<str>, Problem> {
     let help = "use 1 to 64 printable ASCII characters without `/`, such as `per-user`";
     let bad = |message: String| Err(Problem::new(codes::BAD_NAME, message, help));
@@ -22,7 +22,8 @@ pub(crate) fn name(text: &str) -> Result<Box<str>, Problem> {
     }
 }
 
-/// A host name in lower case, `*.` and a name for all names below it, or `*` for any name.
+/// Parses a host name into lower case. `*.` and a name covers all names below it; `*` covers every
+/// name.
 pub(crate) fn host(text: &str) -> Result<Box<str>, Problem> {
     let name = text.strip_prefix("*.").unwrap_or(text);
     let name = name.strip_suffix('.').unwrap_or(name);
@@ -43,7 +44,7 @@ const ATTRIBUTE_BYTES_MAX: usize = 128;
 const BUILT_IN: [&str; 5] = ["ip", "method", "path", "host", "domain"];
 const PREFIXES: [&str; 5] = ["header.", "cookie.", "query.", "jwt.", "descriptor."];
 
-/// An attribute's name, with the name of a header field in lower case, as requests supply it.
+/// Parses an attribute's name. Header names become lower case, as in requests.
 pub(crate) fn attribute(text: &str) -> Result<Box<str>, Problem> {
     let bad = |message: String| {
         let help = "use 1 to 128 printable ASCII characters, such as `user` or `header.x-plan`";
@@ -68,18 +69,19 @@ pub(crate) fn attribute(text: &str) -> Result<Box<str>, Problem> {
     Ok(text.into())
 }
 
-/// The name of a header field, in lower case.
+/// Parses a header name into lower case.
 pub(crate) fn header_name(text: &str) -> Result<Box<str>, Problem> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if text.is_empty() || text.len() > ATTRIBUTE_BYTES_MAX || !text.bytes().all(token) {
-        let message = format!("{} is not the name of a header", quoted(text));
+        let message = format!("{} is not a header name", quoted(text));
         let help = "use letters, digits and `-`, such as `x-user-id`";
         return Err(Problem::new(codes::BAD_ATTRIBUTE, message, help));
     }
     Ok(text.to_ascii_lowercase().into())
 }
 
-/// Whether requests supply the attribute themselves, so that nothing else may.
+/// Whether front ends read the attribute from the request itself, so that `identity` may not define
+/// it.
 pub(crate) fn is_built_in(attribute: &str) -> bool {
     BUILT_IN.contains(&attribute) || PREFIXES.iter().any(|prefix| attribute.starts_with(prefix))
 }

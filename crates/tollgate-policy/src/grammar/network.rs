@@ -1,4 +1,4 @@
-//! Addresses, networks and places to listen.
+//! Parses addresses, networks and listen addresses.
 
 use super::Problem;
 use crate::diagnostic::{codes, quoted};
@@ -6,8 +6,8 @@ use crate::settings::ListenAddress;
 use ipnet::{IpNet, Ipv4Net};
 use std::net::{IpAddr, SocketAddr};
 
-/// An address, or a network in CIDR notation. IPv4 written as IPv6 (`::ffff:10.0.0.0/104`) becomes
-/// IPv4, because that is how clients are compared.
+/// Parses an address, or a network in CIDR notation. IPv4-mapped IPv6 (`::ffff:10.0.0.0/104`)
+/// becomes IPv4, the form in which clients are compared.
 pub(crate) fn network(text: &str) -> Result<IpNet, Problem> {
     let parsed = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     let net = parsed.map_err(|_| {
@@ -34,7 +34,7 @@ fn unmapped(net: IpNet) -> IpNet {
     }
 }
 
-/// An address or a name, and a port.
+/// Parses a listen address: an IP address or a host name, and a port.
 pub(crate) fn listen(text: &str) -> Result<ListenAddress, Problem> {
     if let Ok(address) = text.parse() {
         return Ok(ListenAddress::Ip(address));
@@ -54,17 +54,17 @@ pub(crate) fn listen(text: &str) -> Result<ListenAddress, Problem> {
     Err(Problem::new(codes::BAD_LISTEN, message, help))
 }
 
-/// The same for an argument of a command.
+/// Parses a listen address from a command line.
 ///
 /// # Errors
 ///
-/// Why the text is not a place to listen, and what to write.
+/// Explains why the text is not a listen address, and what to write.
 pub fn parse_listen(text: &str) -> Result<ListenAddress, String> {
     listen(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
 }
 
-/// Labels of letters, digits, `-` and `_` between dots. The last is not a number: `256.0.0.1` is a
-/// mistyped address.
+/// Whether the text is a host name: labels of letters, digits, `-` and `_` between dots. A last
+/// label of digits is refused: `256.0.0.1` is a mistyped address.
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

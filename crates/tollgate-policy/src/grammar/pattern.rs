@@ -1,4 +1,4 @@
-//! Patterns of `match`: only whether they can match at all; matching is compiled elsewhere.
+//! Checks the patterns of `match` for ones that can never match. The matcher compiles them.
 
 use super::{Problem, network};
 use crate::diagnostic::{codes, quoted};
@@ -7,7 +7,7 @@ use crate::path::normalise_pattern;
 
 const PATTERN_BYTES_MAX: usize = 4_096;
 
-/// A pattern for the attribute: a network for `ip`, an anchored glob otherwise.
+/// Checks a pattern for the attribute: a network for `ip`, an anchored glob for all others.
 pub(crate) fn pattern(attribute: &str, text: &str) -> Result<String, Problem> {
     if attribute == "ip" {
         return network(text).map(|net| net.to_string());
@@ -42,16 +42,19 @@ pub(crate) fn pattern(attribute: &str, text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// How long the pattern is where it is matched: a path's is in normal form there, where `é` is
-/// `%C3%A9`.
+/// The length of the pattern in the form that is matched: a path pattern is normalised, so `é`
+/// becomes `%C3%A9`.
 fn compared_bytes(attribute: &str, text: &str) -> usize {
     if attribute == "path" { normalise_pattern(text).len() } else { text.len() }
 }
 
-/// Paths are compared in normal form, so a pattern that is not in it never matches.
+/// Checks a path pattern. Paths are compared in normal form, so any other pattern never matches.
 fn path(text: &str) -> Result<String, (&'static str, String)> {
     if !text.starts_with(['/', '*', '?']) {
-        return Err(("does not start with `/`", format!("paths do: write `/{text}`")));
+        return Err((
+            "does not start with `/`",
+            format!("a path starts with `/`: write `/{text}`"),
+        ));
     }
     if text.contains("//") {
         let help = "duplicate slashes are merged before matching: write one".to_owned();

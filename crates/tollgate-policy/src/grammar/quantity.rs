@@ -7,7 +7,7 @@ use tollgate_core::written_rate::{UNITS, calendar_unit, split_digits, unit_help,
 
 const MONTHS: &str = "months differ in length: write days, such as `30d`";
 
-/// `k` and a unit, in microseconds.
+/// Parses a number and a unit into microseconds.
 pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
     let (count, unit) = split_digits(text);
     let bad = |message: String, help: String| Problem::new(codes::BAD_DURATION, message, help);
@@ -30,7 +30,7 @@ pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
     };
     let us = count.parse::<u64>().ok().and_then(|count| count.checked_mul(unit_us));
     us.filter(|us| *us <= tollgate_core::MAX_US).ok_or_else(|| {
-        let help = "durations end at 285 years".to_owned();
+        let help = "the longest duration is 285 years".to_owned();
         Problem::new(codes::OUT_OF_RANGE, format!("{} is too long", quoted(text)), help)
     })
 }
@@ -39,17 +39,17 @@ pub(crate) fn duration_us(text: &str) -> Result<u64, Problem> {
 ///
 /// # Errors
 ///
-/// When it is none: what is wrong with it, and what to write instead.
+/// Explains what is wrong with the text, and what to write instead.
 pub fn parse_duration_us(text: &str) -> Result<u64, String> {
     duration_us(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
 }
 
-/// Digits for a message, at most 12.
+/// At most 12 digits, for a message.
 fn truncated_digits(digits: &str) -> &str {
     digits.get(..12).unwrap_or(digits)
 }
 
-/// A duration as the file would write it.
+/// Formats a duration as the file writes it.
 pub(crate) fn format_us(us: u64) -> String {
     for (names, unit_us) in UNITS.iter().rev().filter(|(names, _)| names[0] != "w") {
         if us >= *unit_us && us.is_multiple_of(*unit_us) {
@@ -59,7 +59,7 @@ pub(crate) fn format_us(us: u64) -> String {
     format!("{}ms", us.div_ceil(1_000))
 }
 
-/// A whole number up to 100, and `%`.
+/// Parses a whole number from 0 to 100, and `%`.
 pub(crate) fn percent(text: &str) -> Result<u8, Problem> {
     let bad = |help: String| {
         let message = format!("{} is not a percentage", quoted(text));
@@ -87,7 +87,7 @@ const SIZE_UNITS: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-/// `64MiB`, `1GB`, `4096`.
+/// Parses a size: `64MiB`, `1GB`, `4096`.
 pub(crate) fn size(text: &str) -> Result<u64, Problem> {
     let bad =
         |help: &str| Problem::new(codes::BAD_SIZE, format!("{} is not a size", quoted(text)), help);
@@ -104,11 +104,11 @@ pub(crate) fn size(text: &str) -> Result<u64, Problem> {
     }
     count.parse::<u64>().ok().and_then(|count| count.checked_mul(*factor)).ok_or_else(|| {
         let message = format!("{} is too large", quoted(text));
-        Problem::new(codes::OUT_OF_RANGE, message, "sizes end at 16 EiB")
+        Problem::new(codes::OUT_OF_RANGE, message, "the largest size is 16 EiB")
     })
 }
 
-/// `1%`, `0.05%` or `100%`, in millionths; never none of them.
+/// Parses a share, such as `1%`, `0.05%` or `100%`, into millionths. Zero is an error.
 pub(crate) fn share_ppm(text: &str) -> Result<u32, Problem> {
     const PPM_PER_PERCENT: u32 = 10_000;
     let bad = || {

@@ -1,10 +1,10 @@
-//! Rates, as the core reads them, with the file's error codes; and a penalty's factor.
+//! Rates, parsed by `tollgate-core`, with the error codes of the file; and the factor of a penalty.
 
 use super::Problem;
 use crate::diagnostic::{codes, quoted};
 use tollgate_core::written_rate::{InvalidWrittenRate, WrittenRate, split_digits};
 
-/// [`WrittenRate::parse`], with a problem that the report can show.
+/// [`WrittenRate::parse`], with an error that a report can show.
 pub(crate) fn rate(text: &str) -> Result<WrittenRate, Problem> {
     WrittenRate::parse(text).map_err(|invalid| match invalid {
         InvalidWrittenRate::CountTooLarge => {
@@ -22,7 +22,7 @@ pub(crate) fn rate(text: &str) -> Result<WrittenRate, Problem> {
     })
 }
 
-/// A decimal with up to three places, times 1,000.
+/// Parses a decimal with up to three places into thousandths.
 pub(crate) fn factor_milli(text: &str) -> Result<u64, Problem> {
     let bad = || {
         let message = format!("{} is not a factor", quoted(text));

@@ -1,4 +1,4 @@
-//! Upstreams, Redis URLs and nodes. Messages never repeat a URL: it may carry a password.
+//! Upstreams, Redis URLs and nodes. Messages never quote a URL, since it may contain a password.
 
 use super::Problem;
 use crate::diagnostic::codes;
@@ -30,8 +30,7 @@ pub(crate) fn upstream(text: &str) -> Result<Upstream, Problem> {
     Ok(Upstream { tls, host, port: port.unwrap_or(if tls { 443 } else { 80 }) })
 }
 
-/// `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://`, or
-/// `unix:///path[?db=db]`.
+/// `redis://[user[:password]@]host[:port][/db]`, `rediss://` likewise, or `unix:///path[?db=db]`.
 pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
     let help =
         "write it as `redis://host:6379/0`, `rediss://host:6379/0` or `unix:///run/redis.sock`";
@@ -43,7 +42,7 @@ pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
             let database = query.strip_prefix("db=").and_then(|digits| digits.parse().ok());
             let help = "write it as `unix:///run/redis.sock?db=0`";
             let database = database
-                .ok_or_else(|| bad("after the socket comes no number of a database", help))?;
+                .ok_or_else(|| bad("the socket is not followed by a database number", help))?;
             return Ok(RedisUrl::Unix { path: path.into(), database });
         }
         _ => return Err(bad("the URL does not start with redis://, rediss:// or unix:///", help)),
@@ -57,9 +56,9 @@ pub(crate) fn redis_url(text: &str) -> Result<RedisUrl, Problem> {
         host_and_port(authority).ok_or_else(|| bad("the URL has no valid host and port", help))?;
     let database = match database {
         "" => 0,
-        digits => digits.parse::<u32>().map_err(|_| {
-            bad("the URL does not end in the number of a database", "write it as `.../0`")
-        })?,
+        digits => digits
+            .parse::<u32>()
+            .map_err(|_| bad("the URL does not end in a database number", "write it as `.../0`"))?,
     };
     let (username, password) = match credentials {
         Some(credentials) => credentials_of(credentials)?,
@@ -86,7 +85,7 @@ fn credentials_of(text: &str) -> Result<Credentials, Problem> {
     Ok(((!user.is_empty()).then(|| user.into()), password.map(Secret::literal)))
 }
 
-/// `host:port` of a Sentinel or cluster node.
+/// `host:port` of a Sentinel or a cluster node.
 pub(crate) fn node(text: &str) -> Result<(Box<str>, u16), Problem> {
     match host_and_port(text) {
         Some((host, Some(port))) => Ok((host, port)),

@@ -16,15 +16,16 @@ pub struct HttpPolicy {
 }
 
 impl HttpPolicy {
-    /// The policy of these settings.
+    /// Takes the policy from the settings.
     pub fn of(settings: &Settings) -> Self {
         let (identity, refusal) = (settings.identity.clone(), settings.refusal.clone());
         Self { client: settings.client_address.clone(), identity, refusal }
     }
 
-    /// Whether values of this attribute may be secrets, by where it comes from: a header, a cookie
-    /// or a query. They are shown as their digest, unless `identity` says that they name a user,
-    /// a tenant or a tier. An API key is its digest already, and a claim is not the token.
+    /// Whether values of this attribute may be secrets, by its source and name. Cookies always are,
+    /// claims never. Headers and query parameters are, unless the attribute is in `SHOWN` and the
+    /// name does not suggest a secret. Secrets are shown as digests; an API key is a digest
+    /// already.
     pub fn holds_secret(&self, attribute: &str) -> bool {
         if attribute == "api_key" {
             return false;
@@ -45,8 +46,8 @@ impl HttpPolicy {
         }
     }
 
-    /// The query parameters whose values are secrets: sources of `identity`, and attributes
-    /// `query.NAME` among those that the policy uses.
+    /// Returns the query parameters whose values are secrets: sources of `identity`, and
+    /// `query.NAME` among the attributes that the policy uses.
     pub fn secret_parameters<'a>(&'a self, used: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let sources = self.identity.iter().filter_map(|(attribute, source)| match source {
             AttributeSource::Query(name) if &**attribute == "api_key" => Some(&**name),
@@ -58,11 +59,12 @@ impl HttpPolicy {
     }
 }
 
-/// Attributes whose values are shown, wherever `identity` takes them from.
+/// Attributes whose values are shown, even if `identity` takes them from a header or a query
+/// parameter.
 const SHOWN: [&str; 4] = ["plan", "tenant", "tier", "user"];
 
-/// Whether an attribute with this name is likely a secret. A wrong yes shows a digest; a wrong no
-/// shows a secret.
+/// Whether the name suggests a secret. If in doubt, yes: then a digest is shown instead of the
+/// value.
 fn is_secret(name: &str) -> bool {
     const PARTS: [&str; 12] = [
         "apikey",

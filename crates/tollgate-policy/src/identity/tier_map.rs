@@ -1,4 +1,4 @@
-//! Who is in which tier: the map under `tiers`, inline or in the file that `tiers.file` names.
+//! The tiers of clients: the map under `tiers`, inline or in the file that `tiers.file` names.
 //!
 //! ```
 //! use tollgate_policy::{TierMap, TierRules};
@@ -30,26 +30,26 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct TierMap {
     by: Box<str>,
-    /// By the value in the form that keys have.
+    /// Tiers by the value as keys contain it.
     tiers: FxHashMap<Box<str>, Box<str>>,
-    /// By the hash of that value. The hashes of API keys are in `tiers`: their form is a hash
-    /// already.
+    /// Tiers by the hash of that value. Hashes of API keys are in `tiers`, since keys contain API
+    /// keys as hashes.
     hashed: FxHashMap<[u8; 32], Box<str>>,
 }
 
 /// The rules of a policy that a tier map must agree with.
 #[derive(Clone, Debug)]
 pub struct TierRules {
-    /// The attribute, where the policy names it.
+    /// The attribute, if the policy names one.
     by: Option<Box<str>>,
     ipv6_prefix: u8,
-    /// The tiers that limits have; `None` where some limit could not be read.
+    /// The tiers that limits have; `None` if some limit has errors.
     names: Option<BTreeSet<Box<str>>>,
     default: Option<Box<str>>,
 }
 
 impl TierRules {
-    /// What the policy says.
+    /// Takes the rules from a policy.
     pub fn of(compiled: &Compiled) -> Self {
         let settings = &compiled.settings;
         let by = match &settings.tiers.source {
@@ -74,19 +74,19 @@ impl TierRules {
         Self { by, ipv6_prefix, names: is_whole.then_some(names), default }
     }
 
-    /// Whether a map may have the entry; else why not. In an entry that is the wrong way round, an
-    /// API key stands where the tier belongs, so it is not repeated.
+    /// Checks whether a map may have the entry. If key and tier are swapped, the tier is an API
+    /// key, so the error does not quote it.
     fn accept_entry(&self, value: &str, tier: &str) -> Result<(), Problem> {
         let is_tier = |name: &str| self.names.as_ref().is_some_and(|names| names.contains(name));
         if is_tier(value) && !is_tier(tier) {
-            let message = format!("{} is a tier, and stands where a key belongs", quoted(value));
+            let message = format!("{} is a tier, but a key belongs here", quoted(value));
             let help = "write `key: tier`, such as `key-1: pro`";
             return Err(Problem::new(codes::UNKNOWN_TIER, message, help));
         }
         self.accept(tier)
     }
 
-    /// Whether a map may name the tier; else why not.
+    /// Checks whether a map may name the tier.
     fn accept(&self, tier: &str) -> Result<(), Problem> {
         let is_default = tier == "default" || self.default.as_deref() == Some(tier);
         let Some(names) = self.names.as_ref().filter(|_| !is_default) else { return Ok(()) };
@@ -111,7 +111,7 @@ impl TierMap {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it, in the order of the file.
+    /// All errors, in file order.
     pub fn read(bytes: &[u8], rules: &TierRules) -> Result<Self, Vec<crate::Diagnostic>> {
         let node = yaml::parse(bytes).map_err(|error| vec![error])?;
         let mut report = Report::default();
@@ -129,7 +129,7 @@ impl TierMap {
         }
     }
 
-    /// A map as written. Entries with mistakes are reported and left out.
+    /// Creates a map from its entries. Entries with errors are reported and left out.
     pub(crate) fn new(
         by: Box<str>,
         map: &Entries<MappedTier>,
@@ -152,17 +152,17 @@ impl TierMap {
         &self.by
     }
 
-    /// How many values are listed.
+    /// The number of values in the map.
     pub fn len(&self) -> usize {
         self.tiers.len() + self.hashed.len()
     }
 
-    /// Whether no value is listed.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The tier for a value in the form that keys have, if it is listed in clear or by its hash.
+    /// Returns the tier of a value as keys contain it, listed in clear or by its hash.
     pub fn tier(&self, value: &str) -> Option<&str> {
         let by_hash =
             || if self.hashed.is_empty() { None } else { self.hashed.get(&hash::digest(value)) };
@@ -180,8 +180,9 @@ impl TierMap {
             return Ok(EntryKey::Value(value.into()));
         };
         let Some(digest) = hash::parse(digits) else {
-            // A key in clear may stand behind the prefix, so it is not repeated.
-            let message = "what follows `sha256:` is not a hash";
+            // The text after the prefix may be an API key in clear, so the message does not quote
+            // it.
+            let message = "the text after `sha256:` is not a hash";
             let help = "write the line that `tollgate hash` prints: 64 hexadecimal digits";
             return Err(Problem::new(codes::BAD_HASH, message, help));
         };
@@ -212,14 +213,14 @@ impl TierMap {
     }
 }
 
-/// Where the map has an entry.
+/// How an entry is looked up: by value or by hash.
 enum EntryKey {
     Value(Box<str>),
     Hash([u8; 32]),
 }
 
-/// Whether the file is {by, map}: the tiers of a map alone are no maps themselves. With `by`,
-/// `map` may be misspelt.
+/// Whether the file has the form {by, map}. In a bare map, no tier is itself a map. A file with
+/// `by` has this form even if `map` is misspelt.
 fn is_wrapped(node: &Node) -> bool {
     let Value::Map(entries) = &node.value else { return false };
     let has_by = entries.iter().any(|(key, _)| key.text == "by");
@@ -227,7 +228,7 @@ fn is_wrapped(node: &Node) -> bool {
     entries.iter().any(|(key, node)| is_map(node) && (has_by || key.text == "map"))
 }
 
-/// A file that says by which attribute.
+/// Reads a file of the form {by, map}.
 fn wrapped(
     node: &Node,
     rules: &TierRules,
@@ -258,7 +259,7 @@ fn wrapped(
     (by, file.map.map(|map| map.value))
 }
 
-/// Values may be secrets.
+/// Hides the values, which may be secrets.
 impl fmt::Debug for TierMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TierMap").field("by", &self.by).field("len", &self.len()).finish()

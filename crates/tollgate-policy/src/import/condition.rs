@@ -1,15 +1,15 @@
-//! Conditions and variables of Limitador: those that name a descriptor's entry, and compare it with
-//! a text.
+//! Conditions and variables of Limitador: those that compare a descriptor entry with a text.
 
-/// An entry of a descriptor.
+/// A reference to an entry of a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DescriptorEntry {
-    /// Which descriptor of a call: here each is by itself.
+    /// The index of the descriptor. In Limitador a limit may read several; here each is decided
+    /// alone.
     pub(super) descriptor: Option<String>,
     pub(super) key: String,
 }
 
-/// An entry, whether it has to be equal, and to what.
+/// A comparison of an entry with a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LimitadorCondition {
     pub(super) entry: DescriptorEntry,
@@ -17,7 +17,7 @@ pub(super) struct LimitadorCondition {
     pub(super) value: String,
 }
 
-/// All conditions of an expression that are joined by `&&`; `None` where it says more than that.
+/// Parses conditions that are joined by `&&`; `None` if the expression has anything else.
 pub(super) fn conditions(text: &str) -> Option<Vec<LimitadorCondition>> {
     if text.contains("||") {
         return None;
@@ -34,15 +34,15 @@ fn condition(text: &str) -> Option<LimitadorCondition> {
         }
     };
     let value = quoted(right)?;
-    // A star would be a pattern here, and nothing is missing from what is empty.
+    // A star would be a wildcard in `match`. An empty value counts as absent.
     if value.is_empty() || value.contains('*') {
         return None;
     }
     Some(LimitadorCondition { entry: variable(left)?, is_equal, value: value.to_owned() })
 }
 
-/// The entry that a variable names: `descriptors[0]['user']`, `descriptors[0].user`, or `user`, as
-/// it was before.
+/// Parses the entry that a variable names: `descriptors[0]['user']`, `descriptors[0].user`, or the
+/// older `user`.
 pub(super) fn variable(text: &str) -> Option<DescriptorEntry> {
     let text = text.trim();
     let mut descriptor = None;

@@ -13,11 +13,11 @@ listen: {grpc: 127.0.0.1:8082}\nlimits:\n";
 const FIELDS: [&str; 7] =
     ["namespace", "max_value", "seconds", "name", "id", "conditions", "variables"];
 
-/// What a limits file says, as a file of ours.
+/// Converts a limits file of Limitador to a policy file.
 ///
 /// # Errors
 ///
-/// When it is not YAML, or not a list.
+/// Fails if the file is not YAML, or not a list.
 pub fn limitador(bytes: &[u8]) -> Result<Imported, Diagnostic> {
     let node = yaml::parse(bytes)?;
     let Value::List(items) = &node.value else {
@@ -62,8 +62,8 @@ struct Import {
     names: HashSet<String>,
 }
 
-/// Limitador's identity of a limit. Among limits with equal identities it keeps the first, whatever
-/// their `max_value`, `name` and `id`.
+/// The fields by which Limitador identifies a limit. Of limits with equal identities Limitador
+/// keeps the first, whatever their `max_value`, `name` and `id`.
 #[derive(PartialEq, Eq, Hash)]
 struct LimitadorIdentity {
     namespace: String,
@@ -72,12 +72,12 @@ struct LimitadorIdentity {
     variables: BTreeSet<String>,
 }
 
-/// Where each identity came first.
+/// The first position of each identity.
 #[derive(Default)]
 struct FirstPositions(HashMap<LimitadorIdentity, Position>);
 
 impl FirstPositions {
-    /// The earlier place of this identity, if it has one.
+    /// Returns the earlier position of this identity, if there is one.
     fn insert(&mut self, identity: LimitadorIdentity, at: Position) -> Option<Position> {
         let first = self.0.get(&identity).copied();
         self.0.entry(identity).or_insert(at);
@@ -86,7 +86,8 @@ impl FirstPositions {
 }
 
 impl LimitadorIdentity {
-    /// None for an entry that cannot be compared: it is not a map, or has fields we do not know.
+    /// Returns `None` for an entry that cannot be compared: it is not a map, or it has unknown
+    /// fields.
     fn of(node: &Node) -> Option<Self> {
         let Value::Map(fields) = &node.value else { return None };
         if fields.iter().any(|(key, _)| !FIELDS.contains(&&*key.text)) {
@@ -105,7 +106,7 @@ impl LimitadorIdentity {
     }
 }
 
-/// Where, and why a limit has no equal.
+/// The position of a limit that cannot be converted, and why.
 type UnsupportedLimit = (Position, String);
 
 impl Import {
@@ -149,7 +150,7 @@ impl Import {
                 |(name, value): &(String, String)| format!("{}: {}", quote(name), quote(value));
             pairs.iter().map(pair).collect::<Vec<_>>().join(", ")
         };
-        // An attribute that is missing is not equal, there and here.
+        // In both programs, a missing attribute is not equal to any text.
         let each = unequal.iter().map(|pair| format!("{{{}}}", map(std::slice::from_ref(pair))));
         let each = each.collect::<Vec<_>>().join(", ");
         let not = if each.is_empty() { each } else { format!(", not: [{each}]") };
@@ -167,7 +168,7 @@ impl Import {
         Ok(())
     }
 
-    /// A name that a limit can have, and that none has yet.
+    /// Derives a valid name that no other limit has.
     fn name(&mut self, given: &str) -> String {
         let plain = |c: char| if matches!(c, ' '..='~') && c != '/' { c } else { '-' };
         let plain: String = given.chars().map(plain).take(56).collect();
@@ -213,13 +214,13 @@ fn all_conditions(
     Ok(all)
 }
 
-/// Which descriptor of a call a limit is about.
+/// The descriptor that a limit reads.
 #[derive(Default)]
 struct DescriptorIndex(Option<String>);
 
 impl DescriptorIndex {
-    /// The entry's key, if it is in the same descriptor as the others. A limit that looks at two
-    /// would never apply here.
+    /// Returns the entry's key. Fails if the entry is in another descriptor than earlier ones: a
+    /// limit on two descriptors would never apply here.
     fn require_same(
         &mut self,
         at: Position,
@@ -263,7 +264,7 @@ fn list(field: Option<&Node>) -> Result<&[Node], UnsupportedLimit> {
     }
 }
 
-/// In single quotes, in which only they are special, unless it is a text without them.
+/// Quotes a text for YAML if it needs quotes. In single quotes, only single quotes are special.
 fn quote(text: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));

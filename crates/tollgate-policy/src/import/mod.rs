@@ -9,17 +9,17 @@ pub use limitador::limitador;
 
 use crate::diagnostic::Position;
 
-/// What became of a file.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
-    /// The file of ours.
+    /// The policy file.
     pub text: String,
-    /// How many limits are in it.
+    /// The number of limits in the file.
     pub limits: usize,
-    /// How many more were dropped, since they count like an earlier one.
+    /// The number of limits dropped because an earlier one has the same identity.
     pub duplicates: usize,
-    /// What has no equal, or is not quite the same.
+    /// Notes on limits that have no equivalent, or not an exact one.
     pub notes: Vec<ImportNote>,
 }
 
@@ -27,10 +27,10 @@ pub struct Imported {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportNote {
-    /// Where it is in the file that was read.
+    /// The position in the imported file.
     pub at: Position,
-    /// Whether a limit was left out because of it.
+    /// Whether a limit was left out.
     pub is_lost: bool,
-    /// What it is.
+    /// The note.
     pub text: String,
 }

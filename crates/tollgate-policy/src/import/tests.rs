@@ -53,8 +53,8 @@ fn what_has_none_is_named_with_its_place() {
     assert!(crate::compile(nothing.text.as_bytes()).unwrap().limits.is_empty());
 }
 
-/// Limitador tells limits apart by namespace, seconds, conditions and variables, and keeps the
-/// first.
+/// Limitador identifies limits by namespace, seconds, conditions and variables, and keeps the first
+/// of equals.
 #[test]
 fn of_limits_that_count_alike_the_first_wins() {
     let file = b"
@@ -97,7 +97,7 @@ fn conditions_are_comparisons_of_entries_with_texts() {
     assert_eq!(variable("descriptors[0][a]"), None);
 }
 
-/// It would never apply: each descriptor is asked by itself.
+/// Each descriptor is decided alone, so such a limit would never apply.
 #[test]
 fn a_limit_on_several_descriptors_is_left_out() {
     let limit = |conditions: &str, variables: &str| {

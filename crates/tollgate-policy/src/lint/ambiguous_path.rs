@@ -1,7 +1,7 @@
-//! TG123: a path pattern that no request matches, since requests with such a path are refused.
+//! TG123: a path pattern that matches no request, because requests with such a path are refused.
 //!
-//! Quiet where one listener has `ambiguous_paths: match-all`, where no listener reads paths, and
-//! for limits that are off.
+//! Not reported: files in which a listener has `ambiguous_paths: match-all`, files in which no
+//! listener reads paths, and limits that are off.
 
 use super::Findings;
 use super::analysis::view::LintView;
@@ -24,7 +24,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let Some(spec) = &item.entry.r#match else { continue };
         let paths = spec.conditions.0.iter().filter(|(attribute, _)| attribute.value == "path");
         for pattern in paths.flat_map(|(_, patterns)| &patterns.0) {
-            // In a pattern `?` is a wildcard and starts no query.
+            // In a pattern `?` is a wildcard and does not start a query.
             if let Some(why) = ambiguity(&pattern.replace('?', "*")) {
                 let message = format!("{} matches no request: {why}", quoted(pattern));
                 let help = "write the path as the service names it, or set `ambiguous_paths: match-all` on the listener";

@@ -1,7 +1,7 @@
 //! TG112: a burst far above the rate.
 //!
-//! Quiet up to ten times N, for `0/...` (which refuses everything), for limits that are off, and
-//! for the tiers of a limit that is reported already: they usually inherit the burst.
+//! Not reported: bursts up to ten times N, `0/...` (which refuses everything), and limits that are
+//! off. Tiers of a reported limit are not reported: they usually inherit its burst.
 
 use super::Findings;
 use super::analysis::view::LintView;

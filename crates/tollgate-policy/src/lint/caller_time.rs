@@ -1,8 +1,9 @@
 //! TG133: windows below a second on the nodes' own clocks.
 //!
-//! With `time: caller`, nodes whose clocks differ by more than a window start it afresh for each
-//! other. Clocks that are synchronised over a network may differ by tens of milliseconds. Quiet for
-//! buckets and slots, which wait a second out, and for limits that are off or in shadow.
+//! With `time: caller`, nodes whose clocks differ by more than a window reset each other's windows.
+//! Clocks that are synchronised over a network may differ by tens of milliseconds. Not reported:
+//! buckets and slots, which wait for a clock that is up to a second behind, and limits that are off
+//! or in shadow.
 
 use super::Findings;
 use super::analysis::view::LintView;
@@ -33,7 +34,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         is_window && params.window_us().is_some_and(|window_us| window_us < WINDOW_US_MIN)
     };
     for item in view.first_of_each_entry().filter(|item| item.refuses()) {
-        // The period is the same in all tiers.
+        // The limit itself or any tier may have the short window.
         let params =
             item.limit.params.iter().chain(item.limit.tiers.iter().flat_map(|tier| &tier.1));
         if !params.into_iter().any(is_short) {

@@ -1,8 +1,8 @@
 //! TG114: a key with more values than there are clients.
 //!
-//! `path`, `query.*` and `header.user-agent` have as many values as anyone cares to send. Quiet
-//! when `match` lists the values of the attribute without wildcards, since there are no more
-//! buckets than that, and for limits that are off.
+//! `path`, `query.*` and `header.user-agent` have as many values as clients care to send. Not
+//! reported: attributes whose values `match` lists without wildcards, which bounds the number of
+//! buckets, and limits that are off.
 
 use super::Findings;
 use super::analysis::view::LintView;

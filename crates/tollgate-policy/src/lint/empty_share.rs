@@ -1,8 +1,8 @@
-//! TG131: a node's share of a limit that rounds down to nothing.
+//! TG131: a node's share of a limit that rounds down to zero.
 //!
-//! `on_store_failure: {local: {nodes: 3}}` gives each node a third, rounded down: of a leaky bucket
-//! with a burst of 1, or of 2/min, nothing is left and every request is refused. Quiet for limits
-//! that are off or in shadow, since those refuse nobody.
+//! `on_store_failure: {local: {nodes: 3}}` gives each node a third, rounded down. Of a leaky bucket
+//! with a burst of 1, or of 2/min, nothing is left, and every request is refused. Not reported:
+//! limits that are off or in shadow, which refuse no request.
 
 use super::Findings;
 use super::analysis::view::LintView;

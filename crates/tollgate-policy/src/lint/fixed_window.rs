@@ -1,9 +1,8 @@
-//! TG102: a fixed window with nothing beside it.
+//! TG102: a fixed window without another limit beside it.
 //!
-//! Quiet when any other limit that is enforced covers the same requests, whatever its key or
-//! algorithm: a second, shorter window is the usual cure. Quiet too for limits in shadow or off,
-//! and for rates that refuse everything. Quiet for windows of the calendar: a monthly quota must
-//! start anew.
+//! Not reported if any other enforced limit covers the same requests, whatever its key or
+//! algorithm: a second, shorter window is the usual fix. Also not reported: limits in shadow or
+//! off, rates that refuse everything, and calendar windows, since a monthly quota must start anew.
 
 use super::Findings;
 use super::analysis::view::{CoverSearch, LintView};

@@ -1,13 +1,12 @@
-//! TG101: counting by address without knowing which proxies to believe.
+//! TG101: a key by address without `trusted_proxies`.
 //!
-//! Without `trusted_proxies` the address is that of the peer: behind a load balancer that
-//! is the load balancer for everyone, so all clients share one bucket; and forward-auth refuses
-//! every request. One finding for the file, at the first such key, since one field mends all of
-//! them.
+//! Without `trusted_proxies` the address is that of the peer. Behind a load balancer, all clients
+//! share its address and one bucket, and forward-auth refuses every request. Reported once for the
+//! file, at the first such key, since one field fixes all of them.
 //!
-//! Quiet when only front ends listen that are told the address (`grpc`, `resp`), when
-//! `trusted_proxies` names anything, and for limits that are off. Also quiet for keys with another
-//! attribute beside `ip`; each key of `first_of` counts by itself.
+//! Not reported: files in which only `grpc` and `resp` listen, since their callers send the
+//! address. Also not reported: files with `trusted_proxies`, limits that are off, and keys with
+//! another attribute beside `ip`. Each key of `first_of` is checked by itself.
 
 use super::Findings;
 use super::analysis::view::LintView;

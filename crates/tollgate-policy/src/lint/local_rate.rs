@@ -1,8 +1,8 @@
 //! TG125: a local rate that admits more than its limit, at once or in the long run.
 //!
 //! `on_store_failure: {local: {rate: 20/min}}` for 1000/day is stricter in every minute, but after
-//! fifty minutes one node has admitted more than the whole limit. Quiet for limits that are off,
-//! and for a rate from the file's default. A rate that is looser both ways is an error.
+//! fifty minutes one node has admitted more than the whole limit. Not reported: limits that are
+//! off, and a rate from the file's default. A rate that is looser in both respects is an error.
 
 use super::Findings;
 use super::analysis::view::LintView;
@@ -46,7 +46,8 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// How long one node takes to admit all of the limit, in whole seconds or less.
+/// The time in which one node admits the whole limit, rounded down to seconds if it is longer than
+/// one.
 fn after_us(local: &LimitParams, limit: &LimitParams) -> u64 {
     let units = u128::from(limit.capacity()) * u128::from(local.period_us());
     let us = units / u128::from(local.count().max(1));

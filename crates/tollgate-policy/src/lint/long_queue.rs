@@ -1,9 +1,8 @@
 //! TG119: a queue that is longer than clients wait.
 //!
-//! The last in a full queue waits for `queue` times the period divided by N. Behind a gateway that
-//! is too long when it is more than the gateway waits for an answer itself
-//! (`upstream.timeouts.response`), elsewhere when it is more than an hour. Quiet for `0/...`, for
-//! limits that are off, and for the tiers of a limit that is reported already.
+//! The last request in a full queue waits for `queue` times the period divided by N. Behind a
+//! gateway the longest sensible wait is `upstream.timeouts.response`, elsewhere an hour. Not
+//! reported: `0/...`, limits that are off, and tiers of a limit that is reported already.
 
 use super::Findings;
 use super::analysis::view::LintView;
@@ -57,7 +56,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// As microseconds, but whole seconds of them where there are some, rounded up.
+/// Converts to 64 bits, and rounds up to whole seconds unless it is less than one.
 fn seconds(us: u128) -> u64 {
     let us = u64::try_from(us).unwrap_or(u64::MAX);
     if us < 1_000_000 { us } else { us.div_ceil(1_000_000).saturating_mul(1_000_000) }

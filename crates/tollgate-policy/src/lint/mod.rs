@@ -1,9 +1,9 @@
 //! Lints: warnings about valid files that probably do not do what their author wants.
 //!
-//! A lint is one file with a `CODE` and a `check`, one line in the table below, a section in
-//! `docs/lints.md`, and two fixtures in `tests/fixtures/lint`: one that fires, one that does not.
-//! Tests fail when any is missing. Each file says when its lint is quiet: a warning that is usually
-//! wrong teaches people to ignore the others.
+//! A lint is one file with a `CODE` and a `check`, one line in the table below, and a section in
+//! `docs/lints.md`. It has two fixtures in `tests/fixtures/lint`: one that fires and one that does
+//! not. Tests fail when any is missing. Each file says what its lint does not report: a warning
+//! that is usually wrong teaches people to ignore the others.
 
 mod ambiguous_path;
 mod analysis;
@@ -40,7 +40,7 @@ use analysis::view::LintView;
 
 macro_rules! lints {
     ($($($lint:ident)::+,)*) => {
-        /// Every lint there is, in the order of the codes.
+        /// All lints, in the order of their codes.
         pub const LINTS: &[&Code] = &[$($($lint)::+::CODE),*];
 
         const CHECKS: &[(&Code, fn(&LintView<'_>, &mut Findings))] =
@@ -84,8 +84,8 @@ lints! {
     caller_time,
 }
 
-/// The warnings that a file without errors deserves, in the order of the file, without those that
-/// its `lint.allow` accepts.
+/// Returns the warnings for a file without errors, in file order, except those that `lint.allow`
+/// accepts.
 pub fn lint(compiled: &Compiled) -> Vec<Diagnostic> {
     let shapes = analysis::view::shapes(compiled);
     let view = LintView::new(compiled, &shapes);
@@ -99,7 +99,7 @@ pub fn lint(compiled: &Compiled) -> Vec<Diagnostic> {
     found
 }
 
-/// Where one lint puts what it finds.
+/// Collects the warnings of one lint.
 struct Findings<'a> {
     code: &'static Code,
     found: &'a mut Vec<Diagnostic>,

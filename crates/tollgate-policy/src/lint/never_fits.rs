@@ -1,8 +1,8 @@
-//! TG116: a cost above what its limit can ever admit.
+//! TG116: a cost that is larger than its limit can ever admit.
 //!
-//! Looks at fixed costs, at each entry of a list, at estimates, and at what a request costs that
-//! does not say. Quiet for `0/...` (which refuses everything and means to), for limits that are
-//! off, and for the tiers of a limit that is reported already.
+//! Checks fixed costs, each entry of a cost list, estimates, and the default cost. Not reported:
+//! `0/...` (which refuses everything on purpose), limits that are off, and tiers of a limit that is
+//! reported already.
 
 use super::Findings;
 use super::analysis::view::LintView;
@@ -30,7 +30,8 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The first tier, or the limit itself, that holds less than the cost, and how much it holds.
+/// Returns the limit itself (`None`) or the first tier that holds less than the cost, and how much
+/// it holds.
 fn too_small<'a>(all: &WrittenParamsByTier<'a>, cost: u64) -> Option<(Option<&'a str>, u64)> {
     let base = [(None, all.base.0)].into_iter();
     let tiers = all.tiers.iter().map(|(name, figures, _)| (Some(*name), *figures));
@@ -38,7 +39,7 @@ fn too_small<'a>(all: &WrittenParamsByTier<'a>, cost: u64) -> Option<(Option<&'a
     base.chain(tiers).find_map(|(tier, figures)| Some((tier, holds(figures)?)))
 }
 
-/// What a request costs before anything is known of its answer.
+/// Returns the costs that are known before the response.
 fn up_front(cost: &raw::At<raw::Cost>) -> Vec<(&'static str, u64, Position)> {
     let of =
         |what, field: &raw::Field<u64>| field.as_ref().map(|field| (what, field.value, field.at));
@@ -54,7 +55,7 @@ fn up_front(cost: &raw::At<raw::Cost>) -> Vec<(&'static str, u64, Position)> {
     }
 }
 
-/// The most that one request can take.
+/// The most units that one request can take; `None` if unlimited or zero.
 fn capacity(algorithm: Algorithm, figures: WrittenParams) -> Option<u64> {
     match (figures, algorithm) {
         (WrittenParams::Unlimited, _) => None,

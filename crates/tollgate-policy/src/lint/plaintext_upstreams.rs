@@ -1,6 +1,6 @@
-//! TG120: settings of TLS for servers that are not spoken to by it.
+//! TG120: TLS settings for upstreams without TLS.
 //!
-//! Quiet where one server is https://.
+//! Not reported if one upstream is https://.
 
 use super::Findings;
 use super::analysis::view::LintView;

@@ -1,6 +1,7 @@
-//! TG130: a candidate with the limit's own numbers, or of a limit that is off.
+//! TG130: a candidate with the same parameters as its limit, or of a limit that is off.
 //!
-//! Such a candidate never decides otherwise, or is never asked. Quiet if any tier differs.
+//! Such a candidate never decides differently, or is never evaluated. Not reported if any tier
+//! differs.
 
 use super::Findings;
 use super::analysis::view::LintView;
@@ -23,7 +24,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
             findings.warn(field.at, message, "write `mode: shadow` to count both, or remove it");
         } else if Some(candidate.params) == item.limit.params && candidate.tiers == item.limit.tiers
         {
-            let message = format!("the candidate of {name} has the numbers that the limit has");
+            let message = format!("the candidate of {name} has the same numbers as the limit");
             findings.warn(field.at, message, "change a number, or remove the candidate");
         }
     }

@@ -1,4 +1,4 @@
-//! TG113: a limit that never decides anything.
+//! TG113: a limit that never decides a request.
 //!
 //! Limit B shadows limit A if both are enforced and all of this holds:
 //!
@@ -13,9 +13,9 @@
 //! * B keeps one count for all tiers, so a change of tier does not reset it.
 //! * B is as strict if an attribute is missing or the store fails, and is not leased.
 //!
-//! Quiet for a limit with a penalty, for limits in shadow or off, and for different keys:
-//! `keys: [[ip, user], [ip]]` gives both one rate on purpose. Of two limits that shadow each other,
-//! the later one is reported.
+//! Not reported: limits with a penalty, limits in shadow or off, and different keys:
+//! `keys: [[ip, user], [ip]]` gives both one rate on purpose. If two limits shadow each other, the
+//! later one is reported.
 
 use super::Findings;
 use super::analysis::view::{CoverSearch, LintView, LintedLimit};
@@ -46,7 +46,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether `other`, which covers `item`, refuses all that `item` refuses.
+/// Whether `other`, which covers `item`, refuses every request that `item` refuses.
 fn shadows(other: &LintedLimit<'_>, item: &LintedLimit<'_>) -> bool {
     has_same_keys(other.limit, item.limit)
         && costs_as_much(other, item)
@@ -55,7 +55,8 @@ fn shadows(other: &LintedLimit<'_>, item: &LintedLimit<'_>) -> bool {
         && is_as_tight(other.params(), item.params())
 }
 
-/// Whether both use the same attributes, in any order, under the same conditions.
+/// Whether both limits have the same keys in the same order, each with the same attributes in any
+/// order.
 fn has_same_keys(other: &Limit, item: &Limit) -> bool {
     let same = |other: &[Box<str>], item: &[Box<str>]| {
         item.len() == other.len() && item.iter().all(|attribute| other.contains(attribute))
@@ -64,7 +65,7 @@ fn has_same_keys(other: &Limit, item: &Limit) -> bool {
     others.len() == items.len() && others.zip(items).all(|(other, item)| same(other, item))
 }
 
-/// Whether each request costs at least as much.
+/// Whether each request costs at least as much under `other`.
 fn costs_as_much(other: &LintedLimit<'_>, item: &LintedLimit<'_>) -> bool {
     other.limit.cost == item.limit.cost
         || match (&other.limit.cost, &item.limit.cost) {
@@ -77,7 +78,7 @@ fn costs_as_much(other: &LintedLimit<'_>, item: &LintedLimit<'_>) -> bool {
         }
 }
 
-/// When something is missing: an attribute, or the store.
+/// Whether `other` is at least as strict when an attribute is missing or the store fails.
 fn is_as_strict(other: &LintedLimit<'_>, item: &LintedLimit<'_>) -> bool {
     let (theirs, ours) = (other.limit.on_missing, item.limit.on_missing);
     let missing = theirs == ours || ours == OnMissing::Skip || theirs == OnMissing::Refuse;
@@ -120,11 +121,11 @@ fn tighter(algorithm: Algorithm, other: WrittenParams, item: WrittenParams) -> b
                 calendar: ours,
             },
         ) => {
-            // N/p compared without division.
+            // Compares N/p without division.
             let (rate, our_rate) =
                 (u128::from(n) * u128::from(our_p), u128::from(our_n) * u128::from(p));
             match algorithm {
-                // Windows that begin at different instants can admit more together than each alone.
+                // Windows that begin at different times can admit more together than each alone.
                 Algorithm::FixedWindow | Algorithm::SlidingWindow => {
                     calendar == ours && n <= our_n && p.is_multiple_of(our_p)
                 }

@@ -1,8 +1,8 @@
 //! TG132: a sliding window of one unit.
 //!
-//! A client that keeps trying is admitted N - 1 times in each window after its first, and with N =
-//! 1 once in two windows: a unit of the previous window weighs until that window is over. Quiet for
-//! limits that are off or in shadow, since those refuse nobody.
+//! A client that keeps trying is admitted N - 1 times in each window after its first. With N = 1 it
+//! is admitted once in two windows, since a unit of the previous window weighs until that window is
+//! over. Not reported: limits that are off or in shadow, which refuse no request.
 
 use super::Findings;
 use super::analysis::view::LintView;

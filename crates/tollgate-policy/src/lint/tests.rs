@@ -1,4 +1,4 @@
-//! What `cover` claims holds for every request of a small world.
+//! Tests that `cover` is right for every request over a small set of values.
 
 use super::analysis::cover::{ComparableMatch, Pattern};
 use super::analysis::cover_index::{CoverIndex, IndexedBy};
@@ -100,7 +100,7 @@ fn what_is_plainly_covered_is_seen() {
     assert!(Pattern::new("host", "*").covers(&Pattern::new("host", "A.example")));
 }
 
-/// Exclusions count on both sides.
+/// Exclusions of both matches are compared.
 #[test]
 fn exclusions_are_compared() {
     let condition = |attribute: &str, pattern: &str| Condition {
@@ -118,7 +118,7 @@ fn exclusions_are_compared() {
     assert!(shape("/a/**", &[]).covers(&shape("/a/**", &["/a/b"])));
 }
 
-/// How many pairs of limits the lints of a file look at, and how many findings there are.
+/// Returns how many pairs of limits the lints of a file compare, and how many findings they have.
 fn comparisons(entries: usize, entry: impl Fn(usize) -> String) -> (usize, usize) {
     let text = format!("limits:\n{}", (0..entries).map(entry).collect::<String>());
     let compiled = crate::compile(text.as_bytes()).unwrap_or_else(|errors| panic!("{errors:#?}"));
@@ -129,8 +129,7 @@ fn comparisons(entries: usize, entry: impl Fn(usize) -> String) -> (usize, usize
     (view.comparisons.get(), found.len())
 }
 
-/// Limits for different requests are not compared with each other, whatever tells the requests
-/// apart.
+/// Limits for different requests are not compared, whichever attribute distinguishes the requests.
 #[test]
 fn a_limit_is_compared_with_few_others() {
     let shapes = [
@@ -154,8 +153,7 @@ fn a_limit_is_compared_with_few_others() {
     }
 }
 
-/// Where all limits apply to the same requests, each is compared with a number of others that does
-/// not grow.
+/// If all limits apply to the same requests, each is compared with a constant number of others.
 #[test]
 fn the_work_of_lints_grows_with_the_limits_and_not_with_their_square() {
     let same = |n: usize| format!("  - {{name: l{n}, key: [header.k{n}, u], rate: 5/min}}\n");
@@ -168,7 +166,7 @@ fn the_work_of_lints_grows_with_the_limits_and_not_with_their_square() {
     assert!(many <= few * 5 / 2, "{few} pairs of 800 limits, {many} of 1,600");
 }
 
-/// What an index finds is all that covers.
+/// The index returns every match that covers.
 #[test]
 fn every_match_that_covers_is_a_candidate() {
     let config = Config { cases: 1_000, failure_persistence: None, ..Config::default() };

@@ -1,9 +1,9 @@
 //! TG124: a tier lookup that finds no client.
 //!
-//! Fires where `by` names an attribute that is nowhere else in the file and is spelt almost like
-//! one that is, or like `api_key`. Fires too for 64 hexadecimal digits in a map by API key: they
-//! are a hash without `sha256:`. Quiet for names that are like no other, since callers of the check
-//! API send what attributes they like.
+//! Reported if `by` names an attribute that occurs nowhere else in the file and is spelt almost
+//! like one that does, or like `api_key`. Also reported: 64 hexadecimal digits in a map by API key,
+//! which are a hash without `sha256:`. Not reported: names that resemble no other, since callers of
+//! the check API may send any attribute.
 
 use super::Findings;
 use super::analysis::view::LintView;
@@ -41,7 +41,8 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The attribute that was meant in place of one that nothing supplies and no limit reads.
+/// Returns the attribute that was probably meant, if nothing supplies this one and no limit reads
+/// it.
 fn meant<'a>(view: &'a LintView<'_>, name: &str) -> Option<&'a str> {
     let keys = view.limits.iter().flat_map(|item| item.limit.keys().flatten().map(|part| &**part));
     let matched = view.limits.iter().flat_map(|item| conditions(item).map(|(part, _)| part));

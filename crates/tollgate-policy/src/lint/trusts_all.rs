@@ -1,6 +1,6 @@
-//! TG117: everybody is a trusted proxy.
+//! TG117: `trusted_proxies` with every address.
 //!
-//! Reported at the network that holds every address, once. Quiet for all others, however large.
+//! Reported once, at the network that contains every address. Smaller networks are not reported.
 
 use super::Findings;
 use super::analysis::view::LintView;

@@ -1,7 +1,6 @@
-//! TG115: an accepted lint that does not exist.
+//! TG115: `lint.allow` with a code that does not exist.
 //!
-//! Not an error, so that a file written for a newer version still loads. Quiet for every code in
-//! the table.
+//! This is not an error, so that a file written for a newer version still loads.
 
 use super::analysis::view::LintView;
 use super::{Findings, LINTS};

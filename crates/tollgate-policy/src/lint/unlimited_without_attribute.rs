@@ -1,17 +1,17 @@
-//! TG109: requests without an attribute are not limited at all.
+//! TG109: requests without an attribute that no limit covers.
 //!
-//! Fires for an enforced limit with `on_missing: skip` whose key needs an attribute that a request
-//! may lack, when no other enforced limit covers the same requests; and, where the attribute is
-//! read from the client's own request (header, cookie, query or `identity`), also when every limit
-//! that covers them is skipped for want of the same attribute, once for the widest of them.
+//! Reported: an enforced limit that skips requests without an attribute of its key, if no other
+//! enforced limit covers the same requests. If the attribute comes from the client's own request
+//! (header, cookie, query or `identity`), other limits that are skipped without the same attribute
+//! do not count as cover. Of such limits, the widest one is reported, once.
 //!
-//! A limit with `first_of` is skipped where none of its keys is complete; the attribute named is
-//! one of the last key.
+//! A limit with `first_of` is skipped if none of its keys is complete. The reported attribute
+//! belongs to the last key.
 //!
-//! Quiet for `ip`, `method`, `path`, `host` and `domain`; when `match` has a condition on the
-//! attribute, since requests without it are not meant then; and for several limits on an attribute
-//! that only the caller of the check API supplies: that is one's own code, which names it in every
-//! request.
+//! Not reported: `ip`, `method`, `path`, `host` and `domain`, and attributes on which `match` has a
+//! condition, since the limit is not about requests without them. Also not reported: several limits
+//! on an attribute that only callers of the check API supply, since those callers send it with
+//! every request.
 
 use super::Findings;
 use super::analysis::view::{CoverSearch, LintView, LintedLimit};
@@ -59,7 +59,7 @@ fn is_skipped_without(item: &LintedLimit<'_>, attribute: &str) -> bool {
         && may_be_missing(item, attribute)
 }
 
-/// Whether no other limit catches requests without the attribute, and none of those that should is
+/// Whether no other limit catches requests without the attribute, and no other such limit is
 /// reported instead.
 fn is_alone<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, attribute: &str) -> bool {
     let is_sent = is_sent(view, attribute);

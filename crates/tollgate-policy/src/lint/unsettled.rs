@@ -1,8 +1,8 @@
-//! TG118: a limit that waits for responses that no front end sees.
+//! TG118: a limit that needs responses where no front end sees them.
 //!
-//! Only the gateway, and the tower layer, see answers. Quiet without `listen`, as in a file for the
-//! layer, where a gateway listens, for limits that are off, and for costs while `http` listens: its
-//! callers can reserve and settle by themselves.
+//! Only the gateway and the tower layer see responses. Not reported: files without `listen`, such
+//! as those for the layer, files with a gateway, and limits that are off. Costs are not reported
+//! while `http` listens, since its callers can reserve and settle.
 
 use super::Findings;
 use super::analysis::view::LintView;

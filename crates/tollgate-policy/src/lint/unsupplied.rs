@@ -1,14 +1,16 @@
-//! TG110: an attribute that never comes.
+//! TG110: an attribute that no front end supplies.
 //!
-//! The gateway supplies `ip method path host header.* cookie.* query.*` and what `identity` names;
-//! Envoy's rate limit service `domain descriptor.*`; the check API whatever its caller sends, and
-//! RESP the values of any key. So this fires for every attribute only where `http` does not listen,
-//! once for each, at its first use. Where `http` listens beside the gateway, it fires for a key
-//! that no request through the gateway can have, unless the limit's `match` or a descriptor in its
-//! key shows that the limit is for another front end. Classes are looked at as matches are.
+//! The gateway supplies `ip method path host header.* cookie.* query.*` and the attributes of
+//! `identity`. Envoy's rate limit service supplies `domain descriptor.*`. The check API supplies
+//! whatever its caller sends, and RESP the values of any key. So any attribute may be reported only
+//! if `http` does not listen; each is reported once, at its first use. If `http` listens beside the
+//! gateway, a key is reported that no request through the gateway can have. It is not reported if
+//! the limit's `match` or a descriptor in its key shows that the limit is for another front end.
+//! Classes are checked like matches.
 //!
-//! Quiet when neither the gateway nor gRPC listens (a file for a program that embeds the engine, or
-//! for RESP alone, where `match` is not evaluated), and for limits that are off.
+//! Not reported: limits that are off, and files in which neither the gateway nor gRPC listens. Such
+//! a file is for a program that embeds the engine, or for RESP alone, where `match` is not
+//! evaluated.
 
 use super::Findings;
 use super::analysis::view::{LintView, LintedLimit};
@@ -67,7 +69,7 @@ pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The classes as written, each with its name. Classes without `shed` are TG128's.
+/// The classes as written, each with its name. TG128 reports classes without `shed`.
 fn classes<'a>(view: &LintView<'a>) -> impl Iterator<Item = (&'a raw::Class, String)> {
     let file = &view.compiled.file;
     let classes = file.classes.iter().filter(|_| file.shed.is_some());
@@ -78,7 +80,7 @@ fn classes<'a>(view: &LintView<'a>) -> impl Iterator<Item = (&'a raw::Class, Str
     })
 }
 
-/// Keys that the gateway cannot complete while the check API can.
+/// Reports keys that the gateway cannot complete while the check API can.
 fn check_gateway(view: &LintView<'_>, findings: &mut Findings<'_>) {
     if !view.listens(Front::Gateway) || view.listens(Front::Resp) {
         return;
@@ -118,15 +120,14 @@ fn is_supplied(view: &LintView<'_>, attribute: &str) -> bool {
         || (by_grpc && view.listens(Front::Grpc))
 }
 
-/// Whether a request through the gateway can have it.
+/// Whether a request through the gateway can have the attribute.
 fn is_of_gateway(view: &LintView<'_>, attribute: &str) -> bool {
     matches!(attribute, "ip" | "method" | "path" | "host")
         || ["header.", "cookie.", "query."].iter().any(|part| attribute.starts_with(part))
         || view.identity(attribute).is_some()
 }
 
-/// Where an attribute of this name usually comes from. Claims are verified, so clients cannot
-/// choose them.
+/// Names the usual source of an attribute. Claims are verified, so clients cannot choose them.
 fn usual_source(attribute: &str) -> String {
     match attribute {
         "api_key" => "header.x-api-key".to_owned(),
@@ -166,14 +167,14 @@ pub(super) fn conditions<'a>(item: &LintedLimit<'a>) -> impl Iterator<Item = (&'
     entry.r#match.iter().flat_map(|spec| attributes(&spec.value))
 }
 
-/// The attributes that a request must have to match.
+/// The attributes that a request needs to match.
 fn required<'a>(item: &LintedLimit<'a>) -> impl Iterator<Item = (&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     let conditions = entry.r#match.iter().flat_map(|spec| &spec.value.conditions.0);
     conditions.map(|(name, _)| (name.value.as_str(), name.at))
 }
 
-/// The same for the entries of a cost.
+/// The attributes of `match` in the entries of a cost list, as written.
 fn cost_conditions<'a>(item: &LintedLimit<'a>) -> impl Iterator<Item = (&'a str, Position)> {
     let entry: &'a raw::Limit = &item.entry.value;
     let entries = match entry.cost.as_ref().map(|cost| &cost.value) {

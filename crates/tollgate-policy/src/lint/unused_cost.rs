@@ -1,8 +1,7 @@
-//! TG121: an entry of a cost list that no request can meet.
+//! TG121: an entry of a cost list that no request can match.
 //!
-//! Fires for an entry that an earlier one covers, and for one whose conditions never hold together
-//! with those of the limit's own `match`. Only what can be proved is claimed. Quiet for limits that
-//! are off.
+//! Reported: an entry that an earlier one covers, and an entry whose conditions never hold together
+//! with the limit's own `match`. Only proven cases are reported. Not reported: limits that are off.
 
 use super::Findings;
 use super::analysis::cover::ComparableMatch;
@@ -18,7 +17,7 @@ pub(super) const CODE: &Code = &Code::new(
     "The first entry that matches counts, so an entry behind one that matches the same requests is never used.",
 );
 
-/// With how many earlier entries each is compared at most.
+/// The most earlier entries that each entry is compared with.
 const COMPARED_MAX: usize = 500;
 
 pub(super) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {

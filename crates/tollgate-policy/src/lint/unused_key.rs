@@ -1,8 +1,8 @@
 //! TG122: a key of `first_of` that no request uses.
 //!
-//! Fires for a key that contains all attributes of an earlier key. Where the gateway listens, also
-//! fires for a key after one that every request has: `ip`, `method`, `path` and `host`. Quiet for
-//! limits that are off.
+//! Reported: a key that contains all attributes of an earlier key. If the gateway listens, also a
+//! key after one that every request has (`ip`, `method`, `path`, `host`). Not reported: limits that
+//! are off.
 
 use super::Findings;
 use super::analysis::view::LintView;

@@ -1,21 +1,22 @@
-//! From a path to the few limits that may apply to it, however many there are.
+//! Finds the few limits that may apply to a path, at a cost that does not grow with the number of
+//! limits.
 //!
-//! Paths without wildcards are looked up whole. Globs hang in a tree of segments, each at the end
-//! of the whole segments it begins with, so a request meets only those along its own path. Limits
-//! that say nothing about the path always match.
+//! Paths without wildcards are looked up in a hash table. Globs are in a tree of segments, each at
+//! the node of its leading whole segments. So a request visits only the nodes along its path.
+//! Limits without a path condition always match.
 
 use rustc_hash::FxHashMap;
 
 use super::glob::Glob;
 use super::{Matcher, Patterns};
 
-/// A limit's place in the file, and whether its path condition is still to be checked.
+/// The index of a limit, and whether its path condition must still be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PathMatch(u32);
 
 impl PathMatch {
     fn new(limit: usize, must_check_path: bool) -> Self {
-        // A policy has fewer than 2^31 limits; its constructor sees to that.
+        // `Policy::new` bounds the number of limits below 2^31.
         Self((limit as u32) << 1 | u32::from(must_check_path))
     }
 
@@ -36,7 +37,8 @@ pub(crate) struct PathIndex {
     tree: Vec<SegmentNode>,
 }
 
-/// A segment. The first node is the root, above the empty segment with which absolute paths begin.
+/// A node for a segment. The first node is the root, above the empty segment that absolute paths
+/// begin with.
 #[derive(Debug, Default)]
 struct SegmentNode {
     children: FxHashMap<Box<[u8]>, usize>,
@@ -44,7 +46,7 @@ struct SegmentNode {
 }
 
 impl PathIndex {
-    /// Adds a limit; those added later come later in the file.
+    /// Adds a limit. Limits must be added in file order.
     pub(crate) fn insert(&mut self, limit: usize, matcher: &Matcher) {
         match matcher.path.as_ref().map(|test| &test.patterns) {
             Some(Patterns::Text { exact, globs }) => {
@@ -61,7 +63,7 @@ impl PathIndex {
         }
     }
 
-    /// The limits that may apply to a path, in file order, into a vector that is reused.
+    /// Finds the limits that may apply to a path, in file order. Reuses the vector `found`.
     pub(crate) fn find(&self, path: Option<&str>, found: &mut Vec<PathMatch>) {
         found.clear();
         found.extend_from_slice(&self.always);
@@ -72,7 +74,7 @@ impl PathIndex {
         }
         if found.len() > always {
             found.sort_unstable();
-            // Of two ways to one limit the one without a check comes first and stays.
+            // If a limit was found twice, the entry without a check sorts first and is kept.
             found.dedup_by_key(|path_match| path_match.limit());
         }
     }
@@ -88,7 +90,7 @@ impl PathIndex {
         }
     }
 
-    /// The node at the end of the segments a glob begins with.
+    /// Returns the node of the leading segments of a glob.
     fn node(&mut self, glob: &Glob) -> &mut SegmentNode {
         if self.tree.is_empty() {
             self.tree.push(SegmentNode::default());
@@ -105,7 +107,7 @@ impl PathIndex {
     }
 }
 
-/// Cut byte by byte: segments are too short for the search that strings use.
+/// Splits byte by byte: segments are too short for the vectorised search of strings.
 fn segments(path: &str) -> impl Iterator<Item = &[u8]> {
     path.as_bytes().split(|byte| *byte == b'/')
 }

@@ -1,4 +1,4 @@
-//! `match`, compiled: which limits apply to a request.
+//! Compiled `match` conditions: which limits apply to a request.
 
 pub(crate) mod glob;
 mod index;
@@ -18,16 +18,16 @@ use crate::match_spec::{Condition, MatchSpec};
 use crate::path;
 use glob::{Glob, PatternTooLong};
 
-/// The conditions of one limit. An absent attribute never matches, inside `not` neither.
+/// The conditions of one limit. An absent attribute never matches, not even inside `not`.
 #[derive(Debug)]
 pub(crate) struct Matcher {
-    /// The condition by which the limit is indexed.
+    /// The condition on the path, by which the limit is indexed.
     path: Option<AttributeTest>,
     conditions: Box<[AttributeTest]>,
     not: Box<[Box<[AttributeTest]>]>,
 }
 
-/// One attribute with the patterns of which one must match.
+/// A condition on one attribute: one of the patterns must match.
 #[derive(Debug)]
 struct AttributeTest {
     attribute: AttributeId,
@@ -38,7 +38,7 @@ struct AttributeTest {
 enum Patterns {
     Networks(Networks),
     Text {
-        /// Sorted.
+        /// Sorted patterns without wildcards.
         exact: Box<[Box<str>]>,
         globs: Box<[Glob]>,
     },
@@ -47,11 +47,11 @@ enum Patterns {
 /// Why a condition cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidCondition {
-    /// There are more attribute names than there are numbers.
+    /// More attribute names than ids.
     TooManyAttributes,
     /// A pattern for `ip` that is neither an address nor a network.
     Address(String),
-    /// More bytes between two wildcards than a glob may have.
+    /// More bytes between wildcards than a glob may have.
     PatternTooLong(String),
 }
 
@@ -63,8 +63,8 @@ impl Matcher {
             .iter()
             .position(|c| AttributeKind::of(&c.attribute) == AttributeKind::Path);
         let path = by_path.map(|place| conditions.remove(place));
-        // A map that names nothing excludes nothing; read as "all of no conditions" it would switch
-        // off the limit.
+        // An empty map excludes nothing. Taken as "all of no conditions", it would exclude every
+        // request.
         let not = spec.not.iter().filter(|conditions| !conditions.is_empty());
         let not = not.map(|conditions| compile(conditions, names).map(Vec::into_boxed_slice));
         Ok(Self {
@@ -74,16 +74,17 @@ impl Matcher {
         })
     }
 
-    /// Whether the limit applies. The index may have seen to the path already.
+    /// Whether the limit applies. With `is_path_checked`, the index has checked the path already.
     ///
-    /// A request may carry several values of an attribute, and services differ in which they read.
-    /// So the limit applies if one value matches, and `not` excludes only if all match.
+    /// A request may have several values of an attribute, and upstreams differ in which one they
+    /// read. So the limit applies if one value matches, and `not` excludes only if all values
+    /// match.
     #[inline]
     pub(crate) fn matches(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
         self.matches_visited(facts, is_path_checked, &mut ())
     }
 
-    /// [`matches`](Self::matches), with a visitor that sees why the limit does not apply.
+    /// [`matches`](Self::matches), with a visitor that learns why the limit does not apply.
     #[inline]
     pub(crate) fn matches_visited(
         &self,
@@ -124,12 +125,13 @@ impl Matcher {
     }
 }
 
-/// Sees why a limit does not apply. Selection passes `()`, which compiles to nothing.
+/// Learns why a limit does not apply. Selection passes `()`, which compiles to nothing.
 pub(crate) trait ConditionVisitor {
-    /// The condition on this attribute is not met. Later conditions are not tested.
+    /// Called for a condition that is not met. Later conditions are not tested.
     fn unmet(&mut self, attribute: AttributeId);
 
-    /// All conditions of a map under `not` are met. Maps without conditions are not counted.
+    /// Called when all conditions of a map under `not` are met. `index` does not count maps without
+    /// conditions.
     fn excluded(&mut self, index: usize);
 }
 
@@ -142,7 +144,7 @@ impl ConditionVisitor for () {
 }
 
 impl Matcher {
-    /// Whether the limit applies to some request with these facts. Attributes in `open` may have
+    /// Whether the limit applies to some request with these facts, if attributes in `open` may have
     /// any value.
     pub(crate) fn may_match(&self, facts: &Facts<'_>, open: &[AttributeId]) -> bool {
         let is_open = |test: &AttributeTest| open.contains(&test.attribute);
@@ -154,8 +156,8 @@ impl Matcher {
             && !self.not.iter().any(|tests| excludes(tests))
     }
 
-    /// Whether the limit would apply if every condition on an attribute that was not verified held.
-    /// Inside `not` such an attribute is absent: an exception has to be proved.
+    /// Whether the limit would apply if every condition on an unverified attribute held. Inside
+    /// `not` such an attribute counts as absent: an exclusion needs a verified value.
     pub(crate) fn could_match(&self, facts: &Facts<'_>, is_path_checked: bool) -> bool {
         let could =
             |test: &AttributeTest| facts.is_unverified(test.attribute) || test.matches_any(facts);
@@ -164,7 +166,7 @@ impl Matcher {
             && !self.not.iter().any(|tests| tests.iter().all(|test| test.matches_every(facts)))
     }
 
-    /// The attributes of its conditions, those inside `not` aside.
+    /// The attributes of the conditions, except those inside `not`.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = AttributeId> {
         self.conditions.iter().map(|test| test.attribute)
     }
@@ -249,7 +251,7 @@ impl Patterns {
     }
 }
 
-/// A network, or an address as the network of itself alone.
+/// Parses a network, or an address as a network of one address.
 fn network(pattern: &str) -> Option<IpNet> {
     match pattern.parse::<IpNet>() {
         Ok(network) => Some(unmap_net(network)),

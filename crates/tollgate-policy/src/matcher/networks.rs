@@ -1,4 +1,4 @@
-//! Many networks, found by a binary search.
+//! A set of many networks, searched by binary search.
 
 #[cfg(test)]
 mod tests;
@@ -6,7 +6,7 @@ mod tests;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// Sorted ranges of addresses that do not touch: a binary search takes a list of thousands.
+/// Sorted, disjoint address ranges, so that thousands of networks take a binary search.
 #[derive(Debug)]
 pub(super) struct Networks {
     v4: Box<[(u32, u32)]>,
@@ -33,7 +33,8 @@ impl Networks {
     }
 }
 
-/// Networks never overlap in part: one lies within the other, or they are apart.
+/// Removes ranges inside others. Networks never overlap partially: one contains the other, or they
+/// are disjoint.
 fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Box<[(T, T)]> {
     ranges.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
     ranges.dedup_by(|next, kept| next.1 <= kept.1);

@@ -18,7 +18,7 @@ fn policy(specs: &[MatchSpec]) -> Policy {
     Policy::new(limits.collect(), PolicyOptions::default()).unwrap()
 }
 
-/// The places of the limits that apply.
+/// The indices of the limits that apply.
 fn selected(policy: &Policy, attributes: &[(&str, &str)]) -> Vec<usize> {
     let mut facts = policy.facts(Default::default());
     for (name, value) in attributes {
@@ -175,7 +175,7 @@ fn any_spec() -> impl Strategy<Value = MatchSpec> {
         .prop_map(|(conditions, not)| MatchSpec { conditions, not })
 }
 
-/// Every limit against every pattern, with nothing compiled.
+/// Evaluates every limit against every pattern, without compiling.
 fn naive_condition(condition: &Condition, attributes: &[(&str, &str)]) -> bool {
     let value =
         attributes.iter().find(|(name, value)| *name == condition.attribute && !value.is_empty());
@@ -205,7 +205,7 @@ proptest! {
         ip in "10\\.0\\.0\\.[0-3]|11\\.0\\.0\\.0|::1|",
     ) {
         let attributes = [("path", &*path), ("user", &*user), ("method", &*method), ("ip", &*ip)];
-        // A path may have several readings; the limits of each apply.
+        // A path may have several readings; the limits of every reading apply.
         let mut readings = path::readings(&path).unwrap();
         readings.push(path.clone());
         let applies = |spec: &MatchSpec, path: &str| {

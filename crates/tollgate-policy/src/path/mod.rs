@@ -1,17 +1,17 @@
 //! Path normalisation: `/login`, `/%6Cogin` and `/x/../login` share one limit.
 //!
-//! In this order: drop the query and the fragment. Decode escapes of unreserved characters, and
-//! write all other escapes in upper case. Escape bytes that RFC 3986 does not allow in a path
+//! The steps, in order: drop the query and the fragment. Decode escapes of unreserved characters,
+//! and write all other escapes in upper case. Escape bytes that RFC 3986 does not allow in a path
 //! (spaces, quotes, non-ASCII). Merge runs of slashes. Resolve dot segments. Case and a trailing
 //! slash are kept.
 //!
-//! Servers read some paths in more than one way. [`ambiguity`] finds them, and [`readings`] lists
-//! what servers make of them.
+//! Upstreams read some paths in more than one way. [`ambiguity`] detects such paths, and
+//! [`readings`] lists their readings.
 //!
-//! An escape that is not one (`%zz`, `%4`) is kept as it is, and so is a good escape right behind
-//! it: decoding that one could complete the broken one, and a second pass would then read another
-//! path than the first. A path without a leading slash keeps that shape; one of which nothing is
-//! left is `/`. No path at all stays none.
+//! A broken escape (`%zz`, `%4`) is kept, and so is a valid escape directly after it. Decoding the
+//! valid one could complete the broken one, and normalising twice would then give another path. A
+//! path without a leading slash stays without one. A path that becomes empty is `/`; an empty path
+//! stays empty.
 
 mod readings;
 mod server_model;
@@ -23,7 +23,7 @@ pub use readings::{AmbiguousPath, ambiguity, readings};
 use crate::hex::{self, decode_byte as escaped};
 use std::borrow::Cow;
 
-/// The path in its one spelling; borrowed when it already is.
+/// Returns the path in normal form; borrowed if it already is.
 ///
 /// ```
 /// use tollgate_policy::path::normalise;
@@ -41,7 +41,8 @@ pub fn normalise(path: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A quick test: `true` means that the path is normal and has one reading. `false` proves nothing.
+/// A quick test: `true` means that the path is in normal form and has one reading. `false` means
+/// nothing.
 pub(crate) fn is_plain(path: &str) -> bool {
     let bytes = path.as_bytes();
     let mut starts_segment = true;
@@ -52,17 +53,18 @@ pub(crate) fn is_plain(path: &str) -> bool {
         }
         starts_segment = byte == b'/';
     }
-    // Some servers ignore dots at the end.
+    // Some servers ignore trailing dots.
     !path.ends_with('.')
 }
 
-/// Replaces what `out` holds by the path in its one spelling.
+/// Writes the path in normal form into `out`, replacing its content.
 pub(crate) fn normalise_into(path: &str, out: &mut String) {
     rewrite(without_query(path).as_bytes(), is_clear, is_unreserved, out);
 }
 
-/// A path glob in the spelling of the paths it is to match: its wildcards are kept, and `?` starts
-/// no query. An escape that may stand in clear is decoded; [`readings`] of a path do so, too.
+/// Normalises a path pattern like the paths it is to match. Wildcards are kept, and `?` does not
+/// start a query. An escape of a character that may stand unescaped is decoded, as in the
+/// [`readings`] of a path.
 pub(crate) fn normalise_pattern(pattern: &str) -> String {
     let mut out = String::new();
     let is_clear_or_wildcard = |byte| byte == b'?' || is_clear(byte);
@@ -120,8 +122,8 @@ fn rewrite(
     }
 }
 
-/// Drops the segment that has just ended if it is a dot segment, with its parent if it has two
-/// dots. Answers whether a slash belongs behind it: behind an empty segment there is one already.
+/// Drops the segment that has just ended if it is a dot segment, with its parent if it is `..`.
+/// Returns whether a slash must follow: after an empty segment there is one already.
 fn end_segment(out: &mut String, segment_start: usize, root: usize) -> bool {
     match &out[segment_start..] {
         "" => {}
@@ -136,7 +138,7 @@ fn end_segment(out: &mut String, segment_start: usize, root: usize) -> bool {
     false
 }
 
-/// Whether one or two more hexadecimal digits would make an escape of the end of `out`.
+/// Whether one or two more hexadecimal digits would complete an escape at the end of `out`.
 fn ends_in_broken_escape(out: &str) -> bool {
     match out.as_bytes() {
         [.., b'%'] => true,
@@ -164,13 +166,13 @@ const fn is_pchar(byte: u8) -> bool {
     is_unreserved(byte) || is_reserved
 }
 
-/// Bytes that may stand in a path without an escape.
+/// Whether a byte may be in a path without an escape.
 const fn is_clear(byte: u8) -> bool {
     byte == b'/' || is_pchar(byte)
 }
 
-/// Bytes without a meaning of their own in a path. `;` is missing: some servers cut a segment
-/// there.
+/// Bytes without a special meaning in a path. `;` is not among them, since some servers cut a
+/// segment there.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;

@@ -1,17 +1,17 @@
-//! Paths that servers read in more than one way.
+//! Paths that upstreams read in more than one way.
 //!
-//! A client can evade a limit that sees one reading when the service uses another. Two kinds of
-//! path have several readings:
+//! A client can evade a limit that sees one reading if the upstream uses another. Two kinds of path
+//! have several readings:
 //!
-//! * An [ambiguous](ambiguity) path, which few clients need. It is refused, unless the listener
-//!   says `ambiguous_paths: match-all`. Then the limits of all its readings apply.
+//! * An [ambiguous](ambiguity) path, which few clients need. It is refused, unless the listener has
+//!   `ambiguous_paths: match-all`. Then the limits of all its readings apply.
 //! * An ordinary path with `;`, with an unneeded escape (`%40` for `@`), with a dot or a space at
 //!   its end or with two slashes at its start. The limits of all its readings always apply.
 
 use super::{escaped, is_pchar, is_plain, is_unreserved, normalise, without_query};
 use std::fmt;
 
-/// Why servers read a path in more than one way.
+/// Why upstreams read a path in more than one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AmbiguousPath {
@@ -27,16 +27,16 @@ pub enum AmbiguousPath {
     EscapedDots,
     /// A dot segment with a parameter, as in `/..;/`.
     DotsWithParameter,
-    /// Dot segments and empty segments: their order decides.
+    /// Dot segments together with empty segments: the result depends on the order of normalisation.
     DotsAndEmptySegments,
-    /// A dot, a slash or a backslash in more bytes of UTF-8 than it needs.
+    /// A dot, a slash or a backslash in overlong UTF-8.
     Overlong,
-    /// `%u006C`, which IIS and old versions of Jetty decode. `ambiguous_paths: match-all` does not
-    /// read it.
+    /// `%u006C`, which IIS and old versions of Jetty decode. It is refused even with
+    /// `ambiguous_paths: match-all`.
     UnicodeEscape,
-    /// More bytes than `ambiguous_paths: match-all` reads in all ways.
+    /// More bytes than `ambiguous_paths: match-all` accepts in an ambiguous path.
     TooLong,
-    /// More readings than `ambiguous_paths: match-all` matches.
+    /// More readings than `ambiguous_paths: match-all` accepts.
     TooManyReadings,
 }
 
@@ -44,7 +44,7 @@ pub enum AmbiguousPath {
 /// fewer.
 const READINGS_MAX: usize = 16;
 
-/// The longest ambiguous path that is read in all ways. Each way is a pass over the path.
+/// The longest ambiguous path whose readings are listed. Each reading takes a pass over the path.
 const AMBIGUOUS_BYTES_MAX: usize = 4096;
 
 impl fmt::Display for AmbiguousPath {
@@ -68,7 +68,8 @@ impl fmt::Display for AmbiguousPath {
 
 impl std::error::Error for AmbiguousPath {}
 
-/// Why servers read the path in more than one way, if they do. The query does not count.
+/// Returns the reason why upstreams read the path in more than one way, if they do. The query is
+/// ignored.
 ///
 /// ```
 /// use tollgate_policy::path::{AmbiguousPath, ambiguity};
@@ -100,7 +101,7 @@ pub fn ambiguity(path: &str) -> Option<AmbiguousPath> {
     (has_dots && has_empty).then_some(AmbiguousPath::DotsAndEmptySegments)
 }
 
-/// The first byte of a segment, escaped or not, that servers treat differently.
+/// Finds the first byte of a segment, escaped or not, that upstreams treat differently.
 fn ambiguous_byte(segment: &[u8]) -> Option<AmbiguousPath> {
     let mut rest = segment;
     let mut last_four = 0_u32;
@@ -126,8 +127,7 @@ fn ambiguous_byte(segment: &[u8]) -> Option<AmbiguousPath> {
     None
 }
 
-/// The dot, slash or backslash that the last bytes stand for in some decoders, and how many bytes
-/// that takes.
+/// Decodes the last bytes as an overlong dot, slash or backslash. Also returns the number of bytes.
 pub(super) fn overlong(last_four: u32) -> Option<(u8, usize)> {
     let (low, bytes) = match last_four {
         0xF080_80AE | 0xF080_80AF | 0xF080_819C => (last_four & 0xff, 4),
@@ -147,10 +147,10 @@ pub(super) fn overlong(last_four: u32) -> Option<(u8, usize)> {
     Some((byte, bytes))
 }
 
-/// The dots at the start of a segment.
+/// Whether a segment is a dot segment.
 #[derive(Clone, Copy)]
 enum DotSegment {
-    /// Part of a name.
+    /// Not a dot segment.
     None,
     /// A dot segment.
     Clear,
@@ -181,8 +181,8 @@ fn dots(segment: &[u8]) -> DotSegment {
     }
 }
 
-/// Every reading of a path that has more than one, in the spelling that limits are matched with.
-/// The first is [`normalise`]'s. A path with one reading has none here.
+/// Returns all readings of a path with more than one, in normal form. The first is that of
+/// [`normalise`]. Returns nothing for a path with one reading.
 ///
 /// ```
 /// use tollgate_policy::path::readings;
@@ -197,8 +197,8 @@ fn dots(segment: &[u8]) -> DotSegment {
 ///
 /// # Errors
 ///
-/// When there are too many of them. When the path is ambiguous and longer than 4096 bytes, or has
-/// an escape such as `%u006C`.
+/// Fails if there are too many readings. Also fails for an ambiguous path that is longer than 4096
+/// bytes or has an escape such as `%u006C`.
 pub fn readings(path: &str) -> Result<Vec<String>, AmbiguousPath> {
     if is_plain(path) {
         return Ok(Vec::new());
@@ -256,8 +256,8 @@ fn may_end_in_dots(path: &str) -> bool {
         || path.as_bytes().last_chunk::<3>().is_some_and(|end| is_escape(end))
 }
 
-/// Adds a reading of the path unless it is known, and the one without the slash at its end: Caddy
-/// and Python serve `/login` for `/login/.`, nginx serves `/login/`.
+/// Adds a reading of the path unless it is known. Also adds the reading without a trailing slash:
+/// Caddy and Python serve `/login` for `/login/.`, nginx serves `/login/`.
 fn add_reading(found: &mut Vec<String>, reading: &str, path: &str) {
     let shorter = reading.strip_suffix('/').filter(|_| !path.ends_with('/'));
     let shorter = shorter.filter(|shorter| !shorter.is_empty());
@@ -272,7 +272,7 @@ fn add_new(found: &mut Vec<String>, reading: &str) {
     }
 }
 
-/// Whether the path has an escape that could stand in clear and is not decoded by [`normalise`].
+/// Whether the path has an unneeded escape that [`normalise`] does not decode.
 fn has_escaped_pchar(path: &str) -> bool {
     let escapes = path.as_bytes().split(|byte| *byte == b'%').skip(1).filter_map(escaped);
     escapes.into_iter().any(|byte| is_pchar(byte) && !is_unreserved(byte))

@@ -1,20 +1,20 @@
-//! Models of servers: which escapes each decodes, and in which order it normalises a path.
+//! Models of servers: the escapes that each decodes, and the order in which it normalises a path.
 
 use super::readings::{is_control, overlong};
 use super::{escaped, is_pchar, is_unreserved};
 use crate::path::{is_clear, push_escape};
 
-/// How one server decodes a path.
+/// The way one server decodes a path.
 #[derive(Clone, Copy)]
 pub(super) struct ServerModel {
     decodes: DecodedEscapes,
-    /// Cuts segments at `;`.
+    /// Whether the server cuts segments at `;`.
     cuts_parameters: bool,
     backslashes: BackslashHandling,
     controls: ControlHandling,
 }
 
-/// Which escapes a server decodes before it looks for dot segments.
+/// The escapes that a server decodes before it looks for dot segments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DecodedEscapes {
     Nothing,
@@ -23,16 +23,16 @@ enum DecodedEscapes {
     Everything,
 }
 
-/// In which order a server merges slashes and resolves dot segments.
+/// The order in which a server merges slashes and resolves dot segments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum NormalisationOrder {
     SlashesFirst,
     DotsFirst,
-    /// Neither is done: the service routes by the path as it was sent.
+    /// The server does neither and routes by the path as sent.
     Neither,
 }
 
-/// Which backslashes a server takes for slashes.
+/// The backslashes that a server reads as slashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BackslashHandling {
     None,
@@ -47,7 +47,7 @@ enum ControlHandling {
     EndThePath,
 }
 
-/// The orders whose readings differ.
+/// Returns the orders to try: all for an ambiguous path, one for others.
 pub(super) const fn orders(is_ambiguous: bool) -> &'static [NormalisationOrder] {
     if is_ambiguous {
         &[
@@ -60,11 +60,12 @@ pub(super) const fn orders(is_ambiguous: bool) -> &'static [NormalisationOrder] 
     }
 }
 
-/// The servers whose readings differ: few for an ordinary path, more for an ambiguous one.
+/// Returns the servers whose readings may differ: few for an ordinary path, more for an ambiguous
+/// one.
 pub(super) fn servers(bytes: &[PathByte], is_ambiguous: bool) -> Vec<ServerModel> {
     use {BackslashHandling as B, ControlHandling as C, DecodedEscapes as D};
     let has = |is_it: fn(u8) -> bool| bytes.iter().any(|one| is_it(one.byte()));
-    // Overlong bytes may stand for a backslash.
+    // 0x9c may end an overlong backslash.
     let has_backslash = is_ambiguous && has(|byte| byte == b'\\' || byte == 0x9c);
     let has_control = is_ambiguous && has(is_control);
     let backslashes: &[B] =
@@ -108,7 +109,7 @@ impl PathByte {
     }
 }
 
-/// The bytes of a path, with their escapes recognised.
+/// Splits a path into bytes and recognises escapes.
 pub(super) fn path_bytes(path: &[u8]) -> Vec<PathByte> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -125,8 +126,9 @@ pub(super) fn path_bytes(path: &[u8]) -> Vec<PathByte> {
     bytes
 }
 
-/// What is left of a decoded path for servers that resolve it against a base URL. To them a path
-/// that begins with two slashes begins with a host: `//h/login` is `/login`.
+/// Removes the authority, as servers do that resolve the path against a base URL. They read two
+/// leading slashes as the start of a host: `//h/login` is `/login`. Returns `None` without two
+/// leading slashes.
 pub(super) fn without_authority(decoded: &[PathByte]) -> Option<&[PathByte]> {
     const SLASH: PathByte = PathByte::Clear(b'/');
     let [SLASH, SLASH, ..] = decoded else { return None };
@@ -136,8 +138,8 @@ pub(super) fn without_authority(decoded: &[PathByte]) -> Option<&[PathByte]> {
     Some(&authority[end..])
 }
 
-/// What is left of a path for servers that ignore dots and spaces at its end, as Windows does with
-/// the names of files. Caddy's matcher does so before it resolves dot segments.
+/// Removes trailing dots and spaces, as Windows does in file names. Caddy's path matcher does so
+/// before it resolves dot segments. Returns `None` if there are none.
 pub(super) fn without_dots_at_end(bytes: &[PathByte]) -> Option<&[PathByte]> {
     let is_kept = |one: &PathByte| !matches!(one.byte(), b'.' | b' ');
     let end = bytes.iter().rposition(is_kept).map_or(0, |last| last + 1);
@@ -145,8 +147,7 @@ pub(super) fn without_dots_at_end(bytes: &[PathByte]) -> Option<&[PathByte]> {
 }
 
 impl NormalisationOrder {
-    /// A decoded path as a server with this order reads it, in the spelling that limits are
-    /// matched with.
+    /// Returns a decoded path as a server with this order reads it, in normal form.
     pub(super) fn read(self, decoded: &[PathByte]) -> String {
         let is_absolute = decoded.first() == Some(&PathByte::Clear(b'/'));
         let segments: Vec<&[PathByte]> = decoded[usize::from(is_absolute)..]
@@ -176,7 +177,7 @@ impl NormalisationOrder {
         out
     }
 
-    /// The segments that are left; the last is empty where the path ends in a slash.
+    /// Returns the remaining segments; the last one is empty if the path ends in a slash.
     fn resolve<'t>(self, segments: &[&'t [PathByte]]) -> Vec<&'t [PathByte]> {
         const DOT: PathByte = PathByte::Clear(b'.');
         let last = segments.len().saturating_sub(1);
@@ -211,7 +212,7 @@ impl NormalisationOrder {
 }
 
 impl ServerModel {
-    /// The path with the escapes decoded, and the parts cut, that this server decodes and cuts.
+    /// Decodes and cuts the path as this server does.
     pub(super) fn decode(&self, bytes: &[PathByte]) -> Vec<PathByte> {
         let mut out = Vec::with_capacity(bytes.len());
         let (mut is_parameter, mut last_four) = (false, 0_u32);
@@ -241,7 +242,7 @@ impl ServerModel {
                 DecodedEscapes::Nothing => false,
                 DecodedEscapes::Unreserved => is_unreserved(byte),
                 DecodedEscapes::Pchar => is_pchar(byte),
-                // A decoded `%` stays apart from one that is no escape at all.
+                // A decoded `%` stays escaped, so that it differs from a literal `%`.
                 DecodedEscapes::Everything => byte != b'%',
             };
             out.push(if is_decoded { PathByte::Clear(byte) } else { one });

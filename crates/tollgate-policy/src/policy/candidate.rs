@@ -1,4 +1,4 @@
-//! Candidates of selected limits: counted beside them, never enforced.
+//! Candidates of selected limits: counted along with them, never enforced.
 
 use super::selection::{SelectedEntry, Selection};
 use super::{CompiledLimit, Policy};
@@ -11,8 +11,8 @@ impl Policy {
         self.has_candidates
     }
 
-    /// Selects the candidates of the limits that are selected and for whose place `is_charged`
-    /// returns true, behind all limits. A candidate has the key and the cost of its limit.
+    /// Selects the candidates of selected limits for whose index `is_charged` returns true.
+    /// Candidates come after all limits. A candidate has the key and the cost of its limit.
     pub fn select_candidates(&self, selection: &mut Selection, is_charged: impl Fn(usize) -> bool) {
         for place in 0..selection.entries.len() {
             let base = &selection.entries[place];
@@ -40,7 +40,7 @@ impl Policy {
     }
 }
 
-/// Notes the candidates of limits; a candidate comes after its limit.
+/// Links limits to their candidates, which come later in the list. Returns whether there are any.
 pub(super) fn link(compiled: &mut [CompiledLimit], limits: &[Limit]) -> bool {
     let mut has_candidates = false;
     for (place, limit) in limits.iter().enumerate() {

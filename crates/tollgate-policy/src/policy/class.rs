@@ -1,4 +1,4 @@
-//! Classes of requests: which one a request belongs to, and the limits of the fleet's shedder.
+//! Classes of requests: the class of a request, and the limits of the fleet's shedder.
 
 use super::selection::{SelectedEntry, Selection};
 use super::{Compiler, InvalidPolicy, Policy};
@@ -8,14 +8,14 @@ use crate::matcher::Matcher;
 use crate::shed::ShedPolicy;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// The classes with their names resolved.
+/// The compiled classes.
 #[derive(Debug)]
 pub(super) struct ClassTable {
     classes: Box<[CompiledClass]>,
     default_class: usize,
     fair_by: Box<[AttributeId]>,
     lower_by: Option<AttributeId>,
-    /// The limits of the fleet that are not off, each with its first class.
+    /// The limits of the fleet that are not off, each with the index of its first class.
     fleet: Box<[(usize, usize)]>,
     is_on: bool,
 }
@@ -23,35 +23,34 @@ pub(super) struct ClassTable {
 #[derive(Debug)]
 struct CompiledClass {
     name: Box<str>,
-    /// `None` for a default class that only takes what no class matches.
+    /// `None` for a default class that only takes requests that no class matches.
     matcher: Option<Matcher>,
 }
 
 impl Policy {
-    /// The class of a request, as an index: 0 is the most important. `None` if no shedder is on.
+    /// The class of a request, by index: 0 is the most important. `None` if no shedder is on.
     ///
-    /// The attribute of `lower_by` names a class. It may only lower the request's own, unless a
-    /// [trusted proxy](Facts::set_peer_trusted) sent the request.
+    /// The attribute of `lower_by` names a class. It may only lower the class of the request,
+    /// unless a [trusted proxy](Facts::set_peer_trusted) sent the request.
     #[inline]
     pub fn class(&self, facts: &Facts<'_>) -> Option<usize> {
         let table = self.classes.as_ref().filter(|table| table.is_on)?;
         Some(table.class(facts))
     }
 
-    /// The names of the classes, the most important first; none without shedders.
+    /// The names of the classes, the most important first; empty without shedders.
     pub fn classes(&self) -> impl ExactSizeIterator<Item = &str> {
         let classes = self.classes.as_ref().map_or(&[][..], |table| &table.classes);
         classes.iter().map(|class| &*class.name)
     }
 
-    /// Whether the class of a request may depend on who sent it: see
-    /// [`Facts::set_peer_trusted`].
+    /// Whether the class of a request may depend on its sender: see [`Facts::set_peer_trusted`].
     pub fn has_lower_by(&self) -> bool {
         self.classes.as_ref().is_some_and(|table| table.lower_by.is_some())
     }
 
-    /// Selects the limits of the fleet's shedder for a request of this class, in addition to what
-    /// is selected already. Each costs one slot.
+    /// Adds the limits of the fleet's shedder for a request of this class to the selection. Each
+    /// costs one slot.
     pub fn select_fleet(&self, class: usize, selection: &mut Selection) {
         let Some(table) = &self.classes else { return };
         for (_, limit) in table.fleet.iter().filter(|(first, _)| *first <= class) {
@@ -70,13 +69,13 @@ impl Policy {
         }
     }
 
-    /// Whether clients of one class are told apart.
+    /// Whether the policy has `fair_by`, which distinguishes the clients of one class.
     #[inline]
     pub fn has_fair_by(&self) -> bool {
         self.classes.as_ref().is_some_and(|table| !table.fair_by.is_empty())
     }
 
-    /// A hash of the values of `fair_by`, by which clients of one class are told apart; 0 if the
+    /// A hash of the values of `fair_by`, which identifies a client within its class; 0 if the
     /// request has none of them.
     pub fn client_hash(&self, facts: &Facts<'_>, key: &impl BuildHasher) -> u64 {
         let fair_by = self.classes.as_ref().map_or(&[][..], |table| &table.fair_by);
@@ -99,7 +98,7 @@ impl ClassTable {
     fn class(&self, facts: &Facts<'_>) -> usize {
         let mut class = self.class_of_reading(facts);
         if facts.has_other_readings() {
-            // The least important reading counts, so that no spelling of a path raises a class.
+            // The least important reading counts, so that no spelling of a path raises the class.
             let others = facts.other_readings().map(|other| self.class_of_reading(&other));
             class = others.fold(class, usize::max);
         }
@@ -125,8 +124,8 @@ impl ClassTable {
 }
 
 impl Compiler {
-    /// Compiles the classes. Their attributes identify: of two values, a client would choose the
-    /// more important.
+    /// Compiles the classes. Their attributes are identifying: if a request had two values, a
+    /// client could choose the more important class.
     pub(super) fn classes(
         &mut self,
         shed: &ShedPolicy,

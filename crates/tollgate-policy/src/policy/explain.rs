@@ -1,4 +1,4 @@
-//! Why each limit applies to a request or not, by the code that selects limits.
+//! Explains for each limit why it applies to a request or not, with the code that selects limits.
 
 use super::select::Considered;
 use super::{Policy, Selection};
@@ -15,7 +15,7 @@ pub struct LimitApplicability<'p> {
     pub limit: &'p Limit,
     /// The limit's index in the file.
     pub index: usize,
-    /// Whether it applies, and why.
+    /// Whether the limit applies, and why not.
     pub applicability: Applicability<'p>,
 }
 
@@ -27,7 +27,7 @@ pub enum Applicability<'p> {
     Applies,
     /// The limit is off.
     Off,
-    /// The limit is reached by a descriptor of Envoy, not by `match`.
+    /// The limit is selected by an Envoy descriptor, not by `match`.
     Addressed,
     /// A condition of `match` is not met. Conditions after it were not tested.
     Unmet {
@@ -35,7 +35,7 @@ pub enum Applicability<'p> {
         attribute: &'p str,
         /// The patterns. One must match.
         patterns: &'p [String],
-        /// The value that the request has, in the form that keys have; an address is not masked.
+        /// The request's value as keys contain it; an address is not masked.
         value: Option<String>,
     },
     /// A map under `not` matches the request.
@@ -52,7 +52,7 @@ pub enum Applicability<'p> {
     },
 }
 
-/// Keeps why a matcher does not match.
+/// Records why a matcher does not match.
 #[derive(Default)]
 struct MismatchVisitor {
     unmet: Option<AttributeId>,
@@ -70,8 +70,8 @@ impl ConditionVisitor for MismatchVisitor {
 }
 
 impl Policy {
-    /// Says for every limit, in file order, whether [`select`](Self::select) selects it, and why.
-    /// Limits of shedders and candidates are left out.
+    /// Explains for every limit, in file order, whether [`select`](Self::select) selects it, and
+    /// why. Limits of shedders and candidates are left out.
     pub fn explain(&self, facts: &Facts<'_>) -> Vec<LimitApplicability<'_>> {
         debug_assert!(facts.belong_to(&self.names), "these facts were made for another policy");
         let shown = (0..self.limits.len()).filter(|at| !self.limits[*at].selector.is_hidden());
@@ -93,7 +93,7 @@ impl Policy {
         if first == Applicability::Applies || !facts.has_other_readings() {
             return first;
         }
-        // A path with several readings comes under the limits of all of them.
+        // The limits of every reading of a path apply.
         let others = facts.other_readings();
         let mut others = others.map(|other| self.applicability_by_reading(limit, &other));
         others.find(|other| *other == Applicability::Applies).unwrap_or(first)

@@ -1,11 +1,11 @@
-//! Why limits do not make a policy.
+//! The error for limits that do not form a policy.
 
 use std::fmt;
 
 use crate::matcher::InvalidCondition;
 use crate::matcher::glob::TOKENS_MAX;
 
-/// What is wrong, and with which limit.
+/// Why limits do not form a policy, with the name of the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidPolicy {
@@ -22,7 +22,7 @@ pub enum InvalidPolicy {
         /// The pattern, as written.
         pattern: String,
     },
-    /// A pattern with too much between its first and its last wildcard.
+    /// A pattern with too many bytes between its first and its last wildcard.
     PatternTooLong {
         /// The limit's name.
         limit: Box<str>,

@@ -50,20 +50,20 @@ use crate::matcher::{Matcher, PathIndex};
 use crate::shed::ShedPolicy;
 use class::ClassTable;
 
-/// All limits, ready to be selected from. It never changes; a reload makes another one.
+/// All limits, compiled for selection. A policy never changes; a reload creates a new one.
 #[derive(Debug)]
 pub struct Policy {
     limits: Box<[Limit]>,
-    /// What each limit matches, as written.
+    /// The match of each limit, as written.
     match_specs: Box<[MatchSpec]>,
     compiled_limits: Box<[CompiledLimit]>,
     index: PathIndex,
     names: Names,
-    /// The numbers of all limits and tiers.
+    /// The parameters of all limits and tiers.
     tier_params: Box<[TierParams]>,
     tiers: TierTable,
     path: Option<AttributeId>,
-    /// For each attribute, whether it says whose request it is or what it costs.
+    /// For each attribute, whether a key, a tier, a class or a cost uses it.
     identifying: Box<[bool]>,
     ipv6_prefix: u8,
     /// `None` without shedders.
@@ -71,18 +71,17 @@ pub struct Policy {
     has_candidates: bool,
 }
 
-/// What holds for all limits.
+/// Options for all limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyOptions {
-    /// How much of an IPv6 address makes a key.
+    /// The prefix length of IPv6 addresses in keys.
     pub ipv6_prefix: u8,
     /// The attribute that names the tier.
     pub tier_attribute: Option<String>,
     /// The tier of requests with no tier or an unknown one.
     pub default_tier: Option<String>,
-    /// More attributes that the facts should keep, such as the one by which tiers are looked up
-    /// elsewhere.
+    /// More attributes that the facts keep, such as the one by which the caller looks up tiers.
     pub attributes: Vec<String>,
     /// Classes and shedders.
     pub shed: Option<ShedPolicy>,
@@ -100,35 +99,35 @@ impl Default for PolicyOptions {
     }
 }
 
-/// A limit's numbers for one tier, or for all others.
+/// The parameters of a limit for one tier, or for all other tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TierParams {
-    /// The limit's place in the file.
+    /// The index of the limit.
     pub limit: usize,
-    /// Its numbers.
+    /// The parameters.
     pub params: LimitParams,
-    /// Which of the limit's [keys](Limit::keys) requests use; 0 without `first_of`.
+    /// The index of the key in [`Limit::keys`]; 0 without `first_of`.
     pub key: usize,
-    /// Whose state it is. Tiers share it as long as their period is the same.
+    /// The state id. Tiers with the same period share it.
     pub id: u64,
 }
 
-/// One limit with its names resolved.
+/// One limit with its names resolved to ids.
 #[derive(Debug)]
 struct CompiledLimit {
     matcher: Matcher,
     key: Box<[AttributeId]>,
-    /// The keys of `first_of` behind the first one.
+    /// The keys of `first_of` after the first.
     fallback_keys: Box<[Box<[AttributeId]>]>,
     cost_attribute: Option<AttributeId>,
     /// Costs by match, in the order in which they are tried.
     weights: Box<[Weight]>,
-    /// Places in the table of numbers; `None` is unlimited. The places of further keys follow that
-    /// of the first.
+    /// The index of the parameters; `None` is unlimited. The parameters of further keys follow
+    /// those of the first.
     base: Option<usize>,
     tiers: Box<[(TierId, Option<usize>)]>,
-    /// The place of the limit that counts the candidate.
+    /// The index of the limit that counts the candidate.
     candidate: Option<usize>,
 }
 
@@ -146,16 +145,16 @@ pub struct TierId(u32);
 #[derive(Debug, Default)]
 struct TierTable {
     ids: FxHashMap<Box<str>, TierId>,
-    /// By [`TierId`].
+    /// The names by [`TierId`].
     names: Vec<Box<str>>,
     attribute: Option<AttributeId>,
-    /// The attributes that a request's tier follows from.
+    /// The attributes that a request's tier depends on.
     inputs: Vec<AttributeId>,
     default: Option<TierId>,
 }
 
 impl TierId {
-    /// Its place in [`Policy::tier_names`].
+    /// The index in [`Policy::tier_names`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -166,7 +165,7 @@ impl TierTable {
         if let Some(known) = self.ids.get(name) {
             return *known;
         }
-        // A file of at most 1 MiB cannot name more.
+        // A file of at most 16 MiB cannot name more than 2^32 tiers.
         let next = TierId(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
         self.names.push(name.into());
         self.ids.insert(name.into(), next);
@@ -174,7 +173,7 @@ impl TierTable {
     }
 }
 
-/// More would not fit the index, and no file that a person wrote comes near.
+/// The most limits. More would not fit the path index, and no hand-written file comes near.
 const LIMITS_MAX: usize = 1 << 24;
 
 impl Policy {
@@ -182,8 +181,8 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// When a pattern cannot be compiled or a number is out of range. The file layer reports most
-    /// of this earlier, with the place in the file.
+    /// Fails if a pattern cannot be compiled or a number is out of range. The file layer reports
+    /// most of these errors earlier, with a position.
     pub fn new(
         limits: Vec<(Limit, MatchSpec)>,
         options: PolicyOptions,
@@ -221,27 +220,27 @@ impl Policy {
         })
     }
 
-    /// The limits, in file order, those that are off or unlimited included.
+    /// The limits in file order, including those that are off or unlimited.
     pub fn limits(&self) -> &[Limit] {
         &self.limits
     }
 
-    /// The place of the limit with this name.
+    /// The index of the limit with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.limits.iter().position(|limit| *limit.name == *name)
     }
 
-    /// The numbers of every limit and tier; [`Selected::params_index`] is the place in this list.
+    /// The parameters of every limit and tier, indexed by [`Selected::params_index`].
     pub fn tier_params(&self) -> &[TierParams] {
         &self.tier_params
     }
 
-    /// The tiers that the policy names; [`TierId::index`] is the place in this list.
+    /// The names of the tiers, indexed by [`TierId::index`].
     pub fn tier_names(&self) -> &[Box<str>] {
         &self.tiers.names
     }
 
-    /// The number of an attribute, if the policy uses it, for [`Facts::set_id`].
+    /// The id of an attribute for [`Facts::set_id`], if the policy uses the attribute.
     pub fn attribute(&self, name: &str) -> Option<AttributeId> {
         self.names.get(name)
     }
@@ -251,13 +250,13 @@ impl Policy {
         self.names.iter()
     }
 
-    /// Whether an attribute is in a key, a tier, a class or a cost: two values of it would be two
-    /// clients.
+    /// Whether a key, a tier, a class or a cost uses the attribute. A request with two values of it
+    /// is ambiguous: it could be two clients.
     pub fn identifies(&self, attribute: AttributeId) -> bool {
         self.identifying.get(attribute.index()).is_some_and(|identifies| *identifies)
     }
 
-    /// Empty facts for one request, in the memory of earlier ones.
+    /// Creates empty facts for one request, in the buffers of an earlier one.
     pub fn facts(&self, buffer: FactsBuffer) -> Facts<'_> {
         Facts::new(&self.names, self.ipv6_prefix, buffer)
     }
@@ -270,7 +269,7 @@ struct Compiler {
     names: Names,
     tier_params: Vec<TierParams>,
     tiers: TierTable,
-    /// The places of attributes that identify.
+    /// The indices of identifying attributes: see [`Policy::identifies`].
     identifying: FxHashSet<usize>,
 }
 
@@ -292,7 +291,7 @@ impl Compiler {
     fn limit(&mut self, limit: &Limit, spec: &MatchSpec) -> Result<(), InvalidPolicy> {
         let place = self.compiled_limits.len();
         let matcher = self.matcher(&limit.name, spec)?;
-        // What the key of an addressed limit names is no attribute.
+        // The key of a limit that `match` does not select has no attributes.
         let is_matched = limit.selector == Selector::Match;
         let key = if is_matched { self.key(&limit.key)? } else { Box::default() };
         let fallback_keys =
@@ -306,7 +305,8 @@ impl Compiler {
             CostRule::Fixed(_) | CostRule::Attribute { .. } | CostRule::Estimate { .. } => &[],
         };
         let weight = |entry: &WeightedMatch| {
-            // The first entry that matches counts, so of two values the cheaper one would.
+            // The first entry that matches counts, so a request with two values could get the
+            // cheaper cost.
             let matcher = self.identifying_matcher(&limit.name, &entry.match_spec)?;
             Ok(Weight { matcher, units: entry.units })
         };
@@ -337,7 +337,7 @@ impl Compiler {
             .map_err(|invalid| InvalidPolicy::from_condition(name, invalid))
     }
 
-    /// A matcher whose attributes identify: two values of one would be two requests.
+    /// Compiles a matcher whose attributes are identifying: see [`Policy::identifies`].
     fn identifying_matcher(
         &mut self,
         name: &str,
@@ -354,15 +354,15 @@ impl Compiler {
         names.iter().map(|name| self.attribute(name)).collect()
     }
 
-    /// An attribute outside `match`: it identifies.
+    /// Interns an attribute outside `match` as identifying.
     fn attribute(&mut self, name: &str) -> Result<AttributeId, InvalidPolicy> {
         let id = self.names.intern(name).ok_or(InvalidPolicy::TooManyAttributes)?;
         self.identifying.insert(id.index());
         Ok(id)
     }
 
-    /// The place of the numbers in the table for the first key, with those for further keys behind
-    /// it; unlimited has none.
+    /// Appends the parameters for every key of the limit. Returns the index for the first key;
+    /// `None` if unlimited.
     fn push_params(
         &mut self,
         place: usize,

@@ -1,4 +1,4 @@
-//! From facts to charges: which limits apply, with which numbers, at which cost, under which key.
+//! Facts to charges: the limits that apply, with their parameters, costs and keys.
 
 use super::key_bytes::{push_absent, push_value};
 use super::selection::{EffectiveTier, Selected, SelectedEntry, Selection};
@@ -9,21 +9,21 @@ use crate::matcher::ConditionVisitor;
 use std::net::IpAddr;
 
 impl Policy {
-    /// Selects the limits that apply to the facts, in file order; those that are off or unlimited
-    /// do not.
+    /// Selects the limits that apply to the facts, in file order, without those that are off or
+    /// unlimited.
     ///
-    /// The facts are those that [`Policy::facts`] of this very policy made.
+    /// [`Policy::facts`] of the same policy must have created the facts.
     pub fn select(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
         selection.clear();
         self.select_append(facts, request_cost, selection);
     }
 
-    /// Whether [`Policy::facts`] of this very policy made the facts.
+    /// Whether [`Policy::facts`] of this policy created the facts.
     fn made(&self, facts: &Facts<'_>) -> bool {
         facts.belong_to(&self.names)
     }
 
-    /// Selects in addition to what is selected already.
+    /// [`select`](Self::select), which keeps the limits that are selected already.
     pub fn select_append(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
         debug_assert!(self.made(facts), "these facts were made for another policy");
         let first = selection.entries.len();
@@ -33,7 +33,8 @@ impl Policy {
         }
     }
 
-    /// Adds what the other readings of the path select to what its first one did, from `first` on.
+    /// Merges the limits of the path's other readings into those of the first reading, which start
+    /// at `first`.
     #[cold]
     fn select_other_readings(
         &self,
@@ -49,7 +50,7 @@ impl Policy {
         }
     }
 
-    /// Selects by one reading of the path.
+    /// Selects the limits for one reading of the path.
     fn select_reading(&self, facts: &Facts<'_>, request_cost: u64, selection: &mut Selection) {
         let path = self.path.and_then(|path| facts.match_text(path));
         let mut path_matches = std::mem::take(&mut selection.path_matches);
@@ -63,8 +64,8 @@ impl Policy {
         selection.path_matches = path_matches;
     }
 
-    /// Selects one limit, if it applies by `match`. The tier and the cost are those of the request;
-    /// what was selected from `first` on is by the same facts.
+    /// Selects one limit if its `match` applies. The tier and the cost are those of the request.
+    /// Entries from `first` on were selected by the same facts.
     #[inline]
     pub(super) fn consider(
         &self,
@@ -88,8 +89,7 @@ impl Policy {
         }
     }
 
-    /// Selects a limit of a [descriptor](Selector::Descriptor) in addition to what is selected
-    /// already, unless it is off.
+    /// Adds a limit of a [descriptor](Selector::Descriptor) to the selection, unless it is off.
     pub fn select_by_index(
         &self,
         limit: usize,
@@ -110,8 +110,8 @@ impl Policy {
         }
     }
 
-    /// Selects one limit, whatever it matches, unless it is off or unlimited, or `limit` is no
-    /// limit's place.
+    /// Selects one limit without testing `match`. Selects nothing if the limit is off or unlimited,
+    /// or if the index is out of range.
     pub fn select_one(
         &self,
         limit: usize,
@@ -127,9 +127,9 @@ impl Policy {
         }
     }
 
-    /// Selects the enforced limits that apply to some request with these facts, up to `most` of
-    /// them. Attributes in `open` may have any value. Limits are left out whose key names an open
-    /// or a missing attribute.
+    /// Selects up to `most` enforced limits that apply to some request with these facts, if
+    /// attributes in `open` may have any value. Leaves out limits whose key has an open or a
+    /// missing attribute.
     pub fn select_possible(
         &self,
         facts: &Facts<'_>,
@@ -156,7 +156,7 @@ impl Policy {
         }
     }
 
-    /// What was selected, in file order.
+    /// The selected limits, in file order.
     #[inline]
     pub fn selected<'s>(
         &'s self,
@@ -177,7 +177,7 @@ impl Policy {
         })
     }
 
-    /// The request's tier: as set, else from its attribute; if that is absent or unknown, the
+    /// The request's tier: as set, else from its attribute. If that is absent or unknown, the
     /// default.
     #[inline]
     pub fn tier(&self, facts: &Facts<'_>) -> Option<TierId> {
@@ -207,8 +207,8 @@ impl Policy {
         EffectiveTier { name: name.map(|name| &**name), named, is_known }
     }
 
-    /// The places of the limits that are unlimited for this caller: not off, and with all parts of
-    /// their key.
+    /// The indices of the limits that are unlimited for this caller. Limits that are off or lack a
+    /// part of their key are left out.
     pub fn unlimited(&self, facts: &Facts<'_>) -> impl Iterator<Item = usize> {
         let (tier, mut key) = (self.tier(facts), Vec::new());
         let is_unlimited = move |place: &usize| {
@@ -222,7 +222,7 @@ impl Policy {
         (0..self.limits.len()).filter(is_unlimited)
     }
 
-    /// Selects a limit. What was selected from `first` on is by the same facts.
+    /// Selects a limit. Entries from `first` on were selected by the same facts.
     fn push(
         &self,
         limit: usize,
@@ -265,7 +265,7 @@ impl Policy {
     }
 }
 
-/// What became of a limit that a request may come under.
+/// The result of considering one limit for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Considered {
     Selected,
@@ -278,14 +278,14 @@ pub(super) enum Considered {
 }
 
 impl CompiledLimit {
-    /// The place of the numbers that hold for a tier; a limit without that tier has its base
-    /// numbers.
+    /// The index of the parameters for a tier; a limit without that tier uses its base parameters.
     pub(super) fn params_index(&self, tier: Option<TierId>) -> Option<usize> {
         let of_tier = |tier| self.tiers.iter().find(|(id, _)| *id == tier);
         tier.and_then(of_tier).map_or(self.base, |(_, params)| *params)
     }
 
-    /// Which key a request uses: the first that is complete, or the last where none is.
+    /// The index of the key that a request uses: the first complete key, or the last if none is
+    /// complete.
     #[inline]
     fn key_index(&self, facts: &Facts<'_>) -> usize {
         if self.fallback_keys.is_empty() {
@@ -295,7 +295,7 @@ impl CompiledLimit {
         first_complete(keys, |attribute| facts.key_value(*attribute).is_some())
     }
 
-    /// The attributes of the key that a request uses, and of those that are tried before it.
+    /// The attributes of the key that a request uses, and of the keys tried before it.
     fn keys_tried(&self, facts: &Facts<'_>) -> impl Iterator<Item = &AttributeId> {
         (0..=self.key_index(facts)).flat_map(|place| self.key(place))
     }
@@ -326,15 +326,14 @@ fn cost(limit: &Limit, rule: &CompiledLimit, facts: &Facts<'_>) -> u64 {
     }
 }
 
-/// Digits only; a number too large for the type is the largest, since it is above any `max` all the
-/// same.
+/// Parses digits. A number that is too large becomes the maximum, which is above any `max`.
 fn parse_cost(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Appends the values of the key's attributes. Answers whether all are there, or may be shared as
-/// absent.
+/// Appends the values of the key's attributes. Returns false if one is missing and `on_missing` is
+/// not `share`.
 #[inline]
 fn push_key(
     key: &[AttributeId],

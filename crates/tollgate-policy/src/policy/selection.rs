@@ -1,4 +1,4 @@
-//! The limits that one request selected.
+//! The limits selected for one request.
 
 use super::TierId;
 use crate::limit::Limit;
@@ -6,7 +6,7 @@ use crate::matcher::PathMatch;
 use std::ops::Range;
 use tollgate_core::LimitParams;
 
-/// The limits selected for one request. Reuse it for the next, so that nothing is allocated.
+/// The limits selected for one request. Reusing it for the next request avoids allocation.
 #[derive(Debug, Default)]
 pub struct Selection {
     pub(super) path_matches: Vec<PathMatch>,
@@ -21,7 +21,7 @@ pub(super) struct SelectedEntry {
     pub(super) cost: u64,
     pub(super) tier: Option<TierId>,
     pub(super) key: Range<usize>,
-    /// Which of the limit's keys it is.
+    /// The index of the key among those of the limit.
     pub(super) key_index: usize,
     pub(super) missing: bool,
     pub(super) unverified: bool,
@@ -37,13 +37,13 @@ pub struct Selected<'s> {
     pub index: usize,
     /// The parameters of the request's tier.
     pub params: &'s LimitParams,
-    /// Their index in [`Policy::tier_params`](super::Policy::tier_params).
+    /// The index of `params` in [`Policy::tier_params`](super::Policy::tier_params).
     pub params_index: usize,
-    /// The request's tier, whether or not the limit has numbers of its own for it.
+    /// The request's tier, whether or not the limit has parameters for it.
     pub tier: Option<TierId>,
-    /// The id of the state: one per limit, key and period.
+    /// The state id: one per limit, key and period.
     pub id: u64,
-    /// The limit's cost times the request's.
+    /// The limit's cost times the request's cost.
     pub cost: u64,
     /// The key's values, encoded so that different tuples have different bytes.
     pub key: &'s [u8],
@@ -59,16 +59,16 @@ pub struct Selected<'s> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EffectiveTier<'p> {
-    /// Its name; `None` where the request has none and the policy no default.
+    /// The name; `None` if the request has no known tier and the policy no default.
     pub name: Option<&'p str>,
     /// The tier that an attribute, a map or Redis named.
     pub named: Option<String>,
-    /// Whether a limit has the tier that was named; else `name` is the default.
+    /// Whether a limit has the named tier; if not, `name` is the default.
     pub is_known: bool,
 }
 
 impl<'s> Selected<'s> {
-    /// An inline limit, which came with the request.
+    /// Creates the selection of an inline limit, which came with the request.
     pub const fn inline(
         limit: &'s Limit,
         params: &'s LimitParams,
@@ -99,7 +99,7 @@ impl Selection {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether no limit is selected.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -109,8 +109,8 @@ impl Selection {
         self.entries.retain(|entry| keep(entry.limit));
     }
 
-    /// Merges the limits of another reading of the request, from `other` on, into those from
-    /// `first` on. Keeps the file's order, and each limit once for each key, with the higher cost.
+    /// Merges the entries from `other` on, which belong to another reading of the path, into those
+    /// from `first` on. Keeps file order, and each limit once for each key, with the higher cost.
     pub(super) fn merge(&mut self, first: usize, other: usize) {
         let added: Vec<SelectedEntry> = self.entries.drain(other..).collect();
         for entry in added {

@@ -1,4 +1,4 @@
-//! Limits that refuse because the request's token is present and does not verify.
+//! Limits that refuse because the request's token is present but does not verify.
 
 use super::select::Considered;
 use super::selection::{SelectedEntry, Selection};
@@ -8,9 +8,8 @@ use crate::matcher::Matcher;
 use crate::policy::{CompiledLimit, Policy, TierId};
 
 impl Policy {
-    /// Whether the limit refuses because it reads an attribute that was not verified: in its key,
-    /// its cost, its tiers or its conditions. Conditions on such an attribute may hold, so they are
-    /// taken to hold.
+    /// Whether the limit refuses because its key, cost, tiers or conditions read an unverified
+    /// attribute. Conditions on such an attribute are assumed to hold.
     #[cold]
     pub(super) fn is_doubtful(
         &self,
@@ -29,8 +28,8 @@ impl Policy {
         self.tiers.inputs.iter().any(|id| facts.is_unverified(*id))
     }
 
-    /// Selects a limit that refuses for want of a verified token. One that is unlimited for the
-    /// request's tier does not apply.
+    /// Selects a limit that refuses because the token is not verified. A limit that is unlimited
+    /// for the request's tier does not apply.
     #[cold]
     pub(super) fn push_unverified(
         &self,
@@ -75,7 +74,7 @@ impl CompiledLimit {
     }
 
     /// Whether a key that the request could use has an unverified attribute. Keys after the first
-    /// complete one do not count.
+    /// complete one are ignored.
     fn has_unverified_key(&self, facts: &Facts<'_>) -> bool {
         for place in 0..=self.fallback_keys.len() {
             let key = self.key(place);

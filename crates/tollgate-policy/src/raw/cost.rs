@@ -12,11 +12,11 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(untagged)]
 pub enum Cost {
-    /// The same for every request.
+    /// A constant.
     Fixed(u64),
-    /// From the request, or from the response.
+    /// Read from the request or the response.
     Form(Box<CostForm>),
-    /// By match: the first entry that matches counts, and 1 if none does.
+    /// By match: the cost of the first entry that matches; 1 if none does.
     ByMatch(List<CostEntry>),
 }
 
@@ -35,8 +35,7 @@ impl Decode for Cost {
                 let keys: Vec<&YamlKey> = misplaced.collect();
                 for key in &keys {
                     let name = quoted(&key.text);
-                    let message =
-                        format!("{name} is not a field of a cost: it belongs into `match`");
+                    let message = format!("{name} is not a field of a cost: it belongs in `match`");
                     let help = format!("write `match: {{{}: ...}}`", key.text);
                     report.error(codes::UNKNOWN_FIELD, key.at, message, help);
                 }
@@ -51,12 +50,12 @@ impl Decode for Cost {
     }
 }
 
-/// Whether the field belongs to an entry of a cost by match.
+/// Whether the field belongs to an entry of a cost list.
 fn is_entry_field(key: &YamlKey) -> bool {
     matches!(key.text.as_str(), "match" | "units")
 }
 
-/// The first attribute that stands beside `units`, where it belongs into `match`.
+/// Finds the first attribute beside `units` that belongs in `match`.
 fn misplaced_condition(entry: &Node) -> Option<&YamlKey> {
     let Value::Map(fields) = &entry.value else { return None };
     let mut keys = fields.iter().map(|(key, _)| key);
@@ -66,9 +65,9 @@ fn misplaced_condition(entry: &Node) -> Option<&YamlKey> {
 raw! {
     /// The cost of requests that match.
     CostEntry {
-        /// Which requests, of those that the limit applies to; all of them without it.
+        /// The requests, among those that the limit applies to; all of them by default.
         r#match: Match,
-        /// How many units each of them costs.
+        /// The cost of each such request, in units.
         #[schemars(required, range(min = 0, max = 4294967295_u64))]
         units: u64,
     }
@@ -77,25 +76,25 @@ raw! {
 raw! {
     /// A cost that depends on the request: `header`, or `estimate` with `response`.
     CostForm {
-        /// The request header that carries the cost.
+        /// The request header with the cost.
         header: Text,
-        /// The cost without that field.
+        /// The cost of requests without the header.
         default: u64,
-        /// Larger costs count as this.
+        /// The largest cost; larger values are lowered to it.
         max: u64,
-        /// Charged up front and settled from the response.
+        /// The units charged before the response, which has the actual cost.
         estimate: u64,
-        /// Where the response says what it cost.
+        /// Where the response has the actual cost.
         response: CostResponse,
     }
 }
 
 raw! {
-    /// Where the response says what it cost: one of the two.
+    /// Where the response has the actual cost: `json` or `header`.
     CostResponse {
         /// A dotted path in a JSON body, such as usage.total_tokens.
         json: Text,
-        /// A header.
+        /// A response header.
         header: Text,
     }
 }
@@ -104,9 +103,9 @@ raw! {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Match {
-    /// All of them must hold.
+    /// The conditions, which must all hold.
     pub conditions: Conditions,
-    /// A request to which all conditions of one of these apply is left out.
+    /// The exclusions: a request is left out if all conditions of one of them hold.
     pub not: Field<OneOrMany<Conditions>>,
 }
 
@@ -147,8 +146,7 @@ impl Decode for Conditions {
 }
 
 impl Conditions {
-    /// A condition without a value is kept as one without patterns, so that it is reported and not
-    /// lost.
+    /// Adds a condition. One without a value is kept without patterns, so that it is reported.
     fn push(&mut self, key: &crate::yaml::YamlKey, node: &Node, report: &mut Report) {
         let name = At { value: key.text.clone(), at: key.at, name_at: key.at };
         let none = At { value: OneOrMany(Vec::new()), at: key.at, name_at: key.at };

@@ -1,15 +1,15 @@
-//! From tree to raw types, reporting everything on the way.
+//! Decodes the tree into raw types, and reports every error.
 
 use super::At;
 use crate::diagnostic::{Position, Report, codes, listed, nearest, quoted};
 use crate::yaml::{Node, ScalarKind, Value, YamlKey};
 
-/// Reads a value, or reports why it cannot be read.
+/// Decodes a value, or reports why it is invalid.
 pub(crate) trait Decode: Sized {
     fn decode(node: &Node, report: &mut Report) -> Option<Self>;
 }
 
-/// A field's value. `field:` with nothing after it is the same as no field.
+/// Decodes the value of a field. A field without a value counts as absent.
 pub(crate) fn field<T: Decode>(key: &YamlKey, node: &Node, report: &mut Report) -> Option<At<T>> {
     if is_null(node) {
         return None;
@@ -17,7 +17,7 @@ pub(crate) fn field<T: Decode>(key: &YamlKey, node: &Node, report: &mut Report) 
     Some(At { value: T::decode(node, report)?, at: node.at, name_at: key.at })
 }
 
-/// An item of a list.
+/// Decodes an item of a list.
 pub(crate) fn item<T: Decode>(node: &Node, report: &mut Report) -> Option<At<T>> {
     Some(At { value: T::decode(node, report)?, at: node.at, name_at: node.at })
 }
@@ -26,7 +26,7 @@ pub(crate) const fn is_null(node: &Node) -> bool {
     matches!(node.value, Value::Null)
 }
 
-/// The entries of a map.
+/// Returns the entries of a map, or reports another type.
 pub(crate) fn entries<'a>(node: &'a Node, report: &mut Report) -> Option<&'a [(YamlKey, Node)]> {
     match &node.value {
         Value::Map(entries) => Some(entries),
@@ -34,18 +34,18 @@ pub(crate) fn entries<'a>(node: &'a Node, report: &mut Report) -> Option<&'a [(Y
     }
 }
 
-/// The text of a scalar, as written.
+/// Returns the text of a scalar as written, or reports another type.
 pub(crate) fn text<'a>(node: &'a Node, report: &mut Report) -> Option<&'a str> {
     node.text().or_else(|| wrong_type(node, "a text", report))
 }
 
-/// Where one attribute is wanted.
+/// The expected type of a field with one attribute, for errors.
 pub(crate) const ONE_ATTRIBUTE: &str = "one attribute";
-/// Where a map has a tier.
+/// The expected type of a tier in a map, for errors.
 pub(crate) const TIER_NAME: &str = "the name of a tier";
 
-/// Reports `found` where `wanted` should be. The value itself is not shown: it may be a misplaced
-/// secret.
+/// Reports that a value has the wrong type. The message does not quote the value, which may be a
+/// misplaced secret.
 pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> Option<T> {
     let found = match &node.value {
         Value::Null => "nothing",
@@ -62,14 +62,14 @@ pub(crate) fn wrong_type<T>(node: &Node, wanted: &str, report: &mut Report) -> O
         TIER_NAME => "a map is `key: tier`, such as `key-1: pro`: each key has one tier",
         "true or false" => "write `true` or `false`",
         "a whole number" if found == "a text" => "write the digits without quotes",
-        _ => "see docs/reference.md for what the field takes",
+        _ => "see docs/reference.md for the values of the field",
     };
     report.error(codes::WRONG_TYPE, node.at, format!("expected {wanted}, found {found}"), help);
     None
 }
 
-/// Reports a field that the map does not have. Its name is shown if it is near a known one, or if
-/// it can only be a mistyped field: a misplaced entry of a tier map is named by an API key.
+/// Reports an unknown field. Its name is quoted if it resembles a known field, or if it cannot be a
+/// secret: the key of a misplaced tier map may be an API key.
 pub(crate) fn unknown_field(key: &YamlKey, known: &[&'static str], report: &mut Report) {
     const NAME_BYTES_MAX: usize = 20;
     let has_tier_map = known.contains(&"map");
@@ -98,7 +98,7 @@ pub(crate) fn unknown_word(at: Position, word: &str, known: &[&str], report: &mu
     report.error(codes::UNKNOWN_VALUE, at, message, help);
 }
 
-/// A field whose name is a keyword is spelt `r#name` in Rust.
+/// Removes the `r#` of a Rust field that is named like a keyword.
 pub(crate) fn without_raw_prefix(name: &'static str) -> &'static str {
     name.strip_prefix("r#").unwrap_or(name)
 }
@@ -127,7 +127,7 @@ impl Decode for u64 {
     }
 }
 
-/// A map with named fields.
+/// Defines a map with named fields.
 macro_rules! raw {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
@@ -136,7 +136,7 @@ macro_rules! raw {
         #[non_exhaustive]
         pub struct $name {
             $($(#[$about])* pub $field: $crate::raw::Field<$type>,)*
-            /// Fields that are there but could not be read: reported already, and not missing.
+            /// Fields that are present but invalid. They are reported already, and not missing.
             #[schemars(skip)]
             pub unreadable: Vec<&'static str>,
         }
@@ -165,7 +165,7 @@ macro_rules! raw {
     };
 }
 
-/// One of a few words.
+/// Defines an enum of words.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
@@ -207,7 +207,7 @@ macro_rules! words {
     };
 }
 
-/// A short form, which is a scalar, or a long one, which is a map.
+/// Defines a type with a short form, a scalar, and a long form, a map.
 macro_rules! either {
     ($(#[$meta:meta])* $name:ident { $(#[$a:meta])* $short:ident($short_type:ty), $(#[$b:meta])* $long:ident($long_type:ty), }) => {
         $(#[$meta])*

@@ -1,4 +1,4 @@
-//! The kinds of value that fields share.
+//! Types of values that several fields share.
 
 use super::decode::{ONE_ATTRIBUTE, TIER_NAME, entries, item, text, wrong_type};
 use super::{At, Decode, raw};
@@ -17,7 +17,7 @@ pub struct Text(pub String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OneAttribute(pub String);
 
-/// The tier of an entry in a map.
+/// The tier of an entry in a tier map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedTier(pub String);
 
@@ -37,11 +37,11 @@ pub struct SizeText(pub String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PercentText(pub String);
 
-/// A decimal number, kept as its digits.
+/// A decimal number, kept as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decimal(pub String);
 
-/// A text that may be or contain a secret: it is never shown.
+/// A text that may be or contain a secret. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(pub(crate) String);
 
@@ -52,7 +52,7 @@ pub type List<T> = Vec<At<T>>;
 #[derive(Clone, Debug)]
 pub struct OneOrMany<T>(pub Vec<At<T>>);
 
-/// A map from names that the file chooses.
+/// A map with keys that the user chooses.
 #[derive(Clone, Debug)]
 pub struct Entries<T>(pub Vec<(At<String>, At<T>)>);
 

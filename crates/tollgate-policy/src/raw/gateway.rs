@@ -1,4 +1,4 @@
-//! The gateway's listener and what is behind it.
+//! The listener and the upstreams of the gateway.
 
 use super::decode::item;
 use super::{At, Decode, DurationText, OneOrMany, Text, Tls, either, raw, words};
@@ -11,7 +11,7 @@ use crate::yaml::{Node, Value};
 pub enum GatewayListen {
     /// The address alone.
     Address(At<Text>),
-    /// The address and more.
+    /// The address with settings.
     Form(Box<GatewayForm>),
 }
 
@@ -30,7 +30,7 @@ impl Decode for GatewayListen {
 pub enum GrpcListen {
     /// The address alone.
     Address(At<Text>),
-    /// The address and more.
+    /// The address with settings.
     Form(Box<GrpcForm>),
 }
 
@@ -49,7 +49,7 @@ impl Decode for GrpcListen {
 pub enum HttpListen {
     /// The address alone.
     Address(At<Text>),
-    /// The address and more.
+    /// The address with settings.
     Form(Box<HttpForm>),
 }
 
@@ -63,23 +63,23 @@ impl Decode for HttpListen {
 }
 
 raw! {
-    /// Where Envoy's rate limit service listens, and its TLS settings.
+    /// The listener of Envoy's rate limit service.
     GrpcForm {
         /// The address and port.
         #[schemars(required)]
         address: Text,
-        /// Speaks TLS with this certificate.
+        /// TLS, with this certificate.
         tls: ServerTls,
     }
 }
 
 raw! {
-    /// Where the check API and forward-auth listen, and what they accept.
+    /// The listener of the check API and forward-auth.
     HttpForm {
         /// The address and port.
         #[schemars(required)]
         address: Text,
-        /// How the listener treats a path that servers read in more than one way.
+        /// How the listener treats a path that upstreams read in more than one way.
         ambiguous_paths: AmbiguousPathsWord,
         /// How forward-auth treats override headers such as X-HTTP-Method-Override.
         override_headers: OverrideHeadersWord,
@@ -99,46 +99,48 @@ words! {
 words! {
     /// `override_headers` of a listener.
     OverrideHeadersWord {
-        /// The gateway removes them, and forward-auth denies those that differ; the default.
+        /// The gateway removes them, and forward-auth refuses a request that differs from them; the
+        /// default.
         Block = "block",
-        /// They reach the service uncounted.
+        /// They reach the upstream, and limits ignore them.
         Pass = "pass",
     }
 }
 
 raw! {
-    /// Where the gateway listens, and what is spoken there.
+    /// The listener of the gateway.
     GatewayForm {
         /// The address and port.
         #[schemars(required)]
         address: Text,
-        /// Speaks TLS with this certificate.
+        /// TLS, with this certificate.
         tls: ServerTls,
-        /// Whether connections begin with who they come from.
+        /// Whether connections start with a PROXY protocol header.
         proxy_protocol: ProxyProtocol,
-        /// How the listener treats a path that servers read in more than one way.
+        /// How the listener treats a path that upstreams read in more than one way.
         ambiguous_paths: AmbiguousPathsWord,
         /// Whether override headers such as X-HTTP-Method-Override reach the upstream.
         override_headers: OverrideHeadersWord,
-        /// How long clients may take.
+        /// Timeouts for clients.
         timeouts: ClientTimeouts,
-        /// Whether clients may ask for their own limits, at /.well-known/ratelimit.
+        /// Whether clients may query their own limits at /.well-known/ratelimit.
         status: bool,
     }
 }
 
 raw! {
-    /// A server's certificate, and which clients it takes.
+    /// The certificate of a listener, and the clients that it accepts.
     ServerTls {
-        /// The certificate and those that vouch for it, PEM.
+        /// The certificate chain, PEM.
         #[schemars(required)]
         cert: Text,
-        /// Its key, PEM.
+        /// The private key, PEM.
         #[schemars(required)]
         key: Text,
-        /// Authorities, PEM. Clients must show a certificate of one of them.
+        /// Certificate authorities, PEM. Clients must present a certificate that one of them
+        /// signed.
         client_ca: Text,
-        /// DNS names or addresses. A client's certificate must be for one of them.
+        /// DNS names or addresses. A client's certificate must name one of them.
         client_names: OneOrMany<Text>,
     }
 }
@@ -146,9 +148,9 @@ raw! {
 words! {
     /// `listen.gateway.proxy_protocol`.
     ProxyProtocol {
-        /// None may; the default.
+        /// No connection may start with a header; the default.
         Forbidden = "forbidden",
-        /// Every one has to, in version 2.
+        /// Every connection must start with a header of version 2.
         Required = "required",
     }
 }
@@ -158,42 +160,43 @@ either! {
     Upstreams {
         /// A URL or a list of them.
         Servers(OneOrMany<Text>),
-        /// With settings.
+        /// Servers with settings.
         Form(UpstreamForm),
     }
 }
 
 raw! {
-    /// Where the gateway sends requests, and how.
+    /// The upstreams of the gateway.
     UpstreamForm {
-        /// URLs of servers that do the same.
+        /// The URLs of equivalent servers.
         #[schemars(required)]
         servers: OneOrMany<Text>,
-        /// Which of them gets a request.
+        /// How a server is chosen for a request.
         balance: Balance,
-        /// How to find out which of them can be used.
+        /// The health check of the servers.
         health: HealthCheck,
-        /// Which host the servers are asked for.
+        /// The Host header that servers receive.
         host: HostPolicy,
-        /// How long they may take.
+        /// Timeouts for servers.
         timeouts: UpstreamTimeouts,
         /// TLS to servers with https://.
         tls: Tls,
-        /// What is spoken with them.
+        /// The HTTP version for requests to servers.
         protocol: UpstreamProtocol,
-        /// Idle connections that a worker keeps to each server.
+        /// Idle connections that each worker keeps to each server.
         idle_connections: u64,
     }
 }
 
 raw! {
-    /// How long a client may take.
+    /// Timeouts for clients.
     ClientTimeouts {
-        /// For the head of a request.
+        /// The time for the head of a request.
         head: DurationText,
-        /// Between two pieces of a request's body.
+        /// The time between two pieces of a request body.
         body: DurationText,
-        /// Between an answer and the next request, and for any piece of an answer.
+        /// The time between a response and the next request, and for a client to accept a piece of
+        /// a response.
         idle: DurationText,
     }
 }
@@ -203,9 +206,9 @@ words! {
     UpstreamProtocol {
         /// HTTP/1.1; the default.
         Http1 = "http1",
-        /// HTTP/2: by ALPN over TLS, by prior knowledge without.
+        /// HTTP/2: by ALPN with TLS, by prior knowledge without.
         Http2 = "http2",
-        /// Over TLS what the server prefers, HTTP/1.1 without.
+        /// With TLS, the version that the server prefers; without TLS, HTTP/1.1.
         Auto = "auto",
     }
 }
@@ -213,9 +216,9 @@ words! {
 words! {
     /// `upstream.balance`.
     Balance {
-        /// The one with the fewest requests under way; the default.
+        /// The server with the fewest requests in flight; the default.
         LeastRequests = "least-requests",
-        /// One after the other.
+        /// Each server in turn.
         RoundRobin = "round-robin",
     }
 }
@@ -223,38 +226,38 @@ words! {
 words! {
     /// `upstream.host`.
     HostPolicy {
-        /// The one that the client asked for; the default.
+        /// The host that the client sent; the default.
         Preserve = "preserve",
-        /// The server's own, as in its URL.
+        /// The host of the server's URL.
         Upstream = "upstream",
     }
 }
 
 raw! {
-    /// How to find out which servers can be used.
+    /// The health check of servers.
     HealthCheck {
-        /// What to ask for; an answer from 200 to 399 is good.
+        /// The path to request. A status from 200 to 399 is a success.
         #[schemars(required)]
         path: Text,
-        /// How often.
+        /// The time between two checks.
         interval: DurationText,
-        /// How long the answer may take.
+        /// The time for a response.
         timeout: DurationText,
-        /// Bad answers in a row after which a server is not used.
+        /// Failures in a row after which a server is not used.
         unhealthy_after: u64,
-        /// Good answers in a row after which it is used again.
+        /// Successes in a row after which a server is used again.
         healthy_after: u64,
     }
 }
 
 raw! {
-    /// How long a server may take.
+    /// Timeouts for servers.
     UpstreamTimeouts {
-        /// To accept a connection.
+        /// The time to open a connection.
         connect: DurationText,
-        /// To begin its answer, once it has the request.
+        /// The time from the end of a request to the start of its response.
         response: DurationText,
-        /// Between two pieces of a body, in either direction.
+        /// The time between two pieces of a body, in either direction.
         idle: DurationText,
     }
 }

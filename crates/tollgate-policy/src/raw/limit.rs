@@ -13,77 +13,77 @@ use tollgate_core::written_rate::WrittenRate;
 raw! {
     /// A named rule.
     Limit {
-        /// 1 to 64 printable ASCII characters without `/`; unique.
+        /// The name: 1 to 64 printable ASCII characters without `/`; unique.
         #[schemars(required)]
         name: Text,
-        /// Which requests it applies to; all of them without it.
+        /// The requests that the limit applies to; all of them by default.
         r#match: Match,
-        /// The attributes whose values make the key; one shared bucket without it.
+        /// The attributes whose values form the key. Without a key, all requests share one bucket.
         key: KeyChoice,
-        /// Several keys: one limit each, named `name/attribute+attribute`.
+        /// Several keys: one limit for each, named `name/attribute+attribute`.
         keys: List<PlainKey>,
-        /// What a missing key attribute does.
+        /// How the limit treats a missing key attribute.
         on_missing: OnMissing,
-        /// How the limit treats a token that is present and does not verify.
+        /// How the limit treats a token that is present but does not verify.
         on_invalid: OnInvalid,
-        /// How it counts.
+        /// The algorithm.
         algorithm: Algorithm,
-        /// How much per how long; a bare number of slots for `concurrency`.
+        /// The rate, such as `100/min`; for concurrency, a number of slots.
         #[schemars(required)]
         rate: RateText,
-        /// How much at once, for token-bucket, gcra and leaky-bucket.
+        /// The units that are admitted at once; for token-bucket, gcra and leaky-bucket.
         burst: u64,
-        /// How much may wait, for leaky-bucket.
+        /// The units that may wait; for leaky-bucket.
         queue: u64,
         /// The time zone of the windows, such as Europe/Berlin; for fixed-window.
         time_zone: Text,
-        /// How long a slot is held at most, for concurrency.
+        /// The longest time that a slot is held; for concurrency.
         ttl: DurationText,
-        /// Other numbers for some tiers; what a tier does not say it takes from the limit.
+        /// Parameters by tier. A tier inherits what it does not set from the limit.
         tiers: Entries<LimitTier>,
-        /// How many units a request costs.
+        /// The cost of a request, in units.
         cost: Cost,
-        /// Whether a refusal counts.
+        /// Whether the limit is enforced.
         mode: Mode,
-        /// What happens when the store cannot decide.
+        /// What the limit does when the store cannot decide.
         on_store_failure: OnStoreFailure,
-        /// Whether clients are told the figures.
+        /// Whether clients see the figures of the limit.
         disclose: bool,
-        /// Whether operators see its keys in clear: in top, tail, dashboard and records.
+        /// Whether operators see keys in clear: in top, tail, dashboard and records.
         show_keys: bool,
-        /// What repeated refusals lead to.
+        /// The penalty for repeated refusals.
         penalty: Penalty,
-        /// Whether every request asks the store.
+        /// Whether the store decides every request.
         consistency: Consistency,
-        /// Whether what was used is taken in full, even where less was left.
+        /// Whether the full cost is charged even if less is left.
         debt: bool,
-        /// What the answer to a request changes afterwards.
+        /// How the response changes the charge.
         on_response: OnResponse,
-        /// Numbers to count beside these, on the same traffic; never enforced.
+        /// Parameters to count on the same traffic, without enforcing them.
         candidate: CandidateForm,
     }
 }
 
 raw! {
-    /// Numbers that a limit might get. What it does not say it takes from the limit.
+    /// Parameters under trial. A candidate inherits what it does not set from the limit.
     CandidateForm {
-        /// How it counts.
+        /// The algorithm.
         algorithm: Algorithm,
-        /// How much per how long.
+        /// The rate, such as `100/min`.
         rate: RateText,
-        /// How much at once, for token-bucket, gcra and leaky-bucket.
+        /// The units that are admitted at once; for token-bucket, gcra and leaky-bucket.
         burst: u64,
-        /// How much may wait, for leaky-bucket.
+        /// The units that may wait; for leaky-bucket.
         queue: u64,
         /// The time zone of the windows; for fixed-window.
         time_zone: Text,
-        /// Other numbers for some tiers.
+        /// Parameters by tier.
         tiers: Entries<LimitTier>,
     }
 }
 
 impl Limit {
-    /// The algorithm: as written, or `fixed-window` for windows of the calendar, or the default.
+    /// The algorithm: as written, else `fixed-window` for calendar windows, else the default.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         let is_month = |rate: &At<RateText>| {
@@ -102,19 +102,19 @@ impl Limit {
 words! {
     /// `algorithm`.
     Algorithm {
-        /// Two windows, weighted; the default.
+        /// The count of the previous window, weighted, plus the current one; the default.
         SlidingWindow = "sliding-window",
-        /// One counter per window.
+        /// One count for each window.
         FixedWindow = "fixed-window",
-        /// Every admission remembered.
+        /// The time of every admission.
         SlidingLog = "sliding-log",
-        /// A bucket that refills.
+        /// A bucket that refills at a rate.
         TokenBucket = "token-bucket",
-        /// The same decisions from one timestamp.
+        /// The decisions of a token bucket, from one timestamp.
         Gcra = "gcra",
-        /// A strict pace, shaping when there is a queue.
+        /// A strict pace; with a queue, requests wait for their turn.
         LeakyBucket = "leaky-bucket",
-        /// Requests in flight.
+        /// A number of requests in flight.
         Concurrency = "concurrency",
     }
 }
@@ -122,11 +122,11 @@ words! {
 words! {
     /// `mode`.
     Mode {
-        /// A refusal refuses; the default.
+        /// The limit refuses requests; the default.
         Enforce = "enforce",
-        /// A refusal is only reported.
+        /// Refusals are only reported.
         Shadow = "shadow",
-        /// Not evaluated.
+        /// The limit is not evaluated.
         Off = "off",
     }
 }
@@ -154,7 +154,7 @@ words! {
 }
 
 either! {
-    /// The numbers of one tier.
+    /// The parameters of one tier.
     LimitTier {
         /// A rate, or `unlimited`.
         Rate(RateText),
@@ -164,13 +164,13 @@ either! {
 }
 
 raw! {
-    /// The numbers of one tier.
+    /// The parameters of one tier.
     TierForm {
-        /// How much per how long.
+        /// The rate, such as `100/min`.
         rate: RateText,
-        /// How much at once.
+        /// The units that are admitted at once.
         burst: u64,
-        /// How much may wait.
+        /// The units that may wait.
         queue: u64,
     }
 }
@@ -180,13 +180,13 @@ either! {
     KeyChoice {
         /// One attribute, or several together.
         Attributes(OneOrMany<Text>),
-        /// The first of several keys that a request has.
+        /// The first complete key of several.
         FirstOf(FirstOf),
     }
 }
 
 raw! {
-    /// Several keys in the order in which they are tried.
+    /// Several keys, in the order in which they are tried.
     FirstOf {
         /// Attributes, or lists of them. A request uses the first key whose attributes it has.
         #[schemars(required)]
@@ -225,25 +225,26 @@ impl JsonSchema for PlainKey {
 }
 
 raw! {
-    /// After `after` refusals the key is blocked for `block`, then longer by `factor`, up to `max`.
+    /// The penalty: after `after` refusals the key is blocked for `block`, then longer by `factor`,
+    /// up to `max`.
     Penalty {
-        /// How many refusals lead to a block.
+        /// The number of refusals before a block.
         after: u64,
-        /// The first block.
+        /// The length of the first block.
         block: DurationText,
-        /// How much longer each next block is; up to three decimal places.
+        /// The factor by which each block is longer than the last; up to three decimal places.
         factor: Decimal,
-        /// The longest block.
+        /// The length of the longest block.
         max: DurationText,
     }
 }
 
 raw! {
-    /// Statuses such as 401 or 2xx, of answers that change what their requests counted for.
+    /// Statuses of responses, such as 401 or 2xx, that change the charge of their request.
     OnResponse {
-        /// Requests that are answered so count for nothing.
+        /// Statuses that refund the request.
         refund: OneOrMany<Text>,
-        /// Requests that are answered so count as refusals do under `penalty`.
+        /// Statuses that count as a refusal under `penalty`.
         penalty: OneOrMany<Text>,
     }
 }
@@ -253,7 +254,7 @@ either! {
     Consistency {
         /// `exact` or `leased`.
         Word(ConsistencyWord),
-        /// `leased` with its figures.
+        /// `leased` with settings.
         Form(ConsistencyForm),
     }
 }
@@ -261,30 +262,30 @@ either! {
 words! {
     /// `consistency` in one word.
     ConsistencyWord {
-        /// Every request asks the store; the default.
+        /// The store decides every request; the default.
         Exact = "exact",
-        /// Nodes take chunks in advance.
+        /// Nodes lease chunks of the limit in advance.
         Leased = "leased",
     }
 }
 
 raw! {
-    /// `consistency` with figures.
+    /// `consistency` with settings.
     ConsistencyForm {
-        /// Nodes take chunks in advance.
+        /// Nodes lease chunks of the limit in advance.
         #[schemars(required)]
         leased: Leased,
     }
 }
 
 raw! {
-    /// How leases behave.
+    /// The settings of leases.
     Leased {
-        /// How long a chunk may be spent.
+        /// The time in which a chunk must be spent.
         lifetime: DurationText,
-        /// Smaller limits ask the store every time.
+        /// Limits below this are decided by the store.
         min_limit: u64,
-        /// How long nothing is granted after the store lost writes.
+        /// The grace period after the store lost writes, in which no leases are granted.
         quiet: DurationText,
     }
 }

@@ -1,7 +1,7 @@
 //! The file as written: every field optional, every value with its position.
 //!
-//! These types are also the source of the JSON Schema. A field is added here, in `compile`, with a
-//! fixture, and in `docs/reference.md`.
+//! The JSON Schema is generated from these types and comments. A new field is added here, in
+//! `compile`, as a fixture, and in `docs/reference.md`.
 
 mod cost;
 mod decode;
@@ -47,15 +47,15 @@ pub use store::{
     Redis, Sentinel, Store, StoreForm, StoreWord, TimeSource, Tls,
 };
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// Where the value starts.
+    /// The position of the value.
     pub at: Position,
-    /// Where the name of the field starts; the value's own place where it has no name.
+    /// The position of the field's name; that of the value if there is no name.
     pub name_at: Position,
 }
 
@@ -65,27 +65,28 @@ pub type Field<T> = Option<At<T>>;
 raw! {
     /// The file `tollgate.yaml`. Everything has a default; an empty file is valid.
     File {
-        /// Which front ends listen, and where; by default http and admin, on this machine only.
+        /// The front ends that listen, and their addresses; by default http and admin, on this
+        /// machine only.
         listen: Listen,
-        /// Where the gateway sends requests: a URL, a list of them, or {servers: ...}.
+        /// The upstreams of the gateway: a URL, a list of them, or {servers: ...}.
         upstream: Upstreams,
-        /// Where counts are kept: `memory`, {memory: ...} or {redis: ...}.
+        /// The store of counts: `memory`, {memory: ...} or {redis: ...}.
         store: Store,
-        /// What a limit does when the store cannot decide, unless it says so itself.
+        /// What limits do when the store cannot decide, unless they say otherwise.
         on_store_failure: OnStoreFailure,
-        /// Peers that may name the client's address: addresses or networks.
+        /// Peers that may report the client's address: addresses or networks.
         trusted_proxies: List<Text>,
         /// How the client's address is found behind trusted proxies.
         client_address: ClientAddress,
-        /// Which headers tell clients about their quota.
+        /// The headers that tell clients about their quota.
         headers: OneOrMany<Text>,
-        /// Where attributes come from on HTTP: header.X, cookie.X, query.X or jwt.CLAIM.
+        /// The sources of attributes on HTTP: header.X, cookie.X, query.X or jwt.CLAIM.
         identity: Entries<Text>,
         /// How tokens are verified, for `jwt.` sources.
         jwt: Jwt,
-        /// Which tier a request belongs to.
+        /// How the tier of a request is found.
         tiers: Tiers,
-        /// What clients read when they are refused.
+        /// The body of a refusal.
         refusal: Refusal,
         /// The admin API.
         admin: Admin,
@@ -93,27 +94,28 @@ raw! {
         resp: Resp,
         /// The decision log and the access log.
         log: Log,
-        /// The usage trail: who used how much.
+        /// The usage trail: the units that each key used.
         usage: Usage,
-        /// The secret that hashes keys which operators do not see in clear; the same on all nodes.
+        /// The secret that hashes the keys in logs and lists; the same on all nodes.
         keys_secret: Password,
-        /// Which lints are accepted.
+        /// Accepted lints.
         lint: Lint,
-        /// The limits, in the order in which answers list them.
+        /// The limits, in the order in which responses list them.
         limits: List<Limit>,
-        /// Classes of requests, the most important first; the first that matches counts.
+        /// Classes of requests, the most important first. A request belongs to the first class that
+        /// matches.
         classes: List<Class>,
-        /// Which requests are shed when everybody sends too many.
+        /// Load shedding: the requests that are refused under overload.
         shed: Shed,
-        /// Files of envoyproxy/ratelimit to serve unchanged.
+        /// Files of envoyproxy/ratelimit, used unchanged.
         envoy: Envoy,
-        /// How long requests in flight may take at shutdown.
+        /// The time for requests in flight at shutdown.
         drain: DurationText,
     }
 }
 
 impl File {
-    /// Walks the tree; what cannot be read is reported and left out.
+    /// Decodes the tree. Invalid values are reported and left out.
     pub(crate) fn read(node: &Node, report: &mut Report) -> Self {
         if decode::is_null(node) {
             return Self::default();

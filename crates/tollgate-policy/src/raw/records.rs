@@ -3,7 +3,7 @@
 use super::{DurationText, SizeText, Text, raw, words};
 
 raw! {
-    /// What is recorded of single requests.
+    /// Logs of single requests.
     Log {
         /// One line of JSON for each decision.
         decisions: DecisionLog,
@@ -15,13 +15,13 @@ raw! {
 raw! {
     /// The decision log.
     DecisionLog {
-        /// Refused requests only, or all.
+        /// Whether only refused requests are logged, or all.
         only: LoggedDecisions,
-        /// The share of these that is written, such as `1%` or `0.01%`.
+        /// The share of decisions that is written, such as `1%` or `0.01%`.
         sample: Text,
         /// `stderr`, `none` or the path of a file.
         to: Text,
-        /// When a file is replaced by a new one.
+        /// When the file is rotated.
         rotate: Rotate,
     }
 }
@@ -29,48 +29,48 @@ raw! {
 raw! {
     /// The access log of the gateway.
     AccessLog {
-        /// The form of its lines.
+        /// The format of lines.
         format: AccessFormat,
         /// `stderr`, `none` or the path of a file.
         to: Text,
-        /// When a file is replaced by a new one.
+        /// When the file is rotated.
         rotate: Rotate,
     }
 }
 
 raw! {
-    /// When a file of a log is replaced by a new one.
+    /// When a log file is rotated.
     Rotate {
-        /// At this size.
+        /// The size at which the file is rotated.
         size: SizeText,
-        /// How many old files stay.
+        /// The number of old files that are kept.
         keep: u64,
     }
 }
 
 raw! {
-    /// The usage trail: units of each key, in files that are only appended to.
+    /// The usage trail: units for each key, in append-only files.
     Usage {
-        /// The path of the file that is written to.
+        /// The path of the current file.
         #[schemars(required)]
         file: Text,
-        /// The length of the intervals that units are added up in.
+        /// The length of an interval, for which units are added up.
         every: DurationText,
-        /// Whether each interval is forced to the disk before the next one.
+        /// Whether each interval is synced to disk before the next one.
         fsync: bool,
-        /// When a file is closed and the next one begins.
+        /// When a file is closed and the next one starts.
         rotate: UsageRotate,
-        /// The most keys of an interval; the units of others are added up without their key.
+        /// The most keys in an interval; the units of further keys are added up without their key.
         max_keys: u64,
     }
 }
 
 raw! {
-    /// When a file of the usage trail is closed and the next one begins.
+    /// When a file of the usage trail is closed and the next one starts.
     UsageRotate {
-        /// At this size.
+        /// The size at which a file is closed.
         size: SizeText,
-        /// At this age.
+        /// The age at which a file is closed.
         age: DurationText,
     }
 }
@@ -80,7 +80,7 @@ words! {
     LoggedDecisions {
         /// Refused requests; the default.
         Refused = "refused",
-        /// Admitted ones too.
+        /// Admitted requests too.
         All = "all",
     }
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::diagnostic::Position;
 
 raw! {
-    /// Where each front end listens; one that is not named is off. Port 0 picks a free one.
+    /// The address of each front end; a front end without one is off. Port 0 picks a free port.
     Listen {
         /// Reverse proxy to `upstream`: an address, or a map with one.
         gateway: GatewayListen,
@@ -24,7 +24,7 @@ raw! {
 }
 
 impl Listen {
-    /// The addresses by name, in file-format order.
+    /// The addresses by name, in the order of the file format.
     pub fn fields(&self) -> [(&'static str, Option<&At<Text>>); 5] {
         let gateway = match self.gateway.as_deref() {
             Some(GatewayListen::Address(address)) => Some(address),
@@ -59,9 +59,9 @@ raw! {
     ClientAddress {
         /// The header to read.
         header: Text,
-        /// Take the n-th address from the right of X-Forwarded-For.
+        /// The position of the client's address in X-Forwarded-For, counted from the right.
         hops: u64,
-        /// How many bits of an IPv6 address make one client.
+        /// The prefix length of an IPv6 address that identifies one client.
         ipv6_prefix: u64,
     }
 }
@@ -72,58 +72,58 @@ raw! {
         /// A file with a JSON Web Key Set.
         #[schemars(required)]
         keys: Text,
-        /// HS256, RS256, ES256, EdDSA.
+        /// The accepted algorithms: HS256, RS256, ES256, EdDSA.
         algorithms: OneOrMany<Text>,
         /// The `iss` that tokens must carry.
         issuer: Text,
         /// The `aud` that tokens must carry.
         audience: Text,
-        /// How far clocks may differ for `exp` and `nbf`: 0s to 10m, 5s without it.
+        /// The tolerated clock difference for `exp` and `nbf`: 0s to 10m; by default 5s.
         leeway: DurationText,
     }
 }
 
 raw! {
-    /// Which tier a request belongs to: at most one of `from`, `map`, `file` and `redis`.
+    /// How the tier of a request is found: at most one of `from`, `map`, `file` and `redis`.
     Tiers {
-        /// The tier of requests without one, or with an unknown one.
+        /// The tier of requests without a tier, or with an unknown one.
         default: Text,
         /// The attribute that names the tier.
         from: OneAttribute,
-        /// The attribute by whose value `map`, `file` or `redis` finds the tier.
+        /// The attribute by which `map`, `file` or `redis` is looked up.
         by: OneAttribute,
         /// Tiers by value. A value is in clear, or hashed as `tollgate hash` prints it.
         map: Entries<MappedTier>,
-        /// Looked up in a watched file: its path, or {path: ...}.
+        /// A watched file with tiers: its path, or {path: ...}.
         file: TiersFile,
-        /// Looked up in a Redis hash, cached: its name, or {hash: ..., by: ...}.
+        /// A Redis hash with tiers, cached: its name, or {hash: ..., by: ...}.
         redis: TiersRedis,
     }
 }
 
 either! {
-    /// Tiers in a file that holds the map alone, or {by: user, map: {"42": pro}}.
+    /// A file with a bare map of tiers, or {by: user, map: {"42": pro}}.
     TiersFile {
-        /// Its path.
+        /// The path.
         Path(Text),
-        /// With a name for the path.
+        /// The path as a field.
         Form(TiersFileForm),
     }
 }
 
 raw! {
-    /// The longer form of `tiers.file`.
+    /// The long form of `tiers.file`.
     TiersFileForm {
-        /// Its path.
+        /// The path.
         #[schemars(required)]
         path: Text,
     }
 }
 
 raw! {
-    /// The file that `tiers.file` names, when it says by which attribute.
+    /// A tier file of the form {by, map}.
     TierMapFile {
-        /// The attribute by whose value tiers are looked up.
+        /// The attribute by which tiers are looked up.
         by: OneAttribute,
         /// Tiers by value.
         map: Entries<MappedTier>,
@@ -135,24 +135,24 @@ either! {
     TiersRedis {
         /// The name of the hash.
         Hash(Text),
-        /// With its own `by`.
+        /// The hash with its own `by`.
         Form(TiersRedisForm),
     }
 }
 
 raw! {
-    /// The longer form of `tiers.redis`.
+    /// The long form of `tiers.redis`.
     TiersRedisForm {
         /// The name of the hash.
         #[schemars(required)]
         hash: Text,
-        /// The attribute whose value is the field; else `tiers.by`.
+        /// The attribute by which the hash is looked up; by default `tiers.by`.
         by: OneAttribute,
     }
 }
 
 impl Tiers {
-    /// The path of the file, where one is named, and its place.
+    /// The path of the tier file and its position, if there is one.
     pub fn file_path(&self) -> Option<(&str, Position)> {
         let file = self.file.as_ref()?;
         match &file.value {
@@ -161,7 +161,7 @@ impl Tiers {
         }
     }
 
-    /// Every attribute that decides the tier, as written.
+    /// The attributes that decide the tier, as written.
     pub fn attributes(&self) -> impl Iterator<Item = &At<OneAttribute>> {
         let of_redis = match self.redis.as_deref() {
             Some(TiersRedis::Form(form)) => form.by.as_ref(),
@@ -177,7 +177,7 @@ raw! {
         /// The text, in which {status}, {retry_after} and {limits} are replaced.
         #[schemars(required)]
         body: Text,
-        /// Its media type; text/plain without it.
+        /// The media type; by default text/plain.
         content_type: Text,
     }
 }
@@ -185,20 +185,20 @@ raw! {
 raw! {
     /// The admin API.
     Admin {
-        /// Who knows it may use the admin API.
+        /// The token that gives access to the admin API.
         token: Password,
-        /// Where changes are recorded; without it, in the log.
+        /// The audit log of changes; by default, changes go to the log.
         audit: Audit,
-        /// More host names of the admin listener: `name`, `*.example.com` for all below one, `*`
-        /// for any.
+        /// Further host names of the admin listener: `name`, `*.example.com` for all names below
+        /// it, `*` for any name.
         hosts: OneOrMany<Text>,
     }
 }
 
 raw! {
-    /// Where changes through the admin API are recorded.
+    /// The audit log of changes through the admin API.
     Audit {
-        /// A file that one line of JSON is appended to for each change.
+        /// The file; each change appends one line of JSON.
         #[schemars(required)]
         file: Text,
     }
@@ -207,13 +207,13 @@ raw! {
 raw! {
     /// The front end for Redis clients.
     Resp {
-        /// What a client has to say in AUTH or HELLO before anything else.
+        /// The password that clients send in AUTH or HELLO.
         password: Password,
     }
 }
 
 raw! {
-    /// Which lints are accepted.
+    /// Accepted lints.
     Lint {
         /// Codes, such as TG101.
         allow: OneOrMany<Text>,
@@ -221,15 +221,15 @@ raw! {
 }
 
 raw! {
-    /// Files of envoyproxy/ratelimit, and what Envoy is told.
+    /// Files of envoyproxy/ratelimit, and settings of responses to Envoy.
     Envoy {
-        /// Paths, with `*`.
+        /// The paths of the files; may contain `*`.
         configs: OneOrMany<Text>,
-        /// How closely to follow envoyproxy/ratelimit.
+        /// How closely the limits follow envoyproxy/ratelimit.
         compat: EnvoyCompat,
-        /// The status that Envoy's filter refuses with, which problem bodies repeat.
+        /// The status of refusals in Envoy's filter, which problem bodies repeat.
         rate_limited_status: u64,
-        /// Whether answers have `dynamic_metadata`.
+        /// Whether responses have `dynamic_metadata`.
         dynamic_metadata: bool,
     }
 }
@@ -237,9 +237,9 @@ raw! {
 words! {
     /// `envoy.compat`.
     EnvoyCompat {
-        /// As envoyproxy/ratelimit does; the default.
+        /// Like envoyproxy/ratelimit; the default.
         Envoy = "envoy",
-        /// All-or-nothing, as everywhere else here.
+        /// All-or-nothing, like the other front ends.
         Strict = "strict",
     }
 }

@@ -5,27 +5,27 @@ use super::{DurationText, Entries, Match, Mode, OneOrMany, PercentText, Text, ra
 raw! {
     /// A class of requests.
     Class {
-        /// 1 to 64 printable ASCII characters without `/`; unique.
+        /// The name: 1 to 64 printable ASCII characters without `/`; unique.
         #[schemars(required)]
         name: Text,
-        /// Which requests belong to it; all of them without it.
+        /// The requests of the class; all of them by default.
         r#match: Match,
-        /// Whether it takes the requests that no class matches.
+        /// Whether the class takes the requests that no class matches.
         default: bool,
     }
 }
 
 raw! {
-    /// Which requests are shed when everybody sends too many.
+    /// Load shedding: the requests that are refused under overload.
     Shed {
-        /// At most so many requests in flight over all nodes.
+        /// A bound on the requests in flight over all nodes.
         fleet: ShedFleet,
-        /// At most as many requests in flight at this node as its upstream can take.
+        /// A bound on the requests in flight at this node, adapted to what the upstream can take.
         adaptive: ShedAdaptive,
-        /// The attributes that tell clients apart: in a class, the client that sends most is shed
-        /// first.
+        /// The attributes that identify a client: within a class, the client that sends most is
+        /// shed first.
         fair_by: OneOrMany<Text>,
-        /// The attribute that names a class less important than that of the request.
+        /// The attribute that lowers the class of a request by naming a less important one.
         lower_by: Text,
         /// Whether requests are shed.
         mode: Mode,
@@ -35,14 +35,14 @@ raw! {
 raw! {
     /// The shedder of the fleet.
     ShedFleet {
-        /// How many requests may be in flight over all nodes.
+        /// The most requests in flight over all nodes.
         #[schemars(required, range(min = 1, max = 4294967295_u64))]
         capacity: u64,
-        /// What share of the capacity less important classes leave to a class.
+        /// The share of the capacity that less important classes leave free for each class.
         reserve: Entries<PercentText>,
-        /// How long a slot is held at most without renewal, so that a crash frees it.
+        /// The longest time that a slot is held without renewal, so that a crash frees it.
         ttl: DurationText,
-        /// How long a request counts as in flight where its end is not seen.
+        /// The time that a request counts as in flight if its end is not seen.
         assume: DurationText,
     }
 }
@@ -50,10 +50,10 @@ raw! {
 raw! {
     /// The shedder of one node.
     ShedAdaptive {
-        /// The least number of requests in flight.
+        /// The smallest bound.
         #[schemars(range(min = 1, max = 65535))]
         min: u64,
-        /// The largest number of requests in flight.
+        /// The largest bound.
         #[schemars(range(min = 1, max = 65535))]
         max: u64,
     }

@@ -8,7 +8,7 @@ either! {
     Store {
         /// `memory`.
         Word(StoreWord),
-        /// With settings.
+        /// The store with settings.
         Form(StoreForm),
     }
 }
@@ -16,15 +16,15 @@ either! {
 words! {
     /// `store` in one word.
     StoreWord {
-        /// This process only; the default.
+        /// In this process; the default.
         Memory = "memory",
-        /// Shared; needs an address, so the word alone is refused.
+        /// In Redis, shared; needs settings, so the word alone is refused.
         Redis = "redis",
     }
 }
 
 raw! {
-    /// `store` with settings: one of the two.
+    /// `store` with settings: `memory` or `redis`.
     StoreForm {
         /// Counts in this process.
         memory: Memory,
@@ -36,7 +36,7 @@ raw! {
 raw! {
     /// The memory store.
     Memory {
-        /// How much it may use.
+        /// The most memory for counts.
         max_bytes: SizeText,
     }
 }
@@ -46,47 +46,47 @@ raw! {
     Redis {
         /// redis://, rediss:// or unix://.
         url: SecretText,
-        /// Found through Sentinels.
+        /// The primary, found through Sentinels.
         sentinel: Sentinel,
-        /// Nodes of a cluster, host:port.
+        /// The nodes of a cluster, host:port.
         cluster: List<Text>,
-        /// The user to log in as.
+        /// The user name.
         username: Text,
         /// The password.
         password: Password,
-        /// What keys are hashed with, in place of the password.
+        /// The secret that hashes keys; by default the password.
         secret: Password,
-        /// TLS with its files; {} for TLS with the system's authorities.
+        /// Files for TLS; {} for TLS with the system's certificate authorities.
         tls: Tls,
-        /// What every key starts with.
+        /// The prefix of every key.
         prefix: Text,
-        /// Whose clock counts.
+        /// The clock that counts.
         time: TimeSource,
-        /// How long one call may take.
+        /// The deadline of one call.
         deadline: DurationText,
         /// Connections to each node.
         connections: u64,
-        /// Requests under way at once; more fail at once.
+        /// The most requests in flight; further requests fail at once.
         in_flight: u64,
-        /// Whether replicas may answer peeks and inspections, with what they knew a moment ago.
+        /// Whether replicas may answer peeks and inspections; their data may be slightly old.
         replica_reads: bool,
-        /// When to stop asking a store that fails.
+        /// The circuit breaker.
         breaker: Breaker,
-        /// Refusals remembered on this node.
+        /// The cache of refusals on this node.
         deny_cache: DenyCache,
     }
 }
 
 raw! {
-    /// How the primary is found.
+    /// How Sentinels find the primary.
     Sentinel {
         /// The name of the primary.
         master: Text,
         /// The Sentinels, host:port.
         nodes: List<Text>,
-        /// The user that the Sentinels know.
+        /// The user name for the Sentinels.
         username: Text,
-        /// The Sentinels' own password.
+        /// The password for the Sentinels.
         password: Password,
     }
 }
@@ -94,9 +94,9 @@ raw! {
 either! {
     /// A password or token.
     Password {
-        /// As it is.
+        /// The secret itself.
         Text(SecretText),
-        /// From the environment.
+        /// The name of an environment variable.
         Env(SecretEnv),
     }
 }
@@ -104,7 +104,7 @@ either! {
 raw! {
     /// Files for TLS.
     Tls {
-        /// The authorities to trust, PEM.
+        /// The certificate authorities to trust, PEM.
         ca: Text,
         /// The client's certificate, PEM.
         cert: Text,
@@ -114,31 +114,31 @@ raw! {
 }
 
 words! {
-    /// Whose clock counts.
+    /// The clock that counts.
     TimeSource {
-        /// The server's, read once per call; the default.
+        /// The clock of the Redis server, read once per call; the default.
         Server = "server",
-        /// The caller's, where the service refuses TIME in scripts.
+        /// The clock of the node, for services that refuse TIME in scripts.
         Caller = "caller",
     }
 }
 
 raw! {
-    /// When to stop asking a store that fails.
+    /// The circuit breaker.
     Breaker {
-        /// Failures in a row that open it.
+        /// Failures in a row that open the circuit breaker.
         errors: u64,
-        /// How often an open breaker tries again.
+        /// The interval of probes while the circuit breaker is open.
         probe: DurationText,
     }
 }
 
 raw! {
-    /// Refusals remembered on this node.
+    /// The cache of refusals on this node.
     DenyCache {
-        /// How many; 0 turns it off.
+        /// The number of entries; 0 turns the cache off.
         entries: u64,
-        /// How long at most.
+        /// The longest time for which a refusal is cached.
         max_age: DurationText,
     }
 }
@@ -160,7 +160,7 @@ words! {
         Open = "open",
         /// Refuse.
         Closed = "closed",
-        /// Enforce in memory, as the only node.
+        /// Enforce the limit in memory, as the only node.
         Local = "local",
     }
 }
@@ -177,9 +177,9 @@ raw! {
 raw! {
     /// This node's share, or a rate for each node.
     FailureLocal {
-        /// How many nodes share the limit.
+        /// The number of nodes that share the limit.
         nodes: u64,
-        /// How much each node admits per how long; a bare number of slots for `concurrency`.
+        /// The rate of each node; for concurrency, a number of slots.
         rate: RateText,
     }
 }

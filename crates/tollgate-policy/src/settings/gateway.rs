@@ -10,9 +10,9 @@ use std::time::Duration;
 /// An upstream of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Whether it is https.
+    /// Whether requests use https.
     pub tls: bool,
-    /// A name or an address, without brackets.
+    /// A host name or an address, without brackets.
     pub host: Box<str>,
     /// The port.
     pub port: u16,
@@ -26,54 +26,56 @@ pub struct Gateway {
     pub tls: Option<ServerTls>,
     /// Whether every connection must begin with a PROXY protocol header; otherwise none may.
     pub proxy_protocol: bool,
-    /// Whether clients may ask for their own limits, at `/.well-known/ratelimit`.
+    /// Whether clients may query their own limits at `/.well-known/ratelimit`.
     pub status: bool,
     /// How an ambiguous path is treated.
     pub ambiguous_paths: AmbiguousPaths,
     /// How the gateway treats override headers.
     pub override_headers: OverrideHeaders,
-    /// Whether upstreams take turns; otherwise the one with the fewest requests in flight is next.
+    /// Whether upstreams take turns. Otherwise the upstream with the fewest requests in flight is
+    /// next.
     pub round_robin: bool,
     /// The health check of upstreams.
     pub health: Option<HealthCheck>,
     /// Whether `Host` is the upstream's instead of the client's.
     pub own_host: bool,
-    /// How long connecting may take.
+    /// The time to open a connection.
     pub connect: Duration,
-    /// From the end of a request to the beginning of its answer.
+    /// The time from the end of a request to the start of its response.
     pub response: Duration,
-    /// Between two pieces of a body.
+    /// The time between two pieces of a body.
     pub idle: Duration,
     /// TLS to upstreams with https://.
     pub upstream_tls: Tls,
-    /// Idle connections that a worker keeps to each upstream.
+    /// Idle connections that each worker keeps to each upstream.
     pub idle_connections: u32,
     /// The protocol to upstreams.
     pub protocol: UpstreamProtocol,
-    /// From the first byte of a client's request, or from its connection's start, to the end of the
-    /// head.
+    /// The time from the first byte of a request, or from the start of the connection, to the end
+    /// of the head.
     pub client_head: Duration,
-    /// How long a client may send nothing of a body.
+    /// The time in which a client must send the next piece of a body.
     pub client_body: Duration,
-    /// From an answer to a client's next request, and how long it may take nothing of an answer.
+    /// The time from a response to the client's next request, and for a client to accept a piece of
+    /// a response.
     pub client_idle: Duration,
 }
 
-/// A server's certificate, and which clients it takes. All files are PEM.
+/// The certificate of a listener, and the clients that it accepts. All files are PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerTls {
-    /// The certificate and those that vouch for it.
+    /// The certificate chain.
     pub cert: Box<str>,
-    /// Its key.
+    /// The private key.
     pub key: Box<str>,
-    /// The authorities: one must have signed the client's certificate.
+    /// The certificate authorities, one of which must have signed the client's certificate.
     pub client_ca: Option<Box<str>>,
-    /// The client's certificate must be for one of these names; any name if empty.
+    /// The names, one of which the client's certificate must have; empty for any name.
     pub client_names: Vec<Box<str>>,
 }
 
-/// How the check API and forward-auth listen.
+/// The settings of the check API and forward-auth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Http {
@@ -89,12 +91,12 @@ pub struct Http {
 pub struct HealthCheck {
     /// The path to request.
     pub path: Box<str>,
-    /// How often.
+    /// The time between two checks.
     pub interval: Duration,
-    /// How long the answer may take.
+    /// The time for a response.
     pub timeout: Duration,
     /// Failures in a row after which an upstream is not used.
     pub unhealthy_after: u32,
-    /// Successes in a row after which it is used again.
+    /// Successes in a row after which an upstream is used again.
     pub healthy_after: u32,
 }

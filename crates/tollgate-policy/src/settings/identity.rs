@@ -2,10 +2,10 @@
 
 use crate::identity::TierMap;
 
-/// Where an attribute comes from on HTTP.
+/// The source of an attribute on HTTP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AttributeSource {
-    /// A header field, in lower case.
+    /// A header, in lower case.
     Header(Box<str>),
     /// A cookie.
     Cookie(Box<str>),
@@ -21,13 +21,13 @@ pub enum AttributeSource {
 pub struct Jwt {
     /// A file with a JSON Web Key Set.
     pub keys: Box<str>,
-    /// The signatures that count.
+    /// The accepted algorithms.
     pub algorithms: Vec<JwtAlgorithm>,
     /// The `iss` that tokens must carry.
     pub issuer: Option<Box<str>>,
     /// The `aud` that tokens must carry.
     pub audience: Option<Box<str>>,
-    /// How far clocks may differ for `exp` and `nbf`.
+    /// The tolerated clock difference for `exp` and `nbf`.
     pub leeway_us: u64,
 }
 
@@ -47,35 +47,35 @@ pub enum JwtAlgorithm {
 pub struct Template {
     /// The text, in which `{status}`, `{retry_after}` and `{limits}` are replaced.
     pub body: Box<str>,
-    /// Its media type.
+    /// The media type.
     pub content_type: Box<str>,
 }
 
-/// Which tier a request belongs to.
+/// How the tier of a request is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tiers {
-    /// The tier of requests without one, or with an unknown one.
+    /// The tier of requests without a tier, or with an unknown one.
     pub default: Option<Box<str>>,
-    /// Where a request's tier is found.
+    /// The source of a request's tier.
     pub source: Option<TierSource>,
 }
 
-/// Where a request's tier is found.
+/// The source of a request's tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TierSource {
-    /// An attribute names it.
+    /// An attribute that contains the tier.
     Attribute(Box<str>),
-    /// The policy file itself maps an attribute to it.
+    /// A map from an attribute to the tier, in the policy file.
     Map(TierMap),
-    /// A watched file maps an attribute to it.
+    /// A map from an attribute to the tier, in a watched file.
     File {
-        /// Its path.
+        /// The path.
         path: Box<str>,
-        /// The attribute; the file itself names it where the policy does not.
+        /// The attribute. If the policy has none, the file names it.
         by: Option<Box<str>>,
     },
-    /// A Redis hash maps an attribute to it.
+    /// A map from an attribute to the tier, in a Redis hash.
     Redis {
         /// The hash.
         hash: Box<str>,

@@ -1,6 +1,6 @@
 //! The checked settings of a file: everything but the limits.
 //!
-//! Nothing here can be out of range.
+//! Every value is in range.
 
 mod gateway;
 mod identity;
@@ -28,15 +28,15 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Which front ends listen where, at most one address each.
+    /// The front ends that listen, with at most one address each.
     pub listeners: Vec<Listener>,
     /// The upstreams of the gateway.
     pub upstream: Vec<Upstream>,
-    /// How the gateway listens and sends.
+    /// The settings of the gateway.
     pub gateway: Gateway,
-    /// The certificate of `listen.grpc`, where it speaks TLS.
+    /// The certificate of `listen.grpc`, if it uses TLS.
     pub grpc_tls: Option<ServerTls>,
-    /// How the check API and forward-auth listen.
+    /// The settings of the check API and forward-auth.
     pub http: Http,
     /// The store.
     pub store: Store,
@@ -44,24 +44,24 @@ pub struct Settings {
     pub on_store_failure: OnStoreFailure,
     /// How a client's address is found behind trusted proxies.
     pub client_address: ClientAddressResolver,
-    /// The names of the header profiles, each of which [`Profile::parse`] knows; no two write one
-    /// field.
+    /// The names of the header profiles, each known to [`Profile::parse`]. No two profiles write
+    /// the same header.
     ///
     /// [`Profile::parse`]: tollgate_core::header::Profile::parse
     pub headers: Vec<&'static str>,
-    /// Where attributes come from on HTTP.
+    /// The sources of attributes on HTTP.
     pub identity: Vec<(Box<str>, AttributeSource)>,
-    /// How tokens are verified; present whenever an attribute comes from one.
+    /// How tokens are verified; present if any attribute comes from a token.
     pub jwt: Option<Jwt>,
-    /// Which tier a request belongs to.
+    /// How the tier of a request is found.
     pub tiers: Tiers,
     /// The body of a refusal, if it is not the default.
     pub refusal: Option<Template>,
     /// The token of the admin API.
     pub admin_token: Option<Secret>,
-    /// The audit file; without it changes go to the log.
+    /// The audit file; without it, changes go to the log.
     pub admin_audit: Option<Box<str>>,
-    /// More host names of the admin listener, in lower case: `name`, `*.name` or `*`.
+    /// Further host names of the admin listener, in lower case: `name`, `*.name` or `*`.
     pub admin_hosts: Vec<Box<str>>,
     /// The password of the RESP listener.
     pub resp_password: Option<Secret>,
@@ -69,20 +69,21 @@ pub struct Settings {
     pub logs: Logs,
     /// The usage trail, if there is one.
     pub usage: Option<Usage>,
-    /// The secret that hashes keys for operators; without it the store's, or one of the process.
+    /// The secret that hashes keys for operators. Without it, a secret from the shared store is
+    /// used, or a random one.
     pub keys_secret: Option<Secret>,
-    /// Codes of lints that are accepted.
+    /// The codes of accepted lints.
     pub lint_allow: Vec<Box<str>>,
-    /// Files of envoyproxy/ratelimit, and what Envoy is told.
+    /// Files of envoyproxy/ratelimit, and settings of responses to Envoy.
     pub envoy: Envoy,
-    /// How long requests in flight may take at shutdown.
+    /// The time for requests in flight at shutdown.
     pub drain: Duration,
 }
 
 impl Settings {
-    /// How an ambiguous path is treated where the listener of a request is not known: in a log, in
-    /// a file of requests, on a command line. One listener with `match-all` is enough, since limits
-    /// count such requests there.
+    /// The treatment of ambiguous paths if the listener of a request is unknown: in a log, in a
+    /// file of requests, on a command line. It is `match-all` if one listener has that, since
+    /// limits count such requests there.
     pub fn ambiguous_paths(&self) -> AmbiguousPaths {
         match self.gateway.ambiguous_paths {
             AmbiguousPaths::Refuse => self.http.ambiguous_paths,
@@ -94,23 +95,23 @@ impl Settings {
 /// One front end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Which one.
+    /// The front end.
     pub front: Front,
-    /// Port 0 picks a free one.
+    /// The address; port 0 picks a free port.
     pub address: ListenAddress,
 }
 
-/// Where a front end listens, as the file writes it.
+/// The address of a front end, as written in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// An IP address and a port.
     Ip(SocketAddr),
-    /// A host name and a port; the name is resolved at the start.
+    /// A host name and a port; the name is resolved at start.
     Name(Box<str>, u16),
 }
 
 impl ListenAddress {
-    /// The port; 0 picks a free one.
+    /// The port; 0 picks a free port.
     pub const fn port(&self) -> u16 {
         match self {
             Self::Ip(address) => address.port(),
@@ -128,7 +129,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// The front ends there are.
+/// The front ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Front {
@@ -144,26 +145,26 @@ pub enum Front {
     Admin,
 }
 
-/// Files of envoyproxy/ratelimit, and what Envoy is told.
+/// Files of envoyproxy/ratelimit, and settings of responses to Envoy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Envoy {
-    /// Paths, with `*`; none where no files are used.
+    /// The paths of the files, which may contain `*`; empty without files.
     pub configs: Vec<Box<str>>,
     /// Whether several limits are all-or-nothing, as in the other front ends. Always true without
     /// files.
     pub strict: bool,
-    /// The status that Envoy's filter refuses with.
+    /// The status of refusals in Envoy's filter.
     pub rate_limited_status: u16,
-    /// Whether answers have `dynamic_metadata`.
+    /// Whether responses have `dynamic_metadata`.
     pub dynamic_metadata: bool,
 }
 
 impl Front {
-    /// All of them.
+    /// All front ends.
     pub const ALL: [Self; 5] = [Self::Gateway, Self::Http, Self::Grpc, Self::Resp, Self::Admin];
 
-    /// As `listen` spells it.
+    /// The name under `listen`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",

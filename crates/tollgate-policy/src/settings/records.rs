@@ -19,9 +19,9 @@ pub struct Logs {
 pub struct DecisionLog {
     /// Whether admitted requests are left out.
     pub refused_only: bool,
-    /// How many of a million decisions are written.
+    /// The share of decisions that is written, in millionths.
     pub sample_ppm: u32,
-    /// Where to.
+    /// The destination.
     pub sink: LogSink,
 }
 
@@ -29,24 +29,24 @@ pub struct DecisionLog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessLog {
-    /// The form of its lines.
+    /// The format of lines.
     pub format: AccessFormat,
-    /// Where to.
+    /// The destination.
     pub sink: LogSink,
 }
 
-/// Where the lines of a log go.
+/// The destination of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogSink {
     /// Standard error.
     Stderr,
     /// A file.
     File {
-        /// Its path.
+        /// The path.
         path: Box<str>,
-        /// The size at which it is replaced.
+        /// The size at which the file is rotated.
         bytes_max: u64,
-        /// How many old files stay.
+        /// The number of old files that are kept.
         keep: u32,
     },
 }
@@ -55,16 +55,16 @@ pub enum LogSink {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The path of the file that is written to.
+    /// The path of the current file.
     pub file: Box<str>,
     /// The length of an interval.
     pub every: Duration,
-    /// Whether each interval is forced to the disk.
+    /// Whether each interval is synced to disk.
     pub fsync: bool,
     /// The size at which a file is closed.
     pub bytes_max: u64,
     /// The age at which a file is closed.
     pub age_max: Duration,
-    /// The most keys of an interval.
+    /// The most keys in an interval.
     pub keys_max: usize,
 }

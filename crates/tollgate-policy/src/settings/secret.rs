@@ -1,17 +1,17 @@
-//! Secrets of a file, which nothing repeats.
+//! Secrets of a file, which are never shown.
 
 use std::fmt;
 
-/// A secret, or where it is found. Debug output hides it.
+/// A secret, or the name of the environment variable that holds it. Debug output hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(SecretSource);
 
-/// Where a [`Secret`] is.
+/// The place of a [`Secret`].
 #[derive(Clone, PartialEq, Eq)]
 pub enum SecretSource {
-    /// In the file itself.
+    /// The secret itself, from the file.
     Literal(Box<str>),
-    /// In this environment variable.
+    /// The name of an environment variable.
     Env(Box<str>),
 }
 
@@ -24,7 +24,8 @@ impl Secret {
         Self(SecretSource::Env(name.into()))
     }
 
-    /// The secret, or the variable it is in; named so that every use stands out.
+    /// Returns the secret or the name of its variable. The method is called `expose` so that every
+    /// use stands out.
     pub const fn expose(&self) -> &SecretSource {
         &self.0
     }

@@ -7,32 +7,32 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Store {
-    /// In this process.
+    /// Counts in this process.
     Memory {
-        /// The most memory.
+        /// The most memory for counts.
         max_bytes: u64,
     },
-    /// In Redis or Valkey.
+    /// Counts in Redis or Valkey.
     Redis(Box<Redis>),
 }
 
-/// How to reach and use Redis.
+/// The address and the settings of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Redis {
     /// The server.
     pub server: RedisServer,
-    /// The user to log in as.
+    /// The user name.
     pub username: Option<Box<str>>,
     /// The password.
     pub password: Option<Secret>,
-    /// What keys are hashed with; without it, the password.
+    /// The secret that hashes keys; by default the password.
     pub secret: Option<Secret>,
     /// TLS, if it is used.
     pub tls: Option<Tls>,
     /// The prefix of every key.
     pub prefix: Box<str>,
-    /// Whether the node's clock counts instead of the server's.
+    /// Whether the clock of the node counts instead of that of the server.
     pub caller_time: bool,
     /// The deadline of one call.
     pub deadline: Duration,
@@ -52,40 +52,40 @@ pub struct Redis {
     pub deny_cache_max_age: Duration,
 }
 
-/// Where Redis is.
+/// The address of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisServer {
     /// One server.
     Tcp {
-        /// A name or an address, without brackets.
+        /// A host name or an address, without brackets.
         host: Box<str>,
         /// The port.
         port: u16,
-        /// The number of the database.
+        /// The database number.
         database: u32,
     },
-    /// One server on this machine.
+    /// One server, by Unix socket.
     Unix {
-        /// Its socket.
+        /// The path of the socket.
         path: Box<str>,
-        /// The number of the database.
+        /// The database number.
         database: u32,
     },
     /// A primary found through Sentinels.
     Sentinel {
-        /// Its name.
+        /// The name of the primary.
         master: Box<str>,
         /// Hosts and ports of the Sentinels.
         nodes: Vec<(Box<str>, u16)>,
-        /// The user that they know.
+        /// The user name for the Sentinels.
         username: Option<Box<str>>,
-        /// Their password.
+        /// The password for the Sentinels.
         password: Option<Secret>,
     },
     /// A cluster.
     Cluster {
-        /// Hosts and ports of some of its nodes.
+        /// Hosts and ports of some nodes of the cluster.
         nodes: Vec<(Box<str>, u16)>,
     },
 }
@@ -107,10 +107,10 @@ pub(crate) enum RedisUrl {
     },
 }
 
-/// Files for TLS; the system's authorities without `ca`.
+/// Files for TLS; without `ca`, the system's certificate authorities are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Authorities to trust.
+    /// The certificate authorities to trust.
     pub ca: Option<Box<str>>,
     /// The client's certificate and its key.
     pub identity: Option<(Box<str>, Box<str>)>,

@@ -19,7 +19,7 @@ fn every_zone_has_windows_without_gaps_to_the_end_of_time() {
     let names: Vec<String> = DATABASE.available().map(|name| name.as_str().to_owned()).collect();
     assert!(names.len() > 400, "the database is built in");
     for name in names {
-        // The database has this one for devices that do not know where they are.
+        // Skips `Etc/Unknown`, a placeholder in the database.
         let Some(zone) = time_zone(&name) else { continue };
         for unit in [CalendarUnit::Day, CalendarUnit::Week, CalendarUnit::Month] {
             let longest_s = (unit.nominal_us() / 1_000_000) as i64 + 2 * 86_400;
@@ -34,7 +34,7 @@ fn every_zone_has_windows_without_gaps_to_the_end_of_time() {
     }
 }
 
-/// Each line was found by another program with another database: see `windows.py` beside it.
+/// Another program with another database computed the windows: see `windows.py` beside the file.
 #[test]
 fn windows_are_those_of_another_implementation() {
     let windows = include_str!("../../tests/fixtures/calendar/windows.txt");

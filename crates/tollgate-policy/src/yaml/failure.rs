@@ -1,14 +1,14 @@
-//! Errors of the YAML parser, as diagnostics.
+//! Converts errors of the YAML parser to diagnostics.
 
 use crate::diagnostic::{Diagnostic, Position, Severity, codes, quoted};
 use crate::schema;
 use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 
-/// Exactly one finding: a parser cannot know what its author meant after the first.
+/// Returns one diagnostic: after the first error, a parser cannot tell what was meant.
 ///
-/// The parser does not know which map it reads. A key of a tier map may be an API key, so only the
-/// names of fields are shown.
+/// The parser does not know which map it reads. A key of a tier map may be an API key, so only
+/// names of fields are quoted.
 pub(super) fn diagnostic(error: &Error, depth_max: usize) -> Diagnostic {
     let error = error.without_snippet();
     let at = error.location().map_or(Position::START, Position::from);
@@ -34,7 +34,7 @@ pub(super) fn diagnostic(error: &Error, depth_max: usize) -> Diagnostic {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
         | Error::AliasReplayCounterOverflow { .. } => {
-            let message = "aliases, anchors or values are more than a file may have".to_owned();
+            let message = "the file has too many aliases, anchors or values".to_owned();
             (codes::TOO_BIG, message, "write repeated values out, or generate fewer of them")
         }
         other => {
@@ -56,7 +56,7 @@ fn innermost(mut error: &Error) -> &Error {
     error
 }
 
-/// The parser's own message without the place, which is shown in front already.
+/// The parser's message without the position, which precedes it already.
 fn first_line(error: &Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! YAML as a tree in which every node knows its position.
+//! YAML as a tree in which every node has its position.
 //!
-//! The tree stands between the text and the raw types so that one wrong field does not hide the
+//! The tree separates the text from the raw types, so that one invalid field does not hide the
 //! others: serde stops at the first error, a walk over the tree does not.
 
 mod failure;
@@ -10,12 +10,11 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 use std::fmt;
 
-/// Files are written by people or generated from a few thousand customers; beyond this something
-/// went wrong.
+/// The largest file. Even a file generated for thousands of customers is smaller.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
 pub(crate) const DEPTH_MAX: usize = 32;
 
-/// One value with its place: that of its definition where an alias repeats it.
+/// One value with its position; for an alias, the position of its definition.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) at: Position,
@@ -30,7 +29,7 @@ pub(crate) enum Value {
     Map(Vec<(YamlKey, Node)>),
 }
 
-/// What a scalar would be without further knowledge.
+/// The type of a scalar by its text alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScalarKind {
     Text,
@@ -46,7 +45,7 @@ pub(crate) struct YamlKey {
 }
 
 impl Node {
-    /// The value of a field of a map.
+    /// Returns the value of a field of a map.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         let Value::Map(entries) = &self.value else { return None };
         entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node)
@@ -61,12 +60,12 @@ impl Node {
     }
 }
 
-/// Reads one document. No document is the same as an empty map.
+/// Parses one document. An empty file counts as an empty map.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Diagnostic> {
     parse_deep(bytes, DEPTH_MAX)
 }
 
-/// The same for a file with so many levels at most. All that walks over the tree recurses as deep.
+/// [`parse`] for a file with up to `depth_max` levels. Every walk over the tree recurses as deep.
 pub(crate) fn parse_deep(bytes: &[u8], depth_max: usize) -> Result<Node, Diagnostic> {
     let fail = |code, at, message: String, help: &str| {
         Err(Diagnostic::new(code, Severity::Error, at, message, help))
@@ -105,7 +104,7 @@ fn options(depth_max: usize) -> serde_saphyr::Options {
         alias_limits: serde_saphyr::alias_limits! {
             max_total_replayed_events: 100_000,
         },
-        // `off` is a mode here, and `yes` is not a number of slots.
+        // `off` is a mode, and `yes` is not a number of slots.
         strict_booleans: true,
         non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::AsString,
         with_snippet: false,
@@ -130,7 +129,7 @@ impl From<Location> for Position {
     }
 }
 
-/// A node as serde hands it over; the source text of its scalars is filled in afterwards.
+/// A node as serde returns it; the source text of its scalars is filled in afterwards.
 struct ParsedNode(Spanned<ParsedValue>);
 
 enum ParsedValue {
@@ -141,7 +140,7 @@ enum ParsedValue {
 }
 
 impl ParsedNode {
-    /// Recursion is bounded by the parser's limit on depth.
+    /// Converts to a [`Node`]. The parser's depth limit bounds the recursion.
     fn into_node(self, source: &str) -> Node {
         let location = self.0.defined;
         let value = match self.0.value {
@@ -167,7 +166,7 @@ impl ParsedNode {
     }
 }
 
-/// A plain scalar as its author wrote it: `1.50` and `007` would not survive being numbers.
+/// Returns a plain scalar as written: as numbers, `1.50` and `007` would lose characters.
 fn written(source: &str, location: Location) -> &str {
     let span = location.span();
     let range = span.byte_offset().zip(span.byte_len()).and_then(|(start, length)| {

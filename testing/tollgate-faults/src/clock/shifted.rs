@@ -1,4 +1,4 @@
-//! A wall clock for a child process that can leap while the process runs.
+//! A wall clock for a child process, which can jump while the process runs.
 
 use crate::temp_dir::TempDir;
 use std::fs;
@@ -6,13 +6,12 @@ use std::process::Command;
 
 const SOURCE: &str = include_str!("shifted.c");
 
-/// The clock, as a library that the process loads before others. It needs a C compiler, as the
-/// build does.
+/// The clock, as a preloaded library. It needs a C compiler, as the build does.
 #[derive(Debug)]
 pub struct ShiftedClock(TempDir);
 
 impl ShiftedClock {
-    /// A clock that is right.
+    /// Creates a clock without a shift.
     pub fn new() -> Self {
         let clock = Self(TempDir::new("clock"));
         clock.0.put("shifted.c", SOURCE);
@@ -24,10 +23,10 @@ impl ShiftedClock {
         clock
     }
 
-    /// Sets how far the clock is ahead; negative is behind.
+    /// Sets the shift of the clock; negative is behind.
     pub fn set(&self, ahead_us: i64) {
         use std::os::unix::fs::FileExt;
-        // In place: the process has this file in its memory.
+        // Writes in place, since the process has mapped this file.
         let file = fs::OpenOptions::new().write(true).open(self.path("shift"));
         let set = file.and_then(|file| file.write_all_at(&ahead_us.to_ne_bytes(), 0));
         set.expect("a file in a folder of one's own");

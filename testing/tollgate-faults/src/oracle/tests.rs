@@ -2,7 +2,7 @@ use super::{Admitted, Bound};
 
 const SECOND_US: u64 = 1_000_000;
 
-/// One unit, decided within these two instants.
+/// One unit, decided between these instants.
 fn one(sent_us: u64, received_us: u64) -> Admitted {
     Admitted { sent_us, received_us, cost: 1 }
 }

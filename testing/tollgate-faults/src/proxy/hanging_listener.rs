@@ -5,8 +5,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A listener that accepts nobody and whose queue is full, so that the system answers no further
-/// request, as behind a black hole.
+/// A listener that accepts no connection and whose queue is full. The system ignores further
+/// connection requests, so they hang.
 #[derive(Debug)]
 pub struct HangingListener {
     socket: Socket,
@@ -33,12 +33,12 @@ impl HangingListener {
         self.port
     }
 
-    /// The number of connections in its queue.
+    /// The number of connections in the queue.
     pub fn queued(&self) -> usize {
         self.queued.len()
     }
 
-    /// The socket, to accept connections after all.
+    /// The socket, for accepting connections later.
     pub fn socket(&self) -> &Socket {
         &self.socket
     }

@@ -1,5 +1,5 @@
-//! A TCP proxy that does to a connection what networks do: delays, jitter, slicing, silence in one
-//! direction or both, resets.
+//! A TCP proxy with network faults: delays, jitter, slicing, silence in one or both directions,
+//! resets.
 
 mod hanging_listener;
 mod pipe;
@@ -20,26 +20,26 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 
-/// The faults of all connections, existing ones included.
+/// The faults of all connections, including existing ones.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// The delay of every piece, in each direction.
     pub latency: Duration,
     /// The random part of the delay.
     pub jitter: Duration,
-    /// How many of 1,000 pieces are delayed further, and by how much.
+    /// The number of pieces in 1,000 that are delayed further, and the delay.
     pub late: (u32, Duration),
-    /// Bytes forwarded at a time.
+    /// The bytes forwarded at a time.
     pub slice: Option<usize>,
     /// Whether bytes to the server are dropped.
     pub no_requests: bool,
     /// Whether bytes from the server are dropped.
     pub no_replies: bool,
-    /// How many of 1,000 replies are lost, each with its connection.
+    /// The number of replies in 1,000 that are lost, each with its connection.
     pub lost_replies: u32,
-    /// Whether nothing is forwarded; nothing is lost.
+    /// Whether forwarding is paused, without loss.
     pub paused: bool,
-    /// Whether new connections are accepted and all their bytes dropped.
+    /// Whether new connections are accepted and their bytes dropped.
     pub swallow_new: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Faults {
 pub struct Proxy {
     port: u16,
     faults: watch::Sender<Faults>,
-    /// How often all connections were reset.
+    /// The number of resets of all connections.
     resets: watch::Sender<u64>,
     accepted: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
@@ -56,7 +56,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy to a local port, without a fault.
+    /// Starts a proxy to a local port, without faults.
     pub fn start(target: u16) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -79,7 +79,7 @@ impl Proxy {
         Ok(Self { port, faults, resets, accepted, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Its port.
+    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -151,7 +151,7 @@ async fn connection(
     tokio::select! {
         () = served => {}
         _ = resets.changed() => {
-            // With a linger time of zero, closing is a reset.
+            // With a linger time of zero, closing sends a reset.
             let _ = SockRef::from(&client).set_linger(Some(Duration::ZERO));
         }
     }

@@ -14,8 +14,8 @@ pub(super) enum Direction {
     Replies,
 }
 
-/// Pieces that may be on their way at once, so that a peer that does not read slows the other down,
-/// as it would without us.
+/// The most pieces in transit. A peer that does not read thus slows the other down, as without a
+/// proxy.
 const PIECES_MOST: usize = 1_024;
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -92,7 +92,7 @@ async fn write(
             if !write_all(to, part).await {
                 return;
             }
-            // Each part is sent by itself: TCP_NODELAY is set.
+            // Each part is sent separately, since TCP_NODELAY is set.
             tokio::task::yield_now().await;
         }
     }

@@ -1,4 +1,4 @@
-//! Leaps of the server's clock, under every algorithm.
+//! Jumps of the server's clock, under every algorithm.
 
 use super::redis_server::url;
 use crate::clock::shifted::ShiftedClock;
@@ -12,7 +12,7 @@ const SECOND_US: u64 = 1_000_000;
 const HOUR_US: i64 = 3_600 * 1_000_000;
 const USERS: u64 = 2;
 
-/// Limits of five to ten units: one for each algorithm.
+/// Limits of five to ten units, one for each algorithm.
 const LIMITS: &str = "limits:
   - {name: fixed, match: {path: /fixed}, key: [user], rate: 8/s, algorithm: fixed-window, on_store_failure: closed}
   - {name: sliding, match: {path: /sliding}, key: [user], rate: 8/s, algorithm: sliding-window, on_store_failure: closed}
@@ -35,8 +35,8 @@ const fn sliding(path: &'static str, limit: u64) -> LimitedPath {
     LimitedPath { path, bound, policy: FailurePolicy::Closed }
 }
 
-/// The promises. A sliding window takes the previous window as even, so only more than twice its
-/// limit is surely too much.
+/// The promises of the limits. A sliding window assumes that requests of the previous window were
+/// evenly spread, so only more than twice its limit is certainly too much.
 const PATHS: [LimitedPath; 8] = [
     LimitedPath {
         path: "/fixed",
@@ -51,7 +51,7 @@ const PATHS: [LimitedPath; 8] = [
     bucket("/leaky", 5),
     sliding("/slots", 5),
 ];
-/// The capacities of all limits.
+/// The sum of the capacities of all limits.
 const CAPACITIES: u64 = 8 + 16 + 6 + 5 + 5 + 10 + 5 + 5;
 
 fn plan(context: &Context, redis: &Redis) -> Plan<'static> {
@@ -68,7 +68,7 @@ fn plan(context: &Context, redis: &Redis) -> Plan<'static> {
     }
 }
 
-/// Whether each node logged and counted so many leaps.
+/// Whether each node logged and counted this number of jumps.
 fn told(trial: &Trial, leaps: usize) -> bool {
     trial.nodes.iter().all(|node| {
         node.logged("clock leapt") == leaps
@@ -90,7 +90,7 @@ fn check_all_admitted(ended: &mut TrialResult, since_us: u64) {
     }
 }
 
-/// Ahead for two seconds, and back.
+/// The clock jumps ahead for two seconds, and back.
 pub(super) fn leap(context: &Context) -> TrialResult {
     let clock = ShiftedClock::new();
     let redis = Redis::listen_with_clock(&clock);
@@ -101,7 +101,7 @@ pub(super) fn leap(context: &Context) -> TrialResult {
     clock.set(0);
     trial.mark_cleared();
     let back_us = crate::clock::now_us();
-    // Windows, logs and slots of one second, and a bucket of two.
+    // Long enough for windows, logs and slots of one second, and a bucket of two.
     trial.run_for(Duration::from_secs(5));
     let told = told(&trial, 2);
     let mut ended = trial.end().check_all_answered();
@@ -112,7 +112,8 @@ pub(super) fn leap(context: &Context) -> TrialResult {
     ended
 }
 
-/// Thirty seconds back for good, as after a failover to a primary that is behind.
+/// The clock jumps thirty seconds back for good, as after a failover to a primary whose clock is
+/// behind.
 pub(super) fn behind(context: &Context) -> TrialResult {
     let clock = ShiftedClock::new();
     let redis = Redis::listen_with_clock(&clock);

@@ -10,7 +10,7 @@ pub(crate) mod topology;
 
 use crate::trial::{Context, TrialResult};
 
-/// A fault, and what is expected of the nodes.
+/// A fault, and the expected behaviour of the nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultScenario {
     /// The name, for `--row`.

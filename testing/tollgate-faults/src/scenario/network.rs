@@ -22,7 +22,7 @@ fn proxied(context: &Context, deadline: Option<&str>) -> (Redis, Proxy, Trial) {
     (redis, proxy, trial)
 }
 
-/// A scenario whose fault is one setting of the proxy.
+/// Runs a scenario whose fault is one setting of the proxy.
 fn with(context: &Context, faults: Faults, short_ms: u64, full_ms: u64) -> TrialResult {
     let (_redis, proxy, mut trial) = proxied(context, None);
     trial.mark_fault();
@@ -83,7 +83,7 @@ pub(super) fn connect_hangs(context: &Context) -> TrialResult {
     let hanging = HangingListener::start().expect("a port that hangs");
     let store = format!("url: 'redis://127.0.0.1:{}/0'", hanging.port());
     let plan = Plan { nodes: 1, ..Plan::mixed(context, &store) };
-    // The node must start: one that waited for a connection first would not.
+    // The node must start without a connection.
     let alone = Trial::cold(context, &plan);
     let node = &alone.nodes[0];
     let by_policy = |path: &str, status: u16| {
@@ -112,7 +112,7 @@ pub(super) fn connect_hangs(context: &Context) -> TrialResult {
     ended.check("a node starts and answers by policy where connections hang", answers);
     ended.check("/readyz names the store", tells);
     ended.note("attempts to connect a second, three nodes", attempts);
-    // Each probes every 250 to 500 ms.
+    // Each node probes every 250 to 500 ms.
     ended.check("few attempts", attempts <= 3 * 5);
     ended
 }
@@ -125,12 +125,12 @@ limits:
   - {name: heal, match: {path: /heal}, key: [user], rate: 4000000000/366d, algorithm: fixed-window}
 ";
 
-/// Whether a request is for the user whose tier is ten megabytes long.
+/// One of this many requests is for the user whose tier is ten megabytes long.
 const BIG: u64 = 50;
 
 pub(super) fn big_reply(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
-    // Not through the proxy: its one thread would delay decisions itself.
+    // The proxy is not used, since its one thread would itself delay decisions.
     let plan = Plan {
         limits: TIERED_LIMITS,
         paths: TIERED,

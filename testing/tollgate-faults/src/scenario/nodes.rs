@@ -47,12 +47,12 @@ pub(super) fn herd(context: &Context) -> TrialResult {
     let total = admitted(&ended, "/hot").values().sum::<u64>();
     ended.check("the limit is admitted, to the request", total == 500);
     ended.note("calls for the first 1,000 requests", calls);
-    // Each node also probes its store now and then.
+    // Each node also probes its store occasionally.
     ended.check("no more calls than requests", calls <= 1_000 + 60);
     ended
 }
 
-/// Paths with limits of one to five.
+/// Paths with limits of one to five units.
 const TINY: [LimitedPath; 5] = [
     LimitedPath { path: "/1", bound: Bound::Total(1), policy: FailurePolicy::Closed },
     LimitedPath { path: "/2", bound: Bound::Total(2), policy: FailurePolicy::Closed },
@@ -83,8 +83,8 @@ pub(super) fn tiny(context: &Context) -> TrialResult {
         },
     };
     let mut trial = Trial::cold(context, &plan);
-    // Ten requests of each user for each limit from several nodes at once; the last user may not
-    // have had all of them.
+    // Sends ten requests of each user for each limit, from several nodes at once. The last user may
+    // not have sent all of them.
     let users = context.pick(4, 80);
     trial.send_requests(&plan, users * 250);
     let mut ended = trial.end().check_no_excess();
@@ -123,7 +123,7 @@ pub(super) fn rolling_restart(context: &Context) -> TrialResult {
 const HALVED: &[LimitedPath] =
     &[LimitedPath { path: "/total", bound: Bound::Total(500), policy: FailurePolicy::Closed }];
 
-/// The file with this limit, and a part that differs each time.
+/// Writes the file with this limit, and a part that differs each time.
 fn halved(store: &str, rate: u32, turn: u32) -> String {
     format!(
         "# {turn}
@@ -158,13 +158,12 @@ pub(super) fn reload(context: &Context) -> TrialResult {
     trial.start_load(&plan);
     trial.mark_fault();
     let mut turn = 0;
-    // A hundred and fifty requests under the first limit, and far more than it allows under the
-    // second.
+    // Sends 150 requests under the first limit, and far more than it allows under the second.
     while trial.answered() < context.pick(1_800, 3_000) {
         let rate = if trial.answered() < 150 { 1_000 } else { 500 };
         turn += 1;
         trial.nodes.iter().for_each(|node| node.put(&halved(&store, rate, turn)));
-        // A file is taken when it has not changed for 300 ms.
+        // A file is loaded when it has not changed for 300 ms.
         trial.run_for(Duration::from_millis(500));
     }
     trial.mark_cleared();

@@ -1,4 +1,4 @@
-//! Faults of the one server that all nodes share.
+//! Faults of the single server that all nodes share.
 
 use crate::clock::now_us;
 use crate::load::{LoadRequest, Outcome};
@@ -32,7 +32,8 @@ fn all_open(trial: &Trial, open: u64) -> bool {
 }
 
 pub(crate) fn gone(context: &Context) -> TrialResult {
-    // A killed process loses nothing that it had written. `always` is for machines that die too.
+    // A killed process loses no data that it had written. Only a crash of the machine would need
+    // `always`.
     let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
     let mut trial = Trial::start(context, &Plan::mixed(context, &url(&redis)));
     trial.mark_fault();
@@ -63,8 +64,8 @@ pub(crate) fn forgetful(context: &Context) -> TrialResult {
     redis.restart();
     trial.mark_cleared();
     let mut ended = trial.end().check_all_answered().check_budget();
-    // Each of six users can have the 60 and 30 of the two long limits again. The windows of the
-    // short ones are over by then.
+    // Each of six users can use the 60 and 30 units of the two long limits again. The windows of
+    // the short limits have ended by then.
     let over = ended.figures.over_admission;
     ended.check("over-admission at most one limit for each key", over <= Some(6 * (60 + 30)));
     ended
@@ -81,7 +82,7 @@ pub(crate) fn stopped(context: &Context) -> TrialResult {
     trial.mark_cleared();
     let mut ended = trial.end().check_no_excess().check_budget();
     ended.check("the breaker opens", open);
-    // Two deadlines, since the breaker opens within that, plus what a busy machine adds.
+    // Two deadlines, within which the breaker opens, plus the delay of a busy machine.
     let most = 600 * 2 * 25 / 1_000 + 600 / 5;
     let in_flight = ended.figures.in_flight_max;
     ended.check_timing("nothing piles up", in_flight <= most);
@@ -146,7 +147,7 @@ pub(crate) fn credentials(context: &Context) -> TrialResult {
     rejecting(context, &redis, &store, &breaks, "ACL SETUSER node >first")
 }
 
-/// A server that is up but refuses to decide for a while.
+/// Runs a scenario with a server that is up, but refuses to decide for a while.
 fn rejecting(
     context: &Context,
     redis: &Redis,
@@ -206,7 +207,7 @@ pub(crate) fn neighbour(context: &Context) -> TrialResult {
     trial.end().check_no_excess().check_budget()
 }
 
-/// Ten thousand keys, each used again and again.
+/// A limit with ten thousand keys, each used repeatedly.
 const MANY: &[LimitedPath] = &[LimitedPath {
     path: "/many",
     bound: Bound::Total(4_000_000_000),

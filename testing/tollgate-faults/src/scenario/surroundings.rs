@@ -11,14 +11,14 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An unread log, while the server dies and comes back.
+/// Nobody reads the log while the server is killed and restarted.
 pub(super) fn log_unread(context: &Context) -> TrialResult {
     let mut redis = Redis::listen(&["--appendonly", "yes", "--appendfsync", "no"]);
     let plan = Plan::mixed(context, &url(&redis));
     let mut trial = Trial::start(context, &plan);
     trial.mark_fault();
     let logs: Vec<_> = trial.nodes.iter().map(Node::hold_log).collect();
-    // The errors of this file are longer than a pipe.
+    // The error messages for this file exceed the size of a pipe.
     let broken: String =
         (0..2_000).map(|n| format!("unknown-{n}-{}: 1\n", "x".repeat(99))).collect();
     let is_dropped = |node: &Node| {
@@ -45,7 +45,7 @@ pub(super) fn log_unread(context: &Context) -> TrialResult {
     ended
 }
 
-/// A file that ends before its limits do, as while a program writes it.
+/// The file ends early, as while a program is writing it.
 pub(super) fn policy_cut(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
     let plan = Plan::mixed(context, &url(&redis));
@@ -57,7 +57,7 @@ pub(super) fn policy_cut(context: &Context) -> TrialResult {
     };
     let before = generations(&trial);
     trial.mark_fault();
-    // Nothing; the store alone; no limit; half a limit.
+    // Cuts of the file: nothing, the store only, no limit, half a limit.
     for end in [0, limits, limits + "limits:\n".len(), limits + "limits:\n  - {name: tot".len()] {
         trial.nodes.iter().for_each(|node| node.put(&whole[..end]));
         trial.run_for(Duration::from_secs(1));
@@ -70,7 +70,7 @@ pub(super) fn policy_cut(context: &Context) -> TrialResult {
     ended
 }
 
-/// Clients of the Redis protocol that connect and say nothing.
+/// Clients of the Redis protocol connect and send nothing.
 pub(super) fn resp_silent(context: &Context) -> TrialResult {
     const CLIENTS: usize = 100;
     let redis = Redis::listen(&[]);

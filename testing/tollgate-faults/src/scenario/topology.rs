@@ -20,7 +20,8 @@ pub(crate) fn sentinel(context: &Context) -> TrialResult {
     let followed = trial.is_healed();
     let mut ended = trial.end().check_all_answered();
     ended.check("nodes follow the new primary", followed);
-    // What the dead primary had acknowledged and not replicated, for six users and their limits.
+    // The excess may include writes that the old primary had acknowledged but not replicated, for
+    // six users and their limits.
     let (over, gap) = (ended.figures.over_admission, ended.figures.recovery_us.unwrap_or(0));
     ended.check(
         "over-admission within C2: one limit for each key",
@@ -39,7 +40,7 @@ pub(crate) fn sentinel_planned(context: &Context) -> TrialResult {
     let first = sentinels.servers[0].port();
     trial.mark_fault();
     sentinels.sentinels[0].run("SENTINEL FAILOVER store");
-    // Until most sentinels name another primary: nodes cannot know earlier.
+    // Waits until most sentinels name another primary, since nodes cannot know earlier.
     let named = |one: &Redis| {
         let said = format!("{:?}", one.run("SENTINEL GET-MASTER-ADDR-BY-NAME store"));
         !said.contains(&format!("\"{first}\"")) && !said.contains(&format!("'{first}'"))
@@ -88,8 +89,8 @@ fn spread<'a>(context: &Context, cluster: &Cluster) -> Plan<'a> {
     }
 }
 
-/// Users whom the fault left with their store: most of their requests were decided by it. A busy
-/// machine may be late for some.
+/// Returns the users whose store the fault did not affect: it decided most of their requests. On a
+/// busy machine, some may be late.
 fn unaffected(ended: &TrialResult, trial_us: (u64, u64)) -> BTreeSet<u32> {
     let mut counts = BTreeMap::<u32, (u64, u64)>::new();
     for one in ended.samples.iter().filter(|one| (trial_us.0..trial_us.1).contains(&one.due_us)) {
@@ -127,11 +128,10 @@ pub(crate) fn cluster_killed(context: &Context) -> TrialResult {
     ended
 }
 
-/// `CLUSTER FAILOVER` at a replica; whether it took over.
+/// Runs `CLUSTER FAILOVER` at a replica. Returns whether the replica took over.
 pub(crate) fn fail_over(cluster: &Cluster, trial: &mut Trial, replica: usize) -> bool {
     let server = &cluster.servers[replica];
-    // Redis gives a planned failover up after five seconds, without a word, and has to be told
-    // again.
+    // Redis silently gives up a planned failover after five seconds, so the command is repeated.
     (0..8).any(|_| {
         let _ = server.try_run("CLUSTER FAILOVER");
         wait_until(Duration::from_secs(7), || {
@@ -144,7 +144,8 @@ pub(crate) fn fail_over(cluster: &Cluster, trial: &mut Trial, replica: usize) ->
 pub(crate) fn cluster_planned(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
     let mut trial = Trial::start(context, &spread(context, &cluster));
-    // Not one shard twice: for a while the others elect no second server of it.
+    // The failovers are in different shards: for a while, the cluster elects no second server of
+    // one shard.
     let replicas = [1, 2].map(|primary| cluster.replica_of(primary));
     trial.mark_fault();
     let took_over = replicas
@@ -158,7 +159,7 @@ pub(crate) fn cluster_planned(context: &Context) -> TrialResult {
 
 pub(crate) fn reshard(context: &Context) -> TrialResult {
     let cluster = Cluster::start(Duration::from_secs(5));
-    // This server gets a call for each slot, as one before Redis 7 does.
+    // Without EVAL_RO, this server gets a call for each slot, like a server before Redis 7.
     cluster.servers[1].run("ACL SETUSER default -eval_ro");
     let mut plan = spread(context, &cluster);
     plan.store = format!("{}, deadline: {}", cluster.store(), context.pick("10s", "1s"));
@@ -186,7 +187,7 @@ pub(crate) fn reshard(context: &Context) -> TrialResult {
         let admitted = |one: &&Sample| one.outcome == crate::load::Outcome::Admitted;
         ended.samples.iter().filter(of_path).filter(admitted).count() as u64
     };
-    // Each user had more than thirty requests by then, so every counted unit must have been
+    // Each user sent more than thirty requests by then, so every counted unit must have been
     // admitted.
     let asked = ended.samples.len() as u64 / USERS / 2;
     let single = !all_used || asked < 31 || admitted("/closed") == USERS * 30;
@@ -216,7 +217,7 @@ pub(crate) fn majority_lost(context: &Context) -> TrialResult {
         |one: &Sample| (start_us..end_us).contains(&one.due_us) && well.contains(&one.ask.user);
     let p99 = percentile_us(&ended.samples, 99, during);
     ended.note("p99 of those, us", p99.unwrap_or(0));
-    // The servers come back empty.
+    // The servers restart without data.
     let over = ended.figures.over_admission;
     ended.check("over-admission: one limit for each lost key at most", over <= Some(USERS * 30));
     let recovered = ended.figures.recovery_us;

@@ -16,16 +16,16 @@ use std::time::Duration;
 
 /// The deadline of a decision, by default and in full runs.
 pub const DEADLINE: Duration = Duration::from_millis(25);
-/// The recovery time after a fault.
+/// The time for recovery after a fault.
 pub const RECOVERY: Duration = Duration::from_secs(1);
-/// The memory budget of a fault.
+/// The memory growth that a fault may cause, in KiB.
 pub const GROWTH_KIB: u64 = 32 << 10;
-/// Answers without the store that are further apart than this are not one outage.
+/// The longest gap within one outage. Responses without the store that are further apart belong to
+/// different outages.
 const LULL_US: u64 = 500_000;
 /// The deadline of everything that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Users whose keys are looked at to see whether all is well; enough to be in all parts of a
-/// cluster.
+/// The number of users whose keys show whether all is well; enough for every part of a cluster.
 const LOOKED_AT: u32 = 24;
 
 /// The settings of a run.
@@ -33,18 +33,18 @@ const LOOKED_AT: u32 = 24;
 pub struct Context {
     /// The `tollgate` under test.
     pub program: PathBuf,
-    /// Whether this is a full run, which judges times too, or the short one of the tests.
+    /// Whether this is a full run, which also judges times, or the short form of the tests.
     pub is_full: bool,
 }
 
 impl Context {
-    /// The first in full runs, the second in short ones.
+    /// Returns `full` in full runs, and `short` in short ones.
     pub fn pick<T>(&self, short: T, full: T) -> T {
         if self.is_full { full } else { short }
     }
 
-    /// The deadline of the file: a machine that runs other tests is slow, and the short form judges
-    /// counts alone.
+    /// The deadline in the file. The short form judges counts only, on a machine that may be slow
+    /// because of other tests.
     pub fn deadline(&self) -> &'static str {
         self.pick("250ms", "25ms")
     }
@@ -55,15 +55,15 @@ impl Context {
 pub struct Plan<'a> {
     /// The number of nodes.
     pub nodes: usize,
-    /// `store.redis`.
+    /// The value of `store.redis`.
     pub store: String,
     /// The rest of the file.
     pub limits: &'a str,
-    /// The promises of the limits.
+    /// The limits, by path.
     pub paths: &'a [LimitedPath],
     /// Requests per second over all nodes.
     pub per_second: u64,
-    /// The requests.
+    /// Returns the `n`th request.
     pub pick: fn(u64) -> LoadRequest,
 }
 
@@ -95,7 +95,7 @@ pub struct TrialResult {
 }
 
 impl Plan<'_> {
-    /// Three nodes with the mixed limits.
+    /// A plan with three nodes and the mixed limits.
     pub fn mixed(context: &Context, store: &str) -> Self {
         Plan {
             nodes: 3,
@@ -114,7 +114,7 @@ impl Plan<'_> {
 }
 
 impl Trial {
-    /// Starts nodes and load, and lets them run for a while without a fault.
+    /// Starts nodes and load, and runs them for a while without a fault.
     pub fn start(context: &Context, plan: &Plan<'_>) -> Self {
         let mut trial = Self::cold(context, plan);
         assert!(
@@ -127,7 +127,7 @@ impl Trial {
         trial
     }
 
-    /// Starts nodes without load, even if their store is not there.
+    /// Starts nodes without load, even if their store is not reachable.
     pub fn cold(context: &Context, plan: &Plan<'_>) -> Self {
         let file = plan.file();
         let nodes = (0..plan.nodes).map(|_| Node::start(&context.program, &file)).collect();
@@ -160,8 +160,8 @@ impl Trial {
         self.load = Some(load);
     }
 
-    /// Full runs are open-loop throughout. The short form is so only as far as the machine goes
-    /// along.
+    /// The settings of the load. Full runs are strictly open-loop; the short form only as far as
+    /// the machine keeps up.
     fn pace(&self, plan: &Plan<'_>, most: u64) -> LoadSettings {
         let per_second = plan.per_second;
         match self.is_full {
@@ -208,8 +208,8 @@ impl Trial {
         self.cleared_us = now_us();
     }
 
-    /// Waits until every node decides with its store again, for every part of it; answers whether
-    /// it came to that.
+    /// Waits until every node decides with its store again, for every part of it. Returns whether
+    /// that happened in time.
     pub fn is_healed(&self) -> bool {
         let is_well = |node: &Node, user: u32| {
             let answer = node.check(&format!("healed-{user}"), "/heal");
@@ -219,7 +219,7 @@ impl Trial {
         self.nodes.iter().all(|node| wait_until(PATIENCE, || all(node)))
     }
 
-    /// The number of requests that are done.
+    /// The number of finished requests.
     pub fn answered(&self) -> usize {
         self.load.as_ref().map_or(0, Load::answered)
     }
@@ -268,7 +268,7 @@ impl Trial {
         self.nodes.iter().any(|node| node.logged("panicked") > 0)
     }
 
-    /// When the last answer without the store came that the fault caused.
+    /// The time of the last response without the store that the fault caused.
     fn recovered_us(&self, samples: &[Sample]) -> u64 {
         let without = samples.iter().filter(|one| one.outcome.is_without_store());
         let mut times: Vec<_> = without.map(|one| one.received_us).collect();
@@ -285,29 +285,29 @@ impl Trial {
 }
 
 impl TrialResult {
-    /// Checks an expectation that holds on any machine.
+    /// Checks an expectation that must hold on any machine.
     pub fn check(&mut self, what: impl Into<String>, held: bool) {
         self.checks.push(Check { what: what.into(), held, is_timed: false });
     }
 
-    /// Checks an expectation that holds on an idle machine.
+    /// Checks an expectation that must hold on an idle machine.
     pub fn check_timing(&mut self, what: impl Into<String>, held: bool) {
         self.checks.push(Check { what: what.into(), held, is_timed: true });
     }
 
-    /// Adds a measurement of this row alone.
+    /// Adds a measurement of this scenario only.
     pub fn note(&mut self, name: &'static str, value: u64) {
         self.figures.notes.insert(name, value);
     }
 
-    /// Checks that nothing exceeded a limit, and that every request was answered.
+    /// Checks that no limit was exceeded, and that every request got a response.
     pub fn check_no_excess(mut self) -> Self {
         let over = self.figures.over_admission;
         self.check("over-admission 0", over == Some(0));
         self.check_all_answered()
     }
 
-    /// Checks that every request got an expected answer.
+    /// Checks that every request got an expected response.
     pub fn check_all_answered(mut self) -> Self {
         let (errors, lost) = (self.figures.errors, self.figures.lost);
         self.check("errors 0, lost 0", errors + lost == 0);
@@ -341,7 +341,7 @@ fn over_admission(paths: &[LimitedPath], samples: &[Sample]) -> u64 {
     keys.iter().map(|((path, _), all)| bound(path).map_or(0, |bound| bound.excess(all))).sum()
 }
 
-/// Whether answers without the store followed the limit's policy, and no share was exceeded.
+/// Whether responses without the store followed the failure policy, and no share was exceeded.
 fn keep_policy(paths: &[LimitedPath], samples: &[Sample]) -> bool {
     let mut shares = BTreeMap::<_, u64>::new();
     let policy = |path: &str| paths.iter().find(|one| one.path == path).map(|one| one.policy);

@@ -3,14 +3,14 @@
 use crate::load::LoadRequest;
 use crate::oracle::Bound;
 
-/// A limit, by the path that chooses it.
+/// A limit, identified by its path.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitedPath {
     /// The path.
     pub path: &'static str,
     /// The limit's promise.
     pub bound: Bound,
-    /// Its failure policy.
+    /// The failure policy.
     pub policy: FailurePolicy,
 }
 
@@ -25,7 +25,7 @@ pub enum FailurePolicy {
     Local(u64),
 }
 
-/// The file.
+/// The limits of the file.
 pub const MIXED: &str = "limits:
   - {name: total, match: {path: /total}, key: [user], rate: 60/366d, algorithm: fixed-window, on_store_failure: closed}
   - {name: bucket, match: {path: /bucket}, key: [user], rate: 5/s, burst: 10, algorithm: gcra, on_store_failure: closed}
@@ -38,7 +38,7 @@ pub const MIXED: &str = "limits:
 
 const SECOND_US: u64 = 1_000_000;
 
-/// The promises of its limits.
+/// The promises of the limits in [`MIXED`].
 pub const MIXED_PATHS: &[LimitedPath] = &[
     LimitedPath { path: "/total", bound: Bound::Total(60), policy: FailurePolicy::Closed },
     LimitedPath {
@@ -60,7 +60,7 @@ pub const MIXED_PATHS: &[LimitedPath] = &[
     LimitedPath { path: "/local", bound: Bound::Total(30), policy: FailurePolicy::Local(10) },
 ];
 
-/// All paths in turn, six users, three nodes; every fifth request costs two.
+/// Uses all paths in turn, six users and three nodes; every fifth request costs two.
 pub fn mixed(n: u64) -> LoadRequest {
     let paths = MIXED_PATHS.len() as u64;
     LoadRequest {

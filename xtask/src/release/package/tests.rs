@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program that prints something for each of its commands.
+/// Writes a program that prints a text for each of its commands.
 fn stub(folder: &Path) -> PathBuf {
     let program = folder.join("tollgate");
     write(&program, b"#!/bin/sh\necho \"$@\"\n", 0o755).unwrap();
@@ -27,7 +27,7 @@ fn assets_are_rows_of_three() {
     assert_eq!(assets(manifest), expected);
 }
 
-/// Runs `dpkg` on a scratch root; scripts see it as `DPKG_ROOT`.
+/// Runs `dpkg` on a scratch root, which maintainer scripts see as `DPKG_ROOT`.
 fn dpkg(scratch: &Path, arguments: &[&str]) {
     let mut command = Command::new("dpkg");
     command.arg(format!("--root={}", scratch.display()));
@@ -82,7 +82,7 @@ fn the_package_is_installed_removed_and_purged_in_a_scratch_root() {
     assert!(!scratch.join("var/lib/tollgate").exists());
 }
 
-/// Checks the unit with the program where the scratch root has it.
+/// Verifies the systemd unit, with the program in the scratch root.
 fn verify_unit(scratch: &Path) {
     if !is_installed("systemd-analyze") {
         eprintln!("skipped: systemd-analyze is not installed");

@@ -1,4 +1,4 @@
-//! One call over HTTP/1.1, and what to check when there is no answer.
+//! Calls of the admin API over HTTP/1.1, with errors that say what to check.
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -18,16 +18,16 @@ use tokio::time::timeout;
 const VARIABLE: &str = "TOLLGATE_ADMIN_TOKEN";
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// More than any policy's metrics.
+/// The largest response body, larger than the metrics of any policy.
 const BODY_BYTES_MAX: usize = 256 << 20;
 
-/// Where to call, and with which token.
+/// The address of an admin API, and the token for it.
 pub(in crate::command) struct Client {
     host: String,
     port: u16,
-    /// What `Host` says.
+    /// The value of `Host`.
     authority: String,
-    /// In front of every path, for an API behind a proxy.
+    /// The prefix of every path, for an API behind a proxy.
     prefix: String,
     token: Option<HeaderValue>,
 }
@@ -38,7 +38,7 @@ pub(in crate::command) struct AdminResponse {
     pub(in crate::command) body: String,
 }
 
-/// Why there is no answer.
+/// Why a call has no response.
 #[derive(Debug)]
 pub(in crate::command) enum ClientError {
     Url(String),
@@ -48,14 +48,14 @@ pub(in crate::command) enum ClientError {
     Unreachable(String, String),
     Slow(String),
     Broken(String, String),
-    /// A stream was refused, with a status and a reason.
+    /// A stream was refused: the address, the status and the reason.
     Denied(String, u16, String),
     /// A stream ended.
     Ended(String),
 }
 
 impl AdminResponse {
-    /// The body; null where it is not JSON.
+    /// The body as JSON; null if it is not JSON.
     pub(in crate::command) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
@@ -64,8 +64,8 @@ impl AdminResponse {
 impl Client {
     pub(super) fn new(url: &str, token_file: Option<&Path>) -> Result<Self, ClientError> {
         if url.contains('@') {
-            // What stands before it may be a secret, so it is not repeated.
-            let why = "the URL holds a user name; the token is not part of the URL";
+            // The text before the `@` may be a secret, so the message does not quote it.
+            let why = "the URL has a user name; the token is not part of the URL";
             return Err(ClientError::Url(why.to_owned()));
         }
         let bad = |why: &str| ClientError::Url(format!("`{url}` {why}"));
@@ -73,15 +73,17 @@ impl Client {
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
-                return Err(bad("is https, which this command does not speak; use an SSH tunnel"));
+                return Err(bad(
+                    "is https, which this command does not support; use an SSH tunnel",
+                ));
             }
             _ => return Err(bad("does not start with http://")),
         }
-        let authority = uri.authority().ok_or_else(|| bad("names no host"))?.as_str();
+        let authority = uri.authority().ok_or_else(|| bad("has no host"))?.as_str();
         let host = uri.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
-            return Err(bad("names no host"));
+            return Err(bad("has no host"));
         }
         Ok(Self {
             host: host.to_owned(),
@@ -92,7 +94,7 @@ impl Client {
         })
     }
 
-    /// Calls and waits for the answer.
+    /// Calls, and waits for the response.
     pub(in crate::command) fn call(
         &self,
         method: &str,
@@ -102,7 +104,7 @@ impl Client {
         self.runtime()?.block_on(self.call_async(method, path, body))
     }
 
-    /// The same on a runtime of the caller.
+    /// [`call`](Self::call) on the caller's runtime.
     pub(in crate::command) async fn call_async(
         &self,
         method: &str,
@@ -119,7 +121,7 @@ impl Client {
         answered.unwrap_or_else(|_| Err(ClientError::Slow(self.authority.clone())))
     }
 
-    /// The body of an answer without an end.
+    /// Opens a response body that does not end.
     pub(super) async fn open(&self, path: &str) -> Result<Incoming, ClientError> {
         let exchange = timeout(ANSWER_WITHIN, self.exchange("GET", path, None)).await;
         let exchanged = exchange.map_err(|_| ClientError::Slow(self.authority.clone()))?;
@@ -134,7 +136,7 @@ impl Client {
         Err(ClientError::Denied(self.authority.clone(), status, detail.to_owned()))
     }
 
-    /// What calls run on.
+    /// Creates the runtime for calls.
     pub(in crate::command) fn runtime(&self) -> Result<Runtime, ClientError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map_err(|error| self.broken(&error))
@@ -160,7 +162,7 @@ impl Client {
         let broken = |error: hyper::Error| self.broken(&error);
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        // It ends with the runtime.
+        // The task ends with the runtime.
         tokio::spawn(connection);
         let response = sender.send_request(request).await.map_err(broken)?;
         let status = response.status().as_u16();
@@ -200,7 +202,7 @@ impl Client {
     }
 }
 
-/// The token, from the file or the environment; no token where there is neither.
+/// Reads the token from the file or the environment; `None` if there is neither.
 fn token(file: Option<&Path>) -> Result<Option<HeaderValue>, ClientError> {
     let (text, origin) = match file {
         Some(path) => {
@@ -230,7 +232,7 @@ impl fmt::Display for ClientError {
             Self::TokenFile(path, error) => {
                 write!(f, "cannot read the token in {}: {error}", path.display())
             }
-            Self::Token(origin) => write!(f, "{origin} holds no token: one word of visible ASCII"),
+            Self::Token(origin) => write!(f, "{origin} has no token: one word of visible ASCII"),
             Self::Refused(to) => write!(
                 f,
                 "nothing listens at {to}; check that tollgate runs, that its file has `listen.admin`, and --url or TOLLGATE_ADMIN_URL"
@@ -244,13 +246,13 @@ impl fmt::Display for ClientError {
             Self::Broken(to, why) => {
                 write!(
                     f,
-                    "{to} gave no answer that makes sense: {why}; check that it is a tollgate's admin API"
+                    "{to} sent an invalid response: {why}; check that it is a tollgate's admin API"
                 )
             }
             Self::Denied(to, 401 | 403, why) => {
                 write!(
                     f,
-                    "{to} did not take the token: {why}; check TOLLGATE_ADMIN_TOKEN or --token-file"
+                    "{to} did not accept the token: {why}; check TOLLGATE_ADMIN_TOKEN or --token-file"
                 )
             }
             Self::Denied(to, status, why) => write!(f, "{to} answered {status}: {why}"),

@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::Value;
 
-/// More than any event: a policy with a thousand limits has 200 KiB of figures.
+/// The largest event. The figures of a policy with a thousand limits take 200 KiB.
 const EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// A stream of events.
@@ -52,7 +52,7 @@ impl EventReader {
         }
     }
 
-    /// Takes a whole event out of what was read; comments are dropped.
+    /// Takes a whole event from the bytes read so far. Comments are dropped.
     fn take_event(&mut self) -> Option<ServerEvent> {
         loop {
             let end = self.unread.windows(2).position(|pair| pair == b"\n\n")?;
@@ -65,7 +65,7 @@ impl EventReader {
     }
 }
 
-/// An event with a name and data in one line each, as tollgate writes them.
+/// Parses an event with a name and data on one line each, as tollgate writes them.
 fn parse(text: &str) -> Option<ServerEvent> {
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
     let data = serde_json::from_str(field("data: ")?).ok()?;

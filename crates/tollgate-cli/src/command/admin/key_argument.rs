@@ -1,12 +1,12 @@
-//! How a key is named on the command line.
+//! Keys on the command line.
 
 use serde_json::{Map, Value, json};
 use tollgate_policy::hex::percent_encode;
 
-/// The attributes of a key, and which limits are meant.
+/// The attributes of a key, and the limits that are meant.
 #[derive(clap::Args)]
 pub(crate) struct Key {
-    /// Attributes of the key, such as user=42, or user=~HASH as `top` and `tail` show it
+    /// The attributes of the key, such as user=42, or user=~HASH as `top` and `tail` show it
     #[arg(value_name = "NAME=VALUE", value_parser = attribute)]
     attributes: Vec<(String, String)>,
 
@@ -16,7 +16,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// As the API takes it.
+    /// The key as JSON for the API.
     pub(super) fn body(&self) -> Value {
         let attributes: Map<String, Value> = self
             .attributes
@@ -38,7 +38,7 @@ pub(in crate::command) fn attribute(text: &str) -> Result<(String, String), Stri
     }
 }
 
-/// A segment of a path.
+/// Percent-encodes a segment of a path.
 pub(in crate::command) fn percent_encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     percent_encode(text.as_bytes(), is_plain)

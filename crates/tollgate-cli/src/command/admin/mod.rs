@@ -1,4 +1,4 @@
-//! `tollgate admin`: what operators do to a running tollgate, over its admin API.
+//! `tollgate admin`: inspects and controls a running node, over its admin API.
 
 mod client;
 mod events;
@@ -20,8 +20,9 @@ pub(super) use text::{list, problem, text as value_text};
 
 /// Inspect and control a running tollgate
 ///
-/// Talks to the admin API. The token is taken from the environment variable TOLLGATE_ADMIN_TOKEN,
-/// or from a file; it is never an argument, since everybody on the machine can read those.
+/// The command calls the admin API. The token comes from the environment variable
+/// TOLLGATE_ADMIN_TOKEN or from a file. It is never an argument, since every user of the machine
+/// can read arguments.
 ///
 /// Exit status: 0 done, 1 refused by the node, 2 no connection or bad token.
 #[derive(clap::Args)]
@@ -30,7 +31,7 @@ pub(crate) struct Admin {
     #[command(flatten)]
     target: Target,
 
-    /// How answers are written
+    /// The output format
     #[arg(long, global = true, value_enum, default_value_t = AdminFormat::Text)]
     format: AdminFormat,
 
@@ -51,13 +52,13 @@ Examples:
 enum AdminFormat {
     /// Tables, for people
     Text,
-    /// What the API answers, for scripts
+    /// JSON of the API, for scripts
     Json,
 }
 
 #[derive(Subcommand)]
 enum AdminCommand {
-    /// Say whether it is ready, and if not, why; needs no token
+    /// Say whether the node is ready, and if not, why; needs no token
     Status,
     /// Show the policy in force
     Policy,
@@ -65,11 +66,11 @@ enum AdminCommand {
     Inspect(Key),
     /// Reset a key: counts, penalties, blocks
     Reset(Key),
-    /// Refuse a key for a while
+    /// Refuse all requests of a key for a while
     Block {
         #[command(flatten)]
         key: Key,
-        /// How long, such as 10m
+        /// The length of the block, such as 10m
         #[arg(long = "for", value_name = "DURATION")]
         duration: String,
     },
@@ -78,29 +79,29 @@ enum AdminCommand {
     /// Override a limit's mode on all nodes of the store, until it is cleared
     ///
     /// Other nodes follow within a second. The override outlives restarts, reloads and outages of
-    /// the store. Of several overrides for one limit the last one counts; those of one node alone
-    /// come before those of all nodes. With the memory store an override is for its node, and ends
-    /// with it.
+    /// the store. Of several overrides for one limit, the last one counts; an override for one node
+    /// takes precedence over one for all nodes. With the memory store, an override is for one node
+    /// and ends with it.
     Mode {
-        /// The limit; the name of an entry with `keys`, for all limits of it; or '*' for all limits
+        /// The limit; the name of an entry with `keys`, for all its limits; or '*' for all limits
         limit: String,
         /// The new mode
         mode: Mode,
-        /// Which nodes: all of the store (the default), or the one that is called
+        /// The nodes: all of the store (the default), or only the one that is called
         #[arg(long, value_enum)]
         scope: Option<Scope>,
     },
     /// Read the policy file again
     Reload,
-    /// Print the metrics as they are; needs no token
+    /// Print the metrics; needs no token
     Metrics,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Mode {
-    /// A refusal refuses the request
+    /// The limit refuses requests
     Enforce,
-    /// A refusal is only reported
+    /// Refusals are only reported
     Shadow,
     /// The limit is not evaluated
     Off,
@@ -112,7 +113,7 @@ enum Mode {
 enum Scope {
     /// All nodes of the store
     Fleet,
-    /// The node that is called, until it ends
+    /// Only the node that is called, until it ends
     Node,
 }
 
@@ -183,8 +184,8 @@ impl AdminCommand {
         }
     }
 
-    /// Whether this is what was asked for. A node that is not ready answers 503 with all that there
-    /// is to say.
+    /// Whether the response answers the command. For `status`, a node that is not ready answers 503
+    /// with a complete body.
     fn is_answered_by(&self, answer: &AdminResponse) -> bool {
         let is_status = matches!(self, Self::Status) && answer.json()["ready"].is_boolean();
         is_status || (200..300).contains(&answer.status)

@@ -1,4 +1,4 @@
-//! Which node is called, and with which token.
+//! The node to call, and the token.
 
 use super::client::{Client, ClientError};
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 /// The environment variable with the URL.
 pub(in crate::command) const VARIABLE: &str = "TOLLGATE_ADMIN_URL";
 
-/// Where the admin API is, and the token for it.
+/// The URL of the admin API, and the token for it.
 #[derive(clap::Args)]
 pub(in crate::command) struct Target {
-    /// Where the admin API listens
+    /// The URL of the admin API
     #[arg(
         long,
         global = true,
@@ -24,7 +24,7 @@ pub(in crate::command) struct Target {
 }
 
 impl Target {
-    /// The node at this URL.
+    /// Creates the target at this URL.
     pub(in crate::command) const fn new(url: String, token_file: Option<PathBuf>) -> Self {
         Self { url, token_file }
     }

@@ -1,10 +1,10 @@
-//! Answers of the admin API as text.
+//! Formats responses of the admin API as text.
 
 use super::client::AdminResponse;
 use crate::command::table::{plain, table};
 use serde_json::Value;
 
-/// A value as text; empty if it is null.
+/// Formats a value as text; null is empty.
 pub(in crate::command) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -13,7 +13,7 @@ pub(in crate::command) fn text(value: &Value) -> String {
     }
 }
 
-/// A text of several lines, such as an error and its help, on one line.
+/// Joins the lines of a text, such as an error and its help.
 fn one_line(value: &Value) -> String {
     text(value).lines().collect::<Vec<_>>().join("; ")
 }
@@ -22,7 +22,7 @@ pub(in crate::command) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], |items| items)
 }
 
-/// Members of an object, as cells of a row.
+/// Returns members of an object as cells of a row.
 fn members(object: &Value, names: &[&str]) -> Vec<String> {
     names.iter().map(|name| text(&object[*name])).collect()
 }
@@ -65,7 +65,7 @@ pub(super) fn policy(answer: &Value) -> String {
     format!("{}\n{}{}", table(&about), table(&rows), overrides(&answer["overrides"]))
 }
 
-/// The overrides, the deciding ones last.
+/// Formats the overrides, the effective ones last.
 fn overrides(overrides: &Value) -> String {
     let mut rows = vec![row(&["OVERRIDE", "MODE", "NODES", "SET", "BY", "TOKEN", ""])];
     for one in list(overrides) {
@@ -82,7 +82,7 @@ fn nodes(scope: &Value) -> &'static str {
     if scope == "fleet" { "all nodes" } else { "this node" }
 }
 
-/// The attributes of a key, or of each of several.
+/// Formats the attributes of a key, or of several keys.
 fn key_names(key: &Value) -> String {
     let names = |key: &Value, between: &str| {
         list(key).iter().map(text).collect::<Vec<String>>().join(between)
@@ -127,7 +127,7 @@ fn with_unit(value: &Value, unit: &str) -> String {
     }
 }
 
-/// The part of a key's state that survives a change of the limit's numbers.
+/// Formats the part of a key's state that survives a change of the limit's parameters.
 fn keeps(keeps: &Value) -> String {
     match &keeps["owed"] {
         Value::Null => {
@@ -137,7 +137,7 @@ fn keeps(keeps: &Value) -> String {
     }
 }
 
-/// The key's tier, and its source.
+/// Formats the key's tier and its source.
 fn tier(tier: &Value) -> String {
     if tier.is_null() {
         return String::new();
@@ -150,7 +150,7 @@ fn tier(tier: &Value) -> String {
     plain(&format!("{name}, from: {}{by}{unknown}", text(&tier["source"]))) + "\n\n"
 }
 
-/// The processes that hold units of a leased limit.
+/// Formats the processes that hold units of a leased limit.
 fn ledger(limit: &Value) -> String {
     let ledger = &limit["ledger"];
     let name = plain(&text(&limit["name"]));
@@ -193,7 +193,7 @@ pub(super) fn reloaded(answer: &Value) -> String {
     format!("reloaded; generation {} is in force\n", text(&answer["generation"]))
 }
 
-/// The error, and its fix.
+/// Formats the error and its fix.
 pub(in crate::command) fn problem(answer: &AdminResponse) -> String {
     let problem = answer.json();
     let field = problem["field"].as_str().filter(|field| !field.is_empty());

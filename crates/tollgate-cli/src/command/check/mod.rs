@@ -14,16 +14,15 @@ use tollgate_server::config::{ConfigError, ConfigErrorKind, check_named_files, c
 
 /// Find mistakes in tollgate.yaml
 ///
-/// Without a file: ./tollgate.yaml. Findings go to standard output, a summary to standard error.
-/// The status is 1 when there are errors, 0 when there are only warnings, 2 when a file cannot be
-/// read.
+/// Without a file, the command checks ./tollgate.yaml. Findings go to standard output, a summary to
+/// standard error. The status is 1 for errors, 0 for warnings only, 2 if a file cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Check {
     /// The files to check; by default ./tollgate.yaml; `-` reads standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Same as FILE, for scripts that pass --config everywhere; repeatable
+    /// The same as FILE, for scripts that pass --config everywhere; repeatable
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
 
@@ -35,8 +34,8 @@ pub(crate) struct Check {
     #[arg(long, value_enum, value_name = "WHAT")]
     deny: Option<Deny>,
 
-    /// Connect to the store of each file and say what it is: version, mode, latency, eviction,
-    /// clock, missing permissions
+    /// Connect to the store of each file and report its version, mode, latency, eviction, clock and
+    /// missing permissions
     #[arg(long)]
     probe: bool,
 }
@@ -55,7 +54,7 @@ enum Deny {
     Warnings,
 }
 
-/// The largest file that is read; one byte more is enough for the policy to refuse it.
+/// The most bytes read: one more than the policy accepts, so that it refuses the file.
 const BYTES_MAX: u64 = (16 << 20) + 1;
 
 impl Check {

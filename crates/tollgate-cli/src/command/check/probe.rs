@@ -7,13 +7,13 @@ use tollgate_policy::Compiled;
 use tollgate_server::storage::{self, ProbeError, ServerReport};
 use tollgate_store::StoreErrorKind;
 
-/// A clock that is off by more makes waits wrong.
+/// The largest clock difference without a warning. A larger one makes waits wrong.
 const CLOCK_US_MAX: u64 = 1_000_000;
 
 /// The report on one file's store.
 pub(super) struct ProbeReport {
     file: String,
-    /// `None` for a store in the process itself.
+    /// `None` for the memory store.
     report: Option<ServerReport>,
     pub(super) errors: Vec<Finding>,
     pub(super) warnings: Vec<Finding>,
@@ -23,7 +23,7 @@ pub(super) struct ProbeReport {
 type Finding = (String, &'static str);
 
 impl ProbeReport {
-    /// Connects as `serve` would.
+    /// Connects to the store like `serve`.
     pub(super) fn new(path: &Path, compiled: &Compiled) -> Self {
         let beside = path.parent().unwrap_or(Path::new(""));
         let limits = compiled.limits.iter().map(|(limit, _)| limit);
@@ -106,7 +106,7 @@ impl ProbeReport {
                 writeln!(out, "{file}: store: batches: {batches}")?;
             }
         } else if self.errors.is_empty() {
-            writeln!(out, "{file}: store: in the process itself, so there is nothing to ask")?;
+            writeln!(out, "{file}: store: in the process itself, so there is nothing to probe")?;
         }
         for (severity, findings) in [("error", &self.errors), ("warning", &self.warnings)] {
             for (message, help) in findings {
@@ -116,7 +116,7 @@ impl ProbeReport {
         Ok(())
     }
 
-    /// The same as rows of the JSON array.
+    /// The report as rows of the JSON array.
     pub(super) fn rows(&self) -> Vec<Value> {
         let store = self.report.as_ref().map(|report| {
             json!({
@@ -146,16 +146,16 @@ const REPLICA: &str =
     "it is a replica: name the primary, or its sentinels in `store.redis.sentinel`";
 const NO_HASH: &str =
     "the key of `tiers.redis` holds another type than a hash: `redis-cli TYPE` says which";
-const RIGHTS: &str = "docs/operations.md has the rights that a node needs";
+const RIGHTS: &str = "docs/operations.md lists the permissions that a node needs";
 
-/// The fix for a store that did not answer.
+/// The fix for a store that did not respond.
 fn help(error: &ProbeError) -> &'static str {
     let ProbeError::Store(error) = error else { return "correct `store` in the file" };
     match error.kind {
         _ if error.detail.contains("replica") => REPLICA,
         _ if error.detail.contains("NOPERM") => RIGHTS,
         StoreErrorKind::Rejected => {
-            "check `username` and `password`, and what sort of server it is"
+            "check `username` and `password`, and that it is Redis or Valkey"
         }
         StoreErrorKind::Timeout => {
             "it may be busy, further away than `deadline`, or speak TLS where the file does not, or the other way round"

@@ -1,4 +1,4 @@
-//! Questions and answers: the one source for flags, conversation and `docs/choosing.md`.
+//! Questions and answers, for flags, the dialogue and `docs/choosing.md`.
 
 use super::rule::Choice;
 use clap::ValueEnum;
@@ -8,7 +8,7 @@ pub(super) struct Question {
     pub(super) index: usize,
     pub(super) flag: &'static str,
     pub(super) text: &'static str,
-    /// Its answers, each with a meaning.
+    /// The possible answers, each with its meaning.
     values: fn() -> Vec<(String, String)>,
 }
 
@@ -163,7 +163,7 @@ impl Answers {
         all
     }
 
-    /// Each answer as its place among the answers to its question.
+    /// The index of each answer among the answers to its question.
     fn places(self) -> [usize; QUESTIONS.len()] {
         [
             self.purpose as usize,
@@ -218,12 +218,12 @@ impl From<Answers> for Given {
 }
 
 impl Given {
-    /// The place of the answer to a question.
+    /// The index of the answer to a question.
     pub(super) fn get(&self, question: usize) -> Option<usize> {
         self.places()[question]
     }
 
-    /// Answers a question, or takes its answer back.
+    /// Sets or removes the answer to a question.
     pub(super) fn set(&mut self, question: usize, place: Option<usize>) {
         fn at<T: ValueEnum + Copy>(place: Option<usize>) -> Option<T> {
             place.and_then(|place| T::value_variants().get(place).copied())
@@ -249,7 +249,7 @@ impl Given {
         ]
     }
 
-    /// All combinations that agree with these answers.
+    /// Returns all combinations that agree with these answers.
     fn matching(&self) -> Vec<Answers> {
         let given = self.places();
         let mut all = Answers::all();
@@ -260,7 +260,7 @@ impl Given {
         all
     }
 
-    /// The first combination that agrees with these answers.
+    /// Returns the first combination that agrees with these answers.
     pub(super) fn first_match(&self) -> Option<Answers> {
         self.matching().first().copied()
     }
@@ -288,7 +288,7 @@ impl Given {
         unanswered.filter(|question| self.matters(*question)).collect()
     }
 
-    /// Without the answers that change nothing.
+    /// Removes the answers that change nothing.
     pub(super) fn relevant(mut self) -> Self {
         for question in 0..QUESTIONS.len() {
             if !self.matters(question) {

@@ -1,9 +1,9 @@
-//! The conversation on a terminal.
+//! The dialogue on a terminal.
 
 use super::answer::{Given, QUESTIONS, Question};
 use std::io::{BufRead, Write};
 
-/// Asks for the answers that are still open, until none can change the choice.
+/// Asks for missing answers, until none can change the choice.
 pub(super) fn complete(
     given: &mut Given,
     mut input: impl BufRead,
@@ -16,7 +16,7 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// Asks one question until the answer is one of those offered.
+/// Repeats one question until the answer is one of those offered.
 fn ask(
     question: &Question,
     input: &mut impl BufRead,
@@ -43,7 +43,7 @@ fn ask(
     }
 }
 
-/// A number from 1, a word, or the beginning of one word only.
+/// Finds an answer by its number from 1, its word, or an unambiguous start of its word.
 fn place_of(answer: &str, words: &[(String, String)]) -> Option<usize> {
     if let Ok(number) = answer.parse::<usize>() {
         return number.checked_sub(1).filter(|place| *place < words.len());

@@ -17,16 +17,17 @@ use std::process::ExitCode;
 
 /// Choose an algorithm by answering at most six questions
 ///
-/// Prints a policy that passes `tollgate check`, with comments: why this algorithm, and why none of
-/// the others. On a terminal it asks for the answers that the flags leave open, but only if an
-/// answer can still change the policy. Without a terminal, pass every flag that matters.
+/// The command prints a policy that passes `tollgate check`. Comments explain the choice of the
+/// algorithm, and why the others do not fit. On a terminal, the command asks for answers that the
+/// flags leave open, if they can still change the policy. Without a terminal, pass every flag that
+/// matters.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Choose {
     #[command(flatten)]
     given: Given,
 
-    /// How the choice is printed
+    /// The output format
     #[arg(long, value_enum, default_value_t = ChoiceFormat::Yaml)]
     format: ChoiceFormat,
 }
@@ -66,7 +67,7 @@ impl Choose {
         }
     }
 
-    /// The answers that count, and all six: the others do not matter.
+    /// Returns the answers that matter, and a full set of answers that agrees with them.
     fn answers(&self) -> Result<(Given, Answers), String> {
         let mut given = self.given;
         if given.open_questions().is_empty() {
@@ -81,10 +82,10 @@ impl Choose {
     }
 }
 
-/// The flags that a caller without a terminal has to add.
+/// Names the flags that a caller without a terminal has to add.
 fn missing(given: Given) -> String {
     let open = given.open_questions();
-    let mut text = String::from("standard input is no terminal, so answer with flags:");
+    let mut text = String::from("standard input is not a terminal, so answer with flags:");
     for question in QUESTIONS.iter().filter(|question| open.contains(&question.index)) {
         let words: Vec<String> = question.words().map(|(word, _)| word).collect();
         text.push_str(&format!("\n  --{} {}", question.flag, words.join("|")));

@@ -4,10 +4,10 @@ use super::answer::{Answers, Given, Purpose, QUESTIONS, StoreFailure};
 use super::rule::{Choice, ChosenAlgorithm, Numbers};
 use std::fmt::Write;
 
-/// The nodes of an example fleet.
+/// The number of nodes in an example fleet.
 const NODES: u32 = 3;
 
-/// The policy for these answers. `given` are those that matter.
+/// Writes the policy for these answers. `given` has those that matter.
 pub(super) fn text(given: Given, answers: Answers) -> String {
     let choice = Choice::new(answers);
     let mut out = format!("# {}\n", command(given));
@@ -26,7 +26,7 @@ pub(super) fn text(given: Given, answers: Answers) -> String {
     out
 }
 
-/// The command that chooses the same again.
+/// The command that leads to the same choice.
 pub(super) fn command(given: Given) -> String {
     let flags = QUESTIONS.iter().filter_map(|question| {
         let word = question.word(given.get(question.index)?);
@@ -83,7 +83,7 @@ fn limit(out: &mut String, choice: &Choice) {
     match (choice.algorithm, numbers.period) {
         (_, None) => {
             let _ = writeln!(out, "    rate: {:<18} # requests in flight", numbers.rate);
-            out.push_str("    ttl: 30s                 # a slot that nobody returns is free again after this\n");
+            out.push_str("    ttl: 30s                 # a slot that is not released is free again after this\n");
         }
         (algorithm, Some(period)) => {
             let rate = format!("{}/{period}", numbers.rate);
@@ -130,7 +130,7 @@ fn store_failure(out: &mut String, failure: StoreFailure, choice: &Choice) {
     let value = match (failure, choice.algorithm, choice.numbers) {
         (StoreFailure::Open, ..) => "open".into(),
         (StoreFailure::Closed, ..) => "closed".into(),
-        // A third of a burst of 1 is 0, which refuses everything.
+        // A third of a burst of 1 is 0, which would refuse everything.
         (
             _,
             ChosenAlgorithm::LeakyBucket,

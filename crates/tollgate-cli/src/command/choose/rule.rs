@@ -1,8 +1,10 @@
-//! The decision tree: the first rule that holds names the algorithm; reasons for and against.
+//! The decision tree: the first rule that holds chooses the algorithm. Also reasons for and
+//! against.
 
 use super::answer::{Answers, Audit, Bursts, Machines, Memory, Purpose, StoreFailure};
 
-/// What a policy of this command can use. The calendar window is a fixed window here, as in files.
+/// The algorithms that the command can choose. The calendar window is a fixed window here, as in
+/// files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChosenAlgorithm {
     SlidingWindow,
@@ -35,9 +37,9 @@ impl ChosenAlgorithm {
     }
 }
 
-/// A condition on the answers, and what follows from it.
+/// A condition on the answers, and the algorithm that follows from it.
 pub(super) struct Rule {
-    /// The condition, for readers.
+    /// The condition, as text.
     pub(super) when: &'static str,
     holds: fn(Answers) -> bool,
     pub(super) algorithm: ChosenAlgorithm,
@@ -110,7 +112,7 @@ pub(super) const RULES: [Rule; 10] = [
     },
 ];
 
-/// What the answers lead to. Two sets of answers with equal choices get the same limits.
+/// The result of the answers. Two sets of answers with equal choices get the same limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) algorithm: ChosenAlgorithm,
@@ -122,15 +124,15 @@ pub(super) struct Choice {
     pub(super) is_shared: bool,
     pub(super) has_little_memory: bool,
     pub(super) is_audited: bool,
-    /// `None` for a memory store, which fails only together with its process.
+    /// `None` for the memory store, which fails only together with its process.
     pub(super) store_failure: Option<StoreFailure>,
 }
 
-/// The fields of the limit that are numbers.
+/// The numeric fields of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Numbers {
     pub(super) rate: u32,
-    /// After the slash; none for slots.
+    /// The text after the slash; `None` for slots.
     pub(super) period: Option<&'static str>,
     pub(super) burst: Option<u32>,
     pub(super) queue: Option<u32>,
@@ -154,14 +156,15 @@ impl Choice {
         }
     }
 
-    /// Every other algorithm, with the reason against it.
+    /// All other algorithms, with reasons against them.
     pub(super) fn rejected(&self, answers: Answers) -> Vec<(&'static str, &'static str)> {
         let others = ChosenAlgorithm::ALL.iter().filter(|other| **other != self.algorithm);
         others.map(|other| (other.name(), why_not(*other, answers))).collect()
     }
 }
 
-/// An audited bucket gives up its burst in rate: burst and refill add up in a window.
+/// The numeric fields for an algorithm. If the limit is audited, the rate of a bucket is lowered by
+/// its burst, since a window can see both.
 fn numbers(algorithm: ChosenAlgorithm, answers: Answers) -> Numbers {
     let audited_less = |burst| if answers.audit == Audit::Yes { burst } else { 0 };
     match (algorithm, answers.purpose, answers.bursts) {
@@ -192,7 +195,7 @@ const DELAYS_NOTHING: &str = "it refuses what comes too fast, and delays nothing
 const NO_MONTH: &str = "it refills all the time: no month starts anew";
 const AT_ONCE: &str = "it admits the whole limit at once";
 
-/// Why these answers speak against an algorithm that was not chosen.
+/// The reason why these answers speak against an algorithm.
 fn why_not(algorithm: ChosenAlgorithm, answers: Answers) -> &'static str {
     let Answers { purpose, audit, bursts, memory, .. } = answers;
     match algorithm {

@@ -51,7 +51,8 @@ fn every_algorithm_and_every_rule_is_chosen_for_somebody() {
     }
 }
 
-/// The policy's first line chooses the same policy again, and has no answer that changes nothing.
+/// The first line of the policy is a command that chooses the same policy, without answers that
+/// change nothing.
 #[test]
 fn answers_that_change_nothing_are_left_out() {
     for (given, answers) in all() {
@@ -88,7 +89,7 @@ fn answers_are_numbers_words_or_beginnings_of_words() {
     assert_eq!(ended.unwrap_err(), "no answer; `--machines` answers it too");
 }
 
-/// The page for readers without a terminal.
+/// Writes the page for readers without a terminal.
 fn page() -> String {
     let mut out = String::from(PAGE_TOP);
     out.push_str("| question | flag | answers |\n| --- | --- | --- |\n");
@@ -148,7 +149,7 @@ const PAGE_END: &str = "
 [How far each algorithm is from an exact count](accuracy.md), measured. `tollgate suggest` finds [numbers that fit your traffic](lab.md#which-limits-fit).
 ";
 
-/// To write the page: `TOLLGATE_WRITE=1 cargo test --package tollgate-cli the_page_is`.
+/// Writes the page with `TOLLGATE_WRITE=1 cargo test --package tollgate-cli the_page_is`.
 #[test]
 fn the_page_is_what_the_command_knows() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/choosing.md");

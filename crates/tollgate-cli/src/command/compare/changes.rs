@@ -1,4 +1,4 @@
-//! What changes from one policy to another: by request, limit, tier and key.
+//! Differences between the decisions of two policies: by request, limit, tier and key.
 
 use crate::command::lab::keys::shown_key;
 use rustc_hash::FxHashMap;
@@ -7,24 +7,25 @@ use tollgate::engine::{Rules, Verdict};
 use tollgate_logs::InputStats;
 use tollgate_policy::facts::Facts;
 
-/// The most keys that are told apart.
+/// The most keys that are counted separately.
 const KEYS_MAX: usize = 1 << 18;
 
-/// What changes from policy A to policy B.
+/// The differences between the decisions of policy A and policy B.
 pub(super) struct Changes<'r> {
     rules: [&'r Rules; 2],
-    /// Requests that a policy decides: all but those that both answer with 400.
+    /// Requests that at least one policy decides. Those that both answer with 400 are left out.
     pub(super) requests: u64,
-    /// Requests that A and B answer with 400, and those that both do.
+    /// Requests that A and B answer with 400, and those that both answer so.
     pub(super) ambiguous: [u64; 2],
     pub(super) ambiguous_by_both: u64,
-    /// Requests that A and B refuse, also with 400 if only the other policy decides them.
+    /// Requests that A and B refuse. A 400 counts as a refusal if the other policy decides the
+    /// request.
     pub(super) refused: [u64; 2],
     pub(super) verdicts: VerdictChange,
     pub(super) limits: BTreeMap<String, LimitChange>,
     pub(super) tiers: BTreeMap<String, VerdictChange>,
     keys: FxHashMap<(String, String), [u64; 2]>,
-    /// Refusals of keys beyond those that are told apart.
+    /// Refusals of keys that are not counted separately.
     pub(super) keys_lost_track: u64,
     pub(super) input: InputStats,
 }
@@ -36,12 +37,12 @@ pub(super) struct VerdictChange {
     pub(super) newly_admitted: u64,
 }
 
-/// What changes at one limit.
+/// The differences at one limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LimitChange {
     /// The limit's own refusals under A and under B.
     pub(super) refused: [u64; 2],
-    /// Requests that change because of it.
+    /// Requests whose verdict changes because of the limit.
     pub(super) verdicts: VerdictChange,
     /// Keys that only B refuses, and keys that only A refuses.
     pub(super) keys_gained: u64,
@@ -83,7 +84,7 @@ impl<'r> Changes<'r> {
         }
     }
 
-    /// Counts a request; `None` is a policy that answers it with 400.
+    /// Counts a request; `None` stands for a policy that answers it with 400.
     pub(super) fn count(&mut self, decided: [Option<(&Facts<'_>, &Verdict<'_>)>; 2]) {
         for (count, of) in self.ambiguous.iter_mut().zip(decided) {
             *count += u64::from(of.is_none());
@@ -118,13 +119,13 @@ impl<'r> Changes<'r> {
         self.tiers.entry(tier).or_default().add(refuses_after);
     }
 
-    /// Whether anything changes.
+    /// Whether there are any differences.
     pub(super) fn any(&self) -> bool {
         let differs = |change: &[u64; 2]| change[0] != change[1];
         self.verdicts.total() > 0 || self.keys.values().any(differs)
     }
 
-    /// Every limit that refused, with the keys that it gained and lost.
+    /// Returns every limit that refused, with the keys that it gained and lost.
     pub(super) fn limits(&self) -> BTreeMap<&str, LimitChange> {
         let mut limits: BTreeMap<&str, LimitChange> =
             self.limits.iter().map(|(name, change)| (&**name, *change)).collect();
@@ -136,7 +137,7 @@ impl<'r> Changes<'r> {
         limits
     }
 
-    /// The keys whose refusals change, those that change most first.
+    /// Returns the keys whose refusals change, the largest change first.
     pub(super) fn keys(&self) -> Vec<KeyChange<'_>> {
         let mut keys: Vec<KeyChange<'_>> = self
             .keys

@@ -13,14 +13,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The requests between two looks at the clock.
+/// The number of requests between two reads of the clock.
 const PROGRESS_EVERY: u64 = 8_192;
 
 /// Show which requests of access logs two policies decide differently
 ///
-/// The first two arguments are policies, the others logs. With one policy, it is compared with
-/// ./tollgate.yaml, the policy in force. The status is 0 if nothing changes, 1 if something does,
-/// 2 if a file cannot be read.
+/// The first two arguments are policies, the others are logs. A single policy is compared with
+/// ./tollgate.yaml. The status is 0 if nothing changes, 1 if something does, 2 if a file cannot be
+/// read.
 #[derive(clap::Args)]
 pub(crate) struct Compare {
     /// A.yaml B.yaml LOG..., or B.yaml LOG... to compare with ./tollgate.yaml
@@ -30,7 +30,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     reading: LogArguments,
 
-    /// The keys to name, those whose refusals change most
+    /// The number of keys to name, those with the largest change first
     #[arg(long, value_name = "N", default_value_t = 10)]
     keys: usize,
 
@@ -71,14 +71,14 @@ impl Compare {
         Ok(exit_code_of(io::stdout().lock().write_all(text.as_bytes()), status))
     }
 
-    /// The two policies and the logs.
+    /// Returns the two policies and the logs.
     fn split(&self) -> Result<(&Path, &Path, &[PathBuf]), Stop> {
         let is_policy = |path: &PathBuf| {
             path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
         };
         match &self.files[..] {
             [a, b, logs @ ..] if is_policy(b) && !logs.is_empty() => Ok((a, b, logs)),
-            [_, b] if is_policy(b) => Err(Stop::Unusable("name a log behind the policies".into())),
+            [_, b] if is_policy(b) => Err(Stop::Unusable("name a log after the policies".into())),
             [b, logs @ ..] if is_policy(b) => Ok((lab::config(None)?, b, logs)),
             _ => Err(Stop::Unusable(format!(
                 "the first argument is a policy such as {FILE}, then come a second one and the logs"

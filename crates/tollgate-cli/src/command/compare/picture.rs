@@ -4,11 +4,12 @@ use crate::command::lab::Loaded;
 use crate::command::lab::plot::{Buckets, KeyRates, Legend, Panel, Picture};
 use tollgate::engine::Verdict;
 
-/// The series of the picture: the answers of A, those of B, all changes, then those of each limit.
+/// The series of the picture: the decisions of A, those of B, all changes, then the changes of each
+/// limit.
 const CHANGES: usize = 2;
 const LIMITS: usize = 3;
 
-/// Counts over time of what two policies decide.
+/// Counts of the decisions of two policies over time.
 pub(super) struct ChangePlot {
     /// The limits of both policies.
     limits: Vec<String>,
@@ -27,8 +28,8 @@ impl ChangePlot {
         Self { limits, buckets }
     }
 
-    /// Counts a request; `None` is a policy that answers it with 400. A change counts for the
-    /// limits that refuse: those of B if B refuses now, else those of A.
+    /// Counts a request; `None` stands for a policy that answers it with 400. A change counts for
+    /// the limits that refuse: those of B if B refuses, else those of A.
     pub(super) fn count(&mut self, time_us: u64, verdicts: [Option<&Verdict<'_>>; 2]) {
         if verdicts.iter().all(Option::is_none) {
             return;
@@ -51,7 +52,7 @@ impl ChangePlot {
         }
     }
 
-    /// The picture. `names` are those of the policies.
+    /// Draws the picture. `names` are those of the policies.
     pub(super) fn svg(&self, title: &str, names: &[String; 2]) -> String {
         let shown = self.buckets.for_show();
         let (drawn, left_out) = shown.busiest(LIMITS..LIMITS + self.limits.len());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use tollgate_picture::axis::{format_count, format_grouped};
 
-/// The differences, in lines. `names` are those of the policies.
+/// Formats the differences as lines. `names` are those of the policies.
 pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> String {
     let mut out = String::new();
     let _ = writeln!(
@@ -54,13 +54,14 @@ pub(super) fn table(changes: &Changes<'_>, names: &[String; 2], keys: usize) -> 
     }
     if changes.keys_lost_track > 0 {
         let count = format_grouped(changes.keys_lost_track);
-        let _ = writeln!(out, "note: {count} refusals are of keys beyond those told apart here");
+        let _ =
+            writeln!(out, "note: {count} refusals belong to keys that are not counted separately");
     }
     notes(&mut out, changes, names);
     out
 }
 
-/// What of the logs could not be used or compared.
+/// Appends notes about parts of the logs that could not be used or compared.
 fn notes(out: &mut String, changes: &Changes<'_>, names: &[String; 2]) {
     for note in all_notes(changes, names) {
         let _ = writeln!(out, "note: {}", plain(&note));
@@ -82,7 +83,7 @@ fn all_notes(changes: &Changes<'_>, names: &[String; 2]) -> Vec<String> {
     notes
 }
 
-/// How many requests change, and because of which limits.
+/// Appends the number of requests whose verdict changes, and the limits responsible.
 fn limits_table(out: &mut String, changes: &Changes<'_>) {
     let VerdictChange { newly_refused, newly_admitted } = changes.verdicts;
     let total = changes.verdicts.total();

@@ -24,15 +24,15 @@ pub(super) struct RequestArguments {
     #[arg(long)]
     host: Option<String>,
 
-    /// The client's address, whatever proxies say
+    /// The client's address, regardless of proxies
     #[arg(long)]
     ip: Option<String>,
 
-    /// The address that connects: with `trusted_proxies`, the client's is found behind it
+    /// The address of the peer: with `trusted_proxies`, the client's address is found behind it
     #[arg(long)]
     pub(super) peer: Option<IpAddr>,
 
-    /// The API key; `-` reads it from standard input, since everybody on the machine can read
+    /// The API key; `-` reads it from standard input, since every user of the machine can read
     /// arguments
     #[arg(long, value_name = "KEY")]
     api_key: Option<String>,
@@ -53,17 +53,17 @@ pub(super) struct RequestArguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = admin::attribute)]
     claim: Vec<(String, String)>,
 
-    /// Any attribute, as the check API takes it, such as tenant=acme; repeatable
+    /// Any attribute, as in the check API, such as tenant=acme; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = admin::attribute)]
     attribute: Vec<(String, String)>,
 
-    /// Units that the request asks for
+    /// The units that the request costs
     #[arg(long, default_value_t = 1)]
     pub(super) cost: u32,
 }
 
 impl RequestArguments {
-    /// Names and values, as `GET /v1/explain` takes them.
+    /// Returns names and values, as for `GET /v1/explain`.
     pub(super) fn attributes(&self) -> Result<Vec<(String, String)>, Stop> {
         let api_key = match self.api_key.as_deref() {
             Some("-") => Some(read_line("--api-key")?),
@@ -95,7 +95,7 @@ impl RequestArguments {
         Ok(all)
     }
 
-    /// Whether the request may carry a token.
+    /// Whether the request may have a token.
     pub(super) fn has_token(&self) -> bool {
         self.header.iter().any(|(name, _)| name == "authorization")
             || self.attribute.iter().any(|(name, _)| name == "header.authorization")
@@ -111,7 +111,7 @@ fn header(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A line of standard input, without its end.
+/// Reads a line of standard input, without its end.
 pub(super) fn read_line(what: &str) -> Result<String, Stop> {
     let mut line = String::new();
     let read = io::stdin().read_line(&mut line);

@@ -1,4 +1,4 @@
-//! A line of the decision log, as far as it holds: its time and the keys of its limits.
+//! A line of the decision log: its time, and the keys of its limits.
 
 use super::input;
 use crate::command::lab::Stop;
@@ -9,7 +9,7 @@ use tollgate_observe::time::parse_rfc3339;
 pub(super) struct LoggedLine(Value);
 
 impl LoggedLine {
-    /// Reads a line; `-` stands for one on standard input.
+    /// Reads a line; `-` reads it from standard input.
     pub(super) fn read(text: &str) -> Result<Self, Stop> {
         let text = match text {
             "-" => input::read_line("--decision")?,
@@ -22,12 +22,12 @@ impl LoggedLine {
         line.ok_or_else(|| Stop::Unusable(why.to_owned()))
     }
 
-    /// When it was decided.
+    /// The time of the decision.
     pub(super) fn time_us(&self) -> Option<u64> {
         self.0["time"].as_str().and_then(parse_rfc3339)
     }
 
-    /// The attributes of its keys that `known` lacks.
+    /// Returns the attributes of the line's keys that are not in `known`.
     pub(super) fn attributes(&self, known: &[(String, String)]) -> Vec<(String, String)> {
         let mut found: Vec<(String, String)> = Vec::new();
         let limits = self.0["limits"].as_array().into_iter().flatten();

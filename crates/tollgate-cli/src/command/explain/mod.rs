@@ -1,4 +1,4 @@
-//! `tollgate explain`: would this request pass, and why?
+//! `tollgate explain`: would this request be admitted, and why?
 
 mod input;
 mod logged;
@@ -25,22 +25,22 @@ use tollgate_tower::Verifier;
 
 /// Explain what would happen to a request, limit by limit
 ///
-/// Shows for each limit: whether it applies, the condition that fails, its key and where each part
-/// comes from, its counts, and when the request would pass. Nothing is charged.
+/// For each limit, the command shows whether it applies, which condition fails, and the key with
+/// the source of each part. It also shows the counts, and when the request would be admitted.
+/// Nothing is charged.
 ///
-/// With --config, or ./tollgate.yaml, a policy file answers; with --url, or TOLLGATE_ADMIN_URL, a
-/// running node answers by its own counts.
+/// With --config, or ./tollgate.yaml, the command evaluates a policy file. With --url, or
+/// TOLLGATE_ADMIN_URL, a running node answers from its own counts.
 ///
-/// The status is 0 when the request would be admitted, 1 when it would be refused, and 2 for bad
-/// input.
+/// The status is 0 if the request would be admitted, 1 if it would be refused, and 2 for bad input.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Explain {
     #[command(flatten)]
     request: RequestArguments,
 
-    /// A line of the decision log: its keys are attributes, its time is --at; `-` reads it from
-    /// standard input
+    /// A line of the decision log, whose keys become attributes and whose time is --at; `-` reads
+    /// it from standard input
     #[arg(long, value_name = "JSON")]
     decision: Option<String>,
 
@@ -48,15 +48,15 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     config: Option<PathBuf>,
 
-    /// The instant, as 2026-11-17T08:00:00Z or Unix seconds; by default now
+    /// The time, as 2026-11-17T08:00:00Z or Unix seconds; by default now
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
 
-    /// Decide these requests first, up to --at: rows as `simulate` reads them
+    /// Decide these requests first, up to --at: rows in the format of `simulate`
     #[arg(long, value_name = "FILE.jsonl")]
     requests: Option<PathBuf>,
 
-    /// Ask the node whose admin API listens here
+    /// Ask the node with this admin API
     #[arg(long)]
     url: Option<String>,
 
@@ -64,7 +64,7 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// How the answer is written
+    /// The output format
     #[arg(long, value_enum, default_value_t = ExplainFormat::Table)]
     format: ExplainFormat,
 }
@@ -118,13 +118,13 @@ impl Explain {
         Ok(exit_code_of(written, ExitCode::from(status)))
     }
 
-    /// The answer of a running node.
+    /// Returns the response of a running node.
     fn ask_node(&self, url: String, attributes: Vec<(String, String)>) -> Result<Value, Stop> {
         for (is_given, name) in
             [(self.at.is_some(), "--at"), (self.requests.is_some(), "--requests")]
         {
             if is_given {
-                let why = "a running node explains the present, by its own counts";
+                let why = "a running node explains the present, from its own counts";
                 return Err(Stop::Unusable(format!("{name}: {why}; name a policy with --config")));
             }
         }
@@ -143,7 +143,7 @@ impl Explain {
         Ok(answer.json())
     }
 
-    /// The answer of a policy file, over empty counts or those that `--requests` leaves.
+    /// Evaluates a policy file, with empty counts or those that `--requests` leaves.
     fn ask_file(
         &self,
         attributes: Vec<(String, String)>,
@@ -171,7 +171,8 @@ impl Explain {
         serde_json::to_value(&view).map_err(|error| Stop::Unusable(error.to_string()))
     }
 
-    /// The keys that verify the request's token, if the file has some and the request a token.
+    /// Returns the keys that verify the request's token, if the file has keys and the request a
+    /// token.
     fn verifier(&self, config: &Path, loaded: &lab::Loaded) -> Result<Option<Verifier>, Stop> {
         let Some(jwt) = loaded.settings.jwt.as_ref().filter(|_| self.request.has_token()) else {
             return Ok(None);
@@ -184,14 +185,14 @@ impl Explain {
     }
 }
 
-/// Runs a call that never waits: the store is in this process.
+/// Runs a call that never waits, since the store is in this process.
 fn block_on<T>(call: impl Future<Output = T>) -> Result<T, Stop> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Stop::Unusable(error.to_string()))?;
     Ok(runtime.block_on(call))
 }
 
-/// An instant in microseconds: RFC 3339, or Unix seconds as `simulate` reads them.
+/// Parses a time into microseconds: RFC 3339, or Unix seconds as in `simulate`.
 fn parse_time(text: &str) -> Result<u64, Stop> {
     let seconds = || {
         let row = format!("{{\"time\":{text},\"attributes\":{{}}}}");

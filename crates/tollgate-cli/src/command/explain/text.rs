@@ -1,4 +1,4 @@
-//! An explanation as text.
+//! Formats an explanation as text.
 
 use crate::command::admin::{list, value_text as text};
 use crate::command::table::{plain, table};
@@ -38,7 +38,7 @@ pub(super) fn explanation(answer: &Value) -> String {
     out
 }
 
-/// A wait, never shorter than it is: `4.5 s`, `47 min 4 s`.
+/// Formats a wait, rounded up: `4.5 s`, `47 min 4 s`.
 fn wait_text(seconds: f64) -> String {
     let us = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).as_micros();
     let us = u64::try_from(us).unwrap_or(u64::MAX);
@@ -46,7 +46,7 @@ fn wait_text(seconds: f64) -> String {
     format_offset(us.div_ceil(unit_us).saturating_mul(unit_us))
 }
 
-/// The answer in one line.
+/// The result in one line.
 fn summary(answer: &Value) -> String {
     let (time, source) = (text(&answer["time"]), text(&answer["source"]));
     if answer["allowed"] == true {
@@ -107,7 +107,7 @@ fn key(decision: &Value) -> String {
     }
 }
 
-/// The line of the decision log that was explained.
+/// Formats the line of the decision log that was explained.
 fn logged(line: &Value) -> String {
     let heading = ["LOGGED", "ANSWER", "REMAINING", "SOURCE"].map(str::to_owned).to_vec();
     let row = |limit: &Value| {

@@ -1,4 +1,4 @@
-//! What was in the logs, in words: for the report, and for a run that has nothing to report.
+//! Describes the contents of logs: for the report, and for a run without requests.
 
 use super::Stop;
 use crate::command::UNUSABLE;
@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use tollgate_logs::InputStats;
 use tollgate_picture::axis::{format_grouped, format_offset};
 
-/// The status of a run over these logs, `whole` if all were read to their ends. A file that was not
-/// is named on standard error: what stands behind the damage was not counted.
+/// The exit status of a run: `whole` if all logs were read to their ends. Files with damage are
+/// named on standard error; lines after the damage were not counted.
 pub(in crate::command) fn input_status(stats: &InputStats, whole: ExitCode) -> ExitCode {
     for broken in &stats.broken {
         eprintln!("tollgate: {}", plain(broken));
@@ -16,7 +16,7 @@ pub(in crate::command) fn input_status(stats: &InputStats, whole: ExitCode) -> E
     if stats.broken.is_empty() { whole } else { ExitCode::from(UNUSABLE) }
 }
 
-/// What was in the logs, if that includes a request; otherwise why it does not, and what to do.
+/// Returns the statistics if the logs have a request; otherwise explains why not, and what to do.
 pub(in crate::command) fn require_requests(stats: &InputStats) -> Result<InputStats, Stop> {
     if stats.requests > 0 {
         return Ok(stats.clone());
@@ -36,13 +36,13 @@ pub(in crate::command) fn require_requests(stats: &InputStats) -> Result<InputSt
     )))
 }
 
-/// What of the logs could not be used.
+/// Returns notes about parts of the logs that could not be used.
 pub(in crate::command) fn input_notes(stats: &InputStats) -> Vec<String> {
     let mut notes = Vec::new();
     if stats.late > 0 {
         let late_us = stats.late_us_max / 1_000_000 * 1_000_000;
         notes.push(format!(
-            "{} requests were out of order by up to {}, too far to be put in place",
+            "{} requests were out of order by up to {}, too far to be sorted",
             format_grouped(stats.late),
             format_offset(late_us)
         ));

@@ -4,14 +4,15 @@ use rustc_hash::FxHashMap;
 use tollgate::engine::{HttpPolicy, Row, limit::Limit};
 use tollgate_policy::facts::{Facts, digest};
 
-/// The most keys of one limit that are told apart.
+/// The most keys of one limit that are counted separately.
 const KEYS_MAX: usize = 1 << 20;
 
-/// The keys of one limit, by the hash that rows carry.
+/// The keys of one limit, by the hash in rows.
 #[derive(Debug, Default)]
 pub(in crate::command) struct KeyTable {
     by_key: FxHashMap<u64, KeyCount>,
-    /// Keys that were dropped to make room: none of them was ever refused.
+    /// The number of keys dropped to make room: those never refused first, then those refused
+    /// least.
     dropped: u64,
 }
 
@@ -25,17 +26,17 @@ struct KeyCount {
 /// The refusals of one key.
 #[derive(Clone, Debug, Default)]
 pub(in crate::command) struct Refusals {
-    /// `user=42`.
+    /// The key, such as `user=42`.
     pub(in crate::command) key: String,
     pub(in crate::command) refused: u64,
     pub(in crate::command) first_us: u64,
     pub(in crate::command) last_us: u64,
-    /// The time in which a request could not have passed.
+    /// The total time in which requests would have been refused.
     pub(in crate::command) limited_us: u64,
     until_us: u64,
 }
 
-/// A refused key with all its counts.
+/// A key with refusals, and its counts.
 #[derive(Clone, Debug)]
 pub(in crate::command) struct RefusedKey<'t> {
     pub(in crate::command) admitted: u64,
@@ -43,7 +44,7 @@ pub(in crate::command) struct RefusedKey<'t> {
 }
 
 impl KeyTable {
-    /// Counts one answer. `key` writes the key, once it is refused.
+    /// Counts one decision. `key` is called at the first refusal to format the key.
     #[inline]
     pub(in crate::command) fn count(
         &mut self,
@@ -71,12 +72,12 @@ impl KeyTable {
         }
     }
 
-    /// How many keys there were, and whether some may have been counted twice.
+    /// The number of keys, and whether some may have been counted twice.
     pub(in crate::command) fn len(&self) -> (u64, bool) {
         (self.by_key.len() as u64 + self.dropped, self.dropped > 0)
     }
 
-    /// The keys that were refused, those hit first before others.
+    /// Returns the refused keys, in the order of their first refusals.
     pub(in crate::command) fn refused(&self) -> Vec<RefusedKey<'_>> {
         let mut keys: Vec<RefusedKey<'_>> = self
             .by_key
@@ -95,13 +96,14 @@ impl KeyTable {
         keys
     }
 
-    /// Drops keys that were never refused, or all if every key was.
+    /// Drops keys that were never refused. If too many are left, also drops those with the fewest
+    /// refusals.
     #[cold]
     fn make_room(&mut self) {
         let before = self.by_key.len();
         self.by_key.retain(|_, count| count.refusals.is_some());
         if self.by_key.len() > KEYS_MAX / 2 {
-            // What is left is refused about equally often; the rarest tell least.
+            // Keeps the keys with more refusals than the median.
             let mut refused: Vec<u64> = self.by_key.values().map(refused_times).collect();
             let middle = refused.len() / 2;
             let (_, median, _) = refused.select_nth_unstable(middle);
@@ -116,7 +118,7 @@ fn refused_times(count: &KeyCount) -> u64 {
     count.refusals.as_ref().map_or(0, |refusals| refusals.refused)
 }
 
-/// The key of a limit for these facts: `user=42`. Secrets are shown as their digest.
+/// Formats the key of a limit for these facts, such as `user=42`. Secrets are shown as digests.
 pub(in crate::command) fn shown_key(limit: &Limit, facts: &Facts<'_>, http: &HttpPolicy) -> String {
     let names = limit.key_used(|name| facts.get(name).is_some());
     if names.is_empty() {
@@ -135,7 +137,7 @@ pub(in crate::command) fn shown_key(limit: &Limit, facts: &Facts<'_>, http: &Htt
     names.iter().map(|name| part(name)).collect::<Vec<_>>().join(" ")
 }
 
-/// The first characters of a value that may be as long as a line.
+/// Shortens a value, which may be as long as a line.
 fn shortened(value: &str) -> String {
     let mut short: String = value.chars().take(120).collect();
     if short.len() < value.len() {

@@ -1,4 +1,4 @@
-//! The arguments that name logs and say how to read them.
+//! Arguments that name logs and their formats.
 
 use super::Stop;
 use std::path::PathBuf;
@@ -7,14 +7,15 @@ use tollgate_logs::{FORMATS, Field, LogZone, Logs, ReadOptions, find_format};
 /// The access logs, and how to read them.
 #[derive(clap::Args)]
 pub(in crate::command) struct LogArguments {
-    /// The format of the logs, or the form of the output; repeat it for both
+    /// The format of the logs, or of the output; repeatable, for both
     ///
     /// Logs: nginx, apache, caddy, envoy, haproxy, traefik, alb, cloudfront, csv, or auto (the
-    /// default), which looks at the first lines of each file. Output: table (the default) or json.
+    /// default), which detects the format of each file by its first lines. Output: table (the
+    /// default) or json.
     #[arg(long, value_name = "FORMAT", value_parser = FormatFlag::parse)]
     format: Vec<FormatFlag>,
 
-    /// The lines as nginx's `log_format` describes them: '$remote_addr [$time_local] "$request"'
+    /// The format of lines as in nginx's `log_format`: '$remote_addr [$time_local] "$request"'
     #[arg(long, value_name = "TEMPLATE")]
     log_format: Option<String>,
 
@@ -22,12 +23,12 @@ pub(in crate::command) struct LogArguments {
     #[arg(long, value_name = "NAME=COLUMN", value_parser = parse_column)]
     attribute: Vec<(String, String)>,
 
-    /// The time zone of stamps that name none, such as Europe/Berlin; by default UTC
+    /// The time zone of timestamps without one, such as Europe/Berlin; by default UTC
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<String>,
 }
 
-/// How results are printed.
+/// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::command) enum OutputForm {
     #[default]
@@ -35,7 +36,7 @@ pub(in crate::command) enum OutputForm {
     Json,
 }
 
-/// A value of `--format`: one flag names what goes in and what comes out.
+/// A value of `--format`: the format of the logs or of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FormatFlag {
     Log(Option<&'static str>),
@@ -71,7 +72,7 @@ fn parse_column(text: &str) -> Result<(String, String), String> {
 }
 
 impl LogArguments {
-    /// The form of the output.
+    /// The output format.
     pub(in crate::command) fn output(&self) -> OutputForm {
         let mut forms = self.format.iter().filter_map(|flag| match flag {
             FormatFlag::Output(form) => Some(*form),
@@ -80,7 +81,7 @@ impl LogArguments {
         forms.next_back().unwrap_or_default()
     }
 
-    /// How to read the logs for a policy that uses these attributes.
+    /// Returns the options for reading the logs, for a policy that uses these attributes.
     pub(in crate::command) fn options(&self, attributes: &[String]) -> Result<ReadOptions, Stop> {
         let mut options = ReadOptions::new(attributes.to_vec(), self.attribute.clone());
         options.template.clone_from(&self.log_format);
@@ -102,7 +103,7 @@ impl LogArguments {
             FormatFlag::Log(name) => Some(*name),
             FormatFlag::Output(_) => None,
         });
-        // A template is nginx's, unless another format is named.
+        // A template implies nginx, unless another format is given.
         let default = self.log_format.as_ref().map(|_| "nginx");
         let format = named.next_back().flatten().or(default).and_then(find_format);
         Logs::open(paths, format, options, fields)

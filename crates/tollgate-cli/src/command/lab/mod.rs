@@ -1,5 +1,5 @@
-//! What `simulate`, `replay`, `compare` and `suggest` share: a policy over memory, requests of a
-//! log, counts over time and by key, and pictures.
+//! Parts that `simulate`, `replay`, `compare` and `suggest` share: a policy over memory, requests
+//! of a log, counts over time and by key, and pictures.
 
 mod input;
 pub(in crate::command) mod keys;
@@ -24,13 +24,13 @@ use std::process::ExitCode;
 pub(in crate::command) enum Stop {
     /// A file cannot be read or written.
     Unusable(String),
-    /// A file or a line has mistakes.
+    /// A file or a line has errors.
     Failed(String),
-    /// The reader of the answers is gone.
+    /// The reader of the output has gone.
     Unread,
 }
 
-/// The status of a run, whose reason to stop is printed; `failed` is that of mistakes in a file.
+/// Prints why a run stopped, and returns its status; `failed` is the status for errors in a file.
 pub(in crate::command) fn exit_code(result: Result<ExitCode, Stop>, failed: u8) -> ExitCode {
     match result {
         Ok(code) => code,
@@ -46,7 +46,7 @@ pub(in crate::command) fn exit_code(result: Result<ExitCode, Stop>, failed: u8) 
     }
 }
 
-/// The file of the policy: the one named, or the one that `check` and `serve` take too.
+/// Returns the path of the policy: the given one, or the default of `check` and `serve`.
 pub(in crate::command) fn config(named: Option<&Path>) -> Result<&Path, Stop> {
     match named {
         Some(config) => Ok(config),
@@ -65,7 +65,7 @@ pub(in crate::command) fn unwritable(path: &Path, error: &io::Error) -> Stop {
     Stop::Unusable(format!("cannot write {}: {error}", path.display()))
 }
 
-/// A file without its folders, for the title of a picture.
+/// The name of a file without its folders, for the title of a picture.
 pub(in crate::command) fn file_name(path: &Path) -> String {
     match path.file_name() {
         Some(name) if path.as_os_str() != "-" => name.to_string_lossy().into_owned(),

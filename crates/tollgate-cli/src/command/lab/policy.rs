@@ -1,4 +1,4 @@
-//! From the file to a gate over memory, and what the file says about each limit.
+//! Loads a file into a gate over the memory store, with a description of each limit.
 
 use super::plot::{Panel, Plot};
 use super::{Stop, unreadable};
@@ -9,30 +9,30 @@ use tollgate_policy::settings::{Settings, Store, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};
 use tollgate_store::{MemoryStore, memory::MemoryOptions};
 
-/// A run gives the same answers each time, so the store hashes with the same keys each time, and
-/// shedders draw the same numbers.
+/// A fixed seed: a run must give the same results each time, so hash keys and random numbers of
+/// shedders must repeat.
 const SEED: u64 = 0;
-/// One thread decides, and many shards only spread its keys over more of the cache. So many still
-/// leave 60 bits of hash to a key: ten million keys have a chance of 4e-5 that any two of them are
-/// taken for one. A small `max_bytes` has fewer, as on a node.
+/// The most shards. One thread decides, and more shards would only spread its keys over more of the
+/// cache. This number leaves 60 bits of hash for a key: among ten million keys, the probability of
+/// any collision is 4e-5. A small `max_bytes` gives fewer shards, as on a node.
 const SHARDS_MAX: usize = 256;
 
-/// A policy in force.
+/// A loaded policy.
 pub(in crate::command) struct Loaded {
     pub(in crate::command) gate: Gate,
     pub(in crate::command) rules: RulesGuard,
     pub(in crate::command) settings: Settings,
-    /// What to write above each limit's panel.
+    /// The text above each limit's panel.
     descriptions: Vec<String>,
 }
 
-/// Loads the policy. Where keys are told apart, every row says which key it is of.
+/// Loads the policy. With `keys`, every row has a hash of its key.
 pub(in crate::command) fn load(path: &Path, keys: bool) -> Result<Loaded, Stop> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
     load_text(path, &bytes, keys)
 }
 
-/// [`load`] for a file that was read; `path` is its name.
+/// [`load`] for a file that is read already; `path` is its name.
 pub(in crate::command) fn load_text(path: &Path, bytes: &[u8], keys: bool) -> Result<Loaded, Stop> {
     let compiled = tollgate_policy::compile(bytes).map_err(|errors| failed(path, &errors))?;
     let limits = compiled.file.limits.as_ref();
@@ -45,8 +45,7 @@ pub(in crate::command) fn load_text(path: &Path, bytes: &[u8], keys: bool) -> Re
     let mut setup = Setup::of(&compiled).with_seed(SEED);
     let rules = TierRules::of(&compiled);
     let Compiled { settings, .. } = compiled;
-    // There is no Redis in a simulation, so everybody has the default tier when tiers are kept
-    // there.
+    // A simulation has no Redis, so clients whose tiers are in Redis have the default tier.
     if let Some(TierSource::File { path: name, .. }) = &settings.tiers.source {
         setup = setup.with_tiers(tier_map(&path.with_file_name(&**name), &rules)?);
     }
@@ -74,21 +73,21 @@ fn failed(path: &Path, errors: &[Diagnostic]) -> Stop {
 }
 
 impl Loaded {
-    /// The configured generations of header fields.
+    /// The configured header profiles.
     pub(in crate::command) fn profiles(&self) -> Vec<Profile> {
         profiles(&self.settings)
     }
 
-    /// A plot with a panel for each limit.
+    /// Creates a plot with a panel for each limit.
     pub(in crate::command) fn plot(&self) -> Plot {
         Plot::new(self.panels())
     }
 
-    /// Each limit's name and description.
+    /// The name and description of each limit.
     pub(in crate::command) fn panels(&self) -> Vec<Panel> {
         let limits = self.rules.policy().limits().iter().zip(&self.descriptions);
         let panels = limits.map(|(limit, description)| {
-            // A limit that is named after its algorithm need not say it twice.
+            // If the limit is named after its algorithm, the description does not repeat it.
             let again = format!("{}, ", limit.name);
             let mut description =
                 description.strip_prefix(&again).unwrap_or(description).to_owned();
@@ -109,7 +108,7 @@ fn profiles(settings: &Settings) -> Vec<Profile> {
     settings.headers.iter().filter_map(|name| Profile::parse(name)).collect()
 }
 
-/// Algorithm and numbers, as the file writes them.
+/// Describes the algorithm and the parameters, as written in the file.
 fn describe(entry: &raw::Limit) -> String {
     let mut text = entry.algorithm().word().to_owned();
     if let Some(rate) = &entry.rate {

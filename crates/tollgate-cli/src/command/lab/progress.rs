@@ -4,10 +4,10 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use tollgate_store::ProcessClock;
 
-/// Between two looks.
+/// The time between two updates.
 const EVERY_US: u64 = 200_000;
 
-/// Shows the rows answered so far.
+/// Shows the number of rows decided so far.
 pub(in crate::command) struct Progress {
     /// Whether standard error is a terminal.
     watched: bool,
@@ -23,8 +23,8 @@ impl Progress {
         Self { watched, quiet, start_us: now_us, shown_us: now_us }
     }
 
-    /// Shows the count, and when the run will end, if it is time to. `done` is what was read of
-    /// all input, in bytes; the size of a pipe is not known.
+    /// Shows the count and the remaining time, if an update is due. `done` has the bytes read and
+    /// the bytes in total; the size of a pipe is unknown.
     pub(in crate::command) fn show(&mut self, rows: u64, done: Option<(u64, u64)>) {
         let now_us = ProcessClock.now_us();
         if self.watched && now_us - self.shown_us >= EVERY_US {
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// Makes room for something else to say.
+    /// Clears the line, so that other text can be printed.
     pub(in crate::command) fn clear(&self) {
         if self.watched {
             self.write("\r\x1b[K");
@@ -56,14 +56,14 @@ impl Progress {
         format!("{rows} rows, {per_s} rows/s")
     }
 
-    /// Progress that cannot be shown is no reason to stop.
+    /// Writes to standard error, and ignores errors: they must not end the run.
     fn write(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
 }
 
-/// The share that is done, and how long the rest will take.
+/// The percentage done, and the remaining time.
 fn remaining(elapsed_us: u64, (done, all): (u64, u64)) -> Option<String> {
     let percent = done.min(all).checked_mul(100)?.checked_div(all)?;
     let left_us = u128::from(elapsed_us) * u128::from(all.saturating_sub(done));

@@ -1,4 +1,4 @@
-//! Requests of a log to facts, by the reader that the gateway uses.
+//! Converts requests of a log to facts, with the reader of the gateway.
 
 use super::Loaded;
 use http::HeaderName;
@@ -14,21 +14,21 @@ use tollgate_tower::{Ambiguity, Head, Reader};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Makes the facts of a request from a line of a log.
+/// Converts lines of a log to facts.
 pub(in crate::command) struct RequestReader<'r> {
     rules: &'r Rules,
     reader: Reader,
     ambiguous_paths: AmbiguousPaths,
-    /// For each attribute of the [options](ReadOptions), the header that it is.
+    /// For each attribute of the [options](ReadOptions), its header if it is one.
     headers: Vec<Option<HeaderName>>,
     /// For each attribute of the options, the attributes of the policy that it sets.
     sets: Vec<Vec<String>>,
-    /// The attribute `user` if the policy has it, and whether requests may carry it too.
+    /// The attribute `user` if the policy uses it, and whether requests may have it too.
     user: Option<(AttributeId, bool)>,
     buffer: FactsBuffer,
 }
 
-/// The head of a request, as far as its line in the log has it.
+/// The head of a request, reconstructed from its line in the log.
 struct LoggedHead<'c> {
     record: Record<'c>,
     headers: &'c [Option<HeaderName>],
@@ -95,8 +95,8 @@ impl<'r> RequestReader<'r> {
         }
     }
 
-    /// Reads the facts of a request, and uses them. An ambiguous request has none: listeners answer
-    /// it with 400, and no limit counts it.
+    /// Reads the facts of a request, and calls `then` with them. An ambiguous request has no facts:
+    /// listeners answer it with 400, and no limit counts it.
     pub(in crate::command) fn read<T>(
         &mut self,
         record: Record<'_>,
@@ -105,7 +105,7 @@ impl<'r> RequestReader<'r> {
         let head = LoggedHead { record, headers: &self.headers };
         let peer: Option<IpAddr> = address::parse(record.value(Field::Ip)).ok();
         let buffer = std::mem::take(&mut self.buffer);
-        // No key verifies a token in a log; `--attribute` names claims that a log has.
+        // Tokens of a log are not verified; `--attribute` names claims that a log has.
         let claims = |_: &str| Err(Unverified::NoKeys);
         let facts =
             self.reader.facts(self.rules, &head, peer, self.ambiguous_paths, claims, buffer);
@@ -135,7 +135,7 @@ impl<'r> RequestReader<'r> {
     }
 }
 
-/// What became of ambiguous requests, if there are any.
+/// Returns a note about ambiguous requests, if there are any.
 pub(in crate::command) fn ambiguous_note(count: u64) -> Option<String> {
     (count > 0).then(|| {
         let requests = format_count(count, "request");
@@ -146,7 +146,8 @@ pub(in crate::command) fn ambiguous_note(count: u64) -> Option<String> {
     })
 }
 
-/// The attributes that a policy uses beyond the fields of a log, and the fields that it uses.
+/// Returns the attributes of a policy that are not fields of a log, and the fields that the policy
+/// uses.
 pub(in crate::command) fn wanted(rules: &Rules) -> (Vec<String>, Vec<Field>) {
     let http = rules.http_policy();
     let (mut attributes, mut fields) = (Vec::new(), Vec::new());
@@ -168,12 +169,12 @@ pub(in crate::command) fn wanted(rules: &Rules) -> (Vec<String>, Vec<Field>) {
     if let Some(header) = http.client.header() {
         want(&format!("header.{header}"));
     }
-    // The path is checked even where no limit looks at it.
+    // The path is checked even if no limit reads it.
     fields.extend([Field::Path, Field::Method]);
     (attributes, fields)
 }
 
-/// The field of a log that an attribute is read from.
+/// The log field that an attribute is read from.
 fn field_of(name: &str) -> Option<Field> {
     Some(match name {
         "ip" => Field::Ip,
@@ -191,7 +192,7 @@ fn field_of(name: &str) -> Option<Field> {
     })
 }
 
-/// An attribute's source in the words of attributes.
+/// Returns the source as an attribute name.
 fn source_name(source: &AttributeSource) -> String {
     match source {
         AttributeSource::Header(name) => format!("header.{}", name.to_ascii_lowercase()),

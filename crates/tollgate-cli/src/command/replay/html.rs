@@ -1,4 +1,4 @@
-//! The report as a page that needs no other file.
+//! The report as a self-contained page.
 
 use super::report::{LimitReport, ReplayReport};
 use super::rows::{ReportTable, hit_first, hit_too, percent};
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tollgate_picture::axis::{format_count, format_grouped, format_utc};
 use tollgate_picture::escaped;
 
-/// The page may load nothing, and has no scripts.
+/// The start of the page, which loads nothing and has no scripts.
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
 <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
 <meta name=\"viewport\" content=\"width=device-width\">\n<style>\n\
@@ -15,7 +15,7 @@ table{border-collapse:collapse;width:100%;margin:1em 0}th,td{padding:.25em .75em
 td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}td.key{overflow-wrap:anywhere}\n\
 .note{border-left:3px solid #e69f00;padding-left:.75em}.muted{opacity:.75}svg{max-width:100%;height:auto}\n</style>\n";
 
-/// The page.
+/// Writes the page.
 pub(super) fn page(title: &str, report: &ReplayReport, svg: &str) -> String {
     let mut out = String::from(HEAD);
     let all = report.admitted + report.refused;
@@ -63,7 +63,7 @@ fn keys(out: &mut String, limit: &LimitReport) {
     }
 }
 
-/// The files, and their lines that could not be read.
+/// Writes the files, and the number of lines that could not be read.
 fn source(out: &mut String, report: &ReplayReport) {
     let input = &report.input;
     out.push_str("<h2>Logs</h2>\n");
@@ -85,7 +85,7 @@ fn source(out: &mut String, report: &ReplayReport) {
     }
 }
 
-/// A table; every cell is escaped. Cells with figures stand to the right.
+/// Writes a table with escaped cells. Numbers are aligned to the right.
 fn table(out: &mut String, ReportTable { heads, rows }: ReportTable) {
     let class = |place: usize| if place == 0 { "key" } else { "number" };
     out.push_str("<table>\n<tr>");

@@ -1,4 +1,4 @@
-//! The report for programs.
+//! The report as JSON.
 
 use super::report::{KeyReport, LimitReport, ReplayReport};
 use crate::command::lab::plot::Count;
@@ -64,7 +64,7 @@ fn key(key: &KeyReport) -> Value {
     })
 }
 
-/// What was read.
+/// The statistics of the input as JSON.
 pub(in crate::command) fn input(stats: &InputStats) -> Value {
     let files = stats.files.iter();
     let file = |(path, format): &(std::path::PathBuf, &str)| json!({"file": path.display().to_string(), "format": format});
@@ -82,7 +82,7 @@ pub(in crate::command) fn input(stats: &InputStats) -> Value {
     })
 }
 
-/// Seconds with six decimals, from digits: a float would round.
+/// Seconds with six decimals, from digits: a float would be rounded.
 pub(in crate::command) fn seconds(us: u64) -> Value {
     let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     serde_json::from_str(&text).unwrap_or(Value::Null)

@@ -23,23 +23,24 @@ use std::process::ExitCode;
 /// Show what a policy would have done to the requests of access logs
 ///
 /// Reads the logs of nginx, Apache, Caddy, Envoy, HAProxy, Traefik, AWS ALB and CloudFront as they
-/// are, and CSV with named columns; plain or gzip; several files are merged by time. Prints what
-/// each limit would have admitted and refused, and which keys it would have hit. Refusals are no
-/// error: the status is 2 when a file cannot be read to its end, else 0.
+/// are, and CSV with named columns; plain or gzip. Several files are merged by time. Prints what
+/// each limit would have admitted and refused, and which keys it would have refused. Refusals are
+/// not errors: the status is 2 if a file cannot be read to its end, else 0.
 #[derive(clap::Args)]
 pub(crate) struct Replay {
     /// The logs; `-` reads standard input
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
 
-    /// The policy; by default ./tollgate.yaml. State is kept in memory, whatever store it names
+    /// The policy; by default ./tollgate.yaml. State is kept in memory, whatever the store in the
+    /// file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
     reading: LogArguments,
 
-    /// The keys to name for each limit, those refused most
+    /// The number of keys to name for each limit, the most refused first
     #[arg(long, value_name = "N", default_value_t = 10)]
     keys: usize,
 
@@ -47,7 +48,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
-    /// Write a report with the picture that needs no other file
+    /// Write a self-contained report with the picture
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! The results of a replay, ready to be shown.
+//! The results of a replay.
 
 use super::run::{Replayed, is_concurrency};
 use crate::command::lab::keys::RefusedKey;
@@ -8,7 +8,7 @@ use std::path::Path;
 use tollgate::engine::limit::{Limit, Mode, OnMissing, Selector};
 use tollgate_logs::{Field, InputStats};
 
-/// The paths that are named of requests that no limit matched.
+/// The number of paths shown of requests that no limit matched.
 const PATHS_SHOWN: usize = 5;
 
 /// The results of a replay.
@@ -17,12 +17,12 @@ pub(in crate::command) struct ReplayReport {
     pub(in crate::command) input: InputStats,
     pub(in crate::command) admitted: u64,
     pub(in crate::command) refused: u64,
-    /// Requests that are answered with 400.
+    /// Requests that were answered with 400.
     pub(in crate::command) ambiguous: u64,
     pub(in crate::command) limits: Vec<LimitReport>,
     /// Requests that no limit matched, and their most frequent paths.
     pub(in crate::command) unmatched: (u64, Vec<(String, u64)>),
-    /// What the result does not show, and why.
+    /// Notes on what the result does not show, and why.
     pub(in crate::command) notes: Vec<String>,
     pub(in crate::command) series: Series,
 }
@@ -34,7 +34,7 @@ pub(in crate::command) struct LimitReport {
     pub(in crate::command) is_enforced: bool,
     pub(in crate::command) admitted: u64,
     pub(in crate::command) refused: u64,
-    /// How many keys there were, and how many of them were refused.
+    /// The number of keys, and the number of those that were refused.
     pub(in crate::command) keys: u64,
     pub(in crate::command) keys_refused: u64,
     /// The key that was refused first.
@@ -69,7 +69,7 @@ impl KeyReport {
 }
 
 impl Replayed<'_> {
-    /// The results, with so many keys of each limit.
+    /// Returns the results, with up to `keys` keys of each limit.
     pub(in crate::command) fn report(&self, config: &Path, keys: usize) -> ReplayReport {
         let policy = self.loaded.rules.policy();
         let mut notes = self.input_notes();
@@ -80,12 +80,14 @@ impl Replayed<'_> {
             let (count, is_inexact) = tally.keys.len();
             if is_inexact {
                 let name = &limit.name;
-                notes.push(format!("{name}: too many keys to tell apart; their number is a guess"));
+                notes.push(format!(
+                    "{name}: too many keys to count separately; their number is a guess"
+                ));
             }
             let mut refused = tally.keys.refused();
             let first = refused.first().map(KeyReport::new);
             let keys_refused = refused.len() as u64;
-            // Stable: of keys refused equally often, the one hit first stays first.
+            // The sort is stable: of keys with equal refusals, the one refused first stays first.
             refused.sort_by_key(|key| std::cmp::Reverse(key.refusals.refused));
             limits.push(LimitReport {
                 name: limit.name.to_string(),
@@ -113,7 +115,7 @@ impl Replayed<'_> {
         }
     }
 
-    /// Why a limit did not apply as it would to live traffic.
+    /// Explains why a limit did not apply as it would to live traffic.
     fn key_note(&self, limit: &Limit) -> Option<String> {
         let name = &limit.name;
         if limit.mode == Mode::Off || limit.selector != Selector::Match {
@@ -146,7 +148,7 @@ impl Replayed<'_> {
         None
     }
 
-    /// What of the log could not be used.
+    /// Returns notes about parts of the log that could not be used.
     fn input_notes(&self) -> Vec<String> {
         let stats = &self.stats;
         let mut notes = Vec::new();

@@ -1,4 +1,4 @@
-//! The tables of the report: the terminal and the page show the same rows.
+//! The tables of the report, shared by the terminal and the page.
 
 use super::report::{LimitReport, ReplayReport};
 use tollgate_picture::axis::{format_grouped, format_offset, format_utc};
@@ -10,7 +10,7 @@ pub(super) struct ReportTable {
 }
 
 impl ReportTable {
-    /// What each limit answered, then what became of all requests.
+    /// The decisions of each limit, then those on all requests.
     pub(super) fn limits(report: &ReplayReport) -> Self {
         let mut rows: Vec<Vec<String>> = Vec::new();
         for limit in &report.limits {
@@ -52,18 +52,18 @@ fn verdicts(name: String, admitted: u64, refused: u64) -> Vec<String> {
     vec![name, format_grouped(admitted), format_grouped(refused), share]
 }
 
-/// Which key a limit would have refused first, and when.
+/// Names the key that a limit would have refused first, and when.
 pub(super) fn hit_first(limit: &LimitReport) -> Option<String> {
     let first = limit.first.as_ref()?;
     Some(format!("hit first: {}, at {}", first.key, format_utc(first.first_us)))
 }
 
-/// `and 3 more keys`, if more were hit than the table has.
+/// `and 3 more keys`, if more keys were refused than the table has.
 pub(super) fn hit_too(limit: &LimitReport) -> Option<String> {
     more_keys(limit.keys_refused - limit.most.len() as u64)
 }
 
-/// `and 3 more keys`; `None` if there are none.
+/// `and 3 more keys`; `None` for zero.
 pub(in crate::command) fn more_keys(count: u64) -> Option<String> {
     let noun = if count == 1 { "key" } else { "keys" };
     (count > 0).then(|| format!("and {} more {noun}", format_grouped(count)))

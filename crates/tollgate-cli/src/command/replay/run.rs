@@ -9,7 +9,7 @@ use tollgate_core::LimitParams;
 use tollgate_logs::{InputStats, ReadOptions, Record};
 use tollgate_policy::facts::Facts;
 
-/// The requests between two looks at the clock.
+/// The number of requests between two reads of the clock.
 const PROGRESS_EVERY: u64 = 8_192;
 
 /// A finished replay.
@@ -42,7 +42,7 @@ impl<'l> Decider<'l> {
         }
     }
 
-    /// Decides a request. A slot is held for as long as the response took.
+    /// Decides a request. Slots are held for the duration of the response.
     #[inline]
     pub(in crate::command) fn decide(
         &mut self,
@@ -54,7 +54,7 @@ impl<'l> Decider<'l> {
         if self.has_slots && record.duration_us().is_some() {
             self.next_id += 1;
             let id = self.next_id.to_string();
-            // A slot of no time at all would be refused as a time to live.
+            // A time to live of zero would be invalid.
             let ttl_us = record.duration_us().map(|us| us.clamp(1_000, 3_600_000_000));
             let reserved = gate.reserve(rules, time_us, &id, facts, 1, ttl_us, work).now();
             if let Ok((verdict, _)) = reserved {
@@ -64,7 +64,7 @@ impl<'l> Decider<'l> {
         gate.check(rules, time_us, facts, 1, &mut self.work).now()
     }
 
-    /// Takes the buffers of a verdict.
+    /// Takes back the buffers of a verdict.
     pub(in crate::command) fn recycle(&mut self, verdict: Verdict<'l>) {
         self.work.recycle(verdict);
     }
@@ -75,7 +75,7 @@ pub(super) fn is_concurrency(limit: &Limit) -> bool {
     matches!(limit.params, Some(LimitParams::Concurrency(_)))
 }
 
-/// Replays logs against a policy. `is_drawn` says whether the plot will be.
+/// Replays logs against a policy. `is_drawn` says whether the plot will be drawn.
 pub(in crate::command) fn replay<'l>(
     loaded: &'l Loaded,
     paths: &[PathBuf],

@@ -6,7 +6,7 @@ use crate::command::table::{plain, table};
 use std::fmt::Write;
 use tollgate_picture::axis::{format_count, format_offset, format_utc};
 
-/// The report, in lines.
+/// Formats the report as lines.
 pub(super) fn text(report: &ReplayReport) -> String {
     let mut out = heading(report);
     out.push('\n');
@@ -37,7 +37,7 @@ pub(super) fn text(report: &ReplayReport) -> String {
     out
 }
 
-/// Adds a table, unless it has no rows.
+/// Appends a table, unless it has no rows.
 fn push_table(out: &mut String, ReportTable { heads, rows }: ReportTable) {
     if !rows.is_empty() {
         let heads = heads.iter().map(|head| head.to_uppercase()).collect();
@@ -45,7 +45,7 @@ fn push_table(out: &mut String, ReportTable { heads, rows }: ReportTable) {
     }
 }
 
-/// What was read, and what of it could not be.
+/// Describes the input, and the parts that could not be read.
 fn heading(report: &ReplayReport) -> String {
     let input = &report.input;
     let mut out = String::new();

@@ -12,12 +12,12 @@ use tollgate_policy::facts::Facts;
 pub(super) struct ReplayTally {
     pub(super) admitted: u64,
     pub(super) refused: u64,
-    /// Requests that are answered with 400.
+    /// Requests that were answered with 400.
     pub(super) ambiguous: u64,
     pub(super) limits: Vec<LimitTally>,
     pub(super) unmatched: Unmatched,
     pub(super) plot: Plot,
-    /// Whether somebody draws the plot, and with it the rates of all keys.
+    /// Whether the plot, which needs the rates of all keys, will be drawn.
     is_drawn: bool,
 }
 

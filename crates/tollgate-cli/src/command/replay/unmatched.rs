@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// The most paths that are told apart.
+/// The most paths that are counted separately.
 const PATHS_MAX: usize = 4_096;
 
 /// Requests that no limit matched, by method and path.
@@ -25,7 +25,7 @@ impl Unmatched {
             return;
         }
         if self.by_path.len() >= PATHS_MAX {
-            // A path that is frequent comes back.
+            // Halves all counts and drops zeros; a frequent path comes back.
             self.by_path.retain(|_, count| {
                 *count /= 2;
                 *count > 0

@@ -1,4 +1,4 @@
-//! What to try with the built-in policy.
+//! Commands to try with the built-in policy.
 
 #[cfg(test)]
 mod tests;
@@ -6,8 +6,8 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tollgate_observe::metrics::Front;
 
-/// Three lines for a shell, each with what it shows. Lines begin with `curl` so that nothing else
-/// is copied with them: not every shell takes a comment after a command.
+/// Returns three shell commands, each after a description. Descriptions are on separate lines, so
+/// that only the command is copied: some shells do not accept a comment after a command.
 pub(super) fn text(addresses: &[(Front, SocketAddr)]) -> String {
     let Some((_, address)) = addresses.iter().find(|one| one.0 == Front::Http) else {
         return String::new();
@@ -23,20 +23,20 @@ pub(super) fn text(addresses: &[(Front, SocketAddr)]) -> String {
         "\n\
          No tollgate.yaml here, so this is the built-in policy. In another terminal:\n\
          \n\
-         admitted, with RateLimit fields that say how much is left:\n\
+         admitted, with RateLimit headers that say how much is left:\n\
          \n{api}\n\
          \n\
          spends the five exports of an hour at once:\n\
          \n{all}\n\
          \n\
-         so the next one is refused: 429, with a Retry-After that is true:\n\
+         so the next one is refused: 429, with the exact Retry-After:\n\
          \n{more}\n\
          \n\
          Your own policy: tollgate serve --print-default-config > tollgate.yaml\n\n"
     )
 }
 
-/// An address to ask at: one that stands for all of the machine's is none.
+/// Replaces an unspecified address by the loopback address, which can be connected to.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {

@@ -19,29 +19,29 @@ use tollgate_server::serve::{RunningServer, Server, StartError};
 /// Run the server
 ///
 /// Runs the listeners of the file until a signal stops the process. When all of them listen,
-/// standard error has a line for each, such as `listening http 127.0.0.1:8081`. The log goes to
-/// standard error too.
+/// standard error has a line for each, such as `listening http 127.0.0.1:8081`. The log also goes
+/// to standard error.
 ///
-/// The file is watched: a change takes effect within a moment and loses no request. Counts are
-/// kept, except of limits whose key, algorithm, period or time zone changes. A bad file changes
+/// The file is watched: a change takes effect within a moment and no request is lost. Counts are
+/// kept, except for limits whose key, algorithm, period or time zone changes. A bad file changes
 /// nothing; the log, /readyz and `tollgate_reload_total` report it. SIGHUP reloads the file.
 /// SIGTERM and SIGINT let requests in flight finish within `drain`; a second signal exits at once.
 ///
-/// A socket from systemd (LISTEN_FDS) goes to the listener of its name (LISTEN_FDNAMES) or of its
+/// A socket from systemd (LISTEN_FDS) goes to the listener with its name (LISTEN_FDNAMES) or its
 /// address.
 ///
 /// Traces and metrics go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT names one
-/// (http/protobuf). OTEL_TRACES_EXPORTER=none and OTEL_METRICS_EXPORTER=none turn one off.
+/// (http/protobuf). OTEL_TRACES_EXPORTER=none and OTEL_METRICS_EXPORTER=none turn them off.
 /// OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER and OTEL_METRIC_EXPORT_INTERVAL apply too.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// The policy; without it ./tollgate.yaml, and without that a built-in one
+    /// The policy; by default ./tollgate.yaml, or a built-in policy if that file does not exist
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Listen at this address instead of the file's; FRONT is http, gateway, grpc, resp or admin;
-    /// port 0 picks a free port; may be repeated
+    /// Override the address of a front end; FRONT is http, gateway, grpc, resp or admin; port 0
+    /// picks a free port; repeatable
     #[arg(long, value_name = "FRONT=ADDRESS")]
     listen: Vec<ListenOverride>,
 
@@ -72,13 +72,13 @@ cannot be read, an address is taken, or the arguments are wrong.";
 enum LogFormat {
     /// Text on a terminal, else JSON
     Auto,
-    /// A line for people
+    /// A line of text
     Text,
     /// A JSON object per line
     Json,
 }
 
-/// How long the last spans may take.
+/// The time for exporting the last spans.
 const TRACES_WITHIN: Duration = Duration::from_secs(2);
 
 impl Serve {
@@ -87,7 +87,7 @@ impl Serve {
             let result = io::stdout().lock().write_all(DEFAULT.as_bytes());
             return exit_code_of(result, ExitCode::SUCCESS);
         }
-        // Must come before the first thread.
+        // Must run before the first thread starts.
         let inherited = match InheritedSockets::from_env() {
             Ok(inherited) => inherited,
             Err(error) => return cannot_start(&StartError::Inherit(error)),
@@ -103,7 +103,7 @@ impl Serve {
                 return ExitCode::from(UNUSABLE);
             }
         };
-        // Must come before anything listens, so that no signal is lost.
+        // Must run before any listener starts, so that no signal is lost.
         let signals = match signal::Signals::new() {
             Ok(signals) => signals,
             Err(error) => return cannot_start(&StartError::System(error)),
@@ -159,7 +159,7 @@ fn cannot_start(error: &StartError) -> ExitCode {
     }
 }
 
-/// Prints where each front end listens.
+/// Prints the address of each front end.
 fn announce(running: &RunningServer, built_in: bool) {
     let mut text = String::new();
     for (front, address) in running.addresses() {

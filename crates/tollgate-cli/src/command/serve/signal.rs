@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tollgate_server::serve::RunningServer;
 
-/// The signals of `serve`, caught from when this is made.
+/// The signals of `serve`, caught from its creation on.
 pub(super) struct Signals {
     runtime: Runtime,
     reload: Signal,
@@ -38,7 +38,7 @@ impl Signals {
                 Box::pin(async move { drop(reloader.now().await) })
             };
             let mut reloading = None;
-            // A reload can take long, and a stop must not wait for it.
+            // A stop must not wait for a reload, which may take long.
             poll_fn(|context| {
                 loop {
                     if stopped(stop, context).is_ready() {
@@ -61,7 +61,7 @@ impl Signals {
                 drop(done);
             });
             poll_fn(|context| match stopped(stop, context) {
-                // The exit status that shells use for signals.
+                // 128 plus the signal number is the status that shells use.
                 Poll::Ready(number) => std::process::exit(128 + number),
                 _ => Pin::new(&mut drained).poll(context).map(drop),
             })

@@ -1,4 +1,4 @@
-//! `tollgate simulate`: decides a file of requests, each at the time it names.
+//! `tollgate simulate`: decides a file of requests, each at the time in its row.
 
 mod play;
 mod row_writer;
@@ -25,23 +25,24 @@ use tollgate_server::front::http::decode::BODY_BYTES_MAX;
 use upstream::UpstreamArguments;
 use writer_thread::{Output, WriterClosed};
 
-/// Try a policy on a JSONL file of requests, each at the time it names
+/// Try a policy on a JSONL file of requests, each at the time in its row
 ///
 /// Each line is a JSON object: {"time": 1700000000.25, "attributes": {"user": "42"}, "cost": 1},
-/// optionally with "op" (check, peek, reserve, settle or cancel), "reservation" and "ttl". Each is
-/// answered with a line on standard output, as the check API answers; a summary goes to standard
-/// error. The status is 1 when a line cannot be read, 2 when a file cannot.
+/// optionally with "op" (check, peek, reserve, settle or cancel), "reservation" and "ttl". Standard
+/// output has a line for each, in the format of the check API; a summary goes to standard error.
+/// The status is 1 if a line is invalid, 2 if a file cannot be read.
 #[derive(clap::Args)]
 pub(crate) struct Simulate {
-    /// The policy; by default ./tollgate.yaml. State is kept in memory, whatever store it names
+    /// The policy; by default ./tollgate.yaml. State is kept in memory, whatever the store in the
+    /// file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// The requests, one JSON object a line; `-` reads standard input
+    /// The requests, one JSON object per line; `-` reads standard input
     #[arg(long, value_name = "FILE.jsonl")]
     requests: PathBuf,
 
-    /// Add each answer's HTTP status and headers
+    /// Add the HTTP status and headers of each response
     #[arg(long)]
     headers: bool,
 
@@ -77,7 +78,7 @@ impl Simulate {
             let mut output = Output::start(scope, writer);
             let mut lines = Lines::new(input, BODY_BYTES_MAX + 1);
             let answered = self.answer(&mut lines, &mut session, &mut output, &mut progress);
-            // The answers so far are written before an error is printed.
+            // Writes the results so far before an error is printed.
             let written = output.finish();
             answered.and(written)
         })
@@ -97,7 +98,7 @@ impl Simulate {
         std::fs::write(path, svg).map_err(|error| unwritable(path, &error))
     }
 
-    /// Answers every line until the reader is gone.
+    /// Decides every line, until the reader of the output has gone.
     fn answer<'s, 'g: 's>(
         &self,
         lines: &mut Lines<impl Read>,
@@ -113,7 +114,7 @@ impl Simulate {
                         Stop::Failed(format!("{}:{number}: {bad}", self.requests.display()))
                     });
                     if answered.is_err() {
-                        // Earlier rows have their answers, also those that still wait.
+                        // Earlier rows get their results, including those that still wait.
                         session.finish();
                     }
                     let sent = write(session, output);
@@ -149,7 +150,7 @@ impl Simulate {
     }
 }
 
-/// Writes the answers that are known.
+/// Writes the results that are known.
 fn write<'s, 'g: 's>(
     session: &mut Session<'g>,
     output: &mut Output<'s, 'g>,

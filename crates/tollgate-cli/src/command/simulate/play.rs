@@ -1,4 +1,4 @@
-//! Plays the rows of a file up to an instant, for `tollgate explain --requests`.
+//! Decides the rows of a file up to an instant, for `tollgate explain --requests`.
 
 use super::session::Session;
 use super::tally::Tally;

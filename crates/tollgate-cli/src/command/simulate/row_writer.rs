@@ -1,4 +1,4 @@
-//! One row of output: the check API's answer with its time, and status and headers on demand.
+//! One row of output: the check API's response with its time, and status and headers on demand.
 
 use tollgate::engine::{ReservationError, Settled, Verdict};
 use tollgate_core::header::{Fields, Profile};
@@ -21,7 +21,7 @@ pub(super) enum RowOutcome<'g> {
 }
 
 impl RowResult<'_> {
-    /// The number of limits, which decides the work to keep and write it.
+    /// The number of limits plus one, a measure of the work to keep and write the result.
     pub(super) fn weight(&self) -> usize {
         1 + match &self.outcome {
             RowOutcome::Decided(verdict, _) => verdict.rows.len(),
@@ -31,7 +31,7 @@ impl RowResult<'_> {
     }
 }
 
-/// Writes answers, one a line.
+/// Writes results, one per line.
 #[derive(Debug)]
 pub(super) struct RowWriter {
     /// The profiles to show, with `--headers`.
@@ -95,7 +95,7 @@ impl RowWriter {
         out.push(b']');
     }
 
-    /// For answers that have no verdict, and so no rate limit headers.
+    /// Writes the status of a result without a verdict, and so without rate limit headers.
     fn no_fields(&self, out: &mut Vec<u8>, code: Option<u16>) {
         if self.profiles.is_some() {
             code.into_iter().for_each(|code| status(out, code));

@@ -1,4 +1,4 @@
-//! Rows in, answers out: decoded and decided as by the check API, at the row's own time.
+//! Decodes rows and decides them as the check API does, each at its own time.
 
 use super::row_writer::{RowOutcome, RowResult};
 use super::shed_run::ShedRun;
@@ -21,15 +21,15 @@ pub(super) struct Session<'g> {
     answers: AnswerSource<'g>,
 }
 
-/// Where answers come from.
+/// The source of results.
 enum AnswerSource<'g> {
-    /// Each row is answered at once: the answer that is not written yet.
+    /// Each row is decided at once; holds the result that is not written yet.
     Decision(Option<RowResult<'g>>),
     /// Checks wait for an upstream.
     Upstream(Box<ShedRun<'g>>),
 }
 
-/// Why a row has no answer.
+/// Why a row is invalid.
 pub(super) type BadRow = String;
 
 impl<'g> Session<'g> {
@@ -48,7 +48,7 @@ impl<'g> Session<'g> {
         Self { gate, rules, ambiguous_paths, work, buffer, tally, answers }
     }
 
-    /// What shedders did, if there is an upstream.
+    /// The counts of shedders, if there is an upstream.
     pub(super) fn shed(&self) -> Option<&ShedTally> {
         match &self.answers {
             AnswerSource::Upstream(run) => Some(&run.tally),
@@ -56,13 +56,13 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// The summary of the run, in lines.
+    /// The summary of the run, as lines.
     pub(super) fn summary(&self) -> String {
         let shed = self.shed().map(ToString::to_string).unwrap_or_default();
         format!("{}{shed}", self.tally)
     }
 
-    /// The next answer, in the order of the rows, if it is known.
+    /// Returns the next result in the order of the rows, if it is known.
     pub(super) fn next_answer(&mut self) -> Option<RowResult<'g>> {
         match &mut self.answers {
             AnswerSource::Decision(answer) => answer.take(),
@@ -70,14 +70,14 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// Lets the calls to the upstream end.
+    /// Waits in virtual time for all calls to the upstream.
     pub(super) fn finish(&mut self) {
         if let AnswerSource::Upstream(run) = &mut self.answers {
             run.finish(&mut self.tally);
         }
     }
 
-    /// Answers the row on line `number`, or lets it wait for the upstream.
+    /// Decides the row on line `number`, or lets it wait for the upstream.
     pub(super) fn answer(&mut self, number: u64, line: &[u8]) -> Result<(), BadRow> {
         let row = decode::row(line).map_err(|bad| bad.to_string())?;
         if let AnswerSource::Upstream(run) = &mut self.answers {
@@ -119,7 +119,7 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// Takes the buffers of an answer that has been written.
+    /// Takes back the buffers of a written result.
     pub(super) fn recycle(&mut self, answer: RowResult<'g>) {
         if let RowOutcome::Decided(verdict, _) = answer.outcome {
             self.work.recycle(verdict);
@@ -154,7 +154,7 @@ impl<'g> Session<'g> {
         let id = row.body.reservation.as_deref().unwrap_or_default();
         match self.gate.end(row.time_us, id, end).now() {
             Ok(settled) => Ok(RowOutcome::Ended(settled, id.into())),
-            // What the check API answers with 400 is a mistake in the row, not an answer to it.
+            // Errors for which the check API answers 400 are errors of the row, not results.
             Err(error @ ReservationError::CostTooLarge) => Err(format!("`cost`: {error}")),
             Err(error) => Ok(RowOutcome::Problem(error)),
         }

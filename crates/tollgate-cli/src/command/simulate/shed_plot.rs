@@ -1,4 +1,5 @@
-//! The picture of a run with an upstream: offered and served by class, latency, and the limit.
+//! The picture of a run with an upstream: offered and served requests by class, latency, and the
+//! limit.
 
 use super::shed_tally::{ClassTally, ShedTally, percentile};
 use tollgate_picture::Canvas;
@@ -11,13 +12,13 @@ const RIGHT: u64 = 240;
 const TOP: u64 = 900;
 const HEIGHT: u64 = 1_300;
 const BETWEEN: u64 = 700;
-/// The colours of the classes, which differ in lightness too.
+/// The colours of the classes, which also differ in lightness.
 const COLOURS: [&str; 6] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#8c959f", "#d55e00"];
 const RULES: &str = "\
 .o{fill:none;stroke:#57606a;stroke-width:1.2}.f{fill-opacity:.3;stroke-width:1.2}.k{fill:none;stroke-width:1.6}\
 @media(prefers-color-scheme:dark){.o{stroke:#9198a1}}";
 
-/// The time axis, in steps.
+/// The time axis, divided into steps.
 struct TimeAxis {
     start_us: u64,
     step_us: u64,
@@ -74,7 +75,7 @@ fn colour(kind: &str, class: usize) -> String {
     format!("{kind} {kind}{}", class % COLOURS.len())
 }
 
-/// What a class did in one step: a second, and in milliseconds.
+/// The figures of a class in one step: requests per second, and latency in milliseconds.
 struct ClassStep {
     offered: u64,
     served: u64,
@@ -86,7 +87,7 @@ impl TimeAxis {
         let arrived = || tally.classes.iter().flat_map(|class| class.arrived_us.iter().copied());
         let start_us = arrived().min().unwrap_or(0);
         let span_us = arrived().max().unwrap_or(0) - start_us;
-        // Whole milliseconds, so that its length can be read.
+        // Whole milliseconds, so that the length is easy to read.
         let step_us = (span_us / STEPS).next_multiple_of(1_000).max(1_000);
         Self { start_us, step_us }
     }

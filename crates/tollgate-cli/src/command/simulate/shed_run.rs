@@ -1,4 +1,5 @@
-//! Requests in front of an upstream: shedders decide, calls take time, and both end in order.
+//! Requests in front of a virtual upstream: shedders decide, calls take time, and results keep the
+//! order of rows.
 
 use super::row_writer::{RowOutcome, RowResult};
 use super::shed_tally::ShedTally;
@@ -19,10 +20,10 @@ pub(super) struct ShedRun<'g> {
     upstream: UpstreamModel,
     /// Requests that wait for a slot.
     waiting: Vec<WaitingRequest<'g>>,
-    /// Calls under way: the number of the call, of its row, and its cost.
+    /// Calls in flight, by their number.
     calls: VecDeque<Option<CallUnderWay>>,
     first_call: u64,
-    /// The answers that are not written yet, in the order of their rows.
+    /// The results that are not written yet, in the order of their rows.
     answers: VecDeque<Option<RowResult<'g>>>,
     first_row: u64,
     pub(super) tally: ShedTally,
@@ -64,7 +65,7 @@ impl<'g> ShedRun<'g> {
         }
     }
 
-    /// The next answer, if it is known.
+    /// Returns the next result, if it is known.
     pub(super) fn next_answer(&mut self) -> Option<RowResult<'g>> {
         let answer = self.answers.front_mut()?.take()?;
         self.answers.pop_front();
@@ -72,12 +73,12 @@ impl<'g> ShedRun<'g> {
         Some(answer)
     }
 
-    /// An answer that depends on no upstream.
+    /// Adds a result that does not depend on the upstream.
     pub(super) fn push_answer(&mut self, answer: RowResult<'g>) {
         self.answers.push_back(Some(answer));
     }
 
-    /// Decides a check, and lets it enter the shedders.
+    /// Decides a check, and passes it to the shedders if it is admitted.
     pub(super) fn check(
         &mut self,
         (time_us, cost): (u64, u64),
@@ -103,7 +104,7 @@ impl<'g> ShedRun<'g> {
         self.resolve(time_us, tally);
     }
 
-    /// Lets time pass: calls end, and waits.
+    /// Advances time: ends calls and waits up to `now_us`.
     pub(super) fn advance(&mut self, now_us: u64, tally: &mut Tally<'g>) {
         loop {
             let deadline = self.waiting.iter().map(|waiting| waiting.entry.deadline_us()).min();
@@ -120,7 +121,7 @@ impl<'g> ShedRun<'g> {
         }
     }
 
-    /// Lets all calls end.
+    /// Ends all calls.
     pub(super) fn finish(&mut self, tally: &mut Tally<'g>) {
         self.advance(u64::MAX, tally);
     }
@@ -134,7 +135,7 @@ impl<'g> ShedRun<'g> {
             self.first_call += 1;
         }
         let Arrived { row, time_us, cost, .. } = call.request;
-        // Reservations of this run are in memory, and end once.
+        // The reservations of this run are in memory and end only once, so this cannot fail.
         let _ = self.gate.end(ended.at_us, &reservation(row), ReservationEnd::Settle(cost)).now();
         self.tally.served(call.class, time_us, ended.at_us - time_us);
     }
@@ -146,7 +147,7 @@ impl<'g> ShedRun<'g> {
         self.left_queue(now_us, request, verdict, entry.expire(), tally);
     }
 
-    /// Reads what became of those that wait, until nothing changes.
+    /// Polls the waiting requests until none changes.
     fn resolve(&mut self, now_us: u64, tally: &mut Tally<'g>) {
         let mut context = Context::from_waker(Waker::noop());
         let mut place = 0;

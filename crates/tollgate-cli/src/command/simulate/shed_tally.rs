@@ -1,14 +1,14 @@
-//! Counts of a run by class: offered, admitted, shed, and how long calls took.
+//! Counts of a run by class: offered, admitted and shed requests, and durations of calls.
 
 use std::fmt;
 
-/// How often the limit is sampled.
+/// The time between two samples of the limit.
 const SAMPLE_US: u64 = 100_000;
 
 /// The counts of all classes.
 pub(super) struct ShedTally {
     pub(super) classes: Vec<ClassTally>,
-    /// The limit of the adaptive shedder, and when.
+    /// Samples of the adaptive limit, each with its time.
     pub(super) limits: Vec<(u64, u32)>,
     next_sample_us: u64,
 }
@@ -16,9 +16,9 @@ pub(super) struct ShedTally {
 /// The counts of one class.
 pub(super) struct ClassTally {
     pub(super) name: Box<str>,
-    /// When its requests arrived.
+    /// The arrival times of all requests.
     pub(super) arrived_us: Vec<u64>,
-    /// When those that were served arrived, and how long they took.
+    /// The arrival times and durations of served requests.
     pub(super) served_us: Vec<(u64, u64)>,
     shed: u64,
 }
@@ -50,7 +50,7 @@ impl ShedTally {
         self.classes[class].served_us.push((time_us, took_us));
     }
 
-    /// Notes the limit, now and then.
+    /// Samples the limit if a sample is due.
     pub(super) fn sample(&mut self, now_us: u64, limit: impl FnOnce() -> Option<u32>) {
         if now_us >= self.next_sample_us {
             self.next_sample_us = now_us + SAMPLE_US;
@@ -59,14 +59,14 @@ impl ShedTally {
     }
 }
 
-/// A percentile of times in any order; 0 without any.
+/// A percentile of unsorted times; 0 if there are none.
 pub(super) fn percentile(times_us: impl Iterator<Item = u64>, percent: usize) -> u64 {
     let mut times_us: Vec<u64> = times_us.collect();
     times_us.sort_unstable();
     times_us.get(times_us.len() * percent / 100).copied().unwrap_or(0)
 }
 
-/// The summary, a line for each class.
+/// Writes the summary, a line for each class.
 impl fmt::Display for ShedTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for class in &self.classes {

@@ -7,9 +7,9 @@ use tollgate::engine::{Verdict, limit::Limit};
 /// The counts of a run.
 pub(super) struct Tally<'g> {
     limits: &'g [Limit],
-    /// Admitted and refused by each limit alone.
+    /// Requests admitted and refused by each limit alone.
     by_limit: Vec<[u64; 2]>,
-    /// Rows answered.
+    /// The number of rows decided.
     pub(super) rows: u64,
     admitted: u64,
     refused: u64,
@@ -22,7 +22,7 @@ impl<'g> Tally<'g> {
         Self { limits, by_limit, rows: 0, admitted: 0, refused: 0, plot }
     }
 
-    /// Counts a request that is charged; a peek is not.
+    /// Counts a request that is charged; peeks are not counted.
     pub(super) fn count(&mut self, time_us: u64, verdict: &Verdict<'g>) {
         *(if verdict.allowed { &mut self.admitted } else { &mut self.refused }) += 1;
         let limits = self.limits;
@@ -35,13 +35,13 @@ impl<'g> Tally<'g> {
         }
     }
 
-    /// The picture, if `--plot` asks for one.
+    /// The picture, with `--plot`.
     pub(super) fn plot(&self) -> Option<&Plot> {
         self.plot.as_ref()
     }
 }
 
-/// The summary, in lines.
+/// Writes the summary as lines.
 impl fmt::Display for Tally<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} admitted, {} refused", self.admitted, self.refused)?;

@@ -1,35 +1,35 @@
-//! The model of an upstream: some workers, an endless queue, and random work.
+//! A model of an upstream: some workers, an unbounded queue, and random work.
 #![expect(clippy::float_arithmetic, reason = "random times of a model, not a decision")]
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use tollgate_policy::parse_duration_us;
 
-/// The upstream behind the shedders.
+/// The arguments of the upstream.
 #[derive(clap::Args)]
 pub(super) struct UpstreamArguments {
-    /// Put an upstream of so many workers behind the limits, and let `shed` protect it
+    /// Put an upstream with this many workers behind the limits, protected by `shed`
     ///
-    /// Every admitted check becomes a call. Calls wait in an endless queue until a worker is
-    /// free. The shedders of the policy see when calls end, and requests wait for a slot as at
-    /// the gateway. The summary and the picture are then by class.
+    /// Every admitted check becomes a call. Calls wait in an unbounded queue until a worker is
+    /// free. The shedders of the policy see when calls end, and requests wait for a slot as at the
+    /// gateway. The summary and the picture are then by class.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     workers: Option<u32>,
 
-    /// How long a worker needs for a call, on average
+    /// The average time that a worker needs for a call
     #[arg(long, value_name = "DURATION", requires = "workers", default_value = "10ms", value_parser = duration)]
     work: u64,
 
-    /// How the work of calls is distributed around that average
+    /// The distribution of times around that average
     #[arg(long, value_name = "KIND", requires = "workers", default_value = "exponential")]
     distribution: WorkDistribution,
 
-    /// Stop all workers for a while, at the end of each period: `50ms/1s`
+    /// Stop all workers for a while at the end of each period: `50ms/1s`
     #[arg(long, value_name = "FOR/EVERY", requires = "workers", value_parser = pauses)]
     pauses: Option<Pauses>,
 }
 
-/// How long calls take.
+/// The distribution of the times of calls.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum WorkDistribution {
     /// Memoryless: many short calls, few long ones
@@ -40,14 +40,14 @@ enum WorkDistribution {
     HeavyTail,
 }
 
-/// All workers stand still for a while, at the end of each period.
+/// Pauses of all workers, at the end of each period.
 #[derive(Clone, Copy, Debug)]
 struct Pauses {
     every_us: u64,
     pause_us: u64,
 }
 
-/// A call that a worker has ended.
+/// A call that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EndedCall {
     pub(super) at_us: u64,
@@ -67,7 +67,7 @@ pub(super) struct UpstreamModel {
 }
 
 impl UpstreamArguments {
-    /// The upstream, if there is one.
+    /// Creates the upstream, if `--workers` is given.
     pub(super) fn model(&self) -> Option<UpstreamModel> {
         let workers = self.workers? as usize;
         let (queue, busy) = (VecDeque::new(), BinaryHeap::new());
@@ -78,7 +78,7 @@ impl UpstreamArguments {
 
 fn duration(text: &str) -> Result<u64, String> {
     parse_duration_us(text).and_then(|us| match us {
-        0 => Err("work takes some time, such as 10ms".into()),
+        0 => Err("work must take some time, such as 10ms".into()),
         us => Ok(us),
     })
 }
@@ -88,23 +88,23 @@ fn pauses(text: &str) -> Result<Pauses, String> {
     let (pause_us, every_us) = (parse_duration_us(pause)?, parse_duration_us(every)?);
     match pause_us < every_us {
         true => Ok(Pauses { every_us, pause_us }),
-        false => Err("a pause is shorter than the time between two of them".into()),
+        false => Err("a pause must be shorter than the time between two pauses".into()),
     }
 }
 
 impl UpstreamModel {
-    /// Takes a call.
+    /// Adds a call to the queue.
     pub(super) fn begin(&mut self, now_us: u64, call: u64) {
         self.queue.push_back(call);
         self.work(now_us);
     }
 
-    /// When the next call ends.
+    /// The time at which the next call ends.
     pub(super) fn next_end_us(&self) -> Option<u64> {
         self.busy.peek().map(|Reverse(ended)| ended.at_us)
     }
 
-    /// Ends the next call; its worker takes another.
+    /// Ends the next call; its worker starts another.
     pub(super) fn end_next(&mut self) -> Option<EndedCall> {
         let Reverse(ended) = self.busy.pop()?;
         self.work(ended.at_us);
@@ -120,7 +120,7 @@ impl UpstreamModel {
         }
     }
 
-    /// When work that begins now ends.
+    /// The time at which work that starts now ends.
     fn after_pauses(&self, mut now_us: u64, mut left_us: u64) -> u64 {
         let Some(Pauses { every_us, pause_us }) = self.pauses else { return now_us + left_us };
         loop {
@@ -144,7 +144,7 @@ impl UpstreamModel {
         took_us as u64
     }
 
-    /// splitmix64, above 0 and up to 1.
+    /// A random number above 0 and up to 1, by splitmix64.
     fn uniform(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;

@@ -1,4 +1,4 @@
-//! The thread that writes answers while the next ones are decided: a third of the work.
+//! The thread that writes results while the next ones are decided: a third of the work.
 
 use super::row_writer::{RowResult, RowWriter};
 use crate::command::lab::Stop;
@@ -14,18 +14,18 @@ const WRITE_BYTES: usize = 256 * 1024;
 
 type Batch<'g> = Vec<RowResult<'g>>;
 
-/// The sender of answers to the thread.
+/// Sends results to the thread.
 pub(super) struct Output<'scope, 'g> {
     full: SyncSender<Batch<'g>>,
     spent: Receiver<Batch<'g>>,
     batch: Batch<'g>,
     weight: usize,
-    /// Answers that have been written, for their buffers.
+    /// Written results, kept for their buffers.
     recycled: Batch<'g>,
     thread: ScopedJoinHandle<'scope, Result<(), Stop>>,
 }
 
-/// The thread has ended; [`Output::finish`] returns the reason.
+/// The error for a thread that has ended; [`Output::finish`] returns the reason.
 pub(super) struct WriterClosed;
 
 impl<'scope, 'g: 'scope> Output<'scope, 'g> {
@@ -43,7 +43,7 @@ impl<'scope, 'g: 'scope> Output<'scope, 'g> {
         if self.weight >= BATCH_WEIGHT { self.flush() } else { Ok(()) }
     }
 
-    /// Sends the batch, because the next answer may take a while.
+    /// Sends the batch now, because the next result may take a while.
     pub(super) fn flush(&mut self) -> Result<(), WriterClosed> {
         if self.batch.is_empty() {
             return Ok(());
@@ -53,7 +53,7 @@ impl<'scope, 'g: 'scope> Output<'scope, 'g> {
         self.full.send(std::mem::replace(&mut self.batch, next)).map_err(|_| WriterClosed)
     }
 
-    /// An answer that is no longer needed.
+    /// Returns a written result, for its buffers.
     pub(super) fn recycled(&mut self) -> Option<RowResult<'g>> {
         if self.recycled.is_empty() {
             self.recycled = self.spent.try_recv().unwrap_or_default();
@@ -87,7 +87,7 @@ fn write_all<'g>(
             }
         }
         write(&mut out)?;
-        // The receiver is gone once all rows are decided.
+        // The receiver is dropped once all rows are decided.
         let _ = spent.send(batch);
     }
     Ok(())
@@ -99,6 +99,6 @@ fn write(out: &mut Vec<u8>) -> Result<(), Stop> {
     out.clear();
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Stop::Unread,
-        _ => Stop::Unusable(format!("cannot write answers: {error}")),
+        _ => Stop::Unusable(format!("cannot write results: {error}")),
     })
 }

@@ -1,29 +1,29 @@
-//! Numbers, and the reason for each.
+//! Suggested numbers, and a reason for each.
 
 use super::rates::{Distribution, HOUR, MINUTE, PeakRates, SECOND};
 use super::survey::{ClientKey, EndpointUse};
 use tollgate_picture::axis::format_grouped;
 
-/// The keys from which the thousandth and the hundredth mean something.
+/// The numbers of keys from which the top thousandth and the top hundredth are significant.
 const MANY_KEYS: usize = 1_000;
 const SOME_KEYS: usize = 100;
-/// The endpoints that get a cost of their own.
+/// The most endpoints with their own cost.
 const COSTS_MAX: usize = 10;
-/// The requests from which the mean of an endpoint means something.
+/// The number of requests from which the mean of an endpoint is significant.
 const TIMED_MIN: u64 = 20;
 
-/// A limit to suggest.
+/// A suggested limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Advice {
     pub(super) algorithm: &'static str,
-    /// Units a minute.
+    /// The rate, in units per minute.
     pub(super) rate: u64,
     pub(super) burst: Option<u64>,
-    /// Why this number, and why this algorithm.
+    /// The reasons for the number and the algorithm.
     pub(super) reasons: Vec<String>,
 }
 
-/// The part of the keys that a limit is made for, and in words.
+/// Returns the peak that the usual keys stay at or below, and the share of those keys in words.
 fn usual(peaks: &Distribution) -> (u64, &'static str) {
     match peaks.len() {
         n if n >= MANY_KEYS => (peaks.at(999), "99.9 % of"),
@@ -32,8 +32,8 @@ fn usual(peaks: &Distribution) -> (u64, &'static str) {
     }
 }
 
-/// The limit for all requests of a client. `units_max` is what the dearest request costs;
-/// `has_hours` says whether the log is long enough to see what an hour brings.
+/// Suggests the limit for all requests of a client. `units_max` is the cost of the most expensive
+/// request. `has_hours` says whether the log is long enough to judge an hour.
 pub(super) fn per_client(
     rates: &PeakRates,
     key: ClientKey,
@@ -44,8 +44,8 @@ pub(super) fn per_client(
     let minutes = rates.distribution(MINUTE);
     let (base, part) = usual(&minutes);
     let is_alone = minutes.max() <= 3 * base;
-    // Without outliers nobody should be touched; with them, those who stay below are to notice
-    // nothing.
+    // Without outliers, the limit should affect no client; with outliers, it should affect only
+    // them.
     let rate = round_up(if is_alone { minutes.max() * 3 / 2 } else { base * 6 / 5 }.max(5));
     let median = minutes.at(500).max(1);
     let touched = minutes.above(rate);
@@ -64,7 +64,7 @@ pub(super) fn per_client(
     }
     let seconds = usual(&rates.distribution(SECOND)).0;
     let hourly = usual(&rates.distribution(HOUR)).0;
-    // A few dear requests are no burst.
+    // A few expensive requests are not a burst.
     let is_bursty =
         has_hours && seconds > 2 * units_max && 10 * seconds > rate && 3 * hourly < 60 * base;
     if is_bursty {
@@ -88,10 +88,10 @@ pub(super) fn per_client(
     Advice { algorithm: "sliding-window", rate, burst: None, reasons: vec![reason, why] }
 }
 
-/// The limit of an endpoint where passwords are tried, by address.
+/// Suggests the limit by address of an endpoint where passwords are guessed.
 pub(super) fn login(usage: &EndpointUse) -> Advice {
     let minutes = usage.rates.distribution(MINUTE);
-    // Guessers are the outliers here, so the limit follows the middle.
+    // Guessers are the outliers here, so the limit follows the middle of the distribution.
     let (base, part) = match minutes.len() {
         n if n >= SOME_KEYS => (minutes.at(900), "90 % of"),
         n if n >= 10 => (minutes.at(500), "half of the"),
@@ -109,7 +109,7 @@ pub(super) fn login(usage: &EndpointUse) -> Advice {
     Advice { algorithm: "sliding-window", rate, burst: None, reasons: vec![reason] }
 }
 
-/// Sets what a request of each endpoint costs: how much longer its response takes than usual.
+/// Sets the cost of a request to each endpoint: how much longer its response takes than usual.
 pub(super) fn unit_costs(usage: &mut [EndpointUse]) {
     let mut means: Vec<(u64, u64)> = usage
         .iter()
@@ -138,10 +138,10 @@ pub(super) fn unit_costs(usage: &mut [EndpointUse]) {
     }
 }
 
-/// Figures that people choose.
+/// Leading digits of round numbers.
 const ROUND: [u64; 9] = [10, 12, 15, 20, 25, 30, 40, 50, 80];
 
-/// The next round number that is not smaller.
+/// The smallest round number that is not smaller.
 fn round_up(number: u64) -> u64 {
     if number <= 10 {
         return number;
@@ -157,7 +157,7 @@ fn round_up(number: u64) -> u64 {
     }
 }
 
-/// The next round number that is not larger.
+/// The largest round number that is not larger.
 fn round_down(number: u64) -> u64 {
     let mut best = number.min(10);
     for scale in [1, 10, 100, 1_000] {

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// The most endpoints that are told apart, and the segments of each.
+/// The most endpoints and folders that are counted separately.
 const ENDPOINTS_MAX: usize = 512;
 const FOLDERS_MAX: usize = 128;
 const SEGMENTS_MAX: usize = 6;
@@ -17,8 +17,8 @@ pub(super) struct Endpoints {
 }
 
 impl Endpoints {
-    /// The number of an endpoint, a new one if there is room. Others share their first folder, and
-    /// at last `/**`.
+    /// Returns the number of an endpoint; a new endpoint gets one if there is room. Otherwise
+    /// endpoints share the number of their first folder, and finally that of `/**`.
     pub(super) fn number(&mut self, method: &str, path: &str) -> usize {
         let method: String = method.chars().filter(char::is_ascii_alphabetic).take(16).collect();
         if let Some(number) = self.find(&method, &pattern(path)) {
@@ -44,7 +44,7 @@ impl Endpoints {
         }
     }
 
-    /// The number that [`number`](Self::number) gave.
+    /// Returns the number that [`number`](Self::number) assigned.
     pub(super) fn known(&mut self, method: &str, path: &str) -> Option<usize> {
         let method: String = method.chars().filter(char::is_ascii_alphabetic).take(16).collect();
         self.find(&method, &pattern(path))
@@ -52,7 +52,7 @@ impl Endpoints {
             .or_else(|| self.find("", "/**"))
     }
 
-    /// Method and pattern of an endpoint.
+    /// Returns the method and pattern of an endpoint.
     pub(super) fn get(&self, number: usize) -> (&str, &str) {
         let (method, pattern) = &self.names[number];
         (method, pattern)
@@ -78,7 +78,7 @@ impl Endpoints {
     }
 }
 
-/// The pattern of a path: `/users/42/orders` is `/users/*/orders`.
+/// Returns the pattern of a path: `/users/*/orders` for `/users/42/orders`.
 fn pattern(path: &str) -> String {
     let mut out = String::with_capacity(path.len().min(200));
     let segments = path.strip_prefix('/').unwrap_or(path).split('/');
@@ -101,14 +101,14 @@ fn pattern(path: &str) -> String {
     out
 }
 
-/// `/files/a/b` is in `/files/**`.
+/// Returns the pattern of the first folder: `/files/**` for `/files/a/b`.
 fn folder(path: &str) -> String {
     let first = path.strip_prefix('/').unwrap_or(path).split('/').next().unwrap_or_default();
     if is_id(first) || first.is_empty() { "/*/**".into() } else { format!("/{first}/**") }
 }
 
-/// Whether a segment names one thing of many: a number, a hash, a long word with digits, or
-/// characters that a pattern would read otherwise.
+/// Whether a segment looks like an id: a number, a hash, a long word with digits, or characters
+/// with a meaning in patterns.
 fn is_id(segment: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._~-".contains(&byte);
     let digits = segment.bytes().filter(u8::is_ascii_digit).count();

@@ -18,17 +18,17 @@ use std::process::ExitCode;
 use survey::Survey;
 use tollgate_logs::{Field, InputStats, Record};
 
-/// The requests between two looks at the clock.
+/// The number of requests between two reads of the clock.
 const PROGRESS_EVERY: u64 = 8_192;
-/// What a record needs for a suggestion.
+/// The log fields that a suggestion needs.
 const FIELDS: [Field; 4] = [Field::Ip, Field::Method, Field::Path, Field::User];
 
 /// Suggest limits that fit the requests of access logs
 ///
-/// Prints a policy to standard output that passes `tollgate check`, with a reason for each number
-/// as a comment, and a summary to standard error. Reads the logs three times: what is asked for,
-/// by whom and how often, and what the suggested policy would have done. The same logs give the
-/// same policy.
+/// Prints a policy that passes `tollgate check` to standard output, with a reason for each number
+/// as a comment. A summary goes to standard error. Reads the logs three times: for endpoints, for
+/// clients and their rates, and for a replay with the suggested policy. The same logs give the same
+/// policy.
 #[derive(clap::Args)]
 pub(crate) struct Suggest {
     /// The logs
@@ -55,7 +55,7 @@ impl Suggest {
             if !is_read_twice {
                 let log = log.display();
                 return Err(Stop::Unusable(format!(
-                    "{log} is no file; the logs are read three times, so save a pipe first"
+                    "{log} is not a file; the logs are read three times, so save a pipe first"
                 )));
             }
         }
@@ -74,14 +74,17 @@ impl Suggest {
         Ok(exit_code_of(written, lab::input_status(&suggestion.input, ExitCode::SUCCESS)))
     }
 
-    /// Reads the logs three times. Returns the suggestion, and its policy with the proof.
+    /// Reads the logs three times. Returns the suggestion, and its policy with the results of the
+    /// replay.
     fn read_all(&self, progress: &mut Progress) -> Result<(Suggestion, String), Stop> {
         let mut survey = Survey::default();
         let (stats, ambiguous) = self.each(progress, |record| survey.first(record))?;
         let ambiguous = ambiguous_note(ambiguous);
         if survey.requests == 0 {
             let why = ambiguous.unwrap_or_default();
-            return Err(Stop::Unusable(format!("the logs have nothing to learn from: {why}")));
+            return Err(Stop::Unusable(format!(
+                "the logs are not sufficient for a suggestion: {why}"
+            )));
         }
         let key = survey.between();
         let mut rates = PeakRates::default();
@@ -97,8 +100,8 @@ impl Suggest {
         Ok((suggestion, policy))
     }
 
-    /// Reads the logs once. Returns what was in them, and how many requests are ambiguous: no limit
-    /// would count them.
+    /// Reads the logs once. Returns their statistics and the number of ambiguous requests, which no
+    /// limit would count.
     fn each(
         &self,
         progress: &mut Progress,

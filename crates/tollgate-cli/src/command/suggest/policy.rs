@@ -1,4 +1,4 @@
-//! The suggestion as a policy file, its reasons as comments.
+//! The suggestion as a policy file, with its reasons as comments.
 
 use super::advice::{Advice, login, per_client};
 use super::rates::PeakRates;
@@ -10,7 +10,7 @@ use tollgate_picture::axis::{format_grouped, format_offset};
 
 const HOUR_US: u64 = 3_600_000_000;
 const DAY_US: u64 = 24 * HOUR_US;
-/// The limits for logins, at most.
+/// The most limits for logins.
 const LOGINS_MAX: usize = 5;
 
 /// Limits that fit a log.
@@ -20,7 +20,7 @@ pub(super) struct Suggestion {
     pub(super) key: ClientKey,
     pub(super) input: InputStats,
     pub(super) limits: Vec<SuggestedLimit>,
-    /// How far the numbers can be trusted.
+    /// Notes on how reliable the numbers are.
     pub(super) caveats: Vec<String>,
     has_costs: bool,
 }
@@ -28,11 +28,11 @@ pub(super) struct Suggestion {
 /// One limit of the suggestion.
 pub(super) struct SuggestedLimit {
     pub(super) name: String,
-    /// Method and path of the endpoint that it guards; `None` for all.
+    /// The method and path of the guarded endpoint; `None` for all.
     endpoint: Option<(String, String)>,
     pub(super) key: ClientKey,
     pub(super) advice: Advice,
-    /// What the limit would have done.
+    /// The decisions of the limit in the replay.
     pub(super) proof: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Suggestion {
         Self { survey, rates, key, input, limits, caveats, has_costs }
     }
 
-    /// Adds what a replay of the policy on the same log found.
+    /// Adds the results of replaying the policy on the same log.
     pub(super) fn prove(&mut self, report: &ReplayReport) {
         for limit in &mut self.limits {
             let found = report.limits.iter().find(|found| found.name == limit.name);
@@ -94,7 +94,7 @@ impl Suggestion {
         }
     }
 
-    /// The policy file.
+    /// Writes the policy file.
     pub(super) fn policy(&self) -> String {
         let (first_us, last_us) = self.input.span_us.unwrap_or_default();
         let mut out = format!(
@@ -138,7 +138,7 @@ impl Suggestion {
         out
     }
 
-    /// The endpoints that cost more than one unit.
+    /// Appends the endpoints that cost more than one unit.
     fn costs(&self, out: &mut String) {
         out.push_str(
             "    # Responses that take longer cost more: units follow the mean time.\n    cost:\n",
@@ -160,7 +160,7 @@ impl Suggestion {
     }
 }
 
-/// How far the numbers can be trusted.
+/// Returns notes on how reliable the numbers are.
 fn caveats(survey: &Survey, rates: &PeakRates, key: ClientKey, span_us: u64) -> Vec<String> {
     let mut caveats = Vec::new();
     let weekend = survey.weekdays[0] || survey.weekdays[6];
@@ -190,7 +190,7 @@ fn caveats(survey: &Survey, rates: &PeakRates, key: ClientKey, span_us: u64) -> 
     caveats
 }
 
-/// A comment cannot end early: control characters are left out.
+/// Removes control characters, so that a comment cannot end early.
 fn one_line(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}'))

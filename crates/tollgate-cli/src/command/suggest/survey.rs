@@ -1,4 +1,4 @@
-//! The first two readings of a log: what is asked for, then by whom and how often.
+//! The first two readings of a log: for endpoints, then for clients and their rates.
 
 use super::advice::unit_costs;
 use super::endpoint::Endpoints;
@@ -8,10 +8,10 @@ use std::net::IpAddr;
 use tollgate_logs::{Field, Record};
 use tollgate_policy::address;
 
-/// The bits of an IPv6 address that make one client, as in a policy by default.
+/// The prefix length of an IPv6 address that identifies one client, the default of a policy.
 const IPV6_PREFIX: u8 = 64;
 
-/// What a log holds.
+/// Statistics of a log.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     pub(super) endpoints: Endpoints,
@@ -21,25 +21,25 @@ pub(super) struct Survey {
     pub(super) from_private: u64,
     /// Requests by hour of the day, in UTC.
     pub(super) by_hour: [u64; 24],
-    /// Whether there are requests of each weekday, from Sunday on.
+    /// Whether there are requests on each weekday, from Sunday on.
     pub(super) weekdays: [bool; 7],
 }
 
-/// What one endpoint was asked for.
+/// Statistics of one endpoint.
 #[derive(Debug, Default)]
 pub(super) struct EndpointUse {
     pub(super) requests: u64,
-    /// Responses whose time is known, and that time in all.
+    /// The number of responses with a known duration, and the sum of these durations.
     pub(super) timed: u64,
     pub(super) duration_us: u64,
     /// Responses with the status 401 or 403.
     pub(super) denied: u64,
-    /// The units that a request costs.
+    /// The cost of a request, in units.
     pub(super) units: u64,
     pub(super) rates: PeakRates,
 }
 
-/// By what clients are told apart.
+/// The attribute that identifies clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientKey {
     User,
@@ -47,7 +47,7 @@ pub(super) enum ClientKey {
 }
 
 impl ClientKey {
-    /// The attribute.
+    /// The name of the attribute.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -55,7 +55,7 @@ impl ClientKey {
         }
     }
 
-    /// Several clients, in words.
+    /// The plural word for such clients.
     pub(super) fn plural(self) -> &'static str {
         match self {
             Self::User => "users",
@@ -63,7 +63,7 @@ impl ClientKey {
         }
     }
 
-    /// The client of a request, as a number.
+    /// A hash of the client of a request.
     fn of(self, record: Record<'_>) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         match self {
@@ -80,7 +80,7 @@ impl ClientKey {
 }
 
 impl Survey {
-    /// The first reading: endpoints, response times, hours.
+    /// The first reading: counts endpoints, durations and hours.
     pub(super) fn first(&mut self, record: Record<'_>) {
         let (method, path) = (record.value(Field::Method), record.value(Field::Path));
         let number = self.endpoints.number(method, path);
@@ -103,20 +103,20 @@ impl Survey {
         self.weekdays[((hours / 24 + 4) % 7) as usize] = true;
     }
 
-    /// The key that tells most clients apart, and what each endpoint costs.
+    /// Sets the cost of each endpoint. Returns the key that identifies most clients.
     pub(super) fn between(&mut self) -> ClientKey {
         unit_costs(&mut self.usage);
         if 2 * self.with_user > self.requests { ClientKey::User } else { ClientKey::Ip }
     }
 
-    /// The second reading: who asks how often. Returns the rates of all endpoints together.
+    /// The second reading: counts the peak rates of clients, by endpoint and over all endpoints.
     pub(super) fn second(&mut self, record: Record<'_>, key: ClientKey, all: &mut PeakRates) {
         let Some(client) = key.of(record) else { return };
         let (method, path) = (record.value(Field::Method), record.value(Field::Path));
         let Some(number) = self.endpoints.known(method, path) else { return };
         let usage = &mut self.usage[number];
         all.count(client, record.time_us(), usage.units);
-        // Logins are guarded by address: a client chooses the name it sends.
+        // Logins are limited by address, since a client chooses the user name it sends.
         let own = if usage.is_login(self.endpoints.get(number).0) { ClientKey::Ip } else { key };
         if let Some(client) = own.of(record) {
             usage.rates.count(client, record.time_us(), 1);
@@ -125,18 +125,18 @@ impl Survey {
 }
 
 impl EndpointUse {
-    /// The mean time of a response.
+    /// The mean duration of a response.
     pub(super) fn mean_us(&self) -> Option<u64> {
         self.duration_us.checked_div(self.timed)
     }
 
-    /// Whether passwords are tried here: many requests that change something are denied.
+    /// Whether passwords are guessed here: many POST requests are denied.
     pub(super) fn is_login(&self, method: &str) -> bool {
         method == "POST" && self.requests >= 20 && 10 * self.denied >= self.requests
     }
 }
 
-/// Whether an address is that of a machine behind the same router.
+/// Whether an address is in a private network.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_private() || address.is_loopback(),

@@ -1,4 +1,4 @@
-//! The summary of a suggestion, for a terminal and for programs.
+//! The summary of a suggestion, as text and as JSON.
 
 use super::policy::Suggestion;
 use super::rates::{Distribution, HOUR, MINUTE, SECOND};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use tollgate_picture::axis::format_grouped;
 
-/// The endpoints that are shown.
+/// The most endpoints shown.
 const ENDPOINTS_SHOWN: usize = 15;
-/// Eight heights of a bar.
+/// Bars of eight heights.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What the suggestion rests on.
+/// Describes the data behind the suggestion.
 pub(super) fn summary(suggestion: &Suggestion) -> String {
     let survey = &suggestion.survey;
     let mut out = String::new();
@@ -119,7 +119,7 @@ fn heads(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The endpoints, those asked for most often first.
+/// The endpoints, the most requested first.
 fn busiest(suggestion: &Suggestion) -> Vec<usize> {
     let usage = &suggestion.survey.usage;
     let mut numbers: Vec<usize> = (0..usage.len()).collect();
@@ -127,7 +127,7 @@ fn busiest(suggestion: &Suggestion) -> Vec<usize> {
     numbers
 }
 
-/// The shape of a day, and its busiest hour.
+/// Draws the requests by hour of the day, and names the busiest hour.
 fn day(by_hour: &[u64; 24]) -> String {
     let max = by_hour.iter().copied().max().unwrap_or(0).max(1);
     let bars: String = by_hour

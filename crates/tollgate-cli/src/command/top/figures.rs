@@ -1,4 +1,4 @@
-//! Figures of a node, and the rates between two readings.
+//! The figures of a node, and the rates between two readings.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ pub(super) struct Figures {
     pub(super) data: Value,
 }
 
-/// The measures of a limit, in the order of the screen.
+/// The rates of a limit, in the order of the screen.
 pub(super) const COLUMNS: [(&str, &[&str]); 4] = [
     ("admitted", &["admitted"]),
     ("refused", &["refused"]),
@@ -17,7 +17,7 @@ pub(super) const COLUMNS: [(&str, &[&str]); 4] = [
     ("failure", &["fail_open", "fail_closed", "local_admitted", "local_refused"]),
 ];
 
-/// Decisions of each limit, in thousandths per second.
+/// The rates of each limit, in thousandths per second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rates {
     by_limit: BTreeMap<String, [u64; COLUMNS.len()]>,
@@ -32,7 +32,7 @@ impl Figures {
         self.data["limits"].as_array().into_iter().flatten()
     }
 
-    /// The time of the day in microseconds.
+    /// The time of day in microseconds.
     fn time_us(&self) -> Option<u64> {
         let time = self.data["time"].as_str()?.get(11..26)?;
         let mut parts = time.split([':', '.']).map(|part| part.parse::<u64>().ok());
@@ -54,13 +54,14 @@ impl Figures {
     }
 }
 
-/// Midnight may be between two readings.
+/// A day, since midnight may be between two readings.
 const DAY_US: u64 = 86_400_000_000;
-/// From a count in microseconds to thousandths per second.
+/// The factor from a count per microsecond to thousandths per second.
 const MILLI_PER_SECOND: u128 = 1_000_000_000;
 
 impl Rates {
-    /// The rates between two readings; zero where there is no earlier one, or the node restarted.
+    /// Computes the rates between two readings; zero if there is no earlier one, or if the node
+    /// restarted.
     pub(super) fn between(before: &Figures, now: &Figures) -> Self {
         let elapsed_us = match (before.time_us(), now.time_us()) {
             (Some(before), Some(now)) => (now + DAY_US - before) % DAY_US,

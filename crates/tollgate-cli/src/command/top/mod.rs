@@ -18,17 +18,17 @@ use std::time::Duration;
 
 /// Watch limits, rates and top keys in a terminal
 ///
-/// Shows what a running node admits and refuses, its top keys, store and leases, from its admin
-/// API. Keys: `q` quits; `r`, `a`, `s`, `f` and `n` sort by refused, admitted, shadow-refused,
-/// failure policy and name; `k` changes what keys are ranked by; `w` the window; `/` filters by the
-/// name of a limit or a key, and Escape ends the filter.
+/// Shows the rates of a running node, its top keys, store and leases, from its admin API. Keys: `q`
+/// quits; `r`, `a`, `s`, `f` and `n` sort by refused, admitted, shadow-refused, failure policy and
+/// name; `k` changes the ranking of keys; `w` changes the window; `/` filters by the name of a
+/// limit or a key, and Escape ends the filter.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Top {
     #[command(flatten)]
     target: Target,
 
-    /// Rank keys by units refused, admitted, near the limit (above 80 %) or shadow-refused
+    /// Rank keys by units: refused, admitted, near the limit (above 80 %) or shadow-refused
     #[arg(long, value_enum, default_value_t = Measure::Refused)]
     by: Measure,
 
@@ -36,7 +36,7 @@ pub(crate) struct Top {
     #[arg(long, value_enum, default_value_t = Window::Minute)]
     window: Window,
 
-    /// Keys of all nodes of the store, ten seconds late at most; rates stay those of one node
+    /// Keys of all nodes of the store, up to ten seconds old; rates stay those of one node
     #[arg(long)]
     fleet: bool,
 
@@ -44,11 +44,11 @@ pub(crate) struct Top {
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
 
-    /// Print once, and exit
+    /// Print one screen, and exit
     #[arg(long)]
     once: bool,
 
-    /// How `--once` prints
+    /// The output format of `--once`
     #[arg(long, value_enum, default_value_t = TopFormat::Text)]
     format: TopFormat,
 }
@@ -144,7 +144,7 @@ impl Top {
         }
     }
 
-    /// Prints one screen, with the rates of one second.
+    /// Prints one screen, with rates measured over one second.
     fn print_once(&self, client: &Client) -> Result<ExitCode, ClientError> {
         let runtime = client.runtime()?;
         let (figures, rates, top) = runtime.block_on(async {
@@ -216,7 +216,7 @@ impl Top {
         let mut view = self.view();
         let (mut figures, mut rates) = (Figures::default(), Rates::default());
         let mut top = Value::Null;
-        // The first connection says what is wrong; later the node may restart.
+        // If the first connection fails, the command ends; later, the node may restart.
         let mut events = Some(client.events("/v1/live").await?);
         let mut message = String::new();
         loop {
@@ -254,7 +254,7 @@ impl Top {
     }
 }
 
-/// The next event. A stream that ended is opened again after a second.
+/// Returns the next event. A stream that ended is opened again after a second.
 #[cfg(unix)]
 async fn next_event(
     events: &mut Option<super::admin::EventReader>,
@@ -281,7 +281,7 @@ fn top_path(view: &View) -> String {
     format!("/v1/top?by={by}&window={window}&scope={scope}&count=20")
 }
 
-/// The top keys; null where the node does not answer, which the figures show too.
+/// Returns the top keys; null if the node does not answer, which the figures show too.
 #[cfg(unix)]
 async fn read_top(client: &Client, view: &View) -> Value {
     let answered = client.call_async("GET", &top_path(view), None).await;

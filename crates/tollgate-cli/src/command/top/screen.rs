@@ -1,4 +1,4 @@
-//! The screen: what is shown, by what was pressed. It knows no terminal.
+//! The contents of the screen, and the key presses that change them. Independent of the terminal.
 
 use super::figures::{COLUMNS, Figures, Rates};
 use super::{Measure, Window};
@@ -6,12 +6,12 @@ use crate::command::table::plain;
 use crate::command::tail::key_text;
 use serde_json::Value;
 
-/// What the operator wants to see.
+/// The operator's choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) by: Measure,
     pub(super) window: Window,
-    /// Whether top keys are those of all nodes.
+    /// Whether to show the top keys of all nodes.
     pub(super) is_fleet: bool,
     pub(super) sort: SortBy,
     pub(super) filter: String,
@@ -29,16 +29,16 @@ pub(super) enum SortBy {
     Name,
 }
 
-/// What a key press leads to.
+/// The effect of a key press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pressed {
     Nothing,
-    /// Other top keys have to be read.
+    /// The top keys must be read again.
     OtherKeys,
     Quit,
 }
 
-/// Everything on the screen.
+/// The data of one screen.
 pub(super) struct Screen<'a> {
     pub(super) authority: &'a str,
     pub(super) view: &'a View,
@@ -51,7 +51,7 @@ const ESCAPE: char = '\u{1b}';
 const END_OF_TEXT: char = '\u{3}';
 
 impl View {
-    /// Takes a key press. The end of input quits.
+    /// Handles a key press. The end of input quits.
     pub(super) fn press(&mut self, key: Option<char>) -> Pressed {
         let Some(key) = key.filter(|key| *key != END_OF_TEXT) else { return Pressed::Quit };
         if self.is_typing {
@@ -91,12 +91,12 @@ impl View {
 }
 
 impl Screen<'_> {
-    /// The lines, none wider than `width`, at most `height` of them.
+    /// Returns at most `height` lines, none wider than `width`.
     pub(super) fn lines(&self, width: usize, height: usize) -> Vec<String> {
         let mut lines = self.header();
         let limits = self.limits(width);
         let keys = self.keys(width);
-        // Limits get half of the room, unless keys need less.
+        // Limits get half of the lines, and more if keys need fewer.
         let room = height.saturating_sub(lines.len() + 4);
         let for_keys = keys.len().min((room / 2).max(room.saturating_sub(limits.len())));
         lines.push(String::new());
@@ -199,7 +199,7 @@ impl Screen<'_> {
             keys.extend(of_limit.map(|key| (key["units"].as_u64().unwrap_or_default(), name, key)));
         }
         keys.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-        // Units, how much is used, and the name of the limit have their columns; keys get the rest.
+        // Units, usage and the name of the limit have fixed columns; keys get the rest.
         let key_width = width.saturating_sub(10 + 2 + 16 + 2 + 20 + 1).max(20);
         let line = |(units, name, key): (u64, &str, &Value)| {
             let text = key_text(&key["key"]);
@@ -232,7 +232,7 @@ impl Screen<'_> {
     }
 }
 
-/// A line of the table of limits.
+/// Formats a row of the table of limits.
 fn row(width: usize, name: &str, mode: &str, rates: &[&str; COLUMNS.len()]) -> String {
     // Mode and four rates take 46 columns.
     let name_width = width.saturating_sub(46).clamp(12, 40);
@@ -241,7 +241,7 @@ fn row(width: usize, name: &str, mode: &str, rates: &[&str; COLUMNS.len()]) -> S
     line
 }
 
-/// The text, or its start and an ellipsis.
+/// Shortens the text to the width, with an ellipsis.
 fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -250,7 +250,7 @@ fn fit(text: &str, width: usize) -> String {
     format!("{start}…")
 }
 
-/// A rate, in thousandths per second, with as many digits as matter.
+/// Formats a rate in thousandths per second, with the significant digits only.
 fn figure(milli: u64) -> String {
     match milli {
         0 => "0".to_owned(),

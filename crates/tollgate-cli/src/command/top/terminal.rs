@@ -1,4 +1,4 @@
-//! The terminal: raw input, and the alternate screen. Both end when this is dropped.
+//! The terminal: raw input, and the alternate screen. Dropping it restores both.
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write};
@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// What a terminal has that does not say.
+/// The size of a terminal that does not report one.
 const SIZE: (usize, usize) = (80, 24);
 
 pub(super) struct Terminal {
@@ -25,7 +25,8 @@ impl Terminal {
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Flush, &raw)?;
         let (sender, keys) = mpsc::channel(64);
-        // Reads until the process ends; a read of standard input cannot be cancelled.
+        // The thread reads until the process ends, since a read of standard input cannot be
+        // cancelled.
         std::thread::Builder::new().name("keys".into()).spawn(move || {
             for byte in io::stdin().lock().bytes() {
                 let Ok(byte) = byte else { return };
@@ -53,7 +54,7 @@ impl Terminal {
         }
     }
 
-    /// Draws over what was there, so that nothing flickers.
+    /// Draws over the old lines, without clearing the screen, so that nothing flickers.
     pub(super) fn draw(&self, lines: &[String]) -> io::Result<()> {
         let mut out = String::from("\x1b[H");
         for (place, line) in lines.iter().enumerate() {

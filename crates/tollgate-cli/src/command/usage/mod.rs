@@ -15,7 +15,7 @@ use tollgate::store::ProcessClock;
 use tollgate_observe::time::{parse_rfc3339, rfc3339};
 use totals::{Grouping, Totals, UnitSums};
 
-/// Report who used how much, from the files of the usage trail
+/// Report the units that each key used, from the files of the usage trail
 #[derive(clap::Args)]
 pub(crate) struct Usage {
     #[command(subcommand)]
@@ -27,10 +27,10 @@ enum UsageCommand {
     Report(Report),
 }
 
-/// Add up the units in usage files, of one node or of many
+/// Add up the units in usage files of one or more nodes
 ///
-/// The command also checks the chain of each node's files. It reports a file that is missing,
-/// cut or changed, and times whose units are missing, on standard error; the status is 1 then.
+/// The command also checks the chain of each node's files. On standard error, it reports missing,
+/// truncated or changed files, and times whose units are missing; the status is 1 then.
 #[derive(clap::Args)]
 struct Report {
     /// Usage files; the order does not matter
@@ -39,14 +39,14 @@ struct Report {
     /// Group by `limit`, `tier`, or an attribute of the keys such as `user`
     #[arg(long, default_value = "limit", value_name = "WHAT")]
     by: Grouping,
-    /// Leave out intervals that start before: a time such as 2026-11-16T10:00:00Z, a date, or a
+    /// Leave out intervals that start earlier: a time such as 2026-11-16T10:00:00Z, a date, or a
     /// duration before now such as 24h
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<u64>,
-    /// Leave out intervals that start then or later
+    /// Leave out intervals that start at this time or later
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<u64>,
-    /// How to write the report
+    /// The output format
     #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
     format: ReportFormat,
     /// Also draw the units over time, as SVG
@@ -61,7 +61,7 @@ enum ReportFormat {
     Json,
 }
 
-/// Microseconds since 1970.
+/// Parses a time into microseconds since 1970.
 fn parse_time(text: &str) -> Result<u64, String> {
     if let Some(time_us) = parse_rfc3339(text) {
         return Ok(time_us);
@@ -165,8 +165,8 @@ fn cells(name: &str, sums: UnitSums) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(figures.map(|figure| figure.to_string())).collect()
 }
 
-/// A cell as RFC 4180 has it. A spreadsheet must not take a key for a formula, so such a cell
-/// begins with an apostrophe.
+/// Formats a cell by RFC 4180. If a spreadsheet could take the text for a formula, an apostrophe
+/// precedes it.
 fn csv_cell(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if is_formula { format!("'{text}") } else { text.to_owned() };

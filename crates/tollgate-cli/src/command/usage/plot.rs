@@ -10,13 +10,13 @@ const RIGHT: u64 = 240;
 const TOP: u64 = 720;
 const HEIGHT: u64 = 2_400;
 const PLOT_WIDTH: u64 = WIDTH - LEFT - RIGHT;
-/// More bars would be too thin.
+/// The most bars; more would be too thin.
 const BARS_MAX: u64 = 240;
-/// The groups that the picture names.
+/// The most groups that the picture names.
 const GROUPS_MAX: usize = 12;
 const LINE: u64 = 200;
 
-/// The picture of all intervals, and the figures of the groups that used most.
+/// Draws all intervals, and the figures of the groups that used most.
 pub(super) fn svg(totals: &Totals, read: &ReadUsage) -> String {
     let groups = totals.groups();
     let shown = groups.len().min(GROUPS_MAX) as u64;
@@ -60,7 +60,7 @@ struct Bars {
     sums: Vec<UnitSums>,
 }
 
-/// Intervals, several in one bar where there are many.
+/// Returns the bars; if there are many intervals, each bar has several.
 fn bars(totals: &Totals) -> Bars {
     let times = totals.times();
     let first_us = times.keys().next().copied().unwrap_or(0);

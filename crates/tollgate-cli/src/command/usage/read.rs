@@ -1,4 +1,4 @@
-//! Reads usage files, and checks that their chains are whole.
+//! Reads usage files, and checks that their chains are complete.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -10,36 +10,36 @@ use tollgate_observe::time::parse_rfc3339;
 use tollgate_observe::usage::{UsageHeader, UsageLine, UsageRow};
 use tollgate_policy::hex;
 
-/// What was read.
+/// The result of reading usage files.
 #[derive(Debug, Default)]
 pub(super) struct ReadUsage {
-    /// The number of files, without copies.
+    /// The number of files, without duplicates.
     pub(super) files: usize,
     /// The number of nodes.
     pub(super) nodes: usize,
     pub(super) findings: Vec<UsageFinding>,
 }
 
-/// Something that the reader of a report should know.
+/// A problem in the usage files.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum UsageFinding {
-    /// The same file was given before.
+    /// The file was given twice.
     Copy(PathBuf),
-    /// The file before this one was not given.
+    /// The file before this one is missing.
     Missing { file: PathBuf, previous: String },
-    /// The file before this one is not as it was.
+    /// The file before this one was changed.
     Changed { file: PathBuf, previous: String },
-    /// An interval does not have the rows that its last line counts.
+    /// The number of rows in an interval differs from the number in its last line.
     Rows { file: PathBuf, line: usize, found: u64, counted: u64 },
-    /// The lines above are not those that the node wrote.
+    /// The lines above were changed after the node wrote them.
     Edited { file: PathBuf, line: usize },
-    /// A line cannot be read.
+    /// A line is invalid.
     Damaged { file: PathBuf, line: usize },
-    /// Units are missing.
+    /// Units of this time are missing.
     Gap { file: PathBuf, from: String, to: String, reason: String },
 }
 
-/// A file that cannot be used.
+/// The error for a file that cannot be used.
 #[derive(Debug)]
 pub(super) enum UsageFileError {
     Unreadable(PathBuf, io::Error),
@@ -53,7 +53,7 @@ struct OpenedFile<'a> {
 }
 
 impl ReadUsage {
-    /// Reads the files, and shows each row with the start of its interval to `see`.
+    /// Reads the files, and calls `see` with each row and the start of its interval.
     pub(super) fn read(
         paths: &[PathBuf],
         mut see: impl FnMut(u64, &UsageRow),
@@ -94,7 +94,7 @@ impl<'a> OpenedFile<'a> {
         Ok(Self { path, header, sha256: hex_digest(hash) })
     }
 
-    /// Whether the file before this one is there, and as it was.
+    /// Checks that the file before this one is present and unchanged.
     fn check_previous(&self, all: &[Self]) -> Option<UsageFinding> {
         let wanted = self.header.previous.as_ref()?;
         if all.iter().any(|other| other.sha256 == wanted.sha256) {
@@ -160,7 +160,7 @@ fn hex_digest(hash: Sha256) -> String {
     text
 }
 
-/// Calls `see` with the number and the bytes of each line, its end included.
+/// Calls `see` with the number and the bytes of each line, including its end.
 fn each_line(path: &Path, mut see: impl FnMut(usize, &[u8])) -> Result<(), UsageFileError> {
     let failed = |error| UsageFileError::Unreadable(path.into(), error);
     let mut reader = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);

@@ -170,7 +170,7 @@ fn edited_removed_and_doubled_rows_show_without_the_next_file() {
     );
     let doubled = found(&whole.replace(&rows[0], &rows[0].repeat(2)));
     assert!(matches!(&doubled[0], UsageFinding::Rows { found: 3, counted: 2, .. }), "{doubled:?}");
-    // A whole interval.
+    // Removes a whole interval.
     let without = header.to_owned() + &whole[first.len()..];
     assert!(matches!(&found(&without)[..], [UsageFinding::Edited { line: 3, .. }]));
     // A file of an earlier version has no hashes.

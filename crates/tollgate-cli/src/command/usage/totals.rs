@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::str::FromStr;
 use tollgate_observe::usage::UsageRow;
 
-/// What rows are grouped by.
+/// The grouping of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Grouping {
     Limit,
@@ -15,7 +15,7 @@ pub(super) enum Grouping {
     Attribute(Box<str>),
 }
 
-/// Units that were added up.
+/// Sums of units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnitSums {
     pub(super) admitted: u64,
@@ -23,7 +23,7 @@ pub(super) struct UnitSums {
     pub(super) given_back: u64,
 }
 
-/// The sums of each group, over all time and by interval.
+/// The sums of each group, in total and by interval.
 #[derive(Debug)]
 pub(super) struct Totals {
     by: Grouping,
@@ -68,7 +68,7 @@ impl Grouping {
 }
 
 impl UnitSums {
-    /// What was taken and kept.
+    /// The units that were used and not given back.
     pub(super) fn used(&self) -> u64 {
         self.admitted.saturating_sub(self.given_back)
     }
@@ -109,7 +109,7 @@ impl Totals {
         }
     }
 
-    /// The groups, those that used most first.
+    /// The groups, the largest use first.
     pub(super) fn groups(&self) -> Vec<(&str, UnitSums)> {
         let mut groups: Vec<(&str, UnitSums)> =
             self.groups.iter().map(|(name, sums)| (&**name, *sums)).collect();
@@ -117,7 +117,7 @@ impl Totals {
         groups
     }
 
-    /// What rows can be grouped by, if no row has the attribute that was asked for.
+    /// Lists the possible groupings, if no row has the requested attribute.
     pub(super) fn missing_attribute(&self) -> Option<String> {
         let Grouping::Attribute(name) = &self.by else { return None };
         let is_missing = !self.attributes.is_empty() && !self.attributes.contains(&**name);
@@ -125,7 +125,7 @@ impl Totals {
         is_missing.then(|| choices.collect::<Vec<_>>().join(", "))
     }
 
-    /// The sums of each interval by its start.
+    /// The sums of each interval, by its start.
     pub(super) fn times(&self) -> &BTreeMap<u64, UnitSums> {
         &self.times
     }

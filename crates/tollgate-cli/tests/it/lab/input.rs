@@ -103,15 +103,12 @@ fn what_cannot_be_read_at_all_is_an_error_with_a_fix() {
         ),
         (&["replay", "missing.log"], "cannot read missing.log"),
         (&["replay", "a.txt", "--format", "nginx"], "a.txt:1: this is not nginx"),
-        (
-            &["replay", "a.txt", "--log-format", "$a$b"],
-            "--log-format: nothing stands between $a and $b",
-        ),
+        (&["replay", "a.txt", "--log-format", "$a$b"], "--log-format: no text separates $a and $b"),
         (&["replay", "a.txt", "--config", "bad.yaml"], "bad.yaml:1:"),
         (&["replay", "a.txt", "--attribute", "x"], "write NAME=COLUMN"),
         (&["replay", "a.txt", "--time-zone", "Mars"], "there is no time zone"),
         (&["replay", "a.txt", "--format", "nginxx"], "logs are auto, alb,"),
-        (&["compare", "tollgate.yaml", "bad.yaml"], "name a log behind the policies"),
+        (&["compare", "tollgate.yaml", "bad.yaml"], "name a log after the policies"),
         (&["suggest", "-"], "save a pipe first"),
     ] {
         let (status, stdout, stderr) = bench.text(arguments);

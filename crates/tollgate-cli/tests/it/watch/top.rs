@@ -47,7 +47,7 @@ fn a_wrong_token_and_no_terminal_are_said() {
     let wrong = wrong.unwrap();
     let text = String::from_utf8_lossy(&wrong.stderr);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(text.contains("did not take the token"), "{text}");
+    assert!(text.contains("did not accept the token"), "{text}");
     let pipe = command(&node, &["top"]).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&pipe.stderr);
     assert_eq!(pipe.status.code(), Some(2));

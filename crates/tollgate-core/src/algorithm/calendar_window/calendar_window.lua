@@ -1,8 +1,8 @@
--- The mirror of calendar_window/mod.rs, for three windows in a row.
--- Value: `start:count`, the start in seconds.
+-- The mirror of calendar_window/mod.rs, for three consecutive windows. Value: `start:count`, the
+-- start in seconds.
 --
--- numbers.lua names the parameters: `window` is the second with which the first window begins.
--- `count`, `capacity` and `burst` are the lengths of the three windows in seconds.
+-- params.lua names the parameters: `window` is the first second of the first window. `count`,
+-- `capacity` and `burst` are the lengths of the three windows in seconds.
 
 local CALENDAR_SECOND = 1000000
 local calendar_window = {}
@@ -11,7 +11,8 @@ function calendar_window.params(limit, first, one, two, three)
   return { limit = limit, window = first, count = one, capacity = two, burst = three }
 end
 
--- The window of a second: its first second, and the first one after it.
+-- Returns the first second of the window that contains a second, and the first second after the
+-- window.
 local function calendar_bounds(params, at)
   local first = params.window
   if at < first then
@@ -40,7 +41,7 @@ local function calendar_second(us)
   return (div_rem(us, CALENDAR_SECOND))
 end
 
--- The start of the window to count in, its end and the instant of the charge in microseconds,
+-- Returns the start of the counted window, its end and the instant of the charge in microseconds,
 -- and the count of the window so far.
 local function calendar_place(params, state, now)
   local start, ends = calendar_bounds(params, calendar_second(now))

@@ -1,6 +1,6 @@
 //! Calendar window: a fixed window that is a day, a week or a month of a time zone.
 //!
-//! Windows differ in length, so a window is named by the second with which it begins.
+//! Windows differ in length, so a window is identified by its first second.
 
 use super::Algorithm;
 use crate::{CalendarUnit, Intent, MAX_US, Outcome, Receipt, Zone};
@@ -16,29 +16,29 @@ pub struct CalendarWindow {
     windows: Windows,
 }
 
-/// Where windows begin.
+/// The windows of a limit.
 #[derive(Clone, Copy, Debug)]
 enum Windows {
-    /// By the rules of a zone.
+    /// Windows by the rules of a time zone.
     InZone(&'static Zone),
-    /// Three windows, for a store that does not have the rules.
+    /// Three windows, for a store without the rules.
     Resolved(ResolvedWindows),
 }
 
-/// Three windows in a row. Beyond them windows are as long as the nearest of the three.
+/// Three consecutive windows. Windows outside them are as long as the nearest of the three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ResolvedWindows {
     first_s: u64,
-    /// Only the first may be zero, at the epoch.
+    /// The lengths. Only the first may be zero, at the epoch.
     lengths_s: [u32; 3],
 }
 
 /// The window last counted in, and its count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// The second with which the window begins.
+    /// The first second of the window.
     pub start_s: u64,
-    /// Units counted in it.
+    /// The units counted in the window.
     pub count: u64,
 }
 
@@ -46,20 +46,20 @@ pub struct State {
 struct CalendarPosition {
     start_s: u64,
     end_us: u64,
-    /// The instant at which it is counted: the caller's, unless the clock stepped back.
+    /// The counted instant: the caller's, unless the clock stepped back.
     at_us: u64,
     /// The count in the window.
     count: u64,
 }
 
 impl CalendarWindow {
-    /// `limit` units per day, week or month of `zone`.
+    /// Creates a limit of `limit` units per day, week or month of `zone`.
     pub const fn new(limit: u32, unit: CalendarUnit, zone: &'static Zone) -> Self {
         Self { limit, unit, windows: Windows::InZone(zone) }
     }
 
-    /// This limit with three windows instead of the zone's rules: the window of `now_us`, the one
-    /// before and the one after. Redis scripts get these, and reservations keep them.
+    /// Replaces the zone's rules with three windows: the window of `now_us`, the one before and the
+    /// one after. Redis scripts and reservations use them.
     #[must_use]
     pub fn resolve_windows(&self, now_us: u64) -> Self {
         let Windows::InZone(_) = self.windows else { return *self };
@@ -71,13 +71,13 @@ impl CalendarWindow {
         Self { windows: Windows::Resolved(ResolvedWindows { first_s, lengths_s }), ..*self }
     }
 
-    /// This limit with another count.
+    /// Returns this limit with another count.
     #[must_use]
     pub const fn with_limit(self, limit: u32) -> Self {
         Self { limit, ..self }
     }
 
-    /// Day, week or month.
+    /// The unit: day, week or month.
     pub const fn unit(&self) -> CalendarUnit {
         self.unit
     }
@@ -90,8 +90,8 @@ impl CalendarWindow {
         }
     }
 
-    /// The three windows: the start of the first, and the length of each. Zeros as long as the
-    /// limit has the zone's rules.
+    /// The three windows: the start of the first, and the length of each. All zero while the limit
+    /// has the zone's rules.
     pub(crate) fn resolved_windows(&self) -> [u64; 4] {
         match self.windows {
             Windows::InZone(_) => [0; 4],
@@ -101,7 +101,7 @@ impl CalendarWindow {
         }
     }
 
-    /// The inverse of [`resolved_windows`](Self::resolved_windows); `None` for any other numbers.
+    /// The inverse of [`resolved_windows`](Self::resolved_windows); `None` for invalid values.
     pub(crate) fn from_resolved(limit: u64, unit: CalendarUnit, known: [u64; 4]) -> Option<Self> {
         let [first_s, a, b, c] = known;
         let length = |seconds: u64| u32::try_from(seconds).ok();
@@ -114,7 +114,8 @@ impl CalendarWindow {
         is_possible.then_some(Self { limit: u32::try_from(limit).ok()?, unit, windows })
     }
 
-    /// The window of a second: its first second, and the first one after it.
+    /// Returns the first second of the window that contains `at_s`, and the first second after the
+    /// window.
     fn window(&self, at_s: u64) -> (u64, u64) {
         match self.windows {
             Windows::InZone(zone) => {
@@ -170,7 +171,7 @@ impl Algorithm for CalendarWindow {
     }
 
     fn redate(&self, state: &mut State, now_us: u64) -> bool {
-        // The end of the window of now is the start of the next.
+        // The end of the current window is the start of the next.
         let (_, next_s) = self.window(now_us.min(MAX_US) / SECOND_US);
         let late = state.start_s > next_s;
         state.start_s = state.start_s.min(next_s);
@@ -220,7 +221,7 @@ impl Algorithm for CalendarWindow {
     }
 }
 
-// Rules are long, and mostly two of the same name are the same value.
+// Compares pointers first: rules are long, and equal zones are usually the same static value.
 impl PartialEq for Windows {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -83,7 +83,7 @@ fn a_leap_ahead_is_taken_to_be_one_day() {
 
 #[test]
 fn counts_survive_rules_that_move_the_start_of_the_day() {
-    // Written under rules by which the day began an hour later.
+    // The state was written under rules by which the day began an hour later.
     let (limit, mut state) = (per_day(5), State { start_s: SHORT_DAY_S + HOUR_S, count: 4 });
     assert_eq!(limit.decide(&state, us(SHORT_DAY_S + 2 * HOUR_S), 1, Intent::Take).remaining, 0);
     limit.charge(&mut state, us(SHORT_DAY_S + 2 * HOUR_S), 1);
@@ -136,7 +136,7 @@ fn what_was_never_known_is_not_read() {
     assert_eq!(of(known.resolved_windows()), Some(known));
 }
 
-/// Days of UTC are windows of 24 hours aligned to the epoch. Every step must equal that of a
+/// Days of UTC are windows of 24 hours aligned to the epoch, so every step must equal that of a
 /// fixed window.
 #[test]
 fn days_of_utc_are_fixed_windows() {

@@ -2,13 +2,13 @@
 
 local concurrency = { encode = expiry_log_encode, decode = expiry_log_decode }
 
--- `slots`, each held for at most `ttl` microseconds.
+-- A limit of `slots`, each held for at most `ttl` microseconds.
 function concurrency.params(slots, ttl)
   return { limit = slots, ttl = ttl }
 end
 
--- Every slot of a log that leapt ends after the leap, so each is held for one time to live from
--- now.
+-- In a log that a clock dated ahead, every slot ends too late. Each is moved to end one time to
+-- live from now.
 function concurrency.redate(params, state, now)
   now = now - EXPIRY_LOG_EPOCH_US
   return state.latest > now + max(params.ttl, LEAP_US_MIN)
@@ -28,7 +28,7 @@ end
 function concurrency.decide(params, state, now, cost, take)
   local at = concurrency_instants(state, now)
   local outcome = expiry_log_decide(state, params.limit, at, cost, take, at.counted + params.ttl)
-  -- Slots come back when work ends, so no instant can be promised for the next one.
+  -- Slots are freed when work ends, so the time of the next free slot is unknown.
   outcome.more_after_us = nil
   return outcome
 end

@@ -15,7 +15,7 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
-    /// Up to 2^32 - 1 slots, held for 1 ms to 366 days.
+    /// Creates a limit of up to 2^32 - 1 slots, each held for 1 ms to 366 days.
     pub const fn try_new(slots: u64, ttl_us: u64) -> Result<Self, InvalidParams> {
         if slots > u32::MAX as u64 {
             return Err(InvalidParams::CountTooLarge);
@@ -26,12 +26,12 @@ impl Concurrency {
         Ok(Self { limit: slots, ttl_us })
     }
 
-    /// With another time to live.
+    /// Returns this limit with another time to live.
     pub fn with_ttl(self, ttl_us: u64) -> Result<Self, InvalidParams> {
         Self::try_new(self.limit, ttl_us)
     }
 
-    /// How long a slot is held at most.
+    /// The longest time that a slot is held.
     pub const fn ttl_us(&self) -> u64 {
         self.ttl_us
     }
@@ -54,8 +54,8 @@ impl Algorithm for Concurrency {
         None
     }
 
-    /// Every slot of a log that leapt ends after the leap, so each is held for one time to live
-    /// from now.
+    /// In a log that a clock dated ahead, every slot ends too late. Each is moved to end one time
+    /// to live from now.
     fn redate(&self, state: &mut ExpiryLog, now_us: u64) -> bool {
         let now_us = now_us.min(MAX_US);
         state.latest_us() > now_us + self.ttl_us.max(LEAP_US_MIN)
@@ -65,7 +65,7 @@ impl Algorithm for Concurrency {
     fn decide(&self, state: &ExpiryLog, now_us: u64, cost: u64, intent: Intent) -> Outcome {
         let at = Self::instants(state, now_us);
         let outcome = state.decide(self.limit, at, cost, intent, at.counted_us + self.ttl_us);
-        // Slots come back when work ends, so no instant can be promised for the next one.
+        // Slots are freed when work ends, so the time of the next free slot is unknown.
         Outcome { more_after_us: None, ..outcome }
     }
 

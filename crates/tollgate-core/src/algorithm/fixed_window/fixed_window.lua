@@ -1,9 +1,8 @@
--- The mirror of fixed_window/mod.rs. Value: as window.lua has it, without a
--- previous count.
+-- The mirror of fixed_window/mod.rs. Value: as in window.lua, without a previous count.
 
 local fixed_window = { params = window_params, redate = window_redate }
 
--- The count that holds in window `index`, when the clock itself says window `clock`.
+-- The count in window `index`, if the clock is in window `clock`.
 local function fixed_window_count(state, index, clock)
   return (state.index == index or state.index > clock) and state.count or 0
 end

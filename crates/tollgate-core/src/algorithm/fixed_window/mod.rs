@@ -1,5 +1,5 @@
-//! Fixed window: at most N units in each window aligned to the epoch. Simple; up to 2N around a
-//! boundary.
+//! Fixed window: at most N units in each window aligned to the epoch. Simple; admits up to 2N
+//! around a boundary.
 
 use super::Algorithm;
 use super::muldiv::Divisor;
@@ -16,14 +16,14 @@ pub struct FixedWindow {
 /// The window last counted in, and its count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Number of the window since the epoch.
+    /// The number of the window since the epoch.
     pub index: u64,
-    /// Units counted in it.
+    /// The units counted in the window.
     pub count: u64,
 }
 
 impl FixedWindow {
-    /// Every [`Rate`] is a fixed window.
+    /// Creates a fixed window. Every [`Rate`] is valid.
     pub const fn new(rate: Rate) -> Self {
         Self { limit: rate.count() as u64, window_us: Divisor::new(rate.period_us()) }
     }
@@ -95,7 +95,7 @@ impl Algorithm for FixedWindow {
 }
 
 impl State {
-    /// The count that holds in window `place`. State of a later window counts there.
+    /// The count in window `place`. State of a later window counts as that of `place`.
     #[inline]
     const fn count_in(&self, place: u64) -> u64 {
         if self.index >= place { self.count } else { 0 }

@@ -1,4 +1,4 @@
-//! GCRA: a token bucket's decisions from a single timestamp. For many keys.
+//! GCRA: a token bucket's decisions from a single timestamp. Suits many keys.
 
 use super::Taken;
 use super::bucket::Bucket;
@@ -10,7 +10,7 @@ use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};
 pub struct Gcra(Bucket);
 
 impl Gcra {
-    /// `burst` defaults to the rate's count.
+    /// Creates a limit. `burst` defaults to the rate's count.
     pub fn try_new(rate: Rate, burst: Option<u64>) -> Result<Self, InvalidParams> {
         Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
     }

@@ -17,7 +17,8 @@ fn take(limit: Gcra, state: &mut DatedTat, now_us: u64, cost: u64) -> Outcome {
     outcome
 }
 
-/// Admitted, limit, remaining, retry, reset; times in milliseconds, which is exact in every row.
+/// Returns admitted, limit, remaining, retry and reset. The times are in milliseconds, which are
+/// exact in every row.
 fn row(outcome: Outcome) -> (bool, u64, u64, Option<u64>, u64) {
     let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } = outcome;
     (admitted, limit, remaining, retry_after_us.map(|us| us / 1_000), reset_after_us / 1_000)
@@ -55,8 +56,8 @@ fn the_throttle_table() {
     assert_eq!(row(take(five, &mut state, now_us, 5)), (false, 5, 2, Some(3_000), 3_000));
 }
 
-/// A truncated interval would run ahead of the pace, a rounded one behind it; over a thousand
-/// minutes both show.
+/// Over a thousand minutes, a truncated interval would admit too much and a rounded-up one too
+/// little.
 #[test]
 fn seven_a_minute_is_exactly_that() {
     let (limit, mut state) = (limit(7, 60 * SECOND_US, 7), DatedTat::default());
@@ -189,7 +190,7 @@ fn a_debt_is_told_from_a_leap() {
     assert_eq!(limit.idle_at_us(&state), 3_680 * SECOND_US, "an hour is still owed");
 }
 
-/// Nodes with an old and a new file share the state for a while, and so do tiers.
+/// Nodes with an old and a new file share state for a while, and so do tiers.
 #[test]
 fn a_smaller_burst_forgives_nothing() {
     let (large, small, mut state) =

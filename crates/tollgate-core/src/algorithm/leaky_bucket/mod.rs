@@ -1,17 +1,17 @@
-//! Leaky bucket: a strict pace. Policing with `queue` 0; with a queue, admitted requests are
-//! delayed into line.
+//! Leaky bucket: a strict pace. With `queue` 0 it refuses the excess; with a queue, it delays
+//! admitted requests.
 
 use super::Taken;
 use super::bucket::Bucket;
 use super::dated_tat::{DatedTat, keeps_a_tat};
 use crate::{Algorithm, Intent, InvalidParams, Outcome, Rate, Receipt};
 
-/// A pace with `burst` units ahead of it and `queue` more that wait.
+/// A rate with `burst` units ahead of the pace and `queue` units that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeakyBucket(Bucket);
 
 impl LeakyBucket {
-    /// `burst` defaults to 1, `queue` to 0.
+    /// Creates a limit. `burst` defaults to 1, `queue` to 0.
     pub fn try_new(
         rate: Rate,
         burst: Option<u64>,

@@ -27,8 +27,8 @@ fn by_default_it_is_a_strict_pace() {
     assert_eq!((due.admitted, due.delay_us), (true, 0));
 }
 
-/// Spacing E, Q waiting: the next is delayed behind those before it, and who finds the queue full
-/// is refused.
+/// Requests are spaced by E, and at most Q wait. Each is delayed behind those before it; a full
+/// queue refuses.
 #[test]
 fn a_queue_delays_into_line_and_then_refuses() {
     let (limit, mut state) = (limit(10, None, Some(3)), DatedTat::default());

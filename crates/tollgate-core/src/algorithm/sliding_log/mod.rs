@@ -1,4 +1,4 @@
-//! Sliding log: every admission is remembered for one window. Exact, at the price of memory; for
+//! Sliding log: remembers every admission for one window. Exact, but uses memory for each; for
 //! audits and low volumes.
 
 use super::Algorithm;
@@ -13,12 +13,13 @@ pub struct SlidingLog {
 }
 
 impl SlidingLog {
-    /// Every [`Rate`] is a sliding log.
+    /// Creates a sliding log. Every [`Rate`] is valid.
     pub const fn new(rate: Rate) -> Self {
         Self { limit: rate.count() as u64, window_us: rate.period_us() }
     }
 
-    /// An entry dated more than one window ahead of the clock counts as dated one window ahead.
+    /// Returns the instants of a decision. An entry dated more than one window ahead counts as one
+    /// window ahead.
     fn instants(&self, state: &ExpiryLog, now_us: u64) -> Instants {
         let now_us = now_us.min(MAX_US);
         let latest_us = state.latest_us().min(now_us + self.window_us);

@@ -6,7 +6,7 @@ local sliding_log = {
   decode = expiry_log_decode,
 }
 
--- An entry dated more than one window ahead of the clock counts as dated one window ahead.
+-- An entry dated more than one window ahead counts as one window ahead.
 local function sliding_log_instants(params, state, now)
   now = now - EXPIRY_LOG_EPOCH_US
   local latest = min(state.latest, now + params.window)

@@ -11,60 +11,60 @@ use crate::{Intent, MAX_US, Outcome, Rate, Receipt};
 pub struct SlidingWindow {
     limit: u64,
     window_us: Divisor,
-    /// How long a full window weighs one unit too much, after it has ended.
+    /// The time from the end of a full window until one unit fits again.
     unit_us: u64,
 }
 
-/// The window last counted in, its count and the count of the one before.
+/// The window last counted in, its count, and the count of the window before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Number of the window since the epoch.
+    /// The number of the window since the epoch.
     pub index: u64,
-    /// Units counted in the window before.
+    /// The units counted in the window before.
     pub previous: u64,
-    /// Units counted in this window.
+    /// The units counted in this window.
     pub current: u64,
 }
 
-/// Units counted in the window before, and in this one.
+/// The counts of the previous and the current window.
 type Counts = (u64, u64);
 
 impl SlidingWindow {
-    /// Every [`Rate`] is a sliding window.
+    /// Creates a sliding window. Every [`Rate`] is valid.
     pub const fn new(rate: Rate) -> Self {
         let (limit, window_us) = (rate.count() as u64, rate.period_us());
         let unit_us = if limit == 0 { 0 } else { window_us.div_ceil(limit) };
         Self { limit, window_us: Divisor::new(window_us), unit_us }
     }
 
-    /// What is counted at `now_us`: the units of the window before, the part of them that still
-    /// counts, and the units of this window.
+    /// Returns the units of the previous window, the part of them that still counts at `now_us`,
+    /// and the units of the current window.
     pub fn counted(&self, state: &State, now_us: u64) -> [u64; 3] {
         let (_, place, (previous, current)) = self.position(state, now_us);
         [previous, self.weight(previous, place.elapsed_us), current]
     }
 
-    /// What the previous window still weighs, rounded up: `n + c` fits iff it fits beside this
-    /// whole number.
+    /// The weight of the previous window, rounded up. Rounding changes no decision, since costs are
+    /// whole numbers.
     #[inline(always)]
     fn weight(&self, previous: u64, elapsed_us: u64) -> u64 {
         self.window_us.mul_div_ceil(previous, self.window_us.get() - elapsed_us)
     }
 
-    /// From the counted instant until `cost` fits, which it does not yet; `cost` is within the
-    /// capacity.
+    /// The time from the counted instant until `cost` fits. `cost` does not fit yet, and is within
+    /// the capacity.
     #[inline(always)]
     fn wait_us(&self, previous: u64, current: u64, elapsed_us: u64, cost: u64) -> u64 {
         let w = self.window_us.get();
         match self.limit.checked_sub(current.saturating_add(cost)) {
             Some(room) => mul_div_ceil(w, previous - room, previous) - elapsed_us,
-            // The usual refusal: a full window, and no division.
+            // The usual refusal, a full window, needs no division.
             None if current == self.limit && cost == 1 => (w - elapsed_us) + self.unit_us,
             None => (w - elapsed_us) + mul_div_ceil(w, current + cost - self.limit, current),
         }
     }
 
-    /// The instant, where it lies, and what is counted there.
+    /// Returns the clamped instant, its window, and the counts there.
     #[inline(always)]
     fn position(&self, state: &State, now_us: u64) -> (u64, WindowPosition, Counts) {
         let now_us = now_us.min(MAX_US);
@@ -72,8 +72,8 @@ impl SlidingWindow {
         (now_us, place, state.counts_in(place.index))
     }
 
-    /// The figures after a decision that left `current` units in the window.
-    // Inlined, so that callers pay for the figures that they read: each costs a division.
+    /// Returns the outcome of a decision after which the window has `current` units.
+    // Inlined, so that callers compute only the figures that they read: each costs a division.
     #[inline(always)]
     fn outcome(
         &self,
@@ -142,7 +142,7 @@ impl Algorithm for SlidingWindow {
         Receipt { cost, at_us: now_us + place.ahead_us, ..Receipt::default() }
     }
 
-    /// Places the instant once: dividing by the window is most of the work.
+    /// Computes the position once: dividing by the window is most of the work.
     #[inline(always)]
     fn take(&self, state: &mut State, now_us: u64, cost: u64) -> Option<Taken> {
         if cost == 0 {
@@ -150,7 +150,8 @@ impl Algorithm for SlidingWindow {
         }
         let (now_us, place, (previous, current)) = self.position(state, now_us);
         if current >= self.limit {
-            // Full by itself: what the window before weighs makes no difference.
+            // The current window is full by itself, so the weight of the previous one does not
+            // matter.
             let outcome = self.outcome(false, place, 0, (previous, current), cost);
             return Some(Taken::Refused(outcome));
         }
@@ -187,7 +188,7 @@ impl Algorithm for SlidingWindow {
 }
 
 impl State {
-    /// The counts that hold in window `place`. State of a later window counts there.
+    /// The counts in window `place`. State of a later window counts as that of `place`.
     #[inline]
     const fn counts_in(&self, place: u64) -> Counts {
         if self.index >= place {
@@ -199,7 +200,7 @@ impl State {
         }
     }
 
-    /// Counts in window `index`, where there were these counts.
+    /// Adds `cost` in window `index`, on top of the given counts.
     #[inline]
     fn count(&mut self, index: u64, (previous, current): Counts, cost: u64) {
         *self = Self { index, previous, current: current.saturating_add(cost).min(MAX_US) };

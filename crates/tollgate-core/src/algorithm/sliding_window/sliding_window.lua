@@ -1,9 +1,8 @@
--- The mirror of sliding_window/mod.rs. Value: as window.lua has it.
+-- The mirror of sliding_window/mod.rs. Value: as in window.lua.
 
 local sliding_window = { params = window_params, redate = window_redate }
 
--- The counts, previous and current, that hold in window `index` when the clock itself says window
--- `clock`.
+-- The previous and the current count in window `index`, if the clock is in window `clock`.
 local function sliding_window_counts(state, index, clock)
   if state.index == index or state.index > clock then
     return state.previous, state.current
@@ -13,8 +12,8 @@ local function sliding_window_counts(state, index, clock)
   return 0, 0
 end
 
--- From the counted instant until `cost`, which is within the limit, fits. The limit less the cost
--- comes first: a counter plus a cost could leave 2^53.
+-- The time from the counted instant until `cost`, which is within the limit, fits. The cost is
+-- subtracted from the limit first, since a counter plus a cost could exceed 2^53.
 local function sliding_window_wait(params, previous, current, elapsed, cost)
   local window, room = params.window, params.limit - cost
   if current <= room then
@@ -23,7 +22,7 @@ local function sliding_window_wait(params, previous, current, elapsed, cost)
   return (window - elapsed) + muldiv_ceil(window, current - room, current)
 end
 
--- What the previous window still weighs, rounded up.
+-- The weight of the previous window, rounded up.
 local function sliding_window_weight(window, previous, elapsed)
   return muldiv_ceil(previous, window - elapsed, window)
 end

@@ -34,8 +34,8 @@ fn forty_nine_and_a_half_is_within_fifty_and_one_more_is_not() {
     assert!(limit.decide(&state, now_us + 714_286, 1, Intent::Take).admitted);
 }
 
-/// Not a hard window limit: one window long, an interval can admit nearly twice the limit, and no
-/// more than that.
+/// The limit is not a hard bound: an interval of one window can admit nearly twice the limit, and
+/// no more.
 #[test]
 fn a_full_window_and_a_ramp_are_199_in_one_window() {
     let (limit, mut state) = (limit(100, SECOND_US), State::default());
@@ -120,7 +120,7 @@ fn a_leap_ahead_keeps_both_counts_and_is_taken_to_be_one_window() {
     let mut state = State { index: 500, previous: 4, current: 6 };
     assert!(limit.redate(&mut state, 2_500_000));
     assert_eq!(state, State { index: 3, previous: 4, current: 6 });
-    // At the start of that window all of the previous one weighs; a quarter of it has to go.
+    // At the start of that window the previous one weighs in full; a quarter of it has to fade.
     let refused = limit.decide(&state, 2_500_000, 1, Intent::Take);
     assert_eq!((refused.remaining, refused.retry_after_us), (0, Some(500_000 + 250_000)));
 }

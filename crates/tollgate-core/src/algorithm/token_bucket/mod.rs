@@ -1,9 +1,9 @@
-//! Token bucket: a burst of B tokens, refilled at a rate. For bursty clients.
+//! Token bucket: a burst of B tokens, refilled at a rate. Suits bursty clients.
 //!
-//! The tokens are kept as the instant at which the bucket is full again: `x = B - (TAT - t) / E`.
-//! That is the same rational number, so it decides as gcra does and a change of rate keeps the time
-//! owed. The second word, the latest instant counted, is what a clock that steps back is clamped
-//! to.
+//! The tokens are stored as the instant at which the bucket is full again: `x = B - (TAT - t) / E`.
+//! That is the same rational number, so decisions equal those of gcra, and a change of rate keeps
+//! the owed time. The second word is the latest instant counted, to which earlier instants are
+//! clamped.
 
 use super::bucket::{Bucket, Tat};
 use super::{Algorithm, Taken};
@@ -13,7 +13,7 @@ use crate::{Intent, InvalidParams, MAX_US, Outcome, Rate, Receipt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenBucket(Bucket);
 
-/// When the bucket is full again, and when it was last drawn from.
+/// When the bucket is full again, and the latest instant counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The instant at which the bucket is full.
@@ -23,7 +23,7 @@ pub struct State {
 }
 
 impl TokenBucket {
-    /// `burst` defaults to the rate's count.
+    /// Creates a limit. `burst` defaults to the rate's count.
     pub fn try_new(rate: Rate, burst: Option<u64>) -> Result<Self, InvalidParams> {
         Bucket::try_new(rate, burst.unwrap_or(rate.count().into()), 0).map(Self)
     }

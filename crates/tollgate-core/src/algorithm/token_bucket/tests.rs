@@ -38,8 +38,8 @@ fn a_burst_then_the_pace() {
 fn parts_of_a_token_are_kept() {
     let (limit, mut state) = (limit(7, 60 * SECOND_US, 7), State::default());
     assert!(take(limit, &mut state, 0, 7).admitted);
-    // Seven whole tokens are there after a minute, however often somebody looked and took what
-    // there was.
+    // After a minute, seven whole tokens have been refilled, however often the client took tokens
+    // in between.
     let mut taken = 0;
     for now_us in (0..=60 * SECOND_US).step_by(1_000_000) {
         taken += u64::from(take(limit, &mut state, now_us, 1).admitted);
@@ -79,7 +79,7 @@ fn a_give_back_returns_what_time_has_not() {
     assert_eq!(limit.decide(&state, SECOND_US, 1, Intent::Peek).remaining, 2);
 }
 
-/// What one timestamp cannot know, this one does: how far the clock had come.
+/// Unlike a single timestamp, this state knows the latest instant counted.
 #[test]
 fn a_give_back_behind_the_latest_charge_counts_from_it() {
     let (limit, mut state) = (limit(1, SECOND_US, 5), State::default());

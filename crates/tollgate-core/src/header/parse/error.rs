@@ -1,20 +1,20 @@
-//! Why a field could not be read.
+//! Errors in headers.
 
 use core::fmt;
 
-/// A field that is to be ignored, and what is wrong with it.
+/// The error for a header that must be ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldError {
-    /// The field.
+    /// The name of the header.
     pub field: &'static str,
     /// What is wrong.
     pub kind: FieldErrorKind,
-    /// Where, in bytes from the start of the field line.
+    /// The position, in bytes from the start of the line.
     pub at: usize,
 }
 
-/// What is wrong with a field.
+/// What is wrong with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldErrorKind {
@@ -22,13 +22,13 @@ pub enum FieldErrorKind {
     TooLong,
     /// More members than [`MAX_MEMBERS`](super::MAX_MEMBERS).
     TooManyMembers,
-    /// Something else stands where this was expected.
+    /// Something other than this text was found.
     Expected(&'static str),
-    /// A member without this parameter or key, which is required.
+    /// A member lacks this required parameter or key.
     Missing(&'static str),
     /// This parameter or key has a value of the wrong type or out of range.
     WrongValue(&'static str),
-    /// A field of one value was sent more than once.
+    /// A header with a single value was sent more than once.
     Repeated,
     /// Neither a delay in seconds nor an HTTP-date.
     NotADelayOrDate,
@@ -49,7 +49,7 @@ impl fmt::Display for FieldError {
                 write!(f, "the member at byte {} lacks `{what}`", self.at)
             }
             FieldErrorKind::WrongValue(what) => {
-                write!(f, "`{what}` at byte {} has a value it cannot have", self.at)
+                write!(f, "`{what}` at byte {} has an invalid value", self.at)
             }
             FieldErrorKind::Repeated => f.write_str("sent more than once"),
             FieldErrorKind::NotADelayOrDate => {
@@ -61,7 +61,7 @@ impl fmt::Display for FieldError {
 
 impl core::error::Error for FieldError {}
 
-/// An error before it is known in which field.
+/// A syntax error, before the name of the header is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldSyntaxError {
     pub(super) kind: FieldErrorKind,

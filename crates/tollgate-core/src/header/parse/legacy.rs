@@ -1,4 +1,4 @@
-//! The generations with one field per number.
+//! The profiles with one header for each number.
 
 use super::error::{FieldError, FieldErrorKind};
 use super::list::policies;
@@ -8,7 +8,7 @@ use crate::header::profile::name;
 use crate::header::{Profile, Scope};
 use alloc::vec::Vec;
 
-/// Reads the fields of `profile` out of lines that all belong to it.
+/// Reads the headers of `profile` from lines that all belong to it.
 pub(super) fn parse(
     profile: Profile,
     lines: &[(&'static str, &str)],
@@ -27,7 +27,7 @@ pub(super) fn parse(
         Profile::Draft6 | Profile::RateLimit | Profile::XRateLimitDelta => FieldInstant::AfterUs,
         _ => FieldInstant::AtUs,
     });
-    // A wait needs no agreement of clocks, so Discord's second form of the reset is the better one.
+    // A delay does not depend on clocks, so Discord's second form of the reset is preferred.
     if let Some(after_us) = read(lines, name::X_RESET_AFTER, "seconds", seconds_as_us)? {
         shown_reset = Some(FieldInstant::AfterUs(after_us));
     }
@@ -49,7 +49,7 @@ pub(super) fn parse(
     Ok(parsed)
 }
 
-/// The limit's number. Early drafts, and Envoy still, list the policies behind it.
+/// Reads the limit. Early drafts, and Envoy to this day, append the policies to it.
 fn read_limit(
     field: &'static str,
     lines: &[(&'static str, &str)],
@@ -77,7 +77,7 @@ fn read<'a, T>(
     single(lines, field)?.map(|value| read(value).ok_or(wrong)).transpose()
 }
 
-/// The one value of a field that has no more.
+/// Returns the value of a header that has a single one.
 fn single<'a>(
     lines: &[(&'static str, &'a str)],
     field: &'static str,

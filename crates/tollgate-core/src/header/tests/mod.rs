@@ -1,4 +1,4 @@
-//! The fields against STANDARDS: worked answers, choices, readings, round trips and hostile input.
+//! Tests of the headers: worked examples, choices, parsing, round trips and hostile input.
 
 mod dates;
 mod digits;
@@ -12,10 +12,10 @@ use super::{Fields, Profile, Row, Scope, Unit, render};
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-/// 12:00:18 on 15 November 2026, the clock of the worked answers.
+/// 12:00:18 on 15 November 2026, the clock of the worked examples.
 const NOON_18_US: u64 = 1_794_744_018_000_000;
 
-/// A row to change from: the one of the first worked answer.
+/// The row of the first worked example, which tests modify.
 fn row(name: &str) -> Row<'_> {
     Row {
         name,
@@ -39,7 +39,7 @@ fn rendered(profile: Profile, rows: &[Row<'_>], now_us: u64) -> Vec<(String, Str
     fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-/// The fields as they stand in an answer's head.
+/// The headers as lines of a response head.
 fn lines(profile: Profile, rows: &[Row<'_>], now_us: u64) -> String {
     rendered(profile, rows, now_us)
         .iter()

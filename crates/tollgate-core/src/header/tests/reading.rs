@@ -1,4 +1,4 @@
-//! What the parsers accept, what they refuse, and with which words.
+//! Tests of what the parsers accept and refuse, and of their error messages.
 
 use crate::header::{
     FieldErrorKind, FieldInstant, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS, PolicyItem, Profile,
@@ -120,12 +120,12 @@ fn malformed_fields_are_errors_that_say_why() {
     for (value, message) in [
         (r#""a";t=1"#, "RateLimit: the member at byte 0 lacks `r`"),
         (r#""a";r=1, "b""#, "RateLimit: the member at byte 9 lacks `r`"),
-        (r#""a";r=-1"#, "RateLimit: `r` at byte 0 has a value it cannot have"),
-        (r#""a";r=1.0"#, "RateLimit: `r` at byte 0 has a value it cannot have"),
-        (r#""a";r"#, "RateLimit: `r` at byte 0 has a value it cannot have"),
-        (r#""a";r="1""#, "RateLimit: `r` at byte 0 has a value it cannot have"),
-        (r#""a";r=1;t=x"#, "RateLimit: `t` at byte 0 has a value it cannot have"),
-        (r#""a";r=1;pk="x""#, "RateLimit: `pk` at byte 0 has a value it cannot have"),
+        (r#""a";r=-1"#, "RateLimit: `r` at byte 0 has an invalid value"),
+        (r#""a";r=1.0"#, "RateLimit: `r` at byte 0 has an invalid value"),
+        (r#""a";r"#, "RateLimit: `r` at byte 0 has an invalid value"),
+        (r#""a";r="1""#, "RateLimit: `r` at byte 0 has an invalid value"),
+        (r#""a";r=1;t=x"#, "RateLimit: `t` at byte 0 has an invalid value"),
+        (r#""a";r=1;pk="x""#, "RateLimit: `pk` at byte 0 has an invalid value"),
         (
             r#""a";r=1000000000000000"#,
             "RateLimit: expected an integer of at most 15 digits at byte 22",
@@ -155,16 +155,16 @@ fn malformed_fields_are_errors_that_say_why() {
         ("limit=1, \"a\";r=1", "RateLimit: expected a key in lower case at byte 9"),
         ("a;r=1, limit=1", "RateLimit: the member at byte 0 lacks `remaining`"),
         ("limit=1", "RateLimit: the member at byte 0 lacks `remaining`"),
-        ("remaining=x", "RateLimit: `remaining` at byte 0 has a value it cannot have"),
+        ("remaining=x", "RateLimit: `remaining` at byte 0 has an invalid value"),
     ] {
         let error = parse_ratelimit([value]).expect_err(value);
         assert_eq!(error.to_string(), message, "{value}");
     }
     for (value, message) in [
         ("a", "RateLimit-Policy: the member at byte 0 lacks `q`"),
-        ("-1;w=1", "RateLimit-Policy: `q` at byte 0 has a value it cannot have"),
-        ("a;q=1;w=0", "RateLimit-Policy: `w` at byte 0 has a value it cannot have"),
-        ("a;q=1;qu=1", "RateLimit-Policy: `qu` at byte 0 has a value it cannot have"),
+        ("-1;w=1", "RateLimit-Policy: `q` at byte 0 has an invalid value"),
+        ("a;q=1;w=0", "RateLimit-Policy: `w` at byte 0 has an invalid value"),
+        ("a;q=1;qu=1", "RateLimit-Policy: `qu` at byte 0 has an invalid value"),
         ("1.5;w=1", "RateLimit-Policy: expected a name or a quota at byte 0"),
     ] {
         assert_eq!(parse_policy([value]).expect_err(value).to_string(), message, "{value}");

@@ -1,4 +1,4 @@
-//! What is rendered reads back as the same numbers, for every profile.
+//! Rendered headers parse to the same numbers, for every profile.
 
 use super::rendered;
 use crate::header::{
@@ -10,7 +10,7 @@ use std::vec::Vec;
 
 const CLAMP: u64 = 999_999_999_999_999;
 
-/// A row that owns what [`Row`] borrows.
+/// A row with owned text.
 #[derive(Clone, Debug)]
 pub(super) struct Owned {
     name: String,
@@ -41,7 +41,7 @@ fn row() -> impl Strategy<Value = Owned> {
     );
     let params = (number(), number(), number(), any::<u64>());
     let rest = (any::<bool>(), unit(), prop_oneof![Just(Scope::User), Just(Scope::Shared)]);
-    // Names begin and end visibly: a field's value cannot keep spaces at its ends.
+    // Names begin and end visibly, since HTTP trims spaces at the ends of a value.
     ("[!-~]([ -~]{0,20}[!-~])?", options, params, rest).prop_map(
         |(name, (window_us, more_after_us, retry_after_us, partition), params, rest)| {
             let (limit, remaining, reset_after_us, bucket) = params;
@@ -87,7 +87,7 @@ fn policy(row: &Row<'_>, named: bool) -> PolicyItem {
     }
 }
 
-/// What a client should know after reading the answer.
+/// The figures that a client should read from the response.
 fn expected(profile: Profile, rows: &[Row<'_>], now_us: u64) -> ParsedHeaders {
     let Some(row) = tightest(rows).filter(|_| profile != Profile::None) else {
         return ParsedHeaders::default();

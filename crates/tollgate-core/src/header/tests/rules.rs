@@ -1,4 +1,4 @@
-//! What is shown and how it is rounded.
+//! Tests of the figures that are shown, and of their rounding.
 
 use super::{NOON_18_US, lines, rendered, row};
 use crate::header::{
@@ -77,7 +77,7 @@ fn seconds_round_up_and_the_instant_before_the_difference() {
         "RateLimit-Policy: \"a\";q=100;w=1\r\nRateLimit: \"a\";r=59;t=1\r\n"
     );
     assert!(lines(Profile::XRateLimitDelta, &rows, now_us).contains("-Reset: 42\r\n"));
-    // 18.5 s and 41.5 s make a whole minute; rounding either first would make it a second more.
+    // 18.5 s and 41.5 s make a whole minute; rounding either first would add a second.
     assert!(lines(Profile::XRateLimitEpoch, &rows, now_us).contains("-Reset: 1794744060\r\n"));
     assert!(lines(Profile::GitHub, &rows, now_us + 1).contains("-Reset: 1794744061\r\n"));
 }
@@ -148,7 +148,7 @@ fn names_are_printable_ascii() {
     for bad in ["", "a\nb", "caf\u{e9}", "\u{7f}", "tab\t"] {
         assert!(!valid_name(bad), "{bad:?}");
     }
-    // Should one slip through, it cannot start a line of its own.
+    // Even an invalid name cannot start a new line.
     for profile in Profile::ALL {
         for (_, value) in rendered(profile, &[row("a\r\nSet-Cookie: \u{e9}")], 0) {
             assert!(valid_name(&value), "{value:?}");
@@ -156,8 +156,7 @@ fn names_are_printable_ascii() {
     }
 }
 
-/// A buffer that is used again must not say of one answer what was true of another, whatever it
-/// remembers.
+/// A reused buffer must not show figures of an earlier response, whatever it caches.
 #[test]
 fn a_buffer_that_was_used_writes_what_a_new_one_does() {
     let base = row("a");
@@ -184,8 +183,8 @@ fn a_buffer_that_was_used_writes_what_a_new_one_does() {
     let alone = Profile::ALL.iter().map(core::slice::from_ref);
     for profiles in alone.chain([&both[..], &[Profile::XRateLimitDelta, Profile::Draft11]]) {
         let mut used = Fields::new();
-        // More than once, so that each is met again after as many others as are remembered, and
-        // more.
+        // Repeats the rows, so that each occurs again after as many others as the cache holds, and
+        // after more.
         for rows in answers.iter().chain(&answers[..4]).chain(answers.iter().rev()) {
             used.clear();
             let tightest = render_all(profiles, rows, NOON_18_US, &mut used);

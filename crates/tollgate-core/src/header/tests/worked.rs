@@ -1,5 +1,5 @@
-//! The six worked answers of STANDARDS 1.7, byte for byte, from the algorithms themselves where one
-//! is named.
+//! The six worked examples, byte for byte. Where an example names an algorithm, its figures come
+//! from that algorithm.
 
 use super::{NOON_18_US, lines, row};
 use crate::algorithm::{Concurrency, FixedWindow, Gcra};
@@ -126,7 +126,7 @@ fn sixth_older_generations() {
         Profile::Draft7,
         "RateLimit-Policy: 100;w=60\r\nRateLimit: limit=100, remaining=59, reset=42\r\n",
     );
-    // DESIGN 5 adds the policy to these two.
+    // In these two profiles the policy is an addition.
     expect(
         Profile::XRateLimitEpoch,
         "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 59\r\nX-RateLimit-Reset: 1794744060\r\n\

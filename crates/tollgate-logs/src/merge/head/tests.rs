@@ -1,6 +1,6 @@
 use super::*;
 
-/// Grows a head until `wanted` or until it stops, and returns it with the rounds.
+/// Grows a head for at most `rounds_max` rounds. Returns it with the number of rounds.
 fn grown(input: impl Read, rounds_max: usize) -> (Head, usize) {
     let (mut lines, mut head) = (Lines::new(input, LINE_BYTES_MAX), Head::default());
     for round in 1..=rounds_max {
@@ -34,7 +34,7 @@ fn a_head_grows_to_a_bound() {
     let sizes = [1, 2, 3].map(|rounds| grown(text.as_bytes(), rounds).0.lines().len());
     assert_eq!(sizes, [64, 512, 4_096]);
     assert_eq!(grown(text.as_bytes(), 9).1, 3);
-    // Long lines stop it earlier, and an endless one too.
+    // Long lines and an endless line stop the growth earlier.
     let text = format!("{}\n", "x".repeat(LINE_BYTES_MAX)).repeat(1_000);
     assert!(grown(text.as_bytes(), 9).0.text_bytes <= TEXT_BYTES_MAX + LINE_BYTES_MAX);
     let (head, rounds) = grown(io::repeat(b'x'), 9);

@@ -1,12 +1,13 @@
-//! `candidate`: numbers that are counted beside the limit's own, and never enforced.
+//! `candidate`: parameters that are counted beside those of the limit, and never enforced.
 
 use super::params::{ParamsByTier, params_by_tier};
 use crate::diagnostic::{Report, codes};
 use crate::limit::{CandidateParams, Consistency, Counting};
 use crate::raw::{Algorithm, At, CandidateForm, Limit};
 
-/// The numbers of a candidate: those of the limit, with the fields that the candidate has. With
-/// another algorithm, fields of the limit that belong to its algorithm do not count.
+/// Returns the parameters of a candidate: those of the limit, with the candidate's fields in their
+/// place. If the candidate changes the algorithm, the limit's `burst`, `queue`, `time_zone` and
+/// `ttl` do not apply.
 pub(super) fn candidate(
     entry: &At<Limit>,
     (consistency, counting): (Consistency, Counting),
@@ -56,7 +57,7 @@ fn is_empty(form: &CandidateForm) -> bool {
         && tiers.is_none()
 }
 
-/// The entry as it would be if the candidate took its place.
+/// Returns a copy of the entry in which the candidate's fields replace those of the limit.
 fn with_fields_of(entry: &At<Limit>, form: &CandidateForm) -> At<Limit> {
     let mut changed = entry.clone();
     let limit = &mut changed.value;

@@ -7,7 +7,7 @@ use crate::limit::{CostRule, ResponseCost, WeightedMatch};
 use crate::match_spec::{Condition, MatchSpec};
 use crate::raw::{self, At, Conditions, CostEntry, CostForm, Field, Match};
 
-/// What a cost from the request may be at most, where the file does not say.
+/// The largest cost that a request may name, where the file sets no `max`.
 const COST_MAX: u64 = u32::MAX as u64;
 
 pub(super) fn cost(field: &Field<raw::Cost>, report: &mut Report) -> CostRule {
@@ -61,7 +61,7 @@ fn header(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> CostRu
     }
 }
 
-/// Without an estimate, 1 is reserved.
+/// Compiles an estimated cost. Without `estimate`, 1 unit is reserved.
 fn estimate(field: &At<raw::Cost>, form: &CostForm, report: &mut Report) -> CostRule {
     let estimate = form.estimate.as_ref().map_or(1, |estimate| estimate.value);
     let Some(response) = &form.response else {

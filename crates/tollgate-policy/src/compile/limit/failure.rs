@@ -60,9 +60,9 @@ fn local_rate(rate: &At<RateText>, report: &mut Report) -> Option<LocalRate> {
     report.accept(rate.at, parsed)
 }
 
-/// Checks that a local rate fits the algorithm. A rate that the limit names itself must also be
-/// stricter than the limit somewhere; one that it takes from the file's default need not be, since
-/// the limit's own numbers hold then.
+/// Checks that a local rate fits the algorithm of its limit. A rate written in the limit must also
+/// be stricter than the limit in some respect. A rate from the file's default need not be: where it
+/// is looser, the limit's own parameters apply.
 pub(super) fn check_local_rate(
     entry: &At<raw::Limit>,
     on_store_failure: OnStoreFailure,
@@ -96,7 +96,7 @@ pub(super) fn check_local_rate(
     }
 }
 
-/// Where the rate is written.
+/// The position of the rate, or of the field if it has no rate.
 pub(crate) fn rate_at(field: &At<raw::OnStoreFailure>) -> Position {
     let raw::OnStoreFailure::Form(form) = &field.value else { return field.at };
     let rate = form.local.as_ref().and_then(|local| local.rate.as_ref());

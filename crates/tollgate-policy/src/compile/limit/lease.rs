@@ -27,7 +27,7 @@ pub(super) fn consistency(
         raw::Consistency::Word(ConsistencyWord::Leased) => (None, field.at),
         raw::Consistency::Form(form) => match &form.leased {
             Some(leased) => (Some(leased), leased.at),
-            // `{leased: }` with nothing after it is the word.
+            // `{leased: }` without a value means the same as `leased`.
             None => (None, field.at),
         },
     };
@@ -64,7 +64,7 @@ fn micros(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX / 4)
 }
 
-/// Why chunks taken in advance would break the limit's promise, if they would.
+/// Returns the reason why a limit with these parameters cannot be leased, if there is one.
 fn unavailable(params: &ParamsByTier) -> Option<&'static str> {
     let effective =
         || std::iter::once(&params.base).chain(params.tiers.iter().map(|(_, effective)| effective));

@@ -36,7 +36,7 @@ impl From<KeyAttributes> for KeyOrder {
     }
 }
 
-/// The limits, and the index of the entry of each.
+/// Compiles the limits of the file. Also returns, for each limit, the index of its entry.
 pub(super) fn limits(
     file: &File,
     settings: &Settings,
@@ -53,7 +53,7 @@ pub(super) fn limits(
     (limits, entries)
 }
 
-/// Compiles one entry. Every field is checked first, so that all errors show.
+/// Compiles one entry. Checks every field before it gives up, so that one run reports all errors.
 fn limit(
     entry: &At<raw::Limit>,
     settings: &Settings,
@@ -77,7 +77,7 @@ fn limit(
     let penalty = outcome::penalty(&entry.penalty, report);
     let counting = counting(entry, params.as_ref(), consistency, report);
     let on_response = outcome::on_response(&entry.on_response, report);
-    // Errors in fields that a candidate takes from its limit are reported once.
+    // If the limit's own parameters have errors, the candidate is skipped: it would repeat them.
     let candidate = match is_sound {
         true => candidate::candidate(entry, (consistency, counting), report),
         false => None,
@@ -138,7 +138,7 @@ fn unique(
     true
 }
 
-/// The keys of an entry: `key`, or all of `keys`, or the empty key.
+/// Returns the keys of an entry: `key`, or all of `keys`, or one empty key.
 fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
     if let (Some(_), Some(keys)) = (&entry.key, &entry.keys) {
         let message = "`keys` is given together with `key`";
@@ -163,7 +163,7 @@ fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
         return vec![KeyOrder::default()];
     };
     fields::require_items(list, "first_of", list.at, report);
-    // The order of attributes does not matter: the second key would never be used.
+    // The order of attributes does not matter: a second key with the same attributes is never used.
     let sorted = |key: &KeyAttributes| {
         let mut key = key.clone();
         key.sort_unstable();
@@ -175,7 +175,7 @@ fn keys(entry: &raw::Limit, report: &mut Report) -> Vec<KeyOrder> {
     vec![KeyOrder { key, fallback_keys: keys.collect() }]
 }
 
-/// A list of keys: none is empty, and no two are equal by `identity`.
+/// Reports empty keys, and keys that are equal by `identity`.
 fn key_list<'a>(
     items: impl Iterator<Item = (&'a OneOrMany<Text>, Position)>,
     identity: impl Fn(&KeyAttributes) -> KeyAttributes,
@@ -214,7 +214,8 @@ fn key(attributes: &[At<Text>], report: &mut Report) -> KeyAttributes {
     key.into()
 }
 
-/// `debt`. Slots come back when work ends, and a lease cannot be overdrawn.
+/// Compiles `debt`. Concurrency limits cannot have it, since slots come back when the work ends.
+/// Leased limits cannot have it, since a lease cannot be overdrawn.
 fn counting(
     entry: &raw::Limit,
     params: Option<&ParamsByTier>,

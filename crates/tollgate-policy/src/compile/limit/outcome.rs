@@ -11,8 +11,8 @@ use tollgate_core::{MAX_US, Penalty};
 const MINUTE_US: u64 = 60_000_000;
 const HOUR_US: u64 = 3_600_000_000;
 
-/// Without its parts: three refusals, a minute, twice as long each time, up to an hour or to
-/// `block`.
+/// Compiles `penalty`. Defaults: three refusals, a block of one minute, doubled each time, up to
+/// one hour or to `block` if that is longer.
 pub(crate) fn penalty(field: &Field<raw::Penalty>, report: &mut Report) -> Option<Penalty> {
     let field = field.as_ref()?;
     let after = field.after.as_ref().map_or(3, |after| after.value);

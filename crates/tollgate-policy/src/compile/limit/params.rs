@@ -30,7 +30,7 @@ pub(super) struct EffectiveParams {
     pub(super) queue: Option<u64>,
 }
 
-/// A rate that fits its algorithm.
+/// A rate whose shape fits its algorithm.
 #[derive(Clone, Copy)]
 enum ParsedRate {
     Unlimited,
@@ -99,13 +99,14 @@ impl ParamsInput {
             Algorithm::LeakyBucket => {
                 LeakyBucket::try_new(rate, burst, queue).map(LimitParams::LeakyBucket)
             }
-            // `parse_rate` refuses a rate with a period for slots.
+            // For `concurrency`, `parse_rate` has already refused a rate with a period.
             Algorithm::Concurrency => return None,
         };
         Some(effective(Some(self.accept(params, at, report)?)))
     }
 
-    /// Reports what `parse_rate` and `capacity` cannot see alone: the combination.
+    /// Reports errors in the combination of rate and capacity, which `parse_rate` and `capacity`
+    /// cannot see.
     fn accept(
         &self,
         params: Result<LimitParams, InvalidParams>,
@@ -154,7 +155,7 @@ fn tiers(
     list
 }
 
-/// A rate whose shape and range fit the algorithm.
+/// Parses a rate, and reports one whose shape or range does not fit the algorithm.
 fn parse_rate(
     rate: &At<RateText>,
     context: RateContext,
@@ -187,7 +188,8 @@ fn parse_rate(
     report.accept(rate.at, result)
 }
 
-/// Windows of the calendar, or of equal length.
+/// Returns calendar windows if the limit has a time zone or counts by the month, else windows of
+/// equal length.
 fn windows(
     rate: Rate,
     unit: Option<CalendarUnit>,
@@ -210,7 +212,7 @@ fn windows(
     }
 }
 
-/// The zone of `time_zone`; `None` where there is none, or none that can be used.
+/// Returns the zone of `time_zone`. Returns `None` if the field is absent or was reported.
 fn zone(limit: &Limit, algorithm: Algorithm, report: &mut Report) -> Option<&'static Zone> {
     let name = limit.time_zone.as_ref()?;
     if algorithm != Algorithm::FixedWindow {
@@ -231,7 +233,7 @@ fn zone(limit: &Limit, algorithm: Algorithm, report: &mut Report) -> Option<&'st
     zone
 }
 
-/// `burst` and `queue` by themselves.
+/// Checks that `burst` and `queue` fit the algorithm.
 fn capacity(algorithm: Algorithm, burst: &Field<u64>, queue: &Field<u64>, report: &mut Report) {
     let name = algorithm.word();
     let bucket =
@@ -270,7 +272,7 @@ fn ttl_us(limit: &Limit, algorithm: Algorithm, report: &mut Report) -> u64 {
     duration_us(&limit.ttl, TTL_US, TTL_RANGE_US, report)
 }
 
-/// The core's reasons, as errors of the file.
+/// Converts an error of `tollgate-core` into an error of the file.
 pub(super) fn invalid(reason: InvalidParams) -> Problem {
     let (code, message, help) = match reason {
         InvalidParams::CountTooLarge => (

@@ -53,12 +53,13 @@ fn source(text: &str) -> Result<AttributeSource, Problem> {
     }
 }
 
-/// How far clocks may differ where a file does not say.
+/// The default of `jwt.leeway`: the clock difference that is tolerated.
 const LEEWAY_US: u64 = 5_000_000;
-/// A token that expired long ago would count against its user.
+/// The largest `leeway`. A larger one would accept tokens that expired long ago.
 const LEEWAY_US_MAX: u64 = 600_000_000;
 
-/// Without `algorithms`: the three that need no shared secret.
+/// Compiles `jwt`. Without `algorithms`, the three algorithms that need no shared secret are
+/// accepted.
 pub(crate) fn jwt(file: &File, report: &mut Report) -> Option<Jwt> {
     let field = file.jwt.as_ref()?;
     let keys = required(&field.keys, "keys", (field.at, &field.unreadable), report);
@@ -122,7 +123,7 @@ pub(crate) fn tiers(file: &File, store: &Store, ipv6_prefix: u8, report: &mut Re
         if field.by.is_none() {
             missing("by", (field.at, &field.unreadable), report);
         }
-        // Without `by` the tiers can be checked still.
+        // The map's entries are checked even if `by` is missing.
         let map = TierMap::new(by.clone().unwrap_or_default(), map, &rules, report);
         by.map(|_| TierSource::Map(map))
     } else if let Some(file) = &field.file {
@@ -142,7 +143,7 @@ pub(crate) fn tiers(file: &File, store: &Store, ipv6_prefix: u8, report: &mut Re
     Tiers { default, source }
 }
 
-/// Reports a `by` that finds nothing.
+/// Reports a `by` that is not used: beside `from`, or without `map`, `file` and `redis`.
 fn unused_by(field: &At<raw::Tiers>, report: &mut Report) {
     let Some(by) = &field.by else { return };
     let looks_up = field.map.is_some() || field.file.is_some() || field.redis.is_some();

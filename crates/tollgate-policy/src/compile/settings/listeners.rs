@@ -40,8 +40,9 @@ pub(crate) fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     listeners
 }
 
-/// Whether binding both must fail: one port on one address, or on all addresses of its family. The
-/// addresses of a name are not known before the start.
+/// Whether binding both addresses must fail: they have the same port on the same address, or one is
+/// a wildcard of the other's family. Host names are resolved only at start, so they never overlap
+/// here.
 fn overlap(a: &ListenAddress, b: &ListenAddress) -> bool {
     let (ListenAddress::Ip(a), ListenAddress::Ip(b)) = (a, b) else {
         return a.port() != 0 && a == b;
@@ -51,7 +52,8 @@ fn overlap(a: &ListenAddress, b: &ListenAddress) -> bool {
     a.port() != 0 && a.port() == b.port() && same_ip
 }
 
-/// `trusted_proxies` and `client_address`. The default is X-Forwarded-For, and /64 for IPv6.
+/// Compiles `trusted_proxies` and `client_address`. The defaults are X-Forwarded-For, and /64 for
+/// IPv6.
 pub(crate) fn client_address(file: &File, report: &mut Report) -> ClientAddressResolver {
     let default = || ClientAddressSource::Header("x-forwarded-for".into());
     let mut client = ClientAddressResolver { source: default(), ..Default::default() };
@@ -88,7 +90,7 @@ pub(crate) fn admin_hosts(file: &File, report: &mut Report) -> Vec<Box<str>> {
     map_items(&hosts.0, report, |text: &Text| grammar::host(text))
 }
 
-/// Only the shape of the codes; an unknown lint that looks like one may belong to a newer version.
+/// Checks only the form of each code. An unknown code may belong to a lint of a newer version.
 pub(crate) fn lint_allow(file: &File, report: &mut Report) -> Vec<Box<str>> {
     let Some(allow) = file.lint.as_ref().and_then(|lint| lint.allow.as_ref()) else {
         return Vec::new();
@@ -131,7 +133,7 @@ pub(crate) fn envoy(file: &File, report: &mut Report) -> Envoy {
     envoy
 }
 
-/// Envoy's status for refusals, unless `rate_limited_status` of its filter says otherwise.
+/// Envoy's default status for refusals, if `rate_limited_status` is not set in its filter.
 const STATUS_USUAL: u16 = 429;
-/// Envoy makes anything below an error 429.
+/// Envoy turns a status below 400 into 429.
 const STATUSES: (u64, u64) = (400, 599);

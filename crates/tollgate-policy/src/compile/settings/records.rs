@@ -11,7 +11,7 @@ use std::time::Duration;
 const MIB: u64 = 1 << 20;
 const MINUTE_US: u64 = 60_000_000;
 const DAY_US: u64 = 24 * 60 * MINUTE_US;
-/// Smaller files would be rotated with every few lines.
+/// Smaller files would be rotated every few lines.
 const FILE_BYTES: (u64, u64) = (4096, 1 << 40);
 
 pub(crate) fn logs(file: &raw::File, report: &mut Report) -> Logs {
@@ -51,7 +51,7 @@ fn file_of(sink: &LogSink) -> Option<PathBuf> {
     }
 }
 
-/// The path without `.` and `..`, as far as its text tells.
+/// Removes `.` and `..` from the path, without reading the file system.
 fn normal(path: &str) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in Path::new(path).components() {
@@ -64,7 +64,7 @@ fn normal(path: &str) -> PathBuf {
     parts
 }
 
-/// Where lines go; `None` is nowhere.
+/// Returns the destination of log lines; `None` if they are not written.
 fn sink(to: &Field<Text>, rotate: &Field<raw::Rotate>, report: &mut Report) -> Option<LogSink> {
     let size = rotate.as_ref().and_then(|rotate| rotate.size.as_ref());
     let bytes_max = file_bytes(size, 100 * MIB, report);

@@ -1,4 +1,4 @@
-//! `headers`: which profiles, and that no two of them write one field.
+//! `headers`: the profiles, and a check that no two of them write the same header.
 
 use crate::compile::fields::{require_items, required};
 use crate::diagnostic::{Report, codes, listed, nearest, quoted};
@@ -48,7 +48,7 @@ pub(crate) fn headers(file: &File, report: &mut Report) -> Vec<&'static str> {
     chosen.into_iter().map(Profile::name).collect()
 }
 
-/// What stands between braces in a template, and is replaced.
+/// The names that a template may have in braces, each replaced by a value.
 const PLACES: [&str; 5] = ["status", "retry_after", "limits", "limit", "window"];
 
 pub(crate) fn refusal(file: &File, report: &mut Report) -> Option<Template> {
@@ -74,7 +74,7 @@ pub(crate) fn refusal(file: &File, report: &mut Report) -> Option<Template> {
     body.zip(content_type).map(|(body, content_type)| Template { body, content_type })
 }
 
-/// Words between braces. JSON and style sheets have braces too, around other things.
+/// Returns the words in braces. JSON and CSS also have braces, but not around a single word.
 fn places(body: &str) -> impl Iterator<Item = &str> {
     let inside = body.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
     inside.filter(|text| {

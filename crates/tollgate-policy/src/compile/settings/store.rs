@@ -9,12 +9,13 @@ use crate::raw::{self, At, File, StoreWord, TimeSource};
 use crate::settings::{Redis, RedisServer, RedisUrl, Secret, Store, Tls};
 use std::time::Duration;
 
-/// The memory store's default, and the least with which it can keep its overflow cells.
+/// The default of `max_bytes`, and the least that leaves room for the memory store's overflow
+/// cells.
 const MAX_BYTES: u64 = 256 << 20;
 const MAX_BYTES_LEAST: u64 = 64 << 10;
 const MS: u64 = 1_000;
 
-/// Defaults that leases need even without Redis.
+/// Defaults of `deadline` and `breaker_probe`. The check of `quiet` needs them even without Redis.
 pub(crate) const DEADLINE_US: u64 = 25 * MS;
 pub(crate) const PROBE_US: u64 = 500 * MS;
 
@@ -32,7 +33,7 @@ pub(crate) fn store(file: &File, report: &mut Report) -> Store {
         raw::Store::Form(form) => match (&form.memory, &form.redis) {
             (None, Some(redis)) => Store::Redis(Box::new(self::redis(redis, report))),
             (Some(form), None) => Store::Memory { max_bytes: max_bytes(form, report) },
-            // `{memory: }` with nothing after it is the memory store with its defaults.
+            // `{memory: }` without a value is the memory store with its defaults.
             (None, None) => memory,
             (Some(_), Some(_)) => {
                 exactly_one(&[("memory", true), ("redis", true)], field.at, report);
@@ -96,7 +97,7 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
     }
 }
 
-/// The content of a Redis URL.
+/// The parts of a Redis URL.
 struct RedisEndpoint {
     server: RedisServer,
     tls: bool,
@@ -145,7 +146,7 @@ fn server(field: &At<raw::Redis>, report: &mut Report) -> RedisEndpoint {
     found(RedisServer::Cluster { nodes })
 }
 
-/// From the URL or from the field, not from both.
+/// Returns a credential from the URL or from the field, and reports both together.
 fn credential<T>(
     url: Option<T>,
     own: Option<T>,
@@ -169,7 +170,7 @@ pub(crate) fn tls(field: &At<raw::Tls>, report: &mut Report) -> Tls {
     Tls { ca: text(&field.ca, report), identity: cert.zip(key) }
 }
 
-/// Braces would change which part of a key decides its cluster slot.
+/// Reads `prefix`, which may have no braces: they would change the cluster slot of a key.
 fn prefix(field: &At<raw::Redis>, report: &mut Report) -> Box<str> {
     let Some(prefix) = &field.prefix else { return "tg".into() };
     let valid = |c: char| c.is_ascii_graphic() && !matches!(c, '{' | '}');

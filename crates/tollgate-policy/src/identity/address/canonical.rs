@@ -1,11 +1,11 @@
-//! One form for each address: first unmapped, then masked. The other way round all of IPv4 is one
-//! bucket.
+//! The canonical form of an address: first unmapped, then masked. Masking first would put all of
+//! IPv4 into one bucket.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net};
 
-/// An IPv4 address written as IPv6 (`::ffff:192.0.2.1`) as what it is.
+/// Converts an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) to IPv4.
 #[inline]
 pub fn unmap(address: IpAddr) -> IpAddr {
     match address {
@@ -14,7 +14,7 @@ pub fn unmap(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An IPv4 network written as IPv6 (`::ffff:10.0.0.0/104`) as what it is.
+/// Converts an IPv4-mapped IPv6 network (`::ffff:10.0.0.0/104`) to IPv4.
 pub fn unmap_net(net: IpNet) -> IpNet {
     let IpNet::V6(v6) = net else { return net };
     let (Some(address), Some(prefix)) =
@@ -25,7 +25,8 @@ pub fn unmap_net(net: IpNet) -> IpNet {
     Ipv4Net::new(address, prefix).map_or(net, IpNet::V4)
 }
 
-/// Unmapped, and of an IPv6 address only the prefix; longer than 128 bits is all of it.
+/// Unmaps an address and masks an IPv6 address to its prefix. A prefix over 128 bits keeps the
+/// whole address.
 pub fn mask(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
     match unmap(address) {
         IpAddr::V6(v6) => {

@@ -1,17 +1,17 @@
-//! The `Forwarded` field of RFC 7239: `for="[2001:db8::1]:47011";proto=https, for=192.0.2.7`.
+//! The `Forwarded` header of RFC 7239: `for="[2001:db8::1]:47011";proto=https, for=192.0.2.7`.
 //!
-//! It is taken apart from the right as well. What stands at the right was written by proxies that
-//! are trusted; read from the left, a quote that a client left open would swallow what they wrote.
+//! The header is split from the right, where trusted proxies append. Split from the left, a quote
+//! that a client leaves open would swallow what the proxies wrote.
 
 use std::net::IpAddr;
 
 use super::list::trim;
 use super::parse;
 
-/// Longer than any address with zone and port needs; an item that does not fit is no address.
+/// The longest quoted address with zone and port. A longer item is not an address.
 const NODE_MAX: usize = 128;
 
-/// The `for` addresses of one line from the right; `None` is an element that has none.
+/// Returns the `for` addresses of one line, from the right; `None` for an element without one.
 pub(super) fn from_right(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
     SplitFromRight { rest: Some(line), separator: b',' }
         .map(trim)
@@ -19,7 +19,7 @@ pub(super) fn from_right(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
         .map(address)
 }
 
-/// The address of one element: that of its one `for` parameter.
+/// Returns the address of an element's `for` parameter, if it has exactly one.
 fn address(element: &[u8]) -> Option<IpAddr> {
     let mut node = None;
     for parameter in (SplitFromRight { rest: Some(element), separator: b';' }) {
@@ -34,7 +34,7 @@ fn address(element: &[u8]) -> Option<IpAddr> {
     parse(text).ok()
 }
 
-/// The value without its quotes and backslashes.
+/// Removes quotes and backslashes.
 fn unquote<'v>(value: &'v [u8], buffer: &'v mut [u8; NODE_MAX]) -> Option<&'v [u8]> {
     let [b'"', quoted @ .., b'"'] = value else { return Some(value) };
     let mut length = 0;
@@ -47,7 +47,7 @@ fn unquote<'v>(value: &'v [u8], buffer: &'v mut [u8; NODE_MAX]) -> Option<&'v [u
     Some(&buffer[..length])
 }
 
-/// What lies between separators outside quoted strings, from the right.
+/// Splits at separators outside quoted strings, from the right.
 struct SplitFromRight<'l> {
     rest: Option<&'l [u8]>,
     separator: u8,
@@ -72,7 +72,7 @@ impl<'l> Iterator for SplitFromRight<'l> {
     }
 }
 
-/// Whether an odd number of backslashes stands before a byte.
+/// Whether an odd number of backslashes precedes a byte.
 fn is_escaped(before: &[u8]) -> bool {
     before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

@@ -1,10 +1,10 @@
-//! A field whose value is a plain list of addresses, such as `X-Forwarded-For`.
+//! Headers whose value is a plain list of addresses, such as `X-Forwarded-For`.
 
 use std::net::IpAddr;
 
 use super::parse;
 
-/// The items of one line from the right; `None` is an item that is no address.
+/// Returns the items of one line from the right; `None` for an item that is not an address.
 pub(super) fn from_right(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
     line.rsplit(|byte| *byte == b',')
         .map(trim)
@@ -12,7 +12,7 @@ pub(super) fn from_right(line: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
         .map(|item| str::from_utf8(item).ok().and_then(|text| parse(text).ok()))
 }
 
-/// Without the optional white space of HTTP around it.
+/// Trims the optional white space of HTTP.
 pub(super) fn trim(mut item: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = item {
         item = rest;

@@ -1,8 +1,9 @@
-//! The client address: as far as trusted proxies vouch for it.
+//! The client address, found through trusted proxies.
 //!
-//! Only the peer of the connection is certain. If it is a trusted proxy, the configured header is
-//! read from the right, since each proxy appends what it saw. Trusted hops are skipped, and the
-//! first other address is the client. Everything to its left came from that client and is ignored.
+//! Only the peer of the connection is certain. If the peer is a trusted proxy, the configured
+//! header is read from the right, since each proxy appends the address it saw. Trusted hops are
+//! skipped, and the first other address is the client. Items to its left are the client's own
+//! claims and are ignored.
 //!
 //! ```
 //! use tollgate_policy::address::{ClientAddressResolver, ClientAddressSource};
@@ -40,9 +41,9 @@ pub use parse::{InvalidAddress, parse};
 pub struct ClientAddressResolver {
     /// The proxies that may report a client's address.
     pub trusted: Vec<IpNet>,
-    /// Where they report it.
+    /// The header in which the proxies report it.
     pub source: ClientAddressSource,
-    /// The bits of an IPv6 address that make one client.
+    /// The prefix length of an IPv6 address that identifies one client.
     pub ipv6_prefix: u8,
 }
 
@@ -55,7 +56,7 @@ pub enum ClientAddressSource {
     #[default]
     Peer,
     /// A header with one address, such as `cf-connecting-ip`, or with a list, such as
-    /// `x-forwarded-for`. The name `forwarded` is read as RFC 7239 says.
+    /// `x-forwarded-for`. The name `forwarded` is parsed by RFC 7239.
     Header(Box<str>),
     /// The n-th item of `x-forwarded-for` from the right; the last item is 1.
     Hops(u32),
@@ -71,11 +72,11 @@ impl Default for ClientAddressResolver {
 }
 
 impl ClientAddressResolver {
-    /// The client's address, given the connection's peer and the values of all lines of
-    /// [`header`](Self::header), in the order in which they were sent.
+    /// Returns the client's address, from the connection's peer and the values of all
+    /// [`header`](Self::header) lines in the order sent.
     ///
-    /// An item that is no address, such as `unknown`, ends the walk at the last good hop. If all
-    /// are trusted, the leftmost one is the client. Empty items do not count.
+    /// An item that is not an address, such as `unknown`, ends the walk at the last good hop. If
+    /// all items are trusted, the leftmost is the client. Empty items are skipped.
     pub fn resolve<'h, L>(&self, peer: IpAddr, lines: L) -> IpAddr
     where
         L: IntoIterator<Item = &'h [u8]>,
@@ -84,8 +85,8 @@ impl ClientAddressResolver {
         self.resolve_hop(peer, lines).0
     }
 
-    /// [`resolve`](Self::resolve), with the item of the header that has the address, counted from
-    /// the right from 1. Zero is the peer.
+    /// [`resolve`](Self::resolve), which also returns the position of the item with the address,
+    /// counted from the right from 1. Zero is the peer.
     pub fn resolve_hop<'h, L>(&self, peer: IpAddr, lines: L) -> (IpAddr, u32)
     where
         L: IntoIterator<Item = &'h [u8]>,
@@ -120,13 +121,13 @@ impl ClientAddressResolver {
         }
     }
 
-    /// Whether this header is read. Spellings that some servers take for the same header, such as
+    /// Whether this is the header that is read. Spellings that some servers treat as equal, such as
     /// `X_Forwarded_For`, are other headers here.
     pub fn reads(&self, name: &[u8]) -> bool {
         self.header().is_some_and(|field| field.as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// Whether an upstream could take this header for the one that is read here. A front end drops
+    /// Whether an upstream might treat this header as the one that is read here. Front ends drop
     /// such headers.
     pub fn is_alias(&self, name: &[u8]) -> bool {
         let folded = |name: &[u8]| name.iter().copied().map(fold_name_byte).collect::<Vec<_>>();
@@ -134,19 +135,20 @@ impl ClientAddressResolver {
             && !self.reads(name)
     }
 
-    /// Whether the address is that of a trusted proxy.
+    /// Whether the address belongs to a trusted proxy.
     #[inline]
     pub fn is_trusted(&self, address: IpAddr) -> bool {
         let address = unmap(address);
         self.trusted.iter().any(|net| unmap_net(*net).contains(&address))
     }
 
-    /// The part of an address that makes the key.
+    /// The form of an address in keys: unmapped and masked.
     pub fn key(&self, address: IpAddr) -> IpAddr {
         mask(address, self.ipv6_prefix)
     }
 
-    /// The first untrusted address from the right, or the last trusted one before a bad item.
+    /// Returns the first untrusted address from the right, or the last trusted one before an
+    /// invalid item.
     fn first_untrusted(
         &self,
         peer: IpAddr,
@@ -164,22 +166,22 @@ impl ClientAddressResolver {
     }
 }
 
-/// The n-th item from the right, if it is an address.
+/// Returns the n-th item from the right, if it is an address.
 fn nth_from_right(hops: u32, mut items: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
     let before = usize::try_from(hops.checked_sub(1)?).ok()?;
     items.nth(before)?
 }
 
-/// One byte of a header's name, as the least strict servers read it. CGI reads `X_User` as
-/// `X-User`; lighttpd reads every byte that is no letter or digit as `_`.
+/// Folds one byte of a header name as the least strict servers do. CGI reads `X_User` as `X-User`;
+/// lighttpd reads every byte that is not a letter or a digit as `_`.
 pub fn fold_name_byte(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte.to_ascii_lowercase() } else { b'-' }
 }
 
-/// Whether some servers may take a header's name for another one. Few names are like that.
+/// Whether some servers may take this header name for another one. Such names are rare.
 #[inline]
 pub fn is_odd_name(name: &[u8]) -> bool {
-    // A table and no early exit, since every header of every request comes here.
+    // A lookup table without early exit, since every header of every request is checked.
     const ODD: [bool; 256] = {
         let mut odd = [true; 256];
         let mut byte = 0;

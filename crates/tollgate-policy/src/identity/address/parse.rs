@@ -1,4 +1,4 @@
-//! Reading one address in any of the notations that proxies write.
+//! Parses an address in any notation that proxies write.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,7 +18,7 @@ impl fmt::Display for InvalidAddress {
 
 impl std::error::Error for InvalidAddress {}
 
-/// An address with or without a port, brackets and a zone, unmapped.
+/// Parses an address with or without a port, brackets and a zone, and unmaps it.
 ///
 /// ```
 /// use tollgate_policy::address::parse;
@@ -48,7 +48,7 @@ fn read(text: &str) -> Option<IpAddr> {
     if port.contains(':') {
         return v6(text);
     }
-    // One colon is a port behind an IPv4 address; an IPv6 address has two or more.
+    // A single colon separates an IPv4 address from a port; an IPv6 address has two or more.
     check_port(port)?;
     v4(address)
 }
@@ -57,8 +57,8 @@ fn v4(text: &str) -> Option<IpAddr> {
     text.parse::<Ipv4Addr>().ok().map(IpAddr::V4)
 }
 
-/// The zone names an interface of the machine that wrote it: it says nothing here, but it has to
-/// look like one.
+/// Parses an IPv6 address. A zone names an interface of the machine that wrote it: it is checked
+/// and dropped.
 fn v6(text: &str) -> Option<IpAddr> {
     let address = match text.split_once('%') {
         Some((address, zone)) => {
@@ -73,7 +73,7 @@ fn v6(text: &str) -> Option<IpAddr> {
     address.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
 }
 
-/// RFC 7239 `node-port`: a number or an obfuscated name.
+/// Checks a `node-port` of RFC 7239: a number or an obfuscated name.
 fn check_port(port: &str) -> Option<()> {
     let is_number = (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit());
     let is_obfuscated = port.strip_prefix('_').is_some_and(|name| {

@@ -14,7 +14,7 @@ fn read(file: &str, tiers: &str) -> Result<TierMap, Vec<crate::Diagnostic>> {
     TierMap::read(file.as_bytes(), &TierRules::of(&compiled(tiers)))
 }
 
-/// The map as it stands in a policy.
+/// Returns the map of a policy with inline tiers.
 fn inline(by: &str, map: &str) -> TierMap {
     match compiled(&format!("{{by: {by}, map: {map}}}")).settings.tiers.source {
         Some(TierSource::Map(map)) => map,
@@ -22,7 +22,7 @@ fn inline(by: &str, map: &str) -> TierMap {
     }
 }
 
-/// The tier of a request with this value, through its facts.
+/// Returns the tier of a request with this value, looked up through its facts.
 fn tier_of<'m>(map: &'m TierMap, value: &str) -> Option<&'m str> {
     let mut options = PolicyOptions::default();
     options.attributes.push(map.by().to_owned());
@@ -43,7 +43,7 @@ fn values_are_text_whether_quoted_or_not() {
     assert_eq!((empty.by(), empty.is_empty()), ("api_key", true));
 }
 
-/// An API key is hashed before the map is asked, so the map hashes what it holds in clear.
+/// An API key is hashed before the lookup, so the map hashes its API keys in clear.
 #[test]
 fn api_keys_match_in_clear_and_by_their_hash() {
     let map = format!(
@@ -59,7 +59,7 @@ fn api_keys_match_in_clear_and_by_their_hash() {
     assert!(!format!("{map:?}").contains("key-1"), "{map:?}");
 }
 
-/// 32 hexadecimal digits are a common form of a key, and no hash.
+/// 32 hexadecimal digits are a common form of an API key, and not a hash.
 #[test]
 fn a_key_that_looks_like_our_digest_is_a_key() {
     let key = &hash("key-1")[HASH_PREFIX.len()..][..API_KEY_DIGITS];
@@ -74,7 +74,7 @@ fn other_values_may_be_hashed_too() {
     assert_eq!(found, [Some("pro"), Some("free"), None, None]);
 }
 
-/// A map is written as people write values; requests are compared in one form.
+/// Maps contain values as people write them; lookups use the canonical form.
 #[test]
 fn values_have_the_form_that_requests_have() {
     for (by, written, sent) in [
@@ -153,7 +153,7 @@ fn mistakes_are_found_at_their_place() {
     assert_eq!(by_user(""), (1, "TG004"), "a file that was cut short takes no tier away");
 }
 
-/// Where the policy says `by`, a file whose `map` is misspelt is no map alone.
+/// If the policy has `by`, a file with `map` misspelt is not a bare map.
 #[test]
 fn a_misspelt_map_is_named() {
     let policy = b"{tiers: {by: api_key, file: tiers.yaml}, limits: [{name: a, rate: 1/s, tiers: {pro: 9/s}}]}";

@@ -1,9 +1,8 @@
-//! Whether one `match` covers another: every request that the one accepts the other accepts too.
+//! Whether one `match` covers another: it accepts every request that the other accepts.
 //!
-//! Only what can be proved counts. A pattern covers one that is spelt alike, a value that it
-//! matches, and, when it is a whole subtree such as `/api/**`, every pattern below it; `*` covers
-//! every pattern of any other attribute than `path`. What is not proved is taken as not covered, so
-//! lints may be quiet where they could speak.
+//! Only proven cases count. A pattern covers an equal pattern and any value it matches. A whole
+//! subtree such as `/api/**` covers every pattern below it. For attributes other than `path`, `*`
+//! covers every pattern. Unproven cases count as not covered, so lints may miss a finding.
 
 use crate::facts::{AttributeKind, canonical_host};
 use crate::match_spec::{Condition, MatchSpec};
@@ -25,7 +24,7 @@ type AttributePatterns = Vec<(Box<str>, Vec<Pattern>)>;
 pub(crate) enum Pattern {
     Network(IpNet),
     Glob(Glob),
-    /// Cannot be compared with anything.
+    /// A pattern that cannot be compared.
     Unknown,
 }
 
@@ -37,14 +36,14 @@ impl ComparableMatch {
         }
     }
 
-    /// The requests to which both apply.
+    /// Returns the match of the requests that both accept.
     pub(crate) fn both(a: &MatchSpec, b: &MatchSpec) -> Self {
         let conditions = a.conditions.iter().chain(&b.conditions).cloned().collect();
         let not = a.not.iter().chain(&b.not).cloned().collect();
         Self::new(&MatchSpec { conditions, not })
     }
 
-    /// Whether no request can meet all conditions: two of them are on one attribute and never hold
+    /// Whether no request can meet all conditions: two conditions on one attribute never hold
     /// together.
     pub(crate) fn is_impossible(&self) -> bool {
         let mut later = self.conditions.iter();
@@ -70,19 +69,19 @@ impl ComparableMatch {
         self.not.iter().flatten().map(|(attribute, _)| &**attribute)
     }
 
-    /// Whether this applies to every request to which `other` applies.
+    /// Whether this match accepts every request that `other` accepts.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        // What this leaves out `other` has to leave out as well, or it has to be something else
-        // altogether.
+        // `other` must also exclude every request that this match excludes, or must never accept
+        // it.
         let is_harmless = |out: &AttributePatterns| {
             other.not.iter().any(|wider| all_covered(wider, out)) || apart(out, &other.conditions)
         };
         all_covered(&self.conditions, &other.conditions) && self.not.iter().all(is_harmless)
     }
 
-    /// Whether this may apply to POST requests for every path that `path` matches. Conditions on
-    /// anything but path and method are taken to hold, and exclusions that have such conditions not
-    /// to.
+    /// Whether this match may accept POST requests for every path that `path` matches. Conditions
+    /// on other attributes than path and method are assumed to hold; exclusions with such
+    /// conditions are assumed not to hold.
     pub(crate) fn may_cover_posts(&self, path: &Pattern) -> bool {
         let holds = |(attribute, patterns): &(Box<str>, Vec<Pattern>), otherwise: bool| {
             match &**attribute {
@@ -95,14 +94,14 @@ impl ComparableMatch {
             && !self.not.iter().any(|out| out.iter().all(|condition| holds(condition, false)))
     }
 
-    /// Whether `match` lists the values that the attribute may have.
+    /// Whether `match` lists the attribute's values, without wildcards.
     pub(crate) fn lists_values_of(&self, attribute: &str) -> bool {
         let of = |(name, _): &&(Box<str>, Vec<Pattern>)| **name == *attribute;
         let is_value = |pattern: &Pattern| matches!(pattern, Pattern::Glob(Glob::Exact(_)));
         self.conditions.iter().find(of).is_some_and(|(_, patterns)| patterns.iter().all(is_value))
     }
 
-    /// Whether a request without the attribute is not matched in the first place.
+    /// Whether only requests with the attribute match.
     pub(crate) fn requires(&self, attribute: &str) -> bool {
         self.conditions.iter().any(|(name, _)| **name == *attribute)
     }
@@ -121,7 +120,7 @@ impl Pattern {
         glob.map_or(Self::Unknown, Self::Glob)
     }
 
-    /// Whether this matches everything that `other` matches, both of one attribute.
+    /// Whether this pattern matches every value that `other` matches.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Network(net), Self::Network(other)) => net.contains(other),
@@ -140,7 +139,7 @@ impl Pattern {
         }
     }
 
-    /// Whether no value matches both.
+    /// Whether no value matches both patterns.
     fn is_apart_from(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Network(a), Self::Network(b)) => !a.contains(b) && !b.contains(a),
@@ -174,7 +173,7 @@ fn all_covered(wide: &AttributePatterns, narrow: &AttributePatterns) -> bool {
     })
 }
 
-/// Whether the two never hold together.
+/// Whether the two sets of conditions never hold together.
 fn apart(a: &AttributePatterns, b: &AttributePatterns) -> bool {
     a.iter().any(|(attribute, patterns)| {
         b.iter().any(|(other, others)| {

@@ -1,19 +1,20 @@
-//! Finds the few matches that may cover another. Comparing every pair would take the square of the
-//! number of limits.
+//! Finds the few matches that may cover another match. Comparing every pair would take quadratic
+//! time.
 //!
-//! A match that covers another has a pattern that covers the other's first pattern of the same
-//! attribute. So each match is kept under the prefixes of its patterns, for the condition that the
-//! fewest others share. A search looks only under the prefixes of its own patterns.
+//! If one match covers another, one of its patterns covers the other's first pattern of the same
+//! attribute. So each match is indexed by the literal prefixes of its patterns, for the condition
+//! that the fewest other matches share. A search looks up the prefixes of its own patterns.
 
 use super::cover::{ComparableMatch, Pattern};
 use crate::matcher::glob::Glob;
 use ipnet::IpNet;
 use std::collections::HashMap;
 
-/// Longer texts are cut: two that begin alike so far are compared.
+/// The longest indexed prefix. Patterns with the same longer prefix are all compared.
 const TEXT_BYTES_MAX: usize = 64;
 
-/// Matches by what their patterns begin with. Matches of different groups never meet.
+/// Matches by the literal prefixes of their patterns. Matches of different groups are never
+/// compared.
 #[derive(Debug, Default)]
 pub(crate) struct CoverIndex<'a> {
     /// Matches without conditions, by group.
@@ -30,22 +31,22 @@ enum PatternPrefix<'a> {
     Network(IpNet),
 }
 
-/// By which conditions matches are kept.
+/// The conditions that the index uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexedBy {
-    /// By the path alone; others count as unconditional.
+    /// The path only; matches without a path condition count as unconditional.
     Path,
-    /// By the condition that the fewest others share.
+    /// The condition that the fewest other matches share.
     Rarest,
 }
 
-/// Places of matches in ascending order, from several lists.
+/// The indices of matches from several lists, in ascending order.
 pub(crate) struct Candidates<'i> {
     lists: Vec<&'i [usize]>,
 }
 
 impl<'a> CoverIndex<'a> {
-    /// Builds the index from matches with their place, which ascends, and their group.
+    /// Builds the index from matches with their index, in ascending order, and their group.
     pub(crate) fn new(
         matches: impl Iterator<Item = (usize, u64, &'a ComparableMatch)> + Clone,
         by: IndexedBy,
@@ -81,7 +82,7 @@ impl<'a> CoverIndex<'a> {
         this
     }
 
-    /// The matches of the group that may cover `shape`; it may be one of them.
+    /// Returns the matches of the group that may cover `shape`, possibly including `shape` itself.
     pub(crate) fn covering<'i>(&'i self, group: u64, shape: &'i ComparableMatch) -> Candidates<'i> {
         let mut lists = Vec::new();
         for (attribute, patterns) in shape.conditions() {
@@ -92,7 +93,7 @@ impl<'a> CoverIndex<'a> {
         self.with_unconditional(group, lists)
     }
 
-    /// The matches of the group that may match every path that `pattern` matches.
+    /// Returns the matches of the group that may match every path that `pattern` matches.
     pub(crate) fn covering_path<'i>(&'i self, group: u64, pattern: &'i Pattern) -> Candidates<'i> {
         let mut lists = Vec::new();
         self.push(group, "path", pattern, &mut lists);
@@ -104,7 +105,7 @@ impl<'a> CoverIndex<'a> {
         Candidates { lists }
     }
 
-    /// Adds the lists under all beginnings of the pattern.
+    /// Adds the lists under every prefix of the pattern.
     fn push<'i>(
         &'i self,
         group: u64,
@@ -138,7 +139,7 @@ impl<'a> PatternPrefix<'a> {
             Pattern::Network(network) => Some(Self::Network(network.trunc())),
             Pattern::Glob(Glob::Exact(text)) => Some(Self::Exact(cut(text))),
             Pattern::Glob(Glob::Wild { head, .. }) => Some(Self::Wild(cut(head))),
-            // It covers nothing.
+            // An unknown pattern covers nothing.
             Pattern::Unknown => None,
         }
     }

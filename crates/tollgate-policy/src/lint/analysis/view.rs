@@ -1,5 +1,4 @@
-//! The file as lints look at it: each limit with what was written for it, and which others cover
-//! it.
+//! The policy as lints see it: each limit with its text in the file, and the limits that cover it.
 
 use super::cover::{ComparableMatch, Pattern};
 use super::cover_index::{Candidates, CoverIndex, IndexedBy};
@@ -14,8 +13,8 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
 /// The most other limits that one limit is compared with. Only limits that apply to the same
-/// requests are compared, so only files with hundreds of those reach this bound. A lint that has no
-/// answer by then is quiet.
+/// requests are compared, so only files with hundreds of those reach this bound. A lint without an
+/// answer by then reports nothing.
 const COMPARED_MAX: usize = 500;
 
 pub(crate) struct LintView<'a> {
@@ -23,9 +22,9 @@ pub(crate) struct LintView<'a> {
     pub(crate) limits: Vec<LintedLimit<'a>>,
     /// All limits that can refuse.
     refusing: CoverIndex<'a>,
-    /// The same, those with one key as one group.
+    /// All limits that can refuse, grouped by key.
     refusing_by_key: CoverIndex<'a>,
-    /// The same, by the paths that they match.
+    /// All limits that can refuse, indexed by path.
     refusing_by_path: CoverIndex<'a>,
     #[cfg(test)]
     pub(crate) comparisons: std::cell::Cell<usize>,
@@ -34,25 +33,25 @@ pub(crate) struct LintView<'a> {
 /// The result of a search among other limits.
 pub(crate) enum CoverSearch<T> {
     Found(T),
-    /// There is none.
+    /// No limit was found.
     None,
-    /// There are too many to look at.
+    /// Too many limits to compare.
     GaveUp,
 }
 
-/// One limit and what was written for it.
+/// One limit, with its text in the file.
 pub(crate) struct LintedLimit<'a> {
-    /// Its place in [`View::limits`].
+    /// The index in [`LintView::limits`].
     pub(crate) index: usize,
     pub(crate) limit: &'a Limit,
     pub(crate) shape: &'a ComparableMatch,
     pub(crate) entry: &'a At<raw::Limit>,
-    /// The attributes of each of its keys, in the order of [`Limit::keys`].
+    /// The attributes of each key, in the order of [`Limit::keys`].
     written_keys: Vec<&'a [At<Text>]>,
     params: WrittenParamsByTier<'a>,
 }
 
-/// The shapes live outside the view, so that its parts can refer to them.
+/// Converts the matches of all limits. The caller owns them, so that the view can borrow them.
 pub(crate) fn shapes(compiled: &Compiled) -> Vec<ComparableMatch> {
     compiled.limits.iter().map(|(_, spec)| ComparableMatch::new(spec)).collect()
 }
@@ -86,16 +85,15 @@ impl<'a> LintView<'a> {
         }
     }
 
-    /// One limit for each entry of the file, for lints that look at what all limits of an entry
-    /// share.
+    /// Returns one limit for each entry of the file, for lints about fields that all limits of an
+    /// entry share.
     pub(crate) fn first_of_each_entry(&self) -> impl Iterator<Item = &LintedLimit<'a>> {
         let entries = &self.compiled.entries;
         let is_first = |index: usize| index == 0 || entries[index - 1] != entries[index];
         self.limits.iter().filter(move |item| is_first(item.index))
     }
 
-    /// Searches the other limits that apply to every request to which `item` applies and that can
-    /// refuse it, in the order of the file.
+    /// Finds another limit that can refuse and applies to every request of `item`, in file order.
     pub(crate) fn find_covering<'v>(
         &'v self,
         item: &LintedLimit<'a>,
@@ -104,7 +102,7 @@ impl<'a> LintView<'a> {
         self.search(self.refusing.covering(0, item.shape), item, wanted)
     }
 
-    /// The same among limits with the key of `item`.
+    /// [`find_covering`](Self::find_covering), only among limits with the same key as `item`.
     pub(crate) fn find_covering_with_same_key<'v>(
         &'v self,
         item: &LintedLimit<'a>,
@@ -134,13 +132,13 @@ impl<'a> LintView<'a> {
         CoverSearch::None
     }
 
-    /// How many comparisons all calls of [`guards`](Self::guards) may take together.
+    /// The number of comparisons that all calls of [`guards`](Self::guards) may take together.
     pub(crate) fn guards_compared_max(&self) -> usize {
         COMPARED_MAX * self.limits.len()
     }
 
-    /// The limits that may refuse POST requests for every path that `pattern` matches, in file
-    /// order; `None` when no comparisons are left.
+    /// Returns the limits that may refuse POST requests for every path that `pattern` matches, in
+    /// file order. Returns `None` when no comparisons are left.
     pub(crate) fn guards<'v>(
         &'v self,
         pattern: &Pattern,
@@ -167,13 +165,13 @@ impl<'a> LintView<'a> {
         self.compiled.settings.listeners.iter().any(|listener| listener.front == front)
     }
 
-    /// Whether clients' own requests are read: by the gateway, or by forward-auth, which `http`
-    /// serves.
+    /// Whether a front end reads the clients' own requests: the gateway, or forward-auth, which
+    /// `http` serves.
     pub(crate) fn reads_requests(&self) -> bool {
         self.listens(Front::Gateway) || self.listens(Front::Http)
     }
 
-    /// Where `identity` takes the attribute from.
+    /// Returns the source of an attribute in `identity`.
     pub(crate) fn identity(&self, attribute: &str) -> Option<&'a AttributeSource> {
         let mut sources = self.compiled.settings.identity.iter();
         sources.find(|(name, _)| **name == *attribute).map(|(_, source)| source)
@@ -181,7 +179,7 @@ impl<'a> LintView<'a> {
 }
 
 impl LintedLimit<'_> {
-    /// Whether it can refuse anything: enforced, not unlimited, not free.
+    /// Whether the limit can refuse: it is enforced, not unlimited, and not free.
     pub(crate) fn refuses(&self) -> bool {
         let limits = self.limit.params.is_some()
             || self.limit.tiers.iter().any(|(_, params)| params.is_some());
@@ -194,7 +192,8 @@ impl LintedLimit<'_> {
             CostRule::Fixed(cost) => (*cost, *cost),
             CostRule::Attribute { max, .. } => (0, *max),
             CostRule::ByMatch(weighted) => {
-                // Without a match a request costs 1, unless an entry takes all that is left.
+                // A request that matches no entry costs 1, unless an entry matches all remaining
+                // requests.
                 let takes_all =
                     |spec: &MatchSpec| spec.conditions.is_empty() && spec.not.is_empty();
                 let last = weighted.iter().position(|entry| takes_all(&entry.match_spec));
@@ -207,7 +206,7 @@ impl LintedLimit<'_> {
         }
     }
 
-    /// The same number for limits with the same attributes in their keys.
+    /// A number that is equal for limits whose keys have the same attributes.
     fn key_group(&self) -> u64 {
         let mut hasher = FxHasher::default();
         for key in self.limit.keys() {
@@ -222,27 +221,27 @@ impl LintedLimit<'_> {
         &self.params
     }
 
-    /// Whether it is evaluated at all; a limit in shadow is one that is about to be enforced.
+    /// Whether the limit is evaluated. A shadow limit is: it is about to be enforced.
     pub(crate) fn is_on(&self) -> bool {
         self.limit.mode != Mode::Off
     }
 
-    /// The name as written, without the key that `keys` adds.
+    /// The name of the entry, without the suffix that `keys` adds.
     pub(crate) fn entry_name(&self) -> &str {
         self.entry.name.as_ref().map_or("", |name| &name.value)
     }
 
-    /// Where its name is.
+    /// The position of the name.
     pub(crate) fn at(&self) -> Position {
         self.entry.name.as_ref().map_or(self.entry.at, |name| name.at)
     }
 
-    /// The attributes of all its keys, each with its place.
+    /// The attributes of all keys, each with its position.
     pub(crate) fn key(&self) -> impl Iterator<Item = (&str, Position)> {
         self.keys().flatten()
     }
 
-    /// The attributes of each of its keys, each with its place.
+    /// The attributes of each key, each with its position.
     pub(crate) fn keys(&self) -> impl Iterator<Item = impl Iterator<Item = (&str, Position)>> {
         self.limit.keys().zip(&self.written_keys).map(|(key, written)| {
             let places = written.iter().map(|written| written.at);

@@ -1,5 +1,5 @@
-//! The figures of a limit as written, for every tier: what the compiled numbers no longer tell
-//! apart.
+//! The parameters of a limit as written, for every tier. The compiled parameters have lost some of
+//! these distinctions.
 
 use crate::diagnostic::Position;
 use crate::grammar;
@@ -7,7 +7,7 @@ use crate::raw::{Algorithm, At, Limit, LimitTier};
 use tollgate_core::CalendarUnit;
 use tollgate_core::written_rate::WrittenRate;
 
-/// What a limit allows one tier.
+/// The parameters of one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WrittenParams {
     Unlimited,
@@ -18,18 +18,18 @@ pub(crate) enum WrittenParams {
     Per {
         count: u64,
         period_us: u64,
-        /// Without meaning for algorithms that have none; the count where it is not written.
+        /// The burst, or its default. Only algorithms with a burst use it.
         burst: u64,
         queue: u64,
-        /// The limit counts in windows of the calendar.
+        /// The unit of calendar windows, if the limit has them.
         calendar: Option<CalendarUnit>,
     },
 }
 
-/// The figures of a limit.
+/// The parameters of a limit and its tiers.
 pub(crate) struct WrittenParamsByTier<'a> {
     pub(crate) algorithm: Algorithm,
-    /// The time zone of windows of the calendar.
+    /// The time zone of calendar windows.
     pub(crate) zone: Option<&'a str>,
     pub(crate) base: (WrittenParams, Position),
     pub(crate) tiers: Vec<(&'a str, WrittenParams, Position)>,
@@ -38,7 +38,8 @@ pub(crate) struct WrittenParamsByTier<'a> {
 const TTL_US: u64 = 30_000_000;
 
 impl<'a> WrittenParamsByTier<'a> {
-    /// The place of each is that of the burst, where there is one, else of the rate.
+    /// Reads the parameters of an entry. Their position is that of the burst if there is one, else
+    /// of the rate.
     pub(crate) fn new(entry: &'a At<Limit>) -> Self {
         let algorithm = entry.algorithm();
         let zone = entry.time_zone.as_ref().map(|zone| zone.value.0.as_str());
@@ -82,14 +83,13 @@ impl<'a> WrittenParamsByTier<'a> {
         Self { algorithm, zone, base: (figures(rate, burst, queue), at), tiers }
     }
 
-    /// What it allows a tier: its own figures, or the limit's.
+    /// Returns the parameters of a tier: its own, or those of the limit.
     pub(crate) fn of(&self, tier: &str) -> WrittenParams {
         let own = self.tiers.iter().find(|(name, _, _)| *name == tier);
         own.map_or(self.base.0, |(_, figures, _)| *figures)
     }
 
-    /// Whether all tiers share one count, which belongs to a period; what is unlimited is not
-    /// counted.
+    /// Whether all tiers have the same period, and so share one count. Unlimited tiers are ignored.
     pub(crate) fn has_one_period(&self) -> bool {
         let period = |figures: &WrittenParams| match figures {
             WrittenParams::Per { period_us, .. } => Some(*period_us),

@@ -1,10 +1,9 @@
 //! TG127: an important class that a client can choose.
 //!
-//! Looks at the first class and at those with a reserve: a condition on a header, a cookie or a
-//! query parameter is met by any client that sends it. Quiet when neither gateway nor forward-auth
-//! listens, for claims of a token, and for `api_key`, which a client has to know. Quiet for the
-//! least important class, and for classes that are less important than the default and have no
-//! reserve.
+//! Checks the first class and classes with a reserve: any client can meet a condition on a header,
+//! a cookie or a query parameter. Not reported: files without gateway and forward-auth, claims of a
+//! token, and `api_key`, which a client has to know. Also not reported: the least important class,
+//! and classes without a reserve that are less important than the default.
 
 use crate::diagnostic::{Code, quoted};
 use crate::lint::Findings;

@@ -1,8 +1,8 @@
 //! TG129: a class that clients choose through forward-auth.
 //!
-//! A proxy that asks by forward-auth is trusted, so its `lower_by` may raise a class. It passes the
-//! headers of the client on as they came. Fires for a header, a cookie or a query parameter while
-//! `http` listens and `trusted_proxies` names anything. Quiet for claims of a token.
+//! A proxy that uses forward-auth is trusted, so its `lower_by` may raise a class. But it forwards
+//! the client's headers unchanged. Reported: a header, a cookie or a query parameter while `http`
+//! listens and `trusted_proxies` has entries. Not reported: claims of a token.
 
 use crate::diagnostic::{Code, quoted};
 use crate::lint::Findings;

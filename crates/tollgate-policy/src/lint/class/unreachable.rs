@@ -1,8 +1,8 @@
 //! TG126: a class that no request belongs to.
 //!
-//! Fires for a class behind one that matches all its requests, and for a class whose conditions
-//! exclude each other. Fires for a default class if another class matches everything. Quiet for
-//! classes below the first where `lower_by` can name them.
+//! Reported: a class after one that matches all its requests, a class whose conditions exclude each
+//! other, and a default class if another class matches everything. Not reported: classes below the
+//! first if `lower_by` can name them.
 
 use crate::diagnostic::{Code, quoted};
 use crate::lint::Findings;
@@ -33,7 +33,8 @@ pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let is_default = index == shed.default_class;
         let own = match &class.match_spec {
             Some(spec) if !is_default => ComparableMatch::new(spec),
-            // A default takes what no class matches, before it or behind it.
+            // The default class takes requests that no class matches, whether listed before or
+            // after it.
             _ => ComparableMatch::new(&everything),
         };
         let earlier = if is_default { &shapes[..] } else { &shapes[..index] };

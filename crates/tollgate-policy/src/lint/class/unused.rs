@@ -1,7 +1,7 @@
 //! TG128: classes that change nothing.
 //!
-//! Fires for `classes` in a file without `shed`. Quiet with `shed`, also if its mode is off: so a
-//! shedder is switched off for a while.
+//! Reported: `classes` in a file without `shed`. Not reported: files with `shed`, even if its mode
+//! is off, since a shedder may be off for a while.
 
 use crate::diagnostic::Code;
 use crate::lint::Findings;

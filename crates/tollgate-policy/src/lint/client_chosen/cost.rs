@@ -1,9 +1,9 @@
 //! TG111: a cost that the client names.
 //!
-//! Fires for a cost that is read from a header. Also fires for an entry of a list by which a client
-//! pays less when it sends a header, cookie or query parameter. Quiet for fixed costs, for
-//! estimates that the response settles, and for limits that are off. Quiet for `cost` on the check
-//! API too, since its caller is trusted.
+//! Reported: a cost that is read from a header. Also reported: an entry of a cost list by which a
+//! client pays less when it sends a header, cookie or query parameter. Not reported: fixed costs,
+//! estimates that the response settles, and limits that are off. `cost` on the check API is not
+//! reported either, since its caller is trusted.
 
 use super::client_controlled_source;
 use crate::diagnostic::{Code, quoted};
@@ -40,7 +40,8 @@ fn from_header(item: &LintedLimit<'_>, form: &raw::CostForm, findings: &mut Find
     findings.warn(header.at, message, help);
 }
 
-/// Only what a client sends to pay less: a parameter that asks for more may cost more.
+/// Checks the entries of a cost list. Only conditions that lower the cost are reported: a parameter
+/// may raise it.
 fn by_match(
     view: &LintView<'_>,
     item: &LintedLimit<'_>,
@@ -48,7 +49,8 @@ fn by_match(
     findings: &mut Findings<'_>,
 ) {
     let CostRule::ByMatch(weighted) = &item.limit.cost else { return };
-    // The least and the most that an entry behind this one, or none, would cost.
+    // The least and the largest cost of the entries after this one, and of a request that matches
+    // none.
     let (mut least, mut most) = (1, 1);
     let mut found = Vec::new();
     for (entry, weight) in entries.iter().zip(weighted).rev() {

@@ -1,11 +1,10 @@
-//! TG107: a key that a client makes up.
+//! TG107: a key with values that clients can invent.
 //!
-//! One finding for each attribute, at its place in `identity`, else at the first key that uses it.
-//! Quiet when neither the gateway nor forward-auth listens; for claims of a token; and for limits
-//! that are off. Also quiet for a key such as `[ip, header.x-device]` when another enforced limit
-//! covers the same requests by `[ip]`: made-up values stay within that limit. Each key of
-//! `first_of` counts by itself: a client that makes up a value for one key never uses the keys
-//! after it.
+//! Reports each attribute once, at its position in `identity`, else at the first key that uses it.
+//! Not reported: files without gateway and forward-auth, claims of a token, and limits that are
+//! off. Also not reported: a key such as `[ip, header.x-device]` if another enforced limit covers
+//! the same requests by `[ip]`, since that limit bounds invented values. Each key of `first_of` is
+//! checked by itself: a client that invents a value for one key never uses the keys after it.
 
 use super::client_controlled_source;
 use crate::diagnostic::{Code, Position, quoted};
@@ -52,7 +51,7 @@ pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether another limit holds all buckets that a client can make up for this key.
+/// Whether another limit bounds all buckets that a client can invent for this key.
 fn is_bounded<'a>(view: &LintView<'a>, item: &LintedLimit<'a>, names: &[Box<str>]) -> bool {
     let given = |attribute: &str| client_controlled_source(view, attribute).is_none();
     let bounds = |other: &LintedLimit<'_>| {

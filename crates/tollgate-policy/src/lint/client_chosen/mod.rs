@@ -1,8 +1,8 @@
-//! Lints about values that a client picks: TG107, TG108 and TG111.
+//! Lints about values that a client chooses: TG107, TG108 and TG111.
 //!
-//! Header fields, cookies and query parameters count as the client sends them, directly or through
-//! `identity`; claims of a token are verified. An attribute that is neither comes from the caller
-//! of the check API, who is trusted.
+//! Clients choose headers, cookies and query parameters, used directly or through `identity`.
+//! Claims of a token are verified. Any other attribute comes from the caller of the check API, who
+//! is trusted.
 
 pub(super) mod cost;
 pub(super) mod key;
@@ -11,8 +11,8 @@ pub(super) mod tier;
 use super::analysis::view::LintView;
 use crate::settings::AttributeSource;
 
-/// The part of the request that the attribute is read from, when the client alone decides what it
-/// says.
+/// Returns the part of the request that the attribute is read from, if the client alone controls
+/// it.
 pub(super) fn client_controlled_source(view: &LintView<'_>, attribute: &str) -> Option<String> {
     if !view.reads_requests() {
         return None;

@@ -1,8 +1,8 @@
-//! TG108: a tier that a client picks.
+//! TG108: a tier that a client chooses.
 //!
-//! Looks at `tiers.from`, and at `tiers.by`: a client that chooses its user chooses its tier. The
-//! lint does not read the tier file. Quiet when neither the gateway nor forward-auth listens, and
-//! for claims of a token. Also quiet for `by: api_key`: a client has to know a key to get its tier.
+//! Checks `tiers.from` and `tiers.by`: a client that chooses its user chooses its tier. The lint
+//! does not read the tier file. Not reported: files without gateway and forward-auth, claims of a
+//! token, and `by: api_key`, since a client has to know a key to get its tier.
 
 use super::client_controlled_source;
 use crate::diagnostic::{Code, quoted};

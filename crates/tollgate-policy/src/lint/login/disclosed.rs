@@ -1,7 +1,7 @@
-//! TG105: a login limit that tells how many attempts are left.
+//! TG105: a login limit that discloses how many attempts are left.
 //!
-//! Quiet for limits that do not name a login-like path themselves, such as one on everything: their
-//! figures say little about logins. Quiet for limits in shadow or off, which show nothing.
+//! Not reported: limits whose `match` names no login-like path, such as a limit on everything, and
+//! limits in shadow or off, which disclose nothing.
 
 use super::{is_login_like, matched_paths};
 use crate::diagnostic::{Code, quoted};

@@ -1,8 +1,7 @@
-//! TG104: a login whose limits all let everyone through when the store cannot decide.
+//! TG104: a login whose limits all fail open.
 //!
-//! Quiet when one limit that covers the path says `closed` or `local`. Fires for the memory store
-//! too: it does not fail, but the file may be used with Redis later, and nobody will look at this
-//! again.
+//! Not reported if one limit that covers the path has `closed` or `local`. Reported for the memory
+//! store too: the memory store does not fail, but the file may be used with Redis later.
 
 use super::{is_login_like, matched_paths, targets};
 use crate::diagnostic::{Code, quoted};
@@ -29,7 +28,7 @@ pub(crate) fn check(view: &LintView<'_>, findings: &mut Findings<'_>) {
         let names_login = |item: &&&LintedLimit<'_>| {
             matched_paths(&item.entry.value).any(|(path, _)| is_login_like(path))
         };
-        // To close what counts other requests too would close the site, not the login.
+        // A limit on other requests too must not become `closed`: that would close the whole site.
         let help = match target.guards.iter().find(names_login) {
             Some(own) => {
                 let own = quoted(own.entry_name());

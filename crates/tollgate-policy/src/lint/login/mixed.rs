@@ -1,9 +1,9 @@
-//! TG106: one bucket for logins and everything else.
+//! TG106: one bucket for logins and other requests.
 //!
-//! Fires for a limit that lists login-like paths together with others, and for a login-like path
-//! that the file names but that only limits on more than logins cover. Quiet when any enforced
-//! limit names nothing but login-like paths and covers it, for limits that are off, and for a login
-//! path with several methods: reading the form is rarer still.
+//! Reported: a limit that lists login-like paths together with others. Also reported: a login-like
+//! path of the file that only limits on more than logins cover. Not reported: a path that an
+//! enforced limit on login-like paths alone covers, and limits that are off. A login path with
+//! several methods is not reported, since requests for the form are rare.
 
 use super::{is_login_like, matched_paths, targets};
 use crate::diagnostic::{Code, quoted};

@@ -1,9 +1,10 @@
 //! Lints about login paths, where passwords are guessed: TG103 to TG106.
 //!
-//! Only paths that the file names count, in a `match` or in a `not`: whether an application has a
-//! `/login` that no pattern mentions cannot be known. A path counts as login-like when one of its
-//! segments, up to its first dot or wildcard, is `login`, `signin`, `token`, `log-in`, `sign-in`,
-//! `log_in` or `sign_in`, or begins with `password`; case does not matter.
+//! Only paths that the file names count, in `match` or `not`: the file does not show whether an
+//! application has a `/login` that no pattern mentions. A path is login-like if one of its
+//! segments, up to its first dot or wildcard, is one of a few words. The words are `login`,
+//! `signin`, `token`, `log-in`, `sign-in`, `log_in`, `sign_in`, and all that begin with `password`.
+//! Case does not matter.
 
 pub(super) mod disclosed;
 pub(super) mod fails_open;
@@ -20,16 +21,15 @@ const WORDS: [&str; 7] = ["login", "signin", "token", "log-in", "sign-in", "log_
 
 /// A login-like path that the file names, and the limits that guard it.
 struct LoginTarget<'v, 'a> {
-    /// As written.
+    /// The path as written.
     path: &'a str,
-    /// Where it is named: in the match of an enforced limit if possible, else where it is named
-    /// first.
+    /// The position of the path: in the match of an enforced limit if possible, else its first use.
     at: Position,
-    /// The limits that can refuse POST requests for it.
+    /// The limits that can refuse POST requests for the path.
     guards: Vec<&'v LintedLimit<'a>>,
 }
 
-/// Every login-like path that the file names, once each, in the order of the file.
+/// Returns every login-like path of the file once, in file order.
 fn targets<'v, 'a>(view: &'v LintView<'a>) -> Vec<LoginTarget<'v, 'a>> {
     let mut targets: Vec<LoginTarget<'v, 'a>> = Vec::new();
     let mut known: HashMap<&str, (usize, bool)> = HashMap::new();

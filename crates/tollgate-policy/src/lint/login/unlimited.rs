@@ -1,9 +1,9 @@
-//! TG103: a login that nothing limits.
+//! TG103: a login without a limit.
 //!
-//! Fires when the file names a login-like path and no enforced limit covers POST requests for all
-//! of it: it is left out with `not`, or its limit is in shadow, off, unlimited, free, or for other
-//! methods only. Quiet when some limit may cover it: conditions on other attributes than path and
-//! method are taken to hold.
+//! Reported if the file names a login-like path and no enforced limit covers POST requests for all
+//! of it. Then the path is excluded with `not`, or its limit is in shadow, off, unlimited, free, or
+//! for other methods only. Not reported if a limit may cover the path: conditions on other
+//! attributes than path and method are assumed to hold.
 
 use super::targets;
 use crate::diagnostic::{Code, quoted};

@@ -1,9 +1,9 @@
 //! Wildcard patterns, matched in one pass over the text.
 //!
-//! In a path `*` is any run of characters within a segment and `?` one character of it; `**` is any
-//! run across segments. A segment that is just `**` stands for any number of segments, none
-//! included: `/api/**` also matches `/api`, and `/a/**/b` also `/a/b`. Anywhere else `*` is any run
-//! and nothing else is special.
+//! In a path, `*` is any run of characters within a segment, and `?` is one character of a segment.
+//! `**` is any run across segments. A segment that is just `**` stands for any number of segments,
+//! including none: `/api/**` also matches `/api`, and `/a/**/b` also matches `/a/b`. In other
+//! attributes, `*` is any run, and no other character is special.
 
 mod pieces;
 #[cfg(test)]
@@ -11,29 +11,29 @@ pub(crate) mod tests;
 
 use pieces::Pieces;
 
-/// How many bytes a pattern may have between its first and its last wildcard.
+/// The most bytes between the first and the last wildcard of a pattern.
 pub(crate) const TOKENS_MAX: usize = pieces::WORDS_MAX * 64 - 1;
 
 /// A compiled pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Glob {
-    /// No wildcard.
+    /// A pattern without wildcards.
     Exact(Box<str>),
-    /// Text before the first wildcard, the wildcards with what lies between them, and text after
-    /// the last.
+    /// The text before the first wildcard, everything from the first to the last wildcard, and the
+    /// text after the last.
     Wild { head: Box<str>, middle: Middle, tail: Box<str> },
 }
 
-/// The pattern between head and tail; the usual shapes need no search.
+/// The pattern between head and tail. The usual forms need no search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Middle {
-    /// Anything.
+    /// Any text.
     Any,
-    /// Anything without a slash.
+    /// Any text without a slash.
     InSegment,
-    /// Nothing, or a slash and anything: the `/**` of `/api/**`.
+    /// Nothing, or a slash and any text: the `/**` of `/api/**`.
     Below,
-    /// Several wildcards.
+    /// Any other combination of wildcards and text.
     Pieces(Box<Pieces>),
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Token {
     InSegment,
     /// Any run.
     Any,
-    /// A slash that leads into the `Any` behind it, or nothing, with that `Any` left out too.
+    /// The slash before `**`: it matches a slash, or nothing together with the `Any` after it.
     Enter,
 }
 
@@ -55,12 +55,12 @@ pub fn wildcard_matches(pattern: &str, text: &str) -> bool {
     Glob::text(pattern).is_ok_and(|glob| glob.matches(text))
 }
 
-/// More than [`TOKENS_MAX`] bytes between the first and the last wildcard.
+/// The error for a pattern with more than [`TOKENS_MAX`] bytes between its first and last wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PatternTooLong;
 
 impl Glob {
-    /// A path glob; the pattern is in the one spelling of paths already.
+    /// Compiles a path pattern, which must be in normal form.
     pub(crate) fn path(pattern: &str) -> Result<Self, PatternTooLong> {
         let mut tokens = Vec::new();
         let mut rest = pattern.as_bytes();
@@ -86,7 +86,7 @@ impl Glob {
         Self::compile(pattern, &tokens)
     }
 
-    /// A glob for any other attribute.
+    /// Compiles a pattern for any other attribute.
     pub(crate) fn text(pattern: &str) -> Result<Self, PatternTooLong> {
         let token = |byte| if byte == b'*' { Token::Any } else { Token::Byte(byte) };
         let tokens: Vec<_> = pattern.bytes().map(token).collect();
@@ -107,8 +107,8 @@ impl Glob {
             tokens if tokens.len() > TOKENS_MAX => return Err(PatternTooLong),
             tokens => Middle::Pieces(Box::new(Pieces::new(tokens))),
         };
-        // Wildcards are ASCII, so both cuts fall between characters: every token before the first
-        // wildcard and after the last one is one byte of the pattern.
+        // Wildcards are ASCII, so both cuts fall between characters. Every token before the first
+        // wildcard and after the last is one byte of the pattern.
         let head = pattern.get(..first).unwrap_or_default();
         let tail = pattern.get(pattern.len() - (tokens.len() - 1 - last)..).unwrap_or_default();
         Ok(Self::Wild { head: head.into(), middle, tail: tail.into() })
@@ -130,7 +130,7 @@ impl Glob {
         })
     }
 
-    /// The whole segments with which every matching path begins, if there are any.
+    /// The whole segments that every matching path begins with, if there are any.
     pub(crate) fn anchor(&self) -> Option<&str> {
         match self {
             Self::Exact(path) => Some(path),

@@ -1,31 +1,31 @@
 //! Matches a pattern with several wildcards in one pass.
 //!
 //! A run across segments (`**`, or `*` outside paths) can absorb any text. So the pieces between
-//! such runs are found one after the other, each at its earliest end: a later end never helps the
-//! pieces behind it. A piece without wildcards is searched as a text. Any other piece is searched
-//! with one bit for each of its bytes.
+//! runs are found one after the other, each at its earliest end, since a later end never helps
+//! later pieces. A piece without wildcards is found by substring search. Any other piece is found
+//! by a bit-parallel automaton with one bit per byte of the piece.
 
 use super::Token;
 use memchr::memmem;
 
-/// Words of bits that the longest piece needs.
+/// The number of 64-bit words that the longest piece needs.
 pub(super) const WORDS_MAX: usize = 16;
 
 /// The pieces of a pattern, and the runs between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pieces {
-    /// Each piece that a run follows; the first one stands at the start of the text.
+    /// The pieces that a run follows. The first one must be at the start of the text.
     before_runs: Box<[(Piece, WildcardRun)]>,
-    /// The piece behind the last run, at the end of the text.
+    /// The piece after the last run, at the end of the text.
     last: Piece,
 }
 
-/// A run across segments.
+/// A wildcard that may cross segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WildcardRun {
     /// Any text.
     Any,
-    /// Nothing, or a slash and any text. The end of the pattern or another slash follows.
+    /// Nothing, or a slash and any text. In the pattern, its end or another slash follows.
     Below,
 }
 
@@ -38,34 +38,34 @@ enum Piece {
 /// A piece without wildcards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Literal {
-    /// Its text and a slash, which is searched for with it where [`Run::Below`] follows.
+    /// The text and a slash. The slash is part of the search if [`WildcardRun::Below`] follows.
     with_slash: Box<[u8]>,
 }
 
-/// A piece with `*` or `?` inside: state `n` means that its first `n` bytes have been found.
+/// A piece with `*` or `?`. State `n` means that its first `n` bytes have matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Automaton {
-    /// Bytes that the piece does not tell apart have one class.
+    /// The class of each byte; bytes that the piece does not distinguish share a class.
     classes: Box<[u8; 256]>,
-    /// For each class the states that a byte of it leads on, in `words` words.
+    /// For each class, the states that a byte of the class advances, as `words` words.
     masks: Box<[u64]>,
-    /// The states that a byte other than a slash leaves as they are: there is a `*` behind them.
+    /// The states that stay active on any byte but a slash, because `*` follows them.
     loops: Box<[u64]>,
     words: usize,
-    /// The last state.
+    /// The accepting state.
     end: usize,
 }
 
-/// Which part of a text a piece has to be.
+/// The part of the text that a piece must match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Anchor {
-    /// Its beginning, up to the earliest end before `WildcardRun`.
+    /// The start of the text, up to the earliest position where the run can begin.
     Start(WildcardRun),
-    /// Any part, up to the earliest end before `WildcardRun`.
+    /// Any part of the text, up to the earliest position where the run can begin.
     Anywhere(WildcardRun),
-    /// The end.
+    /// The end of the text.
     End,
-    /// All of it.
+    /// The whole text.
     Whole,
 }
 
@@ -78,7 +78,7 @@ impl Pieces {
             let run = match token {
                 Token::Any => WildcardRun::Any,
                 Token::Enter => {
-                    // The `Any` that it leads into.
+                    // Skips the `Any` that follows `Enter`.
                     tokens.next();
                     WildcardRun::Below
                 }
@@ -88,8 +88,7 @@ impl Pieces {
                 }
             };
             match before_runs.last_mut().filter(|_| piece.is_empty()) {
-                // Two runs in a row are one; `/**/**` is `/**`, and any text next to another run is
-                // any text.
+                // Consecutive runs merge: `/**/**` is `/**`, and `Any` beside another run is `Any`.
                 Some((_, last)) if run == WildcardRun::Any => *last = WildcardRun::Any,
                 Some(_) => {}
                 None => before_runs.push((Piece::new(&piece), run)),
@@ -113,7 +112,7 @@ impl Pieces {
         self.last.end_in(&text[at..], Anchor::End).is_some()
     }
 
-    /// Whether every match that is not empty begins with a slash.
+    /// Whether every nonempty match begins with a slash.
     pub(super) fn begins_with_slash(&self) -> bool {
         let empty =
             |piece: &Piece| matches!(piece, Piece::Literal(literal) if literal.text().is_empty());
@@ -124,7 +123,7 @@ impl Pieces {
 }
 
 impl WildcardRun {
-    /// Whether the run can begin here, behind a piece.
+    /// Whether the run can begin at the start of `rest`.
     fn can_begin(self, rest: &[u8]) -> bool {
         self == Self::Any || matches!(rest, [] | [b'/', ..])
     }
@@ -142,7 +141,7 @@ impl Piece {
         }
     }
 
-    /// Where the piece ends in the text; for an anchor at the end of the text that is its length.
+    /// Returns the end of the piece in the text; for `End` and `Whole`, the length of the text.
     fn end_in(&self, text: &[u8], anchor: Anchor) -> Option<usize> {
         match self {
             Self::Literal(literal) => literal.end_in(text, anchor),
@@ -194,7 +193,7 @@ impl Automaton {
                 && classes[usize::from(*byte)] == 0
             {
                 classes[usize::from(*byte)] = count;
-                // Thirteen bytes are in no text, so the classes of all others have numbers.
+                // Thirteen byte values never occur in UTF-8, so 256 class numbers are enough.
                 count = count.saturating_add(1);
             }
         }
@@ -258,7 +257,7 @@ impl Automaton {
     }
 }
 
-/// Counts bytes that are looked at, for the test that holds them to the length of the text.
+/// Counts examined bytes, for the test that bounds them by the length of the text.
 #[cfg(not(test))]
 #[inline(always)]
 const fn steps(_: usize) {}
@@ -278,7 +277,7 @@ pub(super) mod counted {
         STEPS.with(|steps| steps.set(steps.get() + count));
     }
 
-    /// Takes the count, which starts again at zero.
+    /// Returns the count and resets it.
     pub(crate) fn take() -> usize {
         STEPS.with(|steps| steps.replace(0))
     }

@@ -75,15 +75,15 @@ fn elsewhere_a_star_is_any_run_and_nothing_else_is_special() {
     }
 }
 
-/// Bytes looked at while `pattern` is matched with `text`.
+/// Returns the number of bytes examined while `pattern` is matched against `text`.
 fn steps(glob: &Glob, text: &str) -> usize {
     pieces::counted::take();
     glob.matches(text);
     pieces::counted::take()
 }
 
-/// The search takes about one step for each byte of the text and each 64 bytes of a piece. Neither
-/// the wildcards nor the text change that.
+/// The search takes about one step for each byte of the text and each 64 bytes of a piece, for any
+/// wildcards and any text.
 #[test]
 fn hostile_texts_and_patterns_take_one_pass() {
     let path_globs = [
@@ -155,7 +155,7 @@ fn anchors_are_whole_segments() {
     }
 }
 
-/// The words of the manual as a recursion over the pattern's text.
+/// The rules of the manual as a naive recursion over the pattern.
 pub(crate) fn naive(pattern: &str, text: &str, is_path: bool) -> bool {
     let suffixes = || (0..=text.len()).filter_map(|start| text.get(start..));
     let in_segment = |rest: &str| !text[..text.len() - rest.len()].contains('/');
@@ -201,7 +201,7 @@ proptest! {
     fn path_globs_agree_with_the_oracle(
         pattern in "(/|a|b|\\*|\\*\\*|\\?|/\\*\\*|/\\*\\*/){0,9}", path in "(/|a|b){0,12}",
     ) {
-        // The file refuses three asterisks in a row.
+        // The file layer refuses three asterisks in a row.
         let mut pattern = pattern;
         while pattern.contains("***") {
             pattern = pattern.replace("***", "**");

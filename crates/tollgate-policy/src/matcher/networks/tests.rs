@@ -11,7 +11,7 @@ fn network() -> impl Strategy<Value = IpNet> {
 }
 
 proptest! {
-    /// The search finds what a look at each network finds.
+    /// The search agrees with a test of each network.
     #[test]
     fn every_network_is_found(
         networks in prop::collection::vec(network(), 0..12), a in 0..6_u8, b in any::<u8>(),

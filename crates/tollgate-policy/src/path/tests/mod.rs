@@ -7,13 +7,14 @@ mod models;
 #[test]
 fn each_rule_has_its_example() {
     let cases = [
-        // Only unreserved escapes are decoded; the others are upper case; %2F stays in its segment.
+        // Only unreserved escapes are decoded; other escapes become upper case; %2F stays in its
+        // segment.
         ("/%41%7a%30%2d%2e%5f%7e", "/Az0-._~"),
         ("/a%2fb", "/a%2Fb"),
         ("/a%2F..%2Fb", "/a%2F..%2Fb"),
         ("/%e2%82%ac%21", "/%E2%82%AC%21"),
         ("/%2541", "/%2541"),
-        // Escapes first, then dot segments.
+        // Escapes are decoded before dot segments are resolved.
         ("/a/%2e%2E/b", "/b"),
         ("/a/./b/.", "/a/b/"),
         ("/a/b/..", "/a/"),
@@ -21,27 +22,27 @@ fn each_rule_has_its_example() {
         ("/..", "/"),
         ("/a/...", "/a/..."),
         ("/.well-known", "/.well-known"),
-        // Duplicate slashes first, then dot segments: `..` takes away a segment that is not empty.
+        // Slashes are merged before dot segments are resolved: `..` removes a nonempty segment.
         ("/a//../b", "/b"),
         ("/a//b/../../c", "/c"),
         ("/a/..//b", "/b"),
         ("/a//.//b", "/a/b"),
         ("//a///b//", "/a/b/"),
-        // No query, no fragment; case and trailing slash kept.
+        // Query and fragment are dropped; case and trailing slash are kept.
         ("/a?b=/../c", "/a"),
         ("/a#b", "/a"),
         ("?a", "/"),
         ("/A/b/", "/A/b/"),
         ("/A/b", "/A/b"),
-        // What may not stand in clear is escaped.
+        // Characters that are not allowed in a path are escaped.
         ("/\u{e9} \"\\{}[]", "/%C3%A9%20%22%5C%7B%7D%5B%5D"),
         ("/a:b@c!$&'()*+,;=", "/a:b@c!$&'()*+,;="),
-        // Bad escapes stay, and what stands behind them cannot complete them.
+        // Broken escapes stay, and later characters cannot complete them.
         ("/%", "/%"),
         ("/%zz%4", "/%zz%4"),
         ("/%%34%31", "/%%341"),
         ("/%4%31", "/%4%31"),
-        // Without a leading slash.
+        // Paths without a leading slash.
         ("*", "*"),
         ("a/../b", "b"),
         ("..", "/"),
@@ -63,11 +64,11 @@ fn a_path_in_its_one_spelling_is_borrowed() {
 fn a_pattern_keeps_its_wildcards() {
     assert_eq!(normalise_pattern("/%61?i/*/**/x%2f\u{e9}"), "/a?i/*/**/x%2F%C3%A9");
     assert_eq!(normalise_pattern("/a/../b//c/?"), "/b/c/?");
-    // A star that is escaped is no wildcard; other escapes of what may stand in clear are decoded.
+    // An escaped star is not a wildcard; other unneeded escapes are decoded.
     assert_eq!(normalise_pattern("/%2a/%40me%3abatch"), "/%2A/@me:batch");
 }
 
-/// Paths made of what the rules are about.
+/// Generates paths from characters that the rules treat specially.
 fn tricky() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("/"),
@@ -94,7 +95,7 @@ fn tricky() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..16).prop_map(|pieces| pieces.concat())
 }
 
-/// The rules one after the other, each over the whole path: nothing streamed, nothing shared.
+/// Applies the rules one after the other, each over the whole path, without code of `normalise`.
 fn oracle(path: &str) -> String {
     let path = path.split(['?', '#']).next().unwrap();
     let mut unescaped = String::new();
@@ -293,7 +294,7 @@ fn readings_are_what_servers_make_of_a_path() {
     assert_eq!(readings("/login.").unwrap(), ["/login.", "/login"]);
     assert_eq!(readings("/login/.").unwrap(), ["/login/", "/login"]);
     assert_eq!(readings("/a/login/..").unwrap(), ["/a/", "/a", "/a/login/"]);
-    // One reading.
+    // Paths with one reading.
     for path in
         ["/login", "/a//login", "//", "/x/../login", "/a%20b", "/%6cogin", "/a?b;c", "/a?%40", ""]
     {
@@ -303,7 +304,7 @@ fn readings_are_what_servers_make_of_a_path() {
 
 #[test]
 fn some_paths_are_refused_with_match_all() {
-    // IIS and Jetty 9.4 decode these; no reading would do so.
+    // IIS and Jetty 9.4 decode these escapes; no reading does.
     for path in ["/%u006cogin", "/%U006Cogin", "/x%2f%%u002e"] {
         assert!(ambiguity(path).is_some(), "{path}");
         assert_eq!(readings(path), Err(AmbiguousPath::UnicodeEscape), "{path}");

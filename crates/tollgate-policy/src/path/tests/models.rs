@@ -1,6 +1,7 @@
-//! Small models of how servers read a path, written after their sources and apart from ours.
+//! Small models of how servers read a path, written from their sources and independent of
+//! `server_model`.
 //!
-//! A path that is called unambiguous has one reading over all of them: the one that limits see.
+//! If a path is unambiguous, all models read it the same way: as limits do.
 
 use super::super::*;
 use proptest::prelude::*;
@@ -43,8 +44,8 @@ fn join(segments: &[&[u8]]) -> Vec<u8> {
     if out.is_empty() { b"/".to_vec() } else { out }
 }
 
-/// nginx: one pass over decoded bytes merges slashes and resolves dots; it answers 400 above the
-/// root.
+/// nginx: one pass over decoded bytes merges slashes and resolves dots; a path above the root is
+/// 400.
 fn nginx(path: &str) -> Served {
     if has_bad_escape(path) {
         return None;
@@ -77,14 +78,13 @@ fn merged_and_resolved(decoded: &[u8]) -> Served {
     Some(join(&segments))
 }
 
-/// Go's file servers, Caddy among them: decode, then `path.Clean`, and the slash that was at the
-/// end.
+/// Go's file servers, including Caddy: decode, then `path.Clean`, and restore the trailing slash.
 fn go(path: &str) -> Served {
     let decoded = (!has_bad_escape(path)).then(|| unquote(path))?;
     (!decoded.contains(&0)).then(|| cleaned(&decoded))
 }
 
-/// Caddy's matcher of paths: decode, drop dots and spaces at the end, then clean.
+/// Caddy's path matcher: decode, drop trailing dots and spaces, then clean.
 fn caddy_matcher(path: &str) -> Served {
     let mut decoded = (!has_bad_escape(path)).then(|| unquote(path))?;
     while decoded.pop_if(|last| matches!(last, b'.' | b' ')).is_some() {}
@@ -107,8 +107,7 @@ fn cleaned(decoded: &[u8]) -> Vec<u8> {
 }
 
 /// `new URL("http://localhost" + path).pathname`, decoded for a table of routes. Backslashes are
-/// slashes, and tabs and line ends vanish. `%2e` is a dot in dot segments, and empty segments
-/// count.
+/// slashes, tabs and line ends vanish, `%2e` is a dot in dot segments, and empty segments are kept.
 fn node(path: &str) -> Served {
     let path: String = path.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
     let path = path.replace('\\', "/");
@@ -139,7 +138,7 @@ fn node(path: &str) -> Served {
     Some(unquote(&format!("/{}", segments.join("/"))))
 }
 
-/// `new URL(path, "http://localhost").pathname`: two slashes or more begin a host.
+/// `new URL(path, "http://localhost").pathname`: two or more slashes begin a host.
 fn node_with_base(path: &str) -> Served {
     let path: String = path.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
     let path = path.replace('\\', "/");
@@ -150,8 +149,8 @@ fn node_with_base(path: &str) -> Served {
     node(after_slashes.find('/').map_or("/", |end| &after_slashes[end..]))
 }
 
-/// Python's `http.server`: decode, then `posixpath.normpath`, and a slash that was at the end
-/// before decoding.
+/// Python's `http.server`: decode, then `posixpath.normpath`, and restore a slash that ended the
+/// path before decoding.
 fn python(path: &str) -> Served {
     let decoded = unquote(path);
     let mut segments: Vec<&[u8]> = Vec::new();
@@ -214,10 +213,10 @@ fn pieces() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// Servers of files, which know no parameters.
+    /// The models of file servers, which have no parameters.
     #[test]
     fn an_unambiguous_path_has_one_reading(path in pieces()) {
-        // At the end a dot segment has two readings, and the limits of both apply.
+        // A dot segment at the end has two readings, and the limits of both apply.
         let ends_in_dots = path.ends_with("/.") || path.ends_with("/..");
         if ambiguity(&path).is_some() || ends_in_dots {
             return Ok(());
@@ -232,8 +231,8 @@ proptest! {
         }
     }
 
-    /// Every model's reading is among those whose limits apply, whether the path is ambiguous or
-    /// not.
+    /// Every model's reading is among the readings whose limits apply, whether or not the path is
+    /// ambiguous.
     #[test]
     fn all_readings_are_matched(path in pieces()) {
         let Ok(mut readings) = readings(&path) else {
@@ -255,7 +254,7 @@ proptest! {
         }
     }
 
-    /// What limits see has one reading itself.
+    /// The normal form of an unambiguous path has one reading.
     #[test]
     fn the_one_spelling_of_an_unambiguous_path_is_unambiguous(path in pieces()) {
         if ambiguity(&path).is_some() {

@@ -1,4 +1,4 @@
-//! Which class a request belongs to.
+//! Tests of the class of a request.
 
 use crate::compile;
 use crate::limit::Mode;
@@ -78,7 +78,7 @@ fn a_header_lowers_and_only_a_trusted_proxy_raises() {
     assert_eq!(with("nobody", &charge, true), 0);
 }
 
-/// Attributes of a class identify, so a request with two values is refused as ambiguous.
+/// The attributes of classes are identifying, so a request with two values is refused as ambiguous.
 #[test]
 fn attributes_of_classes_identify() {
     let policy = policy(CLASSES);
@@ -88,7 +88,7 @@ fn attributes_of_classes_identify() {
     }
 }
 
-/// One of the readings is a charge; the other is not.
+/// One of the readings is under `/v1/charges`; the other is not.
 #[test]
 fn the_least_important_reading_of_a_path_counts() {
     let policy = policy(CLASSES);
@@ -146,7 +146,7 @@ fn clients_are_told_apart_by_all_attributes() {
 }
 
 proptest! {
-    /// Whatever an untrusted client sends besides path and method never raises its class.
+    /// An untrusted client cannot raise its class with anything but path and method.
     #[test]
     fn headers_never_raise_a_class(
         path in prop::sample::select(vec!["/v1/charges/1", "/v1/reports/2", "/"]),

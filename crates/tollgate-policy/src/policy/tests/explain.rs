@@ -7,7 +7,8 @@ fn condition(attribute: &str, patterns: &[&str]) -> Condition {
     Condition { attribute: attribute.to_owned(), patterns }
 }
 
-/// A limit by user for POST requests under /api, except by robots; and others without conditions.
+/// Returns a limit by user for POST requests under /api, except by robots; and others without
+/// conditions.
 fn explained_policy() -> Policy {
     let spec = MatchSpec {
         conditions: vec![condition("method", &["POST"]), condition("path", &["/api/**", "/x"])],
@@ -75,7 +76,7 @@ fn an_address_is_shown_whole_and_an_api_key_hashed() {
     assert!(shown.contains("2bb80d537b1da3e38bd30361aa855686"), "{shown}");
 }
 
-/// Which limits a property may generate: a match on path and method, an exception, a key.
+/// The choices for a generated limit: a match on path and method, an exclusion, a key.
 type Generated = (u8, u8, bool, u8, bool);
 
 fn generated((path, method, has_not, key, is_off): Generated, name: usize) -> (Limit, MatchSpec) {
@@ -102,7 +103,7 @@ fn generated((path, method, has_not, key, is_off): Generated, name: usize) -> (L
 }
 
 proptest! {
-    /// The index finds limits by path, an explanation tests every condition. Both must agree.
+    /// The index finds limits by path, and an explanation tests every condition. Both must agree.
     #[test]
     fn a_limit_applies_if_and_only_if_it_is_selected(
         limits in prop::collection::vec(any::<Generated>(), 1..8),

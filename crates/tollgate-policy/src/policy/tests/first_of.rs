@@ -1,4 +1,4 @@
-//! The first of several keys.
+//! Tests of `first_of`.
 
 use super::{facts, per_minute};
 use crate::limit::{Limit, OnMissing};
@@ -20,7 +20,7 @@ fn policy(limits: Vec<Limit>) -> Policy {
     Policy::new(limits, options).unwrap()
 }
 
-/// Of each limit that applies: whose state it is, the key, which of the keys, and whether it is
+/// For each limit that applies: the state id, the key, the index of the key, and whether it is
 /// missing.
 fn selected(policy: &Policy, attributes: &[(&str, &str)]) -> Vec<(u64, Vec<u8>, usize, bool)> {
     let mut selection = Selection::default();
@@ -52,8 +52,8 @@ fn the_first_complete_key_is_used() {
     assert_eq!(selected(&policy, &pro)[0].0, selected(&policy, &all)[0].0, "one state for tiers");
 }
 
-/// A user who calls himself `192.0.2.1`, or has the four bytes of that address as a name, is
-/// nobody's address.
+/// A user named `192.0.2.1`, or with the four bytes of that address as a name, is not counted as
+/// that address.
 #[test]
 fn each_key_is_its_own_space() {
     let policy = policy(vec![limit(KEYS)]);
@@ -67,7 +67,7 @@ fn each_key_is_its_own_space() {
     assert_eq!((policy.tier_params().len(), ids.len()), (6, 3), "tiers share, keys do not");
 }
 
-/// A key keeps its counts when the keys change places, and when a plain key becomes the first of
+/// A key keeps its counts when keys are reordered, and when a plain key becomes the first of
 /// several.
 #[test]
 fn whose_state_it_is_depends_on_the_key_used_alone() {
@@ -93,7 +93,7 @@ fn on_missing_says_what_happens_where_none_is_complete() {
     assert_eq!(selected(&with(OnMissing::Skip), &lacking), []);
     let refused = &selected(&with(OnMissing::Refuse), &lacking)[0];
     assert_eq!((refused.1.as_slice(), refused.3), (&[][..], true));
-    // The last key counts with what is there of it.
+    // The last key counts with the attributes that are present.
     let share = with(OnMissing::Share);
     let shared = &selected(&share, &lacking)[0];
     assert_eq!((shared.1.as_slice(), shared.2, shared.3), (&[5, 192, 0, 2, 1, 0][..], 1, false));
@@ -102,7 +102,7 @@ fn on_missing_says_what_happens_where_none_is_complete() {
     assert_eq!(selected(&share, &[("ip", "192.0.2.1"), ("user", "u")])[0].2, 0);
 }
 
-/// Keys of limits side by side are written once only where they are the same.
+/// Neighbouring limits share key bytes only if their keys are equal.
 #[test]
 fn limits_side_by_side_do_not_share_keys_by_mistake() {
     let limits =
@@ -126,7 +126,7 @@ fn the_key_used_is_known_by_name() {
     assert_eq!(used(&[]), "ip");
 }
 
-/// A key that is tried first and names an open attribute may be the one that a request uses.
+/// A key that is tried first and has an open attribute may be the one that a request uses.
 #[test]
 fn limits_whose_key_may_name_an_open_attribute_are_left_out() {
     let open = |keys: &[&[&str]], attributes: &[(&str, &str)]| {

@@ -32,7 +32,7 @@ fn facts<'a>(policy: &'a Policy, attributes: &[(&str, &'a str)]) -> Facts<'a> {
     facts
 }
 
-/// What a test looks at: (place, capacity, cost, key, missing) of each charge.
+/// One charge as tests compare it: (index, capacity, cost, key, missing).
 type Row = (usize, u64, u64, Vec<u8>, bool);
 
 fn rows(policy: &Policy, facts: &Facts<'_>, cost: u64) -> Vec<Row> {
@@ -57,7 +57,8 @@ fn only_row(policy: &Policy, attributes: &[(&str, &str)]) -> Row {
     rows.remove(0)
 }
 
-/// With nothing open it is what a request meets, shadow limits aside; what is open may be anything.
+/// Without open attributes, the result is what a request meets, except shadow limits; open
+/// attributes may have any value.
 #[test]
 fn open_attributes_may_be_anything() {
     let of = |attribute: &str, pattern: &str| Condition {
@@ -178,7 +179,7 @@ fn an_explicit_tier_wins_over_the_attribute() {
     let mut facts = facts(&policy, &[("header.x-plan", "pro")]);
     facts.set_tier("partner");
     assert_eq!(rows(&policy, &facts, 1).len(), 1);
-    // An unknown one is unknown; what a client sends does not take its place.
+    // An unknown tier stays unknown; the tier that a client sends does not replace it.
     facts.set_tier("unheard-of");
     assert_eq!(rows(&policy, &facts, 1)[0].1, 10);
 }
@@ -346,8 +347,8 @@ proptest! {
         }
     }
 
-    /// Limits with one key after the other share its bytes; each must still be what it is alone,
-    /// and what other facts selected before makes no difference.
+    /// Neighbouring limits with the same key share its bytes. Each must select as it does alone,
+    /// and earlier selections by other facts must not matter.
     #[test]
     fn limits_are_selected_together_as_they_are_alone(
         shapes in prop::collection::vec((0_usize..5, 0_usize..3), 1..8),

@@ -1,4 +1,4 @@
-//! Which limits refuse because a token did not verify.
+//! Tests of limits that refuse because a token did not verify.
 
 use super::{per_minute, policy};
 use crate::facts::{FactsBuffer, Unverified};
@@ -7,7 +7,7 @@ use crate::match_spec::{Condition, MatchSpec};
 use crate::policy::{Policy, PolicyOptions, Selection};
 
 /// The names of the limits that apply to a request whose `jwt.sub` and `jwt.plan` did not verify,
-/// and whether each refuses for it.
+/// and whether each refuses because of that.
 fn selected(policy: &Policy, attributes: &[(&str, &str)]) -> Vec<(String, bool)> {
     let mut facts = policy.facts(FactsBuffer::default());
     for (name, value) in attributes {

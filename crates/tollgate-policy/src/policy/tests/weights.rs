@@ -1,4 +1,4 @@
-//! Costs by match.
+//! Tests of costs by match.
 
 use super::{facts, rows};
 use crate::policy::{Policy, PolicyOptions};
@@ -39,7 +39,7 @@ fn the_first_entry_that_matches_counts_and_one_without_any() {
     assert_eq!(cost(&embed, 3), 30, "times the request's own");
     assert_eq!(cost(&embed, u64::MAX), u64::MAX);
     assert_eq!(cost(&[("user", "1"), ("path", "/v1/embed/x"), ("method", "head")], 1), 1);
-    // What is missing does not match, inside `not` neither.
+    // A missing attribute does not match, not even inside `not`.
     assert_eq!(cost(&[("user", "1"), ("path", "/v1/embed/x")], 1), 10);
     assert_eq!(cost(&[("user", "1"), ("path", "/v1/status"), ("ip", "10.0.0.1")], 1), 0);
     let model = |path| [("user", "1"), ("path", path), ("header.x-model", "huge")];
@@ -48,7 +48,7 @@ fn the_first_entry_that_matches_counts_and_one_without_any() {
     assert_eq!(cost(&[("user", "1"), ("path", "/v1/read"), ("ip", "10.1.2.3")], 1), 3);
 }
 
-/// Requests supply what a policy names, so the attributes of its costs have to be among those.
+/// Front ends read the attributes that the policy uses, so those of costs must be among them.
 #[test]
 fn attributes_of_costs_are_read_from_requests() {
     let policy = policy(WEIGHTED);
@@ -58,14 +58,14 @@ fn attributes_of_costs_are_read_from_requests() {
     assert!(policy.attribute("host").is_none());
 }
 
-/// Otherwise a change of costs would start every count afresh.
+/// If costs were part of the state id, a change of costs would reset every count.
 #[test]
 fn costs_are_no_part_of_whose_state_it_is() {
     let (weighted, plain) = (policy(WEIGHTED), policy(&WEIGHTED.replace("units: 10", "units: 11")));
     assert_eq!(weighted.tier_params()[0].id, plain.tier_params()[0].id);
 }
 
-/// A path that servers read in two ways costs what the dearer reading costs.
+/// A path with two readings costs as much as the more expensive reading.
 #[test]
 fn a_cheap_reading_of_a_path_does_not_lower_the_cost() {
     let policy = policy(

@@ -1,5 +1,5 @@
 //! Leased limits of each algorithm on a store that is new, emptied, paused or loses replies: no
-//! unit too many, and each granted unit accounted for.
+//! excess, and each granted unit accounted for.
 
 use super::store::proxied;
 use super::{PATIENCE, admitted, answer, known, rollbacks, sum, url};
@@ -32,7 +32,7 @@ const fn paths(policy: FailurePolicy) -> [LimitedPath; 4] {
 const OPEN_PATHS: &[LimitedPath] = &paths(FailurePolicy::Open);
 const CLOSED_PATHS: &[LimitedPath] = &paths(FailurePolicy::Closed);
 
-/// A leased limit of each algorithm. Without `on_store_failure`, the default applies.
+/// Writes a leased limit of each algorithm. Without `on_store_failure`, the default applies.
 fn limits(on_store_failure: &str) -> String {
     let limit = |(path, algorithm): &(&str, &str)| {
         format!(
@@ -47,7 +47,7 @@ fn limits(on_store_failure: &str) -> String {
 
 const CLOSED: &str = ", on_store_failure: closed";
 
-/// Two nodes; one user of each algorithm.
+/// A plan with two nodes, and one user for each algorithm.
 fn plan<'a>(context: &Context, store: &str, limits: &'a str, paths: &'a [LimitedPath]) -> Plan<'a> {
     Plan {
         nodes: 2,
@@ -66,7 +66,7 @@ fn plan<'a>(context: &Context, store: &str, limits: &'a str, paths: &'a [Limited
 
 /// Whether each granted unit of a node is spent, returned, stranded or held.
 fn is_balanced(node: &Node) -> bool {
-    // All of one answer: the load goes on.
+    // All values come from one response, since the load goes on.
     let text = node.get("/metrics").map(|answer| answer.body).unwrap_or_default();
     let units = |name: &str| -> u64 {
         let of =
@@ -82,12 +82,13 @@ fn check_accounts(trial: &Trial) -> bool {
     trial.nodes.iter().all(|node| wait_until(PATIENCE, || is_balanced(node)))
 }
 
-/// Until every key has surely been refused, and a little longer, so that returns are used.
+/// Runs until every key has certainly been refused, and a little longer, so that returned units are
+/// used.
 fn use_up(trial: &mut Trial) {
     answer(trial, ALGORITHMS.len() * LIMIT as usize * 5 / 4);
 }
 
-/// The most units of a key that nobody got.
+/// The most units of a key that no request got.
 fn unused(ended: &TrialResult) -> u64 {
     let left = |(path, _): &(&str, &str)| {
         LIMIT.saturating_sub(admitted(ended, path).values().sum::<u64>())
@@ -100,7 +101,7 @@ pub(in crate::scenario) fn fresh(context: &Context) -> TrialResult {
     let plan = plan(context, &url(&redis), &limits, OPEN_PATHS);
     let mut trial = Trial::cold(context, &plan);
     assert!(trial.is_healed(), "the nodes find their store");
-    // Nobody waits for the end of the grace period.
+    // The load starts before the end of the grace period.
     trial.start_load(&plan);
     let told = wait_until(PATIENCE, || sum(&trial, "tollgate_lease_grace_periods_total") >= 2);
     let logged =
@@ -127,7 +128,7 @@ pub(in crate::scenario) fn wiped(context: &Context) -> TrialResult {
     let wipes = context.pick(3, 8);
     for _ in 0..wipes {
         redis.run("FLUSHALL");
-        // The grace period, and some decisions after it.
+        // Runs through the grace period, and some decisions after it.
         trial.run_for(super::GRACE_PERIOD + Duration::from_millis(300));
         answer(&mut trial, 100);
     }
@@ -146,7 +147,7 @@ pub(in crate::scenario) fn wiped(context: &Context) -> TrialResult {
     ended
 }
 
-/// Pauses of the store, or replies that are lost, while units are asked for and returned.
+/// Disturbs the store while nodes request and return units.
 fn account_for(context: &Context, trial: &mut Trial, mut disturb: impl FnMut(&mut Trial)) -> bool {
     answer(trial, 200);
     trial.mark_fault();

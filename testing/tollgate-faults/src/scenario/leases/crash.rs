@@ -1,4 +1,4 @@
-//! Crashes and restarts of nodes that hold leases.
+//! Nodes that hold leases crash and restart.
 
 use super::{CHUNK_MOST, LIMIT, USERS, answer, leasing, limits, plan, sum, unused, url, use_up};
 use crate::load::{LoadRequest, Outcome};
@@ -29,7 +29,7 @@ pub(in crate::scenario) fn killed(context: &Context) -> TrialResult {
     ended.check("errors 0; no request lost but those under way when a node was killed", {
         errors == 0 && lost <= 50 * kills as u64
     });
-    // A request that was lost may have been admitted.
+    // A lost request may have been admitted.
     let gone = unused(&ended, LIMIT).saturating_sub(lost);
     ended.note("units lost with their nodes", gone);
     ended.check("under-admission: a chunk for each key and kill at most", {
@@ -52,7 +52,7 @@ pub(in crate::scenario) fn frozen(context: &Context) -> TrialResult {
     for turn in 0..context.pick(2, 10) {
         let process = trial.nodes[turn % 3].process();
         process.signal("STOP");
-        // Longer than a lease, so that it ends in another window.
+        // Longer than a lease, so that the lease ends in another window.
         std::thread::sleep(Duration::from_millis(1_300));
         process.signal("CONT");
         answer(&mut trial, 300);
@@ -70,8 +70,7 @@ pub(in crate::scenario) fn frozen(context: &Context) -> TrialResult {
 pub(in crate::scenario) fn rolling_restart(context: &Context) -> TrialResult {
     let (redis, limits) = (Redis::listen(&[]), limits("900/366d"));
     let plan = Plan {
-        // Each user has a node of its own most of the time, so that much of what is left is in one
-        // place.
+        // Each user mostly uses one node, so that much of the remaining lease is in one place.
         pick: |n| LoadRequest {
             node: if n % 5 == 0 { (n / 5 % 3) as usize } else { (n % USERS) as usize },
             path: "/hot",

@@ -1,4 +1,4 @@
-//! How much of a leased limit is admitted, and at how many store calls.
+//! The admitted share of a leased limit, and the number of store calls.
 
 use super::{USERS, admitted, answer, known, leasing, limits, plan, sum, url};
 use crate::load::{LoadRequest, Outcome};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// Nine of ten requests go to the first of five nodes.
+/// Sends nine of ten requests to the first of five nodes.
 fn skewed(n: u64) -> LoadRequest {
     let node = if n % 10 < 9 { 0 } else { 1 + n / 10 % 4 };
     LoadRequest { node: node as usize, path: "/hot", user: 0, cost: 1 }
@@ -23,7 +23,7 @@ fn window(limit: u64) -> [LimitedPath; 1] {
 
 pub(in crate::scenario) fn skew(context: &Context) -> TrialResult {
     let redis = Redis::listen(&[]);
-    // A machine that runs other tests does not come up with 1,500 requests a second.
+    // A machine that runs other tests cannot handle 1,500 requests a second.
     let limit = context.pick(200, 1_000);
     let (paths, limits) = (window(limit), limits(&format!("{limit}/s")));
     let plan = Plan {
@@ -37,8 +37,7 @@ pub(in crate::scenario) fn skew(context: &Context) -> TrialResult {
     trial.start_load(&plan);
     trial.run_for(Duration::from_millis(context.pick(4_000, 20_000)));
     let mut ended = trial.end().check_no_excess();
-    // Windows that were asked for more than they have, the first two aside: leases are taken in
-    // those.
+    // Windows with more demand than the limit, except the first two, in which leases are taken.
     let mut windows = BTreeMap::<u64, (u64, u64)>::new();
     for one in &ended.samples {
         let (asked, passed) = windows.entry(one.sent_us / SECOND_US).or_default();
@@ -82,12 +81,12 @@ pub(in crate::scenario) fn herd(context: &Context) -> TrialResult {
     ended.note("decided by the store", direct);
     ended.note("admitted of 500", total);
     ended.check("what was not admitted is still held", total + held >= 500);
-    // Each node also probes its store now and then.
+    // Each node also probes its store occasionally.
     ended.check("no more calls than requests", calls <= 1_000 + 200);
     ended
 }
 
-/// Leased limits of one to five, which the store decides.
+/// Leased limits of one to five units, which the store decides.
 const TINY: [LimitedPath; 5] = [
     LimitedPath { path: "/1", bound: Bound::Total(1), policy: FailurePolicy::Closed },
     LimitedPath { path: "/2", bound: Bound::Total(2), policy: FailurePolicy::Closed },
@@ -150,7 +149,7 @@ pub(in crate::scenario) fn halved(context: &Context) -> TrialResult {
     let mut ended = trial.end().check_all_answered();
     ended.note("units held when the file changed", held);
     let over = ended.figures.over_admission.unwrap_or(u64::MAX);
-    // More may have been taken between the look and the reload, so the bound is what nodes take at
+    // Nodes may have taken more units before the reload, so the bound is the most they take at
     // once.
     ended.check("excess over the new limit: outstanding leases at most", {
         over <= 3 * USERS * super::CHUNK_MOST

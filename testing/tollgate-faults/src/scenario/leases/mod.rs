@@ -1,4 +1,4 @@
-//! Scenarios with leased limits: what happens to the leases.
+//! Scenarios with leased limits.
 
 mod accounts;
 pub(crate) mod crash;
@@ -26,7 +26,7 @@ const LIMIT: u64 = 900;
 const USERS: u64 = 2;
 const PATHS: &[LimitedPath] =
     &[LimitedPath { path: "/hot", bound: Bound::Total(LIMIT), policy: FailurePolicy::Closed }];
-/// More than any node took at once in these rows: eight times what it needs for half a lifetime.
+/// The most units that a node takes at once here: eight times its use in half a lifetime.
 const CHUNK_MOST: u64 = 256;
 /// The grace period.
 const GRACE_PERIOD: Duration = Duration::from_millis(1_600);
@@ -36,7 +36,8 @@ fn url(redis: &Redis) -> String {
     format!("url: 'redis://127.0.0.1:{}/0'", redis.port())
 }
 
-/// A file with a leased limit of this rate, and a limit that shows whether the store decides.
+/// Writes a file with a leased limit of this rate, and a limit that shows whether the store
+/// decides.
 fn limits(rate: &str) -> String {
     format!(
         "limits:
@@ -46,7 +47,7 @@ fn limits(rate: &str) -> String {
     )
 }
 
-/// Three nodes with the leased limit, which two users use up in some seconds.
+/// A plan with three nodes and a leased limit, which two users use up in some seconds.
 fn plan<'a>(context: &Context, store: &str, limits: &'a str) -> Plan<'a> {
     Plan {
         limits,
@@ -62,7 +63,7 @@ fn plan<'a>(context: &Context, store: &str, limits: &'a str) -> Plan<'a> {
     }
 }
 
-/// Nodes whose grace period is over, without load.
+/// Starts nodes without load, and waits until their grace period is over.
 fn known(context: &Context, plan: &Plan<'_>) -> Trial {
     let mut trial = Trial::cold(context, plan);
     assert!(trial.is_healed(), "the nodes find their store");
@@ -70,7 +71,7 @@ fn known(context: &Context, plan: &Plan<'_>) -> Trial {
     trial
 }
 
-/// Nodes under load, each with a lease.
+/// Starts nodes under load, and waits until each has a lease.
 fn leasing(context: &Context, plan: &Plan<'_>) -> Trial {
     let mut trial = known(context, plan);
     trial.start_load(plan);
@@ -83,7 +84,7 @@ fn granted(node: &Node) -> u64 {
     node.metric("tollgate_lease_granted_units_total")
 }
 
-/// The sum over all nodes.
+/// The sum of a metric over all nodes.
 fn sum(trial: &Trial, metric: &str) -> u64 {
     trial.nodes.iter().map(|node| node.metric(metric)).sum()
 }
@@ -92,14 +93,14 @@ fn rollbacks(trial: &Trial) -> u64 {
     sum(trial, "tollgate_lease_rollbacks_total")
 }
 
-/// Waits until so many more requests are done.
+/// Waits until this number of further requests is done.
 fn answer(trial: &mut Trial, more: usize) {
     let enough = trial.answered() + more;
     assert!(wait_until(PATIENCE, || trial.answered() >= enough), "the load goes on");
 }
 
-/// Until every user has surely been refused, and a little longer, so that what was returned
-/// meanwhile is used.
+/// Runs until every user has certainly been refused, and a little longer, so that returned units
+/// are used.
 fn use_up(trial: &mut Trial) {
     let users = USERS as usize;
     let rest = (users * LIMIT as usize * 3 / 2).saturating_sub(trial.answered());

@@ -26,10 +26,10 @@ pub(in crate::scenario) fn gone(context: &Context) -> TrialResult {
     let (counted, held) = (rollbacks(&trial), sum(&trial, "tollgate_lease_held_units"));
     let mut ended = trial.end().check_no_excess();
     ended.check("it kept everything, so nothing is taken for lost", counted == 0);
-    // What was decided by the store and could not be said any more is spent.
+    // Units that the store charged without being able to reply are spent.
     let unused = unused(&ended, LIMIT);
     ended.note("units that nobody got", unused.saturating_sub(held));
-    // Another run of the server has a grace period first, so that nodes can report what they hold.
+    // A restarted server has a grace period first, so that nodes can report the leases they hold.
     ended.figures.recovery_us = None;
     ended
 }
@@ -56,8 +56,8 @@ pub(in crate::scenario) fn replies_cut(context: &Context) -> TrialResult {
     assert!(trial.is_healed(), "the nodes find their store again");
     use_up(&mut trial);
     let mut ended = trial.end().check_no_excess();
-    // What the store decided itself, and could not say, is spent; what it granted is learnt from
-    // the next answer.
+    // Units that the store charged without being able to reply are spent; of grants, nodes learn
+    // from the next reply.
     let unsaid = unused(&ended, LIMIT);
     ended.note("units that nobody was told of", unsaid);
     ended
@@ -94,8 +94,8 @@ pub(in crate::scenario) fn slow(context: &Context) -> TrialResult {
     answer(&mut trial, 200);
     trial.mark_fault();
     let start_us = crate::clock::now_us();
-    // Well over the deadline of a decision, and less than what a call may take for which no request
-    // waits.
+    // Well over the deadline of a decision, but within the time of a call that no request waits
+    // for.
     let latency = Duration::from_millis(context.pick(40, 50));
     proxy.set(Faults { latency, ..Faults::default() });
     trial.run_for(Duration::from_millis(context.pick(2_000, 10_000)));
@@ -125,8 +125,8 @@ pub(in crate::scenario) fn slow(context: &Context) -> TrialResult {
     ended
 }
 
-/// What a failover may cost: what was acknowledged and not replicated, at most a limit for each
-/// key.
+/// Checks the excess after a failover: writes that were acknowledged but not replicated, at most
+/// one limit for each key.
 fn after_failover(mut ended: TrialResult, counted: u64, most: u64) -> TrialResult {
     let over = ended.figures.over_admission.unwrap_or(u64::MAX);
     ended.check("over-admission within C2: one limit for each key", over <= most);
@@ -152,7 +152,7 @@ pub(in crate::scenario) fn sentinel(context: &Context) -> TrialResult {
     ended
 }
 
-/// Enough users for all shards to have some.
+/// Enough users for every shard to have some.
 const SPREAD: u64 = 12;
 const EACH: u64 = 200;
 const SPREAD_PATHS: &[LimitedPath] =
@@ -195,7 +195,7 @@ pub(in crate::scenario) fn cluster_killed(context: &Context) -> TrialResult {
     ended
 }
 
-/// The limit of a user that outlasts two failovers.
+/// The limit of a user, which is large enough for two failovers.
 const LASTING: u64 = 2_000;
 const LASTING_PATHS: &[LimitedPath] =
     &[LimitedPath { path: "/hot", bound: Bound::Total(LASTING), policy: FailurePolicy::Closed }];

@@ -1,12 +1,12 @@
-//! Counting over time in bounded memory: when the buckets no longer cover what was seen, they grow
-//! wider.
+//! Counts over time in bounded memory: the buckets grow wider when they no longer cover the whole
+//! time.
 
 const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Widths to count in. Each divides the next, so that narrow buckets can be poured into wide ones.
+/// Widths for counting. Each divides the next, so that narrow buckets can be merged into wide ones.
 const COUNTED_US: [u64; 15] = [
     1,
     10,
@@ -25,7 +25,7 @@ const COUNTED_US: [u64; 15] = [
     100 * DAY,
 ];
 
-/// Widths to show: those that people count time in.
+/// Widths for display: usual units of time.
 #[rustfmt::skip]
 const SHOWN_US: [u64; 43] = [
     1, 2, 5, 10, 20, 50, 100, 200, 500,
@@ -36,12 +36,12 @@ const SHOWN_US: [u64; 43] = [
     DAY, 2 * DAY, 5 * DAY, 10 * DAY, 20 * DAY, 50 * DAY, 100 * DAY, 1_000 * DAY,
 ];
 
-/// The most buckets in use. The widest cover all of time with fewer.
+/// The most buckets in use. The widest buckets cover all of time with fewer.
 const IN_USE_MAX: u64 = 1_200;
-/// The most buckets to show: wide enough to see, and to point at.
+/// The most buckets displayed: few enough that each can be seen and pointed at.
 const SHOWN_MAX: u64 = 120;
 
-/// What happened in one bucket.
+/// The requests in one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::command) struct Count {
     pub(in crate::command) admitted: u64,
@@ -58,7 +58,7 @@ impl Count {
         *(if admitted { &mut self.admitted } else { &mut self.refused }) += 1;
     }
 
-    /// The sum of two.
+    /// Adds two counts.
     pub(in crate::command) fn plus(self, other: Self) -> Self {
         let admitted = self.admitted + other.admitted;
         Self { admitted, refused: self.refused + other.refused }
@@ -72,7 +72,7 @@ pub(in crate::command) struct Buckets {
     width_us: u64,
     /// The number of the first bucket since the epoch.
     first: u64,
-    /// Bucket by bucket, all series of one together.
+    /// The counts, bucket by bucket, with all series of a bucket together.
     counts: Vec<Count>,
 }
 
@@ -81,13 +81,13 @@ impl Buckets {
         Self { series, width_us: COUNTED_US[0], first: 0, counts: Vec::new() }
     }
 
-    /// The counts of the bucket that holds an instant, one for each series.
+    /// Returns the counts of the bucket that contains an instant, one for each series.
     pub(in crate::command) fn at(&mut self, time_us: u64) -> &mut [Count] {
         let start = self.reach(time_us) * self.series;
         &mut self.counts[start..start + self.series]
     }
 
-    /// How many buckets there are.
+    /// The number of buckets.
     pub(in crate::command) fn len(&self) -> usize {
         self.counts.len() / self.series
     }
@@ -100,7 +100,7 @@ impl Buckets {
         self.first * self.width_us
     }
 
-    /// One series, bucket by bucket.
+    /// The counts of one series, bucket by bucket.
     pub(in crate::command) fn series(&self, index: usize) -> impl Iterator<Item = Count> + '_ {
         self.counts.chunks_exact(self.series).map(move |bucket| bucket[index])
     }
@@ -110,7 +110,7 @@ impl Buckets {
         self.series(index).fold(Count::default(), Count::plus)
     }
 
-    /// The same counts in as few buckets as fit a picture.
+    /// Merges the counts into as few buckets as fit a picture.
     pub(in crate::command) fn for_show(&self) -> Self {
         let last = self.first + (self.len() as u64).saturating_sub(1);
         let fits = |width_us: u64| {
@@ -126,7 +126,7 @@ impl Buckets {
         shown
     }
 
-    /// Makes sure that an instant has its bucket, and says which of those in use it is.
+    /// Makes room for the bucket of an instant, and returns its index.
     fn reach(&mut self, time_us: u64) -> usize {
         loop {
             let bucket = time_us / self.width_us;
@@ -153,7 +153,7 @@ impl Buckets {
         }
     }
 
-    /// Pours the counts into wider buckets; `width_us` is a multiple of the present width.
+    /// Merges the counts into wider buckets; `width_us` is a multiple of the current width.
     fn widen(&mut self, width_us: u64) {
         let per = width_us / self.width_us;
         let first = self.first / per;

@@ -1,25 +1,25 @@
-//! The sustained rate of a limit: a limit with a key has it for each of its keys.
+//! The sustained rate of a limit, summed over its keys.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-/// The most keys that are told apart; with more the rate is not drawn.
+/// The most keys that are counted separately; with more, the rate is not drawn.
 const KEYS_MAX: usize = 1 << 20;
 
-/// Units per microseconds.
+/// A number of units, and a time in microseconds.
 pub(super) type Rate = (u64, u64);
 
 /// The keys of one limit, each with its rate.
 #[derive(Debug, Default)]
 pub(in crate::command) struct KeyRates {
-    /// By hashes that are keyed already.
+    /// Rates by a hash of the key that is keyed already.
     by_key: FxHashMap<u64, Rate>,
     is_full: bool,
 }
 
 impl KeyRates {
-    /// Notes a key, and the rate that it has now: its tier may have changed.
+    /// Records a key and its current rate, since its tier may have changed.
     pub(super) fn note(&mut self, key: u64, rate: Rate) {
         let has_room = self.by_key.len() < KEYS_MAX;
         match self.by_key.entry(key) {
@@ -29,13 +29,13 @@ impl KeyRates {
         }
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub(super) fn keys(&self) -> usize {
         self.by_key.len()
     }
 
-    /// The units that all keys together may use in `width_us`, in parts of one `scale`-th; `None`
-    /// where a rate is unknown.
+    /// The units that all keys together may use in `width_us`, in `scale`-ths of a unit; `None` if
+    /// a rate is unknown.
     pub(super) fn total(&self, width_us: u64, scale: u64) -> Option<u128> {
         let mut keys_by_rate: BTreeMap<Rate, u128> = BTreeMap::new();
         for rate in self.by_key.values() {

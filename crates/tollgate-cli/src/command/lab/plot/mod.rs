@@ -1,7 +1,7 @@
-//! `--plot`: what was asked, admitted and refused over time, as a picture.
+//! `--plot`: requests, admissions and refusals over time, as a picture.
 //!
-//! One panel for the whole stream and one for each limit, above one another on one time axis. A
-//! limit's panel shows that limit's own answers, whatever the others said, so that limits can be
+//! The picture has one panel for all requests and one for each limit, on a common time axis. A
+//! limit's panel shows its own decisions, regardless of other limits, so that limits can be
 //! compared on the same traffic.
 
 mod buckets;
@@ -18,59 +18,59 @@ use tollgate::engine::Row;
 use tollgate::engine::limit::{CostRule, Limit};
 use tollgate_picture::axis::format_grouped;
 
-/// The most limits to draw; the busiest are.
+/// The most limits that are drawn; the busiest are chosen.
 const PANELS_MAX: usize = 32;
 
-/// Counts of a run, and what to call them.
+/// The counts of a run, and the names of the limits.
 #[derive(Debug)]
 pub(in crate::command) struct Plot {
     limits: Vec<Panel>,
-    /// The whole stream first, then each limit.
+    /// Counts of all requests first, then of each limit.
     buckets: Buckets,
-    /// The keys of each limit.
+    /// The rates of each limit's keys.
     rates: Vec<KeyRates>,
 }
 
-/// Counts over time, in steps of one width.
+/// Counts over time, in steps of equal width.
 #[derive(Clone, Debug)]
 pub(in crate::command) struct Series {
     pub(in crate::command) start_us: u64,
     pub(in crate::command) width_us: u64,
-    /// All requests first, then each limit.
+    /// Counts of all requests first, then of each limit.
     pub(in crate::command) counts: Vec<Vec<Count>>,
 }
 
-/// One limit's own answer to a request.
+/// One limit's own decision on a request.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::command) struct LimitAnswer {
-    /// Its place in the file.
+    /// The index of the limit.
     pub(in crate::command) limit: usize,
     pub(in crate::command) admitted: bool,
     /// A hash of the key.
     pub(in crate::command) key: u64,
-    /// The requests of the key's tier, and in which time; `None` where the limit has no rate, or
-    /// requests differ in cost.
+    /// The requests that the key's tier allows, and in which time; `None` if the limit has no rate,
+    /// or if requests differ in cost.
     pub(in crate::command) rate: Option<Rate>,
 }
 
-/// What is said about one limit.
+/// The texts of one limit's panel.
 #[derive(Clone, Debug)]
 pub(in crate::command) struct Panel {
-    /// Its name.
+    /// The name of the limit.
     pub(in crate::command) name: String,
-    /// Algorithm, numbers, key and mode.
+    /// The algorithm, the parameters, the key and the mode.
     pub(in crate::command) description: String,
-    /// What the bars below and those on top of them count.
+    /// The names of the lower and the upper part of a bar.
     pub(in crate::command) words: [&'static str; 2],
 }
 
 impl Panel {
-    /// A panel of requests that were admitted and refused.
+    /// Creates a panel of admitted and refused requests.
     pub(in crate::command) fn new(name: String, description: String) -> Self {
         Self { name, description, words: ["admitted", "refused"] }
     }
 
-    /// The figures in words, behind those of all requests.
+    /// Describes a count in words.
     fn figures(&self, count: Count) -> String {
         let [below, above] = self.words;
         let [admitted, refused] = [count.admitted, count.refused].map(format_grouped);
@@ -79,9 +79,10 @@ impl Panel {
 }
 
 impl LimitAnswer {
-    /// The answer of a row, whose limit is an element of `limits`.
+    /// Returns the decision of a row, whose limit must be an element of `limits`.
     pub(in crate::command) fn new(limits: &[Limit], row: &Row<'_>) -> Option<Self> {
-        // Bars count requests, so a rate is one of requests too, if all cost the same.
+        // Bars count requests, so the rate must be in requests too; that works if all cost the
+        // same.
         let rate = match row.limit.cost {
             CostRule::Fixed(cost) => row.window_us.map(|us| us.saturating_mul(cost.max(1))),
             _ => None,
@@ -102,7 +103,7 @@ impl Plot {
         Self { limits, buckets, rates }
     }
 
-    /// Counts one request: the answer, and the own answer of each limit that applied.
+    /// Counts one request: the decision, and the own decision of each limit that applied.
     pub(in crate::command) fn count(
         &mut self,
         time_us: u64,
@@ -124,15 +125,14 @@ impl Plot {
         }
     }
 
-    /// The counts over time: the start, the width of each step, and for all requests, then for
-    /// each limit, the counts of every step.
+    /// Returns the counts over time, for all requests and for each limit.
     pub(in crate::command) fn series(&self) -> Series {
         let shown = self.buckets.for_show();
         let counts = (0..=self.limits.len()).map(|series| shown.series(series).collect());
         Series { start_us: shown.start_us(), width_us: shown.width_us(), counts: counts.collect() }
     }
 
-    /// The picture, `title` above it.
+    /// Draws the picture with this title.
     pub(in crate::command) fn svg(&self, title: &str) -> String {
         let shown = self.buckets.for_show();
         let (drawn, left_out) = shown.busiest(1..self.limits.len() + 1);
@@ -151,7 +151,8 @@ impl Plot {
 }
 
 impl Buckets {
-    /// The series to draw, in order: those with most refusals, then with most requests.
+    /// Returns the series to draw: first by refusals, then by requests. Also returns how many are
+    /// left out.
     pub(in crate::command) fn busiest(&self, series: Range<usize>) -> (Vec<usize>, LeftOut) {
         let all = series.len();
         let mut drawn: Vec<usize> = series.filter(|one| self.total(*one).total() > 0).collect();

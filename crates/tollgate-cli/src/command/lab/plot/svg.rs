@@ -1,4 +1,4 @@
-//! Drawing panels: bars, marks and words.
+//! Draws panels: bars, marks and text.
 
 use super::Panel;
 use super::buckets::{Buckets, Count};
@@ -14,40 +14,41 @@ const PLOT_WIDTH: u64 = WIDTH - LEFT - RIGHT;
 const PLOT_HEIGHT: u64 = 900;
 const PANEL_HEIGHT: u64 = PLOT_HEIGHT + 560;
 
-/// Words with an outline can be read on bars.
+/// An outline makes text readable on bars.
 const OUTLINE: &str = ".o{paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}\
 @media(prefers-color-scheme:dark){.o{stroke:#0d1117}}";
 
-/// What the colours of a picture mean.
+/// The meaning of the colours.
 pub(in crate::command) struct Legend {
-    /// Of bars that stand below, and of those on top of them.
+    /// The labels of the lower and the upper part of a bar.
     pub(in crate::command) labels: [&'static str; 2],
-    /// How far the second label stands from the first.
+    /// The distance between the two labels.
     pub(in crate::command) apart: u64,
 }
 
-/// The panels that were not drawn.
+/// The numbers of panels that are not drawn.
 #[derive(Clone, Copy, Default)]
 pub(in crate::command) struct LeftOut {
-    /// Since others had more refusals.
+    /// Panels left out because others had more refusals.
     pub(in crate::command) minor: usize,
-    /// Since they had no requests.
+    /// Panels left out because they had no requests.
     pub(in crate::command) idle: usize,
 }
 
-/// A picture being drawn, panel after panel.
+/// A picture in progress, drawn panel by panel.
 pub(in crate::command) struct Picture {
     canvas: Canvas,
     width_us: u64,
     buckets: u64,
     panels: u64,
     dashed: bool,
-    /// Whether a limit has several keys.
+    /// Whether any limit has several keys.
     several: bool,
 }
 
 impl Picture {
-    /// Starts a picture of so many panels. `about` follows the width and the start of the bars.
+    /// Starts a picture with this number of panels. `about` follows the text about the bars' width
+    /// and start.
     pub(in crate::command) fn new(
         title: &str,
         about: &str,
@@ -81,7 +82,7 @@ impl Picture {
         let total = counts.iter().copied().fold(Count::default(), Count::plus);
         self.heading(panel, total, rates.keys(), base - PLOT_HEIGHT - 110);
         let highest = counts.iter().map(|count| count.total()).max().unwrap_or(0);
-        // The scale reaches a rate that is no more than twice as high as the bars.
+        // The scale extends to the rate if the rate is at most twice the highest bar.
         let rate = rates.total(self.width_us, 1).and_then(|rate| u64::try_from(rate).ok());
         let rate = rate.filter(|rate| *rate <= highest.saturating_mul(2));
         let bars = self.bars(base, highest.max(rate.unwrap_or(0)));
@@ -142,13 +143,13 @@ impl Picture {
         self.canvas.text("m e", WIDTH - RIGHT, y, &summary);
     }
 
-    /// The bars of a panel that stand on `base`.
+    /// Returns the bars of a panel whose bottom is at `base`.
     fn bars(&self, base: u64, max: u64) -> BarPanel {
         let span_us = self.width_us * self.buckets;
         BarPanel::new((LEFT, PLOT_WIDTH), (base, PLOT_HEIGHT), span_us, max)
     }
 
-    /// One bucket: admissions at the bottom, refusals on top of them, and the figures as a tooltip.
+    /// Draws one bucket: admissions below, refusals above, and a tooltip with the counts.
     fn bar(&mut self, bars: &BarPanel, panel: &Panel, index: u64, count: Count) {
         let (from_us, to_us) = (index * self.width_us, (index + 1) * self.width_us);
         let shown = format!(
@@ -162,7 +163,8 @@ impl Picture {
         bars.bar(&mut self.canvas, (from_us, to_us), counts, &shown);
     }
 
-    /// The sustained rate of all keys seen, if the scale reaches it. The bars count all keys too.
+    /// Draws the sustained rate of all keys seen, if it is within the scale. Bars count all keys
+    /// too.
     fn rate(&mut self, rates: &KeyRates, base: u64, top: u64) {
         let Some(total) = rates.total(self.width_us, PLOT_HEIGHT) else { return };
         let rise = total / u128::from(top);

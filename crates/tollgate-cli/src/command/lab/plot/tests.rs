@@ -75,7 +75,7 @@ fn of_many_limits_the_most_refusing_are_drawn() {
     assert!(svg.find(">limit-68<") < svg.find(">limit-99<"), "in file order");
 }
 
-/// How high the dashed line of the only limit stands above the axis, in tenths of a pixel.
+/// The height of the dashed line of the only limit above the axis, in tenths of a pixel.
 fn dashed(svg: &str) -> u64 {
     let tenths = |text: &str| {
         let (whole, tenth) = text.split_once('.').unwrap_or((text, "0"));
@@ -91,8 +91,7 @@ fn dashed(svg: &str) -> u64 {
     number(bar, "y") + number(bar, "height") - tenths(y)
 }
 
-/// Ten keys with ten a second each, and a bar of a hundred a second: the line is where the bars
-/// are.
+/// With ten keys instead of one, the line is ten times as high, since the bars count all keys.
 #[test]
 fn the_line_is_the_rate_of_all_keys_as_the_bars_are_of_all_keys() {
     let draw = |keys: u64| {
@@ -121,7 +120,7 @@ fn tiers_add_up() {
     assert_eq!(key_rates::KeyRates::default().total(1, 1), None);
 }
 
-/// Six of ten, and four of ten: the line is drawn up to twice as high as the bars.
+/// A rate of ten a second is drawn beside bars of six a second, but not beside bars of four.
 #[test]
 fn the_scale_reaches_a_rate_that_is_little_higher_than_the_bars() {
     let draw = |per_second: u64| {

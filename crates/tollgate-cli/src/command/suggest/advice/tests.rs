@@ -1,6 +1,6 @@
 use super::*;
 
-/// `keys` clients with `per_min` requests in one minute, evenly.
+/// Adds `keys` clients with `per_min` requests each, spread evenly over one minute.
 fn steady(rates: &mut PeakRates, keys: std::ops::Range<u64>, per_min: u64) {
     for key in keys {
         for n in 0..per_min {

@@ -35,17 +35,17 @@ fn the_first_untrusted_address_from_the_right_is_the_client() {
     let cases: &[(&[&str], &str)] = &[
         (&["203.0.113.7"], "203.0.113.7"),
         (&["198.51.100.1, 203.0.113.7, 10.0.0.2"], "203.0.113.7"),
-        // All lines count, in order.
+        // All header lines count, in order.
         (&["198.51.100.1", "203.0.113.7", "10.0.0.2,10.0.0.3"], "203.0.113.7"),
         (&["203.0.113.7:4711 ,\t10.0.0.2:80"], "203.0.113.7"),
         (&["[2001:db8::1]:4711"], "2001:db8::1"),
         (&["2001:db8::1%eth0, 2001:db8:ffff::9"], "2001:db8::1"),
         (&["::ffff:203.0.113.7, ::ffff:a00:2"], "203.0.113.7"),
-        // A bad item ends the walk at the last good hop.
+        // An invalid item ends the walk at the last good hop.
         (&["203.0.113.7, nonsense, 10.0.0.2"], "10.0.0.2"),
         (&["203.0.113.7, unknown"], "10.0.0.1"),
         (&["203.0.113.7, 10.0.0.2, \u{e9}, 10.0.0.3"], "10.0.0.3"),
-        // Only trusted ones: the leftmost; none: the peer.
+        // With trusted items only, the leftmost is the client; with no items, the peer.
         (&["10.0.0.4, 10.0.0.3", "10.0.0.2"], "10.0.0.4"),
         (&[], "10.0.0.1"),
         (&["", " , ,"], "10.0.0.1"),
@@ -95,7 +95,7 @@ fn forwarded_is_read_as_rfc_7239_says() {
         (&["FOR=\"203.0.113.7:_gazonk\"; by=10.0.0.1 ;host=\"a,b;for=1.1.1.1\""], "203.0.113.7"),
         (&["for=\"203.0.1\\13.7\""], "203.0.113.7"),
         (&["for=198.51.100.1", "for=203.0.113.7,for=10.0.0.2"], "203.0.113.7"),
-        // Names and obfuscated nodes are nobody's address.
+        // Names and obfuscated nodes are not addresses.
         (&["for=203.0.113.7, for=unknown, for=10.0.0.2"], "10.0.0.2"),
         (&["for=203.0.113.7, for=_hidden"], "10.0.0.1"),
         (&["for=203.0.113.7, proto=https"], "10.0.0.1"),
@@ -103,7 +103,8 @@ fn forwarded_is_read_as_rfc_7239_says() {
         (&["for=\"\", for=10.0.0.2"], "10.0.0.2"),
         (&["for"], "10.0.0.1"),
         (&["for=\"203.0.113.7\\\""], "10.0.0.1"),
-        // What a client left open on the left does not reach what the proxy added on the right.
+        // A quote that a client leaves open on the left does not affect items that the proxy adds
+        // on the right.
         (&["for=\", for=203.0.113.7"], "203.0.113.7"),
         (&["x=\"a\\\", for=\"[2001:db8::1]:1\""], "2001:db8::1"),
     ];
@@ -171,7 +172,7 @@ fn any_address() -> impl Strategy<Value = IpAddr> {
     prop_oneof![any::<[u8; 4]>().prop_map(IpAddr::from), any::<[u8; 16]>().prop_map(IpAddr::from)]
 }
 
-/// Items and garbage that look like the fields this module reads.
+/// Generates items and garbage similar to the headers that this module reads.
 fn any_line() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         any_address().prop_map(|address| address.to_string().into_bytes()),
@@ -190,7 +191,7 @@ fn any_source() -> impl Strategy<Value = ClientAddressSource> {
     ]
 }
 
-/// All usual ways to write an address.
+/// All usual spellings of an address.
 fn spellings(address: IpAddr) -> Vec<String> {
     match address {
         IpAddr::V4(v4) => {
@@ -247,8 +248,7 @@ proptest! {
 
     #[test]
     fn what_a_client_puts_in_front_changes_nothing(lines in prop::collection::vec(any_line(), 0..4), own in any_line()) {
-        // The trusted proxy appends the client's address, on the client's last line or on one of
-        // its own.
+        // The trusted proxy appends the client's address to the client's last line, or adds a line.
         for (client, item) in [(x_forwarded_for(), "203.0.113.7"), (forwarded(), "for=203.0.113.7")] {
             let appended = [own.clone(), format!(", {item}").into_bytes()].concat();
             let lines = lines.iter().map(Vec::as_slice);

@@ -1,10 +1,10 @@
-//! Flaws that others published, each as a test that this code does not have it.
+//! Published flaws of other projects, each with a test that Tollgate does not have it.
 
 use super::*;
 
 #[test]
 fn cve_2025_59152_litestar_trusts_x_forwarded_for() {
-    // A fresh header on each request bought a fresh limit.
+    // There, each request with a new header got a new limit.
     for claim in ["198.51.100.1", "198.51.100.2", "127.0.0.1"] {
         assert_eq!(resolve(&x_forwarded_for(), "192.0.2.1", &[claim]), "192.0.2.1");
     }
@@ -28,7 +28,7 @@ fn cve_2026_110723_110724_110726_api_gateway_takes_the_leftmost() {
 
 #[test]
 fn cve_2024_34451_ghost_counts_logins_by_a_forged_address() {
-    // Behind a proxy that appends, and behind one that adds a line of its own.
+    // First a proxy that appends to the line, then one that adds a line.
     for claim in ["198.51.100.1", "198.51.100.2"] {
         let appended = format!("{claim}, 203.0.113.7");
         assert_eq!(resolve(&x_forwarded_for(), "10.0.0.1", &[&appended]), "203.0.113.7");
@@ -58,9 +58,8 @@ fn ghsa_5847_rm3g_23mw_openclaw_counts_mapped_addresses_apart() {
 
 #[test]
 fn cve_2024_45410_2021_32813_2026_29054_traefik_loses_forwarded_fields() {
-    // `Connection: X-Forwarded-For` made a proxy drop the field. A request without it is
-    // counted as the proxy that let it happen; there is no empty key, and no other field takes its
-    // place.
+    // There, `Connection: X-Forwarded-For` made a proxy drop the header. Here, a request without
+    // the header is counted for the proxy's address; no other header replaces it.
     assert_eq!(resolve(&x_forwarded_for(), "10.0.0.1", &[]), "10.0.0.1");
     assert_eq!(
         resolve(&behind(&["10.0.0.0/8"], ClientAddressSource::Hops(1)), "10.0.0.1", &[]),
@@ -90,7 +89,7 @@ fn cve_2026_88011_2026_35051_traefik_keeps_aliases_of_fields() {
 
 #[test]
 fn cve_2026_30851_caddy_keeps_what_the_client_sent_beside_its_own() {
-    // The client's line stands first, the proxy's after it: the proxy's word counts.
+    // The client's line comes first and the proxy's second: the proxy's address counts.
     assert_eq!(
         resolve(&x_forwarded_for(), "10.0.0.1", &["127.0.0.1", "203.0.113.7"]),
         "203.0.113.7"

@@ -10,7 +10,8 @@ fn each_width_divides_the_next() {
     assert!(COUNTED_US.windows(2).all(|pair| pair[1].is_multiple_of(pair[0])));
     assert!(SHOWN_US.is_sorted());
     assert!(MAX_US / COUNTED_US[COUNTED_US.len() - 1] < IN_USE_MAX);
-    // A picture of the most buckets must find a width that shows them all, and not much wider.
+    // For the largest number of buckets, some display width must fit and not be much wider than
+    // needed.
     for counted in COUNTED_US {
         let fits =
             |shown: &u64| shown.is_multiple_of(counted) && (10..=20).contains(&(shown / counted));
