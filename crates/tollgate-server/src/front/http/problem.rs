@@ -8,7 +8,7 @@ use tollgate::engine::ReservationError;
 use tollgate_net::{BodyError, HttpResponse};
 use tollgate_observe::metrics::Outcome;
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug)]
 pub(super) enum CheckProblem {
     NoSuchPath,
@@ -17,7 +17,7 @@ pub(super) enum CheckProblem {
     },
     /// The target of the request is not a URI.
     Target,
-    /// A request by HTTP/1.1 has no `Host`, or several.
+    /// A request by HTTP/1.1 without a `Host`, or with several.
     Host,
     FromWebPage,
     NotJson,
@@ -30,15 +30,15 @@ pub(super) enum CheckProblem {
         why: String,
     },
     Reservation(ReservationError),
-    /// The system gave no random bytes. A reservation that can be guessed is worse than none.
+    /// The system has no random numbers. A guessable reservation is worse than none.
     NoRandom,
 }
 
 impl CheckProblem {
-    /// Writes the answer. Returns how it counts.
+    /// Writes the answer. Returns the outcome for metrics.
     #[cold]
     pub(super) fn write(self, answer: &mut HttpResponse) -> Outcome {
-        // The connection would have to skip the rest of the body before the next request.
+        // The connection would have to drain the rest of the body before the next request.
         let close = matches!(self, Self::Body(_));
         let problem = self.into_problem();
         let outcome = problem.outcome();
@@ -87,7 +87,7 @@ fn reservation_problem(error: &ReservationError) -> Problem {
     }
 }
 
-/// 503 for a reservation that may succeed in a second.
+/// A 503 for a reservation that may succeed in a second.
 fn retry(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
     let problem = Problem::unavailable(detail).at("reservation");
     problem.with_header(RETRY_AFTER, HeaderValue::from_static("1"))

@@ -7,38 +7,38 @@ use super::{
 use std::borrow::Cow;
 use std::fmt;
 
-/// The most bytes of the input in a message.
+/// Limit of input bytes in a message.
 const QUOTED_BYTES_MAX: usize = 256;
 
 /// An invalid body or row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadRequest {
-    /// The invalid member, such as `cost` or `attributes.user`; none if the whole is invalid.
+    /// The invalid member, such as `cost` or `attributes.user`; `None` if the whole is invalid.
     pub field: Option<Box<str>>,
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong with a body or a row.
+/// The fault of a body or a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// Too many bytes.
     TooLarge,
-    /// Not UTF-8 after so many bytes.
+    /// Not UTF-8 at this byte.
     NotUtf8(usize),
     /// Not JSON, or more than one JSON value.
     NotJson(Box<str>),
     /// JSON of the wrong type.
     Type(Box<str>),
-    /// An unknown member, and the known ones.
+    /// An unknown member; has the known ones.
     Unknown(MemberSet),
     /// A member given twice.
     Repeated,
     /// A required member is missing.
     Missing,
-    /// A member that another operation has.
+    /// A member of another operation.
     NotForThisOp(Op),
     /// An operation that does not exist.
     NoSuchOp,
@@ -46,7 +46,7 @@ pub enum Fault {
     Negative,
     /// A cost with a fraction, or above the largest integer.
     NotAnInteger,
-    /// An instant of another type.
+    /// An instant that is not a number.
     TimeNotANumber,
     /// An instant before 1970.
     TimeNegative,
@@ -54,33 +54,33 @@ pub enum Fault {
     TimeTooLate,
     /// An instant that is not a whole number of microseconds.
     TimeTooFine,
-    /// A time to live that cannot be read.
+    /// An invalid time to live.
     NotADuration(Box<str>),
-    /// A time to live of nothing, or of more than an hour.
+    /// A time to live of zero, or of more than an hour.
     TtlOutOfRange,
     /// Too many attributes.
     TooManyAttributes,
     /// An attribute without a name.
     NameEmpty,
-    /// An attribute with too long a name.
+    /// An attribute name that is too long.
     NameTooLong,
-    /// An attribute with too long a value.
+    /// An attribute value that is too long.
     ValueTooLong,
-    /// An empty or too long reservation.
+    /// A reservation id that is empty or too long.
     ReservationLength,
-    /// A latency that is no number of seconds, or more than an hour.
+    /// A latency that is not a number of seconds, or more than an hour.
     Latency,
-    /// An outcome that does not exist.
+    /// An unknown outcome.
     NoSuchOutcome,
 }
 
 impl Fault {
-    /// The fault, at a member.
+    /// Makes this the fault of a member.
     pub fn at(self, field: impl Into<Box<str>>) -> BadRequest {
         BadRequest { field: Some(field.into()), fault: self }
     }
 
-    /// An error of the JSON reader. It names the line only in a body of several lines.
+    /// The fault for an error of the JSON reader. Names the line only in a body of several lines.
     pub(super) fn from_json_error(error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let (line, column) = (error.line(), error.column());
@@ -93,7 +93,7 @@ impl Fault {
     }
 }
 
-/// An error of the JSON reader without a string, which may be a secret, and cut to a length. The
+/// An error text of the JSON reader, shortened and without the string, which may be secret. The
 /// expected type stays.
 fn shortened(what: &str) -> Cow<'_, str> {
     let expected = what.rfind(", expected ").map_or("", |at| &what[at..]);
@@ -118,7 +118,7 @@ impl fmt::Display for BadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.field {
             Some(field) => {
-                // Escapes make it longer.
+                // Escapes make the text longer.
                 let shown: String = field.escape_debug().take(QUOTED_BYTES_MAX).collect();
                 write!(f, "`{shown}`: {}", self.fault)
             }
