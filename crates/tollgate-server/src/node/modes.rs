@@ -347,9 +347,9 @@ impl Node {
                 self.metrics.audit_failure();
                 tracing::error!(
                     error,
-                    "mode override not applied: the audit log cannot be written"
+                    "mode override not applied: the audit log is not writable"
                 );
-                self.health.degrade(SUBJECT, "a mode override of all nodes cannot be recorded");
+                self.health.degrade(SUBJECT, "mode override not applied: the audit log is not writable");
             }
             None if was_logged => self.health.clear(SUBJECT),
             _ => {}

@@ -53,7 +53,7 @@ pub(crate) async fn monitor(node: &Node) {
                     report_failure(node, &error);
                 }
                 if !is_logged {
-                    tracing::error!(%error, "the store does not answer; `on_store_failure` of each limit decides");
+                    tracing::error!(%error, "the store does not answer; each limit follows its on_store_failure");
                 }
             }
         }

@@ -94,7 +94,7 @@ impl Observer for StoreObserver {
             server,
             seconds,
             direction,
-            "the store's clock leapt; what it dated ahead is brought back, and debts are kept"
+            "the store's clock jumped; state with a future date is corrected, and debts stay"
         );
     }
 

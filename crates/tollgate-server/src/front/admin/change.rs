@@ -86,7 +86,7 @@ impl Admin {
         if before.is_empty() {
             return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
-                "no limit has a key of these attributes, so nothing was changed; give all attributes of a limit's key, or name a `limit` that is not off",
+                "nothing changed: no limit has exactly these key attributes; give all attributes of a limit's key, or name a `limit` that is not off",
             )
             .at("attributes"));
         }
@@ -155,10 +155,10 @@ impl Admin {
         });
         let note = match (is_shared, is_masked) {
             (false, _) => Some(
-                "the memory store has no other nodes: this is for this node, until it is cleared or ends",
+                "the memory store has no other nodes: the override is for this node, until it is cleared or the node ends",
             ),
             (_, true) => {
-                Some("an override of this node alone comes first here; clear it with `scope=node`")
+                Some("an override of this node takes precedence; clear it with `scope=node`")
             }
             (true, false) => None,
         };
@@ -260,7 +260,7 @@ pub(super) fn no_such_limit(rules: &Rules, name: &str) -> Problem {
     let name = name.escape_debug();
     let detail = match &*known {
         [] => format!("no limit is called `{name}`; the policy has none"),
-        _ => format!("no limit is called `{name}`; there are {}{more}", known.join(", ")),
+        _ => format!("no limit is called `{name}`; the limits are {}{more}", known.join(", ")),
     };
     Problem::new(StatusCode::NOT_FOUND, detail).at("name")
 }
@@ -294,7 +294,7 @@ fn store_problem(error: &StoreError) -> Problem {
 }
 
 fn unrecorded(why: &str) -> Problem {
-    Problem::unavailable(format!("nothing was changed, since {why}"))
+    Problem::unavailable(format!("nothing changed: {why}"))
 }
 
 fn override_problem(error: &OverrideError) -> Problem {
@@ -310,7 +310,7 @@ fn override_problem(error: &OverrideError) -> Problem {
         }
         OverrideError::Unrecorded(why) => unrecorded(why),
         OverrideError::Store(error) => Problem::unavailable(format!(
-            "{error}; the change may have reached the store all the same, see `admin policy`; `scope=node` changes this node without the store"
+            "{error}; the change may still have reached the store, see `admin policy`; `scope=node` changes this node without the store"
         )),
     }
 }

@@ -63,7 +63,7 @@ fn unknown_member(allowed: &[&str]) -> String {
         [] => "unknown member; this call takes none".to_owned(),
         _ => {
             let known: Vec<String> = allowed.iter().map(|name| format!("`{name}`")).collect();
-            format!("unknown member; there are {}", known.join(", "))
+            format!("unknown member; the members are {}", known.join(", "))
         }
     }
 }
@@ -96,7 +96,7 @@ fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Prob
         }
         _ => {
             let word = text(name, value)?;
-            let detail = "no such mode; there are `enforce`, `shadow` and `off`";
+            let detail = "unknown mode; use `enforce`, `shadow` or `off`";
             body.mode = Some(parse_mode(&word).ok_or_else(|| Problem::bad(name, detail))?);
         }
     }

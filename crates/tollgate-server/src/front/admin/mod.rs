@@ -334,7 +334,7 @@ impl Handler for AdminHandler {
 /// name at this machine.
 fn wrong_host(host: &str) -> Problem {
     let detail = format!(
-        "the admin listener does not answer to the name `{}`; call it by an address or as localhost, or add the name to `admin.hosts` in the policy file",
+        "unknown host `{}`; use an IP address or localhost, or add the name to `admin.hosts` in the policy file",
         host.escape_debug()
     );
     Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).at("host")
@@ -349,7 +349,7 @@ fn unauthorised(detail: &'static str) -> Problem {
 fn too_many_tries(wait_us: u64) -> Problem {
     let seconds = wait_us.div_ceil(1_000_000);
     let detail = format!(
-        "too many wrong tokens came from your address; wait {seconds} s, whatever token you have"
+        "too many wrong tokens from your address; wait {seconds} s, even with the right token"
     );
     let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).at("authorization");
     problem.with_header(RETRY_AFTER, HeaderValue::from(seconds))

@@ -19,7 +19,7 @@ impl Query {
             };
             if !known.is_empty() && !known.contains(&&*name) {
                 let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-                let detail = format!("unknown parameter; there are {}", known.join(", "));
+                let detail = format!("unknown parameter; the parameters are {}", known.join(", "));
                 return Err(Problem::bad(&name, detail));
             }
             if parameters.iter().any(|(other, _)| *other == name) {
@@ -46,7 +46,7 @@ impl Query {
         let is_it = |(known, _): &&(&str, T)| word.as_deref().is_none_or(|word| word == *known);
         choices.iter().find(is_it).map(|(_, value)| *value).ok_or_else(|| {
             let words: Vec<String> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
-            Problem::bad(name, format!("no such choice; there are {}", words.join(", ")))
+            Problem::bad(name, format!("unknown value; use one of {}", words.join(", ")))
         })
     }
 

@@ -328,7 +328,7 @@ impl fmt::Display for AuthRequestError {
             }
             Self::Parameter(pair) => write!(
                 f,
-                "`{}` is not a parameter; there are policy=NAME, deny_status=401, 403 or 429, and cost=N",
+                "`{}` is not a parameter; the parameters are policy=NAME, deny_status=401, 403 or 429, and cost=N",
                 pair.escape_debug()
             ),
             Self::Limit(name) => write!(f, "no limit is named `{}`", name.escape_debug()),

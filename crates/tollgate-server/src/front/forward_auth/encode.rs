@@ -53,7 +53,7 @@ pub(super) fn forbid(why: &AuthRequestError) -> Response<String> {
     // Some proxies pass this body on to clients, which must not learn the proxy's configuration.
     let body = match why {
         AuthRequestError::Untrusted => "forward-auth answers proxies in `trusted_proxies` only\n",
-        _ => "forward-auth was not asked as it should be; tollgate's log says more\n",
+        _ => "invalid forward-auth call; see tollgate's log\n",
     };
     answer(StatusCode::FORBIDDEN, "misconfigured", headers, body.into())
 }

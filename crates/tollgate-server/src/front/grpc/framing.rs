@@ -50,7 +50,7 @@ pub(super) fn message(body: &[u8]) -> Result<&[u8], Status> {
         return Err(Status::new(INVALID_ARGUMENT, "the call has no message"));
     };
     if *compressed != 0 {
-        return Err(Status::new(UNIMPLEMENTED, "compressed messages are not taken"));
+        return Err(Status::new(UNIMPLEMENTED, "compressed messages are not supported"));
     }
     if rest.len() != u32::from_be_bytes(*length) as usize {
         return Err(Status::new(INVALID_ARGUMENT, "the call is not one message"));

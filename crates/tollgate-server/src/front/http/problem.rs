@@ -50,7 +50,7 @@ impl CheckProblem {
     fn into_problem(self) -> Problem {
         match self {
             Self::NoSuchPath => {
-                let detail = "nothing is here; use POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, GET /openapi.json, or /v1/forward-auth";
+                let detail = "unknown path; use POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, GET /openapi.json, or /v1/forward-auth";
                 Problem::new(StatusCode::NOT_FOUND, detail).at("path")
             }
             Self::Method { allow } => Problem::wrong_method(allow),
@@ -69,7 +69,7 @@ impl CheckProblem {
             Self::BadBody(bad) => bad.into(),
             Self::Attribute { name, why } => Problem::bad(&format!("attributes.{name}"), why),
             Self::Reservation(error) => reservation_problem(&error),
-            Self::NoRandom => retry("the system gave no random bytes for a reservation; try again"),
+            Self::NoRandom => retry("the system has no random numbers for a reservation; try again"),
         }
     }
 }

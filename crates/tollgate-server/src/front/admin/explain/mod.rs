@@ -27,7 +27,7 @@ impl Admin {
     ) -> Result<AdminResponse, Problem> {
         let mut query = Query::parse(query, &[])?;
         if query.take("at").is_some() {
-            let detail = "a running node explains the present; `tollgate explain --config FILE --at TIME` explains another time";
+            let detail = "a running node explains only the present; for another time, use `tollgate explain --config FILE --at TIME`";
             return Err(Problem::bad("at", detail));
         }
         let cost = query.take("cost").map(|cost| cost.parse::<u32>());

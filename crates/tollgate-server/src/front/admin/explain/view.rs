@@ -189,7 +189,7 @@ impl Viewer<'_, '_> {
             Applicability::Applies => return None,
             Applicability::Off => "the limit is off".to_owned(),
             Applicability::Addressed => {
-                "only a descriptor of Envoy comes under the limit".to_owned()
+                "the limit applies only to descriptors of Envoy".to_owned()
             }
             Applicability::Unlimited => "the limit is unlimited for this tier".to_owned(),
             Applicability::Excluded { conditions } => {

@@ -142,7 +142,7 @@ impl<S> Drop for EventStream<S> {
         self.node.streams.open.fetch_sub(1, Relaxed);
         if self.node.clock.now_us().saturating_sub(self.polled_us) > STALLED_US {
             self.node.streams.stalled.fetch_add(1, Relaxed);
-            tracing::info!("a reader of the admin API did not read its events, and was cut off");
+            tracing::info!("closed a stream of the admin API: its client did not read");
         }
     }
 }

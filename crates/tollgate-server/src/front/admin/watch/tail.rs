@@ -86,7 +86,7 @@ fn canonical_value(
     let limits = rules.policy().limits();
     let is_key = |keys: &[Box<str>]| keys.iter().any(|key| **key == **name);
     if !limits.iter().any(|limit| limit.keys().any(is_key)) {
-        let detail = "no limit has this attribute in its key; there are `refused`, `limit`, `sample` and attributes of keys";
+        let detail = "no limit has this attribute in its key; the parameters are `refused`, `limit`, `sample` and attributes of keys";
         return Err(Problem::bad(name, detail));
     }
     let value = facts.get(name).ok_or_else(|| Problem::bad(name, "the value is empty"))?;

@@ -48,7 +48,7 @@ impl Admin {
         let view = match scope {
             TopScope::Node => self.node.top_of_node(&wanted),
             TopScope::Fleet => self.node.top_of_fleet(&wanted).await.map_err(|error| {
-                let detail = format!("the store did not answer: {error}; `scope=node` needs none");
+                let detail = format!("the store did not answer: {error}; `scope=node` needs no store");
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             })?,
         };
@@ -71,7 +71,7 @@ pub(in crate::front::admin) fn resolve_hashes(
             Some(value) => Ok(ResolvedAttribute { name, value, is_canonical: true }),
             None => Err(Problem::new(
                 StatusCode::NOT_FOUND,
-                "no key among this node's top keys of the last hour has this hash; name its value in clear",
+                "no key among this node's top keys of the last hour has this hash; send the value instead",
             )
             .at(&format!("attributes.{name}"))),
         }

@@ -140,22 +140,22 @@ impl fmt::Display for Fault {
             Self::NotJson(what) => write!(f, "not JSON: {what}"),
             Self::Type(what) => f.write_str(what),
             Self::Unknown(known) => {
-                f.write_str("unknown member; there is ")?;
+                f.write_str("unknown member; the members are ")?;
                 let known = Member::ALL.into_iter().filter(|member| known.has(*member));
                 names(f, known.map(Member::as_str))
             }
             Self::Repeated => f.write_str("given twice; name it once"),
             Self::Missing => f.write_str("missing; this operation needs it"),
             Self::NotForThisOp(op) => {
-                write!(f, "means nothing to `{}`; remove it or change `op`", op.as_str())
+                write!(f, "not a member of `{}`; remove it or change `op`", op.as_str())
             }
             Self::NoSuchOp => {
-                f.write_str("no such operation; there are ")?;
+                f.write_str("unknown operation; use one of ")?;
                 names(f, Op::ALL.into_iter().map(Op::as_str))
             }
             Self::Negative => f.write_str("negative; a cost is 0 or more"),
             Self::NotAnInteger => {
-                write!(f, "not a whole number from 0 to {}, as a cost is", u64::MAX)
+                write!(f, "not a whole number from 0 to {}", u64::MAX)
             }
             Self::TimeNotANumber => {
                 f.write_str("not a number; time is in seconds since 1970, such as 1700000000.25")
@@ -177,7 +177,7 @@ impl fmt::Display for Fault {
             Self::Latency => {
                 f.write_str("not a time; a latency is from 0 to 3600 seconds, such as 0.012")
             }
-            Self::NoSuchOutcome => f.write_str("no such outcome; there are `ok`, `overloaded`"),
+            Self::NoSuchOutcome => f.write_str("unknown outcome; use `ok` or `overloaded`"),
         }
     }
 }

@@ -145,7 +145,7 @@ impl RespState {
             let seconds = wait_us.div_ceil(1_000_000);
             // Client libraries treat `WRONGPASS` as a failed login, and `ERR` as a failed command.
             let why = format!(
-                "WRONGPASS too many wrong passwords came from your address; wait {seconds} s"
+                "WRONGPASS too many wrong passwords from your address; wait {seconds} s"
             );
             return Err(why.into());
         }

@@ -179,7 +179,7 @@ impl fmt::Display for ReservationCommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Call(bad) => bad.fmt(f),
-            Self::NoRandom => f.write_str("ERR the system has no random bytes"),
+            Self::NoRandom => f.write_str("ERR the system has no random numbers"),
             Self::Reservation(error) => {
                 let code = match error {
                     ReservationError::Unknown => "NOTFOUND",

@@ -395,7 +395,7 @@ fn messages_name_the_member_and_the_way_out() {
     );
     assert_eq!(
         message(r#"{"time": 1, "op": "chek"}"#),
-        "`op`: no such operation; there are `check`, `peek`, `reserve`, `settle`, `cancel`"
+        "`op`: unknown operation; use one of `check`, `peek`, `reserve`, `settle`, `cancel`"
     );
     let body = body(b"{\n\"cost\": 1", Op::Check).unwrap_err().to_string();
     assert_eq!(body, "not JSON: EOF while parsing an object at line 2 column 9");
