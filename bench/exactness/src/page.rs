@@ -53,7 +53,7 @@ pub(crate) fn table(traces: &[Trace], rows: &[Row]) -> String {
     out
 }
 
-/// The text of `docs/exactness.md`.
+/// `docs/exactness.md`.
 pub(crate) fn page(traces: &[Trace], rows: &[Row]) -> String {
     let mut out = String::from(TOP);
     out.push_str(&table(traces, rows));

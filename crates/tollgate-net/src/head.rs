@@ -10,7 +10,7 @@ use hyper::{
 };
 use tollgate_tower::{Head, is_header};
 
-/// Cap of headers, above every configured limit: a mask has one bit per header.
+/// More headers than any message has here. One bit of a mask stands for each.
 pub(crate) const HEADERS_MAX: usize = 128;
 
 /// The position of a header in the bytes of its head.
@@ -113,7 +113,7 @@ impl<'a> Headers<'a> {
         &self,
         name: &'n str,
     ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
-        // The fast comparison may match wrong names if the policy's name has unusual characters.
+        // The names of a policy may have characters that the quick comparison takes for others.
         let is_named = move |(own, _): &(&[u8], &[u8])| {
             is_header(own, name) && own.eq_ignore_ascii_case(name.as_bytes())
         };
@@ -153,7 +153,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Headers that every front end needs, recorded while a head is parsed.
+/// Headers that every front end asks about, noticed while a head is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownHeaders {
     /// The number of `Host` headers.

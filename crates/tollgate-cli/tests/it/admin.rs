@@ -171,7 +171,7 @@ fn what_cannot_be_done_says_what_to_check() {
         (&desk.url, None, &["policy"], 2, "TOLLGATE_ADMIN_TOKEN"),
         (&desk.url, Some("wrong"), &["policy"], 2, "--token-file"),
         (&desk.url, Some(""), &["policy"], 2, "holds no token"),
-        (&desk.url, Some(TOKEN), &["mode", "nothing", "off"], 1, "the limits are `per-user`"),
+        (&desk.url, Some(TOKEN), &["mode", "nothing", "off"], 1, "there are `per-user`"),
         (&desk.url, Some(TOKEN), &["mode", "*", "off", "--scope", "fleet"], 1, "scope=node"),
         (&desk.url, Some(TOKEN), &["reset", "nobody=1"], 1, "nothing changed"),
         (&desk.url, Some(TOKEN), &["block", "user=1", "--for", "soon"], 1, "for: "),

@@ -123,7 +123,7 @@ fn bad_input_has_status_2_and_a_reason() {
     let folder = Folder::with("explain-bad", POLICY);
     for (arguments, reason) in [
         (&["--at", "yesterday"][..], "not a time"),
-        (&["--path", "/a//../b"], "would answer 400"),
+        (&["--path", "/a//../b"], "answered with 400"),
         (&["--ip", "nowhere"], "ip: "),
         (&["--user", "1", "--attribute", "user=2"], "user is given twice"),
         (&["--config", "missing.yaml"], "cannot read missing.yaml"),

@@ -158,7 +158,8 @@ fn push_short_lowercase(name: &[u8], end: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(last);
 }
 
-/// Converts eight bytes to lower case. Sets the case bit of each byte between `A` and `Z`.
+/// Eight bytes in lower case. A letter's case is one bit, which is set where a byte is at least `A`
+/// and at most `Z`.
 fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);

@@ -34,7 +34,7 @@ impl UpstreamStream {
         let read = std::future::poll_fn(|context| {
             Pin::new(&mut self.transport).poll_read(context, &mut byte)
         });
-        // Unconstrained: a task without budget would get `Pending`.
+        // Unconstrained: a task whose budget is spent would get `Pending`.
         let read = pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop()));
         read.is_ready() || !self.unread.is_empty()
     }

@@ -260,7 +260,7 @@ pub(super) fn no_such_limit(rules: &Rules, name: &str) -> Problem {
     let name = name.escape_debug();
     let detail = match &*known {
         [] => format!("no limit is called `{name}`; the policy has none"),
-        _ => format!("no limit is called `{name}`; the limits are {}{more}", known.join(", ")),
+        _ => format!("no limit is called `{name}`; there are {}{more}", known.join(", ")),
     };
     Problem::new(StatusCode::NOT_FOUND, detail).at("name")
 }

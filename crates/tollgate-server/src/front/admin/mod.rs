@@ -334,7 +334,7 @@ impl Handler for AdminHandler {
 /// name at this machine.
 fn wrong_host(host: &str) -> Problem {
     let detail = format!(
-        "unknown host `{}`; use an IP address or localhost, or add the name to `admin.hosts` in the policy file",
+        "unknown host name `{}`; use an IP address or localhost, or add the name to `admin.hosts`",
         host.escape_debug()
     );
     Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).at("host")

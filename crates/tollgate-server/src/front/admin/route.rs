@@ -101,9 +101,7 @@ impl AdminRoute {
 }
 
 fn not_found(path: &str) -> Problem {
-    let detail = format!(
-        "unknown path {path}; the paths are /healthz, /readyz, /metrics, / (the dashboard), /v1/policy, /v1/top, /v1/tail, /v1/live, /v1/inspect, /v1/explain, /v1/peek, /v1/reset, /v1/block, /v1/unblock, /v1/reload and /v1/limits/NAME/mode"
-    );
+    let detail = format!("unknown path {path}; docs/http-api.md lists the calls of the admin API");
     Problem::new(StatusCode::NOT_FOUND, detail).at("path")
 }
 

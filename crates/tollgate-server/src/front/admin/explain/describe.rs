@@ -145,7 +145,7 @@ impl DescribedRequest {
         let (reader, buffer) = (Reader::default(), FactsBuffer::default());
         let read = reader.facts(rules, self, self.peer, ambiguous_paths, claims, buffer);
         let mut facts = read.map_err(|why: Ambiguity| {
-            let detail = format!("the gateway would answer 400: {why}");
+            let detail = format!("such a request is answered with 400: {why}");
             InvalidDescription { field: why.reason().to_owned(), detail }
         })?;
         for one in &self.given {
