@@ -345,11 +345,9 @@ impl Node {
         match why {
             Some(error) if !was_logged => {
                 self.metrics.audit_failure();
-                tracing::error!(
-                    error,
-                    "mode override not applied: the audit log is not writable"
-                );
-                self.health.degrade(SUBJECT, "mode override not applied: the audit log is not writable");
+                tracing::error!(error, "mode override not applied: the audit log is not writable");
+                self.health
+                    .degrade(SUBJECT, "mode override not applied: the audit log is not writable");
             }
             None if was_logged => self.health.clear(SUBJECT),
             _ => {}

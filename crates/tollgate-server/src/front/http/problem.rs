@@ -69,7 +69,9 @@ impl CheckProblem {
             Self::BadBody(bad) => bad.into(),
             Self::Attribute { name, why } => Problem::bad(&format!("attributes.{name}"), why),
             Self::Reservation(error) => reservation_problem(&error),
-            Self::NoRandom => retry("the system has no random numbers for a reservation; try again"),
+            Self::NoRandom => {
+                retry("the system has no random numbers for a reservation; try again")
+            }
         }
     }
 }

@@ -188,9 +188,7 @@ impl Viewer<'_, '_> {
         Some(match applicability {
             Applicability::Applies => return None,
             Applicability::Off => "the limit is off".to_owned(),
-            Applicability::Addressed => {
-                "the limit applies only to descriptors of Envoy".to_owned()
-            }
+            Applicability::Addressed => "the limit applies only to descriptors of Envoy".to_owned(),
             Applicability::Unlimited => "the limit is unlimited for this tier".to_owned(),
             Applicability::Excluded { conditions } => {
                 format!("not excludes it: {}", self.conditions_text(conditions))

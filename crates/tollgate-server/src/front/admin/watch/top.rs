@@ -48,7 +48,8 @@ impl Admin {
         let view = match scope {
             TopScope::Node => self.node.top_of_node(&wanted),
             TopScope::Fleet => self.node.top_of_fleet(&wanted).await.map_err(|error| {
-                let detail = format!("the store did not answer: {error}; `scope=node` needs no store");
+                let detail =
+                    format!("the store did not answer: {error}; `scope=node` needs no store");
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             })?,
         };

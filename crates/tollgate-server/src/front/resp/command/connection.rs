@@ -144,9 +144,8 @@ impl RespState {
             session.wrong_password();
             let seconds = wait_us.div_ceil(1_000_000);
             // Client libraries treat `WRONGPASS` as a failed login, and `ERR` as a failed command.
-            let why = format!(
-                "WRONGPASS too many wrong passwords from your address; wait {seconds} s"
-            );
+            let why =
+                format!("WRONGPASS too many wrong passwords from your address; wait {seconds} s");
             return Err(why.into());
         }
         if !auth.is_password(password) || user != b"default" {
