@@ -1,4 +1,4 @@
-//! Redis protocol: redis-cell's `CL.THROTTLE`, and the policy's limits as `TG.` commands.
+//! Redis protocol: redis-cell's `CL.THROTTLE`, and commands for the limits of the policy.
 //!
 //! Commands that arrive together are decided together. `session` reads the input of a connection;
 //! `batch` calls the store once and writes the replies in order.
