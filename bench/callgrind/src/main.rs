@@ -1,7 +1,9 @@
-//! Instructions a decision, counted by callgrind: `cargo run --release -p callgrind [-- functions [hot]]`.
+//! Counts instructions per decision with callgrind: `cargo run --release -p callgrind [-- functions
+//! [hot]]`.
 //!
-//! Every contender runs twice under valgrind, once with more decisions than the other time. The difference of the counts is what the
-//! decisions cost; start, filling and end cancel out. With `functions` the costliest functions of ours follow.
+//! Every contender runs twice under valgrind, with different numbers of decisions. The difference
+//! of the counts is the cost of the decisions; start, filling and end cancel out. With `functions`,
+//! the costliest functions of Tollgate follow.
 
 use contenders::{
     Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Library, Limit, Limitador,
@@ -12,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
-/// Small enough for valgrind, which runs fifty times slower, and larger than a table's first few sizes.
+/// Number of keys: small for valgrind, which is fifty times slower, but above the first sizes of a
+/// table.
 const KEYS: usize = 10_000;
 const FEW: usize = 64 * 1_000;
 const MANY: usize = 64 * 3_000;
@@ -96,7 +99,7 @@ fn total(profile: &Path) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix("totals:"))?.trim().parse().ok()
 }
 
-/// Self cost a decision of the functions of the last run of `name`, what was inlined into them included.
+/// The self cost per decision of the functions in the last run of `name`, with inlined code.
 fn annotate(name: &str) -> Option<String> {
     let mut command = Command::new("callgrind_annotate");
     let output = command.args(["--auto=no", "--threshold=98"]).arg(profile(name)).output().ok()?;
@@ -114,7 +117,7 @@ fn annotate(name: &str) -> Option<String> {
     Some(functions.iter().take(12).map(line).collect())
 }
 
-/// `18,438,110 (10.90%)  src/shard.rs:store::decide [program]`: the cost and the function.
+/// Parses `18,438,110 (10.90%)  src/shard.rs:store::decide [program]`: the cost and the function.
 fn read(line: &str) -> Option<(f64, &str)> {
     let (cost, rest) = line.trim().split_once(' ')?;
     let cost = cost.replace(',', "").parse().ok()?;
@@ -165,7 +168,7 @@ fn contender(name: &str) -> Option<(Traffic, Box<dyn Contender>)> {
     Some((traffic, contender))
 }
 
-/// A tower service that is called in the process.
+/// A tower service, called in the process.
 struct Layer(Calls);
 
 impl Contender for Layer {

@@ -1,6 +1,7 @@
-//! The least that any limiter has to do on this machine: a clock, a keyed hash, one cell.
+//! The floor: the least work of any limiter on this machine: a clock, a keyed hash, one cell.
 //!
-//! These are no limiters that one could use: they never grow, never forget and take a hash for a key.
+//! The floors are not usable limiters: they never grow, never drop state, and use a hash as the
+//! key.
 
 use crate::{Arrivals, Contender, Limit};
 use ahash::RandomState;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const BATCH: usize = 64;
 
-/// GCRA over ticks of the processor's counter, taken as nanoseconds, which they nearly are.
+/// GCRA over ticks of the processor's counter, which are nearly nanoseconds.
 #[derive(Debug)]
 struct Gcra {
     interval: u64,
@@ -41,7 +42,7 @@ impl Gcra {
     }
 }
 
-/// One cell: the counter is read, the key hashed, the cell swapped.
+/// One cell: reads the counter, hashes the key, swaps the cell.
 #[derive(Debug)]
 pub struct FloorHot {
     gcra: Gcra,
@@ -49,7 +50,7 @@ pub struct FloorHot {
 }
 
 impl FloorHot {
-    /// Enforces `limit` on whatever arrives.
+    /// Enforces `limit` on every arrival.
     pub fn new(limit: Limit) -> Self {
         Self { gcra: Gcra::new(limit), cell: AtomicU64::new(0) }
     }
@@ -68,7 +69,7 @@ impl Contender for FloorHot {
     }
 }
 
-/// Three cells, for three quotas: all three are swapped, whether or not all admit.
+/// Three cells for three quotas: swaps all three, whether or not all admit.
 #[derive(Debug)]
 pub struct FloorThree {
     gcra: Gcra,
@@ -76,7 +77,7 @@ pub struct FloorThree {
 }
 
 impl FloorThree {
-    /// Enforces `limit` three times on whatever arrives.
+    /// Enforces `limit` three times on every arrival.
     pub fn new(limit: Limit) -> Self {
         Self { gcra: Gcra::new(limit), cells: Default::default() }
     }
@@ -102,7 +103,7 @@ struct Cell {
     tat: AtomicU64,
 }
 
-/// An array of 16-byte cells, at most half full, probed one after the other.
+/// An array of 16-byte cells, at most half full, with linear probing.
 #[derive(Debug)]
 pub struct FloorTable {
     gcra: Gcra,
@@ -154,7 +155,8 @@ impl Contender for FloorTable {
     }
 }
 
-/// The same array, 64 at a time: all lines are asked for before the first is used, and the clock is read once.
+/// The array, 64 keys at a time: requests all cache lines before using the first, and reads the
+/// clock once.
 #[derive(Debug)]
 pub struct FloorBatch(pub FloorTable);
 
@@ -168,7 +170,7 @@ impl Contender for FloorBatch {
         arrivals.admit_batches(|keys: &[&String; BATCH]| {
             let now = gcra.clock.raw();
             let places = keys.map(|key| self.0.place(key));
-            // Loads that do not depend on each other overlap, which is all that a prefetch would do.
+            // Independent loads overlap, which has the effect of a prefetch.
             let touched = places.iter().fold(0, |sum: u64, place| {
                 sum.wrapping_add(cells[place.0].tag.load(Ordering::Relaxed))
             });

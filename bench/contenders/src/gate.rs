@@ -1,4 +1,4 @@
-//! Tollgate from facts to verdict: which limits apply, and what they say.
+//! Tollgate from facts to verdict: selects limits and decides.
 
 use crate::{Arrivals, Contender, Limit, ours};
 use tollgate::engine::{Gate, Setup, Work, limit};
@@ -8,18 +8,18 @@ use tollgate_policy::policy::{PolicyOptions, Selection};
 use tollgate_store::memory::MemoryOptions;
 use tollgate_store::{MemoryStore, ProcessClock};
 
-/// So many limits, each on a path of its own, of which one applies to a request.
+/// A gate with many limits, each on its own path; one applies to a request.
 #[derive(Debug)]
 pub struct Whole {
     name: &'static str,
     gate: Gate,
     paths: Vec<String>,
-    /// Whether only the selection is measured, and no store asked.
+    /// Whether only the selection is measured, without the store.
     select_only: bool,
 }
 
 impl Whole {
-    /// The whole engine with `limits` limits.
+    /// Creates the whole engine with `limits` limits.
     pub fn new(name: &'static str, limit: Limit, limits: usize) -> Self {
         let params = ours::gcra_params(limit);
         let specs = (0..limits).map(|n| {
@@ -31,13 +31,14 @@ impl Whole {
         });
         let setup = Setup::new(specs.collect(), PolicyOptions::default());
         let store = MemoryStore::new(MemoryOptions::default().max_bytes(4 << 30));
-        // A stride that is prime to every number of limits here, so that the order of the paths is not that of the limits.
+        // A stride coprime to every number of limits here, so that paths and limits have different
+        // orders.
         let paths = (0..limits).map(|n| format!("/service-{:04}/items/42", n * 7 % limits));
         let gate = Gate::new(setup, store).expect("the patterns are valid");
         Self { name, gate, paths: paths.collect(), select_only: false }
     }
 
-    /// The same without a store: facts in, charges out.
+    /// Measures only the selection: facts in, charges out.
     pub fn select_only(self) -> Self {
         Self { select_only: true, ..self }
     }

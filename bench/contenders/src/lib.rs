@@ -1,4 +1,4 @@
-//! Everybody who decides, behind one interface: the loop is inside, so a decision costs no dynamic call.
+//! All contenders behind one interface. The loop is inside, so a decision costs no dynamic call.
 
 mod floor;
 mod gate;
@@ -21,11 +21,11 @@ pub use throttlecrab::Throttlecrab;
 pub use tollgate::quota::Algorithm;
 pub use traffic::{Arrivals, Traffic, key};
 
-/// Who decides.
+/// A limiter that is measured.
 pub trait Contender: Sync {
-    /// As the tables call it.
+    /// The name in tables.
     fn name(&self) -> &'static str;
 
-    /// Decides every arrival, clock and hash included, and answers how many were admitted.
+    /// Decides every arrival, clock and hash included. Returns the number admitted.
     fn run(&self, arrivals: Arrivals<'_>) -> usize;
 }

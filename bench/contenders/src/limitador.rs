@@ -5,14 +5,16 @@ use limitador::RateLimiter;
 use limitador::limit::{Context, Namespace};
 use std::collections::HashMap;
 
-/// One limit with one variable and no condition. Its storage keeps as many counters as it is told to.
+/// One limit with one variable and no condition. The capacity of the storage is set to the number
+/// of keys.
 pub struct Limitador {
     limiter: RateLimiter,
     namespace: Namespace,
 }
 
 impl Limitador {
-    /// Enforces the burst of `limit` as a fixed window, the only algorithm there is, with room for `keys` keys.
+    /// Enforces the burst of `limit` as a fixed window, limitador's only algorithm, with room for
+    /// `keys` keys.
     pub fn new(limit: Limit, keys: usize) -> Self {
         let namespace = Namespace::from("bench");
         let limiter = RateLimiter::new(keys as u64 * 2);
@@ -35,7 +37,7 @@ impl Contender for Limitador {
 
     fn run(&self, arrivals: Arrivals<'_>) -> usize {
         arrivals.admit(|key| {
-            // A request's values have to be put into a map of their own: there is no other way in.
+            // limitador accepts values only in a map of their own.
             let context = Context::from(HashMap::from([("user".to_owned(), key.clone())]));
             let checked = self.limiter.check_rate_limited_and_update(&self.namespace, &context, 1);
             checked.is_ok_and(|checked| !checked.limited)

@@ -1,4 +1,4 @@
-//! Tollgate as a Rust program calls it, and its memory store in batches.
+//! Tollgate's library, and its memory store in batches.
 
 use crate::{Arrivals, Contender, Limit};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tollgate_store::{
     Answers, Charge, MemoryStore, Mode, ParamsId, ProcessClock, Request, Store, StoreCall,
 };
 
-/// Requests in a batch.
+/// Requests per batch.
 const BATCH: usize = 64;
 
 /// `Limiter::check`, over one quota or several.
@@ -23,19 +23,19 @@ pub struct Library {
 }
 
 impl Library {
-    /// A limiter as `Limiter::new` makes it.
+    /// Creates a limiter with `Limiter::new`.
     pub fn new(name: &'static str, quota: Quota) -> Self {
         Self { name, limiter: Limiter::new(quota) }
     }
 
-    /// A limiter with room for the ten million keys of the memory row.
+    /// Creates a limiter with room for the ten million keys of the memory row.
     pub fn large(name: &'static str, quota: Quota) -> Self {
         let store = Arc::new(MemoryStore::new(MemoryOptions::default().max_bytes(4 << 30)));
         let limiter = Limiter::builder(quota).store(store).build();
         Self { name, limiter: limiter.expect("one quota is valid") }
     }
 
-    /// Three quotas of `limit` that differ in their count, as "a second, a minute, an hour" would.
+    /// Three quotas of `limit` with different counts, like limits per second, minute and hour.
     pub fn three(name: &'static str, limit: Limit) -> Self {
         let more = |times| gcra(Limit { count: limit.count * times, ..limit });
         let builder = Limiter::builder(more(1)).and(more(2)).and(more(4));
@@ -53,7 +53,7 @@ impl Contender for Library {
     }
 }
 
-/// `limit` as gcra.
+/// `limit` with GCRA.
 pub fn gcra(limit: Limit) -> Quota {
     paced(limit, Algorithm::Gcra)
 }
@@ -66,7 +66,7 @@ pub fn paced(limit: Limit, algorithm: Algorithm) -> Quota {
     quota.and_then(|quota| quota.with_burst(limit.burst)).expect("the limit is in range")
 }
 
-/// `count` in every `period_s` seconds by the default algorithm, a sliding window.
+/// `count` per `period_s` seconds with the default algorithm, a sliding window.
 pub fn default_quota(count: u32, period_s: u64) -> Quota {
     Quota::of(count).every(Duration::from_secs(period_s)).expect("the limit is in range")
 }

@@ -1,4 +1,4 @@
-//! What the parts of a decision cost by themselves.
+//! The separate costs of the parts of a decision.
 
 use crate::{Arrivals, Contender};
 use ahash::RandomState;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tollgate_store::ProcessClock;
 
-/// One of them.
+/// One part of a decision.
 pub struct Part {
     name: &'static str,
     run: Box<dyn Fn(Arrivals<'_>) -> usize + Sync>,
@@ -21,7 +21,7 @@ impl Part {
         Self { name, run: Box::new(run) }
     }
 
-    /// All of them.
+    /// All parts.
     pub fn all() -> Vec<Box<dyn Contender>> {
         let (start, clock, mutex) = (Instant::now(), Clock::new(), Mutex::new(0_u64));
         let (fast, sip) = (RandomState::new(), SipState::new());

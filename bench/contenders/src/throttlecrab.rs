@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 use throttlecrab::{PeriodicStore, RateLimiter};
 
-/// `RateLimiter<PeriodicStore>`. It wants `&mut self`, so two threads need a lock around it; one thread takes
-/// that lock once and not for each decision.
+/// `RateLimiter<PeriodicStore>`. It needs `&mut self`, so two threads need a lock. One thread takes
+/// the lock once, not per decision.
 pub struct Throttlecrab {
     limiter: Mutex<RateLimiter<PeriodicStore>>,
     limit: Limit,

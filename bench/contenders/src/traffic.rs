@@ -1,30 +1,30 @@
-//! Which keys arrive, in which order.
+//! Generates the keys of arrivals, and their order.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 use std::hint::black_box;
 
-/// Arrivals that are drawn before anything is measured; longer rows go round.
+/// Arrivals drawn before measuring; longer rows repeat them.
 const DRAWN: usize = 1 << 21;
 
-/// Where requests come from.
+/// The distribution of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// One key.
     Hot,
-    /// Each of so many keys as often as any other.
+    /// This many keys, uniformly distributed.
     Uniform(usize),
-    /// The n-th of so many keys with a weight of `n^-0.99`.
+    /// This many keys; the n-th has weight `n^-0.99`.
     Zipf(usize),
 }
 
 impl Traffic {
-    /// The keys in the order in which they arrive.
+    /// The keys in order of arrival.
     ///
-    /// Each arrival is a string of its own and they lie one behind the other, as a server has the key of the request that it has just
-    /// parsed. Looking keys up in an array by a random index would add a cache miss or two to every contender alike,
-    /// and so would make their ratios look better or worse than they are.
+    /// Each arrival is a string of its own, and the strings are contiguous, like the key of a
+    /// request that a server has just parsed. An array of keys with random indexes would add a
+    /// cache miss or two to every contender, and so distort the ratios.
     pub fn draw(self) -> Vec<String> {
         let mut random = StdRng::seed_from_u64(7);
         match self {
@@ -38,7 +38,7 @@ impl Traffic {
         }
     }
 
-    /// Every key that can arrive, to fill a contender with.
+    /// Every key that can arrive, to fill a contender.
     pub fn keys(self) -> Vec<String> {
         let keys = match self {
             Self::Hot => 1,
@@ -57,7 +57,7 @@ fn draw(mut next: impl FnMut() -> usize) -> Vec<String> {
     (0..DRAWN).map(|_| key(next())).collect()
 }
 
-/// So that a popular key's number says nothing about where it lies.
+/// Shuffles keys, so that the number of a popular key does not reveal its position.
 fn shuffled(keys: usize, random: &mut impl Rng) -> Vec<usize> {
     let mut places: Vec<usize> = (0..keys).collect();
     for n in (1..keys).rev() {
@@ -66,21 +66,21 @@ fn shuffled(keys: usize, random: &mut impl Rng) -> Vec<usize> {
     places
 }
 
-/// A stretch of traffic for one thread.
+/// The traffic of one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrivals<'a> {
-    /// Not empty.
+    /// The keys; not empty.
     pub keys: &'a [String],
-    /// Where to start, so that two threads do not follow each other.
+    /// The start index, so that two threads do not follow each other.
     pub from: usize,
-    /// How many, going round if need be.
+    /// The number of arrivals; repeats the keys if needed.
     pub count: usize,
-    /// Whether another thread is using the contender as well.
+    /// Whether another thread also uses the contender.
     pub shared: bool,
 }
 
 impl<'a> Arrivals<'a> {
-    /// Calls `decide` for each; the answer says how many it admitted.
+    /// Calls `decide` for each arrival. Returns the number admitted.
     #[inline]
     pub fn admit(self, mut decide: impl FnMut(&'a String) -> bool) -> usize {
         let (mut at, mut admitted) = (self.from, 0);
@@ -91,7 +91,7 @@ impl<'a> Arrivals<'a> {
         admitted
     }
 
-    /// The same, `N` at a time; what does not fill a batch is left out.
+    /// Like `admit`, `N` arrivals at a time; leaves out an incomplete batch.
     #[inline]
     pub fn admit_batches<const N: usize>(
         self,

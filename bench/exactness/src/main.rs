@@ -1,4 +1,5 @@
-//! `exactness`: one table of traces through Tollgate and its peers, each judged by its own promise.
+//! `exactness`: runs a table of traces through Tollgate and its peers. Each is judged by its own
+//! promise.
 //!
 //! `cargo xtask exactness` runs it and writes `docs/exactness.md`.
 
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `--only NAME`: peers with this in their name. `--page FILE`: the page to write.
+/// `--only NAME`: peers whose name contains this. `--page FILE`: the page to write.
 fn run(arguments: Vec<String>) -> Result<(), String> {
     let (mut only, mut file) = (String::new(), None);
     for pair in arguments.chunks(2) {

@@ -1,18 +1,18 @@
-//! The table, and the page around it.
+//! Writes the table, and the page around it.
 
 use crate::peer::{NotApplicable, Peer};
 use crate::promise::Counts;
 use crate::trace::Trace;
 use std::fmt::Write;
 
-/// A peer's line of the table.
+/// The row of a peer in the table.
 pub(crate) struct Row {
     pub(crate) peer: Box<dyn Peer>,
     pub(crate) version: Result<String, String>,
     pub(crate) cells: Vec<Result<Counts, NotApplicable>>,
 }
 
-/// What a cell says: `0` where nothing is wrong.
+/// The text of a cell; `0` if nothing is wrong.
 fn cell(counts: &Counts) -> String {
     let mut parts = Vec::new();
     if counts.beyond > 0 {
@@ -32,7 +32,7 @@ fn cell(counts: &Counts) -> String {
     if parts.is_empty() { "0".into() } else { parts.join("<br>") }
 }
 
-/// One row for each peer that is installed, one column for each trace.
+/// One row per installed peer, one column per trace.
 pub(crate) fn table(traces: &[Trace], rows: &[Row]) -> String {
     let mut out = String::from("| limiter |");
     traces.iter().for_each(|trace| _ = write!(out, " {} |", trace.name));

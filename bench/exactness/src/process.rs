@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A folder that goes with its owner.
+/// A folder that is removed when dropped.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -45,11 +45,11 @@ pub(crate) fn free_port() -> u16 {
     listener.expect("a free port").port()
 }
 
-/// A server that ends with its owner.
+/// A server that is stopped when dropped.
 pub(crate) struct Running(Child);
 
 impl Running {
-    /// Starts a program whose clock runs `speed` times as fast, by libfaketime.
+    /// Starts a program whose clock runs `speed` times as fast, with libfaketime.
     pub(crate) fn start(words: impl Iterator<Item = String>, speed: u64) -> Result<Self, String> {
         let words: Vec<String> = words.collect();
         let mut command = match speed {
@@ -79,7 +79,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // nginx ends its workers only when it is asked to end.
+        // nginx stops its workers only on a signal to its main process.
         Command::new("kill").arg(self.0.id().to_string()).status().ok();
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(2) && matches!(self.0.try_wait(), Ok(None)) {
@@ -90,12 +90,12 @@ impl Drop for Running {
     }
 }
 
-/// What a program prints, on both outputs.
+/// The output of a program, standard output and error.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     feed(command, "")
 }
 
-/// The same for a program that reads its standard input.
+/// Like `output`, for a program that reads standard input.
 pub(crate) fn feed(command: &mut Command, input: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

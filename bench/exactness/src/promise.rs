@@ -1,9 +1,9 @@
-//! What a limiter promises, as exact integer arithmetic, and how answers are judged by it.
+//! The promises of limiters, as exact integer arithmetic, and the judgement of answers.
 //!
-//! A promise is asked with the peer's own admissions as its history, so that one mistake does not
+//! A promise is evaluated with the peer's own admissions as history, so that one mistake does not
 //! count twice.
 
-/// The limit that is stated to every peer.
+/// The limit that every peer is configured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) count: u64,
@@ -13,19 +13,19 @@ pub(crate) struct Limit {
 /// The kinds of promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promise {
-    /// A bucket of `count` units, refilled evenly: `count` each window.
+    /// A bucket of `count` units, refilled evenly with `count` per window.
     Bucket,
     /// At most `count` in any window, wherever it starts.
     Log,
-    /// At most `count` arrivals in the window before a request, refused ones included.
+    /// At most `count` arrivals, refused ones included, in the window before a request.
     Arrivals,
-    /// At most `count` in each window of the clock.
+    /// At most `count` in each clock-aligned window.
     Aligned,
-    /// At most `count` in a window that begins with the first request after the last one.
+    /// At most `count` in a window that begins with the first request after the previous window.
     FromFirst,
-    /// The last window of the clock fades while the current one fills.
+    /// The count of the previous clock-aligned window fades while the current one fills.
     SlidingCounter,
-    /// The same with the weighted count rounded down before it is compared.
+    /// Like `SlidingCounter`, with the weighted count rounded down before the comparison.
     RoundedCounter,
 }
 
@@ -45,14 +45,14 @@ impl Promise {
     }
 }
 
-/// A promise with a history.
+/// A promise with its history.
 #[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     promise: Promise,
     limit: Limit,
-    /// When and how much, oldest first.
+    /// Times and units, oldest first.
     taken: Vec<(u64, u64)>,
-    /// Of a bucket: the instant at which it is full again, times `count`.
+    /// For a bucket: the instant at which it is full again, times `count`.
     full_at: u128,
 }
 
@@ -98,7 +98,7 @@ impl Keeper {
         }
     }
 
-    /// Notes what the peer did.
+    /// Records the peer's decision.
     pub(crate) fn note(&mut self, now_us: u64, cost: u64, admitted: bool) {
         if admitted || self.promise == Promise::Arrivals {
             let scaled = u128::from(now_us) * u128::from(self.limit.count);
@@ -108,7 +108,7 @@ impl Keeper {
         }
     }
 
-    /// How long until `cost` is admitted; none if it never is.
+    /// The wait until `cost` is admitted; `None` if it never is.
     pub(crate) fn wait_us(&self, now_us: u64, cost: u64) -> Option<u64> {
         if cost > self.limit.count {
             return None;
@@ -124,7 +124,7 @@ impl Keeper {
         Some(low)
     }
 
-    /// How many single units pass at this instant.
+    /// The number of single units admitted at this instant.
     pub(crate) fn remaining(&self, now_us: u64) -> u64 {
         (1..=self.limit.count).take_while(|units| self.admits(now_us, *units)).count() as u64
     }
@@ -145,12 +145,12 @@ impl Keeper {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) admitted: bool,
-    /// The wait that a refusal names.
+    /// The wait in a refusal.
     pub(crate) retry_us: Option<u64>,
     pub(crate) remaining: Option<u64>,
 }
 
-/// One request as it was played. Its decision fell between two instants, which are one on a virtual
+/// One played request. Its decision happened between two instants, which are equal on a virtual
 /// clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Played {
@@ -160,23 +160,23 @@ pub(crate) struct Played {
     pub(crate) answer: Answer,
 }
 
-/// How often a peer broke its promise.
+/// The number of broken promises of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
-    /// Units admitted, and those that the promise admits with a history of its own.
+    /// Units admitted, and units that the promise admits with its own history.
     pub(crate) units: (u64, u64),
     pub(crate) beyond: u64,
     pub(crate) below: u64,
-    /// Wrong waits, of so many.
+    /// Wrong waits, and all waits.
     pub(crate) retry: (u64, u64),
-    /// Wrong figures of remaining units, of so many.
+    /// Wrong remaining units, and all answers with remaining units.
     pub(crate) remaining: (u64, u64),
 }
 
-/// Judges a run. `unit_us` is the unit in which the peer names waits: rounding up to it is right.
+/// Judges a run. `unit_us` is the unit of the peer's waits: rounding up to it is right.
 pub(crate) fn judge(promise: Promise, limit: Limit, unit_us: u64, played: &[Played]) -> Counts {
-    // The history at the earliest instants, and at the latest.
+    // The history at the earliest and at the latest possible instants.
     let mut early = Keeper::new(promise, limit);
     let mut late = early.clone();
     let mut alone = early.clone();
@@ -191,7 +191,7 @@ pub(crate) fn judge(promise: Promise, limit: Limit, unit_us: u64, played: &[Play
         counts.beyond += u64::from(answer.admitted && !early.admits(to_us, cost));
         counts.below += u64::from(!answer.admitted && late.admits(from_us, cost));
         if let (false, Some(told_us)) = (answer.admitted, answer.retry_us) {
-            // A retry has the arrivals before it, and is one itself.
+            // A retry follows the arrivals before it, and is an arrival itself.
             let least = early.wait_us(to_us, cost);
             let most = late.wait_us(from_us, cost);
             let is_right = least.is_none_or(|least| told_us >= least)
@@ -210,7 +210,7 @@ pub(crate) fn judge(promise: Promise, limit: Limit, unit_us: u64, played: &[Play
     counts
 }
 
-/// Judges a run of threads by its sum alone: nobody knows in which order the requests were decided.
+/// Judges a run of threads by its sum alone: the order of decisions is unknown.
 pub(crate) fn judge_sum(promise: Promise, limit: Limit, played: &[Played]) -> Counts {
     let first_us = played.iter().map(|one| one.from_us).min().unwrap_or(0);
     let last_us = played.iter().map(|one| one.to_us).max().unwrap_or(0);

@@ -54,7 +54,7 @@ fn a_wrong_wait_and_a_wrong_remaining_are_found() {
     assert_eq!((counts.retry, counts.remaining), ((2, 3), (1, 3)));
 }
 
-/// A decision that may have fallen on either side of an instant is not held against anybody.
+/// A decision that may have been right at some possible instant is not counted as wrong.
 #[test]
 fn what_may_have_been_right_does_not_count() {
     let mut run: Vec<Played> = (0..10).map(|_| played(0, true)).collect();

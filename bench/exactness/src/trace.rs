@@ -1,4 +1,4 @@
-//! The traces: what is asked, when, and with which limit.
+//! The traces: requests, their times, and the limit.
 
 use crate::promise::Limit;
 
@@ -6,7 +6,7 @@ use crate::promise::Limit;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) at_us: u64,
-    /// What the wall clock shows; it differs after a step of the clock.
+    /// The time of the wall clock, which differs after a clock step.
     pub(crate) wall_us: u64,
     pub(crate) cost: u64,
 }
@@ -20,21 +20,21 @@ pub(crate) struct Trace {
     pub(crate) kind: TraceKind,
 }
 
-/// What a peer must be able to do for a trace.
+/// The ability that a trace requires of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceKind {
     Plain,
-    /// Twenty minutes: a virtual clock, or one that runs sixty times as fast.
+    /// Twenty minutes: needs a virtual clock, or one that runs sixty times as fast.
     Long,
     /// Requests that cost more than one unit.
     Costs,
-    /// The wall clock is set back while real time goes on.
+    /// The wall clock is set back while real time continues.
     ClockStep,
-    /// All at once, from eight threads.
+    /// All requests at once, from eight threads.
     Threads,
 }
 
-/// A whole minute, so that the windows of seconds and minutes begin here.
+/// A whole minute, so that windows of seconds and minutes begin here.
 pub(crate) const START_US: u64 = 1_700_002_800_000_000;
 pub(crate) const THREADS: usize = 8;
 const SECOND_US: u64 = 1_000_000;
@@ -52,8 +52,8 @@ pub(crate) fn traces() -> Vec<Trace> {
     let odd = (0..1_200).map(|n| n * 1_001_000);
     let costs = [3, 3, 3, 3, 1, 1, 11].into_iter().map(|cost| (0, 0, cost));
     let costs = costs.chain([(500_000, 0, 4), (500_000, 0, 5), (900_000, 0, 4)]);
-    // Ten, then the wall clock goes back by five seconds: ten after a tenth of a second, and after
-    // a second.
+    // Ten requests, then the wall clock goes back by five seconds. Ten more follow after a tenth of
+    // a second, and ten after a second.
     let back = |at_us: u64| (at_us, 5 * SECOND_US, 1);
     let clock = std::iter::repeat_n((6 * SECOND_US, 0, 1), 10)
         .chain(std::iter::repeat_n(back(6_100_000), 10))
@@ -117,7 +117,7 @@ fn ones(times: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64, u64
     times.map(|at_us| (at_us, 0, 1))
 }
 
-/// Steps are an instant, how far the wall clock is behind, and a cost.
+/// Builds a trace. A step is an instant, the lag of the wall clock, and a cost.
 fn trace(
     name: &'static str,
     what: &'static str,

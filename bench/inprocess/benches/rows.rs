@@ -1,5 +1,6 @@
-//! The same rows for criterion, one thread: `cargo bench`. The figures of the page come from the interleaved harness;
-//! this is for looking at one contender's distribution, or at a change before and after.
+//! Rows of `inprocess` for criterion, on one thread: `cargo bench`. The published figures come from
+//! the interleaved harness. Use this for the distribution of one contender, or for a change before
+//! and after.
 
 use contenders::{
     Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Library, Limit, Limitador,
@@ -66,7 +67,7 @@ fn row(
         contender.run(Arrivals { keys: &all, from: 0, count: all.len(), shared: false });
         let mut from = 0;
         group.bench_function(contender.name(), |bencher| {
-            // An iteration is a batch of 64, so that those who decide in batches are measured alike.
+            // An iteration is a batch of 64, so that batching contenders are measured alike.
             bencher.iter_custom(|batches| {
                 let count = batches as usize * 64;
                 let start = Instant::now();

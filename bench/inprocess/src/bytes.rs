@@ -1,4 +1,5 @@
-//! Resident memory a key. Each contender fills itself in a process of its own, so that nobody inherits freed pages.
+//! Measures resident memory per key. Each contender runs in its own process, so that none inherits
+//! freed pages.
 
 use contenders::{
     Arrivals, Contender, Governor, Library, Limit, Limitador, Throttlecrab, default_quota, gcra,
@@ -8,7 +9,7 @@ use std::fs;
 use std::process::{Command, ExitCode, Stdio};
 
 const TARGET: f64 = 24.0;
-/// Who, and with how many keys. limitador would need more than ten gigabytes for ten million.
+/// Contenders and numbers of keys. limitador would need more than ten gigabytes for ten million.
 const ROWS: [(&str, usize); 5] = [
     ("gcra", 10_000_000),
     ("default quota", 10_000_000),
@@ -44,8 +45,8 @@ fn ask(name: &str, keys: usize) -> Option<f64> {
     String::from_utf8(command.output().ok()?.stdout).ok()?.trim().parse().ok()
 }
 
-/// Fills the contender called `name` with `keys` keys and prints by how many bytes this process grew. A request is owed for an hour,
-/// so no state is idle before the end, when it could be dropped.
+/// Fills the contender `name` with `keys` keys, and prints the growth of this process in bytes. A
+/// request is owed for an hour, so no state becomes idle and can be dropped before the end.
 pub(crate) fn fill(name: &str, keys: &str) -> ExitCode {
     let Some((keys, contender)) = keys.parse().ok().and_then(|n| Some((n, contender(name, n)?)))
     else {

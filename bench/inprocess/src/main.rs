@@ -1,7 +1,8 @@
 //! Measures decisions in one process: `cargo run --release -p inprocess -- [ROW ...] [--only NAME] [--rounds N] [--millis N]`.
 //!
-//! Rows are printed as Markdown, ready for `docs/benchmarks.md`. Without a row's name all are measured; the row `bytes`
-//! starts this program once more for every contender. `--only` is for a profiler: one contender and no ratios.
+//! Prints rows as Markdown, ready for `docs/benchmarks.md`. Without a row's name, all rows are
+//! measured. The row `bytes` restarts this program for every contender. `--only` is for profilers:
+//! one contender and no ratios.
 
 mod bytes;
 mod measure;

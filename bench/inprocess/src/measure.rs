@@ -1,4 +1,5 @@
-//! Rounds in which every contender has a turn, so that whatever the machine does meanwhile happens to all of them.
+//! Runs rounds with a turn of every contender, so that disturbances of the machine affect all of
+//! them.
 
 use contenders::{Arrivals, Contender};
 use std::fs;
@@ -7,12 +8,12 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long to measure.
+/// The effort of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Turns for each contender; an odd number has a median that was measured.
+    /// Turns of each contender; with an odd number the median is a measured value.
     pub(crate) rounds: usize,
-    /// What one turn takes.
+    /// The duration of one turn.
     pub(crate) millis: u64,
 }
 
@@ -22,12 +23,12 @@ impl Default for Effort {
     }
 }
 
-/// Decides once for every key, so that none is new when it is measured.
+/// Decides once for every key, so that none is new when measured.
 pub(crate) fn fill(contender: &dyn Contender, keys: &[String]) {
     contender.run(Arrivals { keys, from: 0, count: keys.len(), shared: false });
 }
 
-/// Nanoseconds a decision: for each contender, for each round.
+/// Nanoseconds per decision: for each contender, for each round.
 pub(crate) fn interleave(
     contenders: &[Box<dyn Contender>],
     keys: &[String],
@@ -38,7 +39,8 @@ pub(crate) fn interleave(
     let counts: Vec<usize> = contenders
         .iter()
         .map(|contender| {
-            // The first turn is a guess that also warms up; the second is long enough to be believed.
+            // The first turn is an estimate and a warm-up; the second is long enough to be
+            // reliable.
             let guess = (0..2).fold(20_000, |count, _| {
                 let start = Instant::now();
                 turn(&**contender, keys, 0, count, threads);
@@ -51,7 +53,7 @@ pub(crate) fn interleave(
     let mut rounds = vec![Vec::with_capacity(effort.rounds); contenders.len()];
     for round in 0..effort.rounds {
         for place in 0..contenders.len() {
-            // Each round starts with another contender, so that none always runs behind the same one.
+            // Each round starts with another contender, so that none always follows the same one.
             let n = (round + place) % contenders.len();
             rounds[n].push(turn(&*contenders[n], keys, round, counts[n], threads));
         }
@@ -59,7 +61,7 @@ pub(crate) fn interleave(
     rounds
 }
 
-/// Nanoseconds a decision when `count` of them are shared out among `threads` pinned threads.
+/// Nanoseconds per decision when `threads` pinned threads share `count` decisions.
 fn turn(
     contender: &dyn Contender,
     keys: &[String],
@@ -83,7 +85,7 @@ fn turn(
                     let (start, waited) = (Instant::now(), waited());
                     black_box(contender.run(arrivals));
                     let elapsed = start.elapsed();
-                    // Threads that outnumber the cores wait for each other, which is their time.
+                    // Threads beyond the number of cores wait for each other, and that time counts.
                     match core {
                         Some(_) => elapsed.saturating_sub(self::waited().saturating_sub(waited)),
                         None => elapsed,
@@ -96,7 +98,8 @@ fn turn(
     slowest.as_nanos() as f64 / (each * threads) as f64
 }
 
-/// How long this thread was ready to run while the processor ran something else. That time is no contender's.
+/// The time for which this thread was runnable while the processor ran something else. It is not
+/// counted.
 fn waited() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let waited_ns = text.split(' ').nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0);

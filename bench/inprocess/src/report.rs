@@ -1,4 +1,4 @@
-//! Medians, spreads, ratios and targets as Markdown.
+//! Prints medians, spreads, ratios and targets as Markdown.
 
 use crate::rows::Row;
 use contenders::Contender;
@@ -37,7 +37,8 @@ pub(crate) fn print(
     }
 }
 
-/// The median of the ratios within a round, which the machine's slow and fast minutes do not touch.
+/// The median of the ratios within each round, which slow and fast minutes of the machine do not
+/// affect.
 fn ratio(own: &[f64], base: &[f64]) -> f64 {
     let ratios: Vec<f64> = own.iter().zip(base).map(|(own, base)| own / base).collect();
     quantile(&ratios, 0.5)

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The rows that are measured.
 
 use contenders::{
     Algorithm, Batch, Contender, FloorBatch, FloorHot, FloorTable, FloorThree, Governor, Library,
@@ -26,15 +26,15 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) traffic: Traffic,
-    /// Numbers of threads.
+    /// The numbers of threads.
     pub(crate) threads: &'static [usize],
     pub(crate) contenders: fn() -> Vec<Box<dyn Contender>>,
-    /// Who the ratios are to.
+    /// The contender that the ratios refer to.
     pub(crate) base: &'static str,
     pub(crate) targets: &'static [Target],
 }
 
-/// A contender's time is to be at most `ratio` of the base's.
+/// A target: a contender's time is at most `ratio` of the base's.
 pub(crate) struct Target {
     pub(crate) name: &'static str,
     pub(crate) base: &'static str,
@@ -45,7 +45,7 @@ const fn target(name: &'static str, ratio: f64, base: &'static str) -> Target {
     Target { name, base, ratio }
 }
 
-/// All of them, in the order of the page.
+/// All rows, in the order of the page.
 pub(crate) const ALL: [Row; 10] = [
     Row {
         name: "hot",

@@ -1,4 +1,4 @@
-//! The service, called in the process: no sockets, no HTTP/1.1.
+//! Calls the service in the process: no sockets, no HTTP/1.1.
 
 use crate::service::router;
 use axum::Router;
@@ -15,12 +15,12 @@ use tower::Service;
 pub struct Calls(Router);
 
 impl Calls {
-    /// The service with the layer of this name.
+    /// Creates the service with the layer of this name.
     pub fn new(layer: &str) -> Result<Self, Box<dyn Error>> {
         Ok(Self(router(layer)?))
     }
 
-    /// Sends `count` requests, and reads the answers to their end. Answers how many were a 200.
+    /// Sends `count` requests, and reads the answers to their end. Returns the number of 200s.
     pub fn run(&self, count: usize) -> usize {
         let mut router = self.0.clone();
         (0..count).filter(|_| now(answer(&mut router))).count()
@@ -45,7 +45,7 @@ async fn answer(router: &mut Router) -> bool {
     head.status == 200
 }
 
-/// The output of a future that never waits: nothing here does.
+/// The output of a future that never waits; no service here waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

@@ -1,4 +1,4 @@
-//! The service that layers are compared on, served over sockets or called in the process.
+//! The service for comparing layers, served over sockets or called in the process.
 
 mod calls;
 mod pass;

@@ -1,10 +1,11 @@
-//! Load from one thread: every connection has one request under way, and answers are read in turn.
+//! Generates load from one thread: every connection has one request in flight, and answers are read
+//! in turn.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 const CONNECTIONS: usize = 50;
-/// As a browser sends it, without its longest fields.
+/// A browser's request without its longest headers.
 const REQUEST: &[u8] = b"GET /orders/42?page=2 HTTP/1.1\r\nhost: api.example.com\r\nuser-agent: bench/1.0\r\n\
     accept: application/json\r\naccept-encoding: gzip, br\r\nauthorization: Bearer 0123456789abcdef\r\n\r\n";
 
@@ -24,7 +25,7 @@ impl Load {
         Ok(Self { connections, buffer: vec![0; 4_096] })
     }
 
-    /// Sends about `count` requests. Answers how many.
+    /// Sends about `count` requests. Returns the exact number.
     pub(crate) fn send(&mut self, count: usize) -> io::Result<usize> {
         let rounds = count.div_ceil(CONNECTIONS);
         for _ in 0..rounds {
@@ -39,7 +40,7 @@ impl Load {
     }
 }
 
-/// Reads one answer. Anything but a 200 ends the measurement: its cost would be another one.
+/// Reads one answer. Any status except 200 ends the measurement, because it has another cost.
 fn receive(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     loop {
@@ -52,7 +53,7 @@ fn receive(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
         if !answer.starts_with(b"HTTP/1.1 200") {
             return Err(io::Error::other(String::from_utf8_lossy(answer).into_owned()));
         }
-        // The body is the only place with this word.
+        // Only the body contains this word.
         if answer.ends_with(b"hello\n") {
             return Ok(());
         }

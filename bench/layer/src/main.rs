@@ -1,7 +1,9 @@
-//! Measures what a layer adds to a request of a small axum service: `cargo run --release -p layer -- [ROUNDS] [REQUESTS]`.
+//! Measures the cost that a layer adds to a request of a small axum service: `cargo run --release
+//! -p layer -- [ROUNDS] [REQUESTS]`.
 //!
-//! Each service is a process of its own on the first core; the load is this process, on the second, with fifty HTTP/1.1 connections
-//! that stay open. The table is printed as Markdown, ready for `docs/benchmarks.md`.
+//! Each service is a process on the first core. The load is this process, on the second core, with
+//! fifty persistent HTTP/1.1 connections. The table is printed as Markdown, ready for
+//! `docs/benchmarks.md`.
 
 mod load;
 
@@ -34,14 +36,14 @@ impl Server {
         Ok(Self { child, load })
     }
 
-    /// Processor seconds a million requests, in the program and in the kernel on its behalf.
+    /// Processor seconds per million requests, in user and kernel mode.
     fn turn(&mut self, requests: usize) -> Result<f64, Box<dyn Error>> {
         let before_ns = self.spent_ns()?;
         let sent = self.load.send(requests)?;
         Ok((self.spent_ns()? - before_ns) as f64 / 1e3 / sent as f64)
     }
 
-    /// The service has one thread.
+    /// The processor time of the service, which has one thread.
     fn spent_ns(&self) -> Result<u64, Box<dyn Error>> {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", self.child.id()))?;
         Ok(text.split(' ').next().ok_or("no time")?.parse()?)
@@ -90,7 +92,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn print(seconds: &[Vec<f64>]) {
     let bare = &seconds[0];
-    // What a layer adds, within one round: slow and fast minutes of the machine do not touch it.
+    // The added cost of a layer within one round, which slow and fast minutes of the machine do not
+    // affect.
     let added = |n: usize| {
         let pairs = seconds[n].iter().zip(bare);
         median(&pairs.map(|(own, bare)| own - bare).collect::<Vec<_>>())
@@ -105,7 +108,7 @@ fn print(seconds: &[Vec<f64>]) {
         let peer = LAYERS.iter().position(|peer| Some(peer.name) == row.peer);
         let verdict = match peer.map(&added) {
             None => " | | ".to_owned(),
-            // On a busy machine governor's share may drown in noise.
+            // On a busy machine the added cost of governor may be below the noise.
             Some(peer) if peer <= 0.0 => format!(" | <= {TARGET} | not measurable"),
             Some(peer) => {
                 let ratio = added_own / peer;

@@ -1,4 +1,4 @@
-//! A layer that does nothing: what axum itself adds to a request for any layer.
+//! A layer that does nothing: shows the cost that axum adds for any layer.
 
 use std::task::{Context, Poll};
 use tower::{Layer, Service};

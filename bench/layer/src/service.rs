@@ -13,11 +13,11 @@ use tower_governor::governor::GovernorConfigBuilder;
 
 /// A row of the table.
 pub struct LayerRow {
-    /// As the command line calls it.
+    /// The name on the command line.
     pub name: &'static str,
-    /// As the table calls it.
+    /// The name in the table.
     pub title: &'static str,
-    /// The row that it is compared with.
+    /// The row for comparison.
     pub peer: Option<&'static str>,
 }
 
@@ -25,7 +25,7 @@ const fn row(name: &'static str, title: &'static str, peer: Option<&'static str>
     LayerRow { name, title, peer }
 }
 
-/// Each layer. Rates are so high that nothing is refused.
+/// All layers. Rates are high enough that no request is refused.
 pub const LAYERS: [LayerRow; 8] = [
     row("none", "no layer", None),
     row("pass", "a layer that does nothing", None),
@@ -47,7 +47,7 @@ limits:
 /// The service with the layer of this name.
 pub fn router(layer: &str) -> Result<Router, Box<dyn Error>> {
     let router = Router::new().route("/orders/{id}", get(async || "hello\n"));
-    // As many as fit one word of state with the default algorithm.
+    // The largest count whose state fits one word with the default algorithm.
     let quota = Quota::per_day(8_000_000);
     let gcra = Quota::per_second(4_000_000).with_algorithm(Algorithm::Gcra)?;
     let mut builder = GovernorConfigBuilder::default();

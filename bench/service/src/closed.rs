@@ -1,4 +1,5 @@
-//! Processor time a request with fifty connections, each asking again as soon as it is answered.
+//! Measures processor time per request with fifty connections, each sending the next request after
+//! an answer.
 
 use crate::contender::{FLOOR, FLOOR_FIELDS, OURS, OURS_3, Programs, THROTTLECRAB};
 use crate::load::Load;
@@ -9,18 +10,19 @@ use std::error::Error;
 
 const TARGET: f64 = 1.25;
 
-/// What one turn said.
+/// The result of one turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    /// Server processor seconds a million requests.
+    /// Processor seconds of the server per million requests.
     pub(crate) s_per_m: f64,
-    /// Thousands of requests a second.
+    /// Thousands of requests per second.
     pub(crate) k_per_s: f64,
-    /// How much of its core the server had. Below 1 it waited for the load, or for others on that core.
+    /// The server's share of its core. Below 1, it waited for the load, or for other processes on
+    /// the core.
     pub(crate) busy: f64,
 }
 
-/// The table of HTTP/1.1.
+/// Prints the table of HTTP/1.1.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let names = [OURS, OURS_3, FLOOR, FLOOR_FIELDS, THROTTLECRAB];
     let runners = start(programs, &names, |contender| contender);
@@ -32,12 +34,12 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// One measured turn, on connections of its own.
+/// Measures one turn, on new connections.
 pub(crate) fn turn(runner: &Runner, count: usize) -> Result<Turn, Box<dyn Error>> {
     turn_of(runner, &runner.requests, count)
 }
 
-/// The same with other requests.
+/// Measures one turn with the given requests.
 pub(crate) fn turn_of(
     runner: &Runner,
     requests: &[Vec<u8>],
@@ -58,17 +60,17 @@ impl Turn {
     }
 }
 
-/// The median of one figure of the turns.
+/// The median of one figure over the turns.
 pub(crate) fn each(turns: &[Turn], figure: fn(&Turn) -> f64) -> f64 {
     median(&turns.iter().map(figure).collect::<Rounds>())
 }
 
-/// What each contender's turns cost.
+/// The costs of each contender's turns.
 pub(crate) fn costs(figures: &[Vec<Turn>]) -> Vec<Rounds> {
     figures.iter().map(|turns| turns.iter().map(|turn| turn.s_per_m).collect()).collect()
 }
 
-/// Whose target it is, of whose cost, and how much of that.
+/// A target: the contender, the reference, and the ratio.
 type Target = (&'static str, &'static str, f64);
 
 /// Prints a table.

@@ -1,4 +1,4 @@
-//! A keep-alive connection that knows as much of HTTP/1.1 as a load needs.
+//! A keep-alive connection with as much HTTP/1.1 as a load needs.
 
 use memchr::memmem;
 use mio::net::TcpStream;
@@ -6,13 +6,13 @@ use mio::{Interest, Registry, Token};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 
-/// The two ways in which servers write it.
+/// The spellings of `Content-Length` by servers.
 const LENGTHS: [&[u8]; 2] = [b"content-length: ", b"Content-Length: "];
 
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,
-    /// The beginning of an answer whose rest is still to come.
+    /// The received part of an incomplete answer.
     partial: Vec<u8>,
 }
 
@@ -26,7 +26,7 @@ impl Connection {
         Ok(Self { stream, partial: Vec::new() })
     }
 
-    /// Writes a request. Nothing else is on its way, so there is always room for it.
+    /// Writes a request. No other request is in flight, so there is always room.
     pub(crate) fn send(&mut self, request: &[u8]) -> io::Result<()> {
         match self.stream.write(request)? {
             written if written == request.len() => Ok(()),
@@ -34,8 +34,8 @@ impl Connection {
         }
     }
 
-    /// Reads what is there, once: whatever comes later makes another event. Answers whether the answer is complete. Anything but a 200 or 204 ends the measurement:
-    /// its cost would be another one.
+    /// Reads available input once; later input causes another event. Returns whether the answer is
+    /// complete. Any status except 200 or 204 ends the measurement, because it has another cost.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         match self.receive_status(buffer)? {
             None => Ok(false),
@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// The same where refusals are expected: the status of the answer, once it is complete.
+    /// Like `receive`, if refusals are expected: the status of the answer, once it is complete.
     pub(crate) fn receive_status(&mut self, buffer: &mut [u8]) -> io::Result<Option<u16>> {
         let read = match self.stream.read(buffer) {
             Ok(0) => return Err(io::Error::other("the server closed a connection")),
@@ -69,10 +69,10 @@ impl Connection {
     }
 }
 
-/// The ways in which they write that it is not needed.
+/// The spellings of chunked framing.
 const CHUNKED: [&[u8]; 2] = [b"transfer-encoding: chunked", b"Transfer-Encoding: chunked"];
 
-/// The status of one whole answer; `None` while some of it is to come.
+/// The status of a complete answer; `None` while it is incomplete.
 fn complete_status(bytes: &[u8]) -> io::Result<Option<u16>> {
     let Some(head) = memmem::find(bytes, b"\r\n\r\n") else { return Ok(None) };
     let wrong = |what| {

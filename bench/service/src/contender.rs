@@ -1,11 +1,11 @@
-//! Who answers, and how each is asked.
+//! The contenders, and the requests for each.
 
 use crate::process::{Program, Ready};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Users that requests are spread over; each stays far below its limit.
+/// The number of users in requests; each stays far below its limit.
 pub(crate) const USERS: usize = 10_000;
 
 /// One limit with the default algorithm.
@@ -14,22 +14,22 @@ limits:
   - {name: per-user, key: [user], rate: 100000/min}
 ";
 
-/// The same for Envoy, with limits that one user alone stays below.
+/// The file for Envoy, with limits that even one user does not reach.
 const ONE_GRPC: &str = "listen: {grpc: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}
 limits:
   - {name: per-user, key: [descriptor.user], rate: 100000000/min}
 ";
 
-/// Where one user makes all requests: the same, but higher.
+/// Replacements that raise limits, for rows with a single user.
 const HIGHER: [(&str, &str); 2] =
     [("100000/min", "100000000/min"), ("10000/s, burst: 20000", "1000000/s, burst: 1000000")];
 
-/// Limits that one user alone stays below.
+/// Raises limits, so that a single user does not reach them.
 pub(crate) fn higher(limits: &str) -> String {
     HIGHER.iter().fold(limits.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Two more on the same key.
+/// Two more limits on the same key.
 const TWO_MORE: &str =
     "  - {name: spike, key: [user], algorithm: token-bucket, rate: 10000/s, burst: 20000}
   - {name: daily, key: [user], algorithm: gcra, rate: 4000000000/day}
@@ -38,26 +38,26 @@ const TWO_MORE: &str =
 /// A server that is measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Contender {
-    /// As the tables call it.
+    /// The name in tables.
     pub(crate) name: &'static str,
     pub(crate) program: Program,
     pub(crate) wants: Wants,
 }
 
-/// What a request looks like.
+/// The kind of request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wants {
-    /// The check API. The floor takes anything, so it gets the same.
+    /// The check API. The floor accepts any request, so it gets this one.
     Check,
     /// throttlecrab's API: the limit comes with the request.
     Throttle,
-    /// `CL.THROTTLE`, or whatever the server calls it.
+    /// `CL.THROTTLE`, or the server's name for it.
     Command(&'static str),
     /// Envoy's rate limit service.
     Rls,
     /// throttlecrab's API over gRPC.
     ThrottleRpc,
-    /// A page of whoever is behind a gateway.
+    /// A page of the upstream behind a gateway.
     Page,
 }
 
@@ -79,23 +79,23 @@ pub(crate) const FLOOR_RESP: &str = "floor (bare server)";
 pub(crate) const THROTTLECRAB_RESP: &str = "throttlecrab-server, THROTTLE";
 pub(crate) const CELL: &str = "redis-cell";
 
-/// No limits: they come with the commands.
+/// A file without limits: they come with the commands.
 const RESP: &str = "listen: {resp: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n";
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Programs {
     pub(crate) ours: PathBuf,
-    /// An older build of ours, to measure beside it.
+    /// An older build of Tollgate, to compare with.
     pub(crate) before: Option<PathBuf>,
     pub(crate) throttlecrab: PathBuf,
-    /// The module, for a redis-server.
+    /// The redis-cell module, for a redis-server.
     pub(crate) redis_cell: PathBuf,
     pub(crate) envoy: PathBuf,
 }
 
 impl Programs {
-    /// The contender called `name`, or why it cannot be started.
+    /// The contender `name`, or the reason why it cannot be started.
     pub(crate) fn contender(&self, name: &'static str) -> Result<Contender, Box<dyn Error>> {
         let (path, arguments, ready, wants) = match name {
             OURS => (self.ours.clone(), serve("one.yaml", ONE)?, Ready::Line, Wants::Check),
@@ -161,7 +161,7 @@ impl Programs {
 }
 
 impl Contender {
-    /// The same server for HTTP/2: told to speak it if need be, and with limits that one user alone stays below.
+    /// The server for HTTP/2: enabled if needed, with limits that a single user does not reach.
     pub(crate) fn http2(mut self) -> Self {
         if self.name.starts_with("floor") {
             self.program.arguments.push("--http2".into());
@@ -169,7 +169,7 @@ impl Contender {
         if let Some(file) = self.program.arguments.last().filter(|file| file.ends_with(".yaml")) {
             let text = fs::read_to_string(file).unwrap_or_default();
             let higher = higher(&text);
-            // One that could not be written is refused by the server, whose word is printed.
+            // If the file cannot be written, the server fails, and its error is printed.
             fs::write(file, higher).ok();
         }
         self
@@ -189,14 +189,14 @@ impl Wants {
         }
     }
 
-    /// The call about one user, as protobuf in a frame.
+    /// The call for one user, as framed protobuf.
     pub(crate) fn message(self) -> Vec<u8> {
         fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
             [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
         }
         let message = match self {
             Self::ThrottleRpc => {
-                // 100,000,000 at once and in a minute, as a varint; one unit.
+                // 100,000,000 at once and per minute, as varints; one unit.
                 let many = [0x80, 0xc2, 0xd7, 0x2f];
                 let params = [&[0x10][..], &many, &[0x18], &many, &[0x20, 60, 0x28, 1]].concat();
                 [field(1, b"user-000000"), params].concat()
@@ -209,7 +209,7 @@ impl Wants {
         [&[0, 0, 0, 0, message.len() as u8], &message[..]].concat()
     }
 
-    /// The body about one user.
+    /// The body for one user.
     pub(crate) fn body(self, user: usize) -> String {
         match self {
             Self::Check => format!("{{\"attributes\":{{\"user\":\"user-{user:06}\"}}}}"),
@@ -220,7 +220,7 @@ impl Wants {
         }
     }
 
-    /// A request for each user, as it goes over the wire.
+    /// A request for each user, in wire format.
     pub(crate) fn requests(self) -> Vec<Vec<u8>> {
         (0..USERS).map(|user| self.request(user)).collect()
     }
@@ -251,7 +251,7 @@ impl Wants {
     }
 }
 
-/// The arguments that serve this file.
+/// Writes this file, and returns the arguments that serve it.
 pub(crate) fn serve(name: &str, text: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let folder = folder();
     fs::create_dir_all(&folder)?;
@@ -260,12 +260,12 @@ pub(crate) fn serve(name: &str, text: &str) -> Result<Vec<String>, Box<dyn Error
     Ok(vec!["serve".into(), "--config".into(), file.to_string_lossy().into_owned()])
 }
 
-/// Where the files are that servers are started with.
+/// The folder of the servers' files.
 pub(crate) fn folder() -> PathBuf {
     std::env::temp_dir().join(format!("tollgate-bench-{}", std::process::id()))
 }
 
-/// Built beside this program.
+/// The path of a program built beside this one.
 pub(crate) fn beside(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     Ok(own.parent().unwrap_or(Path::new(".")).join(name))

@@ -1,4 +1,5 @@
-//! The check API on Redis beside the same on memory: processor time of both, throughput of one node and of three, latency, a cluster.
+//! Compares the check API on Redis with memory: processor time, throughput of one node and of
+//! three, latency, and a cluster.
 
 mod cluster;
 mod latency;
@@ -18,17 +19,17 @@ const IN_FLIGHT: usize = 100;
 const MEMORY: &str = "memory";
 const REDIS: &str = "Redis";
 
-/// What one turn said.
+/// The result of one turn.
 struct Turn {
-    /// Processor microseconds a request, of the node and of the store.
+    /// Processor microseconds per request, of the node and of the store.
     node_us: f64,
     store_us: f64,
     k_per_s: f64,
-    /// Decisions in one call.
+    /// Decisions per call.
     batch: f64,
 }
 
-/// All tables.
+/// Prints all tables.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let redis = Redis::start(LOAD_CORE, &[])?;
     let one = format!("url: 'redis://127.0.0.1:{}/0'", redis.port);
@@ -53,7 +54,7 @@ fn runner(programs: &Programs, name: &'static str, store: &str) -> Result<Runner
     runner_of(programs, name, store, limit)
 }
 
-/// A node on this store with this limit.
+/// Starts a node on this store with this limit.
 fn runner_of(
     programs: &Programs,
     name: &'static str,
@@ -61,7 +62,7 @@ fn runner_of(
     limit: &str,
 ) -> Result<Runner, Box<dyn Error>> {
     let listen = "listen: {http: \"127.0.0.1:0\", admin: \"127.0.0.1:0\"}\n";
-    // Whatever the store does not decide is refused, and ends the measurement.
+    // If the store fails to decide, the request is refused, which ends the measurement.
     let store = match store {
         "" => String::new(),
         store => format!("on_store_failure: closed\nstore: {{redis: {{{store}, deadline: 1s}}}}\n"),
@@ -143,7 +144,7 @@ fn print_nodes(runners: &[Runner], figures: &[Vec<Turn>]) {
     }
 }
 
-/// One node and three on the same Redis, in turns.
+/// Measures one node and three on the same Redis, in turns.
 fn three(
     programs: &Programs,
     store: &str,

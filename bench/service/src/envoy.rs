@@ -1,6 +1,7 @@
-//! Envoy that asks a rate limit service about every request, in front of a tiny server: what that costs in both.
+//! Measures Envoy with a rate limit service for every request, in front of a tiny server: the cost
+//! in both.
 //!
-//! Envoy and the service share the first core; the load and the tiny server have the second.
+//! Envoy and the service share the first core; the load and the tiny server share the second.
 
 use crate::contender::{
     FLOOR_GRPC, LIMITADOR_GRPC, OURS_GRPC, OURS_GRPC_3, Programs, beside, folder,
@@ -14,18 +15,19 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Users that requests are spread over.
+/// The number of users in requests.
 const USERS: usize = 10_000;
 const BARE: &str = "Envoy alone, no limits";
 
-/// Envoy and what it asks.
+/// Envoy and its rate limit service.
 struct Edge {
     name: &'static str,
     envoy: Server,
     rls: Option<Server>,
 }
 
-/// What one turn said: processor seconds a million requests of either, thousands a second, and the 99th percentile at half of that.
+/// The result of one turn: processor seconds per million requests of each, thousands per second,
+/// and the 99th percentile at half of that rate.
 #[derive(Clone, Copy)]
 struct Turn {
     envoy: f64,
@@ -34,7 +36,7 @@ struct Turn {
     p99_ms: f64,
 }
 
-/// The table.
+/// Prints the table.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let arguments = vec!["--tiny".into()];
     let path = beside("floor")?.to_string_lossy().into_owned();
@@ -67,7 +69,7 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// Starts a service and an Envoy that asks it.
+/// Starts a service, and an Envoy that calls it.
 fn edge(programs: &Programs, name: &'static str, app: &Server) -> Result<Edge, Box<dyn Error>> {
     let rls = match name {
         BARE => None,
@@ -96,7 +98,7 @@ fn envoy(programs: &Programs, file: &Path, port: u16) -> Program {
 }
 
 fn turn(edge: &Edge, requests: &[Vec<u8>], effort: Effort) -> Result<Turn, Box<dyn Error>> {
-    // A tenth of what others have: it takes ten times as long.
+    // A tenth of the usual requests, because they take ten times as long.
     let count = effort.requests / 10;
     let cpu = || (edge.envoy.cpu_seconds(), edge.rls.as_ref().map_or(0.0, Server::cpu_seconds));
     let mut load = Load::open(edge.envoy.address, requests, CONNECTIONS)?;

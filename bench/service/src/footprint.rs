@@ -1,4 +1,5 @@
-//! What a server weighs: its file, its start, its memory at rest and with idle connections.
+//! Measures the footprint of a server: its file, its start, its memory when idle and with idle
+//! connections.
 
 use crate::contender::{Contender, FLOOR, OURS, Programs, THROTTLECRAB};
 use crate::load::Load;
@@ -12,13 +13,13 @@ use std::time::Duration;
 const IDLE_CONNECTIONS: usize = 5_000;
 const STARTS: usize = 10;
 const MIB: f64 = 1024.0 * 1024.0;
-/// Long enough for whatever a server does once after its start.
+/// Long enough for one-time work after the start.
 const REST: Duration = Duration::from_millis(500);
 
-/// Start in milliseconds, memory and file in MiB, an idle connection in KiB.
+/// Targets: start in milliseconds, memory and file in MiB, an idle connection in KiB.
 const TARGETS: [f64; 4] = [50.0, 15.0, 16.0, 15.0];
 
-/// The table of weights.
+/// Prints the table of footprints.
 pub(crate) fn report(programs: &Programs) -> Result<(), Box<dyn Error>> {
     println!("\n### Start, memory, size\n");
     println!(
@@ -43,7 +44,7 @@ fn row(contender: &Contender) -> Result<(), Box<dyn Error>> {
     let server = Server::start(&contender.program)?;
     sleep(REST);
     let idle_mib = server.resident_bytes() / MIB;
-    // What comes with the first connections, users and answers is not an idle connection's.
+    // Memory for the first connections, users and answers does not count for idle connections.
     let requests = contender.wants.requests();
     Load::open(server.address, &requests, 100)?.closed(20_000)?;
     sleep(REST);

@@ -1,4 +1,5 @@
-//! Envoy's rate limit service under h2load: ten connections with ten streams each, all about one user.
+//! Envoy's rate limit service under h2load: ten connections with ten streams each, all for one
+//! user.
 
 use crate::Effort;
 use crate::closed::{Turn, print};
@@ -12,7 +13,7 @@ use std::error::Error;
 
 const TARGET: f64 = 1.2;
 
-/// The table of gRPC.
+/// Prints the table of gRPC.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     if !is_there("grpc") {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The same over HTTP/2, with h2load: ten connections with ten streams each, all about one user.
+//! The check API over HTTP/2, with h2load: ten connections with ten streams each, all for one user.
 
 use crate::Effort;
 use crate::closed::{Turn, print};
@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// The table of HTTP/2.
+/// Prints the table of HTTP/2.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     if !is_there("http2") {
         return Ok(());
@@ -21,7 +21,7 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// Whether there is h2load; else says which row goes without it.
+/// Whether h2load is installed; otherwise prints which row is skipped.
 pub(crate) fn is_there(row: &str) -> bool {
     let found = Command::new("h2load").arg("--version").stdout(Stdio::null()).status().is_ok();
     if !found {
@@ -35,7 +35,7 @@ fn turn(runner: &Runner, requests: usize) -> Result<Turn, Box<dyn Error>> {
     h2load(runner, requests, body.as_bytes(), &["content-type: application/json"])
 }
 
-/// One measured turn, with the same body every time.
+/// Measures one turn, with the same body every time.
 pub(crate) fn h2load(
     runner: &Runner,
     requests: usize,

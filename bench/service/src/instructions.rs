@@ -1,7 +1,9 @@
-//! Instructions a request outside the kernel, counted by callgrind: the one figure that a busy machine does not move.
+//! Counts instructions per request in user mode with callgrind: the one figure that a busy machine
+//! does not change.
 //!
-//! Every server runs twice under valgrind, once with more requests than the other time; start and end cancel out. A hundred users ask in turn, so that all
-//! of them are known when counting begins; where there are 10,000, four of five requests are the first of their user and make the state of every limit.
+//! Every server runs twice under valgrind, with different numbers of requests; start and end cancel
+//! out. A hundred users take turns, so that all of them are known when counting begins. With 10,000
+//! users, four of five requests are the first of their user, and create the state of every limit.
 
 use crate::CONNECTIONS;
 use crate::contender::{
@@ -16,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Known after a few requests each.
+/// Number of users; all are known after a few requests each.
 const KNOWN_USERS: usize = 100;
 const FEW: usize = 2_000;
 const MANY: usize = 12_000;
@@ -29,7 +31,7 @@ const NEW_USERS: [(&str, &str); 2] =
 /// Rows whose functions are printed.
 const EXPLAINED: [&str; 3] = [OURS, OURS_3, FLOOR];
 
-/// A server, what it is asked, and in which protocol.
+/// A server, its requests, and its protocol.
 struct Subject {
     name: &'static str,
     program: Program,
@@ -37,7 +39,7 @@ struct Subject {
     is_resp: bool,
 }
 
-/// The tables, and for some rows the functions that cost most.
+/// Prints the tables, and for some rows the costliest functions.
 pub(crate) fn report(programs: &Programs) -> Result<(), Box<dyn Error>> {
     let mut subjects = Vec::new();
     let known = [OURS, OURS_3, FLOOR, FLOOR_FIELDS, THROTTLECRAB, OURS_RESP];
@@ -73,7 +75,7 @@ pub(crate) fn report(programs: &Programs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints a row for each, and answers where the counts of the longer runs are.
+/// Prints a row for each subject. Returns the profiles of the longer runs.
 fn table(
     title: &str,
     subjects: &[Subject],
@@ -89,7 +91,7 @@ fn table(
     Ok(profiles)
 }
 
-/// Runs a server under callgrind for `count` requests and answers where the counts are.
+/// Runs a server under callgrind for `count` requests. Returns the path of the profile.
 fn run(subject: &Subject, count: usize) -> Result<PathBuf, Box<dyn Error>> {
     let name = subject.name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     let file = std::env::temp_dir().join(format!("tollgate-service-{name}.out"));
@@ -112,7 +114,7 @@ fn total(profile: &Path) -> Result<f64, Box<dyn Error>> {
     Ok(totals.ok_or("callgrind counted nothing")?.trim().parse()?)
 }
 
-/// The costliest functions, each with its own instructions a request.
+/// The costliest functions, each with its own instructions per request.
 fn annotate(profile: &Path) -> Result<String, Box<dyn Error>> {
     let output = Command::new("callgrind_annotate").arg("--auto=no").arg(profile).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -129,7 +131,7 @@ fn annotate(profile: &Path) -> Result<String, Box<dyn Error>> {
     Ok(functions.iter().take(FUNCTIONS).map(line).collect())
 }
 
-/// `18,438,110 (10.90%)  src/shard.rs:store::decide [program]`: the cost and the function.
+/// Parses `18,438,110 (10.90%)  src/shard.rs:store::decide [program]`: the cost and the function.
 fn read(line: &str) -> Option<(f64, &str)> {
     let (cost, rest) = line.trim().split_once(' ')?;
     let cost = cost.replace(',', "").parse().ok()?;

@@ -1,4 +1,4 @@
-//! Latency on a schedule at half of what a core can do, from the instant a request was due.
+//! Measures latency on a schedule at half of a core's capacity, from the instant a request was due.
 
 use crate::contender::{FLOOR, OURS, OURS_3, Programs, THROTTLECRAB};
 use crate::load::{Delays, Load};
@@ -8,17 +8,19 @@ use crate::{CONNECTIONS, Effort, closed};
 use std::error::Error;
 
 const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
-/// Whose saturation is halved: all have the same schedule, and this one is not the cheapest.
+/// The contender whose capacity is halved: all have the same schedule, and this one is not the
+/// cheapest.
 const PACE: &str = OURS;
 
-/// The table of latencies.
+/// Prints the table of latencies.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let runners = start(programs, &[OURS, OURS_3, FLOOR, THROTTLECRAB], |contender| contender);
     let saturated = interleave(&runners, 3, |runner| closed::turn(runner, effort.requests / 3))?;
     let pace = runners.iter().position(|runner| runner.contender.name == PACE).unwrap_or(0);
     let costs: Rounds =
         saturated.get(pace).into_iter().flatten().map(|turn| turn.s_per_m).collect();
-    // From processor time and not from the rate reached: others on the core must not lower the rate.
+    // From processor time, not from the achieved rate: other processes on the core must not lower
+    // the rate.
     let rate = (0.5e6 / median(&costs) / 1e3).round() * 1e3;
     let count = (rate * effort.schedule_seconds) as usize;
     let delays = interleave(&runners, effort.rounds, |runner| {

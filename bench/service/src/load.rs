@@ -1,4 +1,4 @@
-//! Load from one thread over keep-alive connections: as fast as answers come, or on a schedule.
+//! Generates load from one thread over keep-alive connections: in a closed loop, or on a schedule.
 
 use crate::connection::Connection;
 use mio::{Events, Poll};
@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than any answer that is expected.
+/// Read size; more than any expected answer.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// A server that says nothing for this long has failed.
+/// A server without an answer for this long has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) struct Load<'a> {
@@ -22,16 +22,16 @@ pub(crate) struct Load<'a> {
     buffer: Vec<u8>,
 }
 
-/// When requests on a schedule were sent and answered, in nanoseconds after the instants they were due.
+/// The send and answer times of requests on a schedule, in nanoseconds after they were due.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    /// How late the load itself was. What is below that cannot be said about a server.
+    /// The lateness of the load itself. Smaller latencies of a server cannot be measured.
     pub(crate) sent_ns: Vec<u64>,
     pub(crate) answered_ns: Vec<u64>,
 }
 
 impl<'a> Load<'a> {
-    /// Opens the connections and has one request answered on each.
+    /// Opens the connections, and gets one request answered on each.
     pub(crate) fn open(
         address: SocketAddr,
         requests: &'a [Vec<u8>],
@@ -40,7 +40,7 @@ impl<'a> Load<'a> {
         Self::open_all(&[address], requests, connections)
     }
 
-    /// The same, spread over several servers.
+    /// Like `open`, spread over several servers.
     pub(crate) fn open_all(
         addresses: &[SocketAddr],
         requests: &'a [Vec<u8>],
@@ -57,7 +57,7 @@ impl<'a> Load<'a> {
         Ok(load)
     }
 
-    /// Sends `count` requests, each as soon as its connection has the answer to the one before.
+    /// Sends `count` requests, each when its connection has the answer to the previous one.
     pub(crate) fn closed(&mut self, count: usize) -> io::Result<Duration> {
         let start = Instant::now();
         let mut sent = 0;
@@ -81,8 +81,9 @@ impl<'a> Load<'a> {
         Ok(start.elapsed())
     }
 
-    /// Sends `count` requests at equal distances, `rate` a second, whether or not earlier ones have been answered. A
-    /// request that finds no connection free waits for one, and that wait is part of its latency.
+    /// Sends `count` requests at equal intervals, `rate` per second, whether or not earlier ones
+    /// are answered. A request without a free connection waits, and that wait is part of its
+    /// latency.
     pub(crate) fn open_loop(&mut self, count: usize, rate: f64) -> io::Result<Delays> {
         let due = |n: usize| Duration::from_nanos((n as f64 * 1e9 / rate) as u64);
         let late_ns = |start: Instant, n| start.elapsed().saturating_sub(due(n)).as_nanos() as u64;
@@ -99,8 +100,8 @@ impl<'a> Load<'a> {
                 self.send(token)?;
                 sent += 1;
             }
-            // Spins rather than sleeps, since waking up takes longer than the distance between two requests; whoever shares
-            // the core and has something to do goes first.
+            // Spins instead of sleeping, because waking up takes longer than the interval of
+            // requests. Other runnable processes on the core go first.
             let ready = self.wait(Some(Duration::ZERO))?;
             if ready.is_empty() {
                 thread::yield_now();
@@ -127,7 +128,7 @@ impl<'a> Load<'a> {
         self.connections[token].receive(&mut self.buffer)
     }
 
-    /// The connections with something to read.
+    /// The connections with input.
     fn wait(&mut self, within: Option<Duration>) -> io::Result<Vec<usize>> {
         self.poll.poll(&mut self.events, within)?;
         if self.events.is_empty() && within == Some(PATIENCE) {

@@ -1,8 +1,9 @@
 //! Measures the check API beside a floor and a peer, and the gateway beside others: `cargo run --profile product -p service -- [ROW ...] [--ours FILE]
 //! [--before FILE] [--throttlecrab FILE] [--redis-cell FILE] [--envoy FILE] [--rounds N] [--requests N] [--seconds N] [--guard WORD] [--times N] [--plot FILE]`.
 //!
-//! Each server is a process of its own on the first core; the load is this process, on the second. Tables are printed as
-//! Markdown, ready for `docs/benchmarks.md`. A program that is not there is left out.
+//! Each server is a process on the first core. The load is this process, on the second core. Tables
+//! are printed as Markdown, ready for `docs/benchmarks.md`. Programs that are not installed are
+//! skipped.
 
 mod closed;
 mod connection;
@@ -50,19 +51,20 @@ const ROWS: [&str; 17] = [
 const CONNECTIONS: usize = 50;
 const LOAD_CORE: usize = 1;
 
-/// How long to measure.
+/// The effort of a measurement.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
-    /// Turns for each contender.
+    /// Turns of each contender.
     rounds: usize,
-    /// In one turn of a closed loop; tables with shorter turns have more of them instead.
+    /// Requests in one turn of a closed loop; tables with shorter turns have more turns.
     requests: usize,
-    /// What one turn on a schedule takes.
+    /// The duration of one turn on a schedule.
     schedule_seconds: f64,
 }
 
 impl Effort {
-    /// As many requests in more turns that are shorter: two that follow each other find the machine in the same mood.
+    /// Divides the requests into more, shorter turns: consecutive turns find the machine in a
+    /// similar state.
     fn in_turns(self, times: usize) -> Self {
         Self {
             rounds: self.rounds * times,

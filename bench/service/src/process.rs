@@ -1,4 +1,4 @@
-//! A server as a process of its own, pinned to a core, and what the system says about it.
+//! A server process, pinned to a core, and its statistics from the system.
 
 use std::error::Error;
 use std::fs;
@@ -9,26 +9,26 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where servers run; the load has the other one.
+/// The core of servers; the load has the other one.
 pub(crate) const SERVER_CORE: usize = 0;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How a server says where it listens.
+/// The way to learn the address of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
-    /// With a line on stderr.
+    /// From a line on stderr.
     Line,
-    /// Not at all: the port is an argument, and answers some time.
+    /// The port is an argument; the server answers there eventually.
     Port,
-    /// Not at all: it was told where, and answers there some time.
+    /// The address is fixed; the server answers there eventually.
     At(SocketAddr),
 }
 
-/// What to start.
+/// A program to start.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) path: String,
-    /// `PORT` among them is replaced by a free one.
+    /// Arguments; `PORT` is replaced by a free port.
     pub(crate) arguments: Vec<String>,
     pub(crate) ready: Ready,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Program {
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// From the start of the process to its being ready.
+    /// The time from the start of the process until it is ready.
     pub(crate) started_in: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Server {
         Self::start_on(SERVER_CORE, program)
     }
 
-    /// On another core than usual.
+    /// Starts a program on another core than usual.
     pub(crate) fn start_on(core: usize, program: &Program) -> Result<Self, Box<dyn Error>> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let port_text = port.to_string();
@@ -62,7 +62,7 @@ impl Server {
         let start = Instant::now();
         let mut child = command.spawn()?;
         let stderr = child.stderr.take().map(BufReader::new).ok_or("no stderr")?;
-        // Made before anything can fail, so that the process ends with it.
+        // Created before anything can fail, so that the process ends with it.
         let mut server =
             Self { child, address: ([127, 0, 0, 1], port).into(), started_in: Duration::ZERO };
         match program.ready {
@@ -79,8 +79,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Processor seconds of all its threads, in the program and in the kernel on its behalf, to the nanosecond; no number where the system does not say. Those of
-    /// threads that have ended are not among them, so servers that are measured keep theirs.
+    /// Processor seconds of all threads, in user and kernel mode, to the nanosecond; NaN if
+    /// unknown. Threads that have ended are not included, so measured servers must keep theirs.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let tasks = tasks.into_iter().flatten().filter_map(Result::ok);
@@ -94,7 +94,7 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or(0.0) * 1024.0
     }
 
-    /// Asks the server to end, and waits until it has.
+    /// Asks the server to stop, and waits for its end.
     pub(crate) fn end(mut self) -> Result<(), Box<dyn Error>> {
         Command::new("kill").arg(self.child.id().to_string()).status()?;
         self.child.wait()?;
@@ -118,12 +118,12 @@ pub(crate) fn cpu_ns(process: u32) -> u64 {
     spent_ns(Path::new(&format!("/proc/{process}"))).unwrap_or(0)
 }
 
-/// What the scheduler says of a thread, given its folder.
+/// The scheduler's statistics of a thread, given its folder.
 fn spent_ns(thread: &Path) -> Option<u64> {
     fs::read_to_string(thread.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
 }
 
-/// Reads up to the line that names the address.
+/// Reads up to the line with the address.
 fn line(mut stderr: BufReader<ChildStderr>) -> Result<SocketAddr, Box<dyn Error>> {
     let (mut line, mut said) = (String::new(), String::new());
     while stderr.read_line(&mut line)? > 0 {
@@ -140,7 +140,7 @@ fn line(mut stderr: BufReader<ChildStderr>) -> Result<SocketAddr, Box<dyn Error>
     Err(format!("it ended before it was ready: {said}").into())
 }
 
-/// Keeps the pipe empty: a server that cannot log would stand still.
+/// Empties the pipe: a server that cannot log would block.
 fn drain(mut stderr: BufReader<ChildStderr>) {
     thread::spawn(move || {
         let mut line = Vec::new();

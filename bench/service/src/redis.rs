@@ -1,4 +1,4 @@
-//! A redis-server of the benchmark's own, and as much of its protocol as a load needs.
+//! A redis-server for the benchmark, and as much of its protocol as a load needs.
 
 use crate::process::cpu_ns;
 use std::error::Error;
@@ -16,9 +16,9 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    /// Starts one on a core, with arguments of the caller's choice.
+    /// Starts a server on a core, with these arguments.
     pub(crate) fn start(core: usize, arguments: &[&str]) -> Result<Self, Box<dyn Error>> {
-        // A cluster's second port is ten thousand above.
+        // The second port of a cluster node is ten thousand above.
         let port = loop {
             let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             if port < 50_000 {
@@ -66,7 +66,7 @@ pub(crate) struct Client {
     reader: BufReader<TcpStream>,
 }
 
-/// A command as it goes over the wire.
+/// Encodes a command.
 pub(crate) fn command(parts: &[&[u8]]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", parts.len()).into_bytes();
     for part in parts {
@@ -82,7 +82,7 @@ impl Client {
         self.reader.get_mut().write_all(bytes)
     }
 
-    /// Runs a command and answers with its reply, if that is text.
+    /// Runs a command. Returns its reply, if that is text.
     pub(crate) fn ask(&mut self, parts: &[&[u8]]) -> io::Result<Vec<u8>> {
         self.send(&command(parts))?;
         self.reply()

@@ -1,4 +1,4 @@
-//! Processor time a command of the Redis protocol, one at a time and in pipelines.
+//! Measures processor time per command of the Redis protocol, one at a time and in pipelines.
 
 use crate::closed::{Turn, costs, each};
 use crate::contender::{CELL, FLOOR_RESP, OURS_RESP, Programs, THROTTLECRAB_RESP};
@@ -13,20 +13,21 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Commands under way on a connection, connections, and what is asked of ours: so much of whom.
+/// Commands in flight per connection, connections, and the target for Tollgate: a ratio, and its
+/// reference.
 const SHAPES: [(usize, usize, f64, &str); 3] =
     [(1, CONNECTIONS, 1.1, FLOOR_RESP), (16, CONNECTIONS, 0.3, CELL), (64, CONNECTIONS, 0.2, CELL)];
-/// An array of five integers.
+/// Lines of a reply: an array of five integers.
 const LINES: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(10);
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A table for each depth.
+/// Prints a table for each depth.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let names = [OURS_RESP, FLOOR_RESP, THROTTLECRAB_RESP, CELL];
     let runners = start(programs, &names, |contender| contender);
     for (depth, connections, target, of) in SHAPES {
-        // As long for each depth, about.
+        // About the same duration for each depth.
         let commands = effort.requests * depth.min(12);
         let turn = |runner: &Runner| turn(runner, connections, depth, commands);
         interleave(&runners, 1, turn)?;
@@ -82,11 +83,11 @@ fn print(
     }
 }
 
-/// Connections, each of which asks again once all it asked is answered.
+/// Connections that send the next batch once the last one is answered.
 pub(crate) struct Load<'a> {
     poll: Poll,
     events: Events,
-    /// With the lines of answers that are still to come.
+    /// The connections, with the missing lines of their replies.
     connections: Vec<(TcpStream, usize)>,
     requests: &'a [Vec<u8>],
     next: usize,
@@ -117,7 +118,7 @@ impl<'a> Load<'a> {
         Ok(Self { poll, events, connections, requests, next: 0, depth, batch, buffer })
     }
 
-    /// Sends so many batches.
+    /// Sends this many batches.
     pub(crate) fn run(&mut self, batches: usize) -> io::Result<Duration> {
         let start = Instant::now();
         let mut sent = 0;
@@ -159,7 +160,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Whether everything has been answered. Anything but integers ends the measurement.
+    /// Whether everything is answered. Any reply except integers ends the measurement.
     fn receive(&mut self, token: usize) -> io::Result<bool> {
         let (stream, lines) = &mut self.connections[token];
         let read = match stream.read(&mut self.buffer) {

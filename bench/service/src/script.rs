@@ -1,4 +1,5 @@
-//! What a decision costs Redis: one script call each, the script that decides for many, and what others do.
+//! Measures the cost of a decision in Redis: one script call each, the script for many, and other
+//! solutions.
 
 use crate::contender::Programs;
 use crate::redis::{Client, Redis, command};
@@ -8,43 +9,43 @@ use std::error::Error;
 
 const CONNECTIONS: usize = 8;
 const KEYS: usize = 10_000;
-/// A thousand a second, a million at once: everything is admitted.
+/// A thousand per second, a million at once: everything is admitted.
 const INTERVAL_US: u64 = 1_000;
 const BURST: u64 = 1_000_000;
-/// How long a full bucket takes to drain: the period of the rate.
+/// The time in which a full bucket drains: the period of the rate.
 const FULL_US: u64 = BURST * INTERVAL_US;
 const TARGET: f64 = 0.35;
 
-/// The script that ships, for requests with one charge each.
+/// The shipped script for requests with one charge each.
 const OURS: &str = concat!(
     include_str!("../../../crates/tollgate-core/src/algorithm/muldiv.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/step.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/keys_declared.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/decide_single.lua"),
 );
-/// The script that ships, for requests with several charges.
+/// The shipped script for requests with several charges.
 const OURS_OF_SEVERAL: &str = concat!(
     include_str!("../../../crates/tollgate-core/src/algorithm/muldiv.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/step.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/keys_declared.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/decide_fast.lua"),
 );
-/// The script that ships, for requests with one charge each on all slots of a cluster's primary.
+/// The shipped script for requests with one charge each, on all slots of a cluster's primary.
 const OURS_OVER_SLOTS: &str = concat!(
     "#!lua flags=allow-cross-slot-keys\n",
     include_str!("../../../crates/tollgate-store/src/redis/script/step.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/keys_given.lua"),
     include_str!("../../../crates/tollgate-store/src/redis/script/decide_single.lua"),
 );
-/// The least that a script over slots can do: it reads and changes every key, and decides nothing.
+/// The least work of a script over slots: it reads and changes every key, and decides nothing.
 const FLOOR_OVER_SLOTS: &str = "#!lua flags=allow-cross-slot-keys
 local call, values = redis.call, {}
 for i = 6, #ARGV do values[i - 5] = call('GET', ARGV[i]) end
 for i = 6, #ARGV do call('INCRBY', ARGV[i], '1000') end
 return values";
-/// Decisions in a call over slots, with the target.
+/// Decisions per call over slots, with the target.
 const OVER_SLOTS: [(usize, Option<f64>); 3] = [(5, None), (16, Some(0.55)), (64, Some(0.45))];
-/// Kinds of charges, as the scripts have them: gcra, a sliding and a fixed window of a minute.
+/// Kinds of charges, in the scripts' form: gcra, a sliding and a fixed window of a minute.
 const GCRA: [u64; 8] =
     [(BURST - 1) * INTERVAL_US + 1, 0, INTERVAL_US, 0, 1, BURST, FULL_US, FULL_US];
 const SLIDING: [u64; 8] = [BURST, 60_000_000, 1, 1, 0, 0, 0, 0];
@@ -60,7 +61,7 @@ const LIMITS: [(&str, &[[u64; 8]]); 6] = [
 ];
 const LIMITS_TARGET: f64 = 1.5;
 const BATCH: usize = 64;
-/// What one writes by hand, for one request.
+/// A handwritten script for one request.
 const ONE: &str = "local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local interval, burst, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -72,7 +73,7 @@ if room < 0 then
 end
 redis.call('SET', KEYS[1], string.format('%.0f', new), 'PX', math.ceil((new - now) / 1000) + 1000)
 return { 1, math.floor(room / interval), 0, new - now }";
-/// The same for many requests, with nothing but the decisions.
+/// A handwritten script for many requests, with nothing but the decisions.
 const MANY: &str = "local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -90,7 +91,7 @@ for i = 1, #KEYS do
 end
 return out";
 
-/// What is sent at once over a connection: bytes, replies, decisions.
+/// The data sent at once over a connection: bytes, replies, decisions.
 struct Shot {
     bytes: Vec<u8>,
     replies: usize,
@@ -102,7 +103,7 @@ struct Row {
     shot: Box<dyn FnMut() -> Shot>,
 }
 
-/// The table.
+/// Prints the table.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let module = Some(&programs.redis_cell).filter(|path| path.exists());
     let module = module.map(|path| path.to_string_lossy().into_owned());
@@ -127,8 +128,8 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     over_slots(effort)
 }
 
-/// Calls over the slots of a cluster's primary, beside a call for each decision. Nodes send sixteen of
-/// the latter together, and so does this.
+/// Calls over the slots of a cluster's primary, beside one call per decision. Nodes send sixteen of
+/// the latter together, and so does this benchmark.
 fn over_slots(effort: Effort) -> Result<(), Box<dyn Error>> {
     let redis = Redis::start(SERVER_CORE, &["--cluster-enabled", "yes"])?;
     let mut client = redis.connect()?;
@@ -192,7 +193,7 @@ fn packed(kinds: &[[u64; 8]]) -> Vec<u8> {
     kinds.iter().flatten().flat_map(|number| number.to_be_bytes().into_iter().skip(1)).collect()
 }
 
-/// Script time of one charge under other limits, 64 requests to a call, as `INFO commandstats` has it.
+/// Script time of one charge under other limits, 64 requests per call, from `INFO commandstats`.
 fn limits(client: &mut Client, effort: Effort) -> Result<(), Box<dyn Error>> {
     let one = client.ask(&[b"SCRIPT", b"LOAD", OURS.as_bytes()])?;
     let several = client.ask(&[b"SCRIPT", b"LOAD", OURS_OF_SEVERAL.as_bytes()])?;
@@ -232,7 +233,7 @@ fn limits(client: &mut Client, effort: Effort) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A call that decides 64 requests, each with a key for each limit.
+/// A call that decides 64 requests, each with one key per limit.
 fn batch(script: &[u8], kinds: &[[u64; 8]], row: usize, keys: &mut Keys) -> Vec<Vec<u8>> {
     let (mut names, mut program) = (Vec::new(), Vec::new());
     for _ in 0..BATCH {
@@ -349,7 +350,7 @@ fn keys() -> Keys {
 
 impl Keys {
     fn next(&mut self) -> Vec<u8> {
-        // A step that has no divisor in common with their number meets all of them.
+        // A step coprime to the number of keys reaches all of them.
         self.0 = (self.0 + 7_919) % KEYS;
         format!("tg:{{{:06}}}:{:021}", self.0, self.0).into_bytes()
     }

@@ -11,7 +11,7 @@ pub(crate) struct Runner {
     pub(crate) requests: Vec<Vec<u8>>,
 }
 
-/// Starts those that can be started, and says which cannot.
+/// Starts the contenders that can be started, and names the others.
 pub(crate) fn start(
     programs: &Programs,
     names: &[&'static str],
@@ -33,8 +33,8 @@ pub(crate) fn start(
     runners
 }
 
-/// Runs `turn` for every runner in every round and answers its figures, runner by runner. Each round starts with another
-/// runner, so that none always comes behind the same one.
+/// Runs `turn` for every runner in every round, and returns the figures by runner. Each round
+/// starts with another runner, so that none always follows the same one.
 pub(crate) fn interleave<T>(
     runners: &[Runner],
     rounds: usize,

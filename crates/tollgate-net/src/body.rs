@@ -1,4 +1,4 @@
-//! The body of a request, read within bounds.
+//! Reads the body of a request, within bounds.
 
 use super::{
     ClientConnection, CoarseTimer, connection::ConnectionState, http1::Http1Connection, http2,
@@ -11,7 +11,7 @@ use std::{borrow::Cow, fmt, future::poll_fn, pin::Pin, rc::Rc, time::Duration};
 /// The error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a body's `poll_frame` returns.
+/// The return type of a body's `poll_frame`.
 pub type PolledFrame<E> = Poll<Option<Result<hyper::body::Frame<Bytes>, E>>>;
 
 /// A request's body.
@@ -53,7 +53,7 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// A request's body in transit. It fails when nothing comes for
+/// A request's body in transit. Reading fails if no data comes for
 /// [`Limits::body`](crate::Limits::body).
 #[derive(Debug)]
 pub struct Upload {
@@ -65,7 +65,7 @@ pub struct Upload {
 
 #[derive(Debug)]
 enum UploadSource {
-    /// A connection, and the number of the body on it.
+    /// A connection, and the number of the body on this connection.
     Http1(Rc<Http1Connection>, u64),
     Http2(Incoming),
 }
@@ -86,9 +86,9 @@ impl Upload {
         Self { source, state: state.clone(), timer, is_waiting: false }
     }
 
-    /// Reads a body as [`RequestBody::collect`] does.
+    /// Reads the whole body; see [`RequestBody::collect`].
     pub async fn collect(mut self, bytes_max: usize, within: Duration) -> Result<Bytes, BodyError> {
-        // A declared length needs no reading to be refused.
+        // A body with a declared length is refused without reading.
         if self.size_hint().lower() > bytes_max as u64 {
             return Err(BodyError::TooLarge);
         }
@@ -194,9 +194,9 @@ impl hyper::body::Body for Upload {
 /// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// It is larger than allowed.
+    /// The body is larger than allowed.
     TooLarge,
-    /// It missed its deadline.
+    /// The body missed its deadline.
     TooSlow,
     /// The peer broke the protocol.
     Broken,
@@ -205,7 +205,7 @@ pub enum BodyError {
 }
 
 impl BodyError {
-    /// The status to answer with.
+    /// The status of the answer.
     pub const fn status(self) -> hyper::StatusCode {
         match self {
             Self::TooLarge => hyper::StatusCode::PAYLOAD_TOO_LARGE,

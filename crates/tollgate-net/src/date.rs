@@ -1,4 +1,4 @@
-//! The `Date` line of answers, written once a second on each thread.
+//! The `Date` header line, written once a second on each thread.
 
 use hyper::header::HeaderValue;
 use std::cell::RefCell;
@@ -6,15 +6,15 @@ use std::io::Write;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-/// `date: Sun, 06 Nov 1994 08:49:37 GMT` and its end.
+/// Length of `date: Sun, 06 Nov 1994 08:49:37 GMT` with its line end.
 const BYTES: usize = 37;
-/// The date in it.
+/// The range of the date in the line.
 const VALUE: Range<usize> = 6..BYTES - 2;
 
-/// The last second of the year 9999: a date has four digits for its year.
+/// The last second of the year 9999: the format has four digits for the year.
 const SECOND_MAX: u64 = 253_402_300_799;
 
-/// The last line, and the second for which it is right.
+/// The last line, and the second that it shows.
 struct DateLine {
     second: u64,
     line: [u8; BYTES],
@@ -25,7 +25,7 @@ thread_local! {
         const { RefCell::new(DateLine { second: u64::MAX, line: [0; BYTES] }) };
 }
 
-/// Shows `use_line` the `Date` line at this instant, with its end.
+/// Calls `use_line` with the `Date` line of this instant, line end included.
 #[inline]
 pub fn with_line<T>(now_us: u64, use_line: impl FnOnce(&[u8]) -> T) -> T {
     LAST.with_borrow_mut(|last| {
@@ -40,7 +40,7 @@ pub fn with_line<T>(now_us: u64, use_line: impl FnOnce(&[u8]) -> T) -> T {
 /// The value of `Date` at this instant.
 pub fn value(now_us: u64) -> HeaderValue {
     let read = |line: &[u8]| HeaderValue::from_bytes(&line[VALUE]);
-    // A date is always a valid value.
+    // A date is always a valid header value.
     with_line(now_us, read).unwrap_or(HeaderValue::from_static(""))
 }
 

@@ -1,4 +1,4 @@
-//! What a front end implements, and what it sees of a request and its connection.
+//! The interface of front ends: handler, request, response, connection.
 
 use super::{
     BoxError, CoarseTimer, RequestBody, RequestHead, ResponseBody, Tunnel,
@@ -10,8 +10,8 @@ use std::{cell::RefCell, fmt, net::SocketAddr, pin::Pin, rc::Rc, sync::Arc};
 use tollgate_core::header::Problem;
 use tollgate_policy::address::unmap;
 
-/// The most bytes that wait to be sent when an interim response is added. Earlier responses to
-/// pipelined requests may be 16 KiB of them; a `100 Continue` must fit behind these.
+/// Limit of bytes queued when an interim response is added. Responses to pipelined requests may
+/// take 16 KiB; a `100 Continue` must fit behind them.
 const INTERIM_BYTES_MAX: usize = 32 * 1024;
 
 /// A request. Its body may still be in transit.
@@ -23,10 +23,10 @@ pub struct Request<'a> {
     pub body: RequestBody<'a>,
 }
 
-/// A malformed request of HTTP/1.1, and its answer.
+/// A malformed HTTP/1.1 request, and its answer.
 #[derive(Debug)]
 pub struct RefusedRequest<'a> {
-    /// What was read of the head: anything at all.
+    /// The bytes of the head that were read; not necessarily valid.
     pub head: &'a [u8],
     /// The status of the answer.
     pub status: StatusCode,
@@ -37,23 +37,22 @@ pub struct RefusedRequest<'a> {
 /// A body that is written piece by piece.
 pub type BodyStream = Pin<Box<dyn hyper::body::Body<Data = Bytes, Error = BoxError>>>;
 
-/// An answer, in buffers that are used again. The connection decides how the body is delimited and
-/// whether the connection stays open.
+/// An answer, in reusable buffers. The connection decides on framing and persistence.
 #[derive(Default)]
 pub struct HttpResponse {
     /// The status; 200 by default.
     pub status: StatusCode,
-    /// The reason phrase; empty for the usual one.
+    /// The reason phrase; empty for the standard one.
     pub reason: Vec<u8>,
     /// Header lines, each with its line end, names in lower case: `retry-after: 1\r\n`.
     pub lines: Vec<u8>,
-    /// Whether `Date` is among the lines.
+    /// Whether `lines` has a `Date`.
     pub is_dated: bool,
-    /// The body, where it is complete.
+    /// The body, if it is complete.
     pub body: Vec<u8>,
-    /// The body, where it is written piece by piece.
+    /// The body, if it is written piece by piece.
     pub stream: Option<BodyStream>,
-    /// The length of a body that is not sent: in answers to `HEAD`, and in 304.
+    /// The length of a body that is not sent: for `HEAD` requests, and for 304.
     pub length: Option<u64>,
     /// Whether the connection closes after this answer.
     pub close: bool,
@@ -62,7 +61,7 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// Resets the answer, and keeps its buffers.
+    /// Resets the answer, but keeps its buffers.
     #[inline]
     pub fn clear(&mut self) {
         self.status = StatusCode::OK;
@@ -78,7 +77,7 @@ impl HttpResponse {
         super::http1::push_header(name.as_bytes(), value.as_ref(), &mut self.lines);
     }
 
-    /// Writes problem details (RFC 9457). `field` names the part of the request that is wrong.
+    /// Writes problem details (RFC 9457). `field` names the invalid part of the request.
     pub fn set_problem(&mut self, status: StatusCode, detail: &str, field: Option<&str>) {
         let (title, code) = (status.canonical_reason().unwrap_or_default(), status.as_u16());
         self.status = status;
@@ -93,7 +92,7 @@ impl HttpResponse {
         self.body.extend_from_slice(problem.as_bytes());
     }
 
-    /// Replaces the answer by a response.
+    /// Replaces the answer by an `http` response.
     pub fn set(&mut self, response: hyper::Response<impl Into<Bytes>>) {
         let (head, body) = response.into_parts();
         self.clear();
@@ -112,12 +111,12 @@ impl fmt::Debug for HttpResponse {
 }
 
 /// Answers requests. Each worker has its own handler, so a handler needs no locks and may keep
-/// buffers. Several requests can be in flight in one handler: it must not borrow a buffer across an
-/// `await`.
+/// buffers. Several requests can be in flight in one handler, so it must not borrow a buffer across
+/// an `await`.
 ///
 /// A panic closes its connection, or its stream in HTTP/2, and is counted.
 pub trait Handler: 'static {
-    /// Whether a client that closes its side gives up its request, or still gets its answer.
+    /// Whether a request is cancelled when its client closes its side of the connection.
     const CANCEL_ON_CLIENT_CLOSE: bool = false;
 
     /// Answers a request.
@@ -128,10 +127,10 @@ pub trait Handler: 'static {
         answer: &mut HttpResponse,
     ) -> impl Future<Output = ()>;
 
-    /// Records a malformed request, which the connection refused before the handler.
+    /// Records a malformed request that the connection refused before the handler ran.
     fn refused(&self, _request: &RefusedRequest<'_>, _caller: &ClientConnection) {}
 
-    /// Changes the answer to a malformed request. `head` is what was read of its head.
+    /// Changes the answer to a malformed request. `head` has the bytes of the head that were read.
     fn adapt_refusal(&self, _head: &[u8], _answer: &mut HttpResponse) {}
 
     /// Answers an HTTP/2 request. Only gRPC overrides this.
@@ -152,14 +151,14 @@ pub trait Handler: 'static {
 /// The connection of a request.
 #[derive(Debug)]
 pub struct ClientConnection {
-    /// The client's address, from the PROXY protocol where the listener uses it.
+    /// The client's address; from the PROXY protocol if the listener uses it.
     pub peer: SocketAddr,
     /// The IP address of `peer` as text.
     pub address: HeaderValue,
     /// Whether the connection is encrypted.
     pub is_tls: bool,
     pub(super) state: Rc<ConnectionState>,
-    /// Interim responses that wait to be sent, behind earlier responses.
+    /// Interim responses that are not sent yet, after earlier responses.
     pub(super) interim: RefCell<Vec<u8>>,
 }
 
@@ -171,12 +170,13 @@ impl ClientConnection {
         Self { peer, address, is_tls, state, interim: RefCell::default() }
     }
 
-    /// A timer for something that a request waits for.
+    /// Creates a timer for a wait of a request.
     pub fn timer(&self) -> CoarseTimer {
         CoarseTimer::new(self.state.timers.clone())
     }
 
-    /// Sends an interim response (1xx) of HTTP/1.1. A client that does not read them loses some.
+    /// Sends an interim response (1xx) of HTTP/1.1. If the client does not read, interim responses
+    /// are dropped.
     pub fn send_interim(&self, bytes: &[u8]) {
         let mut interim = self.interim.borrow_mut();
         if interim.len() + bytes.len() <= INTERIM_BYTES_MAX {

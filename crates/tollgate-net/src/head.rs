@@ -1,7 +1,7 @@
-//! The head of a message, as bytes: its headers in their order, as they were sent.
+//! Message heads as bytes: headers unchanged, in the order received.
 //!
-//! HTTP/1.1 heads are parsed in place. HTTP/2 heads are written into the same form, so that every
-//! front end reads one.
+//! HTTP/1.1 heads are parsed in place. HTTP/2 heads are converted to this form, so every front end
+//! reads one form.
 
 use hyper::{
     HeaderMap, Method, Uri, Version,
@@ -13,14 +13,14 @@ use tollgate_tower::{Head, is_header};
 /// More headers than any message has here. One bit of a mask stands for each.
 pub(crate) const HEADERS_MAX: usize = 128;
 
-/// Where a header lies among the bytes of its head.
+/// The position of a header in the bytes of its head.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderSpan {
     name: Span,
     value: Span,
 }
 
-/// A part of some bytes. Heads are shorter than 64 KiB.
+/// A range of bytes. Heads are shorter than 64 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u16,
@@ -28,20 +28,20 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Where `part` lies within `bytes`; an empty part lies anywhere.
+    /// The position of `part` within `bytes`; an empty part has any position.
     #[inline]
     pub(crate) fn of(part: &[u8], bytes: &[u8]) -> Self {
         if part.is_empty() { Self::default() } else { Self::of_some(part, bytes) }
     }
 
-    /// Where `part`, which is not empty, lies within `bytes`.
+    /// The position of a non-empty `part` within `bytes`.
     #[inline]
     fn of_some(part: &[u8], bytes: &[u8]) -> Self {
         let start = part.as_ptr().addr().wrapping_sub(bytes.as_ptr().addr());
         Self { start: start as u16, end: (start + part.len()) as u16 }
     }
 
-    /// From the start of this one to the end of the other.
+    /// The range from the start of this span to the end of the other.
     #[inline]
     pub(crate) fn to(self, other: Self) -> Self {
         Self { start: self.start, end: other.end }
@@ -69,7 +69,7 @@ impl Span {
 }
 
 impl HeaderSpan {
-    /// Where `name` and `value`, which are parts of `bytes`, stand in it.
+    /// The positions of `name` and `value`, which are slices of `bytes`.
     #[inline]
     pub fn new(name: &[u8], value: &[u8], bytes: &[u8]) -> Self {
         Self { name: Span::of_some(name, bytes), value: Span::of(value, bytes) }
@@ -81,7 +81,7 @@ impl HeaderSpan {
     }
 }
 
-/// The headers of a message. Some may be hidden, and then they are as good as absent.
+/// The headers of a message. Hidden headers count as absent.
 #[derive(Clone, Copy, Debug)]
 pub struct Headers<'a> {
     bytes: &'a [u8],
@@ -90,13 +90,13 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// Headers whose lines stand at these places of `bytes`.
+    /// The headers at these positions of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8], lines: &'a [HeaderSpan]) -> Self {
         Self { bytes, lines, hidden: 0 }
     }
 
-    /// Names, in any case, and values, in their order.
+    /// Names, in any case, and values, in the order received.
     #[inline]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let Self { bytes, lines, hidden } = *self;
@@ -107,7 +107,7 @@ impl<'a> Headers<'a> {
         lines.iter().enumerate().filter_map(shown)
     }
 
-    /// The values of all headers of this name, in any case.
+    /// The values of all headers with this name, case-insensitive.
     #[inline]
     pub fn all<'n>(
         &self,
@@ -120,18 +120,18 @@ impl<'a> Headers<'a> {
         self.iter().filter(is_named).map(|(_, value)| value)
     }
 
-    /// The first value of this name.
+    /// The first value of this header.
     #[inline]
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         self.all(name).next()
     }
 
-    /// The first value of this name, where it is text.
+    /// The first value of this header, if it is text.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.get(name).and_then(|value| str::from_utf8(value).ok())
     }
 
-    /// Hides the headers whose name `goes`.
+    /// Hides the headers for whose name `goes` returns true.
     pub fn hide(&mut self, goes: impl Fn(&[u8]) -> bool) {
         for (index, line) in self.lines.iter().enumerate().take(HEADERS_MAX) {
             if goes(line.name.get(self.bytes)) {
@@ -140,7 +140,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The same as a map, for code that changes or merges headers.
+    /// Converts to a map, for code that changes or merges headers.
     pub fn to_map(&self) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(self.lines.len());
         for (name, value) in self.iter() {
@@ -156,11 +156,11 @@ impl<'a> Headers<'a> {
 /// Headers that every front end asks about, noticed while a head is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownHeaders {
-    /// How many `Host` headers there are.
+    /// The number of `Host` headers.
     pub hosts: u8,
-    /// Whether there is an `Origin`.
+    /// Whether an `Origin` header exists.
     pub has_origin: bool,
-    /// Whether there is a `Content-Encoding`.
+    /// Whether a `Content-Encoding` header exists.
     pub has_content_encoding: bool,
     /// Whether the client waits for `100 Continue`.
     pub expects_continue: bool,
@@ -169,7 +169,7 @@ pub struct KnownHeaders {
 }
 
 impl KnownHeaders {
-    /// Notices one header by its name.
+    /// Records a header if its name is one of these.
     #[inline]
     pub(crate) fn notice(&mut self, name: &[u8], value: &[u8], span: HeaderSpan) {
         let is = |known: &str| is_header(name, known);
@@ -197,18 +197,18 @@ pub struct RequestHead<'a> {
     pub target: &'a str,
     /// The `:authority` of an HTTP/2 request.
     pub authority: Option<&'a str>,
-    /// Which version of HTTP it came by.
+    /// The version of HTTP.
     pub version: Version,
     /// The headers.
     pub headers: Headers<'a>,
-    /// What the parser saw of the headers that every front end looks at.
+    /// The headers that every front end needs, as recorded by the parser.
     pub known: KnownHeaders,
-    /// Where the path of a target that begins with one ends.
+    /// The end of the path, in a target that starts with a path.
     pub(crate) path_end: usize,
 }
 
 impl<'a> RequestHead<'a> {
-    /// A head, with what its headers say to every front end.
+    /// Creates a head, and records the headers that every front end needs.
     pub fn new(
         method: &'a str,
         target: &'a str,
@@ -246,7 +246,7 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    /// The target from its path on; `/` where it names a host only.
+    /// The path and query of the target; `/` if the target names only a host.
     #[inline]
     pub fn path_and_query(&self) -> &'a str {
         match self.split().0 {
@@ -255,13 +255,13 @@ impl<'a> RequestHead<'a> {
         }
     }
 
-    /// The host that the target names, with its port.
+    /// The host and port in the target, else the `:authority`.
     #[inline]
     pub fn target_authority(&self) -> Option<&'a str> {
         self.split().1
     }
 
-    /// The path alone.
+    /// The path, without the query.
     #[inline]
     pub fn path(&self) -> &'a str {
         if self.target.starts_with('/') {
@@ -272,7 +272,7 @@ impl<'a> RequestHead<'a> {
         if path.is_empty() { "/" } else { path }
     }
 
-    /// What follows the path and a question mark.
+    /// The query, without the question mark.
     #[inline]
     pub fn query(&self) -> Option<&'a str> {
         self.path_and_query().split_once('?').map(|(_, query)| query)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Locks `mutex`. Every holder leaves the value whole, so a panic in one of them does no harm.
+/// Locks `mutex`. No holder leaves the value half changed, so poisoning is ignored.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -36,18 +36,18 @@ impl HealthState {
 }
 
 impl Health {
-    /// Set once all listeners are open.
+    /// Sets whether all listeners are open.
     pub fn set_serving(&self, serving: bool) {
         self.update(|state| state.serving = serving);
     }
 
-    /// Reports a problem with which the node stays ready, such as a bad file while the last good
-    /// one is in force.
+    /// Reports a problem that leaves the node ready, such as a bad file while the last good one is
+    /// in force.
     pub fn degrade(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
         self.report(subject.into(), HealthProblem { text: text.into(), is_fatal: false });
     }
 
-    /// Reports a problem with which the node is not ready.
+    /// Reports a problem that makes the node not ready.
     pub fn fail(&self, subject: impl Into<Cow<'static, str>>, text: impl Into<Box<str>>) {
         self.report(subject.into(), HealthProblem { text: text.into(), is_fatal: true });
     }
@@ -61,12 +61,12 @@ impl Health {
         self.update(|state| drop(state.problems.remove(subject)));
     }
 
-    /// Whether the node takes traffic.
+    /// Whether the node accepts traffic.
     pub fn is_ready(&self) -> bool {
         lock(&self.state).is_ready()
     }
 
-    /// Whether the node takes traffic, now and after every change.
+    /// Watches whether the node accepts traffic.
     pub fn watch(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
     }
@@ -78,7 +78,7 @@ impl Health {
         problems.map(|(subject, problem)| (subject.clone(), problem.text.clone())).collect()
     }
 
-    /// Changes the state and notifies watchers, in the order of the changes.
+    /// Changes the state and notifies watchers in the order of changes.
     fn update(&self, change: impl FnOnce(&mut HealthState)) {
         let mut state = lock(&self.state);
         change(&mut state);

@@ -1,10 +1,10 @@
 //! The interface between sockets and front ends: handler, head, body, limits, counters.
 //!
-//! One thread accepts connections for all front ends and hands each to the worker with the fewest.
-//! A worker is a thread with its own runtime: it reads, decides and answers a request on one core,
-//! without a lock and without a task for each request. A peer cannot hold anything for ever:
+//! One thread accepts connections for all front ends, and hands each to the worker with the fewest
+//! connections. A worker is a thread with its own runtime. It reads, decides and answers a request
+//! on one core, without locks and without a task per request. No peer can hold a resource for ever:
 //! [`Limits`] has a deadline for each wait and a cap for everything that grows. When descriptors or
-//! connections run out, the connection that has been idle for longest is closed.
+//! connections run out, the connection that has been idle longest is closed.
 //!
 //! ```no_run
 //! use std::{rc::Rc, time::Duration};

@@ -1,4 +1,4 @@
-//! Servers: the threads that serve a set of front ends, and how they end.
+//! Servers: the threads that serve a set of front ends, and their shutdown.
 
 use super::accept::worker::{ConnectionService, WorkerInit, Workers};
 use super::accept::{Frontend, accept_on};
@@ -57,7 +57,7 @@ impl ServerBuilder {
         self.front_with(listener, limits, ListenerOptions::default(), handler)
     }
 
-    /// Adds an HTTP front end with these options for its listener.
+    /// Adds an HTTP front end with options for its listener.
     pub fn front_with<H: Handler>(
         self,
         listener: Listener,
@@ -108,11 +108,11 @@ impl ServerBuilder {
         self
     }
 
-    /// Starts to accept and to serve.
+    /// Starts accepting and serving.
     ///
     /// # Errors
     ///
-    /// When the system gives no threads or pollers.
+    /// When threads or pollers cannot be created.
     pub fn start(self) -> io::Result<FrontendServer> {
         let count = match self.workers {
             Some(count) => count.get(),
@@ -158,7 +158,7 @@ impl ServerBuilder {
     }
 }
 
-/// Serves HTTP with one handler, for a worker.
+/// The connection service of one worker for one HTTP handler.
 pub(super) fn http_service<H: Handler>(
     handler: H,
     options: ListenerOptions,
@@ -173,8 +173,8 @@ pub(super) fn http_service<H: Handler>(
     })
 }
 
-/// Front ends that are being served. Dropping it closes every connection at once;
-/// [`drain`](Self::drain) lets requests in flight finish.
+/// Running front ends. Dropping this closes all connections immediately; [`drain`](Self::drain)
+/// lets requests in flight finish.
 #[derive(Debug)]
 pub struct FrontendServer {
     threads: Vec<JoinHandle<()>>,
@@ -183,7 +183,7 @@ pub struct FrontendServer {
 }
 
 impl FrontendServer {
-    /// A builder without front ends.
+    /// Creates a builder without front ends.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
@@ -193,19 +193,19 @@ impl FrontendServer {
         &self.stats
     }
 
-    /// A handle that starts a drain from elsewhere.
+    /// A handle that can start a drain from another thread.
     pub fn handle(&self) -> DrainHandle {
         self.drain.clone()
     }
 
-    /// Stops accepting, lets requests in flight finish, and closes what is left after `within`.
-    /// Returns when all threads have ended.
+    /// Stops accepting, lets requests in flight finish, and closes remaining connections after
+    /// `within`. Returns when all threads have ended.
     pub fn drain(self, within: Duration) {
         self.drain.begin(within);
         self.join();
     }
 
-    /// Waits for a drain that something else starts.
+    /// Waits for a drain started through a handle.
     pub fn join(mut self) {
         self.wait();
     }
@@ -231,7 +231,7 @@ pub struct DrainHandle {
 }
 
 impl DrainHandle {
-    /// Stops accepting, and gives requests in flight this long. Only the first call counts.
+    /// Stops accepting, and limits requests in flight to this time. Only the first call counts.
     pub fn begin(&self, within: Duration) {
         self.stop.send_if_modified(|stop| {
             let is_first = stop.is_none();

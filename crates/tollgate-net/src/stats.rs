@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Connection counters of one front end. All but [`open`](Self::open) only grow.
+/// Connection counters of one front end. All except [`open`](Self::open) only grow.
 #[derive(Debug, Default)]
 pub struct Stats {
     pub(super) open: AtomicU64,
     pub(super) accepted: AtomicU64,
     pub(super) accept_errors: AtomicU64,
     pub(super) handshake_errors: AtomicU64,
-    /// One bit for each kind of handshake error that was logged.
+    /// One bit for each kind of handshake error already logged.
     pub(super) handshake_reasons: AtomicU64,
     pub(super) expired: AtomicU64,
     pub(super) evicted: AtomicU64,
@@ -28,7 +28,7 @@ impl Stats {
         self.accepted.load(Relaxed)
     }
 
-    /// Failures to accept, mostly for want of file descriptors.
+    /// Failures to accept, mostly from a lack of file descriptors.
     pub fn accept_errors(&self) -> u64 {
         self.accept_errors.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Upgrades: the connections of a client and of an upstream, joined until one side ends.
+//! Upgrades: connects a client to an upstream until one side closes.
 
 use super::connection::{ConnectionState, ConnectionStream};
 use super::{Activity, ActivityStream, CoarseTimer};
@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 pub struct Tunnel {
     /// The stream to the upstream.
     pub stream: Box<dyn Duplex>,
-    /// Bytes that were read from the stream already.
+    /// Bytes already read from the stream.
     pub buffered: Bytes,
-    /// How long both directions may be silent.
+    /// The time that both directions may be silent.
     pub idle: Duration,
     /// Dropped when the tunnel ends.
     pub guard: Option<Box<dyn Any>>,
@@ -29,8 +29,8 @@ impl fmt::Debug for Tunnel {
     }
 }
 
-/// Copies bytes both ways until both sides have ended, one fails, or both are silent for too long.
-/// `unparsed`: what the client sent behind its request.
+/// Copies bytes both ways until both sides have closed, one fails, or both are silent for too long.
+/// `unparsed`: bytes that the client sent after its request.
 pub(super) async fn run(
     client: ConnectionStream,
     unparsed: Vec<u8>,

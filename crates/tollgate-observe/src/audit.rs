@@ -1,9 +1,8 @@
 //! Audit log: one line of JSON for each change through the admin API or by the fleet.
 //!
-//! A line is written before its change. A change whose line cannot be written is not made; a change
-//! that failed gets a second line with `error`. The file is opened for each line, so that it can be
-//! rotated, and written with one call in append mode, so that lines of several processes do not
-//! mix.
+//! Each line is written before its change. If the line cannot be written, the change is refused. A
+//! failed change gets a second line with `error`. The file is reopened for each line, so it can be
+//! rotated. Each line is one append-mode write, so lines of several processes do not mix.
 
 use super::append::open_append;
 use super::log;
@@ -18,14 +17,14 @@ use tollgate_policy::settings::Settings;
 /// The destination of the lines.
 #[derive(Clone, Debug, Default)]
 pub enum AuditLog {
-    /// Standard error, whatever the log's level.
+    /// Standard error, at every log level.
     #[default]
     Stderr,
     /// A file that only its owner may read.
     File(PathBuf),
 }
 
-/// One line.
+/// One line of the audit log.
 #[derive(Clone, Debug, Serialize)]
 pub struct AuditEntry<'a> {
     /// The time in RFC 3339, to the microsecond.
@@ -37,9 +36,9 @@ pub struct AuditEntry<'a> {
     /// A limit, or the attributes of a key.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub target: Value,
-    /// The state before.
+    /// The state before the change.
     pub before: Value,
-    /// The state after.
+    /// The state after the change.
     pub after: Value,
     /// Why the change failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,14 +58,14 @@ pub struct AuditActor {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AuditError {
-    /// The file, if it is one.
+    /// The audit file; `None` for standard error.
     pub path: Option<PathBuf>,
     /// The system's error.
     pub source: io::Error,
 }
 
 impl AuditLog {
-    /// The log that the settings name. A path in them starts in `folder`.
+    /// Creates the log that the settings name. A relative path starts in `folder`.
     ///
     /// # Errors
     ///
@@ -78,7 +77,7 @@ impl AuditLog {
         }
     }
 
-    /// A log in the file at `path`, which is opened once to check it.
+    /// Creates a log in the file at `path`. Opens the file once to check the path.
     ///
     /// # Errors
     ///
@@ -93,7 +92,7 @@ impl AuditLog {
     ///
     /// # Errors
     ///
-    /// When the line was not written in time, or only in part. The next line does not continue it.
+    /// When the line was not written in time, or only in part. The next line starts on a new line.
     pub fn write(&self, entry: &AuditEntry<'_>) -> Result<(), AuditError> {
         let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
             line.push(b'\n');
@@ -110,7 +109,7 @@ impl AuditLog {
         written.map_err(|source| AuditError { path: self.path().map(Path::to_owned), source })
     }
 
-    /// The file, if it is one.
+    /// The audit file; `None` for standard error.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Stderr => None,
@@ -119,7 +118,7 @@ impl AuditLog {
     }
 }
 
-/// Writes in one call: another process could write between two.
+/// Writes the line in one call: between two calls another process could write.
 fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
     match file.write(line)? {
         written if written == line.len() => Ok(()),
@@ -127,10 +126,10 @@ fn write_line(file: &mut File, line: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether the last line in the file is incomplete, after a full disk or a crash.
+/// Whether the last line of the file is incomplete, after a full disk or a crash.
 fn ends_mid_line(path: &Path) -> bool {
     let last = || -> io::Result<Option<u8>> {
-        // A pipe has no end, and would block.
+        // Seeking to the end of a pipe would block.
         if !path.metadata()?.is_file() {
             return Ok(None);
         }

@@ -1,9 +1,9 @@
-//! Characters that a terminal would obey instead of showing them.
+//! Escapes characters that a terminal would execute instead of showing.
 
 use std::fmt::Write;
 
-/// Whether a terminal may take the character for a command: a control character, those of C1
-/// included, or one that changes the direction of the text around it.
+/// Whether a terminal may execute the character. True for control characters (C0, C1) and
+/// characters that change the direction of text.
 pub fn is_command(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -16,7 +16,8 @@ pub fn is_command(character: char) -> bool {
         )
 }
 
-/// JSON with such characters as `\u009b`. JSON escapes those of ASCII itself, except DEL.
+/// Escapes these characters in JSON, as in `\u009b`. JSON itself escapes the ASCII ones, except
+/// DEL.
 pub fn escape_json(json: &str) -> String {
     let is_hidden = |c: char| is_command(c) && !c.is_ascii_whitespace();
     if !json.contains(is_hidden) {
@@ -25,7 +26,7 @@ pub fn escape_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 16);
     for character in json.chars() {
         if is_hidden(character) {
-            // All of them are in the basic plane. Writing to a string cannot fail.
+            // Every such character fits in four digits. Writing to a string cannot fail.
             let _ = write!(text, "\\u{:04x}", u32::from(character));
         } else {
             text.push(character);

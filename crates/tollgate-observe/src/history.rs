@@ -1,4 +1,4 @@
-//! History: what limits and shedders decided in the last quarter of an hour, for charts.
+//! History: decisions of limits and shedders in the last 15 minutes, for charts.
 
 use crate::metrics::ClassMetrics;
 use serde_json::{Map, Value, json};
@@ -8,16 +8,16 @@ use tollgate::engine::{Counts, Gate, ShedCounts};
 use tollgate_net::lock;
 use tollgate_store::LeaseStore;
 
-/// The time from one point to the next.
+/// The time between two points.
 const EVERY_US: u64 = 5_000_000;
-/// Points that are kept: 15 minutes.
+/// Points kept: 15 minutes.
 const POINTS_MAX: usize = 180;
-/// Limits of a point, in file order.
+/// Limits per point, in file order.
 const LIMITS_MAX: usize = 64;
-/// Classes of a point.
+/// Classes per point.
 const CLASSES_MAX: usize = 32;
 
-/// The counters of a node, at regular times.
+/// Points of a node's counters, at regular intervals.
 #[derive(Debug, Default)]
 pub struct History(Mutex<VecDeque<HistoryPoint>>);
 
@@ -25,14 +25,14 @@ pub struct History(Mutex<VecDeque<HistoryPoint>>);
 struct HistoryPoint {
     time_us: u64,
     limits: Vec<(Box<str>, [u64; 5])>,
-    /// A policy has 16 classes at most; those of earlier files keep their counters.
+    /// A policy has at most 16 classes. Classes of earlier files keep their counters.
     classes: Vec<(Box<str>, [u64; 8])>,
     /// The limit of the adaptive shedder.
     adaptive_limit: Option<u32>,
 }
 
 impl History {
-    /// Adds a point when it is time. Call it from a timer.
+    /// Adds a point if the last one is old enough. Call it from a timer.
     pub fn tick<S: LeaseStore>(&self, gate: &Gate<S>, now_us: u64) {
         let mut points = lock(&self.0);
         if points.back().is_some_and(|last| now_us.saturating_sub(last.time_us) < EVERY_US) {
@@ -49,8 +49,8 @@ impl History {
         points.push_back(HistoryPoint { time_us: now_us, limits, classes, adaptive_limit });
     }
 
-    /// The points, oldest first: time in seconds, and what each limit and each class has counted
-    /// since the start.
+    /// Returns the points, oldest first: the time in seconds, and the counts of each limit and
+    /// class since the start.
     pub fn view(&self) -> Value {
         let points = lock(&self.0);
         let view = |point: &HistoryPoint| {
@@ -76,14 +76,14 @@ fn by_name<const N: usize>(figures: &[(Box<str>, [u64; N])]) -> Map<String, Valu
     figures.iter().map(|(name, counts)| (name.to_string(), json!(counts.as_slice()))).collect()
 }
 
-/// What charts show of a class. `in_flight` and `at_upstream` are gauges.
+/// The numbers of a class that charts show. `in_flight` and `at_upstream` are gauges.
 fn class_figures(ClassMetrics { counts, at_upstream, .. }: &ClassMetrics) -> [u64; 8] {
     let ShedCounts { admitted, shed: [fleet, adaptive, queue], in_flight, left, .. } = *counts;
     let shadow_shed = counts.shadow_shed.iter().sum();
     [admitted, fleet, adaptive, queue, shadow_shed, in_flight, *at_upstream, left]
 }
 
-/// What charts show: decisions by a failure policy are open or closed.
+/// The numbers of a limit that charts show. A decision by failure policy counts as open or closed.
 fn figures(counts: &Counts) -> [u64; 5] {
     [
         counts.admitted,

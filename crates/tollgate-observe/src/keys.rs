@@ -1,8 +1,8 @@
-//! Keys as operators see them: in clear where the policy says so, otherwise hashed.
+//! Keys as operators see them: in clear text if the policy allows it, otherwise hashed.
 //!
-//! A hash is `~` and 16 hexadecimal digits: HMAC-SHA-256 of an attribute's name and value. So one
-//! user has one hash under all limits, and on all nodes that share the secret. The secret is that
-//! of `keys_secret`, else one that a shared store keeps for its nodes, else one of the process.
+//! A hash is `~` and 16 hexadecimal digits: HMAC-SHA-256 of an attribute's name and value. So a
+//! user has one hash under all limits and on all nodes with the same secret. The secret is
+//! `keys_secret`, else the secret in the shared store, else a random one of this process.
 
 use arc_swap::ArcSwapOption;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -17,27 +17,27 @@ use tollgate::store::redis::{RedisStore, SharedChange, SharedTable};
 use tollgate_net::lock;
 use tollgate_policy::limit::{Limit, Selector};
 
-/// The table of a shared store, and the name of the secret in it.
+/// The table in the shared store, and the name of the secret in that table.
 const TABLE: &str = "keys";
 const NAME: &str = "secret";
 /// Digits of a hash: 64 bits.
 const DIGITS: usize = 16;
-/// The block of SHA-256, which HMAC pads a key to.
+/// Block size of SHA-256. HMAC pads keys to this size.
 const BLOCK: usize = 64;
 
-/// The secrets that hash keys. The first one that is set counts.
+/// The secrets that hash keys. The first one that is set is used.
 #[derive(Default)]
 pub struct KeySecrets {
     configured: ArcSwapOption<SecretBytes>,
     shared: ArcSwapOption<SecretBytes>,
     process: SecretBytes,
-    /// What the store has, or had before it lost the table.
+    /// The store's secret as last read; kept after the store loses the table.
     table: Mutex<SharedTable>,
 }
 
 struct SecretBytes([u8; 32]);
 
-/// A key for people: its attributes, in clear or hashed. Empty for a bucket that all requests
+/// A key for display: attributes in clear text or hashed. Empty for a bucket that all requests
 /// share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ShownKey(pub Vec<(Box<str>, String)>);
@@ -45,7 +45,7 @@ pub struct ShownKey(pub Vec<(Box<str>, String)>);
 impl Default for SecretBytes {
     fn default() -> Self {
         let mut bytes = [0; 32];
-        // The system always has random numbers once it has started.
+        // Random numbers are always available once the system has started.
         if let Err(error) = getrandom::fill(&mut bytes) {
             tracing::error!(%error, "the system has no random numbers; hashed keys are guessable");
         }
@@ -54,7 +54,7 @@ impl Default for SecretBytes {
 }
 
 impl KeySecrets {
-    /// Uses the secret of the file from now on, or with `None` that of the store or the process.
+    /// Sets the secret of the file. With `None`, the secret of the store or the process is used.
     pub fn configure(&self, secret: Option<&str>) {
         let digest = |secret: &str| Arc::new(SecretBytes(Sha256::digest(secret).into()));
         self.configured.store(secret.map(digest));
@@ -64,13 +64,13 @@ impl KeySecrets {
     pub fn hash(&self, attribute: &str, value: &[u8]) -> String {
         let chosen = self.configured.load_full().or_else(|| self.shared.load_full());
         let secret = chosen.as_deref().unwrap_or(&self.process);
-        // A name has no zero byte, so no two pairs are one text.
+        // A name contains no zero byte, so two different pairs never hash the same text.
         let mac = hmac(&secret.0, &[attribute.as_bytes(), &[0], value]);
         let digits: String = mac[..DIGITS / 2].iter().map(|byte| format!("{byte:02x}")).collect();
         format!("~{digits}")
     }
 
-    /// A key for people. An API key is never in clear, nor are tokens and other secrets.
+    /// Returns a key for display. API keys, tokens and other secrets are always hashed.
     pub fn show(&self, rules: &Rules, limit: &Limit, key_index: usize, key: &[u8]) -> ShownKey {
         let values = limit.key_values(key_index, key);
         if values.is_empty() && !key.is_empty() {
@@ -84,16 +84,16 @@ impl KeySecrets {
         ShownKey(values.into_iter().map(show).collect())
     }
 
-    /// One attribute of a key for people.
+    /// Returns one attribute of a key for display.
     pub fn show_value(&self, rules: &Rules, limit: &Limit, attribute: &str, value: &str) -> String {
         let is_secret = attribute == "api_key" || rules.http_policy().holds_secret(attribute);
-        // A clear value that looks like a hash would stand for another key.
+        // A clear value that looks like a hash could be mistaken for another key's hash.
         let is_clear = limit.show_keys && !is_secret && !is_hash(value);
         if is_clear { value.to_owned() } else { self.hash(attribute, value.as_bytes()) }
     }
 }
 
-/// Whether a value of an attribute is a hash of one.
+/// Whether a value of an attribute has the form of a hash.
 pub fn is_hash(value: &str) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let digits = value.strip_prefix('~').unwrap_or_default();
@@ -101,8 +101,8 @@ pub fn is_hash(value: &str) -> bool {
 }
 
 impl KeySecrets {
-    /// Takes the secret that all nodes of the store share, and makes one where there is none. A
-    /// store that lost it gets it again.
+    /// Reads the secret that all nodes of the store share, and creates it if the store has none. If
+    /// the store lost the secret, writes it again.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! What operators see of a node: log, metrics, traces, audit log, top keys, tail, records.
+//! Everything operators see of a node: log, metrics, traces, audit log, top keys, tail, records.
 //!
 //! The engine shows each decision to [`DecisionWatchers`]. Front ends count requests in
-//! [`metrics::Metrics`] and write to [`record::Records`]. Nothing here waits for a disk, a
-//! collector or a reader while a request is decided: what cannot be taken at once is dropped and
+//! [`metrics::Metrics`] and write to [`record::Records`]. No code here waits for a disk, a
+//! collector or a reader while a request is decided. Data that does not fit a queue is dropped and
 //! counted.
 
 mod append;

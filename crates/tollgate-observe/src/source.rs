@@ -4,7 +4,7 @@ use crate::keys::KeySecrets;
 use crate::metrics::{Metrics, MetricsSnapshot};
 use tollgate::engine::RulesGuard;
 
-/// What the threads that push metrics and write the usage trail read of their node.
+/// The data that background threads (metrics push, usage trail) read of their node.
 pub trait ObservedNode: Send + Sync + 'static {
     /// The rules in force.
     fn rules(&self) -> RulesGuard;
@@ -15,6 +15,6 @@ pub trait ObservedNode: Send + Sync + 'static {
     /// The counters of front ends.
     fn metrics(&self) -> &Metrics;
 
-    /// The counters of the engine and of the store, now.
+    /// The current counters of the engine and the store.
     fn snapshot(&self) -> MetricsSnapshot;
 }

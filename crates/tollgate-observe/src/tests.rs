@@ -1,4 +1,4 @@
-//! A node without front ends, for tests of what watches decisions.
+//! A node without front ends, for tests of decision watchers.
 
 use crate::keys::KeySecrets;
 use crate::metrics::{ClassMetrics, LimitCounters, Metrics, MetricsSnapshot};
@@ -14,7 +14,7 @@ use tollgate::store::{MemoryStore, StoreReply};
 use tollgate_policy::compile;
 use tollgate_policy::settings::Settings;
 
-/// A gate over memory with its watchers and records.
+/// A gate on the memory store, with watchers and records.
 pub(crate) struct TestNode {
     pub(crate) gate: Gate<MemoryStore>,
     pub(crate) keys: KeySecrets,
@@ -27,7 +27,7 @@ pub(crate) struct TestNode {
 }
 
 impl TestNode {
-    /// A node by the text of a file, with the files that it names in `folder`.
+    /// Creates a node from a policy's text. Relative paths in the policy start in `folder`.
     pub(crate) fn in_folder(folder: &Path, policy: &str) -> Self {
         let compiled = compile(policy.as_bytes()).unwrap();
         let (top, tail) = (Arc::<TopKeys>::default(), Arc::<Tail>::default());
@@ -50,7 +50,7 @@ impl TestNode {
         }
     }
 
-    /// Whether a request with these attributes is admitted at this time.
+    /// Decides a request with these attributes; returns whether it is admitted.
     pub(crate) fn check(&self, now_us: u64, attributes: &[(&str, &str)], cost: u64) -> bool {
         let rules = self.gate.rules();
         let mut facts = rules.facts(Default::default());
@@ -87,7 +87,7 @@ impl ObservedNode for TestNode {
     }
 }
 
-/// The answer of a store that answers at once.
+/// The answer of a store that replies immediately.
 pub(crate) fn answer_now<T, R>(reply: StoreReply<'_, T, R>) -> T {
     match reply {
         StoreReply::Now(answer) => answer,

@@ -4,17 +4,17 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Microseconds since 1970 as RFC 3339 in UTC, such as `2026-11-15T12:07:26.000250Z`.
+/// Formats microseconds since 1970 as RFC 3339 in UTC, such as `2026-11-15T12:07:26.000250Z`.
 pub fn rfc3339(us: u64) -> String {
     format!("{:.6}", timestamp(us))
 }
 
-/// Microseconds since 1970 as Apache's logs have them, such as `15/Nov/2026:12:07:26 +0000`.
+/// Formats microseconds since 1970 as in Apache's logs, such as `15/Nov/2026:12:07:26 +0000`.
 pub fn common_log_time(us: u64) -> String {
     timestamp(us).strftime("%d/%b/%Y:%H:%M:%S %z").to_string()
 }
 
-/// Microseconds since 1970, from a time with its offset, or from a date in UTC.
+/// Parses a time with an offset, or a date in UTC, to microseconds since 1970.
 pub fn parse_rfc3339(text: &str) -> Option<u64> {
     let date = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok();
     let time = match text.contains(['T', 't', ' ']) {

@@ -1,4 +1,4 @@
-//! Hands each decision of the engine to top keys, tail and usage trail.
+//! Passes each decision of the engine to top keys, tail and usage trail.
 
 use crate::tail::Tail;
 use crate::top::TopKeys;
@@ -11,11 +11,11 @@ use tollgate::engine::{DecisionObserver, ObservedAdjustment, ObservedDecision, R
 /// [`Gate::with_observer`]: tollgate::engine::Gate::with_observer
 #[derive(Debug)]
 pub struct DecisionWatchers {
-    /// The keys with the most units.
+    /// The top keys.
     pub top: Arc<TopKeys>,
-    /// The readers of decisions.
+    /// The readers of the tail.
     pub tail: Arc<Tail>,
-    /// Who used how much, where the file has `usage`.
+    /// The usage trail, if the policy has `usage`.
     pub usage: Option<Arc<UsageTrail>>,
 }
 

@@ -1,6 +1,6 @@
-//! Tollgate's front ends: each turns its wire into facts and a verdict into its wire, and nothing
-//! else. [`tollgate_net`] is what they all stand on: sockets, workers, deadlines and an orderly
-//! end; [`node`] is what they share; [`serve`] starts all of it.
+//! Tollgate's front ends: each decodes its wire format into facts, and encodes a verdict.
+//! [`tollgate_net`] provides sockets, workers, deadlines and shutdown. [`node`] is the shared
+//! state. [`serve`] starts everything.
 
 pub mod config;
 pub mod front;

@@ -5,18 +5,18 @@ use tollgate_core::{Outcome, Receipt};
 /// The answer to one charge, by its limit alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The limit's outcome. In a block: refused, nothing remaining, the block's end as wait and
+    /// The limit's outcome. In a block: refused, nothing remaining, and the block's end as wait and
     /// reset.
     pub outcome: Outcome,
-    /// Whether a block refused it.
+    /// Whether a block refused the charge.
     pub blocked: bool,
-    /// The receipt of what was charged, if it can be given back.
+    /// The receipt of the charge, if the charge can be given back.
     pub receipt: Option<Receipt>,
-    /// What decided it.
+    /// The source of the decision.
     pub origin: Origin,
 }
 
-/// What decided a charge.
+/// The source of a decision on a charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The limit's state in the store.
@@ -24,29 +24,29 @@ pub enum Origin {
     State,
     /// A lease: units taken in advance.
     Lease,
-    /// A recent refusal of the store: nothing is left.
+    /// A recent refusal of the store: nothing was left.
     CachedRefusal,
-    /// The grace period: what nodes hold of the limit is not known.
+    /// The grace period: the units that nodes hold of the limit are unknown.
     GracePeriod,
 }
 
 impl Answer {
-    /// A row that is overwritten before anyone reads it.
+    /// A row that is overwritten before it is read.
     pub(crate) const PLACEHOLDER: Self = Self::without_receipt(Outcome::admitting(0));
 
-    /// The answer of a limit that was not charged.
+    /// The answer of a limit that is not charged.
     #[inline(always)]
     pub const fn without_receipt(outcome: Outcome) -> Self {
         Self { outcome, blocked: false, receipt: None, origin: Origin::State }
     }
 
-    /// The answer of a limit that was charged.
+    /// The answer of a limit that is charged.
     #[inline(always)]
     pub(crate) const fn with_receipt(outcome: Outcome, receipt: Receipt) -> Self {
         Self { outcome, blocked: false, receipt: Some(receipt), origin: Origin::State }
     }
 
-    /// The answer of a debt: `self` before it was charged, `after` a peek afterwards.
+    /// Merges the answer to a debt: `self` from before the charge, `after` from a peek afterwards.
     pub(crate) fn after_debt(self, mut after: Self) -> Self {
         if self.outcome.admitted {
             after.outcome.admitted = true;
@@ -102,7 +102,7 @@ impl Answers {
         &mut self.rows[start..self.used]
     }
 
-    /// Drops the rows of the current request, to answer it again.
+    /// Drops the rows of the current request, so that it can be answered again.
     pub fn discard_current_rows(&mut self) {
         let start = self.requests.last().map_or(0, |request| request.0);
         self.used = start;

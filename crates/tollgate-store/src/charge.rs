@@ -1,4 +1,4 @@
-//! Charges and adjustments: what a store is asked.
+//! Charges and adjustments: the input of a store.
 
 use tollgate_core::{Intent, LimitParams, Penalty, Receipt};
 
@@ -50,7 +50,7 @@ impl RegisteredLimit {
     }
 }
 
-/// Whether a limit's refusal refuses the request, and what the limit is charged.
+/// The effect of a limit's refusal on the request, and the charge of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// A refusal refuses the request.
@@ -67,20 +67,19 @@ pub enum Mode {
         /// Whether a refusal refuses the request.
         enforced: bool,
     },
-    /// As [`Enforce`](Self::Enforce), for a limit that has a candidate: its refusal does not keep
-    /// candidates from being charged.
+    /// Like [`Enforce`](Self::Enforce), for a limit with a candidate: its refusal does not prevent
+    /// the charge of candidates.
     Replaced,
-    /// A candidate: numbers that would take the place of a [`Replaced`](Self::Replaced) charge. A
-    /// refusal is only reported. Candidates are charged as if they were enforced and the replaced
-    /// charges were absent: if all candidates and all enforced charges that are not replaced admit.
+    /// A candidate: params that would replace a [`Replaced`](Self::Replaced) charge. A refusal is
+    /// only reported. Candidates are charged if all candidates and all enforced charges that are
+    /// not replaced admit.
     Candidate {
-        /// Whether a refusal keeps other candidates from being charged.
+        /// Whether a refusal prevents the charge of other candidates.
         enforced: bool,
     },
 }
 
-/// Whether a request is admitted: as it is, and with candidates in place of the limits that have
-/// some.
+/// The verdicts on a request: with the limits in force, and with candidates in their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupVerdicts {
     /// Whether the request is admitted.
@@ -92,7 +91,7 @@ pub(crate) struct GroupVerdicts {
 impl GroupVerdicts {
     pub(crate) const ADMITTED: Self = Self { admitted: true, candidates_admit: true };
 
-    /// Adds the answer of one charge. A block refuses for candidates too.
+    /// Adds the answer of one charge. A block also refuses for candidates.
     #[inline]
     pub(crate) const fn add(&mut self, mode: Mode, admits: bool, blocked: bool) {
         if admits {
@@ -106,7 +105,7 @@ impl GroupVerdicts {
         };
     }
 
-    /// Whether a charge with this mode, which admits by itself, is charged.
+    /// Whether to charge a charge of this mode that admits by itself.
     #[inline]
     pub(crate) const fn charges(self, mode: Mode) -> bool {
         match mode {
@@ -137,21 +136,21 @@ impl Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ParamsId(pub(crate) u16);
 
-/// How a limit is leased: a node takes units of it in advance and spends them by itself.
+/// The lease settings of a limit: a node takes units in advance and spends them by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseSettings {
-    /// How long units can be spent.
+    /// The lifetime of granted units.
     pub lifetime_us: u64,
-    /// The store decides limits below this.
+    /// The smallest limit that is leased. The store decides smaller limits.
     pub min_limit: u64,
-    /// The grace period: how long nothing is granted after the store lost writes.
+    /// The grace period: the time without grants after the store lost writes.
     pub grace_us: u64,
     /// The limit's answer in the grace period.
     pub grace_policy: GracePolicy,
 }
 
-/// The answer of a leased limit in a grace period, while the store may lack what nodes hold.
-/// Other limits of the request are decided as always.
+/// The answer of a leased limit in a grace period, while the store may lack grants of other nodes.
+/// Other limits of the request are decided as usual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GracePolicy {
     /// The store decides on its state and the grants that nodes have re-asserted.
@@ -164,43 +163,43 @@ pub enum GracePolicy {
 /// The charges of one request, for distinct (limit, key) pairs: all are taken, or none.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// In file order.
+    /// The charges, in file order.
     pub charges: &'a [Charge<'a>],
-    /// Whether admission consumes.
+    /// Whether an admitted request is charged.
     pub intent: Intent,
 }
 
 /// A change to one (limit, key) that is not subject to admission.
 #[derive(Clone, Copy, Debug)]
 pub struct Adjustment<'a> {
-    /// The state that changes. The row afterwards is a peek with this cost.
+    /// The state that changes. The row shows a peek with this cost after the change.
     pub charge: Charge<'a>,
-    /// What changes.
+    /// The change.
     pub change: Change,
 }
 
 /// The change of an [`Adjustment`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Gives back units of an earlier charge, unless time has returned them already.
+    /// Gives back units of an earlier charge, unless time has already returned them.
     GiveBack {
-        /// How many, at most the receipt's cost.
+        /// The units, at most the receipt's cost.
         units: u64,
         /// The charge's receipt.
         receipt: Receipt,
-        /// The params it was charged under: a unit is worth what it cost then.
+        /// The params of the charge: a unit is worth what it cost then.
         charged_params: LimitParams,
     },
-    /// Charges units, whether or not they fit; the excess is a debt.
+    /// Charges units even if they do not fit; the excess is a debt.
     Owe {
-        /// How many.
+        /// The units.
         units: u64,
     },
-    /// Blocks the key, as an operator asked. The later of two blocks counts.
+    /// Blocks the key for an operator. The later of two blocks counts.
     Block {
         /// The end of the block, by the caller's clock.
         until_us: u64,
     },
-    /// Ends every block of the key, a penalty's too, and clears its violations.
+    /// Ends every block of the key, also of a penalty, and clears its violations.
     Unblock,
 }

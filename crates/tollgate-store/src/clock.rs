@@ -19,12 +19,12 @@ pub trait Clock: Send + Sync {
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// A clock that stands at `now_us`.
+    /// Creates a clock that stands at `now_us`.
     pub const fn new(now_us: u64) -> Self {
         Self(AtomicU64::new(now_us))
     }
 
-    /// Moves to `now_us`, unless that lies in the past.
+    /// Moves to `now_us`; ignores an instant in the past.
     pub fn set(&self, now_us: u64) {
         self.0.fetch_max(now_us, Ordering::AcqRel);
     }

@@ -1,22 +1,22 @@
-//! Errors of stores: a store could not decide, which is never a refusal.
+//! Store errors: the store could not decide. A refusal is not an error.
 
 use std::fmt;
 
-/// A store's error: its kind, and the store's own words.
+/// A store's error: its kind, and the store's message.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StoreError {
-    /// What failed.
+    /// The kind of failure.
     pub kind: StoreErrorKind,
-    /// In the store's own words; may be empty.
+    /// The store's message; may be empty.
     pub detail: Box<str>,
 }
 
-/// What failed. The names are those of the metric label.
+/// The kind of failure. The names are values of a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// No answer in time. Whether anything was taken is unknown.
+    /// No answer in time. Whether anything was charged is unknown.
     Timeout,
     /// The store cannot be reached.
     Unreachable,
@@ -29,7 +29,7 @@ pub enum StoreErrorKind {
 }
 
 impl StoreError {
-    /// An error of `kind` with the store's own words.
+    /// Creates an error of `kind` with the store's message.
     pub fn new(kind: StoreErrorKind, detail: impl Into<Box<str>>) -> Self {
         Self { kind, detail: detail.into() }
     }
@@ -48,7 +48,7 @@ impl StoreErrorKind {
     pub const ALL: [Self; 5] =
         [Self::Timeout, Self::Unreachable, Self::Busy, Self::Protocol, Self::Rejected];
 
-    /// The kind as a metric label spells it.
+    /// The value of the metric label.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",

@@ -18,13 +18,13 @@ pub(crate) struct Registry<T> {
 }
 
 impl<T: Copy + Eq + Hash> Registry<T> {
-    /// Room for `ids - 1` values; id zero stays free.
+    /// Creates a registry for `ids - 1` values; id zero stays unused.
     pub(crate) fn new(ids: usize) -> Self {
         let pages = (0..ids / PAGE).map(|_| OnceLock::new()).collect();
         Self { pages, ids: Lock::new(HashMap::new()) }
     }
 
-    /// The id of a value; `None` when all ids are taken.
+    /// The id of a value; `None` when all ids are used.
     pub(crate) fn register(&self, value: &T) -> Option<ParamsId> {
         let mut ids = lock(&self.ids);
         if let Some(&id) = ids.get(value) {
@@ -39,7 +39,7 @@ impl<T: Copy + Eq + Hash> Registry<T> {
         Some(ParamsId(id as u16))
     }
 
-    /// The value of an id; `None` for zero and for ids that were never given out.
+    /// The value of an id; `None` for zero and for unassigned ids.
     #[inline]
     pub(crate) fn get(&self, id: ParamsId) -> Option<&T> {
         let id = usize::from(id.0);

@@ -1,18 +1,18 @@
-//! Replies that are ready, or that have to be awaited.
+//! Replies that are ready, or must be awaited.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The reply to a call whose first phase is over; `await` gives it. `R` is what a store
-/// [leaves](crate::Store::Undecided) to the second phase: a store that leaves nothing is never
+/// The reply to a call after its first phase; `await` returns it. `R` is the
+/// [undecided](crate::Store::Undecided) rest of the call. A store without a second phase is never
 /// awaited.
 #[must_use = "the second phase runs only while this is awaited"]
 pub enum StoreReply<'a, T, R> {
     /// The reply is ready.
     Now(T),
-    /// The second phase, and what the first one left.
+    /// The rest of the call, and its second phase.
     Later(R, BoxedReply<'a, T>),
     /// The reply was taken.
     #[doc(hidden)]
@@ -23,7 +23,7 @@ pub enum StoreReply<'a, T, R> {
 pub type BoxedReply<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl<'a, T: 'a, R: Copy + Send + 'a> StoreReply<'a, T, R> {
-    /// The second phase of a call of which the store left `rest`.
+    /// Wraps the second phase of a call, with its undecided `rest`.
     pub fn later(rest: R, future: impl Future<Output = T> + Send + 'a) -> Self {
         Self::Later(rest, Box::pin(future))
     }

@@ -3,22 +3,22 @@
 use crate::{Answer, Change, Mode};
 use tollgate_core::{LimitParams, Penalty};
 
-/// How long the end of a reservation can be repeated, unless others need the room.
+/// The time for which the end of a reservation can be repeated, unless the room is needed.
 pub const END_REPEATABLE_US: u64 = 600_000_000;
 
-/// A store's own name for the state of a limit and key. In a shared store it does not reveal the
-/// key.
+/// A store's own name for the state of a limit and key. In a shared store the name does not reveal
+/// the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StateKey(Box<[u8]>);
 
 /// A reservation to open.
 #[derive(Clone, Debug)]
 pub struct NewReservation<'a> {
-    /// The id, by which any client that knows it can end the reservation.
+    /// The id. Any client that knows it can end the reservation.
     pub id: &'a str,
-    /// The time to live, after which the reservation is gone.
+    /// The time to live. Afterwards the reservation is gone.
     pub ttl_us: u64,
-    /// The states that it charged.
+    /// The states that the reservation charged.
     pub state_keys: Vec<StateKey>,
     /// The caller's note, returned at the end.
     pub note: Vec<u8>,
@@ -41,13 +41,13 @@ pub enum OpenOutcome {
 pub struct Settlement {
     /// The params of the row afterwards.
     pub params: LimitParams,
-    /// The cost of that row, which is a peek.
+    /// The cost of the row, which is a peek.
     pub cost: u64,
-    /// The mode of that row.
+    /// The mode of the row.
     pub mode: Mode,
     /// The limit's penalty.
     pub penalty: Option<Penalty>,
-    /// What changes.
+    /// The change.
     pub change: Change,
 }
 
@@ -58,9 +58,9 @@ pub struct EndedReservation {
     pub end: u64,
     /// The note from the opening.
     pub note: Vec<u8>,
-    /// The states that it charged.
+    /// The states that the reservation charged.
     pub state_keys: Vec<StateKey>,
-    /// The rows of the first end: one for each state, as of
+    /// The rows of the first end, one per state, as for
     /// [`StoreCall::Adjust`](crate::StoreCall::Adjust).
     pub rows: Vec<Answer>,
 }

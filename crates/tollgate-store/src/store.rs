@@ -22,19 +22,19 @@ use tollgate_core::{Intent, LimitParams, LimitState};
 /// one violation, whatever other limits say; a block that this starts shows in the same answer. In
 /// a block nothing is counted. A peek counts nothing and starts no block.
 ///
-/// A call has two phases. [`begin`](Self::begin) answers what this process can answer by itself,
-/// and never waits; [`finish`](Self::finish) does the rest.
+/// A call has two phases. [`begin`](Self::begin) answers everything that this process can answer by
+/// itself, and never waits. [`finish`](Self::finish) does the rest.
 ///
 /// `now_us` is the caller's clock. A store that keeps its own time may ignore it.
 /// The conformance suite (feature `conformance`) tests all of this.
 pub trait Store: Send + Sync {
-    /// What the first phase leaves to the second: [`Infallible`](std::convert::Infallible) for a
-    /// store that answers everything at once.
+    /// The rest that the first phase leaves to the second. [`Infallible`](std::convert::Infallible)
+    /// for a store that answers everything in the first phase.
     type Undecided: Copy + Send;
 
     /// Decides a request with one charge and calls `conclude`, if the store needs neither a buffer
-    /// nor a lock for that; else calls `otherwise`, and nothing has changed. The request is
-    /// admitted iff the answer is, or the charge is not enforced.
+    /// nor a lock. Otherwise calls `otherwise`, and nothing has changed. The request is admitted
+    /// iff the answer is, or the charge is not enforced.
     #[inline(always)]
     fn decide_one<T, F: FnOnce(Answer) -> T>(
         &self,
@@ -48,8 +48,8 @@ pub trait Store: Send + Sync {
         otherwise(conclude)
     }
 
-    /// Takes `cost` from all `limits` on one key or from none, if the store has state of the key
-    /// for each of them and needs no buffer. The answer is that of the first of the
+    /// Charges `cost` to all `limits` of one key or to none, if the store has state for each of
+    /// them and needs no buffer. Returns the answer of the first of the
     /// [tightest](tollgate_core::header::tightness) limits, without receipt and `more_after_us`.
     /// The request is admitted iff this answer is. `None`: nothing has changed.
     #[inline(always)]
@@ -65,7 +65,7 @@ pub trait Store: Send + Sync {
         None
     }
 
-    /// The first phase. `None`: the call is done, and `answers` has its rows.
+    /// The first phase. `None`: the call is complete, and `answers` has its rows.
     fn begin(
         &self,
         now_us: u64,
@@ -73,8 +73,8 @@ pub trait Store: Send + Sync {
         answers: &mut Answers,
     ) -> Option<Self::Undecided>;
 
-    /// The second phase: what [`begin`](Self::begin) left of the same call. On an error `answers`
-    /// is meaningless.
+    /// The second phase: finishes the call that [`begin`](Self::begin) left undecided. On an error
+    /// `answers` is meaningless.
     fn finish<'a>(
         &'a self,
         now_us: u64,
@@ -83,7 +83,7 @@ pub trait Store: Send + Sync {
         answers: &'a mut Answers,
     ) -> impl Future<Output = Result<(), StoreError>> + Send + 'a;
 
-    /// Both phases.
+    /// Runs both phases.
     fn call<'a>(
         &'a self,
         now_us: u64,
@@ -99,21 +99,22 @@ pub trait Store: Send + Sync {
     /// The store's own name for the state of the charge's limit and key.
     fn state_key(&self, charge: &Charge<'_>) -> StateKey;
 
-    /// Whether every call ends with its first phase, so that nobody has to wait for an answer.
+    /// Whether every call ends with its first phase, so that no caller waits for an answer.
     fn answers_at_once(&self) -> bool {
         false
     }
 
-    /// Whether other processes share the state; answers then name the store as their source.
+    /// Whether other processes share the state. Answers then name the store as their source.
     fn is_shared(&self) -> bool {
         true
     }
 
-    /// An id for params that are used often. A store that needs none returns the default.
+    /// Registers params that are used often, and returns their id. A store without ids returns the
+    /// default.
     fn register_params(&self, params: &LimitParams) -> ParamsId;
 
-    /// [`register_params`](Self::register_params) for a limit that requests charge together with
-    /// others on the same key.
+    /// Like [`register_params`](Self::register_params), for a limit that requests charge together
+    /// with others on the same key.
     fn register_grouped(&self, params: &LimitParams) -> ParamsId {
         self.register_params(params)
     }
@@ -145,11 +146,11 @@ pub trait ReservationStore: Store {
         opening: NewReservation<'a>,
     ) -> StoreReply<'a, Result<OpenOutcome, StoreError>, Self::Undecided>;
 
-    /// Ends the reservation `id`, and applies the changes that `plan` makes of its note, all at
+    /// Ends the reservation `id`, and applies the changes that `plan` derives from its note, all at
     /// once. `plan` returns `None` for an invalid note.
     ///
-    /// Only the first end counts; later ends change nothing and get the same answer. `None` if
-    /// there is no such reservation, or it expired. After an error it may or may not have ended;
+    /// Only the first end counts; later ends change nothing and get the first answer. `None` if the
+    /// reservation does not exist or has expired. After an error it may or may not have ended;
     /// repeat the call. `end` is at most 2^53 - 1.
     fn end_reservation<'a>(
         &'a self,
@@ -160,16 +161,16 @@ pub trait ReservationStore: Store {
     ) -> StoreReply<'a, Result<Option<EndedReservation>, StoreError>, Self::Undecided>;
 }
 
-/// A [`Store`] that can lease limits to nodes. A store that cannot has an empty `impl`.
+/// A [`Store`] that can lease limits to nodes. Other stores have an empty `impl`.
 pub trait LeaseStore: Store {
-    /// [`register_params`](Store::register_params) for a leased limit; `None` if the store must
-    /// decide it. Only enforced charges without penalty and debt may use the id.
+    /// Like [`register_params`](Store::register_params), for a leased limit; `None` if the store
+    /// must decide it. Only enforced charges without penalty and debt may use the id.
     fn register_leased(&self, params: &LimitParams, leasing: &LeaseSettings) -> Option<ParamsId> {
         let _ = (params, leasing);
         None
     }
 
-    /// The state of the charge's key, for operators; `None` if the store cannot tell.
+    /// The state of the charge's key, for operators; `None` if the store cannot read it.
     fn read_state<'a>(
         &'a self,
         charge: &'a Charge<'a>,

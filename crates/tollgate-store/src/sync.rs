@@ -2,7 +2,7 @@
 
 #[cfg(not(loom))]
 pub(crate) use crate::raw::lock::{Guard, Lock};
-/// The store's models use loom's lock, whose waiting loom can shorten; our lock has its own models.
+/// Loom's lock: loom can shorten its waiting. Our own lock has separate loom models.
 #[cfg(loom)]
 pub(crate) use loom::sync::{Mutex as Lock, MutexGuard as Guard};
 
@@ -17,7 +17,7 @@ pub(crate) use std::sync::{
     atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 
-/// Locks, even after a panic: no code here panics half-way through a change.
+/// Locks, even after a panic: no code here panics in the middle of a change.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(crate) fn lock<T>(lock: &Lock<T>) -> Guard<'_, T> {

@@ -1,4 +1,4 @@
-//! Buffers that outlive a request, so that deciding the next one allocates nothing.
+//! Reusable buffers, so that deciding the next request allocates nothing.
 
 use crate::engine::{Row, Verdict};
 use crate::gate::{DecisionBuffers, SingleVerdict, recycle_vec};
@@ -7,13 +7,13 @@ use tollgate_core::LimitParams;
 use tollgate_policy::policy::Selection;
 use tollgate_store::Answers;
 
-/// Buffers of one thread or connection: made once, passed to every call.
+/// Buffers of one thread or connection: created once, passed to every call.
 #[derive(Debug, Default)]
 pub struct Work {
     pub(crate) selection: Selection,
     pub(crate) answers: Answers,
     pub(crate) verdicts: Vec<SingleVerdict>,
-    /// Parameters of this request only.
+    /// Parameters used by this request only.
     pub(crate) params: Vec<LimitParams>,
     /// Always empty; kept for its allocation.
     pub(crate) rows: Vec<Row<'static>>,
@@ -26,14 +26,14 @@ impl Work {
         &self.verdicts
     }
 
-    /// Takes back the rows of a verdict that has been rendered.
+    /// Takes back the rows of a verdict after it was rendered.
     #[inline]
     pub fn recycle(&mut self, verdict: Verdict<'_>) {
         self.rows = recycle_vec(verdict.rows);
     }
 }
 
-/// How many values a pool keeps: as many requests as usually wait for a store on one thread.
+/// Limit of values in a pool: the usual number of requests that wait for a store on one thread.
 const KEPT_MAX: usize = 64;
 
 /// A pool of buffers for one thread. A request takes one while it is decided and puts it back.
@@ -49,12 +49,12 @@ const KEPT_MAX: usize = 64;
 pub struct BufferPool<T>(RefCell<Vec<Box<T>>>);
 
 impl<T: Default> BufferPool<T> {
-    /// An empty pool.
+    /// Creates an empty pool.
     pub const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
     }
 
-    /// The value that was put here last, or a new one.
+    /// Takes the value that was put last, or a new one.
     pub fn take(&self) -> Box<T> {
         self.0.borrow_mut().pop().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Keys: the values that a limiter counts apart.
+//! Keys: the values that have separate counts.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tollgate_core::push_varint;
 
-/// A value that is counted apart: text, bytes, a number, an address, or a tuple of these.
+/// A value with a count of its own: text, bytes, a number, an address, or a tuple of these.
 ///
 /// ```
 /// use std::net::IpAddr;
@@ -61,7 +61,7 @@ const MARK: u8 = 0xFF;
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Kind {
-    /// Bytes that begin with [`MARK`] themselves.
+    /// Bytes that themselves begin with [`MARK`].
     Bytes,
     NonNegative,
     Negative,
@@ -90,7 +90,7 @@ impl Key for [u8] {
     }
 }
 
-/// A key that behaves as what it dereferences to.
+/// Implements a key for types that dereference to another key.
 macro_rules! deref_keys {
     ($([$($generics:tt)*] $type:ty),* $(,)?) => {$(
         impl<$($generics)*> Key for $type {
@@ -182,7 +182,7 @@ tuple_keys! {
     (A 0, B 1, C 2, D 3, E 4, F 5)
 }
 
-/// Appends a part of a tuple behind its length.
+/// Appends a part of a tuple after its length.
 fn push_part(out: &mut Vec<u8>, part: &[u8]) {
     push_varint(out, part.len() as u64);
     out.extend_from_slice(part);
@@ -210,7 +210,7 @@ struct ShortKey {
 }
 
 impl ShortKey {
-    /// A number in as few bytes as it has, so that its type does not matter.
+    /// A number in its fewest bytes, so that its type does not matter.
     #[inline]
     fn number(kind: Kind, magnitude: u128) -> Self {
         Self::new(kind, magnitude, magnitude.leading_zeros() as usize / 8)
@@ -243,9 +243,9 @@ impl AsRef<[u8]> for ShortKey {
     }
 }
 
-/// A longer buffer is freed, so that one long key does not stay.
+/// Limit of a kept buffer, so that one long key does not keep its memory.
 const SPARE_BYTES_MAX: usize = 4_096;
-/// As many tuples as are usually nested, or wait for a store.
+/// Limit of kept buffers: the usual number of nested tuples or waiting keys.
 const SPARES_MAX: usize = 16;
 
 thread_local! {

@@ -1,3 +1,3 @@
-//! The examples of the front page and of the crate's own README, compiled.
+//! Compiles the examples of the front page and of the crate's README.
 #![doc = include_str!("../../../README.md")]
 #![doc = include_str!("../README.md")]

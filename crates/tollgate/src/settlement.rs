@@ -1,9 +1,9 @@
-//! Settlement: the change that turns a charge into its real cost.
+//! Settlement: the change from a charge to its actual cost.
 
 use tollgate_core::{LimitParams, Receipt};
 use tollgate_store::Change;
 
-/// The change at the end of a charge of `charged` units whose real cost is `cost`. Slots are
+/// The change at the end of a charge of `charged` units with the actual cost `cost`. Slots are
 /// always given back.
 pub(crate) fn settle(
     params: &LimitParams,

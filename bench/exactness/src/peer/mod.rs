@@ -1,4 +1,4 @@
-//! The peers: how each is asked, what it promises, and how a reader repeats it.
+//! The peers: how each is called, what it promises, and how a reader can repeat the run.
 
 mod library;
 mod ours;
@@ -9,21 +9,21 @@ mod server;
 use crate::promise::{Answer, Counts, Played, Promise, judge, judge_sum};
 use crate::trace::{Step, Trace, TraceKind};
 
-/// Why a cell of the table has no counts.
+/// The reason why a cell of the table has no counts.
 pub(crate) type NotApplicable = String;
 
-/// A limiter behind its own interface.
+/// A limiter with its own interface.
 pub(crate) trait Peer {
-    /// Name, and what of it is used.
+    /// The name, and the part that is used.
     fn name(&self) -> String;
-    /// The version in use, or why there is none: a peer that is not installed is skipped.
+    /// The installed version, or the reason why there is none: such a peer is skipped.
     fn version(&self) -> Result<String, String>;
     fn promise(&self) -> Promise;
-    /// What its own documentation says, and where.
+    /// The promise in its own documentation, and where to find it.
     fn documented(&self) -> &'static str;
-    /// How a reader repeats it without this program.
+    /// A way to repeat the run without this program.
     fn repeat(&self) -> String;
-    /// The unit in which it names waits.
+    /// The unit of waits in its answers.
     fn retry_unit_us(&self) -> u64 {
         1
     }
@@ -39,7 +39,7 @@ pub(crate) trait Peer {
     }
 }
 
-/// Everybody, ours first.
+/// All peers, Tollgate first.
 pub(crate) fn peers() -> Vec<Box<dyn Peer>> {
     let mut all = ours::peers();
     all.extend(library::peers());
@@ -59,13 +59,13 @@ fn played(step: &Step, answer: Answer) -> Played {
     Played { from_us: step.at_us, to_us: step.at_us, cost: step.cost, answer }
 }
 
-/// A run of threads at one instant. Only the number of their admissions is known.
+/// A run of threads at one instant. Only the number of admissions is known.
 fn all_at_once(trace: &Trace, admitted: usize) -> Vec<Played> {
     let answer = |place| Answer { admitted: place < admitted, ..Answer::default() };
     trace.steps.iter().enumerate().map(|(place, step)| played(step, answer(place))).collect()
 }
 
-/// The version of a crate in the lock file of this workspace.
+/// The version of a crate in this workspace's lock file.
 fn locked_version(name: &str) -> Result<String, String> {
     let lock = include_str!("../../../Cargo.lock");
     let line = format!("name = \"{name}\"\nversion = \"");

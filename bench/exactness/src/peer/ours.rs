@@ -1,5 +1,5 @@
-//! Tollgate's library, on its `ManualClock`. Its own clock never goes back: a step of the wall
-//! clock does not reach it.
+//! Tollgate's library on its `ManualClock`. Its own clock never goes back: a step of the wall clock
+//! does not affect it.
 
 use super::{NotApplicable, Peer, all_at_once, locked_version, play_virtual};
 use crate::promise::{Answer, Limit, Played, Promise};

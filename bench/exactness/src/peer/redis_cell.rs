@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
-/// Where the module is; it is built from the crate `redis-cell`.
+/// The variable with the path of the module, which is built from the crate `redis-cell`.
 const MODULE: &str = "REDIS_CELL";
 
 pub(super) struct RedisCell;
@@ -90,7 +90,7 @@ impl Peer for RedisCell {
     }
 }
 
-/// The numbers of an answer; none if the server is gone.
+/// The numbers of a reply; empty if the server is gone.
 fn ask(stream: &mut BufReader<TcpStream>, command: &str) -> Vec<i64> {
     let sent = stream.get_mut().write_all(format!("{command}\r\n").as_bytes());
     let mut line = |prefix: char| {

@@ -1,4 +1,4 @@
-//! Libraries of other languages, each behind a small script of `peers/` on a virtual clock.
+//! Libraries in other languages, each called by a small script in `peers/` on a virtual clock.
 
 use super::{NotApplicable, Peer, all_at_once, played};
 use crate::process::{Folder, feed, output};
@@ -51,7 +51,7 @@ impl Script {
     }
 }
 
-/// Node, with npm's global packages, unless the caller names others.
+/// Node.js, with npm's global packages unless the caller names others.
 fn node() -> Command {
     let mut command = Command::new("node");
     if std::env::var_os("NODE_PATH").is_none()
@@ -170,7 +170,7 @@ impl Peer for Script {
     }
 }
 
-/// `1 - 9`: admitted, no wait, nine left.
+/// Parses `1 - 9`: admitted, no wait, nine left.
 fn parse(line: &str) -> Option<Answer> {
     let mut words = line.split(' ');
     let admitted = words.next()? == "1";

@@ -1,4 +1,4 @@
-//! Servers in real time: nginx, HAProxy and Envoy, each started anew for each trace.
+//! Servers in real time: nginx, HAProxy and Envoy, restarted for each trace.
 
 use super::{NotApplicable, Peer};
 use crate::process::{Folder, Running, free_port, output};
@@ -10,13 +10,13 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a decision's instant may differ from what the client sees: clocks of servers tick in
-/// milliseconds.
+/// The possible difference between the instant of a decision and the client's view: servers' clocks
+/// tick in milliseconds.
 const SLACK_US: u64 = 2_000;
-/// How much faster the clock of a server runs in long traces.
+/// The factor by which a server's clock runs faster in long traces.
 const FAST: u64 = 60;
 
-/// Real time, or a multiple of it, as the times of a trace.
+/// Real time, or a multiple of it, as trace time.
 #[derive(Clone, Copy)]
 pub(super) struct RealClock {
     start: Instant,
@@ -61,7 +61,8 @@ pub(super) fn play_real<F: FnMut(u64) -> Answer>(
         let work = |place| {
             move || {
                 let mut ask = connect(place);
-                // Waits and figures of other threads' requests come between.
+                // Requests of other threads come between, so waits and remaining units cannot be
+                // judged.
                 let ask = &mut |cost| Answer { admitted: ask(cost).admitted, ..Answer::default() };
                 trace.steps[..part].iter().map(|step| clock.play(step, ask)).collect::<Vec<_>>()
             }
@@ -73,7 +74,7 @@ pub(super) fn play_real<F: FnMut(u64) -> Answer>(
     all
 }
 
-/// A connection that is kept open, and opened anew when the server closes it.
+/// A connection that is kept open, and reopened when the server closes it.
 struct Client {
     port: u16,
     stream: Option<BufReader<TcpStream>>,
@@ -127,10 +128,10 @@ struct Server {
     promise: Promise,
     documented: &'static str,
     version: &'static [&'static str],
-    /// The command, with `CONFIG` and `FOLDER` in it, and its configuration.
+    /// The command, with placeholders `CONFIG` and `FOLDER`, and its configuration.
     command: &'static [&'static str],
     config: fn(Limit, u16) -> String,
-    /// Whether its clock can run fast, by libfaketime.
+    /// Whether its clock can run fast with libfaketime.
     can_be_fast: bool,
 }
 
@@ -185,7 +186,7 @@ impl Peer for Server {
         let text = output(command.args(&self.version[1..]))?;
         let is_number =
             |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
-        // A path before it may have versions of its own.
+        // A path earlier in the line may contain version numbers too.
         let line = text.lines().find_map(|line| line.rsplit_once("version"));
         let line = line.map_or("", |(_, rest)| rest);
         let found = line.split([' ', '/']).find(is_number).map(str::to_owned);
@@ -260,8 +261,8 @@ fn haproxy(limit: Limit, port: u16) -> String {
     )
 }
 
-/// A token each tenth of a second, so that it does not matter whether tokens come one by one or all
-/// together.
+/// Configures a token every tenth of a second, so that it does not matter whether tokens come one
+/// by one or together.
 fn envoy(limit: Limit, port: u16) -> String {
     let interval_us = limit.window_us / limit.count;
     include_str!("../../peers/envoy.yaml")

@@ -1,7 +1,8 @@
-//! The floor: a bare hyper server on one current-thread runtime that reads a body and answers a constant.
+//! The floor: a bare hyper server on one current-thread runtime that reads a body and answers a
+//! constant.
 //!
-//! `floor [--fields] [--http2] [--tiny]`: with `--fields` the answer has the header fields of a check as well, also constant; with `--tiny` it has 13
-//! bytes, for the server behind a proxy.
+//! `floor [--fields] [--http2] [--tiny]`: with `--fields`, the answer also has the constant headers
+//! of a check. With `--tiny`, it has 13 bytes, for the server behind a proxy.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -14,14 +15,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::error::Error;
 use tokio::net::{TcpListener, TcpStream};
 
-/// An answer of the check API to a user with one limit, to the byte.
+/// An answer of the check API for a user with one limit, byte for byte.
 const BODY: &str = "{\"allowed\":true,\"delay\":0.0,\"retry_after\":0.0,\"source\":\"memory\",\
     \"limits\":[{\"name\":\"per-user\",\"allowed\":true,\"limit\":100000,\"remaining\":99876,\
     \"reset_after\":105.123456,\"retry_after\":0.0,\"mode\":\"enforce\",\"source\":\"memory\"}]}";
 
 const TINY: &str = "hello, world\n";
 
-/// The fields that its default header profiles add.
+/// The headers of the default profiles.
 const FIELDS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("cache-control"), "no-store"),
     (HeaderName::from_static("ratelimit"), "\"per-user\";r=99876;t=46"),
@@ -51,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn serve(stream: TcpStream, fields: bool, two: bool, body: &'static str) {
     let service = service_fn(move |request| answer(request, fields, body));
     let io = TokioIo::new(stream);
-    // A connection that breaks off is the load's business.
+    // The load handles broken connections.
     match two {
         true => http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await.ok(),
         false => http1::Builder::new().serve_connection(io, service).await.ok(),

@@ -1,7 +1,9 @@
-//! The floor of gRPC: a tonic server on one current-thread runtime that reads Envoy's request and answers OK.
+//! The floor of gRPC: a tonic server on one current-thread runtime that reads Envoy's request and
+//! answers OK.
 //!
-//! `grpc_floor [--fields | --limitador]`: with `--fields` the answer says as much as ours, all of it constant; with `--limitador` limitador's
-//! library decides, as its own server has it do, which is not to be had as a package.
+//! `grpc_floor [--fields | --limitador]`: with `--fields`, the answer has as much content as
+//! Tollgate's, all constant. With `--limitador`, limitador's library decides, as in its own server,
+//! which is not available as a package.
 
 use limitador::RateLimiter;
 use limitador::limit::{Context as Values, Limit, Namespace};
@@ -37,7 +39,7 @@ struct Descriptor {
     entries: Vec<Pair>,
 }
 
-/// An entry of a descriptor, or a header field.
+/// An entry of a descriptor, or a header.
 #[derive(Clone, PartialEq, Message)]
 struct Pair {
     #[prost(string, tag = "1")]
@@ -64,7 +66,7 @@ struct DescriptorStatus {
     limit_remaining: u32,
 }
 
-/// The fields of our default profiles.
+/// The headers of our default profiles.
 const FIELDS: [(&str, &str); 6] = [
     ("ratelimit-policy", "\"per-user\";q=100000000;w=60"),
     ("ratelimit", "\"per-user\";r=99999876;t=46"),
@@ -137,7 +139,7 @@ impl Service<http::Request<Body>> for Answers {
     }
 }
 
-/// One limit with a variable, high enough for everybody.
+/// One limit with a variable, high enough for all users.
 fn limitador() -> Result<(RateLimiter, Namespace), Box<dyn Error>> {
     let namespace = Namespace::from("edge");
     let limiter = RateLimiter::new(100_000);

@@ -1,6 +1,7 @@
-//! The floor of a proxy made with hyper: its server, hyper-util's client with its pool, one current-thread runtime, and nothing in between.
+//! The floor of a proxy on hyper: hyper's server, and hyper-util's client with its pool, on one
+//! current-thread runtime.
 //!
-//! `proxy_floor HOST:PORT [--http2]`: passes every request on to that server as it is, by HTTP/1.1.
+//! `proxy_floor HOST:PORT [--http2]`: forwards every request unchanged to that server, by HTTP/1.1.
 
 use hyper::body::Incoming;
 use hyper::http::uri::{Authority, Scheme};
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn serve(stream: TcpStream, pool: Pool, server: Authority, two: bool) {
     let service = service_fn(move |request| pass(request, pool.clone(), server.clone()));
     let io = TokioIo::new(stream);
-    // A connection that breaks off is the load's business.
+    // The load handles broken connections.
     match two {
         true => http2::Builder::new(TokioExecutor::new()).serve_connection(io, service).await.ok(),
         false => http1::Builder::new().serve_connection(io, service).await.ok(),

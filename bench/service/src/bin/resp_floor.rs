@@ -1,13 +1,13 @@
-//! The floor of the Redis protocol: a bare server on one current-thread runtime that finds where commands end and answers
-//! each with the same five integers, all that came together in one write.
+//! The floor of the Redis protocol: a bare server on one current-thread runtime. It finds the ends
+//! of commands, and answers each with the same five integers, one write per read.
 
 use std::error::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// An answer of `CL.THROTTLE` far below its limit.
+/// A reply of `CL.THROTTLE` far below its limit.
 const ANSWER: &[u8] = b"*5\r\n:0\r\n:100001\r\n:99876\r\n:-1\r\n:1\r\n";
-/// As much as the product reads at once.
+/// The read size of the product.
 const INPUT_BYTES: usize = 16 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Until the connection breaks off, which is the load's business.
+/// Serves until the connection breaks; the load handles that.
 async fn serve(mut stream: TcpStream) -> Option<()> {
     let (mut input, mut len, mut output) = (vec![0; INPUT_BYTES], 0, Vec::new());
     loop {
@@ -40,7 +40,7 @@ async fn serve(mut stream: TcpStream) -> Option<()> {
     }
 }
 
-/// How long the first command is, once all of it has come.
+/// The length of the first command, if it is complete.
 fn command(bytes: &[u8]) -> Option<usize> {
     let (count, mut at) = number(bytes, 1)?;
     for _ in 0..count {

@@ -1,6 +1,7 @@
-//! What stands behind the gateways: a bare server on one current-thread runtime that finds where requests end and answers each with
-//! thirteen bytes once all of it has come. A request for `/large` gets more than the buffers of a connection take, one for `/chunked` 1 KiB in chunks, one for
-//! `/tokens` some JSON, a `POST` to `/items` 1 KiB, and a `DELETE` no body.
+//! The upstream of the gateways: a bare server on one current-thread runtime. It finds the ends of
+//! requests, and answers each complete request with thirteen bytes. `/large` gets more than a
+//! connection's buffers hold, `/chunked` 1 KiB in chunks, and `/tokens` some JSON. A `POST` to
+//! `/items` gets 1 KiB, and a `DELETE` no body.
 
 use std::error::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Until the connection breaks off, which is the gateway's business.
+/// Serves until the connection breaks; the gateway handles that.
 async fn serve(mut stream: TcpStream) -> Option<()> {
     let (mut input, mut len, mut output) = (vec![0; INPUT_BYTES], 0, Vec::new());
     loop {
@@ -37,7 +38,7 @@ async fn serve(mut stream: TcpStream) -> Option<()> {
         while let Some(end) = memchr::memmem::find(&input[at..len], b"\r\n\r\n") {
             let body = length(&input[at..at + end]);
             if body > 0 {
-                // Answers what it has read in full, as most servers do.
+                // Answers only after reading the whole request, as most servers do.
                 let come = (len - at - end - 4).min(body);
                 discard(&mut stream, body - come).await?;
                 input.copy_within(at + end + 4 + come..len, at + end + 4);
@@ -77,7 +78,7 @@ fn kib(output: &mut Vec<u8>) {
     output.extend_from_slice(&PIECE[..1024]);
 }
 
-/// The same, in two chunks.
+/// The answer in two chunks.
 fn chunked(output: &mut Vec<u8>) {
     output.extend_from_slice(
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
@@ -90,7 +91,7 @@ fn chunked(output: &mut Vec<u8>) {
     output.extend_from_slice(b"0\r\n\r\n");
 }
 
-/// How long the body after a head is.
+/// The length of the body after a head.
 fn length(head: &[u8]) -> usize {
     let name = b"content-length:";
     let mut lines = head.split(|byte| *byte == b'\n');

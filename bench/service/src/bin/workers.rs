@@ -1,11 +1,10 @@
-//! An upstream that can be overloaded: `workers exponential|bimodal`. Some workers take calls from
-//! one endless queue, the oldest first, and sleep for as long as the work of a call would take. A
-//! call stays in the queue when its client has left, as in most servers. `GET
-//! /control/MEAN_US/WORKERS` changes both;
-//! `GET /control/MEAN_US/WORKERS/clear` also forgets the queue.
+//! An upstream that can be overloaded: `workers exponential|bimodal`. Workers take calls from one
+//! unbounded queue, oldest first, and sleep for the duration of the work. A call stays queued after
+//! its client has left, as in most servers. `GET /control/MEAN_US/WORKERS` changes both numbers;
+//! `GET /control/MEAN_US/WORKERS/clear` also empties the queue.
 //!
-//! A worker that wakes up late begins the next call when it should have: the capacity is `workers /
-//! mean`, whatever else the machine does.
+//! A worker that wakes up late starts the next call at the time it should have. So the capacity is
+//! `workers / mean`, whatever else the machine does.
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Registry, Token};
@@ -19,20 +18,20 @@ use std::time::{Duration, Instant};
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 13\r\n\r\nHello, world!";
 const LISTENER: Token = Token(usize::MAX);
-/// The most workers at any time.
+/// Limit of workers.
 const WORKERS_MAX: usize = 64;
-/// What a worker that wakes up later than this loses for good.
+/// The most lateness that a worker makes up for.
 const LATE_MAX: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy)]
 enum Work {
     Exponential,
-    /// Nine of ten take half of the mean, and one takes five and a half times as much.
+    /// Nine of ten calls take half of the mean; one takes five and a half times the mean.
     Bimodal,
 }
 
 struct QueuedCall {
-    /// Gone with the connection of a client that left.
+    /// Empty after the connection of a departed client is dropped.
     stream: Weak<TcpStream>,
     came: Instant,
 }
@@ -47,9 +46,9 @@ struct Pool {
 struct Shared {
     work: Work,
     pool: Mutex<Pool>,
-    /// There is a call.
+    /// Signals a queued call.
     ready: Condvar,
-    /// There are more workers, or fewer.
+    /// Signals a change of the number of workers.
     changed: Condvar,
 }
 
@@ -113,10 +112,10 @@ fn accept(
     }
 }
 
-/// Reads what has come; an error ends the connection.
+/// Reads available input; an error ends the connection.
 fn read(connection: &mut ClientConnection, shared: &Shared) -> io::Result<()> {
     let mut buffer = [0; 4096];
-    // What came before the end of the connection counts.
+    // Input before the end of the connection counts.
     let ended = loop {
         match (&*connection.stream).read(&mut buffer) {
             Ok(0) => break Err(ErrorKind::UnexpectedEof.into()),
@@ -168,13 +167,13 @@ impl Shared {
             free_at = free_at.max(call.came).max(earliest) + took;
             thread::sleep(free_at.saturating_duration_since(Instant::now()));
             if let Some(stream) = call.stream.upgrade() {
-                // A client that leaves at this moment is not told.
+                // A client that has just left gets no answer.
                 (&*stream).write_all(ANSWER).ok();
             }
         }
     }
 
-    /// The next call of a worker, and how long its work takes.
+    /// The next call of a worker, and the duration of its work.
     fn next(&self, worker: usize) -> (QueuedCall, Duration) {
         let mut pool = self.lock();
         loop {
@@ -204,7 +203,7 @@ impl Pool {
         }
     }
 
-    /// splitmix64, between 0 and 1.
+    /// A splitmix64 number between 0 and 1.
     fn uniform(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;

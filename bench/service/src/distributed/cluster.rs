@@ -1,4 +1,4 @@
-//! Clusters beside one server: calls over all slots of a primary, and a call for each slot.
+//! Compares clusters with one server: calls over all slots of a primary, and one call per slot.
 
 use super::{REDIS, Turn, column, runner, turn};
 use crate::contender::Programs;
@@ -12,13 +12,14 @@ use std::process::{Command, Stdio};
 const THREE: &str = "a cluster of three";
 const SIX: &str = "a cluster of six";
 const BY_SLOT: &str = "a cluster of three, a call for each slot";
-/// Requests in flight for each of three primaries, with the target for the store's time. A part of them is at the store or with
-/// the clients, so a call has fewer: with the most, calls are full.
+/// Requests in flight per primary, of three primaries, with the target for the store's time. Some
+/// requests are at the store or with the clients, so a call has fewer. With the largest number,
+/// calls are full.
 const IN_FLIGHT: [(usize, f64); 3] = [(16, 0.55), (64, 0.45), (200, 0.45)];
 const NODE_TARGET: f64 = 1.3;
 const SPEED_TARGET: f64 = 1.5;
 
-/// The tables.
+/// Prints the tables.
 pub(super) fn report(
     programs: &Programs,
     one: &str,
@@ -27,7 +28,7 @@ pub(super) fn report(
 ) -> Result<(), Box<dyn Error>> {
     let (three, six, by_slot) = (cluster(3)?, cluster(6)?, cluster(3)?);
     for server in &by_slot {
-        // A node then finds that it cannot call scripts over several slots.
+        // Then a node detects that it cannot call scripts over several slots.
         server.connect()?.ask(&[b"ACL", b"SETUSER", b"default", b"-eval_ro"])?;
     }
     let runners = [
@@ -91,7 +92,7 @@ fn print(runners: &[Runner], figures: &[Vec<Turn>], in_flight: usize, target: f6
     }
 }
 
-/// Primaries that share the slots.
+/// Starts primaries that share the slots.
 fn cluster(primaries: usize) -> Result<Vec<Redis>, Box<dyn Error>> {
     let start = |_| Redis::start(LOAD_CORE, &["--cluster-enabled", "yes"]);
     let servers: Vec<Redis> = (0..primaries).map(start).collect::<Result<_, _>>()?;

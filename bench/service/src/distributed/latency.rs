@@ -1,6 +1,6 @@
-//! What a decision in Redis adds to the latency of a request.
+//! Measures the latency that a decision in Redis adds to a request.
 //!
-//! The store is beside the load, as in the other tables: the load lets it go first whenever it has nothing to do itself.
+//! The store shares a core with the load, as in the other tables: the idle load yields to it.
 
 use super::{IN_FLIGHT, MEMORY, REDIS, runner};
 use crate::contender::Programs;
@@ -16,17 +16,17 @@ use std::time::Instant;
 use std::{io, thread};
 
 const PINGS: usize = 2_000;
-/// Of what the node did as fast as it could. The targets are for the last one.
+/// Shares of the node's highest rate. The targets are for the last one.
 const SHARES: [f64; 3] = [0.1, 0.25, 0.5];
 
-/// One rate: what the requests of each node had to wait, and bare round trips between them.
+/// One rate: the waits of each node's requests, and bare round trips between them.
 struct Pace {
     rate: f64,
     delays: Vec<Vec<Delays>>,
     trips: Vec<Rounds>,
 }
 
-/// On schedules at shares of what one node reached on Redis, beside bare round trips.
+/// Measures on schedules at shares of one node's highest rate on Redis, beside bare round trips.
 pub(super) fn report(
     programs: &Programs,
     k_per_s: f64,
@@ -99,7 +99,7 @@ impl Pace {
     }
 }
 
-/// From where the node is.
+/// Measures bare round trips from the node's core.
 fn bare(redis: &Redis) -> Result<Rounds, Box<dyn Error>> {
     let mut client = redis.connect()?;
     let core = core_affinity::CoreId { id: SERVER_CORE };

@@ -1,4 +1,5 @@
-//! Limits with `consistency: leased`: hot keys beside the same on memory, and many mostly cold keys beside exact ones.
+//! Measures `consistency: leased`: hot keys beside memory, and many mostly cold keys beside exact
+//! limits.
 
 use super::{IN_FLIGHT, MEMORY, Turn, column, runner_of, turn};
 use crate::contender::{Programs, Wants};
@@ -12,14 +13,14 @@ use std::time::Duration;
 
 const LEASED: &str = "leased, on Redis";
 const EXACT: &str = "exact, on Redis";
-/// What the hot rows are spread over.
+/// The number of users in the hot rows.
 const HOT_USERS: usize = 10;
 const COLD_USERS: usize = 1_000_000;
 const QUIET: Duration = Duration::from_secs(3);
-/// A request for each draw, so that the load has nothing to work out while it measures.
+/// The number of prepared requests, so that the load computes nothing while it measures.
 const DRAWS: usize = 400_000;
 
-/// Both tables.
+/// Prints both tables.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let redis = Redis::start(LOAD_CORE, &[])?;
     let store = format!("url: 'redis://127.0.0.1:{}/0'", redis.port);
@@ -117,8 +118,8 @@ fn cold(
     Ok(())
 }
 
-/// A window's limit that nobody reaches, since a refusal would be cheaper than what is measured. The stores here have a deadline of a second, for
-/// which the usual grace period is too short.
+/// A window limit that no user reaches, because a refusal would be cheaper. The stores here have a
+/// deadline of a second, for which the usual grace period is too short.
 fn limit(a_minute: u64, leased: bool) -> String {
     let consistency = if leased { ", consistency: {leased: {quiet: 2250ms}}" } else { "" };
     format!(
@@ -131,7 +132,7 @@ fn turns(
     redis: &Redis,
     effort: Effort,
 ) -> Result<Vec<Vec<Turn>>, Box<dyn Error>> {
-    // A node grants itself nothing of a store that it does not know yet.
+    // A node takes no units from a store that it does not know yet.
     std::thread::sleep(QUIET);
     let turn = |runner: &Runner| {
         let stores = std::slice::from_ref(redis);
@@ -142,7 +143,8 @@ fn turns(
     interleave(runners, effort.rounds, turn)
 }
 
-/// Requests for users drawn by rank, the most frequent first among all, by a small generator of our own: the same in every run.
+/// Requests for users drawn by rank, most frequent first, with a generator of our own: equal in
+/// every run.
 fn zipf() -> Vec<Vec<u8>> {
     let mut sums = Vec::with_capacity(COLD_USERS);
     let mut sum = 0.0;

@@ -1,5 +1,5 @@
-//! How long a client waits that behaves, beside others that do not: silent ones, slow heads, slow bodies, and readers of nothing. Whoever is
-//! closed comes back.
+//! Measures the waits of a well-behaved client beside abusive ones: silent, slow heads, slow
+//! bodies, and no reading. A closed client reconnects.
 
 use super::proxies::{BARE, NGINX, OURS};
 use super::{answered_us, at_us, met, pace};
@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-/// Of each kind.
+/// The number of clients of each kind.
 const EACH: usize = 100;
-/// How often the slow ones send a byte.
+/// The interval at which slow clients send a byte.
 const PAUSE: Duration = Duration::from_millis(200);
 const SETTLE: Duration = Duration::from_secs(3);
-/// What abuse may make of a latency.
+/// The allowed factor between the latencies with and without abuse.
 const TIMES: f64 = 2.0;
 
-/// What a client begins with, what it goes on with, and whether it reads.
+/// A kind of client: its first bytes, its next bytes, and whether it reads.
 const KINDS: [(&[u8], &[u8], bool); 4] = [
     (b"", b"", true),
     (b"GET / HTTP/1.1\r\nhost: x\r\nx-slow: ", b"x", true),
@@ -31,7 +31,7 @@ const KINDS: [(&[u8], &[u8], bool); 4] = [
     (b"GET /large HTTP/1.1\r\nhost: x\r\nx-user-id: b\r\n\r\n", b"", false),
 ];
 
-/// Clients that misbehave until this is dropped.
+/// Abusive clients, until dropped.
 struct Crowd {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -51,7 +51,7 @@ impl Crowd {
                 sleep(PAUSE);
             }
         });
-        // All have come, and what they asked for fills their buffers, before anything is measured.
+        // All clients have connected, and their requests fill the buffers, before the measurement.
         sleep(SETTLE);
         Self { stop, thread: Some(thread) }
     }
@@ -66,7 +66,7 @@ impl Drop for Crowd {
     }
 }
 
-/// One more byte, or a new beginning.
+/// Sends one more byte, or reconnects.
 fn step(
     client: Option<TcpStream>,
     (first, more, reads): (&[u8], &[u8], bool),
@@ -88,7 +88,7 @@ fn step(
     }
 }
 
-/// The table of latencies beside abuse.
+/// Prints the table of latencies under abuse.
 pub(super) fn report(runners: &[Runner], effort: Effort) -> Result<(), Box<dyn Error>> {
     let rate = pace(runners, effort, 0.1)?;
     let count = (rate * effort.schedule_seconds) as usize;

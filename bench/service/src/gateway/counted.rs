@@ -1,4 +1,5 @@
-//! Requests whose instructions are counted at our gateway: a plain one with more and more limits, and those that take another way through it.
+//! Requests whose instructions are counted at Tollgate's gateway: a plain one with more and more
+//! limits, and requests on other code paths.
 
 use super::proxies::{self, LIMITS};
 use crate::contender::serve;
@@ -7,15 +8,15 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// A configuration, what the table calls it, and what is asked.
+/// A configuration, its name in the table, and its requests.
 pub(crate) struct CountedPart {
     pub(crate) name: &'static str,
-    /// What stands below `listen` and `upstream`.
+    /// The part of the file below `listen` and `upstream`.
     pub(crate) file: String,
     pub(crate) requests: Vec<Vec<u8>>,
 }
 
-/// One limit of the default algorithm.
+/// One limit with the default algorithm.
 const ONE: &str = "identity: {user: header.x-user-id}
 limits:
   - {name: per-user, key: [user], rate: 100000/min";
@@ -26,7 +27,7 @@ const SHED: &str = "classes:
 shed: {adaptive: {}}
 ";
 
-/// The parts, each asked by so many users in turn.
+/// The configurations, each with requests of this many users in turn.
 pub(crate) fn parts(users: usize) -> Vec<CountedPart> {
     let one = format!("{ONE}}}\n");
     let slots = format!("{ONE}, algorithm: concurrency}}\n").replace("100000/min", "1000");
@@ -57,7 +58,7 @@ fn request(method: &str, path: &str, user: usize) -> Vec<u8> {
     format!("{head}X-User-Id: user-{user:06}\r\n\r\n").into_bytes()
 }
 
-/// Our gateway with a part's file, in front of `upstream`.
+/// Tollgate's gateway with a configuration, in front of `upstream`.
 pub(crate) fn program(
     ours: &Path,
     part: &CountedPart,

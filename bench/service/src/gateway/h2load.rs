@@ -1,4 +1,4 @@
-//! Load by h2load, which speaks TLS and HTTP/2. All of it is about one user.
+//! Load by h2load, which supports TLS and HTTP/2. All requests are for one user.
 
 use crate::CONNECTIONS;
 use crate::closed::Turn;

@@ -1,8 +1,8 @@
-//! Requests as clients of an API send them, one after the other by each connection.
+//! Requests of typical API clients, in sequence on each connection.
 
 use crate::contender::USERS;
 
-/// The body of a `POST`.
+/// Size of the body of a `POST`.
 const BODY_BYTES: usize = 200;
 
 /// `POST`s of 200 bytes of JSON, each answered with 1 KiB.
@@ -10,7 +10,8 @@ pub(super) fn posts() -> Vec<Vec<u8>> {
     (0..USERS).map(post).collect()
 }
 
-/// Of ten, four such `POST`s, four `GET`s of a few bytes, one of 1 KiB in chunks and a `DELETE` that is answered without a body.
+/// Of ten requests: four such `POST`s, four small `GET`s, one `GET` of 1 KiB in chunks, and a
+/// `DELETE` without a response body.
 pub(super) fn mixed() -> Vec<Vec<u8>> {
     let one = |user: usize| match user % 10 {
         0 | 3 | 5 | 8 => post(user),

@@ -1,7 +1,9 @@
-//! The gateway beside nginx, HAProxy and Envoy: thirteen bytes from one server behind all of them, everything admitted.
+//! Compares the gateway with nginx, HAProxy and Envoy: thirteen bytes from one upstream, everything
+//! admitted.
 //!
-//! Gateways are on the first core, one after the other; the server behind shares the second with the load, which lets it go first: as fast as answers come the load sleeps
-//! until there are some, and on a schedule it yields whenever nothing is due.
+//! Gateways run on the first core, in turns. The upstream shares the second core with the load,
+//! which yields to it. In a closed loop the load sleeps until answers arrive; on a schedule it
+//! yields whenever nothing is due.
 
 mod abuse;
 pub(crate) mod counted;
@@ -21,12 +23,12 @@ use h2load::Version;
 use proxies::{BARE, NGINX, OURS, Spoken};
 use std::error::Error;
 
-/// Of nginx, in processor time and in p99.
+/// The target relative to nginx, in processor time and in p99.
 const OF_NGINX: f64 = 1.0;
-/// What the limits may cost, in seconds a million.
+/// The target for the cost of the limits, in seconds per million.
 const LIMITS_S: f64 = 1.5;
 
-/// Turns as long as others have them are cut in so many: a difference of a tenth shows only between turns that are close to each other.
+/// The divisor of a turn's length: a difference of a tenth shows only between turns close in time.
 const SHORTER: usize = 10;
 
 pub(crate) fn upstream() -> Result<Server, Box<dyn Error>> {
@@ -35,19 +37,19 @@ pub(crate) fn upstream() -> Result<Server, Box<dyn Error>> {
     Server::start_on(LOAD_CORE, &program)
 }
 
-/// How a client fares beside others that misbehave.
+/// Measures a client beside abusive ones.
 pub(crate) fn report_abuse(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let upstream = upstream()?;
     abuse::report(&start(programs, Spoken::One, &upstream), effort)
 }
 
-/// What the limits cost, part by part.
+/// Measures the cost of the limits, part by part.
 pub(crate) fn report_parts(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let upstream = upstream()?;
     parts::report(programs, upstream.address, effort)
 }
 
-/// Processor time a request over HTTP/1.1, as fast as answers come.
+/// Measures processor time per request over HTTP/1.1, in a closed loop.
 pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let upstream = upstream()?;
     let runners = start(programs, Spoken::One, &upstream);
@@ -65,20 +67,20 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// How long answers take, on a schedule.
+/// Measures latency on a schedule.
 pub(crate) fn report_latency(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     let upstream = upstream()?;
     latency(&start(programs, Spoken::One, &upstream), effort)
 }
 
-/// Processor time a request over HTTP/2, and over TLS.
+/// Measures processor time per request over HTTP/2, and over TLS.
 pub(crate) fn report_two(programs: &Programs, effort: Effort) -> Result<(), Box<dyn Error>> {
     if !h2load::is_there() {
         eprintln!("HTTP/2 and TLS are left out: there is no h2load (Debian: nghttp2-client)");
         return Ok(());
     }
     let upstream = upstream()?;
-    // Turns stay long: each opens its connections anew, and shakes hands.
+    // Turns stay long, because each opens new connections and handshakes.
     let runners = start(programs, Spoken::Two, &upstream);
     let turn = |runner: &Runner| h2load::turn(runner, Version::Two, false, effort.requests);
     table("Gateway, HTTP/2, 10 connections with 10 streams each", &runners, effort, turn)?;
@@ -94,7 +96,7 @@ pub(crate) fn report_two(programs: &Programs, effort: Effort) -> Result<(), Box<
     Ok(())
 }
 
-/// Starts those that can be started, and says which cannot.
+/// Starts the gateways that can be started, and names the others.
 fn start(programs: &Programs, spoken: Spoken, upstream: &Server) -> Vec<Runner> {
     let runner = |name| -> Result<Runner, Box<dyn Error>> {
         let contender = proxies::contender(programs, name, spoken, upstream.address)?;
@@ -116,7 +118,7 @@ fn place(runners: &[Runner], name: &str) -> Option<usize> {
     runners.iter().position(|runner| runner.contender.name == name)
 }
 
-/// Processor time and throughput, everybody as fast as answers come.
+/// Processor time and throughput in a closed loop.
 fn table(
     title: &str,
     runners: &[Runner],
@@ -163,21 +165,21 @@ fn met(reached: f64, target: f64) -> &'static str {
     if reached <= target { "met" } else { "missed" }
 }
 
-/// What half of a core can do with ours, a second: the pace of everybody.
+/// The rate that half of a core can do with Tollgate: the pace of all gateways.
 fn pace(runners: &[Runner], effort: Effort, share: f64) -> Result<f64, Box<dyn Error>> {
     let turn = |runner: &Runner| closed::turn(runner, effort.requests / 3);
     let saturated = interleave(runners, 1, turn)?;
     let turns =
         place(runners, OURS).and_then(|ours| saturated.get(ours)).ok_or("ours is not there")?;
     let costs: Rounds = turns.iter().map(|turn| turn.s_per_m).collect();
-    // The load and the server behind have one core together, and need less time of it for a request than a gateway does.
+    // The load and the upstream share one core, and need less time per request than a gateway.
     Ok((share * 1e6 / median(&costs) / 1e3).round().max(1.0) * 1e3)
 }
 
 /// Latency on a schedule, from the instant a request was due.
 fn latency(runners: &[Runner], effort: Effort) -> Result<(), Box<dyn Error>> {
     let rate = pace(runners, effort, 0.5)?;
-    // A machine that stands still for some milliseconds spoils the p99 of one short turn, and of no other.
+    // A machine that stalls for some milliseconds spoils the p99 of only one short turn.
     let effort = effort.in_turns(SHORTER);
     let count = (rate * effort.schedule_seconds) as usize;
     let delays = interleave(runners, effort.rounds, |runner| {
@@ -213,13 +215,13 @@ fn latency(runners: &[Runner], effort: Effort) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A share of the answers of all rounds, stalls of the machine among them.
+/// A quantile of the answers of all rounds, stalls of the machine included.
 fn of_all_us(rounds: &[Delays], at: f64) -> f64 {
     let all: Vec<u64> = rounds.iter().flat_map(|round| round.answered_ns.iter().copied()).collect();
     at_us(&all, at)
 }
 
-/// The median over the rounds of a share of the answers.
+/// The median over the rounds of a quantile of the answers.
 fn answered_us(rounds: &[Delays], at: f64) -> f64 {
     median(&rounds.iter().map(|round| at_us(&round.answered_ns, at)).collect::<Rounds>())
 }

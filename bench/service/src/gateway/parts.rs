@@ -1,4 +1,5 @@
-//! What the limits cost, part by part: our gateway with more and more of them, in turns, and an older build of it beside where there is one.
+//! Measures the cost of the limits part by part: Tollgate's gateway with more and more limits, in
+//! turns, beside an older build if there is one.
 
 use super::SHORTER;
 use super::proxies::{self, LIMITS};
@@ -11,7 +12,7 @@ use crate::{Effort, contender};
 use std::error::Error;
 use std::net::SocketAddr;
 
-/// A configuration: what the tables call it, of this build and of the one before, what the file says, and how many users ask.
+/// A configuration: its names for this build and the older one, its file, and its number of users.
 struct Part {
     names: [&'static str; 2],
     file: fn() -> String,

@@ -1,5 +1,5 @@
-//! The gateways: ours with limits and without, a bare one made with hyper as the floor of such, and three that are in use everywhere, each with a limit for every user that
-//! none reaches.
+//! The gateways: Tollgate with and without limits, a bare hyper proxy as the floor, and three
+//! common proxies, each with a limit per user that no user reaches.
 
 use crate::contender::{Contender, Programs, Wants, beside, folder, higher, serve};
 use crate::process::{Program, Ready};
@@ -16,16 +16,16 @@ pub(super) const ENVOY: &str = "Envoy + local rate limit";
 pub(super) const FLOOR: &str = "floor (bare hyper proxy)";
 pub(super) const ALL: [&str; 6] = [OURS, BARE, FLOOR, NGINX, HAPROXY, ENVOY];
 
-/// What clients speak.
+/// The protocol of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spoken {
     One,
     Two,
-    /// Either, over TLS.
+    /// HTTP/1.1 or HTTP/2, over TLS.
     Tls,
 }
 
-/// Three limits of one user, which nobody reaches.
+/// Three limits per user, which no user reaches.
 pub(super) const LIMITS: &str = "identity: {user: header.x-user-id}
 limits:
   - {name: per-user, key: [user], rate: 100000/min}
@@ -107,18 +107,18 @@ const ENVOY_FILE: &str = r#"static_resources:
         endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: UPORT}}}}]}]
 "#;
 
-/// What the proxies do with a request beside passing it on.
+/// The work of the proxies beside forwarding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProxyRules {
-    /// A shared zone, and what a location does with it.
+    /// A shared zone, and the rules of a location.
     pub(crate) nginx: [&'static str; 2],
-    /// Rules of the frontend, and options of the server behind.
+    /// Rules of the frontend, and options of the server.
     pub(crate) haproxy: [&'static str; 2],
     /// A filter.
     pub(crate) envoy: &'static str,
 }
 
-/// A limit for every user that none reaches.
+/// A limit per user, which no user reaches.
 const USER_LIMITS: ProxyRules = ProxyRules {
     nginx: [
         "limit_req_zone $http_x_user_id zone=users:16m rate=1000000r/s;",
@@ -145,7 +145,7 @@ const ENVOY_TLS: &str = r#"transport_socket:
                 alpn_protocols: [h2, http/1.1]
                 tls_certificates: [{certificate_chain: {filename: FOLDER/site.pem}, private_key: {filename: FOLDER/site.key}}]"#;
 
-/// The gateway called `name`, in front of `upstream`.
+/// The gateway `name`, in front of `upstream`.
 pub(super) fn contender(
     programs: &Programs,
     name: &'static str,
@@ -165,7 +165,7 @@ pub(super) fn contender(
     proxy(name, &USER_LIMITS, spoken, upstream)
 }
 
-/// nginx, HAProxy or Envoy, as the first word of `name` says, in front of `upstream`.
+/// nginx, HAProxy or Envoy, by the first word of `name`, in front of `upstream`.
 pub(crate) fn proxy(
     name: &'static str,
     rules: &ProxyRules,
@@ -176,7 +176,7 @@ pub(crate) fn proxy(
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let home = folder().to_string_lossy().into_owned();
     let word = name.split(' ').next().unwrap_or_default().to_lowercase();
-    // Envoy wants to know by the name what it reads.
+    // Envoy detects the format by the file name.
     let path = format!("{home}/{word}-{spoken:?}.yaml");
     let (file, arguments) = match word.as_str() {
         "nginx" => nginx(rules, spoken, &home, &path),
@@ -203,7 +203,7 @@ fn ours(
         Spoken::Tls => "{address: '127.0.0.1:0', tls: {cert: site.pem, key: site.key}}",
         _ => "'127.0.0.1:0'",
     };
-    // h2load has one user only.
+    // h2load has only one user.
     let limits = match (name, spoken) {
         (OURS, Spoken::One) => LIMITS.to_owned(),
         (OURS, _) => higher(LIMITS),
@@ -214,14 +214,14 @@ fn ours(
     made(name, programs.ours.to_string_lossy().into_owned(), arguments, Ready::Line)
 }
 
-/// What ours is told.
+/// Tollgate's policy file.
 pub(super) fn file(listen: &str, upstream: SocketAddr, limits: &str) -> String {
     format!(
         "listen: {{gateway: {listen}, admin: '127.0.0.1:0'}}\nupstream: http://{upstream}\n{limits}"
     )
 }
 
-/// What a proxy made with hyper costs that does nothing but pass on.
+/// A hyper proxy that only forwards.
 fn floor(spoken: Spoken, upstream: SocketAddr) -> Result<Contender, Box<dyn Error>> {
     let upstream = upstream.to_string();
     let arguments = match spoken {
@@ -281,7 +281,7 @@ fn made(
     Ok(Contender { name, program: Program { path, arguments, ready }, wants: Wants::Page })
 }
 
-/// One for localhost, once.
+/// Creates a certificate for localhost, once.
 fn certificate() -> Result<(), Box<dyn Error>> {
     let folder = folder();
     if folder.join("both.pem").exists() {

@@ -1,5 +1,5 @@
-//! How ours follows changes: an overload that ends, workers that leave, and calls that become
-//! slower.
+//! Measures how Tollgate follows changes: an overload that ends, workers that leave, and calls that
+//! become slower.
 
 use super::clients::{self, Call, Fate};
 use super::guards::{self, Guard};
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// When an overload ends, or the upstream changes.
+/// The time at which an overload ends, or the upstream changes.
 const CHANGE_S: u64 = 10;
 const SECONDS: u64 = 20;
 const SAMPLE: Duration = Duration::from_millis(250);
@@ -47,7 +47,8 @@ fn is_served(call: &Call) -> bool {
     matches!(call.fate, Fate::Served(_))
 }
 
-/// Three times the capacity; then the upstream changes, or half of the capacity.
+/// Runs three times the capacity; then the upstream changes, or the load drops to half of the
+/// capacity.
 fn run(
     programs: &Programs,
     upstream: &Upstream,
@@ -66,7 +67,7 @@ fn run(
             while start.elapsed() < Duration::from_secs(SECONDS) {
                 if start.elapsed() >= Duration::from_secs(CHANGE_S) && !is_changed {
                     is_changed = true;
-                    // Without it, the figures say that nothing has changed.
+                    // If this fails, the figures show no change.
                     change.map(|change| control(upstream.0.address, change).ok());
                 }
                 limits.extend(guard.limit().map(|limit| (start.elapsed().as_secs_f64(), limit)));

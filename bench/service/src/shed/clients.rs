@@ -1,5 +1,5 @@
-//! Clients of an overloaded service: each sends one request at a random time, whatever happens to
-//! the others, and gives up after a second.
+//! Clients of an overloaded service: each sends one request at a random time, independent of the
+//! others, and gives up after a second.
 
 use crate::connection::Connection;
 use mio::{Events, Poll};
@@ -9,23 +9,23 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a client waits, from the instant its request was due.
+/// The patience of a client, from the instant its request was due.
 const PATIENCE_US: u64 = 1_000_000;
-/// The longest pause of the load: requests are late by that at most.
+/// The longest pause of the load: requests are at most this late.
 const PAUSE_US: u64 = 200;
-/// The most requests that are sent before answers are read.
+/// Limit of requests sent before answers are read.
 const BURST: usize = 64;
-/// One in so many requests is critical.
+/// One in this many requests is critical.
 const CRITICAL_PART: u64 = 5;
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// The targets of critical and of all other requests.
+/// Critical requests, and all others.
 const REQUESTS: [&[u8]; 2] = [
     b"GET /critical HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"GET /normal HTTP/1.1\r\nHost: localhost\r\n\r\n",
 ];
 
-/// One request, and what became of it.
+/// One request, and its fate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     pub(super) due_us: u64,
@@ -36,25 +36,25 @@ pub(super) struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Pending,
-    /// Answered with 200, so many microseconds after the instant due.
+    /// Answered with 200, this many microseconds after it was due.
     Served(u64),
     Refused,
     /// The client gave up, or its connection broke.
     Lost,
 }
 
-/// Requests a second from some second on.
+/// The rate in requests per second, from a given second on.
 pub(super) type Pace = [(u64, f64)];
 
 struct Clients {
     address: SocketAddr,
     poll: Poll,
     connections: Vec<Option<Connection>>,
-    /// The call that each connection carries.
+    /// The call of each connection.
     carries: Vec<Option<usize>>,
     free: Vec<usize>,
     calls: Vec<Call>,
-    /// Calls that are under way, the oldest first, with their connections.
+    /// Calls in flight, oldest first, with their connections.
     sent: VecDeque<(usize, usize)>,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn run(
         let now_us = start.elapsed().as_micros() as u64;
         let due = schedule[next..].iter().take_while(|call| call.due_us <= now_us).take(BURST);
         for call in due.clone() {
-            // A client that would have given up by now is not sent for.
+            // A request whose client would have given up by now is not sent.
             let is_late = call.due_us + PATIENCE_US < now_us;
             if is_late || clients.send(*call).is_err() {
                 clients.calls.push(Call { fate: Fate::Lost, ..*call });
@@ -102,7 +102,7 @@ pub(super) fn run(
     Ok(clients.calls)
 }
 
-/// When requests are due: the distances between them are exponential.
+/// The times of requests, with exponential intervals.
 fn schedule(pace: &Pace, seconds: u64, seed: u64) -> Vec<Call> {
     let (mut random, mut due_s, mut calls) = (seed, 0.0, Vec::new());
     loop {
@@ -124,7 +124,7 @@ impl Clients {
                 Some(token) => (token, false),
                 None => (self.open()?, true),
             };
-            // A connection that the server has closed in the meantime is replaced.
+            // Replaces a connection that the server has closed meanwhile.
             match self.connections[token].as_mut().map(|connection| connection.send(request)) {
                 Some(Ok(())) => {
                     let id = self.calls.len();
@@ -187,7 +187,7 @@ impl Clients {
     }
 }
 
-/// splitmix64, above 0 and up to 1.
+/// A splitmix64 number above 0 and up to 1.
 fn uniform(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;

@@ -1,4 +1,5 @@
-//! What stands before the upstream: nothing, three proxies, or ours without a number in its file.
+//! The guards in front of the upstream: none, three proxies, or Tollgate without a number in its
+//! file.
 
 use crate::contender::{Programs, serve};
 use crate::gateway::proxies::{self, ProxyRules, Spoken};
@@ -18,7 +19,7 @@ pub(super) const ALL: [&str; 5] = [NOTHING, NGINX, ENVOY, HAPROXY, OURS];
 const RULES: ProxyRules = ProxyRules {
     nginx: ["limit_conn_zone $server_addr zone=all:1m;", "limit_conn all 16;"],
     haproxy: ["http-request set-priority-class int(-10) if { path /critical }", "maxconn 16"],
-    // As its documentation has it.
+    // The configuration from Envoy's documentation.
     envoy: r#""@type": type.googleapis.com/envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency,
                       gradient_controller_config: {
                         sample_aggregate_percentile: {value: 90},
@@ -33,11 +34,11 @@ const CLASSES: &str = "classes:
 shed: {adaptive: {}}
 ";
 
-/// A guard that runs.
+/// A running guard.
 pub(super) struct Guard {
     pub(super) name: &'static str,
     pub(super) address: SocketAddr,
-    /// Where ours says what its limit is.
+    /// The address at which Tollgate reports its limit.
     admin: Option<SocketAddr>,
     _server: Option<Server>,
 }
@@ -67,7 +68,7 @@ impl Guard {
         Ok(Self { name, address: server.address, admin, _server: Some(server) })
     }
 
-    /// The limit of ours at this moment.
+    /// The current limit of Tollgate.
     pub(super) fn limit(&self) -> Option<u64> {
         let metrics = get(self.admin?, "/metrics").ok()?;
         let line = metrics.lines().find(|line| line.starts_with("tollgate_adaptive_limit"))?;
@@ -75,7 +76,7 @@ impl Guard {
     }
 }
 
-/// One `GET` on a connection of its own.
+/// Sends one `GET` on a new connection.
 pub(super) fn get(address: SocketAddr, target: &str) -> Result<String, Box<dyn Error>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

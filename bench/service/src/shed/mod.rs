@@ -1,8 +1,8 @@
-//! Load shedding: an upstream of eight workers with 10 ms of work on average, behind ours and its
-//! peers, from half to five times what it can do.
+//! Load shedding: an upstream of eight workers with 10 ms of work on average, behind Tollgate and
+//! its peers, from half to five times its capacity.
 //!
-//! Guards are on the first core. The upstream sleeps instead of working, so it shares the second
-//! with the clients. Every cell begins with an empty queue at the upstream.
+//! Guards run on the first core. The upstream sleeps instead of working, so it shares the second
+//! core with the clients. Every cell starts with an empty queue at the upstream.
 
 mod changes;
 mod clients;
@@ -22,12 +22,12 @@ use std::path::PathBuf;
 
 const WORKS: [&str; 2] = ["exponential", "bimodal"];
 const LOADS: [f64; 5] = [0.5, 1.0, 2.0, 3.0, 5.0];
-/// Requests a second that eight workers of 10 ms serve.
+/// The capacity in requests per second: eight workers of 10 ms.
 const CAPACITY: f64 = 800.0;
-/// Calls of these seconds are not counted: adaptive guards are still learning.
+/// The first seconds are not counted: adaptive guards are still learning.
 const WARM_S: u64 = 5;
 
-/// What part of the table to measure, all by default, and where its picture goes.
+/// The part of the table to measure, all by default, and the file of its picture.
 #[derive(Debug, Default)]
 pub(crate) struct ShedOptions {
     /// A word in the name of each guard.
@@ -36,7 +36,7 @@ pub(crate) struct ShedOptions {
     pub(crate) plot: Option<PathBuf>,
 }
 
-/// What a cell of the table says.
+/// The figures of a cell of the table.
 #[derive(Clone, Debug)]
 struct Cell {
     work: &'static str,
@@ -60,7 +60,7 @@ impl Upstream {
         Ok(Self(Server::start_on(LOAD_CORE, &program)?))
     }
 
-    /// Begins anew, with eight workers of 10 ms.
+    /// Restarts with eight workers of 10 ms.
     fn reset(&self) -> Result<(), Box<dyn Error>> {
         control(self.0.address, "10000/8/clear")
     }
@@ -70,7 +70,7 @@ fn control(upstream: SocketAddr, what: &str) -> Result<(), Box<dyn Error>> {
     get(upstream, &format!("/control/{what}")).map(drop)
 }
 
-/// The table, the picture, and how ours follows changes.
+/// Prints the table and how Tollgate follows changes, and draws the picture.
 pub(crate) fn report(
     programs: &Programs,
     effort: Effort,

@@ -1,5 +1,5 @@
-//! The picture: goodput, critical requests served and their p99 over the load, a line for each
-//! guard, a column for each kind of work.
+//! Draws goodput, critical requests served and their p99 over the load: a line per guard, a column
+//! per kind of work.
 
 use super::{CAPACITY, Cell, LOADS, WORKS, guards};
 use tollgate_picture::Canvas;
@@ -12,7 +12,7 @@ const PANEL: (u64, u64) = (3_900, 1_500);
 const BETWEEN: (u64, u64) = (600, 750);
 const LOAD_MAX: f64 = 5.0;
 const MARK: u64 = 60;
-/// The colours tell guards apart for everybody, by their lightness too.
+/// The colours of guards differ in lightness too, for colour-blind readers.
 const RULES: &str = "\
 .c0{stroke:#8c959f}.c1{stroke:#009e73}.c2{stroke:#cc79a7}.c3{stroke:#e69f00}.c4{stroke:#0072b2;stroke-width:2.4}\
 .s{fill:none;stroke-width:1.6}.d{stroke-dasharray:4 3}";

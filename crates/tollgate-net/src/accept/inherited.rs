@@ -1,5 +1,5 @@
 //! Inherited sockets: opened by systemd, or by the process that this one replaces. They stay open
-//! between the two processes, so no connection is refused in a restart.
+//! across the restart, so no connection is refused.
 
 use listenfd::ListenFd;
 use std::net::{SocketAddr, TcpListener};
@@ -10,22 +10,22 @@ use tollgate_policy::settings::Front;
 #[derive(Debug, Default)]
 pub struct InheritedSockets(Vec<(String, TcpListener)>);
 
-/// An inherited socket cannot be used.
+/// An inherited socket is unusable.
 #[derive(Debug)]
 pub enum InheritError {
-    /// It is not a listening TCP socket.
+    /// The socket is not a listening TCP socket.
     Unusable(io::Error),
-    /// No front end listens on its address.
+    /// No front end listens on the address of the socket.
     Unclaimed(SocketAddr),
 }
 
 impl InheritedSockets {
-    /// The sockets that `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES` name. Call this before any
-    /// thread starts: it removes the variables, which are not meant for child processes.
+    /// Reads `LISTEN_FDS`, `LISTEN_PID` and `LISTEN_FDNAMES`. Call it before any thread starts: it
+    /// removes the variables, so that child processes do not see them.
     ///
     /// # Errors
     ///
-    /// When one of them is not a TCP socket.
+    /// When a descriptor is not a TCP socket.
     pub fn from_env() -> Result<Self, InheritError> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':').map(str::to_owned);
@@ -39,7 +39,7 @@ impl InheritedSockets {
         Ok(Self(all))
     }
 
-    /// Takes the socket with the front end's name, or else the one with its address.
+    /// Takes the socket named like the front end, else the socket with this address.
     pub fn take(&mut self, front: Front, address: SocketAddr) -> Option<TcpListener> {
         let is_named = |(name, _): &(String, TcpListener)| name == front.name();
         let is_there = |(name, socket): &(String, TcpListener)| {

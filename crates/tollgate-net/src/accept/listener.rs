@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::{fmt, io};
 use tollgate_policy::settings::Front;
 
-/// Connections that the kernel queues before they are accepted. The kernel has its own maximum.
+/// Connections that the kernel queues before they are accepted. The kernel may cap this value.
 pub(super) const BACKLOG: i32 = 4096;
 
 /// A bound socket. Only this process accepts from it, unless it was inherited.
@@ -19,11 +19,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address` for a front end. Port 0 picks a free one.
+    /// Listens on `address` for a front end. Port 0 picks a free port.
     ///
     /// # Errors
     ///
-    /// When the address is in use, is not of this machine, or is not permitted.
+    /// When the address is in use, is not an address of this machine, or is not permitted.
     pub fn bind(front: Front, address: SocketAddr) -> Result<Self, BindError> {
         let bound = || {
             let socket =
@@ -52,7 +52,7 @@ impl Listener {
         Ok(Self { socket, front, address, is_shared: true })
     }
 
-    /// The address, with the port that was picked.
+    /// The address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -61,11 +61,11 @@ impl Listener {
 /// A front end cannot listen on its address.
 #[derive(Debug)]
 pub struct BindError {
-    /// The front end. The field of its name below `listen` has the address.
+    /// The front end. The address is from its field below `listen`.
     pub front: Front,
     /// The address.
     pub address: SocketAddr,
-    /// The name that the field has in place of an address.
+    /// The name that the field has instead of an address.
     pub name: Option<Box<str>>,
     /// The error of the system.
     pub cause: io::Error,

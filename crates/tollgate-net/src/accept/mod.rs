@@ -1,4 +1,4 @@
-//! Accepting: sockets, the accept loop, and the workers that get the connections.
+//! Accepting: sockets, the accept loop, and the workers that serve the connections.
 
 mod inherited;
 mod listener;
@@ -21,10 +21,10 @@ use tokio::time::{Sleep, sleep};
 use tollgate_policy::settings::Front;
 use worker::{ConnectionService, Workers};
 
-/// The first and the longest pause after a failure to accept.
+/// The shortest pause after a failed accept. `PAUSE_MAX` is the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// Accepting has recovered once it has not failed for this long.
+/// Accepting has recovered after this time without a failure.
 const RECOVERY_PERIOD: Duration = Duration::from_secs(10);
 
 /// A source of connections: a socket, or a test.
@@ -43,7 +43,7 @@ impl Accept for tokio::net::TcpListener {
 /// One front end of a server.
 pub(crate) struct Frontend {
     pub(super) front: Front,
-    /// Whether other processes may accept from the same socket.
+    /// Whether other processes may accept from this socket.
     pub(super) is_shared: bool,
     pub(super) index: usize,
     pub(super) limits: Limits,
@@ -75,10 +75,10 @@ impl Frontend {
     }
 }
 
-/// Set when the server stops: how long requests in flight may take from then on.
+/// Set when the server stops: the time that requests in flight have from then on.
 pub(super) type Stop = watch::Receiver<Option<Duration>>;
 
-/// Accepts from every source until `stop`. A panic of one of the loops is passed on.
+/// Accepts from every source until `stop`. Propagates a panic of any loop.
 pub(super) async fn accept_on<S: Accept + 'static>(
     sources: &[(Arc<S>, Arc<Frontend>)],
     workers: &Arc<Workers>,
@@ -96,11 +96,11 @@ pub(super) async fn accept_on<S: Accept + 'static>(
             resume_unwind(panic);
         }
     }
-    // A server without sockets waits here.
+    // A server without sockets only waits for the stop.
     stop.clone().wait_for(Option::is_some).await.ok();
 }
 
-/// Hands connections to workers until `stop`, then those that wait in the backlog.
+/// Hands connections to workers until `stop`, then those left in the backlog.
 pub(super) async fn accept_all(
     source: &impl Accept,
     frontend: Arc<Frontend>,
@@ -141,14 +141,14 @@ pub(super) async fn accept_all(
             }
         }
     }
-    // The process that takes over a shared socket serves its backlog.
+    // The next process accepts the backlog of a shared socket.
     if !frontend.is_shared {
         serve_backlog(source, &frontend, workers).await;
     }
 }
 
 async fn serve_backlog(source: &impl Accept, frontend: &Arc<Frontend>, workers: &Workers) {
-    // Lets the runtime poll the socket: connections may have come since it last did.
+    // Lets the runtime poll the socket: connections may have arrived since its last poll.
     tokio::task::yield_now().await;
     for _ in 0..BACKLOG {
         let mut accepting = pin!(unconstrained(source.accept()));
@@ -160,14 +160,14 @@ async fn serve_backlog(source: &impl Accept, frontend: &Arc<Frontend>, workers: 
     }
 }
 
-/// Whether one connection failed, so that the next one may succeed.
+/// Whether the error concerns one connection only, so that the next one may succeed.
 fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }
 
-/// Pauses between failed attempts to accept. The log says when failing begins and when it ends. One
-/// success is not the end: without descriptors, connections get through one by one.
+/// Pauses between failed attempts to accept. Logs the first failure and the recovery. One success
+/// is no recovery: without descriptors, connections get through one by one.
 #[derive(Debug, Default)]
 struct AcceptBackoff {
     pause: Option<Duration>,
@@ -190,7 +190,7 @@ impl AcceptBackoff {
         self.pause
     }
 
-    /// Never returns while accepting works.
+    /// Returns when accepting has recovered; never while accepting works.
     async fn wait_recovered(&mut self) {
         match &mut self.recovery {
             Some(recovery) => recovery.await,

@@ -13,14 +13,14 @@ use tokio::runtime::{self, LocalOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-/// How long a worker waits at its end for blocking tasks, which may hang in the file system.
+/// The time that an ending worker waits for blocking tasks, which may hang in the file system.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Starts a task that serves a connection.
 pub(crate) type ConnectionService =
     dyn Fn(tokio::net::TcpStream, SocketAddr, Registration, OpenConnectionGuard);
 
-/// Runs on each worker before it serves.
+/// A function that each worker runs before it serves.
 pub(crate) type WorkerInit = dyn Fn() + Send + Sync;
 
 /// Counts a connection as open until it is dropped.
@@ -51,13 +51,13 @@ pub(crate) struct Workers {
 
 struct Worker {
     inbox: UnboundedSender<WorkerMessage>,
-    /// Its connections, including those in the inbox.
+    /// The worker's connections, including those in the inbox.
     load: Arc<AtomicUsize>,
     supervisor: Arc<Supervisor>,
 }
 
 impl Workers {
-    /// Starts another worker. One that panics loses its connections, and starts again.
+    /// Starts another worker. A worker that panics loses its connections and restarts.
     pub(crate) fn start(
         &mut self,
         frontends: Arc<[Arc<Frontend>]>,
@@ -66,14 +66,14 @@ impl Workers {
     ) -> io::Result<JoinHandle<()>> {
         let (inbox, mut messages) = unbounded_channel();
         let name = format!("worker-{}", self.all.len());
-        // The first front end tells the workers of the admin API from the others.
+        // The name of the first front end tells the workers of the admin API from the others.
         let front = frontends.first().map_or("", |frontend| frontend.front.name());
         let supervisor = Supervisor::watched(format!("{front}-{name}"), threads);
         let supervised = supervisor.clone();
         let (started_tx, started) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             supervised.run(|attempt| {
-                // With all senders gone, no connection can come.
+                // All senders are gone, so no connection can come.
                 if attempt == Attempt::Restart && messages.is_closed() {
                     return;
                 }
@@ -102,14 +102,14 @@ impl Workers {
                 runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
             });
         })?;
-        // A closed channel means that the thread panicked, which was reported.
+        // A closed channel means that the thread panicked, which is already reported.
         started.recv().unwrap_or(Ok(()))?;
         self.all.push(Worker { inbox, load: Arc::default(), supervisor });
         Ok(thread)
     }
 
-    /// Gives a connection to the worker with the fewest. A restarting worker gets one
-    /// only if no other worker runs.
+    /// Gives a connection to the worker with the fewest connections. A restarting worker gets a
+    /// connection only if no other worker runs.
     pub(crate) fn dispatch(&self, frontend: &Arc<Frontend>, stream: TcpStream, peer: SocketAddr) {
         let open = self.all.iter().filter(|worker| !worker.inbox.is_closed());
         let load = |worker: &&Worker| (!worker.supervisor.is_running(), worker.load.load(Relaxed));
@@ -117,11 +117,11 @@ impl Workers {
         worker.load.fetch_add(1, Relaxed);
         frontend.opened();
         let guard = OpenConnectionGuard { frontend: frontend.clone(), load: worker.load.clone() };
-        // Fails only where the worker has ended; dropping the stream closes the connection.
+        // Fails only if the worker has ended. Dropping the stream closes the connection.
         worker.inbox.send(WorkerMessage::Serve { stream, peer, guard }).ok();
     }
 
-    /// Has the next worker in turn evict a connection.
+    /// Makes the next worker, round robin, evict a connection.
     pub(crate) fn evict(&self, front: Option<usize>) {
         let turn = self.evictions.fetch_add(1, Relaxed);
         if let Some(worker) = self.all.get(turn % self.all.len().max(1)) {
@@ -136,7 +136,7 @@ impl Workers {
     }
 }
 
-/// Serves connections until a drain, and lets the drain finish.
+/// Serves connections until a drain, then waits for the drain to finish.
 async fn run_worker(
     frontends: &[Arc<Frontend>],
     messages: &mut UnboundedReceiver<WorkerMessage>,
@@ -148,7 +148,7 @@ async fn run_worker(
     supervisor.mark_running();
     let serve = |stream: TcpStream, peer, guard: OpenConnectionGuard| {
         let Some(service) = services.get(guard.frontend.index) else { return };
-        // These calls fail only on a connection that is gone.
+        // These calls fail only on a closed connection.
         stream.set_nodelay(true).ok();
         if let Some(bytes) = guard.frontend.limits.send_buffer_bytes {
             SockRef::from(&stream).set_send_buffer_size(bytes).ok();
@@ -157,7 +157,7 @@ async fn run_worker(
             service(stream, peer, registry.register(&guard.frontend), guard);
         }
     };
-    // The drain keeps this ticker: a second one would tick at once, and deadlines would be early.
+    // The drain keeps this ticker: a second one would tick at once, so deadlines would be early.
     let mut ticks = pin!(run_ticks(&registry));
     let within = loop {
         tokio::select! {
@@ -179,7 +179,7 @@ async fn run_worker(
     }
 }
 
-/// Advances the registry's ticks for ever. Without connections nothing wakes up.
+/// Advances the registry's ticks for ever. Sleeps while there are no connections.
 pub(crate) async fn run_ticks(registry: &Registry) {
     let mut ticks = interval(registry.tick());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! One connection: its state, deadlines, eviction, bytes, and what comes before HTTP.
+//! Connections: state, deadlines, eviction, transport, and the bytes before HTTP.
 
 mod preamble;
 mod protocol;
@@ -25,7 +25,7 @@ use tokio::{io::AsyncReadExt, net::TcpStream};
 /// The first bytes of an HTTP/2 client (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Serves a connection until either side closes it. No error leaves this function.
+/// Serves a connection until either side closes it. Errors end here.
 pub(super) async fn serve<H: Handler>(
     mut stream: TcpStream,
     mut peer: SocketAddr,
@@ -43,7 +43,7 @@ pub(super) async fn serve<H: Handler>(
     }
     match handler.tls() {
         None => serve_http(Transport::Tcp(stream), peer, handler, registration).await,
-        // Boxed: a connection without TLS needs no room for it.
+        // Boxed: keeps the TLS handshake out of the futures of plain connections.
         Some(config) => {
             Box::pin(async move {
                 let tls = preamble::handshake(stream, config, peer, &registration.state).await;
@@ -74,14 +74,14 @@ pub(super) async fn serve_http<H: Handler>(
     let caller = Rc::new(ClientConnection::new(peer, is_tls, state.clone()));
     match is_http2 {
         Some(Ok(false)) => http1::serve(stream, &*handler, &caller).await,
-        // Boxed: otherwise the future of an HTTP/1.1 connection would have room for HTTP/2.
+        // Boxed: keeps HTTP/2 out of the futures of HTTP/1.1 connections.
         Some(Ok(true)) => Box::pin(http2::serve(stream, handler, caller)).await,
         Some(Err(_)) => {}
         None => http1::respond_timeout(&mut stream, &state).await,
     }
 }
 
-/// Reads until the bytes differ from the preface or complete it, then pushes them back.
+/// Whether the stream starts with the HTTP/2 preface. Pushes the bytes back.
 async fn starts_with_preface(stream: &mut ConnectionStream) -> io::Result<bool> {
     let mut seen = [0; PREFACE.len()];
     let mut len = 0;

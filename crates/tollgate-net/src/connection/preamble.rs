@@ -1,4 +1,4 @@
-//! What comes before HTTP: the header of the PROXY protocol, and TLS.
+//! The bytes before HTTP: the PROXY protocol header, and TLS.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// Accepts TLS; `None` where the handshake fails or takes too long.
+/// Accepts TLS; `None` if the handshake fails or takes too long.
 pub(crate) async fn handshake(
     stream: TcpStream,
     config: Arc<rustls::ServerConfig>,
@@ -24,8 +24,8 @@ pub(crate) async fn handshake(
     accepted.map_err(|error| log_failure(&error, peer, state)).ok()
 }
 
-/// Logs a failed handshake. A kind that is new on this listener is a warning, and so is each
-/// failure whose number is a power of two: every kind shows, and a flood does not fill the log.
+/// Logs a failed handshake. The first failure of each kind is a warning, and so is each failure
+/// whose number is a power of two. So every kind shows, and a flood does not fill the log.
 #[cold]
 fn log_failure(error: &io::Error, peer: SocketAddr, state: &ConnectionState) {
     let stats = &state.front.stats;
@@ -39,7 +39,7 @@ fn log_failure(error: &io::Error, peer: SocketAddr, state: &ConnectionState) {
     }
 }
 
-/// The number of the failure's kind, below 64, and its text. The text of one kind may vary.
+/// The number of the failure's kind, below 64, and its text. Texts may differ within a kind.
 fn failure_kind(error: &io::Error) -> (u32, String) {
     use CertificateError as Cert;
     let text = error.to_string();
@@ -67,7 +67,7 @@ fn failure_kind(error: &io::Error) -> (u32, String) {
         Error::NoApplicationProtocol => 15,
         Error::PeerMisbehaved(_) => 16,
         Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => 17,
-        // The alerts that clients send about a certificate have the numbers 42 to 49.
+        // TLS alerts about certificates have the numbers 42 to 49.
         Error::AlertReceived(alert) => 20 + u32::from(u8::from(*alert)) % 40,
         _ => 18,
     };
@@ -75,11 +75,11 @@ fn failure_kind(error: &io::Error) -> (u32, String) {
 }
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// The longest addresses and extensions that are read.
+/// Limit of the addresses and extensions of a header.
 const BYTES_MAX: usize = 4096;
 
-/// Reads the header of the PROXY protocol, version 2, and not a byte more. `None`: the load
-/// balancer connected on its own behalf, such as for a health check.
+/// Reads the PROXY protocol header, version 2, and no byte more. `None`: the load balancer connects
+/// for itself, as for a health check.
 pub(crate) async fn read_proxy_header(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<SocketAddr>> {
@@ -96,7 +96,7 @@ pub(crate) async fn read_proxy_header(
     let mut rest = vec![0; len];
     stream.read_exact(&mut rest).await?;
     match (head[12], head[13]) {
-        // LOCAL, and families without an address: unspecified and Unix.
+        // LOCAL, and families without an IP address: unspecified and Unix.
         (0x20, _) | (0x21, 0x00 | 0x31 | 0x32) => Ok(None),
         (0x21, 0x11 | 0x12) => {
             let (&[a, b, c, d, _, _, _, _, high, low], _) =

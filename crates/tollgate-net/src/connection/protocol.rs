@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 use std::{net::SocketAddr, rc::Rc};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 
-/// Serves connections in a protocol other than HTTP. Each worker has one, as it has one
-/// [`Handler`](crate::Handler). A panic closes its connection, and is counted.
+/// Serves connections in a protocol other than HTTP. Each worker has one, like a
+/// [`Handler`](crate::Handler). A panic closes its connection and is counted.
 pub trait Protocol: 'static {
     /// Serves one connection until either side closes it.
     fn serve(&self, wire: ProtocolConnection, peer: SocketAddr) -> impl Future<Output = ()>;
 }
 
-/// One connection. Every wait ends when the connection has to close.
+/// One connection. Every wait ends when the connection must close.
 #[derive(Debug)]
 pub struct ProtocolConnection {
     stream: ConnectionStream,
@@ -31,7 +31,7 @@ impl ProtocolConnection {
         Self { stream, state, _registration: registration }
     }
 
-    /// Reads into `room`: the number of bytes, or zero at the end.
+    /// Reads into `room`. Returns the number of bytes; zero at the end of the stream.
     pub fn poll_read(&mut self, context: &mut Context<'_>, room: &mut [u8]) -> Poll<usize> {
         let Self { stream, state, .. } = self;
         let mut buffer = ReadBuf::new(room);
@@ -40,7 +40,8 @@ impl ProtocolConnection {
         read.map(|read| if let Some(Ok(())) = read { buffer.filled().len() } else { 0 })
     }
 
-    /// Writes all bytes; `false` where the peer has gone, or reads slower than a head may come.
+    /// Writes all bytes; `false` if the peer has closed, or has not read within
+    /// [`Limits::head`](crate::Limits::head).
     pub async fn write(&mut self, bytes: &[u8]) -> bool {
         let Self { stream, state, .. } = self;
         let mut writing = pin!(stream.write_all(bytes));
@@ -63,28 +64,28 @@ impl ProtocolConnection {
         InFlightRequest::new(&self.state)
     }
 
-    /// The tick at which the present wait began.
+    /// The tick at which the current wait began.
     pub fn waiting_since(&self) -> u64 {
         self.state.since.get()
     }
 
-    /// Lets the deadline of a request that is still incomplete run on since the tick `since`.
+    /// Continues the deadline of an incomplete request, counted from the tick `since`.
     pub fn resume_wait(&self, since: u64) {
         self.state.enter(Stage::ReadingHead);
         self.state.since.set(since);
     }
 
-    /// Starts the deadline for the rest of a request, unless it runs already.
+    /// Starts the deadline for the rest of a request, unless it already runs.
     pub fn await_rest(&self) {
         self.state.bytes_received();
     }
 
-    /// Whether the connection has to close after the requests in flight.
+    /// Whether the connection must close after the requests in flight.
     pub fn is_ending(&self) -> bool {
         self.state.close_request() != CloseRequest::None
     }
 
-    /// Closes this side and waits for the peer, so that answers in transit are not destroyed.
+    /// Closes the sending side and waits for the peer, so that answers in transit are not lost.
     pub async fn shutdown(mut self) {
         let Self { stream, state, .. } = &mut self;
         let mut ending = pin!(stream.shutdown());

@@ -7,8 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::{rc::Rc, sync::Arc, time::Duration};
 use tokio::sync::Notify;
 
-/// Every open connection of a worker. Deadlines are checked once a tick for all connections, so a
-/// connection needs no timer and a request no look at the clock.
+/// All open connections of a worker. Deadlines are checked once a tick for all connections. So a
+/// connection needs no timer, and a request does not read the clock.
 #[derive(Debug)]
 pub(crate) struct Registry {
     connections: RefCell<Slab<Rc<ConnectionState>>>,
@@ -74,14 +74,15 @@ impl Registry {
         }
     }
 
-    /// Counts a tick, and closes connections that have passed a deadline.
+    /// Counts a tick, and closes connections past a deadline.
     pub(crate) fn advance_tick(&self) {
         self.timers.now.update(|now| now + 1);
         self.timers.fire_expired();
         for (_, state) in self.connections.borrow().iter() {
             let limits = &state.front.limits;
             let (allowed, since) = match (state.stage(), self.drained_at.get()) {
-                // In a drain, the grace period is the same however long a connection was idle.
+                // In a drain, every idle connection has the same grace period, counted from the
+                // drain.
                 (Stage::New | Stage::Idle, Some(at)) => {
                     (limits.drain_grace, state.since.get().max(at))
                 }
@@ -102,9 +103,9 @@ impl Registry {
         u128::from(whole) * self.tick().as_nanos() >= time.as_nanos()
     }
 
-    /// Closes the connection that has been idle for longest, of one front end or of all. Where none
-    /// is idle, the next candidates are connections with a slow body, then those whose answer has
-    /// not been read for [`Limits::linger`](crate::Limits::linger).
+    /// Closes the connection that has been idle longest, of one front end or of all. If none is
+    /// idle, the next candidates are connections with a slow body. Last come connections whose
+    /// answer was not read for [`Limits::linger`](crate::Limits::linger).
     pub(crate) fn evict(&self, front: Option<usize>) {
         let connections = self.connections.borrow();
         let candidates = connections.iter().filter_map(|(_, state)| {
@@ -122,7 +123,7 @@ impl Registry {
         }
     }
 
-    /// Closes every connection, present and future, once no request is in flight on it.
+    /// Closes every connection, present and future, as soon as it has no request in flight.
     pub(crate) fn drain(&self) {
         self.drained_at.update(|at| at.or(Some(self.timers.now.get())));
         for (_, state) in self.connections.borrow().iter() {

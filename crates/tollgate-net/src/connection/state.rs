@@ -1,4 +1,4 @@
-//! The state of a connection: what it waits for, and since when.
+//! Connection state: the stage of a connection, and the start of that stage.
 
 use super::timer::CoarseTimers;
 use crate::{Stats, accept::Frontend};
@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::task::{Context, Poll, Waker};
 use std::{fmt, future::poll_fn, rc::Rc, sync::Arc};
 
-/// What a connection waits for.
+/// The event that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The first byte of the connection.
@@ -17,21 +17,21 @@ pub(crate) enum Stage {
     Busy,
     /// The next request.
     Idle,
-    /// The peer's end of the connection, after ours.
+    /// The peer's close, after ours.
     Lingering,
 }
 
-/// What an eviction would lose, the least first.
+/// The loss that an eviction would cause, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EvictionClass {
     Idle,
-    /// Requests whose bodies are incomplete, so that nothing has been decided.
+    /// Requests with incomplete bodies, which are not decided yet.
     AwaitingBody,
-    /// Part of an answer that the peer has not read.
+    /// Part of an answer, not yet read by the peer.
     UnreadAnswer,
 }
 
-/// How a connection was asked to close.
+/// The close that a connection was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseRequest {
     None,
@@ -41,21 +41,21 @@ pub(crate) enum CloseRequest {
     Immediate,
 }
 
-/// One connection, as its task and its worker see it. Both run on one thread.
+/// The state of one connection, shared by its task and its worker on one thread.
 pub(crate) struct ConnectionState {
     stage: Cell<Stage>,
     /// The tick at which the stage began.
     pub(super) since: Cell<u64>,
     pub(crate) timers: Rc<CoarseTimers>,
     in_flight: Cell<u32>,
-    /// How many requests in flight wait for the rest of their body.
+    /// Requests in flight that wait for the rest of their body.
     awaiting_body: Cell<u32>,
     pub(super) write_blocked: Cell<bool>,
     close_request: Cell<CloseRequest>,
     waker: RefCell<Option<Waker>>,
-    /// Whether several requests can be in flight, so that a read says nothing about the stage.
+    /// Whether several requests can be in flight, so that a read does not change the stage.
     multiplexed: Cell<bool>,
-    /// Whether an answer has had counters among its headers.
+    /// Whether an answer on this connection has had counter headers.
     pub(crate) sent_counters: Cell<bool>,
     pub(crate) front: Arc<Frontend>,
     /// Orders connections that became idle in the same tick.
@@ -88,7 +88,7 @@ impl ConnectionState {
         self.close_request.get()
     }
 
-    /// Enters a stage. `Lingering` is never left, though streams may end after their connection.
+    /// Enters a stage. `Lingering` is final, though streams may end after their connection.
     pub(crate) fn enter(&self, stage: Stage) {
         if self.stage.get() != Stage::Lingering {
             self.stage.set(stage);
@@ -103,7 +103,7 @@ impl ConnectionState {
     }
 
     /// Allows several requests in flight. A slow head then has the deadline of an idle connection,
-    /// and more bytes do not extend it.
+    /// and more bytes do not extend this deadline.
     pub(crate) fn set_multiplexed(&self) {
         self.multiplexed.set(true);
         self.enter(Stage::Idle);
@@ -121,7 +121,7 @@ impl ConnectionState {
         self.write_blocked.get()
     }
 
-    /// What an eviction would lose; `None` where the connection must not be evicted.
+    /// The loss that an eviction would cause; `None` if the connection must not be evicted.
     pub(crate) fn eviction_class(&self) -> Option<EvictionClass> {
         match self.stage.get() {
             Stage::Busy if self.awaiting_body.get() < self.in_flight.get() => None,
@@ -131,7 +131,7 @@ impl ConnectionState {
         }
     }
 
-    /// Wakes the connection's task to close. An immediate close cannot be taken back.
+    /// Wakes the connection's task to close. An immediate close cannot be undone.
     pub(crate) fn request_close(&self, request: CloseRequest) {
         if self.close_request.get() != CloseRequest::Immediate {
             self.close_request.set(request);
@@ -147,13 +147,13 @@ impl ConnectionState {
         }
     }
 
-    /// Defers an immediate close for as long as a last answer may take.
+    /// Postpones an immediate close to leave time for a last answer.
     pub(crate) fn allow_final_response(&self) {
         self.close_request.set(CloseRequest::Graceful);
         self.enter(Stage::Lingering);
     }
 
-    /// Polls `step` until it is ready; `None` when the connection has to close first.
+    /// Polls `step` until it is ready; `None` if the connection must close first.
     pub(crate) async fn until_closed<T>(
         &self,
         mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -193,7 +193,8 @@ impl fmt::Debug for ConnectionState {
     }
 }
 
-/// A request without a complete answer. Its connection has no deadline and is not evicted.
+/// A request without a complete answer. Meanwhile its connection has no deadline and is not
+/// evicted.
 #[derive(Debug)]
 pub struct InFlightRequest(Rc<ConnectionState>);
 

@@ -1,4 +1,4 @@
-//! The stream that a protocol reads and writes on a client's connection.
+//! The stream of a client's connection, as protocols see it.
 
 use super::{ConnectionState, Stage, Transport};
 use crate::http1::PushbackRead;
@@ -8,17 +8,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The size of the reads that discard input after the last answer.
 const DISCARD_BYTES: usize = 4096;
-/// The size of a read of pipelined requests while an earlier one is in flight, and of all of them.
+/// The size of one read of pipelined requests while an earlier one is in flight. The next constant
+/// caps all of them.
 const PIPELINED_READ_BYTES: usize = 512;
 const PIPELINED_BYTES_MAX: usize = 8 * 1024;
 
 /// A stream that reports reads and blocked writes to its [`ConnectionState`], and lingers on close.
-/// Its writes are not vectored: h2 then puts small answers of all streams into one write.
+/// Writes are not vectored, so that h2 joins small answers of all streams in one write.
 #[derive(Debug)]
 pub(crate) struct ConnectionStream {
     inner: Transport,
     state: Rc<ConnectionState>,
-    /// Bytes that were read too far. The next reads return them again.
+    /// Bytes read beyond a message. The next reads return them.
     pushed_back: Vec<u8>,
     peer_closed: bool,
 }
@@ -32,7 +33,7 @@ impl ConnectionStream {
         !self.pushed_back.is_empty()
     }
 
-    /// Ready when the peer has closed its side. Keeps pipelined bytes, up to a limit.
+    /// Ready when the peer has closed its side. Buffers pipelined bytes, up to a limit.
     pub(crate) fn poll_peer_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.pushed_back.len() < PIPELINED_BYTES_MAX {
             let mut room = [0; PIPELINED_READ_BYTES];
@@ -76,7 +77,7 @@ impl AsyncRead for ConnectionStream {
     }
 }
 
-/// Puts bytes in front of those that were pushed back before.
+/// Inserts bytes before those already pushed back.
 pub(crate) fn push_back(pushed_back: &mut Vec<u8>, bytes: &[u8]) {
     if pushed_back.is_empty() {
         pushed_back.extend_from_slice(bytes);
@@ -85,7 +86,7 @@ pub(crate) fn push_back(pushed_back: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Moves bytes from the front of `pushed_back` into `buffer`. Frees the memory with the last one.
+/// Moves bytes from the front of `pushed_back` into `buffer`. Frees the memory when none are left.
 pub(crate) fn read_pushed_back(pushed_back: &mut Vec<u8>, buffer: &mut ReadBuf<'_>) {
     let taken = pushed_back.len().min(buffer.remaining());
     buffer.put_slice(&pushed_back[..taken]);

@@ -1,11 +1,11 @@
-//! The bytes of a connection: TCP, with or without TLS.
+//! Transports of connections: TCP, with or without TLS.
 
 use std::task::{Context, Poll, ready};
 use std::{cell::Cell, io, pin::Pin, rc::Rc};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A TCP connection, with or without TLS, of a client or to an upstream.
+/// A TCP connection to a client or an upstream, with or without TLS.
 #[derive(Debug)]
 pub enum Transport {
     /// A socket.
@@ -21,7 +21,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The socket below; `None` for a pipe.
+    /// The underlying socket; `None` for a pipe.
     pub(crate) fn socket(&self) -> Option<&TcpStream> {
         match self {
             Self::Tcp(stream) => Some(stream),
@@ -32,7 +32,7 @@ impl Transport {
     }
 }
 
-/// Implements reading and writing by calling a method of the stream in each variant.
+/// Implements reading and writing by delegating to the stream of each variant.
 macro_rules! either {
     ($self:ident, $stream:ident => $call:expr) => {
         match &mut *$self {
@@ -102,9 +102,9 @@ pub struct Activity {
 /// A stream that records its [`Activity`].
 #[derive(Debug)]
 pub struct ActivityStream<T> {
-    /// The stream below.
+    /// The underlying stream.
     pub inner: T,
-    /// Where reads and writes are counted.
+    /// The counters of reads and writes.
     pub activity: Rc<Activity>,
 }
 

@@ -1,4 +1,4 @@
-//! An answer as bytes.
+//! Serializes answers.
 
 use super::parse::is_bodiless;
 use crate::date;
@@ -7,23 +7,23 @@ use hyper::{StatusCode, Version, body::Body as _};
 use tollgate::store::ProcessClock;
 use tollgate_core::push_decimal;
 
-/// How the body of an answer is sent.
+/// The framing of an answer's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseFraming {
-    /// Not at all, or with the head.
+    /// No body, or a body sent with the head.
     NoStream,
-    /// As it is, to its length or to the end of the connection.
+    /// Unframed, up to the `Content-Length` or the end of the connection.
     Raw,
     /// In chunks.
     Chunked,
 }
 
-/// What an answer's head depends on besides the answer.
+/// The facts about the request that the answer's head depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResponseContext {
     pub(super) version: Version,
     pub(super) is_head: bool,
-    /// Whether the client may use the connection again.
+    /// Whether the client may reuse the connection.
     pub(super) persists: bool,
 }
 
@@ -33,8 +33,8 @@ impl ResponseContext {
     }
 }
 
-/// Appends the head of an answer, and its body where that is whole. How the rest is sent, and
-/// whether the connection goes on afterwards.
+/// Appends the head of an answer, and the body if it is complete. Returns how the rest is sent, and
+/// whether the connection persists.
 pub(super) fn write_response(
     answer: &HttpResponse,
     asked: ResponseContext,
@@ -95,7 +95,7 @@ fn status_line(answer: &HttpResponse, out: &mut Vec<u8>) {
     push_status(answer.status, &answer.reason, out);
 }
 
-/// Appends a status line. An empty reason stands for the usual one.
+/// Appends a status line. An empty reason is replaced by the standard one.
 pub fn push_status(status: StatusCode, reason: &[u8], out: &mut Vec<u8>) {
     let reason = match reason {
         [] => status.canonical_reason().unwrap_or_default().as_bytes(),
@@ -112,14 +112,14 @@ fn push_length(length: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a header line. Its name is written in lower case, as HTTP/2 has it.
+/// Appends a header line, the name in lower case as in HTTP/2.
 #[inline]
 pub fn push_header(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     push_lowercase(name, out);
     push_line(b": ", value, out);
 }
 
-/// Appends a value after what stands before it, and the end of the line.
+/// Appends `opening`, the value and the line end.
 #[inline]
 pub fn push_line<const N: usize>(opening: &[u8; N], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(opening);
@@ -129,8 +129,8 @@ pub fn push_line<const N: usize>(opening: &[u8; N], value: &[u8], out: &mut Vec<
 
 const WORD: usize = size_of::<u64>();
 
-/// Appends a name in lower case, eight bytes at a time: most names have eight and more. The last
-/// word may overlap the one before it.
+/// Appends a name in lower case, eight bytes at a time, as most names have eight or more. The last
+/// word may overlap the previous one.
 fn push_lowercase(name: &[u8], out: &mut Vec<u8>) {
     let end = out.len() + name.len();
     let Some((_, last)) = name.split_last_chunk::<WORD>() else {
@@ -143,8 +143,8 @@ fn push_lowercase(name: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&lowercase_word(*last));
 }
 
-/// Appends a name of less than eight bytes in lower case, up to `end`: as two halves of one word
-/// that may overlap.
+/// Appends a name of less than eight bytes in lower case, up to `end`: two halves of a word that
+/// may overlap.
 fn push_short_lowercase(name: &[u8], end: usize, out: &mut Vec<u8>) {
     let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) else {
         return out.extend(name.iter().map(u8::to_ascii_lowercase));
@@ -164,7 +164,7 @@ fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);
     let low = word & (ONES * 0x7f);
-    // The top bit of each byte, where that byte is at least this.
+    // Sets the top bit of each byte that is at least `least`.
     let at_least = |least: u8| low + ONES * u64::from(0x80 - least);
     let capitals = at_least(b'A') & !at_least(b'Z' + 1) & !word & (ONES * 0x80);
     (word | capitals >> 2).to_le_bytes()

@@ -1,4 +1,4 @@
-//! Bodies of HTTP/1.1, read piece by piece.
+//! HTTP/1.1 bodies, read piece by piece.
 
 use super::{Framing, chunked::ChunkedDecoder};
 use crate::{BodyError, ClientConnection, connection::ConnectionStream};
@@ -16,23 +16,23 @@ use std::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Bytes of a body that one read takes, at most.
+/// Limit of bytes per read of a body.
 const PIECE_BYTES: usize = 16 * 1024;
-/// Trailers of a body, at most.
+/// Limit of trailers of a body.
 const TRAILERS_MAX: usize = 64;
 
 thread_local! {
-    /// Pieces are read here and copied out: a slow body then holds what has come of it and no more.
+    /// Pieces are read here and copied out, so a slow body holds only the memory of received bytes.
     static PIECE: RefCell<Box<[u8]>> = RefCell::new(vec![0; PIECE_BYTES].into());
 }
 
-/// A stream that takes back what was read too far.
+/// A stream that takes back bytes that were read too far.
 pub trait PushbackRead: AsyncRead + Unpin {
     /// Puts bytes back; the next read returns them first.
     fn unread(&mut self, bytes: &[u8]);
 }
 
-/// The rest of a body.
+/// The unread rest of a body.
 #[derive(Debug)]
 pub struct MessageBody {
     framing: Framing,
@@ -45,18 +45,18 @@ impl MessageBody {
         Self { framing, decoder: ChunkedDecoder::default(), trailers: None }
     }
 
-    /// Of an answer.
+    /// The body of a response.
     pub fn of_response(framing: Framing) -> Self {
         Self { decoder: ChunkedDecoder::lenient(), ..Self::new(framing) }
     }
 
-    /// Whether all of it has been read.
+    /// Whether the whole body was read.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.framing == Framing::Empty && self.trailers.is_none()
     }
 
-    /// How long the rest is, where that is known.
+    /// The length of the rest, if it is known.
     pub fn size_hint(&self) -> SizeHint {
         match self.framing {
             Framing::Empty => SizeHint::with_exact(0),
@@ -65,7 +65,7 @@ impl MessageBody {
         }
     }
 
-    /// The next piece of it, or its trailers.
+    /// Reads the next piece of the body, or its trailers.
     pub fn poll_frame(
         &mut self,
         source: &mut impl PushbackRead,
@@ -105,7 +105,7 @@ impl MessageBody {
         })
     }
 
-    /// The data among bytes that have come. What follows the body goes back.
+    /// Extracts the data from received bytes. Bytes after the body are pushed back.
     fn decode(
         &mut self,
         bytes: &mut [u8],
@@ -120,7 +120,7 @@ impl MessageBody {
                 Ok(Bytes::copy_from_slice(bytes))
             }
             Framing::Chunked => {
-                // The data moves to the front, so that one copy of the right size is allocated.
+                // Moves the data to the front, so that one copy of the right size is allocated.
                 let (mut at, mut len) = (0, 0);
                 while at < bytes.len() && !self.decoder.is_finished() {
                     let decoded = self.decoder.next(&bytes[at..]);
@@ -141,7 +141,7 @@ impl MessageBody {
     }
 }
 
-/// Trailers as a map; `None` without any.
+/// Parses trailers into a map; `None` if there are none.
 fn trailers(lines: &[u8]) -> Result<Option<HeaderMap>, BodyError> {
     if lines.is_empty() {
         return Ok(None);
@@ -159,7 +159,7 @@ fn trailers(lines: &[u8]) -> Result<Option<HeaderMap>, BodyError> {
     Ok(Some(map))
 }
 
-/// A client's connection, shared by what answers its request and what reads the request's body.
+/// A client's connection, shared by the task that answers and the reader of the request's body.
 #[derive(Debug)]
 pub(crate) struct Http1Connection {
     pub(super) stream: RefCell<ConnectionStream>,
@@ -167,11 +167,11 @@ pub(crate) struct Http1Connection {
     body: RefCell<MessageBody>,
     /// Whether the client waits for `100 Continue`.
     awaits_continue: Cell<bool>,
-    /// Whether a client that ends its side has given up its request.
+    /// Whether a client that closes its side cancels its request.
     cancel_on_client_close: bool,
-    /// Counts bodies: a reader of an earlier one gets nothing of this one.
+    /// Counts bodies, so that the reader of an earlier body reads nothing of this one.
     body_id: Cell<u64>,
-    /// Whether the answer's head has been written, after which no interim answer may come.
+    /// Whether the head of the answer was written: no interim response may follow it.
     is_answered: Cell<bool>,
 }
 
@@ -192,12 +192,13 @@ impl Http1Connection {
         }
     }
 
-    /// The answer's head has been written.
+    /// Records that the head of the answer was written.
     pub(super) fn mark_answered(&self) {
         self.is_answered.set(true);
     }
 
-    /// Whether the client has given up its request. Nothing else reads the stream by then.
+    /// Whether the client has cancelled its request. Polled after the body, when nothing else
+    /// reads.
     pub(super) fn poll_client_closed(
         &self,
         stream: &mut ConnectionStream,
@@ -209,7 +210,7 @@ impl Http1Connection {
         }
     }
 
-    /// A request begins whose body is still to come.
+    /// Prepares for a request whose body is still to come.
     pub(super) fn begin_body(&self, framing: Framing, expects_continue: bool) {
         self.body_id.set(self.body_id.get() + 1);
         self.body.replace(MessageBody::new(framing));
@@ -217,12 +218,12 @@ impl Http1Connection {
         self.is_answered.set(false);
     }
 
-    /// The number of the body that is being read.
+    /// The number of the current body.
     pub(crate) fn body_id(&self) -> u64 {
         self.body_id.get()
     }
 
-    /// Takes the rest of the body away from its reader.
+    /// Takes the rest of the body from its reader.
     pub(super) fn take_body(&self) -> MessageBody {
         self.body_id.set(self.body_id.get() + 1);
         self.body.replace(MessageBody::new(Framing::Empty))
@@ -241,7 +242,7 @@ impl Http1Connection {
         self.body.borrow().size_hint()
     }
 
-    /// The next piece of the body of this number.
+    /// Reads the next piece of the body with this number.
     pub(crate) fn poll_frame(
         &self,
         number: u64,
@@ -260,7 +261,7 @@ impl Http1Connection {
         let mut body = self.body.borrow_mut();
         let frame = ready!(body.poll_frame(&mut *stream, context));
         if body.is_over() {
-            // The connection's task now watches whether the client leaves.
+            // Wakes the connection's task, which now watches for the client's close.
             self.caller.state.wake();
         }
         Poll::Ready(frame)

@@ -1,19 +1,19 @@
-//! Chunked bodies: decoding and encoding.
+//! Decodes and encodes chunked bodies.
 
 use super::{ParseError, push_header};
 use hyper::HeaderMap;
 use std::ops::Range;
 
-/// The most digits of a chunk's size.
+/// Limit of digits in a chunk size.
 const DIGITS_MAX: u32 = 15;
-/// The most bytes of all extensions, and of all trailers, of a body.
+/// Limit of bytes of all extensions, and of all trailers, of a body.
 const OVERHEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Decodes a chunked body. Drops extensions, and keeps trailers.
+/// Decodes a chunked body. Drops extensions, keeps trailers.
 #[derive(Debug, Default)]
 pub(super) struct ChunkedDecoder {
     state: ChunkState,
-    /// Whether spaces may follow a size, as some upstreams write it.
+    /// Whether spaces may follow a chunk size, as some upstreams send.
     is_lenient: bool,
     overhead_bytes: usize,
     /// The trailers, each line with its end.
@@ -22,17 +22,17 @@ pub(super) struct ChunkedDecoder {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkState {
-    /// The digits of the size so far, and their value.
+    /// The number of digits so far, and their value.
     Size(u32, u64),
-    /// Spaces behind a size.
+    /// Spaces after a chunk size.
     SizePad(u64),
     Extension(u64),
     SizeLf(u64),
-    /// How many bytes of data are left.
+    /// The number of data bytes left in the chunk.
     Data(u64),
     DataCr,
     DataLf,
-    /// The start of a trailer, or of the line that ends them.
+    /// The start of a trailer, or of the last line.
     Trailer,
     TrailerLine,
     TrailerLf,
@@ -47,7 +47,7 @@ impl Default for ChunkState {
 }
 
 impl ChunkedDecoder {
-    /// A decoder for responses: the upstream is trusted to mean what it says.
+    /// Creates a decoder for responses, which accepts spaces after a chunk size.
     pub(super) fn lenient() -> Self {
         Self { is_lenient: true, ..Self::default() }
     }
@@ -56,8 +56,8 @@ impl ChunkedDecoder {
         self.state == ChunkState::End
     }
 
-    /// Reads on to the end of the next piece of data: how many bytes were read, and where the data
-    /// among them lies. Without data, all bytes were read or the body is over.
+    /// Decodes up to the end of the next piece of data. Returns the bytes read and the range of the
+    /// data among them. Without data, all bytes were read or the body has ended.
     pub(super) fn next(&mut self, bytes: &[u8]) -> Result<(usize, Range<usize>), ParseError> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -81,7 +81,7 @@ impl ChunkedDecoder {
         Ok((at, 0..0))
     }
 
-    /// Decodes to the end of the bytes or of the body: how many bytes were read.
+    /// Decodes to the end of the bytes or of the body. Returns the number of bytes read.
     fn decode_all(
         &mut self,
         bytes: &[u8],
@@ -105,7 +105,7 @@ impl ChunkedDecoder {
                     return Err(ParseError::Framing);
                 }
                 if size == 0 {
-                    // Leading zeros do not make a size larger.
+                    // Leading zeros count as overhead, not as digits.
                     self.count_overhead()?;
                     return Ok(Size(1, digit.into()));
                 }
@@ -158,12 +158,12 @@ impl ChunkedDecoder {
     }
 }
 
-/// Whether bytes can be the start of a request's chunked body.
+/// Whether these bytes can start a chunked request body.
 pub(super) fn is_valid_prefix(bytes: &[u8]) -> bool {
     ChunkedDecoder::default().decode_all(bytes, |_| {}).is_ok()
 }
 
-/// Appends the data of a response's body that is complete and has no trailers: its length in bytes.
+/// Decodes a complete response body without trailers into `out`. Returns its encoded length.
 pub fn decode_chunks(bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let mut decoder = ChunkedDecoder::lenient();
     let read = decoder.decode_all(bytes, |data| out.extend_from_slice(data)).ok()?;

@@ -1,19 +1,19 @@
 //! HTTP/1.1, for the server and for the client side.
 //!
 //! ```text
-//! parse      bytes → a head and where its body ends, or why the message is refused
-//! chunked    chunked bodies: framing off and on
-//! body       a message's body: what is left of it, read piece by piece
-//! answer     a response → bytes
-//! server     a client's connection: requests in, responses out
-//! respond    responses on their way to a client, and how its connection ends
-//! upstream   a connection to an upstream: one request, one response
-//! writer     a body that is sent piece by piece, by either side
+//! parse     bytes → a head and its body framing, or the reason of a refusal
+//! chunked   chunked bodies: decoding and encoding
+//! body      the unread rest of a message's body, read piece by piece
+//! answer    a response → bytes
+//! server    a client's connection: requests in, responses out
+//! respond   sends responses to a client, and closes its connection
+//! upstream  a connection to an upstream: one request, one response
+//! writer    a body sent piece by piece, to a client or an upstream
 //! ```
 //!
-//! A message has one meaning or is refused: two programs that delimit a message in two ways let one
-//! client speak in the name of another. So lines end with CR LF and are not folded, a message has
-//! one length or one transfer coding, and that coding is `chunked`.
+//! Ambiguous messages are refused. If two programs delimit a message differently, one client can
+//! forge requests of another. So lines end with CR LF and are not folded. A message has one length
+//! or one transfer coding, and the coding is `chunked`.
 
 mod answer;
 mod body;

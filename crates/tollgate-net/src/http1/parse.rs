@@ -1,11 +1,11 @@
-//! Heads of HTTP/1.1: where they end, what they say, and how their bodies are delimited.
+//! Parses HTTP/1.1 heads: their end, their headers, and the framing of their bodies.
 
 use crate::head::{HEADERS_MAX, HeaderSpan, Headers, KnownHeaders, RequestHead, Span};
 use hyper::{StatusCode, Version};
 use std::mem::MaybeUninit;
 use tollgate_tower::is_header;
 
-/// Headers of an upstream's answer, at most.
+/// Limit of headers of an upstream's response.
 const RESPONSE_HEADERS_MAX: usize = 100;
 
 /// Body framing.
@@ -21,16 +21,16 @@ pub enum Framing {
     UntilClose,
 }
 
-/// Why a message is refused.
+/// The reason why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseError {
-    /// No HTTP/1.1, or a line that does not end with CR LF.
+    /// Not HTTP/1.1, or a line that does not end with CR LF.
     Syntax,
     /// Ambiguous framing.
     Framing,
-    /// Two hosts.
+    /// Two `Host` headers.
     Host,
-    /// A target with a fragment, which is no part of a request.
+    /// A target with a fragment, which a request must not have.
     Fragment,
     /// A head that is too large or has too many headers.
     TooLarge,
@@ -45,7 +45,7 @@ impl ParseError {
         }
     }
 
-    /// What the answer says.
+    /// The detail text of the answer.
     pub(crate) fn detail(self) -> &'static str {
         match self {
             Self::Syntax => "the request is not well-formed HTTP/1.1",
@@ -57,7 +57,7 @@ impl ParseError {
     }
 }
 
-/// What `Connection` and its kin say about the connection.
+/// The persistence tokens of the `Connection` headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Persistence {
     close: bool,
@@ -78,15 +78,15 @@ impl Persistence {
     }
 }
 
-/// A request's head that has been read. Its headers are in the lines.
+/// A parsed request head. The header positions are in a separate list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParsedRequest {
-    /// Where the body begins.
+    /// The length of the head.
     pub(crate) len: usize,
     pub(crate) framing: Framing,
-    /// Whether the client may send another request by the connection.
+    /// Whether the client may send another request on this connection.
     pub(crate) persists: bool,
-    /// Of these, `expects_continue`: the client waits for `100 Continue` before it sends its body.
+    /// Headers that every front end needs. `expects_continue`: the client waits for `100 Continue`.
     pub(crate) known: KnownHeaders,
     version: Version,
     method: Span,
@@ -95,7 +95,7 @@ pub(crate) struct ParsedRequest {
 }
 
 impl ParsedRequest {
-    /// The length of head and body, where the head says it.
+    /// The length of head and body, if the head declares it.
     #[inline]
     pub(crate) fn message_len(&self) -> Option<usize> {
         match self.framing {
@@ -105,10 +105,10 @@ impl ParsedRequest {
         }
     }
 
-    /// The head, in the bytes that it was read from.
+    /// The head, borrowed from the bytes it was parsed from.
     #[inline]
     pub(crate) fn head<'a>(&self, bytes: &'a [u8], lines: &'a [HeaderSpan]) -> RequestHead<'a> {
-        // The parser found both to be text, with a space between them.
+        // The parser has checked that both are text, with a space between them.
         let line = self.method.to(self.target).text(bytes);
         let (method, target) = line.split_at_checked(self.method.len()).unwrap_or_default();
         let target = target.get(1..).unwrap_or_default();
@@ -124,16 +124,16 @@ impl ParsedRequest {
     }
 }
 
-/// The head of an answer that has been read.
+/// A parsed response head.
 #[derive(Clone, Copy, Debug)]
 pub struct ParsedResponse {
-    /// Where the body begins.
+    /// The length of the head.
     pub len: usize,
     /// The status.
     pub status: StatusCode,
-    /// How the body is delimited.
+    /// The framing of the body.
     pub framing: Framing,
-    /// The length that was said, also where no body follows.
+    /// The declared length, even if no body follows.
     pub length: Option<u64>,
     /// Whether the connection may carry another request.
     pub persists: bool,
@@ -141,13 +141,13 @@ pub struct ParsedResponse {
 }
 
 impl ParsedResponse {
-    /// The words after the status.
+    /// The reason phrase.
     pub fn reason<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         self.reason.get(bytes)
     }
 }
 
-/// Reads a request's head into `lines`. `None`: it has no end yet.
+/// Parses a request's head into `lines`. `None`: the head is incomplete.
 #[inline]
 pub(crate) fn parse_request(
     bytes: &[u8],
@@ -174,7 +174,7 @@ pub(crate) fn parse_request(
     lines.clear();
     for httparse::Header { name, value } in head.headers.iter() {
         let span = HeaderSpan::new(name.as_bytes(), value, bytes);
-        // A name stands behind the end of the line before it. The parser would accept LF alone.
+        // The line before a name must end with CR LF; the parser would accept LF alone.
         are_lines_ended &= bytes[..span.name_start()].ends_with(b"\r\n");
         if let 10 | 14 | 17 = name.len() {
             declared.read_header(name, value)?;
@@ -210,8 +210,8 @@ pub(crate) fn parse_request(
     }))
 }
 
-/// Reads the head of an answer to a request; `is_head`: the request was for the head alone. `None`:
-/// it has no end yet.
+/// Parses the head of a response; `is_head`: the request was `HEAD`. `None`: the head is
+/// incomplete.
 pub fn parse_response(
     bytes: &[u8],
     is_head: bool,
@@ -244,8 +244,8 @@ pub fn parse_response(
     let has_none = is_head || is_bodiless(status);
     let framing = match (declared.is_chunked, declared.length) {
         _ if has_none => Framing::Empty,
-        // The upstream is ours: a length beside `chunked` is dropped, as RFC 9112 has it, and the
-        // connection ends.
+        // Upstreams are trusted: a length beside `chunked` is dropped (RFC 9112), and the
+        // connection does not persist.
         (true, _) if version == Version::HTTP_11 => Framing::Chunked,
         (true, _) => return Err(ParseError::Framing),
         (false, Some(0)) => Framing::Empty,
@@ -266,12 +266,12 @@ pub fn parse_response(
     }))
 }
 
-/// Whether answers of this status never have a body, whatever they say.
+/// Whether responses with this status never have a body, whatever their headers say.
 pub(super) fn is_bodiless(status: StatusCode) -> bool {
     status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// What the headers say about the message and its connection.
+/// The framing and persistence that the headers declare.
 #[derive(Default)]
 struct DeclaredFraming {
     is_response: bool,
@@ -306,28 +306,28 @@ impl DeclaredFraming {
     }
 }
 
-/// A length in digits only, and no more of them than any body has.
+/// Parses a length: digits only, and not too many.
 pub fn parse_decimal(digits: &[u8]) -> Option<u64> {
     let is_plain = (1..=18).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
     is_plain.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// The length that every item of a list says: `2, 2` is two.
+/// Parses a list of equal lengths: `2, 2` is two.
 fn parse_length_list(value: &[u8]) -> Option<u64> {
     let mut items = value.split(|byte| *byte == b',').map(|item| parse_decimal(item.trim_ascii()));
     let first = items.next()??;
     items.all(|item| item == Some(first)).then_some(first)
 }
 
-/// Whether a request's head begins and ends with whole lines. Empty lines before a request are left
-/// by clients that end a body with one.
+/// Whether a request's head begins and ends with whole lines. Empty lines may precede a request:
+/// some clients send one after a body.
 #[inline]
 fn is_framed_by_lines(head: &[u8], start: usize) -> bool {
     let (pairs, odd) = head[..start].as_chunks::<2>();
     head.ends_with(b"\r\n\r\n") && odd.is_empty() && pairs.iter().all(|pair| pair == b"\r\n")
 }
 
-/// Where the path of a target ends. A fragment is no part of a request.
+/// The end of the path in a target. A fragment is an error.
 #[inline]
 fn path_end(target: &str) -> Result<usize, ParseError> {
     let target = target.as_bytes();
@@ -338,7 +338,7 @@ fn path_end(target: &str) -> Result<usize, ParseError> {
     Ok(end)
 }
 
-/// Refuses a head without an end as early as its lines show that it cannot be one.
+/// Refuses an incomplete head as soon as its lines cannot start a valid one.
 fn check_partial_head(bytes: &[u8]) -> Result<(), ParseError> {
     for at in memchr::memchr_iter(b'\n', bytes) {
         if at == 0 || bytes[at - 1] != b'\r' {

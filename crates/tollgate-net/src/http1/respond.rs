@@ -1,4 +1,4 @@
-//! Responses on their way to a client, and how its connection ends.
+//! Sends responses to a client, and closes its connection.
 
 use super::{
     ParseError,
@@ -24,39 +24,39 @@ use std::{
 };
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Responses to pipelined requests are collected up to this size.
+/// Limit of collected responses to pipelined requests.
 const OUTPUT_BYTES: usize = 16 * 1024;
-/// Unread body that is drained at most, so that its connection persists.
+/// Limit of an unread body that is drained to keep the connection.
 const SKIPPED_BYTES_MAX: u64 = 64 * 1024;
-/// How long draining may take.
+/// The time limit of draining.
 const SKIPPED_WITHIN: Duration = Duration::from_secs(1);
 
-/// How a connection ends.
+/// The way a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionEnd {
-    /// Shut down our side: the exchange is over, or the peer has gone.
+    /// Shut down our side: the exchange is complete, or the peer has closed.
     Done,
     /// A deadline has passed, or the connection was evicted.
     CloseRequested,
-    /// Drop without a shutdown, so that the client sees that a streamed response was cut short.
+    /// Drop without a shutdown, so that the client notices a truncated response.
     Abort,
 }
 
-/// Whether the unread body may be drained: it is not above the cap, and the client does not wait
-/// for `100 Continue`. Without a length only reading it can tell.
+/// Whether the unread body may be drained: below the cap, and the client does not wait for `100
+/// Continue`. If the length is unknown, only reading can tell.
 fn is_skippable(connection: &Http1Connection) -> bool {
     let length = connection.size_hint().exact();
     connection.is_over()
         || !connection.awaits_continue() && length.is_none_or(|length| length <= SKIPPED_BYTES_MAX)
 }
 
-/// Drains the unread body, if it is short and on its way. `false`: the connection cannot persist.
+/// Drains the unread body if it is short and arriving. `false`: the connection cannot persist.
 pub(super) async fn skip_body(connection: &Http1Connection) -> bool {
     if connection.is_over() || !is_skippable(connection) {
         return connection.is_over();
     }
     let length = connection.size_hint().exact();
-    // A body of unknown length may be endless, so it is not waited for.
+    // A body of unknown length may be endless, so draining does not wait for more.
     let within = if length.is_some() { SKIPPED_WITHIN } else { Duration::ZERO };
     let _busy = InFlightRequest::new(&connection.caller.state);
     let mut body = connection.take_body();
@@ -87,8 +87,8 @@ pub(super) async fn respond(
     is_more: bool,
 ) -> Result<bool, ConnectionEnd> {
     if !connection.is_over() && answer.stream.is_none() {
-        // A body of known length is drained after the response; a chunked one now, because only its
-        // end shows that the connection can persist.
+        // A body of known length is drained after the response. A chunked one is drained now: the
+        // connection can persist only after its end.
         context.persists &= match connection.size_hint().exact() {
             Some(_) => is_skippable(connection),
             None => skip_body(connection).await,
@@ -108,8 +108,9 @@ pub(super) async fn respond(
     Ok(persists)
 }
 
-/// Before the handler runs: lets it send earlier responses as soon as it waits. Afterwards: takes
-/// back what it did not send. Only one of the two buffers has bytes.
+/// Swaps the buffers of interim responses and of output. Before the handler runs, this lets it send
+/// earlier responses while it waits. Afterwards, it takes back unsent bytes. Only one buffer has
+/// bytes.
 #[inline]
 pub(super) fn swap_interim(connection: &Http1Connection, output: &mut Vec<u8>) {
     let mut interim = connection.caller.interim.borrow_mut();
@@ -135,7 +136,7 @@ pub(super) async fn send(
                 more => written += more,
             }
         }
-        // TLS may still hold encrypted bytes in a buffer.
+        // TLS may still hold encrypted bytes in its buffer.
         Pin::new(&mut *stream).poll_flush(context)
     });
     let sent = sent.await;
@@ -147,8 +148,8 @@ pub(super) async fn send(
     }
 }
 
-/// Sends a response piece by piece, after the head in `output`. A client that reads nothing for as
-/// long as a connection may be idle is disconnected.
+/// Sends a response piece by piece, after the head in `output`. Disconnects a client that reads
+/// nothing for [`Limits::idle`](crate::Limits::idle).
 async fn send_stream(
     connection: &Http1Connection,
     mut body: BodyStream,
@@ -193,8 +194,8 @@ fn poll_stream(
         let is_pending = match filled {
             Ok(is_pending) => is_pending,
             Err(error) => {
-                // Send what has come, then abort: the missing end tells the client that the body is
-                // cut.
+                // Sends the pieces so far, then aborts: the missing end tells the client that the
+                // body is truncated.
                 let _ = writer.poll_write(&mut *stream, context);
                 return Poll::Ready(Err(io::Error::other(error)));
             }
@@ -210,7 +211,7 @@ fn poll_stream(
     }
 }
 
-/// Refuses a malformed request, after all earlier responses.
+/// Refuses a malformed request, after sending all earlier responses.
 #[cold]
 pub(super) async fn refuse(
     connection: &Http1Connection,
@@ -228,7 +229,7 @@ pub(super) async fn refuse(
     send(connection, output).await.err().unwrap_or(ConnectionEnd::Done)
 }
 
-/// A problem about a request's head.
+/// A problem+json answer about a request's head.
 fn final_problem(status: StatusCode, detail: &str) -> HttpResponse {
     let mut answer = HttpResponse::default();
     answer.set_problem(status, detail, Some("head"));
@@ -241,7 +242,7 @@ fn push_final(answer: &HttpResponse, output: &mut Vec<u8>) {
     write_response(answer, context, output);
 }
 
-/// Joins the connection to the upstream's after an upgrade.
+/// Connects the client to the upstream after an upgrade.
 pub(super) async fn run_tunnel(
     connection: Rc<Http1Connection>,
     left: Vec<u8>,
@@ -273,8 +274,8 @@ pub(super) async fn close(connection: &Http1Connection, end: ConnectionEnd) {
     }
 }
 
-/// Answers 408 if only part of a head has come. A connection without a byte of a request, or whose
-/// client has not read the last response, closes without an answer.
+/// Answers 408 if only part of a head was received. Closes without an answer if no byte was
+/// received, or if the client has not read the last response.
 pub(crate) async fn respond_timeout(stream: &mut ConnectionStream, state: &ConnectionState) {
     if state.stage() != Stage::ReadingHead || state.is_write_blocked() {
         return;

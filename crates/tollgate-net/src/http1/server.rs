@@ -1,4 +1,4 @@
-//! A client's connection: requests in, responses out, one after the other.
+//! Serves a client's connection: requests in, responses out, in order.
 
 use super::{
     ParseError,
@@ -25,11 +25,11 @@ use tollgate::engine::BufferPool;
 
 /// Initial size of the read buffer. It grows to `head_bytes_max` for a large head.
 const INPUT_BYTES: usize = 8 * 1024;
-/// Memory of one response that is kept for the next, at most.
+/// Limit of memory kept from one response for the next.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// Buffers of a connection that has a request. An idle connection has none: each thread keeps a
-/// pool of them.
+/// Buffers of a connection with a request in progress. Idle connections have none: each thread
+/// keeps a pool.
 #[derive(Default)]
 struct Http1Buffers {
     input: ReadBuffer,
@@ -42,7 +42,7 @@ thread_local! {
     static BUFFERS: BufferPool<Http1Buffers> = const { BufferPool::new() };
 }
 
-/// Received bytes. Those from `at` on have not been parsed.
+/// Received bytes. Bytes from `at` on are not parsed yet.
 struct ReadBuffer {
     bytes: Vec<u8>,
     at: usize,
@@ -142,7 +142,7 @@ pub(crate) async fn serve<H: Handler>(
                     None => break 'end ConnectionEnd::CloseRequested,
                 }
             }
-            // `None`: the stream delivered the body, and has what follows it.
+            // `None`: the stream delivered the body, and also holds the bytes after it.
             input.at = used.map_or(input.len, |used| input.at + used);
             context.persists &= state.close_request() == CloseRequest::None;
             let is_more = !cancels && !input.unparsed().is_empty();
@@ -165,7 +165,7 @@ pub(crate) async fn serve<H: Handler>(
     close(&connection, end).await;
 }
 
-/// The body of a request: all of it, or what the connection still delivers.
+/// The body of a request: complete, or streamed from the connection.
 #[inline]
 fn request_body<'a>(
     connection: &Rc<Http1Connection>,
@@ -191,7 +191,8 @@ impl Http1Buffers {
     }
 }
 
-/// Reads into buffers that are taken only once bytes have come. `None`: the client closed its side.
+/// Reads the first bytes, and takes buffers only once bytes are there. `None`: the client closed
+/// its side.
 fn poll_first_bytes(
     connection: &Http1Connection,
     context: &mut Context<'_>,
@@ -255,8 +256,8 @@ async fn read_more_head(
     }
 }
 
-/// Reads the rest of a small body if it is already there, and returns the length of the message.
-/// `None`: the body is streamed, and what was read of it goes back to the stream.
+/// Reads the rest of a small body if it has already arrived, and returns the message length.
+/// `None`: the body is streamed, and bytes already read are pushed back.
 async fn buffer_body(
     connection: &Http1Connection,
     handler: &impl Handler,
@@ -271,7 +272,7 @@ async fn buffer_body(
                 let mut stream = connection.stream.borrow_mut();
                 Poll::Ready(input.poll_read(&mut stream, context))
             });
-            // The next read gets the same error or end.
+            // The next read returns the same error or end.
             if !matches!(read.await, Poll::Ready(Ok(1..))) {
                 break;
             }
@@ -281,7 +282,7 @@ async fn buffer_body(
         }
     }
     let came = input.at + parsed.len;
-    // A body that begins badly is refused before the handler sees its head.
+    // A body with an invalid start is refused before the handler sees the head.
     if parsed.framing == Framing::Chunked && !is_valid_prefix(&input.bytes[came..input.len]) {
         let (why, head) = (ParseError::Framing, input.unparsed());
         return Err(refuse(connection, handler, why, head, output).await);
@@ -292,8 +293,8 @@ async fn buffer_body(
     Ok(None)
 }
 
-/// Runs the handler, and sends interim responses meanwhile. `false`: the client ended its side, and
-/// so cancelled its request.
+/// Polls the handler, and sends interim responses meanwhile. `false`: the client closed its side,
+/// which cancels the request.
 fn poll_handler(
     connection: &Http1Connection,
     handling: Pin<&mut impl Future<Output = ()>>,
@@ -310,7 +311,7 @@ fn poll_handler(
             Poll::Ready(_) => interim.clear(),
             Poll::Pending => return Poll::Pending,
         }
-        // TLS may still hold encrypted bytes in a buffer.
+        // TLS may still hold encrypted bytes in its buffer.
         let _ = Pin::new(&mut *stream).poll_flush(context);
     }
     connection.poll_client_closed(&mut stream, context).map(|()| false)

@@ -1,4 +1,4 @@
-//! A connection to an upstream that speaks HTTP/1.1.
+//! A connection to an HTTP/1.1 upstream.
 
 use super::body::PushbackRead;
 use crate::{
@@ -20,13 +20,13 @@ pub struct UpstreamStream {
 }
 
 impl UpstreamStream {
-    /// A stream from which nothing has been read.
+    /// Creates a stream without buffered bytes.
     pub fn new(transport: Transport) -> Self {
         Self { transport, unread: Vec::new() }
     }
 
-    /// Whether an idle connection cannot be reused: the upstream has closed it or sent something.
-    /// Sees only what the runtime knows, so it costs no system call.
+    /// Whether an idle connection is unusable: the upstream has closed it or sent bytes. Checks
+    /// only events that the runtime already knows, so it costs no system call.
     #[inline]
     pub fn is_stale(&mut self) -> bool {
         let mut byte = [0];
@@ -39,8 +39,8 @@ impl UpstreamStream {
         read.is_ready() || !self.unread.is_empty()
     }
 
-    /// The same, by a system call: it sees what the runtime does not know yet. Worth it for
-    /// requests that may not be sent twice.
+    /// Like `is_stale`, but with a system call, which also sees newer events. Worth its cost for
+    /// requests that must not be sent twice.
     pub fn peek_is_stale(&self) -> bool {
         let Some(socket) = self.transport.socket() else { return false };
         let peeked = SockRef::from(socket).peek(&mut [MaybeUninit::uninit()]);

@@ -1,4 +1,4 @@
-//! Writing a body to a peer piece by piece.
+//! Writes a body to a peer piece by piece.
 
 use super::{push_chunk, push_trailers};
 use bytes::Bytes;
@@ -8,24 +8,24 @@ use std::task::{Context, Poll, ready};
 use std::{io, pin::Pin};
 use tokio::io::AsyncWrite;
 
-/// How many bytes are collected before they are written.
+/// Limit of bytes collected before a write.
 const OUTPUT_BYTES: usize = 16 * 1024;
 
-/// Writes a body as it comes, chunked or not. It holds at most two pieces of the body.
+/// Writes a body as its pieces arrive, chunked or not. Holds at most two pieces.
 #[derive(Debug)]
 pub struct BodyWriter {
     output: Vec<u8>,
-    /// How many bytes of the output have been written.
+    /// Bytes of the output already written.
     written: usize,
     in_chunks: bool,
     has_ended: bool,
     is_flushed: bool,
-    /// How many bytes have been written in all.
+    /// Bytes written in total.
     progress: u64,
 }
 
 impl BodyWriter {
-    /// A writer that sends `output` first.
+    /// Creates a writer that sends `output` first.
     pub fn new(output: Vec<u8>, in_chunks: bool) -> Self {
         Self { output, written: 0, in_chunks, has_ended: false, is_flushed: false, progress: 0 }
     }
@@ -49,21 +49,21 @@ impl BodyWriter {
         self.progress
     }
 
-    /// The buffer, for another body.
+    /// Returns the buffer, for another body.
     pub(crate) fn into_output(mut self) -> Vec<u8> {
         self.output.clear();
         self.output
     }
 
-    /// Collects pieces of the body while they come and there is room. `true`: the body is pending.
-    /// `edit` may change the trailers.
+    /// Collects pieces of the body while they arrive and there is room. `true`: the body is
+    /// pending. `edit` may change the trailers.
     pub fn fill<B: Body<Data = Bytes> + ?Sized>(
         &mut self,
         mut body: Pin<&mut B>,
         edit: impl Fn(&mut HeaderMap),
         context: &mut Context<'_>,
     ) -> Result<bool, B::Error> {
-        // Without this, a slow peer would have the whole body collected here.
+        // Otherwise the whole body would be buffered here for a slow peer.
         self.output.drain(..self.written);
         self.written = 0;
         while !self.has_ended && self.output.len() < OUTPUT_BYTES {
@@ -79,7 +79,7 @@ impl BodyWriter {
         Ok(false)
     }
 
-    /// Writes what was collected.
+    /// Writes the collected bytes.
     pub fn poll_write(
         &mut self,
         stream: &mut (impl AsyncWrite + Unpin),
@@ -97,7 +97,7 @@ impl BodyWriter {
         }
         self.output.clear();
         self.written = 0;
-        // TLS may still hold encrypted bytes in a buffer.
+        // TLS may still hold encrypted bytes in its buffer.
         let flushed = Pin::new(stream).poll_flush(context);
         self.is_flushed = matches!(flushed, Poll::Ready(Ok(())));
         flushed

@@ -10,7 +10,7 @@ use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, Unexpec
 use std::task::{Context, Poll};
 use std::{error::Error, fmt, pin::Pin};
 
-/// The largest last piece that ends its stream with its own frame.
+/// Limit of a last piece that ends its stream in the same frame.
 const FINAL_PIECE_BYTES_MAX: usize = 16 * 1024;
 
 /// The body of an HTTP/2 response: mostly complete, with trailers for gRPC.
@@ -33,7 +33,7 @@ impl ResponseBody {
         Self { data: Some(data), trailers: Some(Box::new(trailers)), ..Self::default() }
     }
 
-    /// A stream without an end. Its connection counts as idle, so a drain ends it.
+    /// A stream without an end. Its connection counts as idle, so a drain ends the stream.
     pub fn watch(stream: BodyStream) -> Self {
         Self { is_watch: true, ..Self::stream(stream) }
     }
@@ -75,7 +75,7 @@ impl hyper::body::Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match (&self.stream, &self.data, &self.trailers) {
             (Some(stream), ..) => stream.size_hint(),
-            // Readers of trailers need no `content-length`: it would be one more header.
+            // With trailers, `content-length` is left out: clients do not need it.
             (None, Some(_), Some(_)) => SizeHint::default(),
             (None, data, _) => {
                 SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64))
@@ -84,16 +84,16 @@ impl hyper::body::Body for ResponseBody {
     }
 }
 
-/// The body of a response, and what it means for its connection. While it streams, the connection
-/// is busy, and is closed when the peer stops reading. A complete body has the deadline of an idle
-/// connection.
+/// The body of a response, tied to its connection. While it streams, the connection is busy, and is
+/// closed if the peer stops reading. With a complete body, the connection has the deadline of an
+/// idle one.
 #[derive(Debug)]
 pub(super) struct TrackedBody {
     body: Option<ResponseBody>,
     in_flight: Option<InFlightRequest>,
     write_timeout: Option<WriteTimeout>,
-    /// Set while a piece is in transit, so that the end of the stream follows once the peer has
-    /// taken it. A small last piece ends the stream itself.
+    /// Set while a piece is in transit: the end of the stream follows once the peer has taken the
+    /// piece. A small last piece ends the stream itself.
     is_end_delayed: bool,
 }
 
@@ -101,7 +101,7 @@ impl TrackedBody {
     pub(super) fn new(body: ResponseBody, in_flight: InFlightRequest) -> Self {
         let is_streaming = body.stream.is_some() && !body.is_watch && !body.is_end_stream();
         let in_flight = Some(in_flight).filter(|_| is_streaming);
-        // A peer may allow no first byte, and then this body is not polled.
+        // A peer's flow control may block the first byte, and then this body is never polled.
         let write_timeout = in_flight
             .as_ref()
             .map(|request| WriteTimeout::new(request.state(), request.state().front.limits.idle));
@@ -120,7 +120,7 @@ impl hyper::body::Body for TrackedBody {
             return Poll::Ready(None);
         };
         let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
-            // The peer waits for us.
+            // The peer waits for more data, so the write timeout stops.
             *write_timeout = None;
             return Poll::Pending;
         };
@@ -151,7 +151,7 @@ impl hyper::body::Body for TrackedBody {
     }
 }
 
-/// Whether the peer of a failed body broke the protocol or has gone.
+/// Whether the peer of a failed body violated the protocol or closed the connection.
 pub(crate) fn body_error(error: &hyper::Error) -> BodyError {
     let has_gone = |error: &(dyn Error + 'static)| {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
@@ -164,7 +164,7 @@ pub(crate) fn body_error(error: &hyper::Error) -> BodyError {
     if causes(error).any(has_gone) { BodyError::PeerClosed } else { BodyError::Broken }
 }
 
-/// An error of hyper and its causes.
+/// An error of hyper, and its causes.
 pub fn causes(error: &hyper::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
     std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source())
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::{cell::RefCell, mem, pin::Pin, rc::Rc};
 
 /// New requests of one connection. One poll completes most of them, so they need no task. They are
-/// polled together, after all input has been read, so that their answers share a write.
+/// polled together after all input is read, so that their answers share a write.
 #[derive(Clone, Default)]
 pub(super) struct NewStreams(Rc<RefCell<Vec<StreamFuture>>>);
 
@@ -19,7 +19,8 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for NewStreams {
 }
 
 impl NewStreams {
-    /// Polls each new stream once, and spawns a task for each that is not done; whether any came.
+    /// Polls each new stream once, and spawns a task for each unfinished one. Returns whether there
+    /// were any.
     pub(super) fn poll_each_once(&self) -> bool {
         let mut streams = mem::take(&mut *self.0.borrow_mut());
         if streams.is_empty() {
@@ -29,12 +30,12 @@ impl NewStreams {
             // The task that continues the stream registers its own waker.
             let mut context = Context::from_waker(Waker::noop());
             let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut context)));
-            // A panic was reported and counted. It ends the stream, as it would end a task.
+            // The panic was already logged and counted. It ends the stream, as it would end a task.
             if let Ok(Poll::Pending) = polled {
                 tokio::task::spawn_local(stream);
             }
         }
-        // Keeps the vector's memory.
+        // Returns the vector to keep its memory.
         *self.0.borrow_mut() = streams;
         true
     }

@@ -1,4 +1,4 @@
-//! Headers of HTTP/2 as lines, and lines as headers of HTTP/2.
+//! Converts HTTP/2 headers to lines, and lines to HTTP/2 headers.
 
 use super::ResponseBody;
 use crate::{HeaderSpan, HttpResponse, http1::push_header};
@@ -7,9 +7,8 @@ use hyper::HeaderMap;
 use hyper::header::{CONTENT_LENGTH, COOKIE, HeaderName, HeaderValue};
 use std::cell::Cell;
 
-/// Marks counters never-indexed, so that they do not evict useful HPACK entries: a counter seldom
-/// has the same value twice. The first response indexes them for their names, to which later
-/// responses refer.
+/// Marks counters never-indexed, so that they do not evict useful HPACK entries: their values
+/// rarely repeat. The first response indexes them for their names, to which later responses refer.
 pub(super) fn mark_never_indexed(headers: &mut HeaderMap, sent_counters: &Cell<bool>) {
     let is_first = !sent_counters.get();
     for (name, value) in headers.iter_mut() {
@@ -21,15 +20,15 @@ pub(super) fn mark_never_indexed(headers: &mut HeaderMap, sent_counters: &Cell<b
     }
 }
 
-/// Whether a header changes with each response. Limits and policies do not.
+/// Whether a header's value changes with each response. Limits and policies do not change.
 fn is_counter(name: &str) -> bool {
     let name = name.strip_prefix("x-").unwrap_or(name);
     name.strip_prefix("ratelimit")
         .is_some_and(|rest| matches!(rest, "" | "-remaining" | "-reset" | "-reset-after" | "-used"))
 }
 
-/// Writes headers as lines. Several `cookie` headers become one line (RFC 9113, section 8.2.3), and
-/// values lose the space around them.
+/// Writes headers as lines. Joins `cookie` headers into one line (RFC 9113, section 8.2.3), and
+/// trims values.
 pub fn headers_to_lines(headers: &HeaderMap, bytes: &mut Vec<u8>, lines: &mut Vec<HeaderSpan>) {
     bytes.clear();
     lines.clear();
@@ -54,7 +53,7 @@ fn push(name: &HeaderName, value: &[u8], bytes: &mut Vec<u8>, lines: &mut Vec<He
     lines.push(HeaderSpan::new(&bytes[start..colon], &bytes[colon + 2..end], bytes));
 }
 
-/// An answer as a response of HTTP/2.
+/// Converts an answer to an HTTP/2 response.
 pub(super) fn response(answer: &mut HttpResponse) -> hyper::Response<ResponseBody> {
     let body = match answer.stream.take() {
         Some(stream) => ResponseBody::stream(stream),

@@ -1,4 +1,4 @@
-//! HTTP/2 on hyper: requests in the form of HTTP/1.1, so that one handler serves both.
+//! HTTP/2 on hyper: requests are converted to the form of HTTP/1.1, so one handler serves both.
 
 mod body;
 mod executor;
@@ -57,7 +57,7 @@ pub(super) async fn serve<H: Handler>(
     let mut is_finishing = false;
     state
         .until_closed(|context| {
-            // Before an immediate close too: GOAWAY says which requests were not processed.
+            // Also before an immediate close: GOAWAY names the requests that were not processed.
             if state.close_request() != CloseRequest::None && !is_finishing {
                 is_finishing = true;
                 Pin::new(&mut connection).graceful_shutdown();
@@ -102,7 +102,7 @@ async fn respond<H: Handler>(
     Ok(response.map(|body| TrackedBody::new(body, in_flight)))
 }
 
-/// Buffers that outlive a request.
+/// Buffers that are reused for later requests.
 #[derive(Default)]
 struct Http2Buffers {
     bytes: Vec<u8>,
@@ -114,7 +114,7 @@ thread_local! {
     static BUFFERS: BufferPool<Http2Buffers> = const { BufferPool::new() };
 }
 
-/// Answers an HTTP/2 request with the handler of HTTP/1.1.
+/// Answers an HTTP/2 request with the handler for HTTP/1.1.
 pub async fn handle<H: Handler + ?Sized>(
     handler: &H,
     request: hyper::Request<Incoming>,

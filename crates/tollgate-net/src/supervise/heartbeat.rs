@@ -1,4 +1,4 @@
-//! Heartbeats: a question that a thread answers between its tasks. A stuck thread does not.
+//! Heartbeats: a thread answers requests between its tasks. A stuck thread does not.
 
 #[cfg(test)]
 mod tests;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The time between two questions.
+/// The interval of heartbeat requests.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// The questions in a row that a stuck thread has not answered. They are counted by another thread
-/// of the process, so a pause of the whole process is one at most.
+/// Unanswered requests in a row before a thread counts as stuck. The process itself counts them, so
+/// a pause of the whole process counts as one at most.
 const MISSED_MAX: u32 = 3;
 
 /// The heartbeat of one thread.
@@ -18,11 +18,11 @@ const MISSED_MAX: u32 = 3;
 pub(crate) struct Heartbeat {
     is_asked: AtomicBool,
     asked: Notify,
-    /// Questions in a row without an answer.
+    /// Unanswered requests in a row.
     missed: AtomicU32,
 }
 
-/// What a question found out.
+/// The change that a request found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeartbeatChange {
     Lost,
@@ -30,7 +30,7 @@ pub(crate) enum HeartbeatChange {
 }
 
 impl Heartbeat {
-    /// Answers for ever, on the thread in question.
+    /// Answers for ever, on the watched thread.
     pub(crate) async fn answer(&self) {
         loop {
             self.asked.notified().await;
@@ -38,7 +38,7 @@ impl Heartbeat {
         }
     }
 
-    /// Looks for the answer to the last question, and asks again.
+    /// Checks the answer to the last request, and sends the next one.
     pub(crate) fn ask(&self) -> Option<HeartbeatChange> {
         let is_missed = self.is_asked.swap(true, Relaxed);
         self.asked.notify_one();

@@ -1,5 +1,5 @@
-//! Supervisor: restarts the work of a thread when it panics, and notices when it is stuck. The node
-//! is not ready meanwhile.
+//! Supervisor: restarts the work of a thread after a panic, and detects a stuck thread. The node is
+//! not ready meanwhile.
 
 mod heartbeat;
 #[cfg(test)]
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-/// The delay before a restart grows, so that a panic that repeats at once does not keep a core
-/// busy.
+/// The shortest delay before a restart. The delay grows, so that a repeated panic does not keep a
+/// core busy.
 const RESTART_DELAY_MIN: Duration = Duration::from_millis(100);
 const RESTART_DELAY_MAX: Duration = Duration::from_secs(1);
 
@@ -37,29 +37,29 @@ pub struct Supervisor {
     heartbeat: Heartbeat,
 }
 
-/// The longest time between two questions of the control thread.
+/// The longest time between two heartbeat rounds of the control thread.
 const CONTROL_THREAD_LATE_US: u64 = 4_000_000;
-/// The control thread, which asks the others, in `/readyz`.
+/// The name of the control thread in `/readyz`.
 const CONTROL_THREAD: &str = "control thread";
 
-/// The supervisors of the threads that have a heartbeat, and where their problems are reported.
+/// Supervisors of the threads with a heartbeat, and the node's health.
 #[derive(Debug, Default)]
 pub struct WatchedThreads {
     health: Arc<Health>,
     supervisors: Mutex<Vec<Weak<Supervisor>>>,
-    /// When the control thread last asked; zero before it first did.
+    /// The time of the control thread's last heartbeat round; zero before the first.
     asked_us: AtomicU64,
     is_asker_late: AtomicBool,
 }
 
 impl WatchedThreads {
-    /// No threads yet.
+    /// Creates an empty set.
     pub fn new(health: Arc<Health>) -> Self {
         Self { health, ..Self::default() }
     }
 
     /// Reports whether the control thread is stuck, as in a file system that does not answer. The
-    /// node stays ready: it decides by the last good file.
+    /// node stays ready, with the last good file.
     pub fn check_asker(&self, now_us: u64) {
         let health = &self.health;
         let asked_us = self.asked_us.load(Relaxed);
@@ -80,7 +80,7 @@ impl WatchedThreads {
         }
     }
 
-    /// Asks each thread for a heartbeat, and reports those that gave none.
+    /// Requests a heartbeat from each thread, and reports threads that did not answer.
     pub fn ask(&self, now_us: u64) {
         self.asked_us.store(now_us, Relaxed);
         let mut all = lock(&self.supervisors);
@@ -90,12 +90,12 @@ impl WatchedThreads {
 }
 
 impl Supervisor {
-    /// A supervisor of a thread without a heartbeat.
+    /// Creates a supervisor of a thread without a heartbeat.
     pub fn new(subject: String, threads: Option<Arc<WatchedThreads>>) -> Self {
         Self { subject, threads, running: AtomicBool::new(true), heartbeat: Heartbeat::default() }
     }
 
-    /// A supervisor of a thread with a heartbeat, whose work must run
+    /// Creates a supervisor of a thread with a heartbeat. Its work must run
     /// [`answer_heartbeats`](Self::answer_heartbeats).
     pub fn watched(subject: String, threads: Option<Arc<WatchedThreads>>) -> Arc<Self> {
         let supervisor = Arc::new(Self::new(subject, threads));
@@ -105,7 +105,7 @@ impl Supervisor {
         supervisor
     }
 
-    /// Gives signs of life, for ever.
+    /// Answers heartbeat requests for ever.
     pub async fn answer_heartbeats(&self) {
         self.heartbeat.answer().await;
     }
@@ -130,7 +130,7 @@ impl Supervisor {
         &self.subject
     }
 
-    /// Called by the work once it runs, which ends the problem of an earlier panic.
+    /// Marks the work as running, which clears the problem of an earlier panic.
     pub fn mark_running(&self) {
         if !self.running.swap(true, Relaxed) {
             tracing::info!(task = self.subject, "running again after a panic");
@@ -140,13 +140,14 @@ impl Supervisor {
         }
     }
 
-    /// False between a panic and the next [`mark_running`](Self::mark_running), and at the end.
+    /// Whether the work runs. False from a panic to the next [`mark_running`](Self::mark_running),
+    /// and after the end.
     pub fn is_running(&self) -> bool {
         self.running.load(Relaxed)
     }
 
-    /// Runs `work` until it returns without a panic. On a restart, `work` has to find out whether
-    /// it is still wanted. Its state must be valid wherever a panic left it.
+    /// Runs `work` until it returns without a panic. On a restart, `work` must check whether it is
+    /// still needed. Its state must be valid after a panic at any point.
     pub fn run(&self, mut work: impl FnMut(Attempt)) {
         let (mut delay, mut attempt) = (RESTART_DELAY_MIN, Attempt::First);
         // The panic hook has logged the message.

@@ -23,7 +23,7 @@ use tokio::{
 use tollgate_policy::settings::Front;
 
 pub(crate) const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 1);
-/// Late by two ticks at most.
+/// The most that a deadline may be late: two ticks.
 pub(crate) const LATE: Duration = Duration::from_millis(500);
 
 /// A duration.
@@ -106,7 +106,7 @@ impl Rig {
         }
     }
 
-    /// A connection to another handler than the rig's own.
+    /// Connects to a handler other than the rig's own.
     pub fn connect_to(&self, handler: &Rc<impl Handler>) -> DuplexStream {
         self.connect_and_see(handler, 64 * 1024).0
     }
@@ -122,7 +122,7 @@ impl Rig {
         near
     }
 
-    /// A connection whose pipe holds `room` bytes in each direction, and its state.
+    /// Connects with a pipe of `room` bytes in each direction; also returns the connection's state.
     pub(crate) fn connect_and_see(
         &self,
         handler: &Rc<impl Handler>,
@@ -144,8 +144,8 @@ impl Rig {
         (near, far, self.registry.register(&self.frontend))
     }
 
-    /// Fails unless this much time has passed since the start, and no more than a deadline may be
-    /// late.
+    /// Fails unless this much time has passed since the start, plus at most the delay of a
+    /// deadline.
     #[track_caller]
     pub fn passed(&self, expected: Duration) {
         let passed = now() - self.start;
@@ -158,7 +158,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs in virtual time, which passes only while every task waits.
+/// Runs a test in virtual time, which passes only while every task waits.
 pub fn run(test: impl Future<Output = ()>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
@@ -179,7 +179,7 @@ pub async fn answer(stream: &mut DuplexStream) -> (String, String) {
     (head, String::from_utf8(body).unwrap())
 }
 
-/// Reads until the other side ends; how many bytes there were.
+/// Reads until the other side closes. Returns the number of bytes.
 pub async fn rest(stream: &mut DuplexStream) -> usize {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).await.unwrap()

@@ -45,7 +45,7 @@ fn each_entry_is_a_line_that_is_added() {
     let path = folder.join("audit.jsonl");
     let audit = AuditLog::file(&path).unwrap();
     audit.write(&entry("mode")).unwrap();
-    // As after a rotation: the next line goes to a new file.
+    // A rotation moved the file: the next line goes to a new file.
     std::fs::rename(&path, folder.join("audit.jsonl.1")).unwrap();
     audit.write(&entry("reset")).unwrap();
     audit.write(&AuditEntry { error: Some("no".into()), ..entry("reset") }).unwrap();
@@ -83,7 +83,7 @@ fn a_file_that_cannot_be_written_says_which_and_what_to_do() {
         error.contains(&*path.to_string_lossy()) && error.contains("admin.audit.file"),
         "{error}"
     );
-    // A disk that fills up after the start.
+    // The disk fills up after the start.
     let full = AuditLog::File("/dev/full".into());
     if Path::new("/dev/full").exists() {
         assert!(full.write(&entry("mode")).is_err());

@@ -4,7 +4,7 @@ use tollgate::engine::{Gate, Setup};
 use tollgate_policy::compile;
 use tollgate_policy::policy::Selection;
 
-/// A key of each limit, as operators see it.
+/// One key per limit, as operators see it.
 fn shown(secrets: &KeySecrets, attributes: &[(&str, &str)]) -> Vec<String> {
     let policy = "
 identity: {user: header.x-user, session: cookie.sid}
@@ -69,7 +69,7 @@ fn one_secret_gives_one_hash_on_every_node_and_others_differ() {
 
 #[test]
 fn the_mac_is_that_of_the_standard() {
-    // RFC 4231, test case 1, whose key of 20 bytes HMAC pads with zeros as it does one of 32.
+    // RFC 4231, test case 1. Its key has 20 bytes; HMAC pads it with zeros, so 32 bytes are equal.
     let mut key = [0; 32];
     key[..20].fill(0x0b);
     let digits: String =

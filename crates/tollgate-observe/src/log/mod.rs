@@ -3,8 +3,8 @@
 //! A line reports a change of state, such as a reload or a lost store. Events of single requests
 //! belong in metrics and traces. Types that hold a secret do not print it.
 //!
-//! Lines pass through a queue, so a full pipe blocks no thread but the one that writes
-//! them. Lines that do not fit are dropped and counted.
+//! Lines pass through a queue, so a full pipe blocks only the thread that writes them. Lines that
+//! do not fit are dropped and counted.
 
 mod queue;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// The format of lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text when standard error is a terminal, else JSON.
@@ -38,7 +38,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// The minimum level of lines.
+/// The minimum level of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLevel(Level);
 
@@ -46,21 +46,20 @@ pub struct LogLevel(Level);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidLogLevel;
 
-/// How long the end of the process waits for the last lines.
+/// Time that the end of the process waits for the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a line that must be written waits for its write.
+/// Time that [`write_line`] waits for its line to be written.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The queue of this process, once [`start`] was called.
+/// The log queue of this process, once [`start`] was called.
 static PROCESS: OnceLock<LogQueue> = OnceLock::new();
 
-/// Writes the last lines when it is dropped, within a second.
+/// Flushes the log when dropped, for at most a second.
 #[derive(Debug)]
 #[must_use = "dropping it waits for the last lines"]
 pub struct LogGuard(());
 
-/// Writes the process's log to standard error from now on, panics included. A second call changes
-/// nothing.
+/// Starts the process's log on standard error, panics included. A second call changes nothing.
 ///
 /// # Errors
 ///
@@ -81,14 +80,14 @@ pub fn start(format: LogFormat, severity: LogLevel) -> io::Result<LogGuard> {
         thread::Builder::new()
             .name("log".into())
             .spawn(move || queue.write_to(io::stderr(), report))?;
-        // It fails if there is a log already, which stays.
+        // Fails if a subscriber is already set; that one stays.
         let _ = tracing::subscriber::set_global_default(log);
         panic::set_hook(Box::new(log_panic));
     }
     Ok(LogGuard(()))
 }
 
-/// Prints a text to standard error, after the lines of the log so far.
+/// Prints a text to standard error, after the lines already logged.
 pub fn print(text: &str) {
     match PROCESS.get() {
         Some(queue) => {
@@ -99,7 +98,7 @@ pub fn print(text: &str) {
     }
 }
 
-/// Queues a line for standard error. Whether there was room for it.
+/// Queues a line for standard error. Returns whether the queue had room.
 pub fn push_line(line: &[u8]) -> bool {
     match PROCESS.get() {
         Some(queue) => queue.push(line),
@@ -115,7 +114,7 @@ pub fn write_line(line: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Lines that were dropped because standard error did not take them.
+/// Lines dropped because standard error was not read.
 pub fn dropped_lines() -> u64 {
     PROCESS.get().map_or(0, LogQueue::dropped)
 }
@@ -128,14 +127,14 @@ impl Drop for LogGuard {
     }
 }
 
-/// The line that reports lost lines, at every level of the log.
+/// A line that reports lost lines; logged at every level.
 fn loss_report(format: LogFormat, severity: LogLevel, lost: u64) -> Vec<u8> {
     let report =
         || tracing::error!(lines = lost, "log lines were dropped: standard error was not read");
     capture(format, severity, report).into_bytes()
 }
 
-/// Runs `events` and returns the lines that they log, instead of writing them.
+/// Runs `events` and returns the lines that they log, without writing them.
 pub fn capture(format: LogFormat, severity: LogLevel, events: impl FnOnce()) -> String {
     let buffer = LineBuffer::default();
     let writer = buffer.clone();
@@ -175,7 +174,7 @@ fn log_panic(info: &PanicHookInfo<'_>) {
     }
 }
 
-/// A log to `writer`.
+/// Creates a subscriber that logs to `writer`.
 fn subscriber<W>(
     format: LogFormat,
     severity: LogLevel,
@@ -196,7 +195,7 @@ where
     }
 }
 
-/// Libraries log errors only, unless the level is `debug` or `trace`: clients could fill the log
+/// The levels by target. Libraries log only errors below `debug`: clients could fill the log
 /// through them.
 fn targets(severity: LogLevel) -> Targets {
     let theirs = match severity.0 {

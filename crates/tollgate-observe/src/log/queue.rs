@@ -12,9 +12,9 @@ use std::thread;
 use std::time::Duration;
 use tollgate_net::lock;
 
-/// The most bytes that wait for the sink.
+/// Limit of bytes waiting for the sink.
 pub(super) const QUEUED_BYTES_MAX: usize = 1 << 20;
-/// The time between two writes to a non-blocking sink that is full.
+/// The interval between write attempts to a full non-blocking sink.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Lines that wait for the thread that writes them. Clones share the lines.
@@ -25,7 +25,7 @@ pub struct LogQueue(Arc<Shared>);
 struct Shared {
     state: Mutex<QueueState>,
     changed: Condvar,
-    /// Lines that were lost since the start.
+    /// Lines lost since the start.
     dropped: Arc<AtomicU64>,
 }
 
@@ -35,9 +35,9 @@ struct QueueState {
     /// The sum of the lengths of `lines`.
     bytes: usize,
     next_id: u64,
-    /// Lines that were lost since the last report.
+    /// Lines lost since the last report.
     unreported: u64,
-    /// The first of them came before the line with this id.
+    /// The first unreported loss happened before the line with this id.
     lost_before: u64,
     is_writing: bool,
     is_closed: bool,
@@ -47,17 +47,17 @@ struct QueueState {
 struct QueuedLine {
     id: u64,
     bytes: Box<[u8]>,
-    /// Gets the result of the write.
+    /// Receives the result of the write.
     written: Option<SyncSender<io::Result<()>>>,
 }
 
 impl LogQueue {
-    /// A queue that adds lost lines to `dropped`.
+    /// Creates a queue that adds lost lines to `dropped`.
     pub fn counting(dropped: Arc<AtomicU64>) -> Self {
         Self(Arc::new(Shared { dropped, ..Shared::default() }))
     }
 
-    /// Queues a line. A line that does not fit is dropped and counted. Whether it fits.
+    /// Queues a line and returns whether it fits. A line that does not fit is dropped and counted.
     pub fn push(&self, line: &[u8]) -> bool {
         let mut state = lock(&self.0.state);
         let fits = state.push(line, None).is_some();
@@ -69,13 +69,13 @@ impl LogQueue {
         fits
     }
 
-    /// Ends the thread that writes, once the lines so far are written.
+    /// Ends the writing thread once all queued lines are written.
     pub fn close(&self) {
         lock(&self.0.state).is_closed = true;
         self.0.changed.notify_all();
     }
 
-    /// Queues a line and waits until it is written, for at most `timeout`.
+    /// Queues a line and waits for its write, for at most `timeout`.
     ///
     /// After a timeout the line is removed, unless the thread is already writing it.
     pub(super) fn write_within(&self, line: &[u8], timeout: Duration) -> io::Result<()> {
@@ -96,19 +96,19 @@ impl LogQueue {
         drop(self.0.changed.wait_timeout_while(state, timeout, is_busy));
     }
 
-    /// Lines that were lost since the start.
+    /// Lines lost since the start.
     pub(super) fn dropped(&self) -> u64 {
         self.0.dropped.load(Relaxed)
     }
 
-    /// Writes the lines to `sink` until the queue is closed. When the sink takes lines again after
-    /// some were lost, `report` gets their number and returns a line about it.
+    /// Writes the lines to `sink` until the queue is closed. After a loss, `report` turns the
+    /// number of lost lines into a line for the sink.
     pub fn write_to(&self, mut sink: impl Write, report: impl Fn(u64) -> Vec<u8>) {
         while let Some(line) = self.next() {
             let result = write_all(&mut sink, &line.bytes);
             let is_written = result.is_ok();
             match line.written {
-                // The caller may have given up.
+                // The caller may have given up waiting.
                 Some(written) => drop(written.try_send(result)),
                 None if !is_written => self.count_dropped(&mut lock(&self.0.state)),
                 None => {}
@@ -150,8 +150,8 @@ impl LogQueue {
 }
 
 impl QueueState {
-    /// Queues a line that fits. After a loss the queue has to empty first, so that the report
-    /// stands where the lines are missing.
+    /// Queues a line if it fits. After a loss the queue must empty first, so that the report
+    /// appears where lines are missing.
     fn push(&mut self, line: &[u8], written: Option<SyncSender<io::Result<()>>>) -> Option<u64> {
         let fits = self.bytes + line.len() <= QUEUED_BYTES_MAX;
         if !fits || (self.unreported > 0 && !self.lines.is_empty()) {
@@ -164,7 +164,7 @@ impl QueueState {
         Some(id)
     }
 
-    /// The lines that were lost, if line `id` is the last one before them or a later one.
+    /// Takes the number of lost lines, if the loss happened at or before line `id`.
     fn take_lost(&mut self, id: u64) -> u64 {
         if id + 1 >= self.lost_before { std::mem::take(&mut self.unreported) } else { 0 }
     }
@@ -190,7 +190,7 @@ impl Write for LogQueue {
     }
 }
 
-/// Writes everything, also to a pipe that another process made non-blocking.
+/// Writes all bytes, even to a pipe that another process made non-blocking.
 fn write_all(sink: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match sink.write(bytes) {

@@ -15,19 +15,18 @@ use tollgate_net::Stats;
 use tollgate_policy::settings::Front;
 use tollgate_store::StoreErrorKind;
 
-/// How the text is written.
+/// The format of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpositionFormat {
-    /// The Prometheus text format, version 0.0.4: read by everything.
+    /// The Prometheus text format, version 0.0.4, which every reader knows.
     #[default]
     Prometheus,
-    /// OpenMetrics 1.0: what a Prometheus server asks for first.
+    /// OpenMetrics 1.0, the first choice of a Prometheus server.
     OpenMetrics,
 }
 
 impl ExpositionFormat {
-    /// The format to answer a request's `Accept` with: OpenMetrics where it is named and not
-    /// refused.
+    /// Chooses the format by the request's `Accept` header: OpenMetrics if named and not refused.
     pub fn of_accept(accept: &str) -> Self {
         let wanted = accept.split(',').any(|range| {
             let mut parts = range.split(';').map(str::trim);
@@ -40,7 +39,7 @@ impl ExpositionFormat {
         if wanted { Self::OpenMetrics } else { Self::Prometheus }
     }
 
-    /// The answer's `Content-Type`.
+    /// The `Content-Type` of the response.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -52,7 +51,7 @@ impl ExpositionFormat {
 /// Reads one figure.
 type Figure<T> = fn(&T) -> u64;
 
-/// Figures without labels.
+/// Metrics without labels.
 #[rustfmt::skip]
 const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 24] = [
     (Gauge, "tollgate_memory_keys", |now| now.memory.keys,
@@ -106,7 +105,7 @@ const FIGURES: [(FamilyType, &str, Figure<MetricsSnapshot>, &str); 24] = [
 ];
 
 impl Metrics {
-    /// The page with all figures.
+    /// Returns the page with all metrics.
     pub fn exposition(&self, now: &MetricsSnapshot, format: ExpositionFormat) -> String {
         let mut page = TextPage::new(format);
         self.write_families(&mut FamilyWriter(&mut page), now);
@@ -130,14 +129,14 @@ impl Metrics {
         write_process(page, &Process::read());
     }
 
-    /// The figures of one front end over all threads.
+    /// Sums the counters of one front end over all threads.
     fn front_totals(&self, front: Front) -> FrontTotals {
         let mut totals = FrontTotals::default();
         self.stripes.iter().for_each(|stripe| totals.add(&stripe.fronts[front as usize]));
         totals
     }
 
-    /// Requests by front end and outcome, without zeros; not those of operators.
+    /// Requests by front end and outcome, without zeros and without the admin API.
     pub fn request_totals(&self) -> serde_json::Map<String, serde_json::Value> {
         let fronts = Front::ALL.into_iter().filter(|front| *front != Front::Admin);
         let outcomes = |front: Front| {
@@ -267,7 +266,7 @@ fn write_limits(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
     page.family(Counter, "tollgate_overflow", help, overflowed);
 }
 
-/// The family of limits with a candidate.
+/// Writes the family of limits with a candidate.
 fn write_candidates(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
     let outcomes: [(_, Figure<CandidateCounts>); 3] = [
         ("same", |counts| counts.same),
@@ -281,7 +280,7 @@ fn write_candidates(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
     page.family(Counter, "tollgate_candidate", help, compared);
 }
 
-/// The families of a file with `shed`.
+/// Writes the families of a policy with `shed`.
 fn write_classes(page: &mut FamilyWriter<'_>, now: &MetricsSnapshot) {
     let figures: [(_, _, Figure<ShedCounts>, _); 4] = [
         (
@@ -373,7 +372,7 @@ fn write_process(page: &mut FamilyWriter<'_>, process: &Process) {
     }
 }
 
-/// The figures of one front end over all stripes.
+/// The counters of one front end, summed over all stripes.
 #[derive(Debug, Default)]
 struct FrontTotals {
     outcomes: [u64; Outcome::ALL.len()],

@@ -1,11 +1,11 @@
-//! Metric families, and the sink that they are written to: text, or messages of OTLP.
+//! Metric families and their sinks: text, or OTLP messages.
 
 use std::fmt::{self, Display};
 
 /// Writes one family after another.
 pub(super) struct FamilyWriter<'s>(pub(super) &'s mut dyn FamilySink);
 
-/// Takes families. The samples of a family come after its head.
+/// Receives families. The samples of a family follow its head.
 pub(super) trait FamilySink {
     fn head(&mut self, kind: FamilyType, name: &'static str, help: &'static str);
     fn sample(&mut self, labels: Labels<'_>, value: FigureValue);
@@ -15,7 +15,7 @@ pub(super) trait FamilySink {
 /// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FamilyType {
-    /// Its name is given without the `_total` of its samples.
+    /// A counter. Its family name has no `_total`; its samples do.
     Counter,
     Gauge,
     Histogram,
@@ -24,7 +24,7 @@ pub(super) enum FamilyType {
 /// The labels of a sample.
 pub(super) type Labels<'a> = &'a [(&'a str, &'a str)];
 
-/// A bucket of a histogram: its upper bound, and what is not in the bucket before it.
+/// A histogram bucket: its upper bound, and the count above the bound of the previous bucket.
 pub(super) type Bucket = (Option<Seconds>, u64);
 
 /// The value of a sample.
@@ -39,7 +39,7 @@ pub(super) enum FigureValue {
 pub(super) struct Seconds(pub(super) u64);
 
 impl FamilyWriter<'_> {
-    /// A family of counters or gauges.
+    /// Writes a family of counters or gauges.
     pub(super) fn family<'l, const N: usize>(
         &mut self,
         kind: FamilyType,
@@ -53,7 +53,7 @@ impl FamilyWriter<'_> {
         }
     }
 
-    /// A family of histograms, each with its label, its sum and its buckets.
+    /// Writes a family of histograms, each with a label, a sum and buckets.
     pub(super) fn histograms<'l>(
         &mut self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Responses of the gateway: by upstream, by class of status, and how long they took.
+//! Responses of the gateway: by upstream, by status class, and their duration.
 
 use super::family_writer::{FamilyType, FamilyWriter, Seconds};
 use super::{MS, STRIPES, add, lock};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tollgate::engine::thread_number;
 
-/// The upper bounds of the histogram's buckets. One more bucket has none.
+/// Upper bounds of the histogram's buckets. The last bucket has no bound.
 const BUCKET_BOUNDS_NS: [u64; 14] = [
     MS,
     2 * MS + MS / 2,
@@ -25,11 +25,11 @@ const BUCKET_BOUNDS_NS: [u64; 14] = [
     30_000 * MS,
 ];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-/// The label of responses that no upstream gave.
+/// The label of responses that came from no upstream.
 const NO_UPSTREAM: &str = "none";
 
-/// The counters of all upstreams. Only the author of the policy names upstreams, so clients cannot
-/// add values of the label. Those of an earlier file stay: a counter never goes back.
+/// The counters of all upstreams. Only the policy names upstreams, so clients cannot add label
+/// values. Upstreams of an earlier file keep their counters: a counter never decreases.
 #[derive(Debug)]
 pub(super) struct GatewayMetrics(Mutex<BTreeMap<Box<str>, Arc<ResponseCounters>>>);
 
@@ -53,7 +53,7 @@ impl Default for ResponseCounters {
 }
 
 impl ResponseCounters {
-    /// Counts a response with this status, whose head was ready after so long.
+    /// Counts a response: its status, and the time until its head was ready.
     #[inline]
     pub fn count(&self, status: u16, elapsed_us: u64) {
         let stripe = &self.0[thread_number() % STRIPES];
@@ -77,7 +77,7 @@ impl Default for GatewayMetrics {
 }
 
 impl GatewayMetrics {
-    /// The counters of an upstream, or of responses that no upstream gave.
+    /// The counters of an upstream; `None` means responses that came from no upstream.
     pub(super) fn upstream(&self, name: Option<&str>) -> Arc<ResponseCounters> {
         let name = name.unwrap_or(NO_UPSTREAM);
         let mut counters = lock(&self.0);

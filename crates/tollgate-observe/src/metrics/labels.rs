@@ -1,9 +1,9 @@
-//! Labels: the fixed values that the labels of counters have.
+//! Labels: the fixed label values of counters.
 
 use tollgate::engine::{Source, Verdict};
 use tollgate_tower::Refusal;
 
-/// An enumeration whose values are those of a label.
+/// Declares an enumeration whose values are the values of a label.
 macro_rules! labels {
     ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $value:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -14,7 +14,7 @@ macro_rules! labels {
         }
 
         impl $name {
-            /// Every value, in the order of their declaration.
+            /// All values, in order of declaration.
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
             /// The value of the label.
@@ -38,9 +38,9 @@ labels! {
         FailClosed = "fail_closed",
         /// A shedder refused it, because the service is overloaded.
         Shed = "shed",
-        /// It succeeded without a decision: a settlement, a cancellation, an admin call.
+        /// A success without a decision: a settlement, a cancellation, an admin call.
         Ok = "ok",
-        /// It was malformed. The client has to change it.
+        /// The request was malformed. The client has to change it.
         Invalid = "invalid",
         /// This process failed.
         Error = "error",
@@ -101,19 +101,19 @@ labels! {
         Wrong = "wrong",
         /// The address sent too many wrong tokens.
         Limited = "limited",
-        /// The call names a host that the listener does not answer to.
+        /// The `Host` of the call is not a name of the listener.
         Host = "host",
     }
 }
 
 labels! {
-    /// Why an upstream gave no answer.
+    /// Why an upstream gave no response.
     UpstreamFailure {
         /// No connection could be made.
         Connect = "connect",
-        /// The answer broke off or was malformed.
+        /// The response broke off or was malformed.
         Protocol = "protocol",
-        /// The answer took too long.
+        /// The response took too long.
         Timeout = "timeout",
     }
 }

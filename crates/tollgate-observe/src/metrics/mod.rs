@@ -1,7 +1,7 @@
-//! Metrics: what a node counts, the text of `/metrics`, and what a collector is sent.
+//! Metrics: the counters of a node, the text of `/metrics`, and the push to a collector.
 //!
 //! Counting costs a relaxed addition to a word that no other worker writes. The engine and the
-//! store have counters of their own; a [`MetricsSnapshot`] holds them when `/metrics` is read.
+//! store have counters of their own. A [`MetricsSnapshot`] copies them when `/metrics` is read.
 
 mod exposition;
 mod family_writer;
@@ -31,7 +31,7 @@ use tollgate_net::{Stats, lock};
 use tollgate_policy::facts::Facts;
 use tollgate_store::StoreErrorKind;
 
-/// The counters of a node. Shared by all its threads.
+/// The counters of a node, shared by all threads.
 #[derive(Debug)]
 pub struct Metrics {
     stripes: Box<[Stripe]>,
@@ -50,19 +50,19 @@ pub struct Metrics {
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
-/// The upper bounds of the histogram's buckets. One more bucket has none.
+/// Upper bounds of the histogram's buckets. The last bucket has no bound.
 #[rustfmt::skip]
 const BUCKET_BOUNDS_NS: [u64; 17] = [
     US, 2 * US + US / 2, 5 * US, 10 * US, 25 * US, 50 * US, 100 * US, 250 * US, 500 * US,
     MS, 2 * MS + MS / 2, 5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS, 1_000 * MS,
 ];
 
-/// Threads that count in one word pass its cache line around, which costs more than a decision. So
-/// each thread has a stripe. Further threads share one.
+/// Stripes of counters, one per thread; further threads share stripes. Threads that share a word
+/// pass its cache line around, which costs more than a decision.
 const STRIPES: usize = 32;
 
-/// The counters of one thread. Processors fetch cache lines in pairs, so two stripes are two lines
-/// apart.
+/// The counters of one thread. Processors fetch cache lines in pairs, so stripes are aligned to two
+/// lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stripe {
@@ -79,7 +79,7 @@ struct FrontCounters {
 }
 
 impl Metrics {
-    /// Counters at zero.
+    /// Creates counters at zero.
     pub fn new() -> Self {
         Self {
             stripes: (0..STRIPES).map(|_| Stripe::default()).collect(),
@@ -109,13 +109,13 @@ impl Metrics {
         }
     }
 
-    /// Counts how long a decision took, from a request read to an answer ready to send.
+    /// Records the duration of a decision, from a complete request to a ready answer.
     #[inline]
     pub fn observe(&self, front: Front, elapsed: Duration) {
         self.observe_n(front, elapsed, 1);
     }
 
-    /// Counts how long `count` decisions took that were made together: each took all of it.
+    /// Records the duration of `count` decisions of one batch: each counts with the full duration.
     #[inline]
     pub fn observe_n(&self, front: Front, elapsed: Duration, count: u64) {
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
@@ -125,7 +125,7 @@ impl Metrics {
         add(&counters.buckets[bucket], count);
     }
 
-    /// Adds counters of the connections of `front` to the page.
+    /// Adds the connection counters of a listener of `front` to the page.
     pub fn register_stats(&self, front: Front, stats: Arc<Stats>) {
         lock(&self.connection_stats).push((front, stats));
     }
@@ -135,7 +135,7 @@ impl Metrics {
         lock(&self.connection_stats).iter().map(|(_, stats)| stats.open()).sum()
     }
 
-    /// Counts a failure of the store that the engine does not count itself.
+    /// Counts a store failure that the engine does not count itself.
     pub fn store_error(&self, kind: StoreErrorKind) {
         add(&self.store_errors[kind as usize], 1);
     }
@@ -151,17 +151,17 @@ impl Metrics {
         add(&self.denied[why as usize], 1);
     }
 
-    /// Counts a request that no upstream answered.
+    /// Counts a request without a response from an upstream.
     pub fn upstream_failed(&self, why: UpstreamFailure) {
         add(&self.upstream_failures[why as usize], 1);
     }
 
-    /// Counts a change that was refused because it could not be written to the audit log.
+    /// Counts a change that was refused because the audit log was not writable.
     pub fn audit_failure(&self) {
         add(&self.audit_failures, 1);
     }
 
-    /// The counters of responses of an upstream, or of those that no upstream gave.
+    /// The response counters of an upstream; `None` means responses that came from no upstream.
     pub fn responses(&self, upstream: Option<&str>) -> Arc<ResponseCounters> {
         self.gateway.upstream(upstream)
     }

@@ -1,7 +1,7 @@
-//! Families as messages of OTLP, under the names that Prometheus has.
+//! Families as OTLP messages, under their Prometheus names.
 //!
-//! Counters and histograms are cumulative: they count from the start of the node, so a batch that
-//! is lost costs no count.
+//! Counters and histograms are cumulative since the start of the node, so a lost batch loses no
+//! count.
 
 use super::family_writer::{Bucket, FamilySink, FamilyType, FigureValue, Labels, Seconds};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -22,13 +22,13 @@ pub(super) struct OtlpBatch {
 }
 
 impl OtlpBatch {
-    /// A batch of `now_us`. Counters count since `start_us`.
+    /// Creates a batch at `now_us`. Counters count since `start_us`.
     pub(super) fn new(start_us: u64, now_us: u64) -> Self {
         let ns = |us: u64| us.saturating_mul(1_000);
         Self { metrics: Vec::new(), start_ns: ns(start_us), now_ns: ns(now_us.max(start_us)) }
     }
 
-    /// The message of this batch.
+    /// Returns the OTLP message.
     pub(super) fn finish(
         self,
         resource: &opentelemetry_sdk::Resource,

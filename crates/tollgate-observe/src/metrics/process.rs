@@ -1,5 +1,5 @@
-//! The figures that every Prometheus client library shows of its process, under the names that
-//! dashboards expect.
+//! Process metrics that every Prometheus client library exports, under the names that dashboards
+//! expect.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Asks the system. Only Linux answers.
+    /// Reads the statistics; empty on systems other than Linux.
     #[cfg(target_os = "linux")]
     pub(super) fn read() -> Self {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -30,7 +30,7 @@ impl Process {
             resident_bytes: field(&status, "VmRSS:").map(|kib| kib * 1024),
             virtual_bytes: field(&status, "VmSize:").map(|kib| kib * 1024),
             threads: field(&status, "Threads:"),
-            // The handle that reads the folder is in it.
+            // The directory handle of this read is one of the entries.
             open_fds: std::fs::read_dir("/proc/self/fd")
                 .ok()
                 .map(|entries| (entries.count() as u64).saturating_sub(1)),
@@ -44,14 +44,14 @@ impl Process {
     }
 }
 
-/// Fields of `/proc/self/stat` after the name of the program, which may itself hold spaces and
+/// Indexes of fields in `/proc/self/stat` after the program name, which may contain spaces and
 /// brackets.
 const USER_TIME: usize = 11;
 const SYSTEM_TIME: usize = 12;
 const START_TIME: usize = 19;
 
-/// A time in `/proc/self/stat`. Linux shows such times to programs in hundredths of a second,
-/// whatever the kernel's own tick is.
+/// A time field of `/proc/self/stat`. Linux reports these times in hundredths of a second,
+/// independent of the kernel's tick.
 #[cfg(target_os = "linux")]
 fn ticks(stat: &str, at: usize) -> Option<Duration> {
     let (_, rest) = stat.rsplit_once(')')?;
@@ -59,7 +59,7 @@ fn ticks(stat: &str, at: usize) -> Option<Duration> {
     Some(Duration::from_millis(count.checked_mul(10)?))
 }
 
-/// The number after a name at the beginning of a line.
+/// The number that follows a name at the start of a line.
 #[cfg(target_os = "linux")]
 fn field(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -19,8 +19,8 @@ use std::thread;
 use std::time::Duration;
 use tollgate::store::ProcessClock;
 
-/// Sends the figures of a node, once in an interval. It reads counters as a scrape of `/metrics`
-/// does: no decision waits for it. A batch is made when it is sent, so none is queued.
+/// Sends the metrics of a node once per interval. It reads counters like a scrape of `/metrics`, so
+/// no decision waits. Each batch is built when it is sent, so none is queued.
 #[derive(Debug)]
 pub struct MetricsPusher {
     stop: SyncSender<()>,
@@ -36,7 +36,7 @@ struct PushThread {
 }
 
 impl MetricsPusher {
-    /// Starts the thread. The counters of the node count since `start_us`.
+    /// Starts the thread. `start_us` is the start of the node's counters.
     pub fn start(
         node: Arc<dyn ObservedNode>,
         start_us: u64,
@@ -58,7 +58,7 @@ impl MetricsPusher {
         Ok(Self { stop, stopped })
     }
 
-    /// Sends the last figures, and waits at most `timeout` for the collector.
+    /// Sends the last metrics, and waits at most `timeout` for the collector.
     pub fn stop(self, timeout: Duration) {
         let _ = self.stop.try_send(());
         let _ = self.stopped.recv_timeout(timeout);
@@ -77,7 +77,7 @@ impl PushThread {
         headers.extend(self.options.headers.clone());
         let kind = HeaderValue::from_static("application/x-protobuf");
         headers.insert(CONTENT_TYPE, kind);
-        // The client counts a batch that was not taken, and logs the first.
+        // The client counts a rejected batch, and logs the first one.
         let _ = self.client.send(request);
     }
 }

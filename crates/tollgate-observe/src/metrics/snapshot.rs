@@ -1,4 +1,4 @@
-//! Snapshot: the counters of the engine and of the store, at one moment.
+//! Snapshot: the counters of the engine and the store at one moment.
 
 use crate::usage::UsageStats;
 use tollgate::engine::{CandidateCounts, Counts, Gate, ShedCounts};
@@ -6,15 +6,15 @@ use tollgate::store::memory::MemoryStats;
 use tollgate::store::redis::LeaseStats;
 use tollgate_store::{LeaseStore, StoreErrorKind};
 
-/// The counters of the engine and of the store, at one moment.
+/// The counters of the engine and the store at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct MetricsSnapshot {
-    /// The limits of the policy in force, in file order. Only the author of the policy chooses
-    /// their names, so clients cannot add values of the label.
+    /// The limits of the policy in force, in file order. Only the policy names limits, so clients
+    /// cannot add label values.
     pub limits: Vec<LimitCounters>,
-    /// What candidates would have done, by the name of the limit.
+    /// Counts of candidate limits, by the name of the limit.
     pub candidates: Vec<(Box<str>, CandidateCounts)>,
-    /// The classes of requests; none without shedders.
+    /// The classes of requests; empty without shedders.
     pub classes: Vec<ClassMetrics>,
     /// The limit of the adaptive shedder, if it is on.
     pub adaptive_limit: Option<u32>,
@@ -22,25 +22,25 @@ pub struct MetricsSnapshot {
     pub memory: MemoryStats,
     /// Leases.
     pub leases: LeaseStats,
-    /// Failures of the store that the engine or a probe met, by kind.
+    /// Store failures seen by the engine or a probe, by kind.
     pub store_errors: Vec<(StoreErrorKind, u64)>,
     /// Whether the store's circuit breaker is open.
     pub breaker_open: bool,
-    /// Leaps of the clocks of the store's servers.
+    /// Clock jumps of the store's servers.
     pub store_clock_leaps: u64,
-    /// Counts the policies of this process, overrides included.
+    /// Generation of the rules; every change counts, overrides included.
     pub generation: u64,
-    /// Mode overrides: those of the fleet, and those of this node alone.
+    /// Mode overrides: on all nodes, and on this node only.
     pub mode_overrides: [u64; 2],
-    /// Lines of the log that standard error did not take.
+    /// Log lines dropped because standard error was not read.
     pub log_lines_dropped: u64,
-    /// Readers of the admin API's streams.
+    /// Open streams of the admin API.
     pub streams_open: u64,
-    /// Readers that were cut off because they did not read.
+    /// Streams closed because their readers did not read.
     pub streams_stalled: u64,
-    /// Decisions that no list of top keys has.
+    /// Decisions missing from all top-key lists.
     pub top_missed: u64,
-    /// Lines of the decision log and the access log that were lost.
+    /// Lost lines of the decision log and the access log.
     pub record_lines_dropped: [u64; 2],
     /// The usage trail.
     pub usage: UsageStats,
@@ -53,27 +53,27 @@ pub struct MetricsSnapshot {
 pub struct LimitCounters {
     /// The limit's name.
     pub name: Box<str>,
-    /// Its decisions.
+    /// The limit's decisions.
     pub counts: Counts,
     /// Decisions for new keys in shared cells, because the memory store was full.
     pub overflowed: u64,
 }
 
-/// What shedders did with the requests of one class.
+/// Shedder counters of one class of requests.
 #[derive(Clone, Debug, Default)]
 pub struct ClassMetrics {
     /// The name of the class.
     pub name: Box<str>,
-    /// Its requests.
+    /// Requests of the class, by outcome.
     pub counts: ShedCounts,
-    /// The time that its requests waited in the queue, in microseconds.
+    /// Total time that requests of the class waited in the queue, in microseconds.
     pub queue_us: u64,
-    /// Requests in flight that the adaptive shedder admitted and no upstream has answered yet.
+    /// Requests in flight that the adaptive shedder admitted and no upstream has answered.
     pub at_upstream: u64,
 }
 
 impl ClassMetrics {
-    /// All classes, and the adaptive limit. The adaptive shedder knows the classes in force.
+    /// Reads all classes and the adaptive limit.
     pub fn of<S: LeaseStore>(gate: &Gate<S>) -> (Vec<Self>, Option<u32>) {
         let (rules, adaptive) = (gate.rules(), gate.adaptive());
         let known = |name: &str| {

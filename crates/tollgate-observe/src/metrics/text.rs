@@ -8,7 +8,7 @@ use std::fmt::{Display, Write};
 pub(super) struct TextPage {
     format: ExpositionFormat,
     out: String,
-    /// The family that is being written, and the suffix of its samples.
+    /// The name of the current family, and the suffix of its samples.
     family: (&'static str, &'static str),
 }
 
@@ -17,7 +17,7 @@ impl TextPage {
         Self { format, out: String::with_capacity(16 * 1024), family: ("", "") }
     }
 
-    /// The whole page.
+    /// Returns the page.
     pub(super) fn finish(mut self) -> String {
         if self.format == ExpositionFormat::OpenMetrics {
             self.out.push_str("# EOF\n");
@@ -50,7 +50,7 @@ impl FamilySink for TextPage {
         let (suffix, kind) = match (kind, self.format) {
             (FamilyType::Gauge, _) => ("", "gauge"),
             (FamilyType::Histogram, _) => ("", "histogram"),
-            // OpenMetrics names a family of counters without the suffix of its samples.
+            // OpenMetrics names a counter family without the suffix of its samples.
             (FamilyType::Counter, ExpositionFormat::OpenMetrics) => ("", "counter"),
             (FamilyType::Counter, ExpositionFormat::Prometheus) => ("_total", "counter"),
         };

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 use tollgate::engine::{Rules, Verdict, thread_number};
 use tollgate_policy::facts::Facts;
 
-/// The label of requests without a tier of the policy.
+/// The label of requests whose tier the policy does not name.
 const OTHER: &str = "other";
 /// The outcomes of decisions.
 const OUTCOMES: [Outcome; 4] =
     [Outcome::Admitted, Outcome::Refused, Outcome::FailClosed, Outcome::Shed];
 
-/// The counters of all tiers. Only the author of the policy names tiers, so clients cannot add
-/// values of the label. Those of an earlier file stay: a counter never goes back.
+/// The counters of all tiers. Only the policy names tiers, so clients cannot add label values.
+/// Tiers of an earlier file keep their counters: a counter never decreases.
 #[derive(Debug, Default)]
 pub(super) struct TierMetrics {
     by_name: Mutex<BTreeMap<Box<str>, Arc<TierCounters>>>,
@@ -24,7 +24,7 @@ pub(super) struct TierMetrics {
     of_rules: ArcSwap<RulesTiers>,
 }
 
-/// The counters of the tiers of one policy, and those of other requests at the end.
+/// The counters of the tiers of one policy. The last one counts all other requests.
 #[derive(Debug, Default)]
 struct RulesTiers {
     generation: u64,
@@ -46,7 +46,7 @@ impl Default for TierCounters {
 }
 
 impl TierMetrics {
-    /// Counts a decision by the tier of its request. A policy without tiers has nothing to count.
+    /// Counts a decision by the tier of its request. Counts nothing without tiers.
     #[inline]
     pub(super) fn count(&self, rules: &Rules, facts: &Facts<'_>, verdict: &Verdict<'_>) {
         let names = rules.policy().tier_names();
@@ -75,7 +75,7 @@ impl TierMetrics {
         tiers
     }
 
-    /// Writes the family, if a policy has had tiers.
+    /// Writes the family, if any policy had tiers.
     pub(super) fn write(&self, page: &mut FamilyWriter<'_>) {
         let tiers: Vec<_> =
             lock(&self.by_name).iter().map(|(name, one)| (name.clone(), one.clone())).collect();

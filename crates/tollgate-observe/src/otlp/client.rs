@@ -1,4 +1,4 @@
-//! Posts a batch. It runs on the exporter's thread and may block that.
+//! Posts batches. Runs on the exporter's thread, and may block it.
 
 use super::{LOST_BATCHES, Signal};
 use bytes::Bytes;
@@ -16,31 +16,31 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
-/// More than a collector has to say.
+/// Limit of response bytes; collectors send far fewer.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// One connection for each batch: there is one every few seconds.
+/// Posts batches of one signal. Opens a connection per batch: a batch is sent every few seconds.
 #[derive(Debug)]
 pub struct OtlpClient {
     signal: Signal,
     runtime: Runtime,
     timeout: Duration,
-    /// Whether the last batch was not taken, so that only changes are logged.
+    /// Whether the last batch was rejected, so that only changes are logged.
     is_failing: AtomicBool,
 }
 
 impl OtlpClient {
-    /// A client for one signal, whose requests end after `timeout`.
+    /// Creates a client for one signal. Requests end after `timeout`.
     ///
     /// # Errors
     ///
-    /// If its runtime or its roots of trust cannot be made.
+    /// If the runtime or the root certificates cannot be loaded.
     pub fn new(signal: Signal, timeout: Duration) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         Ok(Self { signal, runtime, timeout, is_failing: AtomicBool::new(false) })
     }
 
-    /// Sends a batch. A collector that takes none is logged once, until it takes one again.
+    /// Sends a batch. Logs the first rejection, and the first success after it.
     pub fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let endpoint = request.uri().to_string();
         let sent = self.runtime.block_on(async {
@@ -59,13 +59,13 @@ impl OtlpClient {
         let was_down = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
         match (failure, self.signal) {
             (Some(error), Signal::Traces) if !was_down => {
-                tracing::warn!(%endpoint, %error, "the trace collector does not take spans; they are dropped");
+                tracing::warn!(%endpoint, %error, "the trace collector rejects spans; they are dropped");
             }
             (Some(error), Signal::Metrics) if !was_down => {
                 tracing::warn!(%endpoint, %error, "the metrics collector rejects metrics; the next batch has all counts");
             }
             (None, signal) if was_down => {
-                tracing::info!(%endpoint, signal = signal.name(), "the collector takes batches again");
+                tracing::info!(%endpoint, signal = signal.name(), "the collector accepts batches again");
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
-//! OTLP: spans and metrics go to an OpenTelemetry collector when the environment names one.
+//! OTLP: sends spans and metrics to an OpenTelemetry collector, if the environment names one.
 //!
-//! Nothing waits for the collector. Each signal has a thread of its own, sends one batch at a
-//! time, and counts the batches that the collector did not take.
+//! No request waits for the collector. Each signal has a thread of its own, sends one batch at a
+//! time, and counts rejected batches.
 
 mod client;
 mod options;
@@ -16,12 +16,12 @@ use opentelemetry_sdk::Resource;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is sent to a collector.
+/// The kind of data that is sent to a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// A span for each decision.
     Traces,
-    /// The figures of `/metrics`.
+    /// The metrics of `/metrics`.
     Metrics,
 }
 
@@ -29,7 +29,7 @@ impl Signal {
     /// All signals.
     pub const ALL: [Self; 2] = [Self::Traces, Self::Metrics];
 
-    /// The name in paths and in metrics.
+    /// The name of the signal in paths and in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Traces => "traces",
@@ -40,18 +40,19 @@ impl Signal {
 
 static LOST_BATCHES: [AtomicU64; Signal::ALL.len()] = [const { AtomicU64::new(0) }; 2];
 
-/// Batches of this process that a collector did not take.
+/// Batches of this process that were not delivered.
 pub fn lost_batches(signal: Signal) -> u64 {
     LOST_BATCHES[signal as usize].load(Relaxed)
 }
 
-/// Who sends: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, and `tollgate` when neither has a
-/// name. Counters of two processes are told apart by `service.instance.id`.
+/// The OTLP resource: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, else the name `tollgate`.
+/// `service.instance.id` tells the counters of two processes apart.
 pub fn resource() -> Resource {
     const INSTANCE: &str = "service.instance.id";
     static INSTANCE_ID: LazyLock<String> = LazyLock::new(|| {
         let mut id = [0; 16];
-        // Without randomness the collector sees one instance, as it does of other programs.
+        // Without random numbers all processes have the same id, as programs without this attribute
+        // do.
         let _ = getrandom::fill(&mut id);
         format!("{:032x}", u128::from_be_bytes(id))
     });

@@ -1,4 +1,4 @@
-//! Where spans and metrics go, from the variables that every OpenTelemetry program reads.
+//! OTLP options, from the standard environment variables of OpenTelemetry.
 
 use super::Signal;
 use http::Uri;
@@ -7,20 +7,20 @@ use std::fmt;
 use std::time::Duration;
 use tollgate_policy::hex::percent_decode;
 
-/// A collector that was configured, for one signal.
+/// The configuration of a collector for one signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpOptions {
     /// The address that batches are posted to.
     pub endpoint: String,
-    /// The time that an export may take.
+    /// The timeout of an export.
     pub timeout: Duration,
-    /// The time between two exports of metrics.
+    /// The interval between two exports of metrics.
     pub interval: Duration,
-    /// Headers of exports of metrics. Those of traces are read by the exporter of spans.
+    /// Headers of metrics exports. The span exporter reads those of traces itself.
     pub headers: HeaderMap,
 }
 
-/// A variable says something that cannot be used.
+/// An environment variable has an unusable value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidOtlpOptions {
     variable: &'static str,
@@ -65,22 +65,21 @@ impl Signal {
 }
 
 impl OtlpOptions {
-    /// What the environment says of a signal, through `variable`; `None` when it names no
-    /// collector.
+    /// Reads the options of a signal through `variable`; `None` if no collector is named.
     ///
     /// # Errors
     ///
-    /// When it names one that cannot be used.
+    /// When a variable has an unusable value.
     pub fn read(
         signal: Signal,
         variable: impl Fn(&'static str) -> Option<String>,
     ) -> Result<Option<Self>, InvalidOtlpOptions> {
-        // To these an empty variable is an absent one.
+        // For these variables, empty means absent.
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let names = signal.variables();
         let off = variable("OTEL_SDK_DISABLED").is_some_and(|is| is.eq_ignore_ascii_case("true"))
             || variable(names.exporter).is_some_and(|exporter| exporter == "none");
-        // The one for the signal is the whole URL; the one for everything is where paths begin.
+        // The variable of the signal is a complete URL; the general one is a base URL.
         let (name, endpoint) = match (variable(names.endpoint), variable(BASE)) {
             _ if off => return Ok(None),
             (Some(endpoint), _) => (names.endpoint, endpoint),
@@ -148,7 +147,7 @@ impl OtlpOptions {
 }
 
 fn check_endpoint(endpoint: &str) -> Result<(), String> {
-    // Before anything shows the text: what is in front of the `@` is a secret.
+    // Checked before the text can be shown: the part before `@` is a secret.
     if endpoint.contains('@') {
         let fix = "remove it, and send to a collector on this machine that knows the credentials";
         return Err(format!("a user or password in the URL is not used: {fix}"));
@@ -164,7 +163,7 @@ fn check_endpoint(endpoint: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A header as in W3C Baggage: `name=value`, the value percent-encoded.
+/// Parses a header as in W3C Baggage: `name=value`, with a percent-encoded value.
 fn parse_header(pair: &str) -> Option<(HeaderName, HeaderValue)> {
     let (name, value) = pair.split_once('=')?;
     let decoded = percent_decode(value.trim())?;

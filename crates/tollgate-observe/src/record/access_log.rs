@@ -1,4 +1,4 @@
-//! The access log of the gateway: one line for each request, in the form of Apache, or as JSON.
+//! Access log of the gateway: one line for each request, in Apache's format or as JSON.
 
 use super::line::{TEXT_BYTES_MAX, as_text, cut, is_request_id, json_line, push_quoted};
 use super::sink::LineSink;
@@ -22,10 +22,11 @@ pub struct AccessLog {
     sink: LineSink,
 }
 
-/// One request to the gateway. Texts are as the client sent them, without secrets.
+/// One request to the gateway. Texts are unchanged from the client, except that secrets are
+/// redacted.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AccessEntry {
-    /// When the request came, in microseconds.
+    /// The arrival time of the request, in microseconds.
     #[serde(serialize_with = "as_time")]
     pub time: u64,
     /// The client's address.
@@ -57,7 +58,7 @@ pub struct AccessEntry {
     /// The address of the upstream that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
-    /// Until the last byte of the body was handed over.
+    /// The time until the last byte of the body was handed to the connection.
     pub duration_us: u64,
 }
 
@@ -94,12 +95,12 @@ impl AccessLog {
 }
 
 impl AccessEntry {
-    /// A text of the request, cut.
+    /// A text of the request, truncated.
     pub fn text(text: &str) -> String {
         cut(text).to_owned()
     }
 
-    /// The value of a header, cut.
+    /// The value of a header, truncated.
     pub fn value(value: &[u8]) -> Vec<u8> {
         match str::from_utf8(value) {
             Ok(text) => cut(text).into(),
@@ -107,12 +108,12 @@ impl AccessEntry {
         }
     }
 
-    /// The target of a request without the values of these parameters, cut.
+    /// The request target, truncated, with the values of the secret parameters redacted.
     pub fn target(target: &str, secrets: &[&str]) -> String {
         Self::text(&redact_parameters(target, secrets))
     }
 
-    /// The value of `Referer`, which may have the query of an earlier request.
+    /// The value of `Referer`, redacted: it may contain the query of an earlier request.
     pub fn referer(value: &[u8], secrets: &[&str]) -> Vec<u8> {
         match (str::from_utf8(value), value.iter().position(|byte| *byte == b'?')) {
             (Ok(text), _) => Self::target(text, secrets).into(),
@@ -121,7 +122,7 @@ impl AccessEntry {
         }
     }
 
-    /// The id of a request that has a usable one.
+    /// The id of a request, if it is valid.
     pub fn id(text: Option<&str>) -> Option<String> {
         text.filter(|id| is_request_id(id)).map(str::to_owned)
     }
@@ -142,7 +143,7 @@ fn common(entry: &AccessEntry) -> String {
     line
 }
 
-/// The entry of a request that is being answered. It is written when this is dropped.
+/// The entry of a request that is being answered. Written on drop.
 #[derive(Debug)]
 pub struct PendingAccess {
     entry: AccessEntry,
@@ -153,13 +154,13 @@ pub struct PendingAccess {
 const CLIENT_LEFT: u16 = 499;
 
 impl PendingAccess {
-    /// An entry that is written when its response ends, or as abandoned when this is dropped.
+    /// Creates an entry that is written when the response ends, or as abandoned on drop.
     pub fn new(mut entry: AccessEntry, log: Arc<AccessLog>) -> Self {
         (entry.status, entry.outcome) = (CLIENT_LEFT, "abandoned");
         Self { entry, log }
     }
 
-    /// The request has this answer. The entry is written with the last byte of the body.
+    /// Sets the response. The entry is written after the last byte of the body.
     pub fn answered(
         mut self,
         outcome: &'static str,
@@ -175,7 +176,7 @@ impl PendingAccess {
         }
     }
 
-    /// The connection refused the request before the gateway saw it.
+    /// Writes the entry of a request that the connection refused before the gateway saw it.
     pub fn refused(mut self, request: &RefusedRequest<'_>) {
         let entry = &mut self.entry;
         (entry.status, entry.bytes) = (request.status.as_u16(), request.body_bytes);

@@ -1,4 +1,4 @@
-//! The decision log: one line of JSON for each decision.
+//! Decision log: one line of JSON for each decision.
 
 use super::line::{cut, is_request_id, json_line};
 use super::sink::LineSink;
@@ -22,48 +22,48 @@ pub struct DecisionLog {
 /// The headers of [`DecidedRequest`]: `parent` and `request_id`.
 pub const RECORDED_HEADERS: [&str; 2] = ["traceparent", "x-request-id"];
 
-/// A decided request, as its front end knows it.
+/// A decided request, as seen by its front end.
 #[derive(Clone, Copy, Debug)]
 pub struct DecidedRequest<'a> {
     /// The front end, as `listen` spells it.
     pub front: &'static str,
-    /// The request's `traceparent`, as it came.
+    /// The request's `traceparent` header, unparsed.
     pub parent: Option<&'a str>,
     /// The `X-Request-Id` of the request.
     pub request_id: Option<&'a str>,
-    /// The time at which the request came.
+    /// The arrival time of the request.
     pub start_us: u64,
     /// The time of the decision.
     pub end_us: u64,
     /// The keys of the request.
     pub key: DecidedKey<'a>,
-    /// Whether nothing was to be charged. A peek has a span, and no line.
+    /// Whether the request only peeked. A peek gets a span, but no line.
     pub is_peek: bool,
 }
 
-/// The keys of a decision.
+/// The keys of a decided request.
 #[derive(Clone, Copy, Debug)]
 pub enum DecidedKey<'a> {
     /// The attributes of the request.
     Facts(&'a Facts<'a>),
-    /// The descriptors of Envoy, as bytes.
+    /// The descriptors of an Envoy request, encoded.
     Descriptors(&'a [u8]),
 }
 
-/// A decision by one limit, as the Redis front end makes them.
+/// A decision by one limit, made by the Redis front end.
 #[derive(Clone, Debug)]
 pub struct LoggedSingle<'a> {
-    /// Which front end, as `listen` spells it.
+    /// The name of the front end, as in `listen`.
     pub front: &'static str,
-    /// When the command came.
+    /// The arrival time of the command.
     pub start_us: u64,
-    /// When it was decided.
+    /// The time of the decision.
     pub end_us: u64,
     /// The name of the limit.
     pub limit: &'a str,
-    /// Its mode.
+    /// The mode of the limit.
     pub mode: Mode,
-    /// Whose command it is.
+    /// The key of the command.
     pub key: ShownKey,
 }
 
@@ -75,7 +75,7 @@ struct DecisionLine<'a> {
     request_id: Option<&'a str>,
     verdict: &'static str,
     source: &'static str,
-    /// That of the tightest limit.
+    /// The key of the tightest limit.
     key: ShownKey,
     limits: Vec<LimitLine<'a>>,
     duration_us: u64,
@@ -102,7 +102,7 @@ impl DecisionLog {
         &self.sink
     }
 
-    /// Whether a decision with this result is written: by `only`, and by chance.
+    /// Whether to log a decision with this result: depends on `only` and on the sample.
     pub(super) fn wants(&self, allowed: bool) -> bool {
         !(self.refused_only && allowed) && is_sampled(self.sample_ppm)
     }
@@ -172,7 +172,7 @@ const fn verdict_word(allowed: bool) -> &'static str {
     if allowed { "admitted" } else { "refused" }
 }
 
-/// The key of a limit, in clear only if the limit says so.
+/// The key of a limit for display; in clear text only with `show_keys`.
 fn shown_key(keys: &KeySecrets, rules: &Rules, limit: &Limit, key: DecidedKey<'_>) -> ShownKey {
     match key {
         DecidedKey::Descriptors(bytes) => {
@@ -189,7 +189,7 @@ fn shown_key(keys: &KeySecrets, rules: &Rules, limit: &Limit, key: DecidedKey<'_
     }
 }
 
-/// Whether one of a million possible draws is below `ppm`.
+/// Whether a random draw out of a million is below `ppm`.
 fn is_sampled(ppm: u32) -> bool {
     thread_local! {
         static STATE: Cell<u64> = const { Cell::new(0) };
@@ -197,7 +197,7 @@ fn is_sampled(ppm: u32) -> bool {
     if ppm >= 1_000_000 {
         return true;
     }
-    // Weyl's sequence, mixed as in SplitMix64: even over any run of draws.
+    // A Weyl sequence, mixed as in SplitMix64: every run of draws is evenly distributed.
     let draw = STATE.with(|state| {
         let next = state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         state.set(next);

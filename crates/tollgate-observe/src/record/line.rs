@@ -1,19 +1,19 @@
-//! Parts of lines: texts from requests, cut and escaped.
+//! Truncates and escapes texts of requests for log lines.
 
 use crate::escape::escape_json;
 use serde::{Serialize, Serializer};
 use std::fmt::Write;
 
-/// Longer texts of a request are cut in records.
+/// Limit of a text; longer texts are truncated.
 pub(super) const TEXT_BYTES_MAX: usize = 1024;
 
-/// At most [`TEXT_BYTES_MAX`] bytes of a text, whole characters only.
+/// Truncates a text to [`TEXT_BYTES_MAX`] bytes, at a character boundary.
 pub(super) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }
 
-/// Appends a text as Apache and nginx do between quotes: quotes, backslashes and bytes outside
-/// printable ASCII as `\xHH`. An empty text is `-`.
+/// Appends a text between quotes as Apache and nginx do. Quotes, backslashes and bytes outside
+/// printable ASCII become `\xHH`. An empty text becomes `-`.
 pub(super) fn push_quoted(out: &mut String, text: &[u8]) {
     if text.is_empty() {
         return out.push('-');
@@ -31,7 +31,7 @@ fn push_byte(out: &mut String, byte: u8) {
     let _ = write!(out, "\\x{byte:02X}");
 }
 
-/// Serializes the value of a header. Bytes that are not UTF-8 are shown as `\xHH`.
+/// Serializes the value of a header. Bytes that are not UTF-8 become `\xHH`.
 pub(super) fn as_text<S: Serializer>(
     value: &Option<Vec<u8>>,
     serializer: S,
@@ -44,13 +44,13 @@ pub(super) fn as_text<S: Serializer>(
     serializer.serialize_str(&text)
 }
 
-/// A record as a line of JSON, its end included.
+/// Serializes a record as a line of JSON, with its line end.
 pub(super) fn json_line(record: &impl Serialize) -> String {
-    // Texts and numbers can always be written as JSON.
+    // Texts and numbers always serialize.
     escape_json(&serde_json::to_string(record).unwrap_or_default()) + "\n"
 }
 
-/// The id that a request carries: `X-Request-Id`, if it is short and printable.
+/// Whether a text is valid as `X-Request-Id`: short and printable.
 pub(super) fn is_request_id(text: &str) -> bool {
     (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -1,7 +1,7 @@
 //! Records of single requests: the decision log, and the access log of the gateway.
 //!
-//! Lines pass through a bounded queue. A sink that is full or blocked loses lines, which are
-//! counted; no request waits for it.
+//! Lines pass through a bounded queue. If the sink is full or blocked, lines are dropped and
+//! counted; no request waits.
 
 mod access_log;
 mod decision_log;
@@ -30,28 +30,28 @@ use tollgate_policy::settings::Settings;
 #[derive(Debug, Default)]
 pub struct Records {
     decisions: ArcSwapOption<DecisionLog>,
-    /// Whether there is a decision log: read for every decision.
+    /// Whether a decision log is set. Read for every decision.
     has_decisions: AtomicBool,
     access: ArcSwapOption<AccessLog>,
     has_access: AtomicBool,
     dropped: DroppedLines,
 }
 
-/// Lines that sinks did not take, since the start of the process.
+/// Lines dropped by full sinks since the start of the process.
 #[derive(Clone, Debug, Default)]
 struct DroppedLines {
     decisions: Arc<AtomicU64>,
     access: Arc<AtomicU64>,
 }
 
-/// Logs that are open, but not in use yet.
+/// Logs that are open but not in use yet.
 #[derive(Debug, Default)]
 pub struct OpenLogs {
     decisions: Option<Arc<DecisionLog>>,
     access: Option<Arc<AccessLog>>,
 }
 
-/// A log cannot be opened.
+/// A log could not be opened.
 #[derive(Debug)]
 pub struct RecordError {
     /// The field of the file that names the log.
@@ -60,8 +60,8 @@ pub struct RecordError {
 }
 
 impl Records {
-    /// Opens the logs that the settings name, in `folder` where their paths are relative. A sink
-    /// that is in use already is kept, and opens its file again.
+    /// Opens the logs that the settings name. Relative paths start in `folder`. A sink already in
+    /// use is kept and reopens its file.
     pub fn open(&self, settings: &Settings, folder: &Path) -> Result<OpenLogs, RecordError> {
         let failed = |field| move |source| RecordError { field, source };
         let decisions = settings.logs.decisions.as_ref().map(|wanted| {
@@ -88,7 +88,7 @@ impl Records {
         })
     }
 
-    /// Writes to these logs from now on.
+    /// Replaces the logs.
     pub fn set(&self, logs: OpenLogs) {
         self.has_decisions.store(logs.decisions.is_some(), Relaxed);
         self.has_access.store(logs.access.is_some(), Relaxed);
@@ -96,18 +96,18 @@ impl Records {
         self.access.store(logs.access);
     }
 
-    /// Whether there is a decision log.
+    /// Whether a decision log is set.
     #[inline]
     pub fn logs_decisions(&self) -> bool {
         self.has_decisions.load(Relaxed)
     }
 
-    /// The decision log, if it wants this decision.
+    /// The decision log, if it logs decisions with this result.
     pub fn decisions(&self, allowed: bool) -> Option<Arc<DecisionLog>> {
         self.decisions.load_full().filter(|log| log.wants(allowed))
     }
 
-    /// Records a decision: its span, and its line in the decision log.
+    /// Records a decision: a span, and a line in the decision log.
     #[cold]
     pub fn record(
         &self,
@@ -138,13 +138,13 @@ impl Records {
         if self.has_access.load(Relaxed) { self.access.load_full() } else { None }
     }
 
-    /// Lines of the decision log and of the access log that their sinks did not take.
+    /// Lines of the decision log and the access log dropped by full sinks.
     pub fn dropped_lines(&self) -> [u64; 2] {
         let DroppedLines { decisions, access } = &self.dropped;
         [decisions.load(Relaxed), access.load(Relaxed)]
     }
 
-    /// Waits until all lines are written, for at most `timeout` for each log.
+    /// Waits until all lines are written, for at most `timeout` per log.
     pub fn flush(&self, timeout: Duration) {
         if let Some(log) = self.decisions.load_full() {
             log.sink().flush(timeout);

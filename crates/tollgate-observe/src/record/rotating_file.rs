@@ -1,4 +1,4 @@
-//! A file of lines that is replaced when it is large: `a.log`, before it `a.log.1`, `a.log.2`.
+//! A log file that rotates when it is large: `a.log` becomes `a.log.1`, then `a.log.2`.
 
 use crate::append::open_append;
 use std::fs::{self, File};
@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub(super) struct RotatingFile {
     path: PathBuf,
     bytes_max: u64,
-    /// How many old files stay.
+    /// Number of old files to keep.
     keep: u32,
     file: File,
-    /// The size of the file; `None` for pipes and devices, which are never replaced.
+    /// The size of the file; `None` for pipes and devices, which never rotate.
     bytes: Option<u64>,
-    /// Whether the last byte was that of a line end.
+    /// Whether the last byte written was a line end.
     at_line_start: bool,
-    /// Whether part of a line was lost, so that the next one needs a line end before it.
+    /// Whether a partial line was lost, so that the next line needs a line end before it.
     is_broken: bool,
-    /// Set from outside when the file has to be opened again.
+    /// Set by another thread to reopen the file.
     reopens: Arc<AtomicBool>,
 }
 
@@ -50,11 +50,11 @@ impl RotatingFile {
         Ok(())
     }
 
-    /// Replaces the file. Where that fails, the lines go on in the old one.
+    /// Rotates the file. On failure, lines continue in the old file.
     fn rotate(&mut self) {
         let rotated = self.shift_names().and_then(|()| self.reopen());
         if let Err(error) = rotated {
-            // Not tried again before the file has grown as much again.
+            // Tries again only after the file has grown by the size limit again.
             self.bytes = Some(0);
             tracing::warn!(file = %self.path.display(), %error, "a log cannot be rotated");
         }
@@ -96,7 +96,7 @@ impl RotatingFile {
 }
 
 impl Write for RotatingFile {
-    /// Writes a line, or the rest of one.
+    /// Writes a line, or the rest of a line.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.at_line_start {
             self.begin_line(bytes.len())?;
@@ -108,7 +108,8 @@ impl Write for RotatingFile {
                 Ok(count)
             }
             Err(error) => {
-                // The rest of the line follows where the pipe is full; otherwise it is lost.
+                // If the pipe is full, the caller retries the rest of the line. Otherwise the rest
+                // is lost.
                 let is_retried =
                     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
                 if !is_retried {
@@ -125,7 +126,7 @@ impl Write for RotatingFile {
     }
 }
 
-/// The file, and its size if it is a regular one.
+/// Opens the file; returns its size if it is a regular file.
 fn append_to(path: &Path) -> io::Result<(File, Option<u64>)> {
     let file = open_append(path)?;
     let about = file.metadata()?;

@@ -1,4 +1,4 @@
-//! Sinks of lines: standard error, or a file that one thread writes.
+//! Line sinks: standard error, or a file that one thread writes.
 
 use super::rotating_file::RotatingFile;
 use crate::log::{self, LogQueue};
@@ -11,7 +11,7 @@ use std::{fmt, io, thread};
 use tollgate::store::ProcessClock;
 use tollgate_policy::settings::LogSink;
 
-/// Takes lines without waiting. Clones share the queue.
+/// Queues lines without waiting. Clones share the queue.
 #[derive(Clone, Debug)]
 pub(super) struct LineSink {
     destination: Destination,
@@ -20,7 +20,7 @@ pub(super) struct LineSink {
 
 #[derive(Clone, Debug)]
 enum Destination {
-    /// Through the queue of the process's log.
+    /// The log queue of the process.
     Stderr,
     File(Arc<FileQueue>),
 }
@@ -34,7 +34,7 @@ struct FileQueue {
     reopens: Arc<AtomicBool>,
 }
 
-/// A file cannot be opened.
+/// A file could not be opened.
 #[derive(Debug)]
 pub(super) struct SinkError {
     path: PathBuf,
@@ -42,7 +42,7 @@ pub(super) struct SinkError {
 }
 
 impl LineSink {
-    /// Opens a sink. Lines that it loses are added to `dropped`.
+    /// Opens a sink that adds lost lines to `dropped`.
     pub(super) fn open(
         settings: &LogSink,
         folder: &Path,
@@ -65,8 +65,8 @@ impl LineSink {
         Ok(Self { destination: Destination::File(Arc::new(file)), dropped })
     }
 
-    /// This sink, if it is the one that the settings name. Its file is opened again, so that a
-    /// reload follows a rotation by another program.
+    /// Returns this sink if the settings name it. The sink reopens its file, so that a reload
+    /// follows a rotation by another program.
     pub(super) fn reopened(&self, settings: &LogSink, folder: &Path) -> Option<Self> {
         match (&self.destination, settings) {
             (Destination::Stderr, LogSink::Stderr) => Some(self.clone()),
@@ -108,7 +108,7 @@ impl Drop for FileQueue {
     }
 }
 
-/// The line that stands where lines were lost.
+/// The line that marks lost lines.
 fn loss_line(lost: u64) -> Vec<u8> {
     let time = rfc3339(ProcessClock.now_us());
     format!("{{\"time\":\"{time}\",\"lost_lines\":{lost}}}\n").into_bytes()

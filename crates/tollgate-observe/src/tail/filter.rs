@@ -1,4 +1,4 @@
-//! Filters: which decisions a reader wants.
+//! Filters: selects the decisions that a reader wants.
 
 use super::TailVerdict;
 use std::borrow::Cow;
@@ -7,16 +7,16 @@ use tollgate::engine::ObservedDecision;
 /// Every decision: parts per million.
 pub const SAMPLE_ALL: u32 = 1_000_000;
 
-/// What a reader wants. All conditions must hold.
+/// A reader's filter. All conditions must hold.
 #[derive(Clone, Debug)]
 pub struct TailFilter {
-    /// Only refusals, those of shadow limits included.
+    /// Only refusals, also by shadow limits.
     pub is_refused_only: bool,
     /// Only this limit, or all limits of an entry with `keys`.
     pub limit: Option<Box<str>>,
     /// Only keys with these values, in canonical form.
     pub attributes: Vec<(Box<str>, Box<str>)>,
-    /// How many decisions to show, in parts per million.
+    /// The share of decisions to show, in parts per million.
     pub sample_ppm: u32,
 }
 
@@ -41,15 +41,15 @@ impl TailFilter {
             })
     }
 
-    /// Whether the decision with this number is in the sample. Numbers are spread by a
-    /// multiplication, so that no pattern of requests meets only one part.
+    /// Whether the decision with this number is in the sample. A multiplication spreads the
+    /// numbers, so that no pattern of requests falls outside the sample.
     pub(super) fn samples(&self, number: u64) -> bool {
         let spread = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * u64::from(SAMPLE_ALL);
         spread >> 32 < u64::from(self.sample_ppm)
     }
 }
 
-/// Whether a name is that of the limit, or of the entry that the limit with a key is from.
+/// Whether `name` is the name of the limit, or of its `keys` entry.
 fn covers(name: &str, limit: &str) -> bool {
     limit.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

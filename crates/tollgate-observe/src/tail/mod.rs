@@ -1,7 +1,7 @@
-//! Tail: decisions as they happen, for readers who watch them.
+//! Tail: streams decisions to readers as they happen.
 //!
-//! Without a reader a request costs one load. A reader has a filter and a queue; a decision that
-//! finds the queue full, or locked, is skipped and counted. Nothing waits for a reader.
+//! Without a reader, a request costs one load. A reader has a filter and a queue. A decision that
+//! finds the queue full or locked is skipped and counted. No request waits for a reader.
 
 mod filter;
 
@@ -14,23 +14,23 @@ use std::sync::{Arc, Mutex};
 use tollgate::engine::{ObservedDecision, Source};
 use tollgate_net::lock;
 
-/// Readers at once.
+/// Limit of concurrent readers.
 pub const READERS_MAX: usize = 16;
-/// Decisions that wait for a reader: a tenth of a second's worth, at ten thousand a second.
+/// Limit of decisions queued for a reader: a tenth of a second at ten thousand a second.
 const QUEUE_MAX: usize = 1_024;
-/// Longer keys are left out of a decision.
+/// Limit of a key; a longer key is left out of its decision.
 const KEY_BYTES_MAX: usize = 512;
 
 /// The readers of a node.
 #[derive(Debug, Default)]
 pub struct Tail {
     readers: ArcSwap<Vec<Arc<TailQueue>>>,
-    /// As many as `readers`, to be read without following a pointer.
+    /// The length of `readers`, readable without following a pointer.
     count: AtomicUsize,
     change_lock: Mutex<()>,
 }
 
-/// What waits for one reader.
+/// The queue of one reader.
 #[derive(Debug)]
 pub struct TailQueue {
     filter: TailFilter,
@@ -39,39 +39,39 @@ pub struct TailQueue {
     skipped: AtomicU64,
 }
 
-/// A reader. It leaves when this is dropped.
+/// A reader. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct TailReader {
     tail: Arc<Tail>,
     own: Arc<TailQueue>,
 }
 
-/// One limit's answer to a request.
+/// The answer of one limit to a request.
 #[derive(Clone, Debug)]
 pub struct TailDecision {
-    /// When it was decided.
+    /// The time of the decision.
     pub time_us: u64,
     /// The name of the limit.
     pub limit: Box<str>,
-    /// Which key of the limit, where it has several.
+    /// The index of the key, if the limit has several.
     pub key_index: usize,
-    /// `None` where it is too long.
+    /// The key; `None` if it is too long.
     pub key: Option<Box<[u8]>>,
-    /// How the limit answered.
+    /// The answer of the limit.
     pub verdict: TailVerdict,
-    /// The units that the request asked for.
+    /// The units requested.
     pub units: u64,
     /// The limit's capacity.
     pub capacity: u64,
-    /// The units that are left.
+    /// The units left.
     pub remaining: u64,
-    /// When a refused request would pass; `None` if never.
+    /// The wait until the request would pass; `None` if never.
     pub retry_after_us: Option<u64>,
-    /// Who decided.
+    /// The source of the decision.
     pub source: Source,
 }
 
-/// How a limit answered.
+/// The answer of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailVerdict {
     /// The limit admitted the request.
@@ -83,7 +83,7 @@ pub enum TailVerdict {
 }
 
 impl TailVerdict {
-    /// The word in streams and filters.
+    /// The name in streams and filters.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Admitted => "admitted",
@@ -102,7 +102,7 @@ impl TailVerdict {
 }
 
 impl Tail {
-    /// Shows decisions to the readers who want them. Never waits.
+    /// Queues decisions for the readers whose filters match. Never waits.
     #[inline]
     pub fn offer(&self, decisions: &[ObservedDecision<'_>]) {
         if self.count.load(Relaxed) > 0 {
@@ -120,7 +120,7 @@ impl Tail {
         }
     }
 
-    /// A new reader; `None` where there are too many.
+    /// Adds a reader; `None` if there are too many.
     pub fn read(self: &Arc<Self>, filter: TailFilter) -> Option<TailReader> {
         let own = Arc::new(TailQueue {
             filter,
@@ -138,7 +138,7 @@ impl Tail {
         Some(TailReader { tail: self.clone(), own })
     }
 
-    /// How many readers there are.
+    /// The number of readers.
     pub fn reader_count(&self) -> usize {
         self.count.load(Relaxed)
     }
@@ -181,7 +181,7 @@ impl TailQueue {
 }
 
 impl TailReader {
-    /// The decisions since the last call, and how many were skipped.
+    /// Takes the decisions since the last call, and the number of skipped ones.
     pub fn take(&self) -> (VecDeque<TailDecision>, u64) {
         let decisions = std::mem::take(&mut *lock(&self.own.queue));
         (decisions, self.own.skipped.swap(0, Relaxed))

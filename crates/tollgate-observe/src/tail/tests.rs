@@ -8,7 +8,7 @@ limits:
   - {name: logins, key: [user], rate: 2/min}
 ";
 
-/// Decides a request of each user in turn.
+/// Decides one request of each user per round.
 fn run(node: &TestNode, users: &[&str], rounds: usize) {
     for _ in 0..rounds {
         for user in users {
@@ -31,7 +31,7 @@ fn a_reader_gets_what_its_filter_accepts() {
     let user = tail.read(TailFilter { attributes, ..TailFilter::default() }).unwrap();
     run(&node, &["a", "b"], 3);
     let count = |reader: &super::TailReader| reader.take().0.len();
-    // Of six requests two are admitted; `login/ip` refuses the others.
+    // Two of the six requests are admitted; `login/ip` refuses the others.
     assert_eq!((count(&all), count(&entry), count(&one)), (18, 12, 6));
     assert_eq!(count(&refused), 0);
     let (decisions, skipped) = user.take();

@@ -1,8 +1,8 @@
-//! The top keys of all nodes of a store.
+//! Top keys of all nodes of a store.
 //!
-//! Every ten seconds each node leaves its lists in the store. A reader adds them up: a key that a
-//! node lists has between `units - error` and `units` there, and a key that it does not list has
-//! between zero and the node's `unlisted_max`. So the bounds of the sums hold for every key.
+//! Every ten seconds each node writes its lists to the store. A reader adds the lists up. A key
+//! listed by a node has between `units - error` and `units` there. A key not listed has between
+//! zero and the node's `unlisted_max`. So the bounds of the sums hold for every key.
 
 use super::view::{CountedNode, TopKeyView, TopLimitView, TopQuery, TopView};
 use super::{TopMeasure, TopWindow};
@@ -15,30 +15,30 @@ use std::time::Duration;
 use tollgate::StoreError;
 use tollgate::store::redis::RedisStore;
 
-/// The reports in the store.
+/// The topic of the reports in the store.
 const TOPIC: &str = "top";
 const PUBLISH_EVERY_US: u64 = 10_000_000;
-/// A node that misses two reports is gone.
+/// Lifetime of a report: a node that misses two reports is gone.
 const LIFETIME: Duration = Duration::from_secs(30);
-/// Keys of each list in a report, and fewer where the report would be too long.
+/// Keys per list in a report. The next smaller count is tried if the report is too long.
 const COUNTS: [usize; 5] = [32, 16, 8, 4, 1];
 const REPORT_BYTES_MAX: usize = 256 * 1024;
 const WINDOWS: [TopWindow; 2] = [TopWindow::Minute, TopWindow::Hour];
 
-/// This node among the nodes of a store.
+/// The top-key reports of this node and of the other nodes of its store.
 #[derive(Debug)]
 pub struct FleetTop {
-    /// A random name.
+    /// A random name of this node.
     node: String,
     published_us: AtomicU64,
 }
 
-/// What a node leaves for the others.
+/// The report of a node in the store.
 #[derive(Debug, Serialize, Deserialize)]
 struct TopReport {
     to: String,
     missed: u64,
-    /// By window and measure: `1m/refused`.
+    /// Lists by window and measure: `1m/refused`.
     lists: BTreeMap<String, TopList>,
 }
 
@@ -51,7 +51,7 @@ struct TopList {
 impl Default for FleetTop {
     fn default() -> Self {
         let mut bytes = [0; 8];
-        // Without random numbers, nodes share a name, and the latest report stands for all.
+        // Without random numbers all nodes share a name, and the latest report replaces the others.
         let _ = getrandom::fill(&mut bytes);
         let node = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Self { node, published_us: AtomicU64::new(0) }
@@ -63,7 +63,7 @@ fn list_name(by: TopMeasure, window: TopWindow) -> String {
 }
 
 impl FleetTop {
-    /// Leaves the lists of this node in a shared store, when it is time.
+    /// Writes the lists of this node to a shared store, if the last report is old enough.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl FleetTop {
         store.publish_report(TOPIC, &self.node, &report(view), LIFETIME).await
     }
 
-    /// The top keys of all nodes of the store; on the memory store, of this node.
+    /// The top keys of all nodes of the store; with the memory store, of this node.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl FleetTop {
             None => Vec::new(),
         };
         for report in reports.into_iter().filter(|report| report.node != self.node) {
-            // Another version may write reports that this one cannot read.
+            // A node of another version may write reports that this version cannot read.
             let Ok(mut read) = serde_json::from_slice::<TopReport>(&report.report) else {
                 continue;
             };
@@ -126,7 +126,7 @@ impl FleetTop {
     }
 }
 
-/// The lists of this node, as long as a report may be.
+/// Serializes the lists of this node, shortened to the size limit of a report.
 fn report(view: impl Fn(&TopQuery) -> TopView) -> Vec<u8> {
     let mut report = TopReport { to: String::new(), missed: 0, lists: BTreeMap::new() };
     for window in WINDOWS {
@@ -148,7 +148,7 @@ fn report(view: impl Fn(&TopQuery) -> TopView) -> Vec<u8> {
     Vec::new()
 }
 
-/// Adds up the lists of nodes.
+/// Adds up the lists of all nodes.
 fn merge(nodes: Vec<Vec<TopLimitView>>) -> Vec<TopLimitView> {
     let mut by_limit: BTreeMap<Box<str>, Vec<TopLimitView>> = BTreeMap::new();
     for limit in nodes.into_iter().flatten() {
@@ -161,7 +161,7 @@ fn merge_limit(name: Box<str>, lists: Vec<TopLimitView>) -> TopLimitView {
     let sum =
         |figure: fn(&TopLimitView) -> u64| lists.iter().map(figure).fold(0, u64::saturating_add);
     let (units, unlisted_max) = (sum(|list| list.units), sum(|list| list.unlisted_max));
-    // Of each key: what the nodes that list it say, and their `unlisted_max`.
+    // For each key: the sum over the nodes that list it, and the sum of their `unlisted_max`.
     let mut keys: HashMap<ShownKey, (TopKeyView, u64)> = HashMap::new();
     for list in lists {
         for key in list.keys {
@@ -187,7 +187,7 @@ fn merge_limit(name: Box<str>, lists: Vec<TopLimitView>) -> TopLimitView {
 }
 
 impl TopKeyView {
-    /// Adds the units of another node. The later decision has the limit's figures.
+    /// Adds the units of another node. The other figures come from the later decision.
     fn add(&mut self, other: Self) {
         self.units = self.units.saturating_add(other.units);
         self.error = self.error.saturating_add(other.error);

@@ -1,10 +1,10 @@
 //! Top keys: the keys of each limit with the most units, over the last minute and hour.
 //!
-//! Units are ranked by four measures: admitted, refused, near the limit, and shadow-refused.
-//! Each thread counts in a shard of its own, which costs 175 instructions. Ten seconds later, or
-//! when somebody asks, the shards are emptied into the windows. Memory is bounded: at most
-//! `SUMMARIES_MAX` summaries are kept, each of at most 14 slots, and a slot has at most 128 keys
-//! of at most 128 bytes. A shard has at most `SUMMARIES_MAX` limits for these ten seconds.
+//! Units are ranked by four measures: admitted, refused, near the limit, and shadow-refused. Each
+//! thread counts in a shard of its own, which costs 175 instructions. The shards are emptied into
+//! the windows every ten seconds, and when an operator asks. Memory is bounded: at most
+//! `SUMMARIES_MAX` summaries of at most 14 slots, and a slot has at most 128 keys of 128 bytes. A
+//! shard has at most `SUMMARIES_MAX` limits.
 
 mod fleet;
 mod shard;
@@ -31,14 +31,14 @@ use tollgate_net::lock;
 use tollgate_policy::policy::Selected;
 use windows::WindowedSummary;
 
-/// Summaries that a node keeps: one for each limit and measure with traffic in the last hour.
+/// Limit of summaries: one per limit and measure with traffic in the last hour.
 const SUMMARIES_MAX: usize = 128;
-/// How often shards are emptied without a reader.
+/// The interval at which shards are emptied without a reader.
 const COLLECT_EVERY_US: u64 = 10_000_000;
-/// A key is near its limit when it has used more than four fifths.
+/// A key is near its limit if it has used more than four fifths.
 const NEAR_FIFTHS: u64 = 5;
 
-/// What keys are ranked by.
+/// The measure that ranks keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopMeasure {
     /// Units admitted.
@@ -49,16 +49,16 @@ pub enum TopMeasure {
     Near,
     /// Units that a limit in shadow mode would have refused.
     Shadow,
-    /// Units that were counted as admitted, of requests that were shed afterwards.
+    /// Units counted as admitted, of requests that were shed afterwards.
     ShedAdmitted,
-    /// Units that were counted as near, of such requests.
+    /// Units counted as near, of requests that were shed afterwards.
     ShedNear,
 }
 
 impl TopMeasure {
-    /// What operators can ask for.
+    /// The measures that operators can ask for.
     pub const ALL: [Self; 4] = [Self::Admitted, Self::Refused, Self::Near, Self::Shadow];
-    /// What is counted: [`ALL`](Self::ALL), and what is taken off it.
+    /// The measures that are counted: [`ALL`](Self::ALL), and those subtracted from it.
     const COUNTED: [Self; 6] = [
         Self::Admitted,
         Self::Refused,
@@ -68,7 +68,7 @@ impl TopMeasure {
         Self::ShedNear,
     ];
 
-    /// The word in queries and answers.
+    /// The name in queries and answers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Admitted => "admitted",
@@ -80,7 +80,7 @@ impl TopMeasure {
         }
     }
 
-    /// The measure whose units are taken off this one's.
+    /// The measure that is subtracted from this one.
     const fn taken_off(self) -> Option<Self> {
         match self {
             Self::Admitted => Some(Self::ShedAdmitted),
@@ -96,7 +96,7 @@ pub struct TopKeys {
     hasher: RandomState,
     limits: Mutex<TrackedLimits>,
     collected_us: AtomicU64,
-    /// Decisions that no summary has: of limits above the cap, and while a shard was emptied.
+    /// Decisions in no summary: of limits above the cap, or made while a shard was emptied.
     missed: AtomicU64,
 }
 
@@ -106,12 +106,12 @@ struct TrackedLimits {
     summaries: usize,
 }
 
-/// Counts the keys of one request.
+/// Counts the keys of one request in a shard.
 struct RequestCounter<'t, 'k> {
     top: &'t TopKeys,
     /// `None` while the shard is emptied.
     shard: Option<MutexGuard<'t, Shard>>,
-    /// The key that was hashed last, its index and its hash.
+    /// The last key that was hashed, its index and its hash.
     hashed: Option<(&'k [u8], usize, u64)>,
 }
 
@@ -120,11 +120,11 @@ struct RequestCounter<'t, 'k> {
 struct TopOfLimit {
     /// The name of the limit.
     limit: Box<str>,
-    /// Its keys, heaviest first.
+    /// The limit's keys, heaviest first.
     keys: Vec<HeavyKey>,
     /// The units of all keys.
     total_units: u64,
-    /// The most units that a key outside `keys` can have.
+    /// The most units of any key outside `keys`.
     unlisted_max: u64,
 }
 
@@ -132,7 +132,7 @@ impl Default for TopKeys {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            // Two more than workers: the admin front end and the control thread decide too.
+            // Two more than worker threads: the admin front end and the control thread decide too.
             shards: (0..threads + 2).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             limits: Mutex::default(),
@@ -143,7 +143,7 @@ impl Default for TopKeys {
 }
 
 impl TopKeys {
-    /// Counts the decisions on one request. Never waits.
+    /// Counts the decisions of one request. Never waits.
     pub fn count(&self, decisions: &[ObservedDecision<'_>]) {
         let mut counter = self.counter();
         for ObservedDecision { selected, outcome, asked, taken, refuses, now_us, .. } in decisions {
@@ -159,19 +159,20 @@ impl TopKeys {
         }
     }
 
-    /// The shard of this thread, locked for one request.
+    /// Locks the shard of this thread for one request.
     #[inline]
     fn counter(&self) -> RequestCounter<'_, '_> {
         let shard = match self.shards[shard_index() % self.shards.len()].try_lock() {
             Ok(shard) => Some(shard),
-            // A panic leaves counts that are whole.
+            // After a panic the counts are still complete.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         };
         RequestCounter { top: self, shard, hashed: None }
     }
 
-    /// Empties the shards into the windows when it is time. Call it from a timer.
+    /// Empties the shards into the windows if the last time is long enough ago. Call it from a
+    /// timer.
     pub fn tick(&self, now_us: u64) {
         let is_due = now_us / COLLECT_EVERY_US > self.collected_us.load(Relaxed) / COLLECT_EVERY_US;
         if is_due {
@@ -181,12 +182,12 @@ impl TopKeys {
 
     fn collect(&self, now_us: u64) -> MutexGuard<'_, TrackedLimits> {
         let mut limits = lock(&self.limits);
-        // Shards hold what came since the last time, which is at most a slot ago.
+        // Shards hold the counts since the last collection, at most one slot ago.
         let since_us = self.collected_us.swap(now_us, Relaxed);
         let counted_us = since_us.clamp(now_us.saturating_sub(COLLECT_EVERY_US), now_us);
         limits.expire(now_us);
         for shard in &self.shards {
-            // Taken under the lock, merged without it: a decision never finds it held for long.
+            // Taken under the lock but merged without it, so the lock is never held for long.
             let taken = std::mem::take(&mut *lock(shard));
             for (name, summaries) in taken.into_limits() {
                 for (measure, summary) in summaries {
@@ -199,7 +200,7 @@ impl TopKeys {
         limits
     }
 
-    /// The keys by a measure, of one limit or of all that have some, in the order of their names.
+    /// The keys by a measure, of one limit or of all limits with keys, sorted by name.
     fn read(
         &self,
         now_us: u64,
@@ -224,7 +225,7 @@ impl TopKeys {
             .collect()
     }
 
-    /// Calls `see` with every key that is kept, and its limit, until it returns true.
+    /// Calls `see` with every tracked key and its limit, until `see` returns true.
     fn find(&self, now_us: u64, mut see: impl FnMut(&str, &HeavyKey) -> bool) {
         let limits = self.collect(now_us);
         for (name, measures) in &limits.by_name {
@@ -237,14 +238,15 @@ impl TopKeys {
         }
     }
 
-    /// Decisions that no summary has, since the start.
+    /// Decisions in no summary, since the start.
     pub fn missed(&self) -> u64 {
         self.missed.load(Relaxed)
     }
 }
 
 impl<'k> RequestCounter<'_, 'k> {
-    /// Adds units to a key by a measure, and by another one if the key is near its limit.
+    /// Adds units to a key under `measure`, and under the near measure if the key is near its
+    /// limit.
     #[inline]
     fn add(
         &mut self,
@@ -270,7 +272,7 @@ impl<'k> RequestCounter<'_, 'k> {
         }
     }
 
-    /// The hash of a key. Limits of one request that share a key share its bytes.
+    /// The hash of a key. Limits of one request with equal keys share the hash.
     #[inline]
     fn hash(&mut self, selected: &Selected<'k>) -> u64 {
         let Selected { key, key_index, .. } = *selected;
@@ -286,7 +288,7 @@ impl<'k> RequestCounter<'_, 'k> {
 }
 
 impl TrackedLimits {
-    /// Adds a summary, unless it would be one too many.
+    /// Adds a summary, unless the cap is reached.
     fn add(
         &mut self,
         now_us: u64,
@@ -308,7 +310,7 @@ impl TrackedLimits {
         true
     }
 
-    /// Forgets limits and measures without traffic in the last hour.
+    /// Drops limits and measures without traffic in the last hour.
     fn expire(&mut self, now_us: u64) {
         for measures in self.by_name.values_mut() {
             for slot in measures.iter_mut() {

@@ -1,18 +1,18 @@
-//! Shards: what one thread counts until it is collected.
+//! Shards: the counts of one thread until they are collected.
 
 use super::summary::Summary;
 use super::{SUMMARIES_MAX, TopMeasure};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Remembered places of limits, by the low bits of their state's id.
+/// Slots of the index cache, addressed by the low bits of a state id.
 const PLACES: usize = 64;
 
 /// The summaries that one thread fills.
 #[derive(Debug)]
 pub(super) struct Shard {
     limits: Vec<ShardLimit>,
-    /// Where a limit is in `limits`, by the id of its state.
+    /// Cached indexes into `limits`, by state id.
     places: [(u64, usize); PLACES],
 }
 
@@ -30,7 +30,7 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// The limit with this state and name; `None` where there are too many.
+    /// The limit with this state id and name; `None` if there are too many.
     #[inline]
     pub(super) fn limit(&mut self, state_id: u64, name: &str) -> Option<&mut ShardLimit> {
         let (known, place) = self.places[state_id as usize % PLACES];
@@ -40,8 +40,8 @@ impl Shard {
         self.find_limit(state_id, name)
     }
 
-    /// A limit whose state was not the last one in its place: it has another one for each period
-    /// of its tiers.
+    /// Finds or adds a limit that is not in the index cache. A limit has one state id per period of
+    /// its tiers.
     #[cold]
     fn find_limit(&mut self, state_id: u64, name: &str) -> Option<&mut ShardLimit> {
         let known = self.limits.iter().position(|limit| *limit.name == *name);
@@ -56,7 +56,7 @@ impl Shard {
         self.limits.get_mut(place)
     }
 
-    /// What was counted, by limit.
+    /// Returns the counts, by limit.
     pub(super) fn into_limits(
         self,
     ) -> impl Iterator<Item = (Box<str>, impl Iterator<Item = (TopMeasure, Summary)>)> {
@@ -80,7 +80,7 @@ thread_local! {
     static THREAD_SHARD: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// The number of the calling thread: the same on every call.
+/// The index of the calling thread: constant for a thread.
 #[inline]
 pub(super) fn shard_index() -> usize {
     THREAD_SHARD.with(|own| {

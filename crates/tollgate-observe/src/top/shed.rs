@@ -1,7 +1,7 @@
-//! Requests that were shed after their limits had admitted them: not admitted after all.
+//! Subtracts requests that were shed after their limits had admitted them.
 //!
-//! A summary cannot give units up, because the key may have been evicted or collected meanwhile. So
-//! such units have a summary of their own, and readers take it off.
+//! A summary cannot subtract units, because the key may have been evicted or collected meanwhile.
+//! So these units have a summary of their own, which readers subtract.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use tollgate::engine::{Rules, ShedReason, Verdict};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::Selection;
 
-/// A request that limits have counted.
+/// A request that the limits have counted.
 pub struct CountedRequest<'a, 'f> {
     /// The rules that decided.
     pub rules: &'a Rules,
@@ -21,13 +21,13 @@ pub struct CountedRequest<'a, 'f> {
     pub facts: &'a Facts<'f>,
     /// The request's cost.
     pub cost: u64,
-    /// The verdict of its limits.
+    /// The verdict of the limits.
     pub verdict: &'a Verdict<'a>,
 }
 
 impl TopKeys {
-    /// Takes a request off the counts if the node shed it after its limits had admitted it. The
-    /// fleet sheds together with the limits, and such a request was never counted.
+    /// Subtracts a request that the node shed after its limits had admitted it. Shedding by the
+    /// fleet happens together with the limits, so those requests were never counted.
     #[inline]
     pub fn take_off_shed(&self, now_us: u64, request: &CountedRequest<'_, '_>) {
         let reason = request.verdict.shed.and_then(|shed| shed.reason);
@@ -40,7 +40,7 @@ impl TopKeys {
     fn take_off(&self, now_us: u64, request: &CountedRequest<'_, '_>) {
         let policy = request.rules.policy();
         let mut selection = Selection::default();
-        // A limit that refuses in shadow mode took nothing.
+        // A limit that refuses in shadow mode has charged nothing.
         for row in request.verdict.rows.iter().filter(|row| row.outcome.admitted) {
             let Some(limit) = policy.position(&row.limit.name) else { continue };
             policy.select_one(limit, request.facts, request.cost, &mut selection);
@@ -52,9 +52,8 @@ impl TopKeys {
     }
 }
 
-/// The keys of a summary without what another one has of them, and the units of all keys. The
-/// bounds hold for the difference: a key had at least what it certainly had, less what it may have
-/// given back.
+/// Subtracts summary `off` from `all`; also returns the units of all keys. The bounds stay valid:
+/// the new minimum is the old minimum less the most that was subtracted.
 pub(super) fn take_off(all: &Summary, off: &Summary) -> (Vec<HeavyKey>, u64) {
     let given_back: HashMap<u64, HeavyKey> =
         off.keys().into_iter().map(|key| (key.hash, key)).collect();

@@ -1,22 +1,22 @@
 //! Summary: the keys with the most units of a stream, in bounded memory.
 //!
-//! This is Space-Saving (Metwally, Agrawal, El Abbadi 2005) in sets, as a cache has them: a key's
-//! hash names one of 16 sets, and each set keeps 8 keys. A key that is not kept takes over the cell
-//! of the key with the fewest units, and its units. So an update looks at 8 cells at most, whatever
-//! the stream. For each key, with `n` units in truth:
+//! This is Space-Saving (Metwally, Agrawal, El Abbadi 2005) in sets, as in a CPU cache. The hash of
+//! a key selects one of 16 sets, and each set keeps 8 keys. A new key takes over the cell and the
+//! units of the key with the fewest units. So an update reads at most 8 cells. For a key with `n`
+//! true units:
 //!
 //! * kept with `units` and `error`: `units - error <= n <= units`;
 //! * not kept: `n <= floor` of its set.
 //!
 //! Without an eviction all counts are exact. An eviction replaces the least of 8 counts, so an
-//! error is at most an eighth of the units of its set, and these are a sixteenth of the stream
-//! unless heavy keys share a set. The hash is keyed, so no client can make keys share a set.
+//! error is at most an eighth of the units of its set. A set has a sixteenth of the stream unless
+//! heavy keys share it. The hash is keyed, so no client can make keys share a set.
 
 /// Sets of a summary, a power of two.
 const SETS: usize = 16;
-/// Keys of a set.
+/// Keys per set.
 const WAYS: usize = 8;
-/// Longer keys are counted, and not remembered.
+/// Limit of a key; longer keys are counted, but their bytes are not kept.
 pub(super) const KEY_BYTES_MAX: usize = 128;
 
 /// The keys with the most units.
@@ -28,25 +28,26 @@ pub(super) struct Summary {
 
 #[derive(Clone, Debug, Default)]
 struct KeySet {
-    /// Apart from the rest, so that a look-up reads one cache line. Zero is a free cell.
+    /// Separate from the other fields, so that a lookup reads one cache line. Zero marks a free
+    /// cell.
     hashes: [u64; WAYS],
     units: [u64; WAYS],
     errors: [u64; WAYS],
     keys: [TrackedKey; WAYS],
-    /// The most units that a key outside the set can have.
+    /// The most units of any key outside the set.
     floor: u64,
 }
 
-/// A key, and the limit's figures at its last decision.
+/// A key, and the limit's numbers at its last decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TrackedKey {
-    /// Empty for a key of more than [`KEY_BYTES_MAX`].
+    /// The key's bytes; empty for a key of more than [`KEY_BYTES_MAX`].
     pub(super) bytes: Vec<u8>,
     pub(super) key_index: u32,
     pub(super) last: LastFigures,
 }
 
-/// The figures that a limit last answered with.
+/// The numbers of the limit's last answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LastFigures {
     pub(super) time_us: u64,
@@ -58,15 +59,15 @@ pub(super) struct LastFigures {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HeavyKey {
     pub(super) hash: u64,
-    /// At most so many.
+    /// Upper bound of the units.
     pub(super) units: u64,
-    /// At least `units - error`.
+    /// `units - error` is the lower bound.
     pub(super) error: u64,
     pub(super) key: TrackedKey,
 }
 
 impl Summary {
-    /// Counts units of a key. `hash` is keyed; zero stands for one.
+    /// Counts units of a key. `hash` is keyed; a hash of zero becomes one.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -93,7 +94,7 @@ impl Summary {
         key.last = last;
     }
 
-    /// Adds another summary of the same hash: errors add up.
+    /// Adds another summary with the same hash function. Errors add up.
     pub(super) fn merge(&mut self, other: &Self) {
         self.total_units = self.total_units.saturating_add(other.total_units);
         for (set, other) in self.sets.iter_mut().zip(&*other.sets) {
@@ -108,7 +109,7 @@ impl Summary {
         keys
     }
 
-    /// The most units that a key outside [`keys`](Self::keys) can have.
+    /// The most units of any key outside [`keys`](Self::keys).
     pub(super) fn floor(&self) -> u64 {
         self.sets.iter().map(|set| set.floor).max().unwrap_or_default()
     }
@@ -120,7 +121,7 @@ impl Summary {
 }
 
 impl KeySet {
-    /// Makes a cell the new key's: a free one, or that of the key with the fewest units.
+    /// Assigns a cell to a new key: a free cell, or that of the key with the fewest units.
     fn replace(&mut self, hash: u64, units: u64) -> usize {
         let mut least = 0;
         for way in 1..WAYS {

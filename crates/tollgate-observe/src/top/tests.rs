@@ -44,7 +44,7 @@ fn units_count_by_what_became_of_them() {
     assert_eq!(by(TopMeasure::Near), [named("a", 2), named("b", 1)]);
     let watched = top(&node, "watched", TopMeasure::Shadow);
     assert_eq!(watched.len(), 3);
-    // What another limit refused was not admitted here.
+    // A request that another limit refused was not admitted here.
     assert_eq!(top(&node, "wide", TopMeasure::Admitted), [named("203.0.113.9", 20)]);
     assert_eq!(node.top.missed(), 0);
 }
@@ -87,7 +87,7 @@ fn summaries_are_capped() {
     let tops = node.top.read(NOW_US, TopMeasure::Admitted, TopWindow::Hour, None);
     assert_eq!(tops.len(), super::SUMMARIES_MAX);
     assert_eq!(node.top.missed(), 72);
-    // An hour later nothing is kept, so others have their turn.
+    // An hour later no limit is tracked, so new limits can be.
     let later_us = NOW_US + 4_300_000_000;
     assert!(node.top.read(later_us, TopMeasure::Admitted, TopWindow::Hour, None).is_empty());
     node.check(later_us, &[("user", "a")], 1);
@@ -107,8 +107,8 @@ fn the_tick_collects_every_ten_seconds() {
     }
     let now_us = NOW_US + 179 * 1_000_000;
     let tops = node.top.read(now_us, TopMeasure::Admitted, TopWindow::Minute, Some("wide"));
-    // The window is the slot that fills and six before it; a shard is emptied when its slot is
-    // over, by up to a tick.
+    // The window is the current slot and six before it. A shard is emptied up to a tick after its
+    // slot ends.
     let within: u64 = exact.iter().filter(|(second, _)| **second >= 110).map(|(_, n)| n).sum();
     let slack: u64 = exact.iter().filter(|(second, _)| **second >= 100).map(|(_, n)| n).sum();
     assert!((within..=slack).contains(&tops[0].total_units), "{}", tops[0].total_units);

@@ -1,4 +1,4 @@
-//! The top keys as operators see them.
+//! Top keys as operators see them.
 
 use super::{HeavyKey, TopKeys, TopMeasure, TopOfLimit, TopWindow};
 use crate::keys::{KeySecrets, ShownKey};
@@ -6,16 +6,16 @@ use crate::time::rfc3339;
 use serde::{Deserialize, Serialize};
 use tollgate::engine::Rules;
 
-/// Which top keys to show.
+/// The parameters of `GET /v1/top`.
 #[derive(Clone, Debug)]
 pub struct TopQuery {
-    /// What keys are ranked by.
+    /// The measure that ranks keys.
     pub by: TopMeasure,
-    /// How far back.
+    /// The time window.
     pub window: TopWindow,
     /// The name of a limit; `None` for all.
     pub limit: Option<String>,
-    /// Keys of each limit, at most.
+    /// Limit of keys per limit.
     pub count: usize,
 }
 
@@ -24,19 +24,19 @@ pub struct TopQuery {
 pub struct TopView {
     pub(super) by: &'static str,
     pub(super) window: &'static str,
-    /// What the figures cover, exactly.
+    /// The start of the exact time range of the figures.
     pub(super) from: String,
     pub(super) to: String,
     pub(super) scope: &'static str,
-    /// The nodes whose decisions the figures count; none for this node alone.
+    /// The nodes whose decisions are counted; empty for this node alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) nodes: Vec<CountedNode>,
-    /// Decisions that no list has, since the start.
+    /// Decisions in no list, since the start.
     pub(super) missed: u64,
     pub(super) limits: Vec<TopLimitView>,
 }
 
-/// A node whose decisions are counted, and until when.
+/// A node whose decisions are counted, and the end of its counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct CountedNode {
     pub(super) node: String,
@@ -48,7 +48,7 @@ pub(super) struct TopLimitView {
     pub(super) name: Box<str>,
     /// Units of all keys.
     pub(super) units: u64,
-    /// The most units that a key outside the list can have.
+    /// The most units of any key outside the list.
     pub(super) unlisted_max: u64,
     pub(super) keys: Vec<TopKeyView>,
 }
@@ -56,7 +56,7 @@ pub(super) struct TopLimitView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TopKeyView {
     pub(super) key: ShownKey,
-    /// At most so many, and at least `units - error`.
+    /// Upper bound of the units; `units - error` is the lower bound.
     pub(super) units: u64,
     pub(super) error: u64,
     pub(super) limit: u64,
@@ -74,7 +74,7 @@ impl TopLimitView {
 }
 
 impl TopKeys {
-    /// The top keys of this node, by the rules in force.
+    /// The top keys of this node, under the rules in force.
     pub fn view(
         &self,
         now_us: u64,
@@ -100,7 +100,7 @@ impl TopKeys {
         }
     }
 
-    /// The value behind a hash, in canonical form, where this node has seen it lately.
+    /// The value behind a hash, in canonical form, if this node has seen it lately.
     pub fn value_of_hash(
         &self,
         now_us: u64,
@@ -127,9 +127,9 @@ impl TopKeys {
 }
 
 impl TopLimitView {
-    /// The list of a limit; `None` for one that the policy has no more.
+    /// The list of a limit; `None` if the policy no longer has the limit.
     fn new(rules: &Rules, keys: &KeySecrets, top: TopOfLimit) -> Option<Self> {
-        // What `CL.THROTTLE` and Envoy's overrides bring has no limit in the policy, and no key
+        // Inline limits (`CL.THROTTLE`, Envoy's overrides) are not in the policy, and have no key
         // that an operator could name.
         let limits = rules.policy().limits();
         let limit = limits.iter().find(|limit| limit.name == top.limit)?;

@@ -1,11 +1,11 @@
-//! Windows: summaries of the last minute and of the last hour, as slots that expire.
+//! Windows: summaries of the last minute and the last hour, in slots that expire.
 
 use super::summary::Summary;
 use std::collections::VecDeque;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// How far back an answer reaches.
+/// The time range of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopWindow {
     /// The last minute.
@@ -15,7 +15,7 @@ pub enum TopWindow {
 }
 
 impl TopWindow {
-    /// The word in queries and answers.
+    /// The name in queries and answers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Minute => "1m",
@@ -23,7 +23,7 @@ impl TopWindow {
         }
     }
 
-    /// The length of a slot. A window is the slot that fills and six that are over.
+    /// The length of a slot. A window is the current slot and six complete ones.
     const fn slot_us(self) -> u64 {
         match self {
             Self::Minute => 10 * SECOND_US,
@@ -31,14 +31,14 @@ impl TopWindow {
         }
     }
 
-    /// The start of what the window covers at this time: one slot more than its length at most.
+    /// The start of the window's time range: at most one slot earlier than its length.
     pub const fn start_us(self, now_us: u64) -> u64 {
         let slot_us = self.slot_us();
         (now_us / slot_us).saturating_sub(SLOTS) * slot_us
     }
 }
 
-/// Slots that are over.
+/// Complete slots of a window.
 const SLOTS: u64 = 6;
 
 /// The summaries of one limit by one measure.
@@ -53,20 +53,20 @@ pub(super) struct WindowedSummary {
 struct Slots(VecDeque<(u64, Summary)>);
 
 impl WindowedSummary {
-    /// Adds what happened just before `now_us`.
+    /// Adds a summary of the time just before `now_us`.
     pub(super) fn add(&mut self, now_us: u64, summary: &Summary) {
         self.minute.add(now_us, TopWindow::Minute, summary);
         self.hour.add(now_us, TopWindow::Hour, summary);
     }
 
-    /// Drops slots that no window has any more. Whether any is left.
+    /// Drops expired slots. Returns whether any slot is left.
     pub(super) fn expire(&mut self, now_us: u64) -> bool {
         self.minute.expire(now_us, TopWindow::Minute);
         self.hour.expire(now_us, TopWindow::Hour);
         !self.hour.0.is_empty()
     }
 
-    /// One summary of the window.
+    /// Merges the slots of a window into one summary.
     pub(super) fn read(&self, window: TopWindow) -> Summary {
         let slots = match window {
             TopWindow::Minute => &self.minute,
@@ -82,7 +82,7 @@ impl Slots {
     fn add(&mut self, now_us: u64, window: TopWindow, summary: &Summary) {
         let slot = now_us / window.slot_us();
         match self.0.back_mut() {
-            // A clock that stepped back adds to the latest slot.
+            // After a backward clock step, counts go to the latest slot.
             Some((last, filling)) if *last >= slot => filling.merge(summary),
             _ => self.0.push_back((slot, summary.clone())),
         }

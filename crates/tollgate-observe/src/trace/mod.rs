@@ -1,8 +1,8 @@
-//! Traces: a span for each decision, sent to an OpenTelemetry collector when the environment names
+//! Traces: a span for each decision, sent to an OpenTelemetry collector if the environment names
 //! one.
 //!
-//! Nothing here waits for the collector. Spans go into a bounded queue that a thread of its own
-//! empties; with the queue full, spans are dropped. Without a collector a decision costs one
+//! No request waits for the collector. Spans go into a bounded queue that a separate thread
+//! empties; if the queue is full, spans are dropped. Without a collector, a decision costs one
 //! relaxed load.
 
 mod span;
@@ -34,22 +34,22 @@ pub struct Traces {
 #[derive(Debug)]
 pub struct TraceStartError(Box<str>);
 
-/// Sends this process's spans to the collector from now on. A second call changes nothing.
+/// Starts sending this process's spans to the collector. A second call changes nothing.
 ///
 /// # Errors
 ///
-/// When the options cannot be used.
+/// When the options are unusable.
 pub fn start(options: &OtlpOptions) -> Result<(), TraceStartError> {
     PROCESS.start(options)
 }
 
-/// Whether anyone wants spans: one relaxed load.
+/// Whether spans are recorded: one relaxed load.
 #[inline]
 pub fn enabled() -> bool {
     PROCESS.enabled()
 }
 
-/// Records a decision, if anyone wants spans.
+/// Records a decision, if spans are recorded.
 #[inline]
 pub fn record_decision(decided: &DecisionContext<'_>, verdict: &Verdict<'_>) {
     if enabled() {
@@ -63,7 +63,7 @@ pub fn record_single(decided: &DecisionContext<'_>, shown: &SpanDecision<'_>) {
     PROCESS.record(decided, shown);
 }
 
-/// Sends what is queued, for at most `timeout`, and ends this process's traces.
+/// Sends the queued spans, for at most `timeout`, and ends this process's traces.
 pub fn stop(timeout: Duration) {
     PROCESS.stop(timeout);
 }
@@ -78,7 +78,7 @@ impl Traces {
     ///
     /// # Errors
     ///
-    /// When the options cannot be used.
+    /// When the options are unusable.
     pub fn start(&self, options: &OtlpOptions) -> Result<(), TraceStartError> {
         let client =
             OtlpClient::new(Signal::Traces, options.timeout).map_err(TraceStartError::new)?;
@@ -89,8 +89,8 @@ impl Traces {
             .with_timeout(options.timeout)
             .build()
             .map_err(TraceStartError::new)?;
-        // The provider reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG, the batches
-        // OTEL_BSP_*.
+        // The provider reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG; the batch exporter
+        // reads OTEL_BSP_*.
         let provider = SdkTracerProvider::builder()
             .with_resource(otlp::resource())
             .with_batch_exporter(exporter)
@@ -124,7 +124,7 @@ impl Traces {
     pub fn stop(&self, timeout: Duration) {
         self.on.store(false, Ordering::Release);
         if let Some((provider, _)) = self.pipeline.get() {
-            // A collector that does not answer has been reported by the client.
+            // The client has already logged a collector that does not answer.
             let _ = provider.shutdown_with_timeout(timeout);
         }
     }

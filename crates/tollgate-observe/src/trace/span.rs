@@ -1,4 +1,4 @@
-//! One decision as a span.
+//! The span of a decision.
 
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{Span, SpanKind, Tracer};
@@ -12,30 +12,30 @@ use tollgate::engine::{ShedVerdict, Source, Verdict};
 use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
 
-/// What a front end knows about a decision besides the verdict.
+/// The facts about a decision that the verdict does not have.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionContext<'a> {
-    /// Which front end, as `listen` spells it.
+    /// The name of the front end, as in `listen`.
     pub front: &'static str,
-    /// The request's `traceparent`, as it came.
+    /// The request's `traceparent` header, unparsed.
     pub parent: Option<&'a str>,
-    /// From [`key_hash`].
+    /// The hash of the key, from [`key_hash`].
     pub key_hash: u64,
-    /// When the request came, in microseconds since the epoch.
+    /// The arrival time of the request, in microseconds since the epoch.
     pub start_us: u64,
-    /// When it was decided.
+    /// The time of the decision.
     pub end_us: u64,
 }
 
 static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// The same for a key that is bytes already.
+/// Like [`key_hash`], for an encoded key.
 pub fn bytes_hash(key: &[u8]) -> u64 {
     SECRET.hash_one(key)
 }
 
-/// Tells spans of one key from those of another, without telling the key: a hash with a secret of
-/// this process.
+/// Hashes the key of a request with a secret of this process. Spans of one key can be grouped
+/// without revealing the key.
 pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
     let Some(row) = verdict.tightest() else { return 0 };
     let mut hasher = SECRET.build_hasher();
@@ -45,7 +45,7 @@ pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
         if several {
             hasher.write(name.as_bytes());
         }
-        // What is absent differs from every value: lengths are hashed with one added.
+        // An absent value must differ from every value, so lengths are hashed with one added.
         let value = facts.get(name);
         hasher.write_usize(value.as_ref().map_or(0, |value| value.len() + 1));
         hasher.write(value.as_deref().unwrap_or_default().as_bytes());
@@ -53,16 +53,16 @@ pub fn key_hash(facts: &Facts<'_>, verdict: &Verdict<'_>) -> u64 {
     hasher.finish()
 }
 
-/// What was decided, as a span shows it.
+/// A decision as a span shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanDecision<'a> {
     /// Whether the request may pass.
     pub allowed: bool,
-    /// Where that came from.
+    /// The source of the decision.
     pub source: Source,
-    /// The limit that says most about it, and what it said.
+    /// The tightest limit and its outcome.
     pub limit: Option<(&'a str, &'a Outcome)>,
-    /// What shedders said.
+    /// The verdict of the shedders.
     pub shed: Option<ShedVerdict>,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn record(tracer: &SdkTracer, decided: &DecisionContext<'_>, shown: &
     span.end_with_timestamp(system_time(decided.end_us.max(decided.start_us)));
 }
 
-/// Where the request's own trace is, if it says so in a form that W3C Trace Context allows.
+/// The parent context of the span, if the request's `traceparent` is valid W3C Trace Context.
 fn parent(traceparent: Option<&str>) -> Context {
     struct TraceparentExtractor<'a>(&'a str);
     impl Extractor for TraceparentExtractor<'_> {

@@ -8,7 +8,7 @@ const NOW_US: u64 = 1_700_000_000_000_000;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// A gate with two per user, and fewer than that for everybody in shadow.
+/// A gate with a limit of two per user, and a smaller shadow limit for all users together.
 fn gate() -> Gate {
     let file = b"limits: [{name: per-user, key: [user], rate: 2/min, algorithm: fixed-window},
         {name: all, rate: 0/min, mode: shadow}]";
@@ -16,7 +16,7 @@ fn gate() -> Gate {
     Gate::new(Setup::of(&compiled), Default::default()).unwrap()
 }
 
-/// Decides once and records it, as a front end does.
+/// Decides one request and records it, as a front end does.
 fn decide(traces: &Traces, gate: &Gate, user: &str, parent: Option<&str>) {
     let mut work = Work::default();
     let rules = gate.rules();
@@ -39,7 +39,7 @@ fn started(collector: &Collector) -> Traces {
     traces
 }
 
-/// What the collector has once everything is sent.
+/// The spans that the collector received, after a stop.
 fn sent(traces: &Traces, collector: Collector) -> Vec<Span> {
     traces.stop(Duration::from_secs(60));
     assert!(!traces.enabled());
@@ -71,7 +71,7 @@ fn a_decision_is_a_span_with_its_figures() {
     }
 }
 
-/// The fleet takes two requests, and keeps one slot for critical ones.
+/// The fleet admits two requests, and keeps one slot for critical ones.
 #[test]
 fn a_span_names_the_class_and_why_the_request_was_shed() {
     let collector = Collector::start();
@@ -170,8 +170,8 @@ fn a_parent_that_makes_no_sense_is_no_parent() {
     }
 }
 
-/// The collector takes the first batch and answers only after everything was decided, more than any
-/// queue holds: were anyone to wait for it, this test would not end.
+/// The collector accepts the first batch, but answers only after all decisions, which overflow
+/// every queue. If a decision waited for the collector, this test would hang.
 #[test]
 fn a_collector_that_does_not_answer_keeps_nobody_waiting() {
     let collector = Collector::silent();

@@ -1,6 +1,7 @@
-//! The chain of files: `usage.jsonl` is written to; files before it have a time in their name.
+//! The chain of usage files: `usage.jsonl` is current; older files have a time in their name.
 //!
-//! Each file names the one before it and its hash. So a file that is missing, cut or changed shows.
+//! Each file names the previous file and its hash, so a missing, truncated or changed file is
+//! noticed.
 
 use super::format::{GapLine, PreviousFile, UsageHeader, UsageLine};
 use crate::append::open_append;
@@ -11,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use tollgate_policy::hex;
 
-/// The file that is written to, with its running hash.
+/// The current file, with its running hash.
 #[derive(Debug)]
 pub(super) struct ChainFile {
     pub(super) path: PathBuf,
@@ -23,26 +24,26 @@ pub(super) struct ChainFile {
     every_s: u64,
 }
 
-/// What a file says about the process that wrote it.
+/// The state in which an earlier process left its file.
 #[derive(Debug, Default)]
 pub(super) struct EarlierFile {
     header: Option<UsageHeader>,
     sha256: String,
-    /// The end of the last interval that is complete.
+    /// The end of the last complete interval.
     pub(super) last_end: Option<String>,
-    /// Whether the process ended in order.
+    /// Whether the process shut down cleanly.
     pub(super) is_stopped: bool,
 }
 
 impl ChainFile {
-    /// Begins a file at the path. A file that is there already becomes the one before it.
+    /// Starts a new file at the path. An existing file becomes the previous file of the chain.
     pub(super) fn begin(
         path: &Path,
         every_s: u64,
         now_us: u64,
     ) -> io::Result<(Self, Option<EarlierFile>)> {
         let next = with_suffix(path, ".new");
-        // The process ended between the two renames below.
+        // The last process ended between the two renames below.
         if next.exists() && !path.exists() {
             fs::rename(&next, path)?;
         }
@@ -66,7 +67,7 @@ impl ChainFile {
         Ok((file, earlier))
     }
 
-    /// Closes this file and begins the next one.
+    /// Closes this file and starts the next one.
     pub(super) fn rotate(&mut self, now_us: u64) -> io::Result<()> {
         self.append(&[UsageLine::Closed { closed: rfc3339(now_us) }])?;
         let sha256 = self.sha256();
@@ -74,7 +75,7 @@ impl ChainFile {
         Ok(())
     }
 
-    /// Creates the next file under another name, and then renames both.
+    /// Creates the next file under a temporary name, then renames both files.
     fn create(
         path: &Path,
         node: String,
@@ -119,7 +120,7 @@ impl ChainFile {
         Ok(file)
     }
 
-    /// Appends all lines, or none of them.
+    /// Appends all lines or none.
     pub(super) fn append(&mut self, lines: &[UsageLine]) -> io::Result<()> {
         let mut block = Vec::new();
         for line in lines {
@@ -129,7 +130,7 @@ impl ChainFile {
         self.append_block(&block)
     }
 
-    /// The SHA-256 of what the file has so far.
+    /// The SHA-256 of the file so far.
     pub(super) fn sha256(&self) -> String {
         hex_digest(self.hash.clone())
     }
@@ -137,7 +138,7 @@ impl ChainFile {
     /// Appends whole lines, all or none.
     pub(super) fn append_block(&mut self, block: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(block) {
-            // A part of the lines would be counted twice when they are written again.
+            // The lines are written again later: a partial block would be counted twice.
             let _ = self.file.set_len(self.bytes);
             return Err(error);
         }
@@ -146,14 +147,14 @@ impl ChainFile {
         Ok(())
     }
 
-    /// The state to return to if the next lines cannot all be written.
+    /// The state to restore if the next lines cannot all be written.
     pub(super) fn mark(&self) -> (u64, Sha256) {
         (self.bytes, self.hash.clone())
     }
 
     /// Removes the lines after a mark.
     pub(super) fn undo(&mut self, (bytes, hash): (u64, Sha256)) {
-        // A device has no length. A regular file can be cut also on a full disk.
+        // A device has no length. A regular file can be truncated even on a full disk.
         let _ = self.file.set_len(bytes);
         (self.bytes, self.hash) = (bytes, hash);
     }
@@ -161,7 +162,7 @@ impl ChainFile {
     /// Forces the file to the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         match self.file.sync_data() {
-            // A pipe or a device has no disk.
+            // A pipe or a device cannot be synced.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             other => other,
         }
@@ -188,7 +189,7 @@ impl EarlierFile {
         Ok(earlier)
     }
 
-    /// The line about what a crash lost.
+    /// The line that reports the units lost in a crash.
     pub(super) fn crash_gap(&self, now_us: u64) -> GapLine {
         let started = || self.header.as_ref().map(|header| header.started.clone());
         let from = self.last_end.clone().or_else(started);
@@ -197,7 +198,7 @@ impl EarlierFile {
     }
 }
 
-/// A name that no file has: `usage-20261116T235300Z.jsonl`.
+/// An unused file name, such as `usage-20261116T235300Z.jsonl`.
 fn archive_name(path: &Path, now_us: u64) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().map(|extension| extension.to_string_lossy());

@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 /// The version of the format.
 pub(super) const FORMAT: u32 = 1;
 
-/// One line.
+/// One line of a usage file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum UsageLine {
     /// Units of a key in an interval.
     Row(UsageRow),
-    /// The end of an interval: all its rows stand above.
+    /// The end of an interval, after all its rows.
     End {
         /// The end of the interval.
         end: String,
-        /// The number of its rows.
+        /// The number of rows of the interval.
         rows: u64,
         /// The SHA-256 of all bytes of the file above this line, in hexadecimal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,19 +25,19 @@ pub enum UsageLine {
     },
     /// The first line of a file.
     Header(UsageHeader),
-    /// Units are missing.
+    /// Units are missing for a time.
     Gap {
-        /// Which, and why.
+        /// The time range and the reason.
         gap: GapLine,
     },
-    /// The last line of a file that another one follows.
+    /// The last line of a file that has a successor.
     Closed {
-        /// When.
+        /// The time of the rotation.
         closed: String,
     },
-    /// The last line of a process that ended in order.
+    /// The last line of a process that shut down cleanly.
     Stopped {
-        /// When.
+        /// The time of the shutdown.
         stopped: String,
     },
 }
@@ -52,13 +52,13 @@ pub struct UsageRow {
     /// The tier of the requests, if they have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// The key: values by attribute, in clear or hashed. `None` for keys beyond `max_keys`.
+    /// The key: values by attribute, in clear text or hashed. `None` for keys beyond `max_keys`.
     pub key: Option<BTreeMap<String, String>>,
-    /// Units that requests took.
+    /// Units charged.
     pub admitted: u64,
-    /// Units that were asked for and refused.
+    /// Units requested and refused.
     pub refused: u64,
-    /// Units that were given back, of this interval or an earlier one.
+    /// Units given back, charged in this interval or an earlier one.
     pub given_back: u64,
 }
 
@@ -67,9 +67,9 @@ pub struct UsageRow {
 pub struct UsageHeader {
     /// The version of the format.
     pub tollgate_usage: u32,
-    /// The id of the node: the same in all files of a chain.
+    /// The id of the node, constant in all files of a chain.
     pub node: String,
-    /// When the file began.
+    /// The start of the file.
     pub started: String,
     /// The length of an interval in seconds.
     pub every: u64,
@@ -77,22 +77,22 @@ pub struct UsageHeader {
     pub previous: Option<PreviousFile>,
 }
 
-/// The file before another one.
+/// The predecessor of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousFile {
-    /// Its name, without a folder.
+    /// The file name, without a folder.
     pub file: String,
-    /// The SHA-256 of all its bytes, in hexadecimal.
+    /// The SHA-256 of the whole file, in hexadecimal.
     pub sha256: String,
 }
 
 /// Missing units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapLine {
-    /// The start of the time whose units are missing, if it is known.
+    /// The start of the time range without units, if known.
     pub from: Option<String>,
-    /// The end of it.
+    /// The end of the time range.
     pub to: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

@@ -1,9 +1,9 @@
-//! The usage trail: units admitted, refused and given back, for each key, limit and interval.
+//! Usage trail: units admitted, refused and given back, by key, limit and interval.
 //!
-//! A decision adds to a map in one of many shards, so it waits for no disk. A thread writes the
-//! interval when it is over. Memory is bounded: `max_keys` keys for each of at most three
-//! intervals, the one that runs, one that is written and one that a full disk holds up. A key needs
-//! about 120 bytes and its own length.
+//! A decision adds to a map in one of many shards, so it waits for no disk. A thread writes each
+//! interval after its end. Memory is bounded: `max_keys` keys for each of at most three intervals.
+//! These are the current one, one being written, and one held up by a full disk. A key needs about
+//! 120 bytes plus its length.
 
 mod chain;
 mod format;
@@ -32,31 +32,31 @@ use tollgate_policy::settings;
 
 const SHARDS: usize = 256;
 
-/// Units by key, until a thread writes them.
+/// Units by key, until the writer thread takes them.
 pub struct UsageTrail {
     shards: Box<[Mutex<UsageShard>]>,
     hasher: RandomState,
     every_us: u64,
-    /// The most keys of an interval in one shard.
+    /// Limit of keys per interval in one shard.
     shard_keys_max: usize,
-    /// The limit and the key of each state that was seen.
+    /// The limit and the key index of each state id seen.
     states: Mutex<BTreeMap<u64, StateLimit>>,
     reservations: Mutex<Reservations>,
-    /// Decisions whose key was left out.
+    /// Decisions whose key was left out, because the interval had `max_keys` keys.
     overflowed: AtomicU64,
-    /// Rows that were written, and those that were lost.
+    /// Rows written. `lost_rows` counts the lost ones.
     written_rows: AtomicU64,
     lost_rows: AtomicU64,
 }
 
-/// The limit that a state belongs to, and which of its keys it has.
+/// The limit of a state id, and the index of its key.
 #[derive(Clone, Debug)]
 struct StateLimit {
     limit: Arc<Limit>,
     key_index: usize,
 }
 
-/// What is known of a charge besides its units.
+/// The identity of a charge: time, state id, tier and key.
 struct Charged<'a> {
     now_us: u64,
     state_id: u64,
@@ -67,18 +67,18 @@ struct Charged<'a> {
 /// The counters of a trail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageStats {
-    /// Rows in files.
+    /// Rows written to files.
     pub written_rows: u64,
     /// Rows that could not be written in time.
     pub lost_rows: u64,
-    /// Decisions whose key was left out, since an interval has `max_keys` already.
+    /// Decisions whose key was left out, because the interval had `max_keys` keys.
     pub overflowed: u64,
 }
 
 impl UsageTrail {
-    /// No rows yet.
+    /// Creates an empty trail.
     pub fn new(settings: &settings::Usage) -> Self {
-        // Keys spread unevenly: an eighth more holds `max_keys` in all likelihood.
+        // Keys spread unevenly over shards: an eighth of slack holds `max_keys` almost certainly.
         let share = settings.keys_max.div_ceil(SHARDS);
         let every_us = u64::try_from(settings.every.as_micros()).unwrap_or(u64::MAX);
         Self {
@@ -108,7 +108,7 @@ impl UsageTrail {
         let selected = decision.selected;
         let refused = if decision.refuses { decision.asked } else { 0 };
         let units = UsageUnits { admitted: decision.taken, refused, given_back: 0 };
-        // Nothing is known of a request without its key, and a shadow refusal takes nothing.
+        // A request without a key cannot be attributed, and a shadow refusal charges nothing.
         if selected.missing || units == UsageUnits::default() {
             return;
         }
@@ -136,7 +136,7 @@ impl UsageTrail {
         lock(&self.reservations).insert(now_us, id, ttl_us, of);
     }
 
-    /// Adds the difference between what a reservation took and what it used.
+    /// Adds the difference between the units that a reservation charged and the units used.
     pub fn ended(&self, now_us: u64, id: &str, used: &[u64]) {
         let Some(charges) = lock(&self.reservations).remove(id) else { return };
         for (charge, used) in charges.iter().zip(used) {
@@ -152,7 +152,7 @@ impl UsageTrail {
         }
     }
 
-    /// Adds units to a key. Whether the key is new in this interval.
+    /// Adds units to a key. Returns whether the key is new in this interval.
     fn add(&self, charged: &Charged<'_>, units: UsageUnits) -> bool {
         thread_local! {
             static ROW_KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

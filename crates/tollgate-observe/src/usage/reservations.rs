@@ -1,9 +1,9 @@
-//! Reservations of this node that have not ended: whose units they took.
+//! Open reservations of this node, with the keys that they charged.
 
 use std::collections::HashMap;
 use tollgate::engine::ReservedUnits;
 
-/// More reservations are not followed; their give-backs are not recorded.
+/// Limit of tracked reservations. Units given back by further ones are not recorded.
 const RESERVATIONS_MAX: usize = 100_000;
 
 /// The charges of reservations by id.
@@ -16,7 +16,7 @@ struct Reservation {
     charges: Box<[KeptCharge]>,
 }
 
-/// What one charge of a reservation took.
+/// The units of one charge of a reservation.
 #[derive(Debug)]
 pub(super) struct KeptCharge {
     pub(super) state_id: u64,
@@ -42,7 +42,7 @@ impl Reservations {
         self.0.remove(id).map(|one| one.charges)
     }
 
-    /// Forgets reservations that have expired: they keep their charge.
+    /// Drops expired reservations, whose charges stay.
     pub(super) fn expire(&mut self, now_us: u64) {
         self.0.retain(|_, one| one.expires_us > now_us);
         if self.0.capacity() > 4 * self.0.len() + 1024 {

@@ -1,4 +1,4 @@
-//! A part of the keys of an interval, behind one lock.
+//! A shard of the keys of an interval, behind one lock.
 
 use ahash::RandomState;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ pub(super) struct UsageUnits {
 /// Units by row key.
 pub(super) type UsageRows = HashMap<Box<[u8]>, UsageUnits, RandomState>;
 
-/// The interval that runs, and those that are over and wait for the writer.
+/// The current interval, and the past ones that wait for the writer.
 #[derive(Debug, Default)]
 pub(super) struct UsageShard {
     interval: u64,
@@ -31,8 +31,8 @@ impl UsageUnits {
 }
 
 impl UsageShard {
-    /// Adds units. Whether the key is new, or `None` if there is no room for it. Units of an
-    /// interval that is over count for the one that runs.
+    /// Adds units. Returns whether the key is new, or `None` if there is no room for it. Units of a
+    /// past interval count for the current one.
     pub(super) fn add(
         &mut self,
         interval: u64,
@@ -54,7 +54,7 @@ impl UsageShard {
         Some(true)
     }
 
-    /// Begins an interval.
+    /// Closes the current interval and starts `interval`.
     fn close(&mut self, interval: u64) {
         let rows = std::mem::take(&mut self.rows);
         if !rows.is_empty() {
@@ -63,7 +63,7 @@ impl UsageShard {
         self.interval = interval;
     }
 
-    /// Takes what belongs to intervals before `interval`.
+    /// Takes the rows of intervals before `interval`.
     pub(super) fn take_before(&mut self, interval: u64) -> Vec<(u64, UsageRows)> {
         if interval > self.interval {
             self.close(interval);
@@ -72,9 +72,9 @@ impl UsageShard {
     }
 }
 
-/// Writes the key of a row: the state, the tier, and the key unless it is left out.
+/// Encodes a row key: the state id, the tier, and the key unless it is left out.
 pub(super) fn write_row_key(out: &mut Vec<u8>, state_id: u64, tier: &str, key: Option<&[u8]>) {
-    // The length of a name in a file is at most 255 bytes, in practice.
+    // Tier names in policies are shorter than 255 bytes in practice.
     let tier = &tier[..tier.floor_char_boundary(255)];
     out.clear();
     out.extend_from_slice(&state_id.to_le_bytes());
@@ -84,7 +84,7 @@ pub(super) fn write_row_key(out: &mut Vec<u8>, state_id: u64, tier: &str, key: O
     out.extend_from_slice(key.unwrap_or_default());
 }
 
-/// A row key, read back: the state, the tier, and the key unless it was left out.
+/// Decodes a row key: the state id, the tier, and the key unless it was left out.
 pub(super) fn read_row_key(row_key: &[u8]) -> Option<(u64, &str, Option<&[u8]>)> {
     let (state_id, rest) = row_key.split_first_chunk::<8>()?;
     let ([has_key, length], rest) = rest.split_first_chunk::<2>()?;

@@ -15,7 +15,7 @@ const MINUTE: u64 = 60_000_000;
 /// The start of a minute.
 const START: u64 = 1_700_000_040_000_000;
 
-/// A folder, and a node whose file has a usage trail in it.
+/// A folder, and a node with a usage trail in that folder.
 struct UsageWorld {
     folder: PathBuf,
     node: TestNode,
@@ -84,7 +84,7 @@ fn sums(path: &Path) -> Sums {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// The file has what an exact count of the same decisions has, in the same minutes.
+    /// The file has the exact count of the same decisions, in the same minutes.
     #[test]
     fn the_file_has_the_exact_count(asked in prop::collection::vec((0_u64..150, 0_usize..4, 1_u64..4), 1..80)) {
         let limits = "{name: a, key: [user], rate: 20/min, algorithm: fixed-window, show_keys: true}";
@@ -195,8 +195,8 @@ fn a_start_after_a_crash_tells_of_the_gap_and_continues_the_chain() {
     assert_eq!(lines(&world.path()).len(), 1, "an orderly end leaves no gap");
 }
 
-/// The clock went back by an hour between two processes: the chain goes on, and rows keep the time
-/// that the clock says.
+/// The clock went back by an hour between two processes: the chain continues, and rows have the
+/// time of the clock.
 #[test]
 fn a_clock_that_went_back_loses_no_row() {
     let limits = "{name: l, key: [user], rate: 1000/min, show_keys: true}";
@@ -292,8 +292,8 @@ fn a_chain_that_ended_between_two_renames_goes_on() {
     assert!(earlier.is_some(), "the file under the other name is the earlier one");
 }
 
-/// Between the blocks of an interval every shard can be added to: the writer holds no lock, so no
-/// decision waits for a disk, however many keys the interval had.
+/// The writer holds no lock between the blocks of an interval. So decisions can add to every shard
+/// meanwhile, and none waits for a disk.
 #[test]
 fn decisions_go_on_while_an_interval_is_written() {
     const KEYS: u64 = 20_000;
@@ -306,7 +306,7 @@ fn decisions_go_on_while_an_interval_is_written() {
     let (mut blocks, mut next) = (0, 0);
     writer.write_over(&world.node, &trail, START + MINUTE, &mut || {
         blocks += 1;
-        // So many keys meet all 256 shards.
+        // 2,000 keys reach all 256 shards.
         for _ in 0..2_000 {
             assert!(check(next % KEYS, START + MINUTE));
             next += 1;

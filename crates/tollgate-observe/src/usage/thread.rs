@@ -14,16 +14,16 @@ use tollgate_policy::settings;
 #[cfg(test)]
 mod tests;
 
-/// How often the thread looks whether an interval is over.
+/// The interval at which the thread checks for a finished interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A million rows need some seconds of a core. The thread leaves this many times as long to those
-/// that decide, unless the disk is so slow that the interval would not be written in time.
+/// The ratio of rest to work. A million rows need some seconds of a core; the pauses leave the core
+/// to decisions. A slow disk disables them.
 const REST_RATIO: u64 = 3;
-/// The share of an interval in which the thread rests between blocks: one half.
+/// The divisor of the interval: the thread rests only in the first half.
 const REST_WITHIN: u64 = 2;
 
-/// Writes intervals when they are over. Dropping it writes the last one.
+/// Writes each interval after its end. Dropping it writes the last one.
 #[derive(Debug)]
 pub struct UsageThread {
     stop: Option<SyncSender<()>>,
@@ -47,7 +47,7 @@ impl UsageThread {
                 let mut rest = || {
                     let now_us = ProcessClock.now_us();
                     let rest_us = rest_us(trail.every_us, start_us, block_us, now_us);
-                    // A stop ends the rest, and is seen again above.
+                    // A stop ends the rest early; the loop sees the stop above.
                     let _ = stopped.recv_timeout(Duration::from_micros(rest_us));
                     block_us = ProcessClock.now_us();
                 };
@@ -62,9 +62,9 @@ impl UsageThread {
     }
 }
 
-/// How long to rest after a block that began at `block_us`, in a run that began at `start_us`.
+/// The rest after a block that began at `block_us`, in a run that began at `start_us`.
 fn rest_us(every_us: u64, start_us: u64, block_us: u64, now_us: u64) -> u64 {
-    // Clocks may be set back.
+    // The clock may have been set back.
     let (run_us, took_us) = (now_us.saturating_sub(start_us), now_us.saturating_sub(block_us));
     if run_us < every_us / REST_WITHIN {
         took_us.saturating_mul(REST_RATIO).min(1_000_000)
@@ -77,7 +77,7 @@ impl Drop for UsageThread {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been logged.
+            // A panic of the thread was already logged.
             let _ = thread.join();
         }
     }

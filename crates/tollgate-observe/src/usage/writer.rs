@@ -1,4 +1,4 @@
-//! The writer: turns what shards hold into lines of the file.
+//! Usage writer: turns the rows of the shards into lines of the file.
 
 use super::chain::ChainFile;
 use super::format::{GapLine, UsageLine, UsageRow};
@@ -14,7 +14,7 @@ use std::{fmt, io};
 use tollgate_net::lock;
 use tollgate_policy::settings;
 
-/// The lines that are written at once: some milliseconds of work.
+/// Size of a block of lines: some milliseconds of work.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Writes the intervals of a trail.
@@ -25,14 +25,14 @@ pub(super) struct UsageWriter {
     fsync: bool,
     bytes_max: u64,
     age_max_us: u64,
-    /// Intervals that are over and not written, because the file takes nothing.
+    /// Past intervals that could not be written yet.
     waiting: BTreeMap<u64, Vec<UsageRows>>,
-    /// What was dropped, to be told once the file takes lines again.
+    /// The time range of dropped intervals, reported once the file is writable again.
     gap: Option<GapLine>,
     is_failing: bool,
 }
 
-/// The usage file cannot be opened.
+/// The usage file could not be opened.
 #[derive(Debug)]
 pub struct UsageError {
     path: PathBuf,
@@ -40,7 +40,7 @@ pub struct UsageError {
 }
 
 impl UsageWriter {
-    /// Opens the file. If the process before did not end in order, the file and the log say so.
+    /// Opens the file. After a crash of the last process, writes a gap line and logs a warning.
     pub(super) fn open(
         settings: &settings::Usage,
         folder: &Path,
@@ -103,7 +103,7 @@ impl UsageWriter {
         }
     }
 
-    /// Writes everything, the interval that runs included, and the end of the process.
+    /// Writes all intervals, the current one included, and the end of the process.
     pub(super) fn stop(&mut self, node: &dyn ObservedNode, trail: &UsageTrail, now_us: u64) {
         self.collect(trail, u64::MAX);
         let end_us = |interval: u64, every_us: u64| ((interval + 1) * every_us).min(now_us);
@@ -113,7 +113,7 @@ impl UsageWriter {
         self.report(stopped);
     }
 
-    /// Takes the rows of intervals before this one from the shards.
+    /// Takes the rows of all earlier intervals from the shards.
     fn collect(&mut self, trail: &UsageTrail, interval: u64) {
         for shard in &trail.shards {
             let over = lock(shard).take_before(interval);
@@ -121,7 +121,7 @@ impl UsageWriter {
                 self.waiting.entry(interval).or_default().push(rows);
             }
         }
-        // One interval may wait for a full disk. Others would need ever more memory.
+        // While the file fails, one interval waits; keeping more would grow memory without bound.
         while self.is_failing && self.waiting.len() > 1 {
             if let Some((interval, rows)) = self.waiting.pop_first() {
                 self.drop_interval(trail, interval, &rows);
@@ -142,7 +142,7 @@ impl UsageWriter {
         self.gap.get_or_insert_with(first).to = to;
     }
 
-    /// Writes the intervals that wait, the oldest first, as far as the file takes them.
+    /// Writes the waiting intervals, oldest first, until a write fails.
     fn write_waiting(
         &mut self,
         (node, trail): (&dyn ObservedNode, &UsageTrail),
@@ -162,7 +162,7 @@ impl UsageWriter {
                         self.file.append(&[UsageLine::End { end, rows, sha256 }])
                     })
                     .and_then(|()| if self.fsync { self.file.sync() } else { Ok(()) });
-                // The interval is written again from its start.
+                // The next attempt writes the interval from its start.
                 written.inspect_err(|_| self.file.undo(before))
             });
             let is_written = written.is_ok();
@@ -183,7 +183,7 @@ impl UsageWriter {
         Ok(())
     }
 
-    /// Writes the rows of an interval, and returns how many there are.
+    /// Writes the rows of an interval, and returns their number.
     fn write_interval(
         &mut self,
         mut names: RowNames<'_>,
@@ -209,24 +209,24 @@ impl UsageWriter {
         Ok(count)
     }
 
-    /// Logs when the file begins to fail, and when it takes lines again.
+    /// Logs the first failure of the file, and the first success after it.
     fn report(&mut self, result: io::Result<()>) {
         match (result, self.is_failing) {
             (Err(error), false) => {
                 self.is_failing = true;
                 let file = self.file.path.display();
-                tracing::error!(%file, %error, "the usage trail cannot be written");
+                tracing::error!(%file, %error, "the usage trail is not writable");
             }
             (Ok(()), true) => {
                 self.is_failing = false;
-                tracing::info!(file = %self.file.path.display(), "the usage trail is written again");
+                tracing::info!(file = %self.file.path.display(), "the usage trail is writable again");
             }
             _ => {}
         }
     }
 }
 
-/// Names of limits and keys for rows.
+/// Names of limits and keys, for rows.
 struct RowNames<'a> {
     node: &'a dyn ObservedNode,
     trail: &'a UsageTrail,

@@ -1,4 +1,4 @@
-//! Errors of a configuration: the file to change, and what is wrong with it.
+//! Configuration errors: the file to change, and the fault.
 
 use super::SecretError;
 use crate::storage::StorageError;
@@ -13,17 +13,17 @@ use tollgate_policy::Diagnostic;
 use tollgate_policy::policy::InvalidPolicy;
 use tollgate_tower::InvalidKeys;
 
-/// A configuration that no server can run on.
+/// A configuration that a server cannot run on.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ConfigError {
     /// The file to change.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// The fault.
     pub kind: ConfigErrorKind,
 }
 
-/// What is wrong with a configuration.
+/// The fault of a configuration.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {
@@ -33,30 +33,30 @@ pub enum ConfigErrorKind {
     Invalid(Vec<Diagnostic>),
     /// Ratelimit files have mistakes.
     Ratelimit(Vec<(PathBuf, Vec<Diagnostic>)>),
-    /// The limits do not make a policy.
+    /// The limits do not form a policy.
     Policy(InvalidPolicy),
-    /// A secret cannot be used.
+    /// A secret is unusable.
     Secret(SecretError),
-    /// The audit log cannot be written.
+    /// The audit log is not writable.
     Audit(AuditError),
-    /// A log of requests cannot be written.
+    /// The decision log or the access log is not writable.
     Record(RecordError),
-    /// The usage trail cannot be written.
+    /// The usage trail is not writable.
     Usage(UsageError),
-    /// The store cannot be used as the file says.
+    /// The settings of the store are unusable.
     Storage(StorageError),
-    /// TLS cannot be used as the file says.
+    /// The settings of TLS are unusable.
     Tls(TlsError),
-    /// The keys of `jwt` cannot be used.
+    /// The keys of `jwt` are unusable.
     Keys(InvalidKeys),
-    /// A reload would remove this many limits, and the file does not say `limits: []`.
+    /// A reload would remove all limits, this many, and the file does not have `limits: []`.
     LimitsRemoved(usize),
-    /// The policy at this path names the file. The diagnostic says where, and what is wrong.
+    /// The policy at this path names the file. The diagnostic has the position and the fault.
     NamedFile(PathBuf, Box<Diagnostic>),
 }
 
 impl ConfigErrorKind {
-    /// The error in this file.
+    /// Makes this an error of `file`.
     pub(crate) fn of(self, file: impl Into<PathBuf>) -> ConfigError {
         ConfigError { file: file.into(), kind: self }
     }
@@ -67,7 +67,7 @@ impl ConfigError {
         ConfigErrorKind::Unreadable(error).of(file)
     }
 
-    /// Whether the file was read, and something in it has to change.
+    /// Whether the file is readable but has to change.
     pub const fn is_invalid(&self) -> bool {
         !matches!(
             self.kind,
@@ -83,7 +83,7 @@ impl ConfigError {
 }
 
 impl fmt::Display for ConfigErrorKind {
-    /// As `tollgate check` shows it, without the file.
+    /// Formats as `tollgate check` does, without the file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => error.fmt(f),
@@ -108,7 +108,7 @@ impl fmt::Display for ConfigErrorKind {
 }
 
 impl fmt::Display for ConfigError {
-    /// As `tollgate check` shows it: a line for each finding, and its help.
+    /// Formats as `tollgate check` does: a line for each finding, and its help.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.display();
         let all = |file: &Path, all: &[Diagnostic]| {

@@ -1,4 +1,4 @@
-//! Loading a [`Config`].
+//! Loads a [`Config`].
 
 use super::ratelimit_files::RatelimitFiles;
 use super::{
@@ -45,7 +45,7 @@ pub(crate) struct TierFile {
 }
 
 impl Config {
-    /// The name of the file in messages.
+    /// The name of the file, for messages.
     pub(crate) fn name(&self) -> PathBuf {
         self.file.clone().unwrap_or_else(|| "built-in".into())
     }
@@ -58,7 +58,7 @@ impl Config {
         }
     }
 
-    /// Loads the configuration again. A pipe has been read to its end, and would have no limits.
+    /// Loads the configuration again. Refuses a pipe, which was read to its end and is empty now.
     pub(crate) fn load_regular(&self) -> Result<LoadedConfig, ConfigError> {
         if let Some(file) = &self.file {
             require_regular(file)?;
@@ -71,7 +71,7 @@ impl Config {
         self.parse(self.read()?)
     }
 
-    /// Loads a policy from bytes, with the files that it names.
+    /// Loads a policy from bytes, and the files that it names.
     pub(crate) fn parse(&self, bytes: Vec<u8>) -> Result<LoadedConfig, ConfigError> {
         let mut compiled = tollgate_policy::compile(&bytes)
             .map_err(|found| ConfigErrorKind::Invalid(found.into()).of(self.name()))?;
@@ -96,24 +96,24 @@ impl Config {
         Ok(LoadedConfig { bytes, compiled, tiers, keys, ratelimit })
     }
 
-    /// The folder of the files that the policy names.
+    /// The folder in which the policy's relative paths start.
     pub(crate) fn folder(&self) -> &Path {
         self.path().and_then(Path::parent).unwrap_or(Path::new(""))
     }
 
-    /// Access to the admin API by these settings.
+    /// The access to the admin API under these settings.
     pub(crate) fn access(&self, settings: &Settings) -> Result<Access, ConfigError> {
         let access = Access::new(settings, |name| std::env::var_os(name));
         access.map_err(|error| error.of(self.name()))
     }
 
-    /// The audit log by these settings.
+    /// The audit log under these settings.
     pub(crate) fn audit_log(&self, settings: &Settings) -> Result<AuditLog, ConfigError> {
         let audit = AuditLog::of(settings, self.folder());
         audit.map_err(|error| ConfigErrorKind::Audit(error).of(self.name()))
     }
 
-    /// The password of Redis clients by these settings; none where none are served.
+    /// The password of Redis clients under these settings; `None` if no Redis clients are served.
     pub(crate) fn password(
         &self,
         settings: &Settings,
@@ -127,7 +127,7 @@ impl Config {
         Ok(password.map(|password| SecretDigest::new(password.as_bytes())))
     }
 
-    /// The secret that hashes keys for operators by these settings.
+    /// The secret that hashes keys for operators under these settings.
     pub(crate) fn keys_secret(&self, settings: &Settings) -> Result<Option<String>, ConfigError> {
         let variable = |name: &str| std::env::var_os(name);
         let secret = settings.keys_secret.as_ref();
@@ -143,7 +143,7 @@ impl Config {
         }
     }
 
-    /// The path of a file that the policy names.
+    /// Resolves a path in the policy.
     fn resolve_path(&self, name: &str) -> PathBuf {
         match self.path() {
             Some(file) => file.with_file_name(name),
@@ -182,7 +182,7 @@ impl KeyFile {
     }
 }
 
-/// Requires a file that can be read more than once, without waiting for a writer.
+/// Requires a regular file, which can be read repeatedly without waiting for a writer.
 fn require_regular(path: &Path) -> Result<(), ConfigError> {
     let not_regular = || io::Error::other("it is not a regular file, and cannot be read again");
     let found = path.metadata();
@@ -191,7 +191,7 @@ fn require_regular(path: &Path) -> Result<(), ConfigError> {
         .map_err(|error| ConfigError::unreadable(path, error))
 }
 
-/// A file that the policy names.
+/// Reads a file that the policy names.
 pub(super) fn read_regular(path: &Path) -> Result<Vec<u8>, ConfigError> {
     require_regular(path)?;
     read(path)

@@ -23,7 +23,7 @@ pub(crate) use named_files::with_policy_position;
 pub(crate) use ratelimit_files::{RatelimitFiles, WatchedRatelimitFiles};
 pub(crate) use secret::resolve as resolve_secret;
 
-/// The policy of a server without a file.
+/// The policy of a server without a policy file.
 pub const DEFAULT: &str = include_str!("default.yaml");
 
 /// The source of a server's policy.
@@ -33,7 +33,7 @@ pub struct Config {
     listen_overrides: Vec<ListenOverride>,
 }
 
-/// A front end and where it listens, as `front=address`.
+/// The address of a front end, as `front=address`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenOverride(Listener);
 
@@ -42,13 +42,13 @@ pub struct ListenOverride(Listener);
 pub struct InvalidListen(Box<str>);
 
 impl Config {
-    /// [`DEFAULT`].
+    /// Uses [`DEFAULT`].
     pub fn built_in() -> Self {
         Self::default()
     }
 
-    /// The policy in this file, which is watched for changes. Files that it names are in its
-    /// folder.
+    /// Uses the policy in this file, and watches the file for changes. Paths in the policy start in
+    /// its folder.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { file: Some(path.into()), listen_overrides: Vec::new() }
     }
@@ -60,18 +60,18 @@ impl Config {
         self
     }
 
-    /// The file, unless it is [`DEFAULT`].
+    /// The policy file; `None` for [`DEFAULT`].
     pub fn path(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 }
 
-/// Findings in the ratelimit files that the policy at `path` names, by file. A pattern that matches
-/// no file is a warning about the policy.
+/// Findings in the ratelimit files that the policy at `path` names, by file. A pattern without a
+/// matching file is a warning about the policy.
 ///
 /// # Errors
 ///
-/// When one of them cannot be read.
+/// When a ratelimit file cannot be read.
 pub fn check_ratelimit(
     path: &Path,
     compiled: &Compiled,

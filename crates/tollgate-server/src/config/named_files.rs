@@ -1,4 +1,4 @@
-//! Files that a policy names: finds their problems, and where the policy names them.
+//! Files that a policy names: finds their problems, and the positions of their names in the policy.
 
 use super::load::{KeyFile, TierFile, read_regular};
 use super::{Config, ConfigError, ConfigErrorKind};
@@ -16,9 +16,9 @@ use tollgate_policy::{Compiled, Diagnostic, TierRules};
 const UNREADABLE_HELP: &str =
     "`serve` needs it beside the policy: check the name, and who may read it";
 
-/// Problems of the files that the policy at `path` names, by file: keys of tokens, tiers and
-/// certificates. A file that cannot be read is a warning here, and an error for
-/// [`serve`](crate::serve): a policy is often checked where its secrets are not.
+/// Problems of the files that the policy at `path` names, by file: token keys, tiers and
+/// certificates. An unreadable file is a warning here, but an error for [`serve`](crate::serve): a
+/// policy is often checked on a machine without its secrets.
 pub fn check_named_files(path: &Path, compiled: &Compiled) -> Vec<(PathBuf, Diagnostic)> {
     let config = Config::file(path);
     let (folder, settings) = (config.folder(), &compiled.settings);
@@ -85,7 +85,7 @@ fn is_unreadable(error: &ConfigError) -> bool {
     matches!(error.kind, Unreadable(_) | Tls(TlsError::Unreadable(..)))
 }
 
-/// The error, with the position where the policy names its file.
+/// Adds to the error the position at which the policy names its file.
 pub(crate) fn with_policy_position(
     config: &Config,
     compiled: &Compiled,
@@ -152,7 +152,7 @@ fn client_name_position(file: &File, wanted: &str) -> Position {
     names.find(|name| name.value.0 == wanted).map_or(Position::START, |name| name.at)
 }
 
-/// The position where the policy names the file; that of the upstreams without a file.
+/// The position at which the policy names the file; without a file, the position of the upstreams.
 fn file_position(folder: &Path, file: &File, wanted: &Path) -> Position {
     let mut names: Vec<&Field<Text>> = Vec::new();
     names.extend(file.jwt.as_ref().map(|jwt| &jwt.keys));

@@ -1,4 +1,4 @@
-//! Ratelimit files: those that `envoy.configs` names.
+//! Ratelimit files: the files named by `envoy.configs`.
 
 use super::{ConfigError, ConfigErrorKind};
 use crate::reload::poll::{Stamp, Watcher, read_capped};
@@ -10,7 +10,7 @@ use tollgate_policy::envoy::{ConfigOptions, Configs};
 use tollgate_policy::wildcard_matches;
 use tollgate_policy::{Compiled, Diagnostic};
 
-/// The most files, to catch a folder named by mistake.
+/// Limit of files; more suggest a folder named by mistake.
 const FILES_MAX: usize = 4096;
 
 /// The content of the files.
@@ -18,13 +18,13 @@ const FILES_MAX: usize = 4096;
 pub(crate) struct RatelimitFiles {
     pub(crate) configs: Configs,
     patterns: Vec<PathBuf>,
-    /// Taken before they were read.
+    /// The stamp of the files, taken before they were read.
     stamp: Option<Stamp>,
     /// A warning for each pattern that matches no file.
     pub(crate) unmatched: Vec<Diagnostic>,
 }
 
-/// The files as the reloader watches them. Files may come and go.
+/// The files as watched by the reloader. Files may appear and disappear.
 #[derive(Debug)]
 pub(crate) struct WatchedRatelimitFiles {
     patterns: Vec<PathBuf>,
@@ -72,7 +72,7 @@ impl RatelimitFiles {
         Ok(Some(Self { configs, patterns, stamp, unmatched }))
     }
 
-    /// Watches the files from now on.
+    /// Starts watching the files.
     pub(crate) fn watch(&self) -> WatchedRatelimitFiles {
         WatchedRatelimitFiles {
             patterns: self.patterns.clone(),
@@ -84,25 +84,25 @@ impl RatelimitFiles {
 }
 
 impl WatchedRatelimitFiles {
-    /// Whether something is new and settled.
+    /// Whether there are changes that have settled.
     pub(crate) fn poll(&mut self) -> bool {
         let now = combined_stamp(&self.patterns);
         self.watcher.poll(now).is_some() && std::mem::replace(&mut self.applied_stamp, now) != now
     }
 
-    /// Whether the patterns name this file.
+    /// Whether a pattern matches this file.
     pub(crate) fn contains(&self, file: &Path) -> bool {
         let named = |pattern: &PathBuf| expand_glob(pattern).unwrap_or_default();
         self.patterns.iter().any(|pattern| named(pattern).iter().any(|path| path == file))
     }
 
-    /// The patterns that matched no file when the files in force were read.
+    /// The patterns that matched no file at the last load.
     pub(crate) fn unmatched(&self) -> &[Diagnostic] {
         &self.unmatched
     }
 }
 
-/// The warning that a pattern of `envoy.configs` matches no file.
+/// A warning that a pattern of `envoy.configs` matches no file.
 fn no_file_warning(compiled: &Compiled, pattern: &str) -> Diagnostic {
     let configs = compiled.file.envoy.as_ref().and_then(|envoy| envoy.configs.as_ref());
     let mut texts = configs.into_iter().flat_map(|configs| &configs.value.0);
@@ -116,8 +116,8 @@ fn no_file_warning(compiled: &Compiled, pattern: &str) -> Diagnostic {
     )
 }
 
-/// One stamp for all files that the patterns name: `inode` tells which files there are, `size`
-/// their contents.
+/// One stamp for all matching files: `inode` stands for the set of files, `size` for their
+/// contents.
 fn combined_stamp(patterns: &[PathBuf]) -> Option<Stamp> {
     let (mut files, mut contents) = (DefaultHasher::new(), DefaultHasher::new());
     for path in patterns.iter().flat_map(|pattern| expand_glob(pattern).unwrap_or_default()) {
@@ -131,9 +131,8 @@ fn combined_stamp(patterns: &[PathBuf]) -> Option<Stamp> {
     Some(Stamp { device: 0, inode, size, modified: (0, 0), changed: (0, 0) })
 }
 
-/// The files that a pattern names, in order. A path without `*` is itself, whether or not there is
-/// such a file; a `*` stands for any run of characters within a name, and not for the dot at its
-/// start.
+/// The files that match a pattern, sorted. A path without `*` matches itself, even if the file does
+/// not exist. A `*` matches any characters within a name, except a leading dot.
 fn expand_glob(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {

@@ -1,4 +1,4 @@
-//! Secrets: in the file, or in an environment variable that the file names.
+//! Secrets: in the policy file, or in an environment variable that the file names.
 
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 use tollgate_policy::settings::{Secret, SecretSource};
 
-/// A secret that cannot be used.
+/// A secret is unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecretError {
@@ -17,16 +17,16 @@ pub enum SecretError {
         /// The variable.
         variable: Box<str>,
     },
-    /// A secret with these characters cannot be in a header. The field that holds or names it.
+    /// The secret has characters that a header cannot carry. Names the field of the secret.
     Unsendable(&'static str),
 }
 
-/// The SHA-256 of a secret. Digests have one length, so a comparison tells nothing about the
+/// The SHA-256 of a secret. All digests have one length, so a comparison reveals nothing about the
 /// secret.
 #[derive(Clone)]
 pub struct SecretDigest([u8; 32]);
 
-/// The secret that `field` of the file holds or names, without line ends.
+/// Resolves the secret that `field` of the file contains or names, without line ends.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub(crate) fn resolve(
         SecretSource::Literal(text) => Ok(text.to_string()),
         SecretSource::Env(name) => {
             let value = variable(name).and_then(|value| value.into_string().ok());
-            // A file that a variable is set from often ends with a newline.
+            // A variable that was set from a file often ends with a newline.
             let value = value.unwrap_or_default().trim_end_matches(['\r', '\n']).to_owned();
             let unset = || SecretError::Unset { field, variable: name.clone() };
             Some(value).filter(|value| !value.is_empty()).ok_or_else(unset)
@@ -54,12 +54,12 @@ impl SecretDigest {
         Self(Sha256::digest(secret).into())
     }
 
-    /// Whether `sent` is the secret. The time does not depend on how much of it is right.
+    /// Whether `sent` is the secret. Takes constant time.
     pub(crate) fn matches(&self, sent: &[u8]) -> bool {
         self.0.ct_eq(&Self::new(sent).0).into()
     }
 
-    /// Enough of the digest to tell secrets apart, and too little to find the secret.
+    /// A prefix of the digest: long enough to tell secrets apart, too short to find the secret.
     pub fn fingerprint(&self) -> String {
         let [a, b, c, d, ..] = self.0;
         format!("sha256:{a:02x}{b:02x}{c:02x}{d:02x}")

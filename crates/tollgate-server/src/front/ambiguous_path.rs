@@ -1,12 +1,12 @@
-//! Tells the operator which field lets ambiguous paths through. The client's answer names only
-//! the part of the path.
+//! Logs ambiguous paths, with the field that would accept them. The client's answer names only the
+//! part of the path.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tollgate_policy::path::AmbiguousPath;
 use tollgate_policy::settings::AmbiguousPaths;
 use tollgate_tower::Ambiguity;
 
-/// The reasons that one front end has logged, one bit for each.
+/// The reasons that one front end has logged, one bit each.
 pub(super) struct LoggedReasons(AtomicU64);
 
 impl LoggedReasons {
@@ -14,8 +14,7 @@ impl LoggedReasons {
         Self(AtomicU64::new(0))
     }
 
-    /// Logs the refusal of a path if it is the first for its reason. The line has no part of the
-    /// request.
+    /// Logs the first refusal for each reason. The line contains no part of the request.
     pub(super) fn log(&self, front: &'static str, paths: AmbiguousPaths, why: &Ambiguity) {
         let Ambiguity::Path(reason) = why else { return };
         let bit = 1 << bit(*reason);

@@ -1,19 +1,20 @@
-//! Base64, and the random ids that are written in it.
+//! Base64, and random ids in Base64.
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// These characters need no escaping in JSON or in a URL.
+/// Characters that need no escaping in JSON or in a URL.
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/// Random bytes of an id: 192 bits, in 32 characters without padding.
+/// Random bytes of an id: 192 bits, 32 characters without padding.
 const ID_BYTES: usize = 24;
 
-/// A new id of a reservation. It is random, because knowing it is enough to end the reservation.
+/// Creates the id of a reservation. It is random, because the id alone authorizes the end of the
+/// reservation.
 pub(super) fn new_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; ID_BYTES];
     getrandom::fill(&mut bytes)?;
     Ok(encode_with(URL_SAFE, &bytes))
 }
 
-/// Base64 with padding.
+/// Encodes as Base64 with padding.
 pub(super) fn encode(bytes: &[u8]) -> String {
     encode_with(STANDARD, bytes)
 }

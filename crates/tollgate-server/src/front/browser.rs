@@ -1,34 +1,34 @@
-//! Requests of web pages, which the front ends for programs refuse.
+//! Detects requests of web pages, which front ends for programs refuse.
 //!
 //! A browser lets any page send a request to this machine, in one of two ways.
 //!
 //! * A form or `fetch` sends a simple request to another origin: `GET` or `POST`, with one of three
 //!   content types and no custom headers. So calls that change state need `Content-Type:
 //!   application/json` ([`is_json`]) or `Authorization`.
-//! * DNS rebinding: the page's own name now resolves to this machine. The request goes to the
-//!   page's own origin and may have any header. Its `Host` is that name, and so is its
-//!   `Origin`, which browsers send with every `POST`.
+//! DNS rebinding: the page's own name now resolves to this machine. The request goes to the page's
+//! own origin and may have any header. Its `Host` is that name, and so is its `Origin`, which
+//! browsers send with every `POST`.
 
 use hyper::header::HOST;
 use hyper::http::request::Parts;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The names that a listener answers to, beside those that no page can have.
+/// Allowed host names, in addition to hosts that no public page can have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllowedHosts(Vec<Box<str>>);
 
 impl AllowedHosts {
-    /// These names, in lower case: `name`, `*.name` or `*`.
+    /// Creates the list from names in lower case: `name`, `*.name` or `*`.
     pub(super) fn new(names: &[Box<str>]) -> Self {
         Self(names.to_vec())
     }
 
-    /// The host that a request names, where the listener does not answer to it.
+    /// The host of the request, if it is not allowed.
     pub(super) fn disallowed_host<'h>(&self, head: &'h Parts) -> Option<&'h str> {
         let named = match head.uri.authority() {
             Some(authority) => authority.as_str(),
             None => match head.headers.get(HOST) {
-                // A browser always sends one.
+                // A browser always sends a `Host`.
                 None => return None,
                 Some(value) => value.to_str().unwrap_or("?"),
             },
@@ -38,15 +38,15 @@ impl AllowedHosts {
     }
 }
 
-/// Whether a public web page has this `Origin`: its name is one that public DNS can hold.
+/// Whether this `Origin` is that of a public web page: a name that public DNS can have.
 pub(super) fn is_public_origin(origin: &[u8]) -> bool {
     let origin = str::from_utf8(origin).unwrap_or_default();
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     host.is_none_or(|host| !is_private(without_port(host)))
 }
 
-/// Whether no public web page can have this host. Such hosts are addresses, names without a dot,
-/// and names below one that is reserved for private use.
+/// Whether no public web page can have this host: an address, a name without a dot, or a name below
+/// one reserved for private use.
 fn is_private(host: &str) -> bool {
     const RESERVED: [&str; 5] =
         ["*.localhost", "*.internal", "*.svc", "*.cluster.local", "*.home.arpa"];
@@ -62,7 +62,7 @@ fn is_private(host: &str) -> bool {
         || RESERVED.iter().any(|name| host_matches(name, host))
 }
 
-/// Whether a pattern means this host.
+/// Whether the host matches a pattern.
 fn host_matches(pattern: &str, host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     match pattern.strip_prefix('*') {
@@ -84,10 +84,10 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// Whether a `Content-Type` is that of JSON, in whatever case and with whatever parameters.
+/// Whether a `Content-Type` is JSON, in any case and with any parameters.
 pub(super) fn is_json(content_type: Option<&[u8]>) -> bool {
     let Some(value) = content_type else { return false };
-    // As most clients write it.
+    // The spelling of most clients.
     if value == b"application/json" {
         return true;
     }

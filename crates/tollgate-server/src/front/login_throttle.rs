@@ -1,4 +1,5 @@
-//! How fast one address may try secrets: the token of the admin API, the password of Redis clients.
+//! Limits attempts to guess a secret, by address: the admin token, and the password of Redis
+//! clients.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -8,17 +9,18 @@ use tollgate::store::memory::MemoryOptions;
 use tollgate::store::{Clock, ProcessClock};
 use tollgate::{Limiter, MemoryStore, Quota};
 
-/// Wrong secrets from one address, at once and per minute.
+/// Limit of wrong secrets from one address, at once and per minute.
 const TRIES_PER_MINUTE: u32 = 10;
-/// Enough for thousands of addresses; then those that tried least are forgotten.
+/// Memory limit: enough for thousands of addresses. When full, addresses with the fewest tries are
+/// dropped.
 const BYTES_MAX: u64 = 512 << 10;
 
-/// Counts tries by address, and makes those wait that tried too often. An IPv6 address stands for
-/// its network, which one machine has all of.
+/// Counts tries by address, and delays addresses with too many. An IPv6 address counts as its /64
+/// network, because one machine can have all of it.
 ///
 /// Each try is counted before the secret is compared, so concurrent tries count too. The right
-/// secret then clears the count. A client that has to wait never learns whether its secret was
-/// right. So an attacker at the operators' own address locks them out while the attack lasts.
+/// secret then clears the count. A delayed client never learns whether its secret was right. So an
+/// attacker at the operators' own address locks them out while the attack lasts.
 #[derive(Debug)]
 pub(super) struct LoginThrottle(Limiter);
 
@@ -27,7 +29,7 @@ impl LoginThrottle {
         Self::per_minute(TRIES_PER_MINUTE, ProcessClock)
     }
 
-    /// So many at once and per minute, by address.
+    /// Allows `count` tries per address, at once and per minute.
     pub(super) fn per_minute(count: u32, clock: impl Clock + 'static) -> Self {
         let quota = Quota::per_minute(count);
         let quota = quota.with_algorithm(Algorithm::Gcra).unwrap_or(quota);
@@ -36,24 +38,24 @@ impl LoginThrottle {
         Self(limiter.unwrap_or_else(|_| Limiter::new(quota)))
     }
 
-    /// Counts a try; the time to wait instead, when there were too many.
+    /// Counts a try. Returns the time to wait, if there were too many.
     pub(super) fn count_try(&self, peer: IpAddr) -> Option<u64> {
         self.0.check(network(peer)).refusal().map(|refusal| wait_us(refusal.retry_after()))
     }
 
-    /// The time to wait after too many tries, without counting one.
+    /// The time to wait after too many tries; counts nothing.
     pub(super) fn peek_wait_us(&self, peer: IpAddr) -> Option<u64> {
         let standing = self.0.peek(network(peer));
         (!standing.admits).then(|| wait_us(standing.retry_after()))
     }
 
-    /// Forgets the tries of a client that sent the right secret.
+    /// Clears the tries of a client that sent the right secret.
     pub(super) fn clear(&self, peer: IpAddr) {
         self.0.reset(network(peer));
     }
 }
 
-/// The time to wait; a minute if no wait can help.
+/// The time to wait; a minute if waiting does not help.
 fn wait_us(wait: Option<Duration>) -> u64 {
     wait.map_or(60_000_000, |wait| wait.as_micros() as u64)
 }

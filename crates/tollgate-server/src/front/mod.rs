@@ -1,4 +1,4 @@
-//! Front ends, a folder for each protocol: `decode` reads the wire, `encode` writes it.
+//! Front ends, one folder per protocol: `decode` reads the wire, `encode` writes it.
 
 pub mod admin;
 mod ambiguous_path;

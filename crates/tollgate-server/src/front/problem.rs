@@ -1,4 +1,4 @@
-//! Problems: answers after RFC 9457 that name the part of the request to look at.
+//! Problems: answers by RFC 9457 that name the invalid part of the request.
 
 use crate::front::http::decode::{BadRequest, Fault};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use tollgate_net::BodyError;
 use tollgate_observe::metrics::Outcome;
 
-/// Why a request has no other answer, and what to do about it.
+/// The reason of a failed request, and its remedy.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Problem {
     #[serde(rename = "type")]
@@ -43,7 +43,7 @@ impl Problem {
         }
     }
 
-    /// 400, with the field to look at.
+    /// A 400 that names the invalid field.
     pub(super) fn bad(field: &str, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail).at(field)
     }
@@ -63,7 +63,7 @@ impl Problem {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail).at("content-type")
     }
 
-    /// Names the member of the body or the part of the request to look at.
+    /// Sets the invalid member of the body or part of the request.
     pub(super) fn at(self, field: &str) -> Self {
         Self { field: Some(field.into()), ..self }
     }
@@ -76,17 +76,17 @@ impl Problem {
         Self { header: Some(Box::new((name, value))), ..self }
     }
 
-    /// How a request with this answer counts.
+    /// The outcome of a request with this answer, for metrics.
     pub(super) fn outcome(&self) -> Outcome {
         if self.status.is_server_error() { Outcome::Error } else { Outcome::Invalid }
     }
 
-    /// The body.
+    /// The JSON body.
     pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The whole answer.
+    /// The complete response.
     #[cold]
     pub(super) fn into_response(self) -> Response<String> {
         let mut response = Response::new(self.to_json());

@@ -1,4 +1,4 @@
-//! Reservations in the adaptive shedder: for services that have no gateway.
+//! Reservations in the adaptive shedder, for services without a gateway.
 
 use crate::Node;
 use std::mem;
@@ -8,9 +8,9 @@ use tollgate_observe::top::CountedRequest;
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{Engine, wait_in_queue};
 
-/// Enters the adaptive shedder with a reservation that limits admitted: its id and its time to
-/// live; `None` if there is no reservation. A request that is shed is no longer allowed, and its
-/// reservation is cancelled, as is that of a client that leaves the queue.
+/// Enters the adaptive shedder with an admitted reservation: its id and its time to live; `None`
+/// without a reservation. If the request is shed, it is refused, and its reservation is cancelled.
+/// If the client leaves the queue, its reservation is cancelled too.
 pub(crate) async fn enter(
     node: &Arc<Node>,
     rules: &Rules,
@@ -29,7 +29,7 @@ pub(crate) async fn enter(
     }
     if !verdict.allowed {
         node.top.take_off_shed(now_us, &CountedRequest { rules, facts, cost, verdict });
-        // The engine counts a store that fails; then the reservation expires.
+        // The engine counts a failure of the store; then the reservation expires.
         let _ = gate.end(node.clock.now_us(), reservation.0, ReservationEnd::Cancel).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Figures of a node, for `/metrics`, the dashboard and the threads that report about it.
+//! Figures of a node, for `/metrics`, the dashboard and background threads.
 
 use super::Node;
 use std::collections::BTreeMap;
@@ -68,14 +68,14 @@ impl Node {
         self.top.view(self.clock.now_us(), &self.gate.rules(), &self.keys, wanted)
     }
 
-    /// The top keys of all nodes of the store; on the memory store, of this node.
+    /// The top keys of all nodes of the store; with the memory store, of this node.
     pub(crate) async fn top_of_fleet(&self, wanted: &TopQuery) -> Result<TopView, StoreError> {
         let store = self.gate.store().redis();
         self.fleet_top.view(store, wanted, |wanted| self.top_of_node(wanted)).await
     }
 
-    /// Shares with the other nodes of the store what they need to agree: the secret that hashes
-    /// keys, and the top keys.
+    /// Shares data with the other nodes of the store: the secret that hashes keys, and the top
+    /// keys.
     pub(crate) async fn share_figures(&self) -> Result<(), StoreError> {
         let Some(store) = self.gate.store().redis() else { return Ok(()) };
         let secret = self.keys.poll_shared(store).await;

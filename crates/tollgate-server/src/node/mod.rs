@@ -36,7 +36,7 @@ use tollgate_policy::settings::{Settings, TierSource};
 use tollgate_policy::{Diagnostic, lint};
 use tollgate_tower::{Engine, Task, Verifier};
 
-/// The engine that a node runs, over whichever store its file names.
+/// The engine of a node, on the store that its file names.
 pub type NodeGate = Gate<Storage>;
 
 /// Everything a front end needs; one per process, shared by `Arc`.
@@ -54,13 +54,13 @@ pub struct Node {
     pub resp_auth: RespAuth,
     /// Secrets that hash keys for operators.
     pub(crate) keys: KeySecrets,
-    /// The keys with the most units.
+    /// The top keys.
     pub(crate) top: Arc<TopKeys>,
     /// Top keys of all nodes of a store.
     pub(crate) fleet_top: FleetTop,
-    /// The readers of decisions.
+    /// The readers of the tail.
     pub(crate) tail: Arc<Tail>,
-    /// The streams of the admin API.
+    /// Counters of the admin API's streams.
     pub(crate) streams: StreamCounters,
     /// 15 minutes of counters, for charts.
     pub(crate) history: History,
@@ -71,21 +71,21 @@ pub struct Node {
     /// The audit log.
     audit: ArcSwap<AuditLog>,
     modes: ModeOverrides,
-    /// The threads that have a heartbeat.
+    /// The threads with a heartbeat.
     pub(crate) threads: Arc<WatchedThreads>,
     tiers: TierCache,
     tokens: ArcSwapOption<Verifier>,
     file: ArcSwap<PolicyFile>,
-    /// Names of limits of earlier files whose keys overflowed, by the store's id.
+    /// Names of limits of earlier files with overflowed keys, by state id.
     overflowed_names: Mutex<BTreeMap<u64, Box<str>>>,
 }
 
-/// The file in force. Settings that change a decision are in the rules instead, which a request
+/// The file in force. Settings that affect decisions are in the rules instead, which a request
 /// loads once.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PolicyFile {
-    /// Everything in the file but its limits.
+    /// All settings of the file, without its limits.
     pub settings: Settings,
     /// Warnings about the file.
     pub lints: Vec<Diagnostic>,
@@ -104,16 +104,16 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// When the limits do not make a policy, or the store cannot be used as the file says.
+    /// When the limits do not form a policy, or the settings of the store are unusable.
     pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, ConfigErrorKind> {
         Self::in_folder(Path::new(""), compiled, setup)
     }
 
-    /// [`new`](Self::new) with the files that the settings name in this folder.
+    /// Like [`new`](Self::new), with relative paths starting in this folder.
     ///
     /// # Errors
     ///
-    /// When the limits do not make a policy, or the store cannot be used as the file says.
+    /// When the limits do not form a policy, or the settings of the store are unusable.
     pub fn in_folder(
         folder: &Path,
         compiled: Compiled,
@@ -177,7 +177,7 @@ impl Node {
         self.audit.store(Arc::new(audit));
     }
 
-    /// Writes a line of the audit log. The error is for people.
+    /// Writes a line of the audit log. The error is a text for people.
     pub(crate) async fn record(&self, entry: &AuditEntry<'static>) -> Result<(), String> {
         self.try_record(entry).await.inspect_err(|error| {
             self.metrics.audit_failure();
@@ -185,7 +185,7 @@ impl Node {
         })
     }
 
-    /// [`record`](Self::record) for a caller that tries again. Writes on a thread of its own.
+    /// Like [`record`](Self::record), for a caller that retries. Writes on a separate thread.
     async fn try_record(&self, entry: &AuditEntry<'static>) -> Result<(), String> {
         let (audit, entry) = (self.audit.load_full(), entry.clone());
         let written = tokio::task::spawn_blocking(move || audit.write(&entry)).await;
@@ -195,12 +195,12 @@ impl Node {
         }
     }
 
-    /// The verifier of tokens, if the file has `jwt`.
+    /// The token verifier, if the file has `jwt`.
     pub fn tokens(&self) -> Option<Arc<Verifier>> {
         self.tokens.load_full()
     }
 
-    /// Replaces the verifier of tokens.
+    /// Replaces the token verifier.
     pub fn set_tokens(&self, tokens: Option<Arc<Verifier>>) {
         self.tokens.store(tokens);
     }
@@ -220,8 +220,8 @@ impl Node {
         })
     }
 
-    /// The tier of the client from the hash in Redis; `None` without such a hash, and for clients
-    /// that it does not have.
+    /// The tier of the client from the hash in Redis; `None` without such a hash, or if it lacks
+    /// the client.
     pub(crate) fn tier(
         &self,
         facts: &Facts<'_>,
@@ -248,8 +248,8 @@ impl Node {
         })
     }
 
-    /// Decisions in cells that keys share: the store's id of the limit, its name, and the count. A
-    /// limit has several ids if its tiers or earlier files gave it several periods.
+    /// Decisions in shared cells: the state id of the limit, its name, and the count. A limit has
+    /// several ids if its tiers or earlier files gave it several periods.
     pub fn overflowed(&self) -> Vec<(u64, Box<str>, u64)> {
         let rules = self.gate.rules();
         let policy = rules.policy();
@@ -272,7 +272,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// When the limits do not make a policy; then nothing changes.
+    /// When the limits do not form a policy; then nothing changes.
     pub fn replace(&self, compiled: Compiled, setup: Setup) -> Result<(), InvalidPolicy> {
         let overflowed = self.overflowed();
         self.gate.replace(setup)?;
@@ -282,7 +282,7 @@ impl Node {
     }
 }
 
-/// A node decides over HTTP.
+/// The engine of the HTTP gate.
 impl Engine for Node {
     type Store = Storage;
 
@@ -307,8 +307,8 @@ impl Engine for Node {
         Self::tokens(self)
     }
 
-    /// Spawns on the worker's runtime. A worker that ends has none: then the task is lost, as in a
-    /// crash.
+    /// Spawns on the worker's runtime. A worker that is ending has none; then the task is lost, as
+    /// in a crash.
     fn spawn(&self, task: Task) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(task);

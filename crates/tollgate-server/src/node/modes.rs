@@ -1,8 +1,8 @@
-//! Mode overrides: those of this node, and those that all nodes of a store share.
+//! Mode overrides: of this node, and of all nodes of a store.
 //!
-//! A fleet's overrides are a table in the store. Each node reads it several times a second and
-//! keeps the latest version of each name. A store that lost the table gets it again from any node.
-//! No override comes into force before this node's audit log has a line for it.
+//! The fleet's overrides are a table in the store. Each node reads the table several times a
+//! second, and keeps the latest version of each name. A store that lost the table gets it back from
+//! any node. No override takes effect before this node's audit log has a line for it.
 
 use super::{Node, lock};
 use crate::storage::Storage;
@@ -20,18 +20,18 @@ use tollgate_policy::limit::Mode;
 
 /// The name of the table in the store.
 const TABLE: &str = "modes";
-/// The subject in `/readyz`.
+/// The subject of problems in `/readyz`.
 const SUBJECT: &str = "mode overrides";
-/// Longer than any name in a policy file; those of Envoy's files can be longer.
+/// Limit of a name; longer than any name in a policy file. Names in Envoy's files can be longer.
 const FLEET_NAME_BYTES_MAX: usize = 1_024;
 
-/// Which nodes an override is for.
+/// The nodes of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OverrideScope {
-    /// All nodes of the store, until it is cleared.
+    /// All nodes of the store, until cleared.
     Fleet,
-    /// This node, until it is cleared or the node ends.
+    /// This node, until cleared or until the node ends.
     Node,
 }
 
@@ -39,22 +39,22 @@ pub(crate) enum OverrideScope {
 #[derive(Debug, Default)]
 pub(crate) struct ModeOverrides {
     known: Mutex<KnownOverrides>,
-    /// Held while a change is recorded and made, so that the mode before it in the record is true.
+    /// Held while a change is recorded and made, so that the recorded previous mode is true.
     change_lock: tokio::sync::Mutex<()>,
-    /// Whether the table of the fleet has been read.
+    /// Whether the fleet's table was read at least once.
     is_read: AtomicBool,
-    /// Whether the log has a line for overrides that could not be recorded.
+    /// Whether the failure to record overrides was already logged.
     is_unrecorded_logged: AtomicBool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct KnownOverrides {
     fleet: SharedTable,
-    /// In the order in which they were set.
+    /// Overrides, in the order in which they were set.
     node: Vec<(Box<str>, StoredOverride)>,
 }
 
-/// An override with its origin, as the table has it. A cleared one has no mode.
+/// An override and its origin, as stored in the table. A cleared one has no mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct StoredOverride {
     mode: Option<Box<str>>,
@@ -69,7 +69,7 @@ pub(crate) struct ListedOverride {
     #[serde(serialize_with = "serialize_mode")]
     pub(crate) mode: Mode,
     pub(crate) scope: OverrideScope,
-    /// Whether it decides the mode of any limit that the policy has.
+    /// Whether the override decides the mode of any limit in the policy.
     pub(crate) in_effect: bool,
     who: AuditActor,
     at: String,
@@ -79,22 +79,22 @@ pub(crate) struct ListedOverride {
 #[derive(Clone, Debug)]
 pub(crate) struct OverrideChange<'a> {
     pub(crate) name: &'a str,
-    /// `None` clears the override.
+    /// The new mode; `None` clears the override.
     pub(crate) mode: Option<Mode>,
     pub(crate) scope: OverrideScope,
     pub(crate) who: AuditActor,
 }
 
-/// The modes of the limits that a change covers, before and after it; `None` where they differ.
+/// The modes of the limits that a change covers, before and after it; `None` if they differ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverrideOutcome {
     pub(crate) before: Option<Mode>,
     pub(crate) after: Option<Mode>,
-    /// Whether an override of this node alone decides for one of these limits.
+    /// Whether an override of this node decides for one of these limits.
     pub(crate) is_masked: bool,
 }
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 #[derive(Debug)]
 pub(crate) enum OverrideError {
     /// No limit has this name.
@@ -103,21 +103,21 @@ pub(crate) enum OverrideError {
     UnusableName,
     /// The memory store has no fleet.
     NotShared,
-    /// The audit log cannot be written.
+    /// The audit log is not writable.
     Unrecorded(String),
-    /// The store failed, which is no proof that nothing changed.
+    /// The store failed; the change may have been made.
     Store(StoreError),
 }
 
 const MODES: [(Mode, &str); 3] =
     [(Mode::Enforce, "enforce"), (Mode::Shadow, "shadow"), (Mode::Off, "off")];
 
-/// The word for a mode.
+/// The name of a mode.
 pub(crate) fn mode_name(mode: Mode) -> &'static str {
     MODES.into_iter().find(|(known, _)| *known == mode).map_or("enforce", |(_, word)| word)
 }
 
-/// The mode with this word.
+/// Parses the name of a mode.
 pub(crate) fn parse_mode(word: &str) -> Option<Mode> {
     MODES.into_iter().find(|(_, known)| *known == word).map(|(mode, _)| mode)
 }
@@ -133,7 +133,7 @@ impl StoredOverride {
 }
 
 impl KnownOverrides {
-    /// The overrides in force, the deciding ones last: a node's own come after the fleet's.
+    /// The overrides in force; later ones win. The node's own come after the fleet's.
     fn in_order(&self) -> Vec<(OverrideScope, Box<str>, Mode, StoredOverride)> {
         let mut fleet: Vec<_> = self.fleet.iter().filter(|(_, value)| !value.is_cleared).collect();
         fleet.sort_by(|a, b| a.1.version.cmp(&b.1.version));
@@ -147,7 +147,7 @@ impl KnownOverrides {
         fleet.chain(node).collect()
     }
 
-    /// The overrides after a change. The latest of the fleet comes before those of the node.
+    /// The overrides after a change. The fleet's come before the node's.
     fn after(&self, scope: OverrideScope, name: &str, mode: Option<Mode>) -> Vec<ModeOverride> {
         let mut all = self.in_order();
         all.retain(|(of, known, ..)| *of != scope || **known != *name);
@@ -182,7 +182,7 @@ impl KnownOverrides {
 }
 
 impl Node {
-    /// The overrides in force, the deciding ones last.
+    /// The overrides in force; later ones win.
     pub(crate) fn mode_overrides(&self) -> Vec<ListedOverride> {
         let known = lock(&self.modes.known).in_order();
         let gate: Vec<_> =
@@ -200,7 +200,7 @@ impl Node {
         listed.collect()
     }
 
-    /// How many overrides the fleet has, and how many this node has for itself.
+    /// The number of overrides of the fleet, and of this node.
     pub(crate) fn mode_override_counts(&self) -> [u64; 2] {
         let known = lock(&self.modes.known).in_order();
         let count = |scope| known.iter().filter(|one| one.0 == scope).count() as u64;
@@ -239,7 +239,7 @@ impl Node {
         let mut record = self.override_record(scope, name, &stored);
         self.record(&record.entry).await.map_err(OverrideError::Unrecorded)?;
         if !is_known() {
-            // A reload took the limit away while the line was written.
+            // A reload removed the limit while the line was written.
             let gone = format!("no limit is called `{}` any more", name.escape_debug());
             record.entry.error = Some(gone);
             let _ = self.record(&record.entry).await;
@@ -265,7 +265,7 @@ impl Node {
         Ok(record.outcome)
     }
 
-    /// Reads the fleet's overrides, and puts those that are new in force.
+    /// Reads the fleet's overrides, and applies new ones.
     pub(crate) async fn poll_fleet_modes(&self) -> Result<(), StoreError> {
         let Some(store) = self.gate.store().redis() else { return Ok(()) };
         let mut stored = store.shared_table(TABLE).await?;
@@ -286,8 +286,8 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until the fleet's overrides have been read once, so that a node that restarts does not
-    /// answer without them. A store that does not answer delays the start by no more than `within`.
+    /// Waits until the fleet's overrides were read once, so that a restarted node does not answer
+    /// without them. Waits at most `within` for the store.
     pub(crate) fn wait_for_fleet_modes(&self, within: Duration) {
         const STEP: Duration = Duration::from_millis(5);
         let is_due = || !self.modes.is_read.load(Relaxed);
@@ -298,9 +298,9 @@ impl Node {
         }
     }
 
-    /// Takes what is later in a table, each with a line in the audit log; `recorded` has one. A
-    /// value without a line is left for the next time. `is_written`: the store has all that this
-    /// node knows, but for cleared names that had to make room.
+    /// Applies later values of a table, each with a line in the audit log; `recorded` already has
+    /// one. A value whose line cannot be written is retried later. `is_written`: the store has all
+    /// that this node knows, except cleared names that made room.
     async fn absorb(&self, table: &SharedTable, recorded: Option<&str>, is_written: bool) {
         let mut later: Vec<(Box<str>, SharedValue)> = {
             let known = lock(&self.modes.known);
@@ -345,18 +345,16 @@ impl Node {
         match why {
             Some(error) if !was_logged => {
                 self.metrics.audit_failure();
-                tracing::error!(
-                    error,
-                    "mode override not applied: the audit log cannot be written"
-                );
-                self.health.degrade(SUBJECT, "a mode override of all nodes cannot be recorded");
+                tracing::error!(error, "mode override not applied: the audit log is not writable");
+                self.health
+                    .degrade(SUBJECT, "mode override not applied: the audit log is not writable");
             }
             None if was_logged => self.health.clear(SUBJECT),
             _ => {}
         }
     }
 
-    /// The line for a change, and what the change does to the limits that it covers.
+    /// The audit line for a change, and the effect of the change on the limits that it covers.
     fn override_record(
         &self,
         scope: OverrideScope,
@@ -401,7 +399,8 @@ struct OverrideRecord {
     outcome: OverrideOutcome,
 }
 
-/// The limits that an override of this name covers, each with its mode and that of the file.
+/// The limits that an override of this name covers, with the mode in effect and the mode in the
+/// file.
 fn covered_limits<'r>(
     rules: &'r Rules,
     name: &str,
@@ -409,12 +408,12 @@ fn covered_limits<'r>(
 ) -> Vec<(&'r str, Mode, Mode)> {
     let limits = rules.policy().limits().iter().enumerate();
     let covered = limits.filter(|(_, limit)| ModeOverride::covers(name, &limit.name));
-    // A reload may have come in between; then the mode in effect is as good an answer.
+    // A reload may have happened in between; then the mode in effect is good enough.
     let file = |place: usize, mode| configured.get(place).copied().unwrap_or(mode);
     covered.map(|(place, limit)| (&*limit.name, limit.mode, file(place, limit.mode))).collect()
 }
 
-/// The mode that all have.
+/// The mode, if all are equal.
 fn common(mut modes: impl Iterator<Item = Mode>) -> Option<Mode> {
     let first = modes.next()?;
     modes.all(|mode| mode == first).then_some(first)

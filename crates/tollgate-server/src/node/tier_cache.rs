@@ -1,4 +1,4 @@
-//! Cache of the tiers that a hash in Redis assigns.
+//! Caches the tiers that a hash in Redis assigns.
 
 use super::lock;
 use crate::storage::Storage;
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tollgate::StoreError;
 
-/// How long an entry is valid, including one for a value without a tier.
+/// The lifetime of an entry, also of a value without a tier.
 const CACHE_TTL_US: u64 = 5_000_000;
-/// The pause of all lookups after a failure. A slow store then costs one request its deadline, not
+/// The pause of all lookups after a failure. So a slow store costs one request its deadline, not
 /// all of them.
 const RETRY_DELAY_US: u64 = 500_000;
-/// The most entries, since clients choose the values.
+/// Limit of entries, because clients choose the values.
 const ENTRIES_MAX: usize = 65_536;
-/// Longer than any tier's name.
+/// Limit of a tier's name; longer than any valid one.
 const NAME_BYTES_MAX: usize = 256;
 
-/// The Redis error for a read of a hash at a key of another type.
+/// The Redis error when the key of the hash has another type.
 pub(crate) const WRONG_TYPE: &str = "WRONGTYPE";
 
 /// The tiers looked up in the last few seconds.
@@ -41,16 +41,16 @@ struct CachedTier {
 /// The value whose tier is looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct TierKey<'a> {
-    /// The value of the attribute, as it was sent.
+    /// The value of the attribute, unhashed.
     pub value: &'a str,
     /// Whether the value is a secret.
     pub is_secret: bool,
 }
 
 impl<'a> TierKey<'a> {
-    /// The fields of the hash that may hold the tier: the value and its hash. The hash of a secret
-    /// comes first, so Redis sees the secret only if it does not hold the hash. A value that looks
-    /// like a hash is never a field: else a client that knows a hash would get its tier.
+    /// The fields of the hash that may contain the tier: the value and its hash. The hash of a
+    /// secret comes first, so Redis sees the secret only if it lacks the hash. A value that looks
+    /// like a hash is never a field: otherwise a client that knows a hash would get its tier.
     fn fields(self) -> Vec<Cow<'a, str>> {
         let hash = Cow::Owned(tollgate_policy::hash(self.value));
         let clear = Cow::Borrowed(self.value);
@@ -63,8 +63,8 @@ impl<'a> TierKey<'a> {
 }
 
 impl TierCache {
-    /// The tier of `who` by the hash, or `None` for the default one. If the store fails, `failed`
-    /// is called, and the last known tier counts.
+    /// The tier of `who` in the hash; `None` for the default tier. If the store fails, calls
+    /// `failed`, and the last known tier counts.
     pub async fn tier(
         &self,
         storage: &Storage,
@@ -118,15 +118,15 @@ impl TierCache {
         entries.insert(name, entry);
     }
 
-    /// Two keyed hashes of 64 bits: clients cannot make values collide, and no value is kept.
+    /// Two keyed hashes of 64 bits: clients cannot cause collisions, and no value is kept.
     fn cache_key(&self, hash: &str, who: &str) -> u128 {
         let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((hash, who)));
         u128::from(high) << 64 | u128::from(low)
     }
 }
 
-/// Whether `until_us` is in the future, but not by more than `span_us`: the clock may have been
-/// ahead when it was set.
+/// Whether `until_us` is in the future, but by at most `span_us`: the clock may have been ahead
+/// when it was set.
 const fn is_before(span_us: u64, until_us: u64, now_us: u64) -> bool {
     now_us < until_us && until_us - now_us <= span_us
 }

@@ -1,5 +1,5 @@
-//! The thread that reloads and tidies up. It serves no requests, so a slow file system or a large
-//! file delays none.
+//! The control thread: reloads files and runs periodic tasks. It serves no requests, so a slow file
+//! system or a large file delays none.
 
 use super::memory_trim::MemoryTrimTrigger;
 use super::{AppliedPolicy, ReloadError, Reloader, SharedOrigin};
@@ -24,13 +24,13 @@ use tollgate_net::HEARTBEAT_INTERVAL;
 use tollgate_net::lock;
 use tollgate_net::{Attempt, Supervisor};
 
-/// Ticks for a sweep over all shards of the store: ten seconds.
+/// Ticks per sweep over all shards of the store: ten seconds.
 const TICKS_PER_SWEEP: usize = 200;
-/// Ticks from one question for signs of life to the next.
+/// Ticks between two heartbeat rounds.
 const TICKS_PER_HEARTBEAT: u128 = HEARTBEAT_INTERVAL.as_millis() / POLL_INTERVAL.as_millis();
-/// How long a stop waits for the thread, which may hang in the file system.
+/// The time that a stop waits for the thread, which may hang in the file system.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
-/// The most reload requests that wait.
+/// Limit of waiting reload requests.
 const RELOAD_REQUESTS_MAX: usize = 16;
 
 /// Requests reloads. Clones share one process.
@@ -43,11 +43,11 @@ pub struct ReloadHandle {
 /// The channel for the result of a reload.
 pub(crate) type ReloadReply = oneshot::Sender<Result<AppliedPolicy, ReloadError>>;
 
-/// The thread. It stops when this is dropped, unless it hangs in the file system.
+/// The thread. Dropping this stops it, unless it hangs in the file system.
 #[derive(Debug)]
 pub(crate) struct ControlThread {
     reload: ReloadHandle,
-    /// Dropping it wakes the thread.
+    /// Dropping this wakes the thread.
     stop: Option<oneshot::Sender<()>>,
     /// Closed when the thread has ended.
     ended: std::sync::mpsc::Receiver<()>,
@@ -58,14 +58,14 @@ impl ReloadHandle {
     ///
     /// # Errors
     ///
-    /// When the file cannot be used. The last good one stays in force.
+    /// When the file is unusable. The last good one stays in force.
     pub async fn now(&self) -> Result<AppliedPolicy, ReloadError> {
         let (answer, answered) = oneshot::channel();
         self.requests.send(answer).await.map_err(|_| ReloadError::Stopping)?;
         answered.await.map_err(|_| self.unanswered())?
     }
 
-    /// Why a request got no reply.
+    /// The reason why a request got no reply.
     fn unanswered(&self) -> ReloadError {
         if self.requests.is_closed() { ReloadError::Stopping } else { ReloadError::Panicked }
     }
@@ -92,7 +92,7 @@ impl PolicyControl for ReloadHandle {
     }
 }
 
-/// A handle for reloads of `config`, and the receiver of its requests.
+/// Creates a handle for reloads of `config`, and the receiver of its requests.
 pub(crate) fn reload_channel(config: &Config) -> (ReloadHandle, mpsc::Receiver<ReloadReply>) {
     let (requests, receiver) = mpsc::channel(RELOAD_REQUESTS_MAX);
     let origin = PolicyOrigin { file: config.path().map(Path::to_owned), last_reload: None };
@@ -100,13 +100,13 @@ pub(crate) fn reload_channel(config: &Config) -> (ReloadHandle, mpsc::Receiver<R
 }
 
 impl ReloadHandle {
-    /// The source of the policy, to be updated by the reloader.
+    /// The origin of the policy, updated by the reloader.
     pub(crate) fn shared_origin(&self) -> SharedOrigin {
         self.origin.clone()
     }
 }
 
-/// The work of the thread.
+/// The work of the control thread.
 pub(crate) trait ReloadTask: Send + 'static {
     /// Loads the file and applies it.
     fn reload(&mut self) -> Result<AppliedPolicy, ConfigError>;
@@ -188,7 +188,7 @@ async fn run(
             if Pin::new(&mut *stopped).poll(context).is_ready() {
                 return Poll::Ready(ControlEvent::Stop);
             }
-            // Before the requests, so that many of them do not delay the tick.
+            // Polled before the requests, so that many requests do not delay the tick.
             if ticks.poll_tick(context).is_ready() {
                 return Poll::Ready(ControlEvent::Tick);
             }

@@ -1,21 +1,21 @@
-//! Memory trim: returns free memory to the system after many connections closed.
+//! Memory trim: returns free memory to the system after many connections have closed.
 
-/// Fewer closed connections are not worth a trim.
+/// The least number of closed connections for a trim.
 const CLOSED_MIN: u64 = 256;
-/// Ticks for which the connections have to stay closed: one second.
+/// Ticks for which the connections must stay closed: one second.
 const SETTLED_TICKS: u32 = 20;
 
-/// Decides when to trim, by the number of open connections.
+/// Decides when to trim, from the number of open connections.
 #[derive(Debug, Default)]
 pub(super) struct MemoryTrimTrigger {
     /// The most open connections since the last trim.
     peak: u64,
-    /// Ticks since half of them, and at least [`CLOSED_MIN`], closed.
+    /// Ticks since half of the peak, and at least [`CLOSED_MIN`], have closed.
     settled_ticks: u32,
 }
 
 impl MemoryTrimTrigger {
-    /// Takes the number of open connections. True when memory should be trimmed.
+    /// Updates the number of open connections. Returns whether to trim.
     pub(super) fn tick(&mut self, open: u64) -> bool {
         self.peak = self.peak.max(open);
         let is_over = self.peak - open >= CLOSED_MIN && open <= self.peak / 2;

@@ -1,4 +1,4 @@
-//! Reloads: notices changed files and applies them, or keeps the last good ones.
+//! Reloads: detects changed files and applies them, or keeps the last good ones.
 //!
 //! All limits are swapped at once, and no request waits. Counts, open reservations and an
 //! operator's modes stay. Changes of `listen` and `store` need a restart; the log names them.
@@ -31,7 +31,7 @@ use tracked_file::TrackedFile;
 pub use control_thread::ReloadHandle;
 pub(crate) use control_thread::{ControlThread, reload_channel};
 
-/// The subjects in `/readyz`.
+/// The subject of policy problems in `/readyz`.
 const POLICY: &str = "policy";
 const TIERS: &str = "tiers";
 const KEYS: &str = "keys";
@@ -40,7 +40,7 @@ const KEYS: &str = "keys";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AppliedPolicy {
-    /// Counts the policies of this process.
+    /// The generation of the rules.
     pub generation: u64,
     /// The number of limits.
     pub limits: usize,
@@ -48,11 +48,11 @@ pub struct AppliedPolicy {
     pub restart_for: Vec<&'static str>,
 }
 
-/// Why a reload failed.
+/// The reason why a reload failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReloadError {
-    /// The file cannot be used; the last good one stays in force.
+    /// The file is unusable; the last good one stays in force.
     Config(ConfigError),
     /// The process is stopping.
     Stopping,
@@ -69,7 +69,7 @@ pub(crate) struct Reloader {
     startup: StartupSettings,
     policy: Option<TrackedFile>,
     tiers: Option<TrackedFile>,
-    /// The rules of the policy in force for tiers in the file.
+    /// The tier rules of the policy in force, for the tier file.
     tier_rules: TierRules,
     keys: Option<TrackedFile>,
     ratelimit: Option<WatchedRatelimitFiles>,
@@ -79,11 +79,11 @@ pub(crate) struct Reloader {
     blocking_file: Option<TrackedFile>,
 }
 
-/// The source of the policy in force, for the admin API.
+/// The origin of the policy in force, for the admin API.
 pub(crate) type SharedOrigin = Arc<Mutex<PolicyOrigin>>;
 
 impl Reloader {
-    /// A reloader of a node that runs on `loaded`.
+    /// Creates a reloader of a node that runs on `loaded`.
     pub(crate) fn new(
         node: Arc<Node>,
         admin: Option<Arc<Admin>>,
@@ -93,7 +93,7 @@ impl Reloader {
     ) -> Self {
         let startup = StartupSettings::of(&loaded.compiled.settings);
         let tier_rules = TierRules::of(&loaded.compiled);
-        // A pipe does not change.
+        // A pipe is not watched.
         let policy = config.path().filter(|path| path.is_file());
         let policy = policy.map(|path| TrackedFile::new(path, loaded.bytes));
         let tiers = loaded.tiers.map(|tiers| TrackedFile::new(&tiers.path, tiers.bytes));
@@ -131,7 +131,7 @@ impl Reloader {
         self.report(POLICY, result)
     }
 
-    /// Checks each file once, and applies new content that has settled.
+    /// Polls each file once, and applies new content that has settled.
     pub(crate) fn poll(&mut self) {
         if let Some(certificate) = &self.certificate {
             certificate.poll(&self.node.health, self.node.clock.now_us());
@@ -199,7 +199,7 @@ impl Reloader {
         Ok(self.applied(restart_for))
     }
 
-    /// Rejects a file that drops every limit without `limits: []`: it may be truncated.
+    /// Rejects a file that drops all limits without `limits: []`: it may be truncated.
     fn check_limits_kept(
         &self,
         compiled: &Compiled,
@@ -237,7 +237,7 @@ impl Reloader {
 
     fn applied(&self, restart_for: Vec<&'static str>) -> AppliedPolicy {
         let rules = self.node.gate.rules();
-        // Those of shedders are not in the file.
+        // Limits of shedders are not in the file.
         let limits = rules.policy().limits().iter().filter(|limit| !limit.selector.is_shed());
         AppliedPolicy { generation: rules.generation(), limits: limits.count(), restart_for }
     }
@@ -267,7 +267,7 @@ impl Reloader {
         }
     }
 
-    /// Counts and logs a result, and reports it in the node's health.
+    /// Counts and logs a result, and updates the node's health.
     fn report(
         &mut self,
         subject: &'static str,
@@ -284,7 +284,7 @@ impl Reloader {
         if subject == POLICY {
             let other = result.as_ref().err().map(|error| &*error.file);
             let other = other.filter(|file| Some(*file) != self.config.path());
-            // The ratelimit files are watched already: a second watch would reload twice.
+            // The ratelimit files are already watched: a second watch would reload twice.
             let is_in_set =
                 |file: &Path| self.ratelimit.as_ref().is_some_and(|set| set.contains(file));
             let other = other.filter(|file| !is_in_set(file));
@@ -298,7 +298,7 @@ impl Reloader {
             Ok(in_force) => {
                 self.node.health.clear(subject);
                 self.node.metrics.reload(ReloadResult::Ok);
-                // Last, so that a reader of the line finds the rest done.
+                // Logged last, so that everything else is done when the line appears.
                 self.log_applied(in_force);
             }
             Err(error) => {
@@ -314,7 +314,7 @@ impl Reloader {
     }
 }
 
-/// Whether a file has blank lines and comments only.
+/// Whether a file has only blank lines and comments.
 fn is_blank(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     lines.all(|line| line.is_empty() || line.starts_with(b"#"))

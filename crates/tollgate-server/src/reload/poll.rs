@@ -1,8 +1,8 @@
-//! Polling of files: notices new content, written in place, renamed or behind a swapped symlink.
+//! Polls files: detects new content, written in place, renamed, or behind a swapped symlink.
 //!
 //! A poll is one `stat` of the path, so it does not matter how the content got there. [`Watcher`]
-//! takes the result of each poll, without a clock or a file; [`WatchedFile`] polls.
-//! `docs/decisions/0007-looking-instead-of-listening.md` says why nothing listens for events.
+//! processes the result of each poll, without a clock or a file; [`WatchedFile`] polls.
+//! `docs/decisions/0007-looking-instead-of-listening.md` explains why nothing listens for events.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Tells one content of a file from another.
+/// The identity of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The file system.
@@ -22,9 +22,9 @@ pub struct Stamp {
     pub inode: u64,
     /// The size in bytes.
     pub size: u64,
-    /// The last write, in seconds and nanoseconds. A writer can set it.
+    /// The time of the last write, in seconds and nanoseconds. A writer can set it.
     pub modified: (i64, i64),
-    /// The last change, in seconds and nanoseconds. No program can set it.
+    /// The time of the last change, in seconds and nanoseconds. No program can set it.
     pub changed: (i64, i64),
 }
 
@@ -37,30 +37,30 @@ pub enum FileChange {
     Gone,
 }
 
-/// The time between two polls.
+/// The interval of polls.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long content has to stay the same before it is read.
+/// The time for which content must stay unchanged before it is read.
 const SETTLE_TIME: Duration = Duration::from_millis(300);
-/// Equal polls in a row that span [`SETTLE_TIME`], even if the first of them came late.
+/// Equal polls in a row that span [`SETTLE_TIME`], even if the first poll was late.
 const POLLS_SETTLED: u32 = (SETTLE_TIME.as_millis() / POLL_INTERVAL.as_millis()) as u32 + 2;
 
 /// Decides which content of a file to report.
 ///
-/// A half-written file can be valid, so new content counts only if it stays the same for
-/// 300 ms. That holds for a new file too: an upload may remove the old one first. By then
-/// the stamp is also older than the grain of the file system's clock, so a write after the read
-/// leaves another stamp.
+/// A half-written file can be valid, so new content counts only after it stays unchanged for 300
+/// ms. That holds for a new file too: an upload may remove the old file first. By then the stamp is
+/// also older than the resolution of the file system's clock, so a write after the read changes the
+/// stamp.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
     reported: Option<Option<Stamp>>,
     last_seen: Option<Option<Stamp>>,
-    /// How often in a row `last_seen` was seen.
+    /// The number of polls in a row with `last_seen`.
     polls_unchanged: u32,
 }
 
 impl Watcher {
-    /// Takes the result of a poll; `None` is no file.
+    /// Processes a poll; `None` means that there is no file.
     pub fn poll(&mut self, stamp: Option<Stamp>) -> Option<FileChange> {
         let unchanged = self.last_seen.replace(stamp) == Some(stamp);
         self.polls_unchanged = if unchanged { self.polls_unchanged.saturating_add(1) } else { 1 };
@@ -72,7 +72,7 @@ impl Watcher {
     }
 }
 
-/// The most bytes that are read. The policy refuses a file of one byte less, so no file is cut
+/// Limit of bytes read. The policy refuses a file of one byte less, so truncation is never
 /// unnoticed.
 pub const BYTES_MAX: u64 = (16 << 20) + 1;
 
@@ -84,8 +84,8 @@ pub struct WatchedFile {
 }
 
 impl WatchedFile {
-    /// Polls the file at `path`, which need not exist yet. Its first content
-    /// is reported too, once it has settled.
+    /// Polls the file at `path`, which need not exist yet. The first content is reported too, once
+    /// it has settled.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), watcher: Watcher::default() }
     }
@@ -107,7 +107,7 @@ impl WatchedFile {
             FileChange::Gone => Some(Err(why.unwrap_or_else(|| io::ErrorKind::NotFound.into()))),
             FileChange::Content(stamp) => match read_if_unchanged(&self.path, stamp) {
                 Ok(Some(bytes)) => Some(Ok(bytes)),
-                // It changed during the read: later polls will report it.
+                // The file changed during the read: later polls will report it.
                 Ok(None) => {
                     self.watcher = Watcher::default();
                     None

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use tollgate_policy::settings::{Listener, ServerTls, Settings, Store, Usage};
 
-/// Settings that take effect at the start only.
+/// Settings that take effect only at the start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StartupSettings {
     listeners: Vec<Listener>,
@@ -32,7 +32,7 @@ impl StartupSettings {
         }
     }
 
-    /// The fields of the file that differ.
+    /// The fields that differ.
     pub(super) fn changed_fields(&self, other: &Self) -> Vec<&'static str> {
         let listens = |bound: &Self| {
             (bound.certificates.clone(), bound.proxy_protocol, bound.client_timeouts)

@@ -16,7 +16,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// A folder of files, and a node that runs on the one called `tollgate.yaml`.
+/// A folder of files, and a node that runs on its `tollgate.yaml`.
 struct World {
     folder: PathBuf,
     node: Arc<Node>,
@@ -51,12 +51,12 @@ impl World {
         fs::rename(&next, self.folder.join(name)).unwrap();
     }
 
-    /// Looks until everything that is there has been seen.
+    /// Polls until all changes have settled.
     fn look(&mut self) {
         (0..10).for_each(|_| self.reloader.poll());
     }
 
-    /// How many of `count` requests of a user are admitted.
+    /// The number of admitted requests out of `count` by a user.
     fn admitted(&self, user: &str, count: usize) -> usize {
         let rules = self.node.gate.rules();
         let mut work = Work::default();
@@ -69,7 +69,7 @@ impl World {
         (0..count).filter(|_| allowed()).count()
     }
 
-    /// Reloads that did and did not work.
+    /// Successful and failed reloads.
     fn reloads(&self) -> (u64, u64) {
         let text =
             self.node.metrics.exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
@@ -309,7 +309,7 @@ fn keys_are_watched_and_bad_ones_change_nothing() {
     const POLICY: &str = "jwt: {keys: secret, algorithms: HS256}\nlimits: []";
     let file = [("tollgate.yaml", POLICY), ("secret", "a secret of thirty-two bytes, ok")];
     let mut world = World::new("keys", &file);
-    // The reloader keeps up with what a node was started with.
+    // The reloader starts with the state that the node was started with.
     world.reloader.reload().unwrap();
     let first = world.node.tokens().unwrap();
     world.put("secret", "another secret of 32 bytes, yes!");
@@ -333,7 +333,7 @@ fn keys_are_watched_and_bad_ones_change_nothing() {
     assert!(world.node.tokens().is_none(), "a file without `jwt` believes no token");
 }
 
-/// A map that names a tier of no limit would silently change nothing for the keys in it.
+/// A map with an unknown tier would silently change nothing for its keys.
 #[test]
 fn a_tier_that_no_limit_has_leaves_the_map_as_it_was() {
     let policy = TIERED.replace("{file: {path: tiers.yaml}}", "{by: user, file: tiers.yaml}");
@@ -346,7 +346,7 @@ fn a_tier_that_no_limit_has_leaves_the_map_as_it_was() {
     assert!(detail.contains("tiers.yaml:2:7: error[TG080]"), "{detail}");
     assert!(detail.contains("did you mean `pro`?"), "{detail}");
     assert_eq!((world.admitted("43", 9), world.reloads()), (2, (0, 1)));
-    // The tier arrives with another policy, which reads the map again.
+    // The tier arrives with another policy, which reloads the map.
     world.put("tollgate.yaml", &policy.replace("{pro: 6/h}", "{pro: 6/h, prp: 3/h}"));
     world.look();
     assert_eq!((world.admitted("44", 9), world.detail().as_str()), (3, ""));
@@ -373,7 +373,7 @@ fn a_reload_removes_all_limits_only_in_writing() {
     assert_eq!(world.detail(), "", "there are none to lose");
 }
 
-/// The set of files and the watch of the refused file would both reload.
+/// The file set and the watch of the refused file would both reload.
 #[test]
 fn each_bad_edit_of_a_ratelimit_file_is_logged_once() {
     let good =

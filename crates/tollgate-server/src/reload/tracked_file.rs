@@ -20,7 +20,7 @@ impl TrackedFile {
         self.file.path()
     }
 
-    /// Tracks the file that the policy names now: another one, the same one, or none.
+    /// Tracks the file that the policy now names: another one, the same one, or none.
     pub(super) fn track(tracked: &mut Option<Self>, file: Option<(PathBuf, Vec<u8>)>) {
         match (tracked, file) {
             (Some(tracked), Some((path, bytes))) if tracked.path() == path => tracked.accept(bytes),
@@ -32,7 +32,7 @@ impl TrackedFile {
         (self.applied_bytes, self.is_rejected) = (bytes, false);
     }
 
-    /// The new content, if any. A file that was only touched has none, nor one that was restored
+    /// The new content, if any. Ignores a file that was only touched, and one that was restored
     /// before its change was rejected.
     pub(super) fn poll(&mut self) -> Option<Result<Vec<u8>, ConfigError>> {
         let found = self.file.poll()?;

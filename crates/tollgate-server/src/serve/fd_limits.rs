@@ -1,21 +1,21 @@
-//! Limits of connections, by the file descriptors that the system allows.
+//! Limits of connections, from the file descriptors that the system allows.
 
 #[cfg(test)]
 mod tests;
 
 use tollgate_net::Limits;
 
-/// The most connections of the admin API: enough for scrapers, and few enough for traffic.
+/// Limit of admin connections: enough for scrapers, few enough for traffic.
 const ADMIN_MAX: u64 = 256;
-/// Descriptors of listeners and files, and a margin for connections that are closed at once.
+/// Descriptors for listeners and files, and a margin for connections that are closed at once.
 const RESERVED_FDS: u64 = 96;
 /// Descriptors of a thread's event loop.
 const FDS_PER_THREAD: u64 = 4;
 
-/// Raises the process's limit of descriptors. Returns the limits of each of `fronts` front ends,
-/// and of the admin API. Traffic leaves enough descriptors for health and metrics.
+/// Raises the process's descriptor limit. Returns the connection limits of each of `fronts` front
+/// ends, and of the admin API. Traffic leaves enough descriptors for health and metrics.
 pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limits) {
-    // The default of shells and service managers is for programs that cannot use more.
+    // The default of shells and service managers is meant for programs that use `select`.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(u64::MAX);
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let own = RESERVED_FDS + FDS_PER_THREAD * threads;
@@ -34,7 +34,7 @@ pub(super) fn connection_limits(limits: &Limits, fronts: usize) -> (Limits, Limi
     (with(traffic), with(admin))
 }
 
-/// Connections for each front end and for the admin API.
+/// Divides descriptors into connections per front end and for the admin API.
 fn divide(descriptors: u64, own: u64, wanted: u64, fronts: u64) -> (u64, u64) {
     let admin = (descriptors / 8).clamp(1, ADMIN_MAX);
     let own = own.min(descriptors / 2);

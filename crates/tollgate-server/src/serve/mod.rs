@@ -1,4 +1,4 @@
-//! One process: its node, its listeners, and the thread that looks after both.
+//! Starts and stops a process: its node, its listeners and the control thread.
 
 mod fd_limits;
 
@@ -32,19 +32,19 @@ use tollgate_policy::settings::{Front, ListenAddress, Settings};
 #[derive(Debug)]
 pub struct Server;
 
-/// How long returning the units of leases may take at the end.
+/// The time limit for returning leased units at the end.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the end waits for the last lines of each log.
+/// The time limit for flushing each log at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the end waits for the collector of metrics.
+/// The time limit of the last push of metrics at the end.
 const LAST_METRICS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the start waits for the modes that operators set for all nodes.
+/// The time that the start waits for the fleet's mode overrides.
 const FLEET_MODES_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A node that answers requests. Dropping it stops it at once; [`drain`](Self::drain) lets requests
+/// A running node. Dropping it stops the node immediately; [`drain`](Self::drain) lets requests
 /// finish.
 #[derive(Debug)]
 pub struct RunningServer {
@@ -55,39 +55,39 @@ pub struct RunningServer {
     control: ControlThread,
     usage: Option<UsageThread>,
     pusher: Option<MetricsPusher>,
-    /// When the node began to count.
+    /// The start of the node's counters.
     start_us: u64,
     node: Arc<Node>,
 }
 
-/// Why a node does not start.
+/// The reason why a node does not start.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The configuration cannot be used.
+    /// The configuration is unusable.
     Config(ConfigError),
     /// A front end cannot listen.
     Bind(BindError),
     /// A name in `listen` cannot be resolved.
     Resolve(Front, Box<str>, io::Error),
-    /// An inherited socket cannot be used.
+    /// An inherited socket is unusable.
     Inherit(InheritError),
     /// The system has no thread or file descriptor left.
     System(io::Error),
 }
 
 impl Server {
-    /// Starts a node by `config`. All listeners are open when this returns.
+    /// Starts a node from `config`. All listeners are open when this returns.
     ///
     /// # Errors
     ///
-    /// When the configuration cannot be used, an address is taken, or the system has no thread or
+    /// When the configuration is unusable, an address is in use, or the system has no thread or
     /// file descriptor left.
     pub fn start(config: Config) -> Result<RunningServer, StartError> {
         Self::start_on(config, InheritedSockets::default())
     }
 
-    /// Starts a node on inherited sockets, where `config` names their addresses.
+    /// Starts a node, and uses inherited sockets for the listeners that match them.
     ///
     /// # Errors
     ///
@@ -193,8 +193,8 @@ fn bind(
     Ok(all)
 }
 
-/// The address to bind. A name stands for its first IPv4 address, or else its first address.
-/// Clients that use the name try all of them.
+/// The address to bind. A name stands for its first IPv4 address, else its first address. Clients
+/// that use the name try all addresses.
 fn resolve(front: Front, address: &ListenAddress) -> Result<SocketAddr, StartError> {
     let (name, port) = match address {
         ListenAddress::Ip(address) => return Ok(*address),
@@ -216,7 +216,7 @@ fn log_missing_admin(settings: &Settings) {
     }
 }
 
-/// Starts the servers of traffic and of the admin API.
+/// Starts one server for traffic and one for the admin API.
 fn start_servers(
     node: &Arc<Node>,
     admin: Option<Arc<Admin>>,
@@ -281,7 +281,7 @@ fn start_servers(
 }
 
 impl RunningServer {
-    /// The addresses of the front ends, with the ports that the system chose.
+    /// The addresses of the front ends, with actual ports.
     pub fn addresses(&self) -> &[(Front, SocketAddr)] {
         &self.addresses
     }
@@ -301,7 +301,7 @@ impl RunningServer {
         self.control.reload().clone()
     }
 
-    /// Sends the figures of `/metrics` to a collector from now on.
+    /// Starts sending the metrics of `/metrics` to a collector.
     ///
     /// # Errors
     ///
@@ -311,16 +311,16 @@ impl RunningServer {
         Ok(())
     }
 
-    /// Accepts no more connections, lets requests finish within the file's `drain`, and stops.
+    /// Stops accepting, lets requests finish within the file's `drain`, and stops.
     pub fn drain(self) {
         let Self { traffic, admin, control, usage, pusher, node, .. } = self;
         let within = node.file().settings.drain;
         node.health.fail("draining", "the process is stopping");
         tracing::info!(within_ms = within.as_millis(), "draining");
         traffic.drain(within);
-        // No request needs the leases any more, and other nodes can use their units.
+        // No request needs the leases any more, and other nodes can use the units.
         node.gate.store().release_leases(RELEASE_TIMEOUT);
-        // Nothing is decided any more: the last interval can be written.
+        // No request is decided any more, so the last interval can be written.
         drop(usage);
         node.records.flush(FLUSH_TIMEOUT);
         if let Some(pusher) = pusher {

@@ -37,19 +37,19 @@ use tollgate_store::{ProcessClock, StoreErrorKind};
     reason = "a process has one, and memory should not be behind a pointer"
 )]
 pub enum Storage {
-    /// In this process.
+    /// The memory of this process.
     Memory(MemoryStore),
-    /// In Redis or Valkey.
+    /// Redis or Valkey.
     Redis(Box<RedisStorage>),
 }
 
-/// A store that cannot be used as the file says.
+/// The settings of a store are unusable.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// A password cannot be used.
+    /// A password is unusable.
     Secret(SecretError),
-    /// The settings cannot be used.
+    /// The settings are invalid.
     Invalid(Box<str>),
     /// A file with certificates cannot be read.
     Unreadable(PathBuf, io::Error),
@@ -58,7 +58,7 @@ pub enum StorageError {
 }
 
 impl Storage {
-    /// The store by `settings`, whose files are in the folder `beside`. Redis need not be up yet.
+    /// Opens the store of `settings`. Relative paths start in `beside`. Redis need not be up yet.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Storage {
         self.remote().inspect(|remote| remote.store.attach_thread(remote.connections_per_worker));
     }
 
-    /// The deny cache; none for memory, which costs no call.
+    /// The deny cache; `None` for memory, which needs no call.
     pub fn deny_cache(settings: &settings::Store) -> Option<DenyCache> {
         match settings {
             settings::Store::Redis(redis) if redis.deny_cache_entries > 0 => {
@@ -95,7 +95,7 @@ impl Storage {
         }
     }
 
-    /// The store in Redis, if that is the one.
+    /// The Redis store, if it is in use.
     pub(crate) fn redis(&self) -> Option<&RedisStore> {
         self.remote().map(|remote| &remote.store)
     }
@@ -107,7 +107,7 @@ impl Storage {
         }
     }
 
-    /// Whether it is a Redis cluster.
+    /// Whether the store is a Redis cluster.
     pub(crate) fn is_cluster(&self) -> bool {
         self.remote().is_some_and(|remote| remote.store.is_cluster())
     }
@@ -122,7 +122,7 @@ impl Storage {
         self.remote().map(|remote| remote.observer.probe_failures()).unwrap_or_default()
     }
 
-    /// Leaps of the servers' clocks.
+    /// Clock jumps of the servers.
     pub fn clock_leaps(&self) -> u64 {
         self.remote().map_or(0, |remote| remote.observer.clock_leaps())
     }
@@ -137,17 +137,17 @@ impl Storage {
         self.remote().inspect(|remote| remote.release_leases(within));
     }
 
-    /// Why the circuit breaker of a server is open, if one is.
+    /// The error that opened a circuit breaker, if one is open.
     pub(crate) fn outage(&self) -> Option<StoreErrorKind> {
         self.remote()?.observer.last_failure()
     }
 
-    /// How often one of its tasks panicked and restarted.
+    /// The number of panicked and restarted tasks.
     pub(crate) fn task_restarts(&self) -> usize {
         self.remote().map_or(0, |remote| remote.store.status().task_restarts)
     }
 
-    /// After how many failures in a row a circuit breaker opens.
+    /// The number of failures in a row that opens a circuit breaker.
     pub(crate) fn breaker_errors(&self) -> u32 {
         self.remote().map_or(0, |remote| remote.breaker_errors)
     }
@@ -162,7 +162,7 @@ impl Storage {
         remote.store.first_field(hash, fields).await
     }
 
-    /// A report from Redis; `None` for memory. `leases`: whether limits will be leased.
+    /// A report on Redis; `None` for memory. `leases`: whether limits will be leased.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Storage {
         Some(self.remote()?.store.probe(leases).await)
     }
 
-    /// The memory store, if that is the one.
+    /// The memory store, if it is in use.
     pub fn memory(&self) -> Option<&MemoryStore> {
         match self {
             Self::Memory(memory) => Some(memory),
@@ -204,7 +204,7 @@ impl Store for Storage {
         answers: &'a mut Answers,
     ) -> Result<(), StoreError> {
         let Self::Redis(remote) = self else { return Ok(()) };
-        // The lookup of a tier may have used a part of the deadline.
+        // The lookup of a tier may have used part of the deadline.
         let spent_us = ProcessClock.now_us().saturating_sub(now_us);
         let rest = rest.after(Duration::from_micros(spent_us));
         remote.store.finish(now_us, call, rest, answers).await

@@ -1,4 +1,4 @@
-//! Monitor: checks the store at intervals, with or without traffic, for the node's health.
+//! Monitor: checks the store at intervals, with or without traffic, and updates the node's health.
 
 use super::Storage;
 use crate::Node;
@@ -13,15 +13,15 @@ use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_net::Health;
 use tollgate_policy::limit::{self, OnStoreFailure};
 
-/// The subjects in `/readyz`.
+/// The subject of store problems in `/readyz`.
 const STORE: &str = "store";
 const LEASES: &str = "leases";
 const TASKS: &str = "store tasks";
 const HEALTHY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the modes of the fleet are read from one check to the next.
+/// Reads of the fleet's mode overrides per check.
 const MODE_READS_PER_CHECK: u32 = 4;
 const FAILING_INTERVAL: Duration = Duration::from_millis(250);
-/// A single failed check may be chance.
+/// Failed checks in a row that count: a single one may be chance.
 const FAILURES_MIN: u32 = 2;
 
 /// Reports the state of the store in the node's health. Never returns.
@@ -48,12 +48,12 @@ pub(crate) async fn monitor(node: &Node) {
                 let store = node.gate.store();
                 let is_logged =
                     outage.record_failure(store.is_breaker_open(), store.breaker_errors());
-                // A store that has never answered is down.
+                // A store that has never answered counts as down.
                 if is_new || outage.failures >= FAILURES_MIN {
                     report_failure(node, &error);
                 }
                 if !is_logged {
-                    tracing::error!(%error, "the store does not answer; `on_store_failure` of each limit decides");
+                    tracing::error!(%error, "the store does not answer; each limit follows its on_store_failure");
                 }
             }
         }
@@ -64,8 +64,8 @@ pub(crate) async fn monitor(node: &Node) {
     }
 }
 
-/// Shares keys' secret and top keys, and reads mode overrides several times. The
-/// health check says whether the store answers, so a failure here is not reported.
+/// Shares the key secret and top keys, and reads mode overrides several times. The health check
+/// reports failures of the store, so this function does not.
 async fn read_tables_until_next_check(node: &Node) {
     let _ = node.share_figures().await;
     for _ in 0..MODE_READS_PER_CHECK {
@@ -74,7 +74,7 @@ async fn read_tables_until_next_check(node: &Node) {
     }
 }
 
-/// Failed checks in a row. The log gets one line for the begin and one for the end of an outage:
+/// Failed checks in a row. The log has one line for the start and one for the end of an outage:
 /// from the circuit breaker, or from the check if no breaker opened.
 #[derive(Debug, Default)]
 struct Outage {
@@ -83,8 +83,8 @@ struct Outage {
 }
 
 impl Outage {
-    /// Records a failed check. Returns whether the log has a line for the outage, or will get one:
-    /// the checks alone open the circuit breaker after `breaker_errors` failures.
+    /// Records a failed check. Returns whether the outage is logged or will be: the checks alone
+    /// open the circuit breaker after `breaker_errors` failures.
     fn record_failure(&mut self, is_breaker_open: bool, breaker_errors: u32) -> bool {
         self.failures = self.failures.saturating_add(1);
         let opens = self.failures < breaker_errors.saturating_add(FAILURES_MIN);
@@ -93,7 +93,7 @@ impl Outage {
         is_logged
     }
 
-    /// Records a check that succeeded. Returns whether to log it.
+    /// Records a successful check. Returns whether to log it.
     fn record_success(&mut self) -> bool {
         std::mem::take(self).is_logged
     }
@@ -108,7 +108,7 @@ fn report_grace_period(health: &Health, in_grace_period: bool) {
 }
 
 /// Reports an open circuit breaker. One server of a cluster answered the check, but others may be
-/// down; `on_store_failure` then decides for their keys.
+/// down. Then `on_store_failure` decides for their keys.
 fn report_breaker(health: &Health, is_breaker_open: bool) {
     if is_breaker_open {
         health.degrade(STORE, "circuit breaker open for a part of the store; not calling it");
@@ -117,7 +117,7 @@ fn report_breaker(health: &Health, is_breaker_open: bool) {
     }
 }
 
-/// Makes the node unready until the next check if a task of the store panicked and restarted.
+/// Makes the node not ready until the next check, if a task of the store panicked and restarted.
 fn report_task_restarts(health: &Health, now: usize, before: &mut usize) {
     if std::mem::replace(before, now) == now {
         health.clear(TASKS);
@@ -166,8 +166,7 @@ async fn check_store(node: &Node) -> Result<(), StoreError> {
     checked
 }
 
-/// Takes a unit of an unused key, by the path of every decision: a store that can only read is of
-/// no use.
+/// Charges a unit to an unused key, like any decision: a read-only store must fail the check.
 async fn check_key(node: &Node, key: &[u8]) -> Result<(), StoreError> {
     let rate = Rate::try_new(1, 1_000).unwrap_or(Rate::NOTHING);
     let params = LimitParams::FixedWindow(FixedWindow::new(rate));
@@ -187,16 +186,16 @@ async fn check_key(node: &Node, key: &[u8]) -> Result<(), StoreError> {
         .await
 }
 
-/// Reports that the store failed. The node is unready only if every enforced limit fails closed.
-/// Otherwise it can still admit requests, and turning traffic away would cause an outage.
+/// Reports that the store failed. The node is not ready only if every enforced limit fails closed.
+/// Otherwise it can still admit requests, and rejecting traffic would cause an outage.
 fn report_failure(node: &Node, error: &StoreError) {
     let rules = node.gate.rules();
     let limits = rules.policy().limits().iter();
     let mut enforced = limits.filter(|limit| limit.mode == limit::Mode::Enforce).peekable();
     let is_closed = enforced.peek().is_some()
         && enforced.all(|limit| limit.on_store_failure == OnStoreFailure::Closed);
-    // Everybody can read `/readyz`, so the store's own words stay in the log. The failure that
-    // opened the circuit breaker says more than that the store was not called.
+    // `/readyz` is public, so the store's own message stays in the log. The error that opened the
+    // circuit breaker says more than "not called".
     let kind = node.gate.store().outage().unwrap_or(error.kind);
     let text = StoreError::new(kind, "").to_string();
     if is_closed {

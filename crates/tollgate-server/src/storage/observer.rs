@@ -1,4 +1,4 @@
-//! Observer of the store's tasks: logs each change of state, and counts for the metrics.
+//! Observes the store's tasks: logs each change of state, and counts for metrics.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,12 +7,12 @@ use tollgate::store::redis::Observer;
 use tollgate_net::lock;
 use tollgate_store::StoreErrorKind;
 
-/// The state of the store's servers, as its tasks report it.
+/// The state of the store's servers, as reported by its tasks.
 #[derive(Debug, Default)]
 pub(super) struct StoreObserver {
     /// Failed attempts to connect while a circuit breaker is open, by kind. No caller sees them.
     probe_failures: [AtomicU64; StoreErrorKind::ALL.len()],
-    /// Leaps of the servers' clocks.
+    /// Clock jumps of the servers.
     clock_leaps: AtomicU64,
     /// The last failure while a circuit breaker is open.
     last_failure: Mutex<Option<StoreErrorKind>>,
@@ -25,12 +25,12 @@ impl StoreObserver {
         StoreErrorKind::ALL.into_iter().zip(counts).collect()
     }
 
-    /// Leaps of the servers' clocks.
+    /// Clock jumps of the servers.
     pub(super) fn clock_leaps(&self) -> u64 {
         self.clock_leaps.load(Relaxed)
     }
 
-    /// Why a circuit breaker is open, if one is.
+    /// The error that opened a circuit breaker, if one is open.
     pub(super) fn last_failure(&self) -> Option<StoreErrorKind> {
         *lock(&self.last_failure)
     }
@@ -94,7 +94,7 @@ impl Observer for StoreObserver {
             server,
             seconds,
             direction,
-            "the store's clock leapt; what it dated ahead is brought back, and debts are kept"
+            "the store's clock jumped; state with a future date is corrected, and debts stay"
         );
     }
 

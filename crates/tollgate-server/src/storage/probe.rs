@@ -1,4 +1,4 @@
-//! Asks a store about itself, as a node would that starts.
+//! Probes a store like a starting node.
 
 use super::{Storage, StorageError};
 use crate::node::tier_cache::WRONG_TYPE;
@@ -14,29 +14,28 @@ use tollgate_policy::limit::{Consistency, Limit};
 use tollgate_policy::settings::{Settings, TierSource};
 use tollgate_store::StoreErrorKind;
 
-/// Attempts, since the first ones may be for a connection that is still being made.
+/// Limit of attempts: the first ones may fail while the connection is being made.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Calls of which the fastest counts.
+/// Number of timed calls; the fastest counts.
 const CALLS: u32 = 5;
 
-/// Why nothing is known about a store.
+/// The reason why a probe failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// It cannot be used as the file says.
+    /// The settings of the store are unusable.
     Storage(StorageError),
-    /// It did not answer.
+    /// The store did not answer.
     Store(StoreError),
 }
 
-/// What the store of a file says of itself; `None` for one in this process. Files that the settings
-/// name are looked for in `beside`; what leases need is looked for too if one of `limits` is
-/// leased.
+/// Probes the store of a file; `None` for the memory store. Relative paths start in `beside`. If
+/// one of `limits` is leased, also checks the rights that leases need.
 ///
 /// # Errors
 ///
-/// When it cannot be used as the file says, or does not answer within a few seconds.
+/// When the settings are unusable, or the store does not answer within a few seconds.
 pub fn probe<'a>(
     settings: &Settings,
     limits: impl IntoIterator<Item = &'a Limit>,
@@ -77,7 +76,7 @@ async fn first_report(storage: &Storage, leases: bool) -> Result<Option<ServerRe
             None => return Ok(None),
             Some(Ok(report)) => return Ok(Some(report)),
             Some(Err(error)) if !error.is_transient() => return Err(error),
-            // That a store which failed is left alone says less than how it failed.
+            // The failure before says more than the open circuit breaker.
             Some(Err(error)) if error.kind == StoreErrorKind::Busy => {}
             Some(Err(error)) => why = error,
         }

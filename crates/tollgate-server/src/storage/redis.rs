@@ -1,4 +1,4 @@
-//! Redis, as a file describes it.
+//! Redis, configured from a policy file.
 
 use super::StorageError;
 use super::observer::StoreObserver;
@@ -16,21 +16,20 @@ use tollgate::store::RedisStore;
 use tollgate::store::redis::{Endpoint, RedisOptions, Tls};
 use tollgate_policy::settings::{self, Redis, RedisServer, Secret};
 
-/// A store in Redis, and the thread on which its connections live.
+/// A Redis store, and the thread of its connections.
 #[derive(Debug)]
 pub struct RedisStorage {
-    // Before the thread, so that its tasks end by themselves.
+    // Declared before the thread, so that the store's tasks end by themselves.
     pub(super) store: RedisStore,
     pub(super) observer: Arc<StoreObserver>,
-    /// To each server, of each worker.
+    /// Connections of each worker to each server.
     pub(super) connections_per_worker: usize,
     pub(super) breaker_errors: u32,
     thread: StoreThread,
 }
 
 impl RedisStorage {
-    /// Starts to connect, and answers at once. Files that the settings name are looked for in
-    /// `beside`.
+    /// Starts connecting, and returns immediately. Relative paths start in `beside`.
     pub(super) fn start(
         settings: &Redis,
         beside: &Path,
@@ -56,8 +55,8 @@ impl RedisStorage {
             RedisStore::open(&endpoint, options(settings, secret, &observer))
         };
         let store = store.map_err(|error| StorageError::Invalid(error.to_string().into()))?;
-        // The workers share the connections of the file, at least one each. Other threads share one
-        // more.
+        // The workers divide the configured connections, at least one each. All other threads share
+        // one more.
         let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
         Ok(Self {
             store,
@@ -68,7 +67,7 @@ impl RedisStorage {
         })
     }
 
-    /// Returns what leases hold, for a process that is about to end.
+    /// Returns the units of leases, for a process that is about to end.
     pub(super) fn release_leases(&self, within: Duration) {
         self.thread.handle().block_on(self.store.release_leases(within));
     }
@@ -88,7 +87,7 @@ fn read_tls_files(settings: &settings::Tls, beside: &Path) -> Result<Tls, Storag
     Ok(tls)
 }
 
-/// Where to connect, and as whom.
+/// The address and the credentials.
 fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> Endpoint {
     let nodes = |nodes: &[(Box<str>, u16)]| {
         nodes.iter().map(|(host, port)| (host.to_string(), *port)).collect::<Vec<_>>()
@@ -102,8 +101,7 @@ fn endpoint(settings: &Redis, password: Option<String>, tls: Option<Tls>) -> End
             Endpoint::sentinel(master.to_string(), nodes(all))
         }
         RedisServer::Cluster { nodes: all } => Endpoint::cluster(nodes(all)),
-        // A kind of server that this version does not know leads nowhere, and says so when it is
-        // asked.
+        // A kind of server that this version does not know: calls fail with an error.
         _ => Endpoint::cluster([]),
     };
     let endpoint = endpoint.credentials(settings.username.as_deref().map(String::from), password);
@@ -132,12 +130,11 @@ fn options(
     options
 }
 
-/// The thread on which the connections to a store live: a thread with a runtime. It ends when this
-/// is dropped.
+/// The thread of a store's connections, with its own runtime. It ends when this is dropped.
 #[derive(Debug)]
 struct StoreThread {
     handle: Handle,
-    /// Dropping it wakes the thread.
+    /// Dropping this wakes the thread.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -149,14 +146,14 @@ impl StoreThread {
         let handle = runtime.handle().clone();
         let run = move || {
             let _ = runtime.block_on(stopped);
-            // A name lookup cannot be cancelled; nothing waits for it.
+            // A name lookup cannot be cancelled; the shutdown does not wait for it.
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(run)?;
         Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where tasks of the store run.
+    /// The runtime of the store's tasks.
     fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -166,7 +163,7 @@ impl Drop for StoreThread {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // It has said why it panicked, if it did.
+            // A panic of the thread was already logged.
             let _ = thread.join();
         }
     }

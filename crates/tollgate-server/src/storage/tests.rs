@@ -10,8 +10,7 @@ use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::ProcessClock;
 
-/// How long a decision takes of a request that was read so long ago, by a clock that skips every
-/// wait.
+/// The duration of a decision on a request that was read `ago`, in virtual time.
 fn waits(storage: &Storage, ago: Duration) -> Duration {
     let params = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(5, 1_000_000).unwrap()));
     let charge = Charge {
@@ -37,7 +36,7 @@ fn waits(storage: &Storage, ago: Duration) -> Duration {
 
 #[test]
 fn a_request_whose_tier_was_looked_up_has_what_is_left_of_its_deadline() {
-    // It takes connections and never says anything.
+    // The server accepts connections and never replies.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let policy = format!("store: {{redis: {{url: 'redis://127.0.0.1:{port}', deadline: 60s}}}}");

@@ -12,7 +12,8 @@ use rustls::{
 };
 use std::{path::Path, sync::Arc};
 
-/// A verifier for the authorities in `file`. Without `names`, it accepts all their certificates.
+/// Creates a verifier for the authorities in `file`. Without `names`, it accepts all their
+/// certificates.
 pub(super) fn client_verifier(
     file: &Path,
     bytes: &[u8],

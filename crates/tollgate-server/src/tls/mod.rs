@@ -1,4 +1,4 @@
-//! TLS of listeners: certificates that reload when their files change, and accepted clients.
+//! TLS of listeners: certificates that reload when their files change, and client authorities.
 
 mod client_verifier;
 mod validity;
@@ -23,7 +23,7 @@ use tollgate_net::lock;
 use tollgate_policy::settings::ServerTls;
 use validity::Validity;
 
-/// Why TLS cannot be used.
+/// The reason why TLS is unusable.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -72,7 +72,7 @@ impl TlsError {
 
 /// A problem with the TLS files of a listener or of upstreams, for `tollgate check`.
 pub(crate) enum TlsProblem {
-    /// It could not start.
+    /// The listener or the upstream could not start.
     Unusable(TlsError),
     /// The certificate in this file has expired or is not valid yet; the text says which.
     OutOfDate(PathBuf, String),
@@ -99,7 +99,7 @@ fn expiry_message(file: &Path, bytes: &[u8], now_us: u64) -> Option<String> {
     Some(format!("the certificate in {} {objection}", file.display()))
 }
 
-/// Which listener a certificate belongs to.
+/// The listener of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TlsListener {
     Gateway,
@@ -124,20 +124,20 @@ impl TlsListener {
     }
 }
 
-/// A listener's certificate and the authorities of its clients, as their files are now.
+/// A listener's certificate and client authorities, from the current files.
 #[derive(Debug)]
 pub(crate) struct Certificate {
     listener: TlsListener,
     files: TlsFiles,
     config: ArcSwap<ServerConfig>,
-    /// The files as last read, usable or not; `None` when they could not be read.
+    /// The files as last read, usable or not; `None` if they could not be read.
     last_read: Mutex<Option<TlsFileContents>>,
     /// The validity period of the certificate in use.
     validity: ArcSwap<Option<Validity>>,
     is_logged: AtomicBool,
 }
 
-/// The paths of the files.
+/// The paths of the TLS files.
 #[derive(Debug)]
 struct TlsFiles {
     cert: PathBuf,
@@ -146,7 +146,7 @@ struct TlsFiles {
     client_names: Vec<Box<str>>,
 }
 
-/// The contents of the files.
+/// The contents of the TLS files.
 #[derive(Debug, PartialEq, Eq)]
 struct TlsFileContents {
     cert: Vec<u8>,
@@ -188,7 +188,7 @@ impl Certificate {
         })
     }
 
-    /// Loads changed files. Reports a problem once in the log, and in `/readyz` while it lasts.
+    /// Loads changed files. Logs a problem once, and shows it in `/readyz` while it lasts.
     pub(crate) fn poll(&self, health: &Health, now_us: u64) {
         let (subject, name) = (self.listener.subject(), self.listener.name());
         match self.reload_if_changed() {
@@ -208,7 +208,8 @@ impl Certificate {
             && !self.is_logged.swap(true, Relaxed)
         {
             let file = self.files.cert.display();
-            // First `/readyz`, then the log: a reader of the line finds it there.
+            // `/readyz` changes before the line is logged, so a reader of the line finds the
+            // problem there.
             health.degrade(subject, format!("the certificate in {file} {objection}"));
             tracing::warn!(%file, "{name} {objection}");
         }
@@ -220,13 +221,13 @@ impl Certificate {
     }
 
     /// Uses changed files for new connections; returns whether they had changed. While a
-    /// certificate is being replaced, its key may not fit. Then the last good pair stays until the
-    /// files change again.
+    /// certificate is being replaced, its key may not match. Then the last good pair stays until
+    /// the files change again.
     fn reload_if_changed(&self) -> Result<bool, TlsError> {
         let mut last = lock(&self.last_read);
         let contents = match self.files.read() {
             Ok(contents) => contents,
-            // Reported once.
+            // A problem is returned once.
             Err(error) => return last.take().map_or(Ok(false), |_| Err(error)),
         };
         if last.as_ref() == Some(&contents) {
@@ -290,7 +291,7 @@ fn server_config(files: &TlsFiles, contents: &TlsFileContents) -> Result<ServerC
     Ok(config)
 }
 
-/// Authorities from a file.
+/// Parses authorities from a file.
 pub(crate) fn authorities(file: &Path, bytes: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(file, bytes)? {

@@ -1,9 +1,9 @@
-//! Validity period of a certificate. rustls checks it for peers, not for our own.
+//! Validity period of a certificate. rustls checks the certificates of peers, not our own.
 
 #[cfg(test)]
 mod tests;
 
-/// Both in seconds since the epoch.
+/// A validity period, in seconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     pub(super) from_s: i64,
@@ -15,7 +15,7 @@ impl Validity {
     pub(super) fn of(der: &[u8]) -> Option<Self> {
         let (0x30, certificate, _) = take_der(der)? else { return None };
         let (0x30, mut rest, _) = take_der(certificate)? else { return None };
-        // The version, which may be absent, then a number, an algorithm and the issuer.
+        // The optional version, then the serial number, the algorithm and the issuer.
         if let (0xa0, _, after) = take_der(rest)? {
             rest = after;
         }
@@ -29,7 +29,7 @@ impl Validity {
         Some(Self { from_s, until_s: seconds(tag, until)? })
     }
 
-    /// The problem at that time, if any.
+    /// The problem at this time, if any.
     pub(super) fn problem_at(self, now_us: u64) -> Option<&'static str> {
         let now_s = i64::try_from(now_us / 1_000_000).unwrap_or(i64::MAX);
         match now_s {
@@ -40,7 +40,7 @@ impl Validity {
     }
 }
 
-/// The tag and the content of an element, and what follows it.
+/// The tag and the content of an element, and the bytes after it.
 fn take_der(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
     let (length, rest) = match first {
@@ -55,7 +55,7 @@ fn take_der(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// `YYMMDDHHMMSSZ`, or the same with all four digits of the year (RFC 5280, 4.1.2.5).
+/// Parses `YYMMDDHHMMSSZ`, or the form with four digits of the year (RFC 5280, 4.1.2.5).
 fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
     let digits = text.strip_suffix(b"Z")?;
     let mut pairs = digits.chunks(2).map(|pair| match pair {

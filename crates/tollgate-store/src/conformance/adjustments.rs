@@ -6,7 +6,7 @@ use super::trace::{algorithm_name, algorithms, all_algorithms};
 use crate::{Change, Store};
 use tollgate_core::{Algorithm, LimitState};
 
-/// A give-back returns what time has not returned; the row is a peek afterwards.
+/// A give-back returns the units that time has not returned. The row is a peek afterwards.
 pub async fn give_backs<S: Store>(store: &S) {
     for params in all_algorithms(10) {
         let name = algorithm_name(&params);
@@ -40,7 +40,7 @@ pub async fn give_backs<S: Store>(store: &S) {
     }
 }
 
-/// A debt is charged whether or not it fits, and several changes are applied together.
+/// A debt is charged even if it does not fit. Several changes are applied together.
 pub async fn debts<S: Store>(store: &S) {
     for params in all_algorithms(10) {
         let name = algorithm_name(&params);
@@ -67,7 +67,7 @@ pub async fn debts<S: Store>(store: &S) {
     }
 }
 
-/// A reset key is a new key, without penalties.
+/// After a reset, a key is like new, without penalties.
 pub async fn resets<S: Store>(store: &S) {
     for params in algorithms(3) {
         let driver = StoreDriver::new(store);

@@ -1,4 +1,4 @@
-//! What a request is admitted by, what it takes and what its rows show.
+//! Admission of requests, their charges and their rows.
 
 use super::driver::{ChargeSpec, StoreDriver};
 use super::trace::algorithms;
@@ -15,7 +15,7 @@ pub(super) fn one_a_second(count: u64) -> LimitParams {
     }
 }
 
-/// Several charges are taken together or not at all. The rows of a refused request show the current
+/// Several charges are taken together or not at all. Rows of a refused request show the current
 /// state.
 pub async fn all_or_nothing<S: Store>(store: &S) {
     for params in algorithms(10) {
@@ -40,7 +40,7 @@ pub async fn all_or_nothing<S: Store>(store: &S) {
     }
 }
 
-/// The requests of a batch are decided in order, each seeing what those before it took.
+/// The requests of a batch are decided in order; each sees the charges of earlier ones.
 pub async fn batches<S: Store>(store: &S) {
     for params in algorithms(5) {
         let driver = StoreDriver::new(store);
@@ -58,7 +58,7 @@ pub async fn batches<S: Store>(store: &S) {
             assert!(admitted[..5].iter().all(|&yes| yes), "{name}: the first five pass");
             assert!(!admitted[5..].iter().any(|&yes| yes), "{name}: no more than five pass");
         }
-        // The same names serve the next algorithm.
+        // The next algorithm uses the same keys.
         driver.reset(&ann).await;
         driver.reset(&bob).await;
     }
@@ -72,8 +72,8 @@ pub async fn batches<S: Store>(store: &S) {
     );
 }
 
-/// Cost 0 passes and takes nothing; a cost above the capacity is refused for ever; others are
-/// exact.
+/// Cost 0 is admitted and charges nothing. A cost above the capacity is always refused. Other costs
+/// are exact.
 pub async fn costs<S: Store>(store: &S) {
     for params in algorithms(10) {
         let driver = StoreDriver::new(store);
@@ -109,7 +109,7 @@ pub async fn costs<S: Store>(store: &S) {
     assert!(!admitted && rows[0].outcome.retry_after_us.is_none(), "zero is never unlimited");
 }
 
-/// A peek answers as a take would, shows the current state, and takes nothing.
+/// A peek answers like a take, shows the current state, and charges nothing.
 pub async fn peeks<S: Store>(store: &S) {
     for params in algorithms(4) {
         let driver = StoreDriver::new(store);
@@ -127,7 +127,7 @@ pub async fn peeks<S: Store>(store: &S) {
     }
 }
 
-/// A shadow limit never refuses; it is charged iff the request is admitted and it alone would
+/// A shadow limit never refuses. It is charged iff the request is admitted and it alone would
 /// admit.
 pub async fn shadows<S: Store>(store: &S) {
     for params in algorithms(2) {
@@ -154,8 +154,8 @@ pub async fn shadows<S: Store>(store: &S) {
     }
 }
 
-/// A debt is charged even if a limit refuses, and shows at once. Its cost alone decides whether its
-/// limit admits. A peek charges nothing.
+/// A debt is charged even if a limit refuses, and shows immediately. Its cost alone decides whether
+/// its limit admits. A peek charges nothing.
 pub async fn owed<S: Store>(store: &S) {
     for params in algorithms(5) {
         let driver = StoreDriver::new(store);
@@ -192,7 +192,7 @@ pub async fn owed<S: Store>(store: &S) {
     }
 }
 
-/// State belongs to limit and key: other params of the same algorithm and period continue it.
+/// State belongs to limit and key: other params with this algorithm and period continue it.
 pub async fn tier_changes<S: Store>(store: &S) {
     let tiers = [3, 7, 1_000, 11];
     for (nth, _) in algorithms(1).enumerate() {

@@ -1,4 +1,4 @@
-//! A driver for stores: short methods for the rules.
+//! A driver for stores: short methods for the rules of the suite.
 
 use crate::{
     Adjustment, Answer, Answers, Change, Charge, EndedReservation, Mode, NewReservation,
@@ -38,25 +38,25 @@ impl<'a> ChargeSpec<'a> {
         Self { limit, key, params, cost: 1, mode: Mode::Enforce, penalty: None }
     }
 
-    /// With another cost.
+    /// Sets the cost.
     pub const fn cost(mut self, cost: u64) -> Self {
         self.cost = cost;
         self
     }
 
-    /// In shadow mode.
+    /// Sets shadow mode.
     pub const fn shadow(mut self) -> Self {
         self.mode = Mode::Shadow;
         self
     }
 
-    /// As a debt of these units.
+    /// Makes the charge a debt of these units.
     pub const fn owing(mut self, units: u64) -> Self {
         self.mode = Mode::Owe { units, enforced: self.mode.is_enforced() };
         self
     }
 
-    /// With a penalty.
+    /// Sets the penalty.
     pub const fn penalty(mut self, penalty: Penalty) -> Self {
         self.penalty = Some(penalty);
         self
@@ -77,12 +77,12 @@ impl<'a> ChargeSpec<'a> {
 }
 
 impl<'a, S: Store> StoreDriver<'a, S> {
-    /// Drives `store` from 14 November 2023 on.
+    /// Drives `store`, starting on 14 November 2023.
     pub const fn new(store: &'a S) -> Self {
         Self { store, now_us: 1_700_000_000_000_000 }
     }
 
-    /// Decides one request that takes.
+    /// Decides one take.
     pub async fn take(&self, lines: &[ChargeSpec<'_>]) -> (bool, Vec<Answer>) {
         self.ask(lines, Intent::Take).await
     }

@@ -1,11 +1,11 @@
-//! The model: the contract of a store, written as a map and the core's functions.
+//! The model: the contract of a store, as a map and the functions of the core.
 
 use super::driver::ChargeSpec;
 use crate::{Answer, Change, Origin};
 use std::collections::HashMap;
 use tollgate_core::{Algorithm, Intent, LimitState, Outcome, penalty};
 
-/// State by limit and key, without a bound. Stores are compared with it.
+/// Unbounded state by limit and key: the reference for stores.
 #[derive(Debug, Default)]
 pub struct Model {
     cells: HashMap<(u64, Vec<u8>), (LimitState, penalty::PenaltyState)>,
@@ -48,7 +48,7 @@ impl Model {
                 charged_params.give_back(state, now_us, units, &receipt);
                 None
             }
-            // Traces have no blocks: they have rules of their own.
+            // Traces have no blocks, which have rules of their own.
             Change::Block { .. } | Change::Unblock => None,
         };
         Answer { receipt, ..self.alone(now_us, line, Intent::Peek) }
@@ -112,8 +112,8 @@ impl Model {
     }
 }
 
-/// In a block, wait, reset and `t` are one instant: the block's end, or the end of the limit's own
-/// wait if later.
+/// A blocked answer: wait, reset and `t` are the end of the block, or of the limit's own wait if
+/// later.
 fn blocked(own: Outcome, left_us: u64) -> Answer {
     let mut outcome = own;
     outcome.admitted = false;

@@ -1,4 +1,4 @@
-//! Blocks for keys that keep being refused.
+//! Blocks of keys after repeated refusals.
 
 use super::admission::one_a_second;
 use super::driver::{ChargeSpec, StoreDriver};
@@ -8,7 +8,7 @@ use tollgate_core::{Algorithm, Penalty};
 
 const SECOND_US: u64 = 1_000_000;
 
-/// Three refusals: ten seconds, then twenty, at most thirty.
+/// A block after three refusals: ten seconds, then twenty, at most thirty.
 fn strict() -> Penalty {
     match Penalty::try_new(3, 10 * SECOND_US, 2_000, 30 * SECOND_US) {
         Ok(penalty) => penalty,
@@ -16,8 +16,8 @@ fn strict() -> Penalty {
     }
 }
 
-/// The refusal that starts a block shows it; in a block everything is refused and nothing is
-/// counted; the next one is longer.
+/// The refusal that starts a block shows the block. In a block everything is refused and nothing is
+/// counted. The next block is longer.
 pub async fn blocks<S: Store>(store: &S) {
     let mut driver = StoreDriver::new(store);
     let line = ChargeSpec::new(20, "mallory", one_a_second(1)).penalty(strict());
@@ -57,9 +57,9 @@ pub async fn blocks<S: Store>(store: &S) {
     assert_eq!(rows[0].outcome.retry_after_us, Some(10 * SECOND_US), "after `max` it starts over");
 }
 
-/// In a block the wait, the reset and `t` of every algorithm are one instant. It is the block's
-/// end, or the limit's own wait if that ends later. The refusal that starts the block shows it, and
-/// so do a peek and a request of cost 0.
+/// In a block, the wait, the reset and `t` of every algorithm are one instant: the end of the
+/// block, or of the limit's own wait if later. The refusal that starts the block, a peek and a
+/// request of cost 0 show it.
 pub async fn block_ends<S: Store>(store: &S) {
     for (n, params) in algorithms(10).enumerate() {
         let mut driver = StoreDriver::new(store);
@@ -111,8 +111,8 @@ fn shows(name: &str, answer: &Answer, wait_us: Option<u64>, left_us: u64) {
     assert_eq!(outcome.remaining, 0, "{name}");
 }
 
-/// Peeks, shadow limits and refusals by other limits count nothing; a block refuses the whole
-/// request and takes nothing.
+/// Peeks, shadow limits and refusals by other limits count no violation. A block refuses the whole
+/// request, which then charges nothing.
 pub async fn uncounted<S: Store>(store: &S) {
     let mut driver = StoreDriver::new(store);
     let line = ChargeSpec::new(21, "trent", one_a_second(1)).penalty(strict());
@@ -135,7 +135,7 @@ pub async fn uncounted<S: Store>(store: &S) {
     assert_eq!(rows[0].outcome.remaining, 0, "and the limit is charged as usual");
 }
 
-/// An operator's block refuses like a penalty's, also on limits without a penalty, keeps the
+/// An operator's block refuses like a penalty's, also on limits without a penalty. It keeps the
 /// counts, and ends by an unblock or in time.
 pub async fn operators_blocks<S: Store>(store: &S) {
     let mut driver = StoreDriver::new(store);

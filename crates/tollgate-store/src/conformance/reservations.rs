@@ -45,7 +45,7 @@ pub async fn settled<S: ReservationStore>(store: &S) {
     }
 }
 
-/// Only the first end counts; every later one changes nothing and gets its answer.
+/// Only the first end counts. Later ends change nothing and get the first answer.
 pub async fn ended_once<S: ReservationStore>(store: &S) {
     for params in all_algorithms(10) {
         let name = algorithm_name(&params);
@@ -81,8 +81,8 @@ pub async fn ended_once<S: ReservationStore>(store: &S) {
     assert!(driver.end("of nothing", 3, &[]).await.is_some_and(|ended| ended.end == 3));
 }
 
-/// A reservation that was never opened or has expired is unknown, and its id is free again. An end
-/// can be repeated for longer.
+/// A reservation that was never opened, or has expired, is unknown, and its id is free. The end of
+/// a reservation can be repeated for longer.
 pub async fn expiring<S: ReservationStore>(store: &S) {
     let mut driver = StoreDriver::new(store);
     assert!(driver.end("unknown", 0, &[]).await.is_none());

@@ -1,4 +1,4 @@
-//! Random traces, on which a store must answer as the model does.
+//! Random traces: a store must answer like the model.
 
 use super::driver::{ChargeSpec, StoreDriver};
 use super::model::Model;
@@ -71,8 +71,8 @@ pub async fn calendar_traces<S: Store>(store: &S, seed: u64, steps: usize) {
     run_trace(store, seed, steps, TraceRng { state: 0, kinds, pace: 40_000, keys: FEW }).await;
 }
 
-/// `steps` random requests, changes and resets over a few keys, limits, tiers and modes; every
-/// answer equals the [`Model`]'s. Every fourth seed has many keys, so that tables grow.
+/// Runs `steps` random requests, changes and resets over a few keys, limits, tiers and modes. Every
+/// answer must equal the [`Model`]'s. Every fourth seed has many keys, so that tables grow.
 pub async fn traces<S: Store>(store: &S, seed: u64, steps: usize) {
     let kinds = |tier| algorithms(u64::from(tier)).collect();
     let keys = if seed.is_multiple_of(4) { MANY } else { FEW };
@@ -93,7 +93,7 @@ async fn run_trace<S: Store>(store: &S, seed: u64, steps: usize, mut rng: TraceR
                     receipts.swap_remove(rng.below(receipts.len() as u64) as usize);
                 let units = rng.below(receipt.cost + 1);
                 let change = Change::GiveBack { units, receipt, charged_params: line.params };
-                // By now the limit may have other params, which the row uses.
+                // The limit may have other params by now, which the row must use.
                 let line = rng.retier(line);
                 let expected = model.adjust(driver.now_us, &line, change);
                 let rows = driver.adjust(&[(line, change)]).await;
@@ -142,17 +142,17 @@ struct TraceRng {
     state: u64,
     /// The limits to draw from, with this capacity.
     kinds: fn(u32) -> Vec<LimitParams>,
-    /// How much faster time passes.
+    /// The factor by which time passes faster.
     pace: u64,
-    /// How many keys to draw from: [`FEW`] or [`MANY`].
+    /// The number of keys to draw from: [`FEW`] or [`MANY`].
     keys: usize,
 }
 
 /// Keys of one letter.
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz";
-/// Three keys, one of them longer than most, and then the letters.
+/// Three keys, one of them long, and the letters.
 const MANY: usize = FEW + LETTERS.len();
-/// So few that requests meet them again and again.
+/// Few enough that requests repeat keys often.
 const FEW: usize = 3;
 
 impl TraceRng {
@@ -163,8 +163,8 @@ impl TraceRng {
         (self.state >> 11) % bound
     }
 
-    /// Mostly a little later, sometimes much later, sometimes earlier. A table that grows drops
-    /// idle state, so with many keys time does not step back.
+    /// Mostly a little later, sometimes much later, sometimes earlier. With many keys time does not
+    /// step back, because growing tables drop idle state.
     fn next_instant(&mut self, now_us: u64) -> u64 {
         match self.below(40) {
             0 => now_us + self.below(40_000_000 * self.pace),
@@ -174,7 +174,7 @@ impl TraceRng {
         }
     }
 
-    /// The same charge in any tier.
+    /// The charge in a random tier.
     fn retier(&mut self, line: ChargeSpec<'static>) -> ChargeSpec<'static> {
         let tier = [3, 7, 10][self.below(3) as usize];
         let params = (self.kinds)(tier).into_iter().nth((line.limit - 100) as usize);
@@ -193,7 +193,7 @@ impl TraceRng {
         lines
     }
 
-    /// A charge of any algorithm in one of three tiers, two of which leave fractions of a
+    /// A charge of any algorithm, in one of three tiers. Two tiers leave fractions of a
     /// microsecond.
     fn line(&mut self) -> ChargeSpec<'static> {
         let limit = self.below((self.kinds)(3).len() as u64);

@@ -1,4 +1,4 @@
-//! Demand: how many units a process should hold, by what it spent lately.
+//! Demand: estimates the units that a process should hold, from recent use.
 
 use super::LeaseTerms;
 use tollgate_core::Algorithm;
@@ -6,12 +6,12 @@ use tollgate_core::Algorithm;
 /// The recent demand for units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
-    /// Units wanted in this interval. It ends with the first request to the store after a quarter
-    /// of a lifetime.
+    /// Units wanted in this interval. The interval ends with the first request to the store after a
+    /// quarter of a lifetime.
     wanted: u64,
     interval_start_us: u64,
-    /// The units of the very first request, which predict nothing. A key that is used once must not
-    /// cost a second call, to return units.
+    /// The units of the first request, which predict nothing. Otherwise a key used once would need
+    /// a second call, to return units.
     first_units: Option<u64>,
     /// The target of the previous interval.
     previous_target: u64,
@@ -43,17 +43,17 @@ impl Demand {
         self.wanted = self.wanted.saturating_sub(units);
     }
 
-    /// Whether less than half of the target is held, and units are in demand.
+    /// Whether units are in demand and less than half of the target is held.
     pub(super) fn wants_more(&self, spendable: u64) -> bool {
         self.used && spendable < self.target / 2
     }
 
-    /// Lowers the target to what is held: the store had no more to grant.
+    /// Lowers the target to the units held, because the store had no more to grant.
     pub(super) fn cap_target(&mut self, spendable: u64) {
         self.target = self.target.min(spendable);
     }
 
-    /// The units to ask for, beyond those held.
+    /// The units to request, beyond those held.
     pub(super) fn request_size(
         &mut self,
         terms: &LeaseTerms,
@@ -72,8 +72,8 @@ impl Demand {
         self.target.saturating_sub(spendable).max(short).max(1)
     }
 
-    /// Units for half a lifetime. A short interval or few units say little: the estimate is at most
-    /// eight times the units seen, and at most their square.
+    /// Estimates the units for half a lifetime. A short interval or few units predict little. So
+    /// the estimate is at most eight times the units seen, and at most their square.
     fn pace(&self, lifetime_us: u64, now_us: u64) -> u64 {
         let during_us = now_us.saturating_sub(self.interval_start_us).max(lifetime_us / 16);
         let seen = u128::from(self.wanted.saturating_sub(self.first_units.unwrap_or(0)));

@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use tollgate_core::algorithm::Bucket;
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
 
-/// The store's state of one limit and key.
+/// The state of one limit and key in the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// The limit's state, as for direct decisions; granted units count as used.
+    /// The limit's state, as for direct decisions. Granted units count as used.
     pub state: Option<LimitState>,
     /// The end of an operator's block.
     pub block_us: u64,
     /// The holders; `None` if expired or lost.
     pub book: Option<GrantBook>,
-    /// When both expire, by the store's clock.
+    /// The expiry of state and book, by the store's clock.
     pub expires_us: u64,
 }
 
@@ -24,15 +24,15 @@ pub struct Ledger {
 pub struct GrantBook {
     /// The latest instant seen.
     pub last_us: u64,
-    /// The ledger's id: the number of the window, or when the ledger began.
+    /// The ledger's id: the number of the window, or the start of the ledger.
     pub ledger: u64,
-    /// The end of the grace period: nothing is granted before.
+    /// The end of the grace period, before which nothing is granted.
     pub grace_until_us: u64,
-    /// When dead holders were last swept.
+    /// The time of the last sweep of dead holders.
     pub swept_us: u64,
-    /// When the book began. A book older than the store's last loss is complete.
+    /// The start of the book. A book older than the store's last loss is complete.
     pub begun_us: u64,
-    /// Until when holders were told that the ledger is kept.
+    /// The instant until which the ledger is kept, as told to holders.
     pub kept_until_us: u64,
     /// Units granted in this ledger, to all holders.
     pub granted: u64,
@@ -49,10 +49,10 @@ pub struct GrantBook {
 /// Whether holders restored a book after a loss (I7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Restored {
-    /// The book has lost nothing that it was told of.
+    /// The book has lost nothing that it was told.
     #[default]
     No,
-    /// The state is what holders said, and nothing else. A later summary replaces it.
+    /// The state comes from holders only. A later summary replaces it.
     Purely,
     /// The state has other charges too. A later summary can only raise it.
     Partly,
@@ -65,11 +65,11 @@ pub struct HolderGrant {
     pub granted: u64,
     /// Units returned, cumulative.
     pub returned: u64,
-    /// When the oldest units were granted that the holder may not know of.
+    /// The grant time of the oldest units that the holder may not know.
     pub oldest_grant_us: u64,
-    /// When the holder last sent a request.
+    /// The time of the holder's last request.
     pub seen_us: u64,
-    /// When the entry can be reclaimed, by the holder's own lifetime.
+    /// The instant from which the entry can be reclaimed, by the holder's own lifetime.
     pub reclaim_at_us: u64,
 }
 
@@ -83,14 +83,14 @@ struct LedgerCall<'a> {
     book: GrantBook,
     /// Whether a state was stored.
     had_state: bool,
-    /// Whether the state changed since the last call, by a direct decision.
+    /// Whether a direct decision changed the state since the last call.
     decided_directly: bool,
     rolled_back: bool,
     reinstated: bool,
 }
 
 impl Restored {
-    /// After a charge that no summary of the lost book contains.
+    /// The value after a charge that no summary of the lost book contains.
     const fn charged(self) -> Self {
         match self {
             Self::No => Self::No,
@@ -138,7 +138,7 @@ impl Ledger {
         let windows_us = if windowed { 2 * period_us } else { 0 };
         let grace_us = call.book.grace_until_us.saturating_sub(now_us);
         let kept_us = idle_us.saturating_sub(call.state_us).max(windows_us).max(grace_us);
-        // Never shorter than other holders were told; they may have longer leases.
+        // Never shorter than what other holders were told: they may have longer leases.
         call.book.kept_until_us =
             call.book.kept_until_us.max(now_us + kept_us + terms.reclaim_us());
         let kept_us = call.book.kept_until_us - now_us;
@@ -173,8 +173,9 @@ impl Ledger {
         reply
     }
 
-    /// Uses the latest instant seen, unless the clock stepped back by more than a window. Takes the
-    /// state and the book; the end of the call puts them back without copying a thousand holders.
+    /// Loads the ledger at the latest instant seen, unless the clock stepped back by more than a
+    /// window. Takes state and book; the end of the call puts them back, without copying a thousand
+    /// holders.
     fn load<'a>(&mut self, raw_us: u64, terms: &'a LeaseTerms, windowed: bool) -> LedgerCall<'a> {
         let params = &terms.store_params;
         let had_state = self.state.is_some();
@@ -187,7 +188,8 @@ impl Ledger {
         let mut now_us = raw_us.max(book.last_us);
         let period_us = params.period_us();
         if book.last_us > raw_us + params.bucket().map_or(period_us, Bucket::leap_us) {
-            // To where the state is re-dated; for a window to its start, where nothing has faded.
+            // The instant to which the state is re-dated: for a window its start, where nothing has
+            // faded.
             now_us = if windowed { (raw_us / period_us + 1) * period_us } else { raw_us };
             book.grace_until_us = book.grace_until_us.min(now_us + terms.grace_us);
             book.swept_us = book.swept_us.min(now_us);
@@ -206,7 +208,7 @@ impl Ledger {
             params,
             state,
             now_us,
-            // Direct decisions read a bucket by the clock as it is, and may have re-dated it.
+            // Direct decisions read a bucket by the unadjusted clock, and may have re-dated it.
             state_us: if windowed { now_us } else { raw_us },
             book,
             had_state,
@@ -231,8 +233,8 @@ impl LedgerCall<'_> {
     }
 
     /// Selects the ledger: that of the window, or the one begun when the key was last unknown. A
-    /// lost ledger goes on under its name, so that its holders keep their units. Returns whether it
-    /// began before: if not, a holder that knows it has seen what the store lost.
+    /// lost ledger continues under its id, so that its holders keep their units. Returns whether
+    /// the ledger began before; if not, a holder that knows it has seen more than the store.
     fn select_ledger(&mut self, known: bool, window: Option<u64>, request: &LedgerRequest) -> bool {
         let is_begun = known && window.is_none_or(|index| self.book.ledger >= index);
         if !known {
@@ -252,9 +254,9 @@ impl LedgerCall<'_> {
         is_begun
     }
 
-    /// Restores a book with less than the holder has seen from the holder's summary (I7). It
-    /// contains all that the holder was granted. Which returns of others it contains is unknown, so
-    /// every holder has to be reinstated.
+    /// Restores a book from the summary of a holder that has seen more (I7). The summary contains
+    /// all grants to that holder. Which returns of other holders it contains is unknown, so every
+    /// holder must be reinstated.
     fn restore(&mut self, known: bool, fixed: bool, request: &LedgerRequest) {
         let named = request.ledger == self.book.ledger;
         if request.ledger == 0 || fixed && !named {
@@ -262,8 +264,8 @@ impl LedgerCall<'_> {
         }
         let (theirs, book) = (&request.summary, &mut self.book);
         let pure = book.restored == Restored::Purely;
-        // Lost returns alone are credited again by the holders' own totals. If the state lacks
-        // more, the store also lost what it had decided itself.
+        // Lost returns alone are credited again from the holders' totals. If the state lacks more,
+        // the store also lost its own decisions.
         let returned = theirs.granted == book.granted && theirs.returned > book.returned;
         let later = theirs.granted > book.granted || pure && returned;
         if known && named && !later && !returned {
@@ -285,7 +287,7 @@ impl LedgerCall<'_> {
     }
 
     /// Merges the request with the holder's entry by maximum (I3). If the entry has less than the
-    /// holder knows, the store lost writes: repairs them and starts a grace period (I6).
+    /// holder knows, the store lost writes: repairs the entry and starts a grace period (I6).
     fn reconcile_holder(
         &mut self,
         terms: &LeaseTerms,
@@ -300,16 +302,16 @@ impl LedgerCall<'_> {
         }
         let behind = request.known_granted > entry.granted;
         if request.ledger != self.book.ledger {
-            // The totals are those of another ledger.
+            // The totals belong to another ledger.
         } else if behind && self.book.restored != Restored::No {
-            // The state that was restored contains its units, and perhaps its returns.
+            // The restored state contains the holder's units, and perhaps its returns.
             entry.granted = entry.granted.max(request.known_granted);
             entry.returned = entry.returned.max(request.returned);
             self.reinstated = true;
         } else {
             if behind {
                 let lost = request.known_granted - entry.granted;
-                // More than the capacity, plus what is given back below, makes no difference.
+                // More than the capacity plus the units given back below makes no difference.
                 let back = request.returned.saturating_sub(entry.returned);
                 let max = self.params.capacity().saturating_add(back);
                 self.book.granted += lost;
@@ -320,7 +322,7 @@ impl LedgerCall<'_> {
                 self.raise_to_summary(&mut entry, request);
             }
             if !fixed {
-                // When they were granted is forgotten, and so is what time has returned of them.
+                // The time of these grants is lost, and so is the share that time has refilled.
                 entry.returned = entry.returned.max(request.acknowledged);
             }
             if request.returned > entry.returned {
@@ -339,8 +341,8 @@ impl LedgerCall<'_> {
         entry
     }
 
-    /// Raises the state of a book that granted since it was lost: the holder's summary also has
-    /// what the store had decided itself.
+    /// Raises the state of a book that granted after a loss: the holder's summary also contains the
+    /// store's own decisions.
     fn raise_to_summary(&mut self, entry: &mut HolderGrant, request: &LedgerRequest) {
         let (theirs, book) = (&request.summary, &mut self.book);
         if restore(self.params, &mut self.state, self.now_us, &theirs.state, false) {
@@ -353,8 +355,8 @@ impl LedgerCall<'_> {
     }
 
     /// Removes entries of dead holders; their units stay counted in the state. In a fixed window a
-    /// living holder must be able to re-assert until the window's end, so only entries that a newer
-    /// holder of the same process replaced are removed.
+    /// living holder must be able to re-assert until the window's end. So there, only entries
+    /// replaced by a newer holder of the same process are removed.
     fn sweep(&mut self, terms: &LeaseTerms, request: &LedgerRequest, fixed: bool) {
         let (now_us, reclaim_us) = (self.now_us, terms.reclaim_us());
         if now_us - self.book.swept_us < reclaim_us {
@@ -372,7 +374,7 @@ impl LedgerCall<'_> {
         self.book.swept_us = now_us;
     }
 
-    /// Charges units before it grants them (I2). Returns their number.
+    /// Charges units, then grants them (I2). Returns their number.
     fn grant(&mut self, entry: &mut HolderGrant, left: u64, request: &LedgerRequest) -> u64 {
         let known = if request.ledger == self.book.ledger { request.known_granted } else { 0 };
         let units = self.grant_size(entry, known, left, request);
@@ -393,8 +395,8 @@ impl LedgerCall<'_> {
         BookSummary { granted, returned, state: figures(self.params, &self.state) }
     }
 
-    /// The units to grant: a share of what is left, smaller the more holders share it; but all that
-    /// one request needs, if so much is left.
+    /// The units to grant: a share of the units left, smaller with more holders. One request gets
+    /// all it needs, if enough is left.
     fn grant_size(
         &self,
         entry: &HolderGrant,

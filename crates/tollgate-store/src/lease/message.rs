@@ -1,7 +1,7 @@
-//! The messages between a process and the ledger of one limit and key.
+//! Messages between a process and the ledger of one limit and key.
 
 /// The identity of a lease: 128 random bits per start of the process, and a number that is never
-/// used again.
+/// reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
     /// Random, drawn when the process starts.
@@ -10,8 +10,8 @@ pub struct Holder {
     pub number: u64,
 }
 
-/// What the book says of a key at the end of a call (I7). In one ledger the totals only grow, so of
-/// two summaries the one with the larger totals is the later one.
+/// The summary of a key's book at the end of a call (I7). Totals only grow in one ledger, so the
+/// summary with the larger totals is the later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BookSummary {
     /// Units granted in the ledger, to all holders.
@@ -22,29 +22,29 @@ pub struct BookSummary {
     pub state: [u64; 3],
 }
 
-/// "In this ledger I know of so much granted and have returned so much; I want so much more."
+/// A holder's request: the units it knows of, the units it has returned, and the units it wants.
 ///
 /// All totals are cumulative, so a late, repeated or reordered request changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerRequest {
-    /// The lease that asks.
+    /// The lease that sends the request.
     pub holder: Holder,
-    /// The ledger that the totals belong to; zero for a holder that knows none.
+    /// The ledger of the totals; zero for a holder that knows none.
     pub ledger: u64,
-    /// Units received in that ledger.
+    /// Units received in this ledger.
     pub known_granted: u64,
-    /// Units wanted beyond those. Zero only re-asserts and returns.
+    /// Units wanted beyond those. Zero: the request only re-asserts and returns.
     pub want: u64,
-    /// Of these, the units that one request needs at once.
+    /// The part of `want` that one request needs at once.
     pub need: u64,
-    /// Units returned in that ledger.
+    /// Units returned in this ledger.
     pub returned: u64,
-    /// Of these, the units whose return was acknowledged.
+    /// The part of `returned` that was acknowledged.
     pub acknowledged: u64,
-    /// When the oldest unit was granted whose return is not acknowledged, by the store's clock.
+    /// The grant time, by the store's clock, of the oldest unit returned without acknowledgement.
     pub return_at_us: u64,
-    /// The last summary that the holder received of that ledger.
+    /// The last summary of this ledger that the holder received.
     pub summary: BookSummary,
 }
 
@@ -52,38 +52,38 @@ pub struct LedgerRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerReply {
-    /// The ledger that the totals belong to: the number of the window, or when it began.
+    /// The ledger of the totals: the number of the window, or the start of the ledger.
     pub ledger: u64,
     /// Units granted to the holder in this ledger.
     pub granted: u64,
     /// Units returned by the holder in this ledger.
     pub returned: u64,
-    /// When the oldest unit was granted that the holder did not know of, by the store's clock.
+    /// The grant time, by the store's clock, of the oldest unit that the holder did not know.
     pub oldest_grant_us: u64,
-    /// For how long these units can be spent.
+    /// The time for which these units can be spent.
     pub usable_us: u64,
-    /// What is left of the grace period, in which nothing is granted.
+    /// The rest of the grace period, in which nothing is granted.
     pub grace_us: u64,
     /// Units left for all holders.
     pub left: u64,
-    /// For how long the ledger is kept, at least.
+    /// The least time for which the ledger is kept.
     pub kept_us: u64,
     /// The age of the book.
     pub age_us: u64,
     /// Whether the store had lost writes that holders re-asserted.
     pub rolled_back: bool,
-    /// Whether the holder had no entry, so that returns without acknowledgement were not credited.
+    /// Whether the holder had no entry, so that unacknowledged returns were not credited.
     pub reinstated: bool,
     /// The book at the end of the call.
     pub summary: BookSummary,
-    /// When the needed units are there again, by time alone.
+    /// The wait until the needed units are available, by refill alone.
     pub retry_after_us: Option<u64>,
-    /// Until the limit is as if never used.
+    /// The time until the limit is as if never used.
     pub reset_after_us: u64,
 }
 
 impl LedgerRequest {
-    /// The request as the script reads it.
+    /// Encodes the request for the script.
     pub fn to_script_args(&self, terms: &super::LeaseTerms) -> [u64; 20] {
         let [a, b, c, d] = self.holder.process.map(u64::from);
         let own = [a, b, c, d, self.holder.number, self.ledger, self.known_granted];

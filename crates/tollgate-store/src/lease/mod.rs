@@ -16,21 +16,20 @@
 //! (units leave the balance first), I6 rollback (after a loss, a grace period without grants), I7
 //! summary.
 //!
-//! I7: each reply carries a summary of the book: the units granted and returned by all holders,
-//! which only grow in one ledger, and the limit's state. A holder sends the last one along. A book
-//! with fewer units granted, or no book, has lost writes: it takes over the holder's summary, and
-//! goes on under the holder's ledger. The last reply to a living holder contains all before it. So
-//! only what others took after it is forgotten, and what the store decided by itself after it.
-//! A later summary replaces an earlier one while the book has nothing else; otherwise the larger
-//! state counts. Which returns a summary contains is unknown. So after a loss, the first
-//! request of each holder credits no return. Returns without acknowledgement are stranded.
+//! I7: each reply carries a summary of the book: the limit's state, and the units granted and
+//! returned by all holders, which only grow in one ledger. A holder sends its last summary along. A
+//! book with fewer granted units, or no book, has lost writes. It takes over the holder's summary,
+//! and continues under the holder's ledger. The last reply to a living holder covers all earlier
+//! ones. So the store loses only later grants to other holders, and its own later decisions. A
+//! later summary replaces an earlier one while the book has no other charges; otherwise the larger
+//! state counts. Which returns a summary contains is unknown. So after a loss, the first request of
+//! each holder credits no return. Returns without acknowledgement are stranded.
 //!
-//! In a grace period the store grants nothing. Requests that a lease cannot decide are then decided
-//! by the store, on the state that holders restore, or refused, as the limit's failure policy says.
-//! What is lost and not re-asserted by then is the most that may be admitted in excess; on a first
-//! start that is nothing. A limit that fails closed then admits only what leases hold. Nor does it
-//! believe a direct decision unless the reply shows the marker that the process knows: a store that
-//! was emptied a moment ago has none.
+//! In a grace period the store grants nothing. Requests that a lease cannot decide are decided by
+//! the store on the restored state, or refused, by the limit's failure policy. The excess admitted
+//! is at most the units lost and not re-asserted by then; on a first start that is zero. A limit
+//! that fails closed then admits only from leases. It accepts a direct decision only if the reply
+//! shows the marker that the process knows: a store that was just emptied has none.
 //!
 //! Units granted are at all times the sum of those spent, returned, stranded and held.
 

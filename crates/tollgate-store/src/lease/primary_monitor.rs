@@ -2,28 +2,29 @@
 
 use super::CLOCK_RATE_ERROR;
 
-/// A primary's marker: the run of the server that wrote it, and when. A process that finds it
-/// missing, or of another run, writes it anew.
+/// A primary's marker: the run of the server that wrote it, and its age. A process that finds the
+/// marker missing, or of another run, writes a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkerReading {
-    /// Identifies the marker; another value means that the primary changed.
+    /// The marker's id; another value means that the primary changed.
     pub run: u128,
-    /// How long ago the marker was written.
+    /// The age of the marker.
     pub age_us: u64,
-    /// The marker that it replaced while this process looked: another server's.
+    /// The marker of another server that this one replaced during the check.
     pub replaced: Option<u128>,
 }
 
-/// Whether a primary may be asked for units.
+/// Whether a process may ask a primary for units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// It keeps what it acknowledged.
+    /// The primary keeps its acknowledged writes.
     Trusted,
-    /// Another server took over, and whether it lost writes is not known yet.
+    /// Another server took over; whether it lost writes is not known yet.
     TakenOver,
-    /// Grace period: it may have lost entries that holders have not had time to re-assert.
+    /// Grace period: the primary may have lost entries, and holders may not have re-asserted them
+    /// yet.
     GracePeriod,
-    /// Its marker has to be read first.
+    /// The marker must be read first.
     Unknown,
 }
 
@@ -35,10 +36,10 @@ pub enum Trust {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrimaryMonitor {
     run: Option<u128>,
-    /// When the marker was written, at the latest.
+    /// The latest time at which the marker can have been written.
     since_us: u64,
     confirmed_us: Option<u64>,
-    /// The marker of the server that was primary before.
+    /// The marker of the previous primary.
     replaced: Option<u128>,
 }
 
@@ -56,7 +57,7 @@ impl PrimaryMonitor {
         changed && !first
     }
 
-    /// How old a marker is, at least; `None` if it is not the one that this process knows.
+    /// The least age of a marker; `None` if this process does not know the marker.
     pub fn marker_age_us(&self, marker: u128, now_us: u64) -> Option<u64> {
         let age_us = super::shortest_local_us(now_us.saturating_sub(self.since_us));
         (self.run == Some(marker)).then_some(age_us)
@@ -67,7 +68,7 @@ impl PrimaryMonitor {
         self.run.is_some()
     }
 
-    /// The connection was lost; the next one may lead to another server.
+    /// Records that the connection was lost: the next one may reach another server.
     pub fn connection_lost(&mut self) {
         self.confirmed_us = None;
     }
@@ -88,12 +89,12 @@ impl PrimaryMonitor {
         }
     }
 
-    /// Whether a grant may be spent that was requested at `sent_us`, arrived at `arrived_us`, and
-    /// came from a ledger begun `age_us` before; `None` if the marker must be read again.
+    /// Whether a grant may be spent; `None` if the marker must be read again. The grant was
+    /// requested at `sent_us`, arrived at `arrived_us`, and its ledger was `age_us` old.
     ///
-    /// A missing ledger belongs to an unused key, or was lost with other holders' entries. The
-    /// marker tells: if it was read after the ledger began, and the grace period was over when the
-    /// units were requested, the primary lost nothing.
+    /// A missing ledger belongs to an unused key, or was lost with the entries of other holders.
+    /// The primary lost nothing if the marker was read after the ledger began, and the grace period
+    /// was over when the units were requested.
     pub fn is_grant_valid(
         &self,
         (sent_us, arrived_us): (u64, u64),
@@ -105,13 +106,13 @@ impl PrimaryMonitor {
         seen.then_some(sent_us >= self.grace_until_us(grace_us))
     }
 
-    /// Whether a decision of the store counts that was requested at `times_us.0` and arrived at
-    /// `times_us.1`; `None` if the marker must be read again.
+    /// Whether a decision of the store counts; `None` if the marker must be read again. It was
+    /// requested at `times_us.0` and arrived at `times_us.1`.
     ///
-    /// `marker` is what the server said right after the decision. If it is the one that this
-    /// process knows, the state had lost nothing. A replica that took over has it too, so a
-    /// connection that is newer than the last reading proves nothing. The marker of the server
-    /// before counts as well: if the new one lost writes, its grace period began later.
+    /// `marker` is the server's marker right after the decision. If this process knows it, the
+    /// state had lost nothing. A replica that took over has this marker too, so a connection newer
+    /// than the last reading proves nothing. The marker of the previous server also counts: if the
+    /// new one lost writes, its grace period began later.
     pub fn is_decision_valid(
         &self,
         (sent_us, arrived_us): (u64, u64),

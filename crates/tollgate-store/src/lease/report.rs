@@ -4,11 +4,11 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LedgerReport {
-    /// The ledger's id: the number of the window, or when it began, by the store's clock.
+    /// The ledger's id: the number of the window, or the ledger's start by the store's clock.
     pub ledger: u64,
-    /// When the ledger was last used, by the store's clock.
+    /// The time of the ledger's last use, by the store's clock.
     pub seen_us: u64,
-    /// What was left of the grace period then.
+    /// The rest of the grace period at that time.
     pub grace_us: u64,
     /// The holders, in a stable order.
     pub holders: Vec<HolderReport>,
@@ -24,10 +24,10 @@ pub struct HolderReport {
     pub number: u64,
     /// Units granted in this ledger.
     pub granted: u64,
-    /// Units returned; the others were spent, or can still be.
+    /// Units returned; the others were spent, or can still be spent.
     pub returned: u64,
-    /// When the holder last sent a request, by the store's clock.
+    /// The time of the holder's last request, by the store's clock.
     pub last_seen_us: u64,
-    /// Whether it is a holder of this process.
+    /// Whether the holder belongs to this process.
     pub is_this_process: bool,
 }

@@ -1,9 +1,9 @@
-//! The state of a limit as three numbers, and back (I7).
+//! Converts the state of a limit to three numbers, and back (I7).
 
 use tollgate_core::algorithm::{Tat, fixed_window, sliding_window, token_bucket};
 use tollgate_core::{Algorithm, LimitParams, LimitState};
 
-/// The state as a summary has it: the window and its counts, or the TAT, rounded up.
+/// The state in a summary: the window and its counts, or the TAT, rounded up.
 pub(super) fn figures(params: &LimitParams, state: &LimitState) -> [u64; 3] {
     match state {
         LimitState::FixedWindow(state) => [state.index, state.count, 0],
@@ -12,8 +12,8 @@ pub(super) fn figures(params: &LimitParams, state: &LimitState) -> [u64; 3] {
     }
 }
 
-/// Raises the state at `now_us` to what a summary says, or replaces it. Returns whether it changed.
-/// Counts of a window that is ahead count in this one: another primary's clock was ahead.
+/// Raises the state at `now_us` to a summary, or replaces it. Returns whether it changed. Counts of
+/// a future window count in the current one: another primary's clock was ahead.
 pub(super) fn restore(
     params: &LimitParams,
     state: &mut LimitState,

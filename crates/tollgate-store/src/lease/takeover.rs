@@ -1,37 +1,37 @@
-//! Takeovers: whether a server that became primary has all that the old primary acknowledged.
+//! Takeovers: checks whether a new primary has all writes that the old one acknowledged.
 //!
-//! Redis gives each stretch of a primary's writes an id, its history. A replica that is promoted
-//! begins a new history, and keeps the id and the end of the one before. An old primary that joins
-//! it goes on from there if it wrote nothing beyond that end; else it gets a full copy and forgets
-//! its own history. So an old primary that went on, and that was never restarted, proves that the
-//! new one lacks nothing. `CLUSTER FAILOVER` always leaves such a server, a crash never does.
+//! Redis gives each stretch of a primary's writes an id, its history. A promoted replica begins a
+//! new history, and keeps the id and the end of the previous one. If the old primary wrote nothing
+//! beyond that end, it joins the new one by continuing. Otherwise it gets a full copy and drops its
+//! own history. So an old primary that continued, without a restart, proves that the new one lacks
+//! nothing. `CLUSTER FAILOVER` always leaves such a server, a crash never does.
 
-/// What `INFO` says of a server: its run, and its replication history.
+/// The `INFO` of a server: its run, and its replication history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicationStatus {
-    /// `run_id`: differs after each start of the server.
+    /// `run_id`: changes with each start of the server.
     pub run: u128,
-    /// Whether the role is that of a replica.
+    /// Whether the server is a replica.
     pub is_replica: bool,
     /// `master_replid`: the history that the server writes or follows.
     pub history: u128,
-    /// `master_replid2`: the history that it went on from; zero if there is none.
+    /// `master_replid2`: the previous history; zero if there is none.
     pub previous: u128,
-    /// `second_repl_offset`: the end of that history, as this server had it.
+    /// `second_repl_offset`: the end of the previous history on this server.
     pub previous_end: i64,
 }
 
-/// The server that wrote a marker, and the history that it wrote at that time.
+/// The server that wrote a marker, and its history at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkerOwner {
     /// The run of the server.
     pub run: u128,
-    /// Its history.
+    /// The history of the server.
     pub history: u128,
 }
 
 impl MarkerOwner {
-    /// Whether a primary wrote the marker itself, and was no replica of another server since.
+    /// Whether a primary wrote the marker itself, and has not been a replica since.
     ///
     /// A primary without replicas may take a new id, which leaves no previous one; a promotion
     /// always leaves one. `marker.lua` mirrors this.
@@ -40,14 +40,14 @@ impl MarkerOwner {
         self.run == server.run && (same || server.previous == 0)
     }
 
-    /// Whether `new`, a primary that has the marker, has all that its owner ever acknowledged.
-    /// `old` is what the owner's address says of itself; `None` if it has yet to join.
+    /// Whether `new`, a primary with the marker, has all writes that the marker's owner
+    /// acknowledged. `old` is the status of the owner's address; `None` if it has not joined yet.
     pub fn has_handed_over(
         &self,
         new: &ReplicationStatus,
         old: &ReplicationStatus,
     ) -> Option<bool> {
-        // A server that restarted may have forgotten what it acknowledged.
+        // After a restart, a server may have lost acknowledged writes.
         if old.run != self.run || new.run == self.run || new.previous != self.history {
             return Some(false);
         }

@@ -3,7 +3,7 @@
 use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, TokenBucket};
 use tollgate_core::{Algorithm, LimitParams, Rate};
 
-/// The largest difference in pace between two clocks: one part in so many. Quartz is ten times
+/// The largest difference in pace between two clocks: one part in a thousand. Quartz is ten times
 /// better; a clock that is being adjusted, twice.
 pub const CLOCK_RATE_ERROR: u64 = 1_000;
 
@@ -16,17 +16,17 @@ pub(super) const fn shortest_local_us(duration_us: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LeaseTerms {
-    /// The params that the ledger enforces on grants, so that units spent a lifetime later keep the
-    /// limit.
+    /// The params that the ledger enforces on grants. Units spent a lifetime later then still keep
+    /// the limit.
     pub store_params: LimitParams,
-    /// For how long granted units can be spent.
+    /// The time for which granted units can be spent.
     pub lifetime_us: u64,
-    /// The grace period: for how long nothing is granted after the store lost writes.
+    /// The grace period: the time without grants after the store lost writes.
     pub grace_us: u64,
 }
 
 impl LeaseTerms {
-    /// The terms for a limit; `None` if the store must decide it, because it is too small or its
+    /// The terms for a limit. `None` if the store must decide it: the limit is too small, or its
     /// algorithm cannot be leased.
     ///
     /// Units spent up to a lifetime T after their grant add T's refill to any interval. So a
@@ -44,14 +44,14 @@ impl LeaseTerms {
         Some(Self { store_params: store_params(params, lifetime_us)?, lifetime_us, grace_us })
     }
 
-    /// After how long the ledger reclaims the entry of a silent holder: its units have expired, and
-    /// no return is in flight.
+    /// The time after which the ledger reclaims the entry of a silent holder. By then its units
+    /// have expired, and no return is in flight.
     pub const fn reclaim_us(&self) -> u64 {
         self.lifetime_us.saturating_mul(2) + 1_000_000
     }
 
-    /// After how long without a reply a process changes its holder, well before the ledger reclaims
-    /// it.
+    /// The time without a reply after which a process changes its holder; well before the ledger
+    /// reclaims it.
     pub const fn holder_timeout_us(&self) -> u64 {
         self.lifetime_us + self.lifetime_us / 2
     }

@@ -1,10 +1,10 @@
 //! Clocks: the only file that reads one.
 //!
-//! `Instant::now` costs more than the rest of a decision. So if the processor has an invariant time
-//! stamp counter that the kernel trusts, the counter is read instead. A straight line maps ticks to
-//! time. About once a second a new line begins where the old one is, towards where `Instant` will
-//! be a second later. So the clock follows `Instant` to within microseconds and never steps; it
-//! only runs a little faster or slower.
+//! `Instant::now` costs more than the rest of a decision. If the processor has an invariant time
+//! stamp counter that the kernel trusts, this clock reads the counter instead. A straight line maps
+//! ticks to time. About once a second a new line starts at the end of the old one, and aims at the
+//! time of `Instant` a second later. So the clock follows `Instant` to within microseconds and
+//! never steps; it only runs a little faster or slower.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -20,11 +20,11 @@ impl ProcessClock {
         START.get_or_init(Start::now).now_us::<true>()
     }
 
-    /// [`now_us`](Self::now_us) for a decision, twice as fast: the processor may read its counter
-    /// some nanoseconds before or after the instructions around it.
+    /// Like [`now_us`](Self::now_us), for decisions: twice as fast, because the processor may read
+    /// its counter some nanoseconds out of order.
     ///
-    /// So two threads may see times a microsecond out of order. Decisions allow for that: state
-    /// that is dated ahead is waited out, and never admits more.
+    /// So two threads may see times a microsecond out of order. Decisions tolerate that: state with
+    /// a future date is waited out, and never admits more.
     #[inline(always)]
     pub fn decision_us(self) -> u64 {
         START.get_or_init(Start::now).now_us::<false>()
@@ -42,7 +42,7 @@ pub struct TokioClock {
 
 #[cfg(feature = "tokio")]
 impl TokioClock {
-    /// A clock that shows `now_us` now.
+    /// Creates a clock that now shows `now_us`.
     pub fn starting_at(now_us: u64) -> Self {
         Self { start_us: now_us, start: tokio::time::Instant::now() }
     }
@@ -61,8 +61,8 @@ impl Default for TokioClock {
     }
 }
 
-/// Microseconds of the boot-time clock, which counts while the machine is suspended and is never
-/// set. Only differences mean anything.
+/// Microseconds of the boot-time clock, which also counts while the machine is suspended, and is
+/// never set. Only differences are meaningful.
 #[cfg(all(feature = "redis", target_os = "linux"))]
 #[inline]
 pub(crate) fn boot_us() -> u64 {
@@ -73,10 +73,10 @@ pub(crate) fn boot_us() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000 + time.tv_nsec.unsigned_abs() / 1_000
 }
 
-/// Without a boot-time clock, the monotonic one has to do.
+/// Falls back to the monotonic clock on systems without a boot-time clock.
 #[cfg(all(feature = "redis", not(target_os = "linux")))]
 pub(crate) fn boot_us() -> u64 {
-    // Not from zero, because leases subtract from the first instants.
+    // Does not start at zero, because leases subtract from the first instants.
     static START_INSTANT: OnceLock<Instant> = OnceLock::new();
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     let start = *START_INSTANT.get_or_init(Instant::now);
@@ -131,25 +131,25 @@ mod tsc {
 
     /// Fixed point of the line: microseconds per tick and since the start, times 2^64.
     const POINT: u32 = 64;
-    /// How long the counter is measured before it is used.
+    /// The time for which the counter is measured before use.
     const WATCH: Duration = Duration::from_millis(2);
     const SECOND_NS: u64 = 1_000_000_000;
-    /// How much faster or slower the clock may run to meet `Instant`: 1/2,048, or 500 ppm.
+    /// The most that the clock may run faster or slower to meet `Instant`: 1/2,048, or 500 ppm.
     const SLEW_SHIFT: u32 = 11;
 
-    /// A line from ticks to time, read without a lock: an odd or changed `version` means "read
-    /// again".
+    /// A line from ticks to time, read without a lock. An odd or changed `version` means that the
+    /// reader must retry.
     #[derive(Debug)]
     pub(super) struct Counter {
         version: AtomicU64,
-        /// Ticks at which the line begins.
+        /// The ticks at the start of the line.
         ticks: AtomicU64,
-        /// Microseconds since the start there, and the part of one times 2^64.
+        /// Microseconds since the process start, at the start of the line. `part` is the fraction.
         us: AtomicU64,
         part: AtomicU64,
         /// Microseconds per tick, times 2^64.
         slope: AtomicU64,
-        /// Ticks after which a new line begins.
+        /// The length of the line in ticks.
         stretch: u64,
         start: Instant,
         start_ticks: u64,
@@ -203,7 +203,7 @@ mod tsc {
             }
         }
 
-        /// Begins a new line where the old one is, towards where `Instant` will be in a second.
+        /// Starts a new line at the end of the old one, aimed at the time of `Instant` in a second.
         #[cold]
         fn lay(&self) {
             let Ok(_guard) = self.laying.try_lock() else {
@@ -217,19 +217,18 @@ mod tsc {
             if ticks.saturating_sub(from) <= self.stretch {
                 return;
             }
-            // The longer the process runs, the better the pace is known.
+            // The longer the process runs, the more exact the pace is.
             let pace = slope(real_ns, ticks.wrapping_sub(self.start_ticks)).unwrap_or(old);
             let most = pace >> SLEW_SHIFT;
             let (new, leap_ns) = match real_ns.checked_sub(shown_ns) {
-                // Far behind: the clock was not read for long, or the machine slept. Catch up at
-                // once.
+                // Far behind: the clock was not read for long, or the machine slept. Jumps ahead.
                 Some(behind_ns) if behind_ns > SECOND_NS >> SLEW_SHIFT => (pace, behind_ns),
                 Some(behind_ns) => (pace + correction(behind_ns, pace).min(most), 0),
                 None => (pace - correction(shown_ns - real_ns, pace).min(most), 0),
             };
             self.version.fetch_add(1, Ordering::AcqRel);
             fence(Ordering::Release);
-            // Threads that still use the old line read the counter before this.
+            // Threads that still use the old line have read the counter before this.
             let begin = read();
             let here = along(line, old, begin.saturating_sub(from)) + at_ns(leap_ns);
             let (us, part) = split(here);
@@ -241,18 +240,18 @@ mod tsc {
         }
     }
 
-    /// The change of slope that makes up `off_ns` within a second.
+    /// The change of slope that corrects `off_ns` within a second.
     fn correction(off_ns: u64, pace: u64) -> u64 {
         ((u128::from(off_ns) * u128::from(pace)) / u128::from(SECOND_NS)) as u64
     }
 
-    /// The point on a line `ticks` after `line`.
+    /// The point of a line at `ticks` after `line`.
     #[inline(always)]
     fn along(line: u128, slope: u64, ticks: u64) -> u128 {
         line + u128::from(ticks) * u128::from(slope)
     }
 
-    /// Whole microseconds, and the part of one.
+    /// Splits into whole microseconds and the fraction.
     #[inline(always)]
     fn split(line: u128) -> (u64, u64) {
         ((line >> POINT) as u64, line as u64)
@@ -262,7 +261,7 @@ mod tsc {
         u128::from(us) << POINT | u128::from(part)
     }
 
-    /// Nanoseconds in fixed point.
+    /// Converts nanoseconds to fixed point.
     fn at_ns(ns: u64) -> u128 {
         (u128::from(ns) << POINT) / 1_000
     }
@@ -273,7 +272,7 @@ mod tsc {
         (slope > at_ns(1) / 10 && slope < at_ns(10)).then_some(slope as u64)
     }
 
-    /// Both clocks at one instant: the closest of a few tries.
+    /// Reads both clocks at one instant: the closest pair of a few tries.
     fn read_both(start: Instant) -> (u64, u64) {
         let tries = (0..8).map(|_| {
             let before = read();
@@ -313,7 +312,7 @@ mod tsc {
         __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
     }
 
-    /// Whether the kernel keeps time by the counter: then those of all cores are in step.
+    /// Whether the kernel keeps time by the counter, which then is synchronous on all cores.
     fn is_trusted() -> bool {
         const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         std::fs::read_to_string(SOURCE).is_ok_and(|source| {

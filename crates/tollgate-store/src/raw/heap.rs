@@ -4,7 +4,7 @@
 ///
 /// glibc keeps the memory that many connections freed: its arenas shrink only from their end, where
 /// one live allocation keeps all pages. Other allocators return memory by themselves; with them
-/// this does nothing. Threads that allocate meanwhile may wait some milliseconds.
+/// this function does nothing. Other threads that allocate meanwhile may wait some milliseconds.
 pub fn release_free_memory() -> bool {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     {

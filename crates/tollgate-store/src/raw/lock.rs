@@ -1,8 +1,8 @@
 //! A spin lock for a few nanoseconds of work.
 //!
-//! A system lock is released by an atomic exchange, because a thread may sleep on it: that doubles
+//! A system lock is released by an atomic exchange, because threads may sleep on it: that doubles
 //! its cost. Here a thread holds the lock for less time than falling asleep takes. So waiting
-//! threads poll, ever less often, and release is a plain store. A thread that waits for long,
+//! threads poll, less and less often, and the release is a plain store. A thread that waits long,
 //! because the holder was preempted, sleeps between polls.
 
 #[cfg(loom)]

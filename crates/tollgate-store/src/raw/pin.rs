@@ -1,9 +1,9 @@
-//! Pins: a thread that reads an array without a lock keeps it from being freed.
+//! Pins: a thread that reads an array without a lock prevents it from being freed.
 //!
 //! A reader announces itself with a plain store to a record of its own thread. The thread that
-//! frees memory pays for the order of these stores: `membarrier(2)` makes every other core execute
-//! a barrier. Then it waits for the records that show a reader. Without that system call, each pin
-//! executes a barrier.
+//! frees memory pays for the ordering: `membarrier(2)` makes every other core execute a barrier.
+//! Then it waits for all records that show a reader. Without that system call, each pin executes a
+//! barrier.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 #[cfg(not(loom))]
 use std::thread::yield_now;
 
-/// The current thread is pinned until this is dropped.
+/// Pins the current thread until dropped.
 #[derive(Debug)]
 pub(crate) struct Pin<'a> {
-    /// `None` in models of the store, which free nothing before their end.
+    /// `None` in loom models of the store, which free nothing before their end.
     record: Option<&'a PinRecord>,
-    /// Makes the pin `!Send`: it is the thread's own.
+    /// Makes the pin `!Send`: it belongs to its thread.
     not_send: PhantomData<*mut ()>,
 }
 
@@ -39,13 +39,13 @@ pub(super) struct PinRecord {
 }
 
 impl PinRecord {
-    /// Makes this record show a reader. Only one thread at a time may use a record, for one pin at
-    /// a time.
+    /// Marks this record as reading. Only one thread at a time may use a record, for one pin at a
+    /// time.
     #[inline(always)]
     pub(super) fn pin(&self) -> Pin<'_> {
         let edges = self.edges.load(Ordering::Relaxed);
         assert!(edges & 1 == 0, "pins do not nest");
-        // Released: a thread that waits for the end of the pin before may see this store instead.
+        // Release: a thread that waits for the end of the previous pin may see this store instead.
         self.edges.store(edges.wrapping_add(1), Ordering::Release);
         if self.asymmetric {
             std::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -60,8 +60,8 @@ impl PinRecord {
         self.edges.load(Ordering::Relaxed) & 1 == 1
     }
 
-    /// Waits for the end of the pin that the record shows. The caller has executed a barrier after
-    /// it unpublished what pinned threads may read.
+    /// Waits for the end of the current pin of the record. The caller has unpublished the memory,
+    /// and then executed a barrier.
     pub(super) fn wait(&self) {
         let seen = self.edges.load(Ordering::Acquire);
         while seen & 1 == 1 && self.edges.load(Ordering::Acquire) == seen {
@@ -79,7 +79,8 @@ impl Drop for Pin<'_> {
     }
 }
 
-/// Records of all threads. Models of the store free no array before their end, so loom needs none.
+/// The records of all threads. Loom models of the store free no array before their end, so they
+/// need none.
 #[cfg(not(loom))]
 mod registry {
     use super::{AtomicUsize, Ordering, Pin, PinRecord, fence, membarrier};
@@ -115,8 +116,8 @@ mod registry {
         }
     }
 
-    /// Waits until every thread that was pinned has been unpinned since. `false`, without waiting,
-    /// if the current thread is pinned itself.
+    /// Waits until every pinned thread has unpinned. If the current thread is pinned itself,
+    /// returns `false` without waiting.
     pub(crate) fn wait_for_readers() -> bool {
         if RECORD.get().is_some_and(PinRecord::is_pinned) {
             return false;
@@ -156,7 +157,8 @@ mod registry {
                 }
             }
         };
-        // A thread whose locals are gone keeps its record in use for ever, which is only memory.
+        // If the thread's locals are already gone, the record stays in use for ever, which costs
+        // only memory.
         let _ = RETURN.try_with(|returned| returned.0.set(Some(record)));
         RECORD.set(Some(record));
         record
@@ -180,7 +182,7 @@ pub(crate) use registry::{pin, wait_for_readers};
 
 #[cfg(not(loom))]
 mod membarrier {
-    /// Announces that this process will use the barrier. Returns whether the kernel has it.
+    /// Registers this process for the barrier. Returns whether the kernel supports it.
     pub(super) fn register() -> bool {
         call(1 << 4)
     }

@@ -1,4 +1,4 @@
-//! Arrays of slots, which threads read without a lock while others replace them.
+//! Slot arrays that threads read without a lock while others replace them.
 
 use super::pin::{Pin, wait_for_readers};
 use super::prefetch::prefetch;
@@ -7,14 +7,14 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::Deref;
 use std::{mem, ptr, slice};
 
-/// Slots in a chunk. Loom needs tables that grow within a few steps.
+/// Slots in a chunk. Under loom, tables must grow within a few steps.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 4 } else { 64 };
-/// Arrays begin here, so that an address has free bits for a size.
+/// Alignment of arrays, which leaves low bits of an address free for the size.
 const ALIGN: usize = 128;
-/// Replaced arrays that may wait to be freed. Then a thread waits for their readers.
+/// Limit of replaced arrays not freed yet. Beyond it, a thread waits for their readers.
 const GARBAGE_BYTES_MAX: usize = 1 << 20;
 
-/// A tag, then the words that belong to it.
+/// A tag, and the words that belong to it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Slot<const W: usize> {
@@ -22,8 +22,8 @@ pub(crate) struct Slot<const W: usize> {
     pub(crate) words: [AtomicU64; W],
 }
 
-/// The size of an array: a float of four bits exponent and three bits mantissa, in chunks. The next
-/// size is larger by one chunk, or by an eighth at most.
+/// The size of an array in chunks: a float with four bits of exponent and three of mantissa. The
+/// next size is one chunk larger, or at most an eighth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ArraySize(u8);
 
@@ -48,8 +48,8 @@ impl ArraySize {
     }
 }
 
-/// An array of slots. Once published, it leaves its owner only by [`replace`](Self::replace), or
-/// with the store, which then has no readers.
+/// An array of slots. Once published, it is freed only through [`replace`](Self::replace), or with
+/// the store, which then has no readers.
 #[derive(Debug)]
 pub(crate) struct SlotArray<const W: usize> {
     start: *mut Slot<W>,
@@ -62,7 +62,7 @@ unsafe impl<const W: usize> Send for SlotArray<W> {}
 unsafe impl<const W: usize> Sync for SlotArray<W> {}
 
 impl<const W: usize> SlotArray<W> {
-    /// Slots that are all zero.
+    /// Allocates slots that are all zero.
     pub(crate) fn new(size: ArraySize) -> Self {
         let Some(layout) = Self::layout(size) else {
             return Self { start: Self::nowhere(), size };
@@ -84,7 +84,7 @@ impl<const W: usize> SlotArray<W> {
         self.size
     }
 
-    /// Replaces and publishes the array. The old one is freed when no pinned thread can read it.
+    /// Publishes `new` in place of the array. Frees the old one when no pinned thread can read it.
     pub(crate) fn replace(&mut self, new: Self, location: &Location<W>, garbage: &Garbage) {
         location.publish(&new);
         let bytes = Self::layout(self.size).map_or(0, |layout| layout.size());
@@ -94,13 +94,13 @@ impl<const W: usize> SlotArray<W> {
         garbage.bytes += bytes;
     }
 
-    /// `None` for no slots.
+    /// The memory layout; `None` without slots.
     fn layout(size: ArraySize) -> Option<Layout> {
         let array = Layout::array::<Slot<W>>(size.slots()).ok()?.align_to(ALIGN).ok()?;
         (array.size() > 0).then_some(array)
     }
 
-    /// The address of no slots, aligned like that of some.
+    /// The address of an empty array, aligned like that of others.
     const fn nowhere() -> *mut Slot<W> {
         ptr::without_provenance_mut(ALIGN)
     }
@@ -129,7 +129,8 @@ impl<const W: usize> Drop for SlotArray<W> {
     }
 }
 
-/// Where threads find an array without a lock: its address, with its size in the low bits.
+/// The published address of an array, with its size in the low bits. Threads read it without a
+/// lock.
 #[derive(Debug)]
 pub(crate) struct Location<const W: usize>(AtomicPtr<Slot<W>>);
 
@@ -144,7 +145,7 @@ impl<const W: usize> Location<W> {
         self.0.store(array.start.map_addr(|start| start | size), Ordering::Release);
     }
 
-    /// The slots. They may have been replaced meanwhile, but are not freed before the pin ends.
+    /// The slots. They may be replaced meanwhile, but are not freed before the pin ends.
     #[inline(always)]
     pub(crate) fn read<'p>(&'p self, _: &'p Pin<'_>) -> &'p [Slot<W>] {
         let (start, size) = split(self.0.load(Ordering::Acquire));
@@ -153,14 +154,14 @@ impl<const W: usize> Location<W> {
         unsafe { slice::from_raw_parts(start, size.slots()) }
     }
 
-    /// Prefetches the slot that `home` chooses among so many.
+    /// Prefetches the slot whose index `home` computes from the number of slots.
     #[inline(always)]
     pub(crate) fn prefetch(&self, home: impl FnOnce(usize) -> usize) {
         self.slots_at().prefetch(home);
     }
 
-    /// Where the slots are, if they may be outside of the caches: arrays of one chunk are 4 MiB in
-    /// a store of 4,096 shards.
+    /// The address of the slots, if they may be outside of the caches. Arrays of one chunk are 4
+    /// MiB in a store of 4,096 shards.
     #[inline(always)]
     pub(crate) fn beyond_caches(&self) -> Option<SlotsAt<W>> {
         let slots = self.slots_at();
@@ -174,14 +175,14 @@ impl<const W: usize> Location<W> {
     }
 }
 
-/// Where the slots of an array are, or were.
+/// The address of an array's slots, which may have been freed.
 pub(crate) struct SlotsAt<const W: usize> {
     start: *mut Slot<W>,
     size: ArraySize,
 }
 
 impl<const W: usize> SlotsAt<W> {
-    /// Prefetches the slot that `home` chooses among so many.
+    /// Prefetches the slot whose index `home` computes from the number of slots.
     #[inline(always)]
     pub(crate) fn prefetch(&self, home: impl FnOnce(usize) -> usize) {
         prefetch(self.start.addr() + home(self.size.slots()) * size_of::<Slot<W>>());
@@ -198,7 +199,7 @@ fn split<const W: usize>(location: *mut Slot<W>) -> (*mut Slot<W>, ArraySize) {
 #[derive(Debug)]
 pub(crate) struct Garbage(Lock<RetiredArrays>);
 
-/// An array that is kept to be dropped later.
+/// An array that waits to be dropped.
 trait Retired: std::fmt::Debug + Send {}
 
 impl<const W: usize> Retired for SlotArray<W> {}
@@ -214,7 +215,7 @@ impl Garbage {
         Self(Lock::new(RetiredArrays::default()))
     }
 
-    /// Frees everything if there is much of it. The caller holds no lock that a pinned thread may
+    /// Frees all arrays if there are many. The caller must hold no lock that a pinned thread may
     /// wait for.
     pub(crate) fn free_some(&self) {
         if lock(&self.0).bytes > GARBAGE_BYTES_MAX {

@@ -61,8 +61,8 @@ impl ChangeBatch {
     }
 }
 
-/// A change for a server with its own clock and no time zones: a block's end becomes its duration,
-/// and a give-back gets the windows of its calendar.
+/// Converts a change for a server with its own clock and without time zones. The end of a block
+/// becomes its duration, and a give-back gets the windows of its calendar.
 pub(super) fn to_server_time(change: Change, now_us: u64) -> Change {
     match change {
         Change::Block { until_us } => Change::Block { until_us: until_us.saturating_sub(now_us) },
@@ -74,7 +74,7 @@ pub(super) fn to_server_time(change: Change, now_us: u64) -> Change {
     }
 }
 
-/// The rows afterwards: a peek, with the receipt of a new debt.
+/// The rows after the changes: a peek, with the receipt of a new debt.
 pub(super) fn rows<'a>(
     changes: impl IntoIterator<Item = (&'a NamedCharge, &'a Change)>,
     reply: &AdjustReply,

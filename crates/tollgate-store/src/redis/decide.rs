@@ -8,22 +8,22 @@ use smallvec::SmallVec;
 use std::time::Duration;
 use tollgate_core::Intent;
 
-/// Charges of one request that are decided from leases, at most. The store decides larger requests.
+/// Limit of charges per request that leases decide. The store decides larger requests.
 const LOCAL_CHARGES_MAX: usize = 8;
 
 /// The requests of a batch that leases did not decide.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UndecidedRequests {
-    /// The first of them.
+    /// The index of the first one.
     pub(super) first: usize,
-    /// Whether its leases were tried, and did not suffice.
+    /// Whether the leases of the first request were tried and did not suffice.
     pub(super) leases_tried: bool,
-    /// The part of the deadline that is spent.
+    /// The part of the deadline already spent.
     pub(super) spent: Duration,
 }
 
 impl UndecidedRequests {
-    /// Counts time that the request has waited already: a request has one deadline for all calls.
+    /// Counts time that the request has already waited: all calls of a request share one deadline.
     #[must_use]
     pub fn after(self, spent: Duration) -> Self {
         Self { spent, ..self }
@@ -130,17 +130,17 @@ impl RedisStore {
         Ok(())
     }
 
-    /// The leased limit of a charge that a lease can decide.
+    /// The leased limit of a charge, if a lease can decide the charge.
     #[inline]
     pub(super) fn leased_limit(&self, charge: &Charge<'_>, intent: Intent) -> Option<&LeasedLimit> {
         let plain = charge.mode == Mode::Enforce && charge.penalty.is_none();
-        // A peek and a cost of zero take nothing.
+        // A peek or a cost of zero charges nothing.
         let takes = charge.cost > 0 && intent == Intent::Take;
         if plain && takes { self.leases.leased_limit(charge.params_id) } else { None }
     }
 }
 
-/// Shows that a charge was put back, because another limit refused.
+/// Marks a charge as put back, because another limit refused.
 pub(super) fn show_refunded(answer: &mut Answer) {
     if let Some(receipt) = answer.receipt.take_if(|_| answer.origin == Origin::Lease) {
         let remaining = answer.outcome.remaining.saturating_add(receipt.cost);

@@ -1,4 +1,4 @@
-//! Decides requests in the store: leases give what they have, Redis decides the rest.
+//! Decides requests in the store: leases provide their units, Redis decides the rest.
 
 use super::RedisStore;
 use super::batch::queue::{BATCH_REQUESTS_MAX, RequestRows};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 
-/// Units that are put back on drop, unless the request is admitted. The caller may be cancelled.
+/// Spent units, put back on drop unless the request is admitted. The caller may be cancelled.
 struct SpentGuard<'a> {
     leases: &'a Leases,
     spent: Vec<(LeaseAddress, SpentUnits)>,
@@ -25,26 +25,26 @@ impl Drop for SpentGuard<'_> {
     }
 }
 
-/// One request, with what leases decided of it.
+/// One request, with the answers from leases.
 struct PlannedRequest<'a> {
     request: &'a Request<'a>,
-    /// For each charge, the answer that needs no store.
+    /// For each charge, the answer that needs no call to the store.
     lease_answers: Vec<Option<Answer>>,
     taken: SpentGuard<'a>,
     for_store: Option<DecideRequest>,
     fence: Option<PlannedFence>,
 }
 
-/// The fence of a request with a leased limit that fails closed and that the store decides.
+/// The fence of a request whose leased limit fails closed and is decided by the store.
 struct PlannedFence {
     fence: Arc<Fence>,
     sent_us: u64,
-    /// The longest grace period of its limits.
+    /// The longest grace period of the request's limits.
     grace_us: u64,
 }
 
 impl RedisStore {
-    /// Decides what [`decide_locally`](Self::decide_locally) left.
+    /// Decides the requests that [`decide_locally`](Self::decide_locally) left undecided.
     pub(super) async fn decide_in_store(
         &self,
         now_us: u64,
@@ -61,7 +61,8 @@ impl RedisStore {
         }
         self.with_deadline_after(rest.spent, async {
             let mut tried = rest.leases_tried;
-            // One chunk after the other, so that a key's requests are decided in order.
+            // Chunks are sent one after the other, so that the requests of a key are decided in
+            // order.
             for requests in requests.chunks(BATCH_REQUESTS_MAX) {
                 if !self.has_leased_limit(requests) {
                     let named = |request| DecideRequest::new(&self.namer, request, called_us);
@@ -120,7 +121,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Takes from leases what they have, and prepares the rest for the store.
+    /// Takes units from leases, and prepares the other charges for the store.
     async fn plan<'a>(
         &'a self,
         request: &'a Request<'a>,
@@ -160,8 +161,8 @@ impl RedisStore {
             let pairs = charges.iter().zip(&planned.lease_answers);
             let charges = pairs.filter_map(|(charge, answer)| match answer {
                 None => Some(self.named_charge(charge, called_us)),
-                // A charge that refuses takes its place, so that the others show and count what
-                // they would on a refusal.
+                // A charge that always refuses is sent instead, so that the other charges show and
+                // count a refusal.
                 Some(answer) if !answer.outcome.admitted => Some(self.always_refusing(charge)),
                 Some(_) => None,
             });
@@ -189,8 +190,8 @@ impl RedisStore {
         takes.then(|| PlannedFence { fence, sent_us: self.leases.now_us(), grace_us })
     }
 
-    /// Whether the store may decide a charge: its state includes the leases of others only while
-    /// the primary keeps what it acknowledged.
+    /// Whether the store may decide a charge. Its state includes the leases of other nodes only
+    /// while the primary keeps acknowledged writes.
     async fn is_store_trusted(&self, charge: &Charge<'_>) -> Result<bool, StoreError> {
         let Some(leased) = self.leases.leased_limit(charge.params_id) else { return Ok(true) };
         let slot =
@@ -198,13 +199,13 @@ impl RedisStore {
         self.leases.confirm_primary(&self.servers, slot, leased).await
     }
 
-    /// A leased limit's answer in a grace period; `None` if the store decides.
+    /// The answer of a leased limit in a grace period; `None` if the store decides.
     fn grace_answer(&self, charge: &Charge<'_>) -> Option<Answer> {
         self.leases.leased_limit(charge.params_id).and_then(LeasedLimit::grace_answer)
     }
 
     /// Merges the rows of leases and store, in the order of the charges. A leased limit that fails
-    /// closed refuses a decision that is not valid.
+    /// closed refuses an invalid decision.
     fn finish(
         &self,
         planned: PlannedRequest<'_>,
@@ -233,8 +234,8 @@ impl RedisStore {
                 }
                 None => {
                     let row = rows.next().ok_or_else(invalid_reply)?;
-                    // The store charged what it decided. Charges of other limits stay, too: this
-                    // happens once, to the requests that are under way when a store loses writes.
+                    // The store has already charged its decision, and charges of other limits stay
+                    // too. This affects only requests in flight when a store loses writes.
                     let refusal = self.grace_answer(charge).filter(|_| !is_valid);
                     refusal.unwrap_or_else(|| self.show_leased(charge, request.intent, row))
                 }
@@ -250,8 +251,8 @@ impl RedisStore {
         Ok(())
     }
 
-    /// A row of the store as the limit itself would show it: with its own capacity, and with the
-    /// units of this process's lease.
+    /// Converts a row of the store to the limit's own view: its capacity, and the units of this
+    /// process's lease.
     fn show_leased(&self, charge: &Charge<'_>, intent: Intent, mut answer: Answer) -> Answer {
         let Some(leased) = self.leases.leased_limit(charge.params_id) else { return answer };
         answer.outcome.limit = leased.capacity;
@@ -271,7 +272,7 @@ impl RedisStore {
         answer
     }
 
-    /// A charge with its Redis key, and with the params that leases leave in the store.
+    /// A charge with its Redis key. A leased limit gets the params that leases leave in the store.
     pub(super) fn named_charge(&self, charge: &Charge<'_>, called_us: u64) -> NamedCharge {
         match self.leases.leased_limit(charge.params_id) {
             Some(leased) => {
@@ -282,7 +283,7 @@ impl RedisStore {
         }
     }
 
-    /// A charge that refuses everything, and whose state is never kept.
+    /// A charge that always refuses, and whose state is never kept.
     fn always_refusing(&self, charge: &Charge<'_>) -> NamedCharge {
         let params = LimitParams::FixedWindow(FixedWindow::new(Rate::NOTHING));
         NamedCharge::new(&self.namer, &Charge { params: &params, ..*charge }, 0)

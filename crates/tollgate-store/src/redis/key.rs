@@ -2,7 +2,7 @@
 //!
 //! The tag, a keyed hash of the key's first value, puts all limits of one client into one cluster
 //! slot. The name is a keyed hash of limit and key. So no two tuples of values collide, Redis
-//! contains nothing that a client sent, and clients cannot choose a slot.
+//! contains no data from clients, and clients cannot choose a slot.
 
 use sha2::{Digest, Sha256};
 use tollgate_core::{LimitParams, lua};
@@ -20,14 +20,14 @@ impl std::fmt::Debug for KeyNamer {
     }
 }
 
-/// 64 characters that need no quoting anywhere.
+/// 64 characters that never need quoting.
 const DIGITS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 /// 36 bits: enough to spread over 16,384 slots.
 const TAG_CHARACTERS: usize = 6;
 /// 126 bits.
 const NAME_CHARACTERS: usize = 21;
 
-/// The default secret: nodes that share a server share its password and their prefix.
+/// The default secret: nodes on one server share its password and their prefix.
 pub(super) fn secret(password: &str, prefix: &str) -> Vec<u8> {
     let hash = Sha256::new_with_prefix(b"tollgate key secret\0");
     let hash = hash.chain_update((password.len() as u64).to_be_bytes());
@@ -36,14 +36,14 @@ pub(super) fn secret(password: &str, prefix: &str) -> Vec<u8> {
 
 impl KeyNamer {
     pub(super) fn new(prefix: &str, secret: &[u8]) -> Self {
-        // Padded to one hash block, so that it is hashed only once.
+        // Padded to one hash block, so that the secret is hashed only once.
         let mut block = [0; 64];
         block[..32].copy_from_slice(&Sha256::digest(secret));
         Self { prefix: prefix.as_bytes().into(), keyed: Sha256::new_with_prefix(block) }
     }
 
-    /// The key of a limit's state. Each algorithm has its own, since it cannot read the state of
-    /// another.
+    /// The key of a limit's state. Each algorithm has its own key, because it cannot read the state
+    /// of another.
     pub(super) fn state_key(&self, limit: u64, key: &[u8], params: &LimitParams) -> Vec<u8> {
         self.name_at(limit, key, lua::to_lua_params(params)[0] as u8)
     }
@@ -89,13 +89,13 @@ impl KeyNamer {
     }
 }
 
-/// The key of the ledger beside a state, in the same slot.
+/// The key of a state's ledger, in the same slot.
 pub(super) fn grant_book_key(name: &[u8]) -> Vec<u8> {
     [name, b":l"].concat()
 }
 
-/// The bytes of a key's first value, or the whole key if malformed. The policy writes each value
-/// after its length plus one, in groups of seven bits.
+/// The first value of a key, or the whole key if malformed. The policy encodes each value after its
+/// length plus one, in groups of seven bits.
 fn first_value(key: &[u8]) -> &[u8] {
     let (mut length, mut shift) = (0_usize, 0);
     for (index, byte) in key.iter().enumerate().take(5) {

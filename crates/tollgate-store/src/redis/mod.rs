@@ -2,11 +2,11 @@
 //!
 //! One script decides a request inside Redis, all-or-nothing, at the server's own time. Requests
 //! that wait at the same moment share a call. The script decides with Lua mirrors of the
-//! algorithms; the rows are computed on this side, from the values that it read.
+//! algorithms. The rows are computed on this side, from the values that the script read.
 //!
-//! A call that fails returns an error within its deadline. It is not repeated, because a server
-//! that did not answer may have decided. It is repeated only if the server says that it did
-//! nothing: it lacks the script, became a replica, or does not have the slot.
+//! A failed call returns an error within its deadline. It is not repeated, because a server that
+//! did not answer may have decided. It is repeated only if the server proves that it did nothing:
+//! it lacks the script, became a replica, or does not have the slot.
 
 mod adjust;
 mod batch;
@@ -63,9 +63,9 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// Opens a store. It connects in the background, on the current runtime, and again whenever a
-    /// connection is lost; meanwhile calls fail, at their deadline at the latest. When the runtime
-    /// ends, the connections end with it, and calls fail.
+    /// Opens a store. It connects in the background, on the current runtime, and reconnects after a
+    /// loss. Meanwhile calls fail, at the latest at their deadline. When the runtime ends, the
+    /// connections end, and calls fail.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl RedisStore {
         Ok(Self { namer, servers, leases, options })
     }
 
-    /// [Opens](Self::open) a store on the server of a URL, with the default options. [`Endpoint`]
-    /// says which URLs there are.
+    /// [Opens](Self::open) a store on the server of a URL, with the default options. See
+    /// [`Endpoint`] for the forms of URLs.
     ///
     /// # Errors
     ///
@@ -96,8 +96,8 @@ impl RedisStore {
     }
 
     /// Gives the calling thread its own connections to every server, so that its requests wake no
-    /// other thread. The current runtime must run on this thread alone. While these connections are
-    /// not up, the thread's requests use the shared ones.
+    /// other thread. The current runtime must run on this thread alone. Until these connections are
+    /// up, the thread's requests use the shared ones.
     pub fn attach_thread(&self, connections: usize) {
         self.servers.attach_thread(connections);
     }
@@ -123,13 +123,12 @@ impl RedisStore {
     }
 
     /// Returns the units of all leases within `within`, and takes no more: for a process that is
-    /// about to end. Units that are not returned are lost until their window ends or time refills
-    /// them.
+    /// about to end. Units not returned are lost until their window ends or time refills them.
     pub async fn release_leases(&self, within: Duration) {
         let _ = timeout(within, self.leases.release(&self.servers)).await;
     }
 
-    /// Applies changes, those of one slot together. Returns the rows in order.
+    /// Applies changes; those of one slot together. Returns the rows in order.
     async fn apply_changes(
         &self,
         now_us: Option<u64>,
@@ -178,7 +177,7 @@ impl RedisStore {
 
     async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
         let names = self.namer.state_keys(limit, key);
-        // All have the same tag, and so the same slot.
+        // All names have the same tag, and so the same slot.
         let slot = names.first().map_or(0, |name| slot_of(name));
         if self.leases.is_enabled() {
             self.with_deadline(self.clear(slot, &names)).await?;
@@ -196,7 +195,7 @@ impl RedisStore {
         self.with_deadline_after(Duration::ZERO, work).await
     }
 
-    /// [`with_deadline`](Self::with_deadline) after a part of the deadline was spent.
+    /// Like [`with_deadline`](Self::with_deadline), after part of the deadline was spent.
     async fn with_deadline_after<T>(
         &self,
         spent: Duration,
@@ -294,8 +293,8 @@ impl LeaseStore for RedisStore {
         &'a self,
         charge: &'a Charge<'a>,
     ) -> Result<Option<LimitState>, StoreError> {
-        // Of a leased limit nodes hold a part, so its state in Redis is not what is used. An expiry
-        // log may be long, and its row tells all that operators need.
+        // Nodes hold a part of a leased limit, so its state in Redis is incomplete. An expiry log
+        // may be long, and its row has all that operators need.
         let is_leased = self.leases.leased_limit(charge.params_id).is_some();
         if is_leased || is_expiry_log(charge.params) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Reports that the nodes of a store leave for each other. Each expires after its lifetime.
+//! Reports that the nodes of a store publish for each other. Each expires after its lifetime.
 
 use super::batch::ScriptTables;
 use super::batch::rows::invalid_reply;
@@ -8,18 +8,18 @@ use crate::StoreError;
 use redis::Value;
 use std::time::Duration;
 
-/// A report that a node left.
+/// A node's published report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeReport {
     /// The name of the node.
     pub node: String,
-    /// What it wrote.
+    /// The report's bytes.
     pub report: Vec<u8>,
 }
 
 impl RedisStore {
-    /// Replaces the report of a node. `node` must not have a line feed.
+    /// Replaces the report of a node. `node` must not contain a line feed.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ pub trait Observer: fmt::Debug + Send + Sync {
         let _ = (server, error);
     }
 
-    /// The server has run that script for a while again.
+    /// The server has accepted the script again for a while.
     fn accepts_again(&self, server: &str) {
         let _ = server;
     }
@@ -46,8 +46,8 @@ pub trait Observer: fmt::Debug + Send + Sync {
         let _ = (name, server);
     }
 
-    /// The server may have lost writes. Until a grace period is over, no units of leased limits are
-    /// taken from it, and the store decides them or refuses.
+    /// The server may have lost writes. In the grace period, no units of leased limits are taken
+    /// from it. The store decides these limits or refuses.
     fn grace_period_began(&self, server: &str) {
         let _ = server;
     }
@@ -57,9 +57,9 @@ pub trait Observer: fmt::Debug + Send + Sync {
         let _ = server;
     }
 
-    /// The server's clock moved by `by_us` beside this process's clock, or a server took over whose
-    /// clock differs by that; negative is back. What the leap dated is brought back when it is next
-    /// used.
+    /// The server's clock jumped by `by_us` relative to this process's clock, or a server with a
+    /// different clock took over. Negative means backwards. State with a wrong date is corrected at
+    /// its next use.
     fn clock_leapt(&self, server: &str, by_us: i64) {
         let _ = (server, by_us);
     }
@@ -79,15 +79,15 @@ pub trait Observer: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Servers; none until a cluster's slot map is read.
+    /// Servers; zero until a cluster's slot map is read.
     pub servers: usize,
     /// Servers with an open circuit breaker.
     pub open_breakers: usize,
     /// Servers without a connection.
     pub disconnected: usize,
-    /// Requests that wait.
+    /// Waiting requests.
     pub waiting: usize,
-    /// Tasks of the store that panicked and were restarted, ever.
+    /// Tasks of the store that panicked and were restarted, since the start.
     pub task_restarts: usize,
 }
 

@@ -12,9 +12,9 @@ use std::time::Duration;
 pub struct RedisOptions {
     /// The prefix of every key.
     pub prefix: String,
-    /// The secret that keys are hashed with: the same on every node, unknown to clients. If empty,
-    /// it is derived from the password and the prefix, so that nodes with the same settings agree;
-    /// then a new password starts every count afresh.
+    /// The secret that hashes keys: equal on every node, unknown to clients. If empty, it is
+    /// derived from password and prefix, so that nodes with the same settings agree. Then a new
+    /// password resets every count.
     pub secret: Vec<u8>,
     /// Whether to decide by the caller's clock instead of the server's.
     pub caller_time: bool,
@@ -22,17 +22,17 @@ pub struct RedisOptions {
     pub deadline: Duration,
     /// Connections to each server.
     pub connections: usize,
-    /// Requests that may wait for one server, at most.
+    /// Limit of requests that wait for one server.
     pub in_flight: usize,
-    /// How long a key outlives its use.
+    /// The time that a key outlives its use.
     pub ttl_margin: Duration,
     /// Failures in a row that open a server's circuit breaker. Then every call fails at once with
     /// [`Busy`](crate::StoreErrorKind::Busy), until a probe succeeds.
     pub breaker_errors: u32,
-    /// How often a server with an open breaker is probed: at the latest after this, at the earliest
-    /// after half of it.
+    /// The longest interval between probes of a server with an open breaker; the shortest is half
+    /// of it.
     pub breaker_probe: Duration,
-    /// Whether replicas may answer peeks, which then may lag behind.
+    /// Whether replicas may answer peeks, which may then lag behind.
     pub replica_reads: bool,
     /// Receives changes of state.
     pub observer: Option<Arc<dyn Observer>>,
@@ -40,13 +40,13 @@ pub struct RedisOptions {
     pub boot_clock: BootClock,
 }
 
-/// The boot-time clock, which also counts while the machine is suspended; or a test's clock. Only
-/// differences mean anything.
+/// The boot-time clock, which also counts while the machine is suspended, or a test's clock. Only
+/// differences are meaningful.
 #[derive(Clone, Default)]
 pub struct BootClock(Option<Arc<dyn Clock>>);
 
 impl BootClock {
-    /// Another clock, for tests. It must not begin at zero.
+    /// Uses another clock, for tests. It must not start at zero.
     pub fn custom(clock: Arc<dyn Clock>) -> Self {
         Self(Some(clock))
     }
@@ -86,7 +86,7 @@ impl Default for RedisOptions {
 }
 
 impl RedisOptions {
-    /// The instant to send with a call, if the caller's clock counts.
+    /// The instant to send with a call, if the caller's clock is used.
     pub(super) fn script_time(&self, now_us: u64) -> Option<u64> {
         self.caller_time.then_some(now_us)
     }

@@ -1,4 +1,4 @@
-//! A server's report about itself: version, eviction policy, clock, missing rights.
+//! Reports on a server: version, eviction policy, clock, missing rights.
 
 use super::batch::ScriptTables;
 use super::batch::rows::invalid_reply;
@@ -8,33 +8,33 @@ use super::{RedisStore, script};
 use crate::{ProcessClock, StoreError};
 use redis::Value;
 
-/// A server's report about itself.
+/// A report on a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerReport {
-    /// Its name and version, such as `redis 7.0.15`.
+    /// The server's name and version, such as `redis 7.0.15`.
     pub version: Option<Box<str>>,
-    /// `standalone` or `cluster`, as the server says.
+    /// The server's mode, `standalone` or `cluster`.
     pub mode: Option<Box<str>>,
-    /// The `maxmemory-policy`: anything but `noeviction` may lose counts.
+    /// The `maxmemory-policy`: any value except `noeviction` may lose counts.
     pub eviction: Option<Box<str>>,
-    /// `maxmemory`; 0 is no limit.
+    /// The `maxmemory` setting; 0 means no limit.
     pub memory_bytes_max: Option<u64>,
     /// The duration of one call.
     pub latency_us: u64,
-    /// How far the server's clock is ahead of this machine's, give or take half the latency.
+    /// The time by which the server's clock is ahead of this machine's, within half the latency.
     pub clock_ahead_us: i64,
-    /// Commands that the store uses and the server refuses, with its error code unless a right is
-    /// missing, as `SET (OOM)`; and keys that it refuses, as `~tg:*`. If only some servers of a
-    /// cluster refuse it, the server follows, as `SET at 10.0.0.7:6379`.
+    /// Commands that the store needs and the server refuses, with an error code unless a right is
+    /// missing, as in `SET (OOM)`. Also refused keys, as in `~tg:*`. If only some servers of a
+    /// cluster refuse, the server follows, as in `SET at 10.0.0.7:6379`.
     pub missing: Vec<Box<str>>,
-    /// Primaries of a cluster that get a call for each slot, because their scripts cannot use keys
-    /// of several slots: they are older than Redis 7.0, or refuse `EVAL_RO`.
+    /// Primaries of a cluster that need one call per slot. Their scripts cannot use keys of several
+    /// slots: they are older than Redis 7.0, or refuse `EVAL_RO`.
     pub by_slot: Vec<Box<str>>,
 }
 
 impl ServerReport {
-    /// Whether the server never evicts counts. A server that does not say is trusted.
+    /// Whether the server never evicts counts. A server that does not report its policy is trusted.
     pub fn keeps_counts(&self) -> bool {
         self.eviction.as_deref().is_none_or(|policy| policy == "noeviction")
     }
@@ -45,8 +45,8 @@ impl ServerReport {
 }
 
 impl RedisStore {
-    /// Asks the server about itself, over the connection that calls use; in a cluster every
-    /// primary, since each has its own rights and settings. `leases`: limits will be leased.
+    /// Queries the server, over the connection that calls use. In a cluster, queries every primary,
+    /// as each has its own rights and settings. `leases`: limits will be leased.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl RedisStore {
             let here = |name: &String| {
                 self.servers.serves_slot(slot_of(&self.namer.reservation_key(name)), &server)
             };
-            // Among so many names, some are in the slots of any server with a fair share.
+            // With this many names, some fall into the slots of any server with a fair share.
             if let Some(name) = (0..1_024).map(|n| format!("probe {n}")).find(here) {
                 reports.push((server.name.clone(), self.probe_with(&name, leases).await?));
             }
@@ -72,7 +72,7 @@ impl RedisStore {
         Ok(ServerReport { by_slot, ..merge_reports(reports).unwrap_or(first) })
     }
 
-    /// Asks the server that has the reservation `record`.
+    /// Queries the server that has the reservation `record`.
     async fn probe_with(&self, record: &str, leases: bool) -> Result<ServerReport, StoreError> {
         let leases = i64::from(leases || self.leases.is_enabled());
         let name = self.namer.reservation_key(record);
@@ -111,8 +111,8 @@ impl RedisStore {
         }
     }
 
-    /// The first of these fields that a hash has. The hash is the user's own, so it has no prefix.
-    /// One deadline covers all reads.
+    /// The value of the first of these fields that a hash has. The hash belongs to the user, so it
+    /// has no prefix. One deadline covers all reads.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl RedisStore {
     }
 }
 
-/// The worst values of several reports. What only some servers refuse is followed by the server.
+/// Merges reports into the worst values. A refusal by only some servers names the server.
 fn merge_reports(reports: Vec<(Box<str>, ServerReport)>) -> Option<ServerReport> {
     let count = |name: &str| reports.iter().filter(|(_, one)| one.refuses(name)).count();
     let mut missing: Vec<Box<str>> = Vec::new();
@@ -164,7 +164,7 @@ fn merge_reports(reports: Vec<(Box<str>, ServerReport)>) -> Option<ServerReport>
     worst.map(|worst| ServerReport { missing, ..worst })
 }
 
-/// Reads a report, with the server's time in `clock_ahead_us`.
+/// Parses a report; `clock_ahead_us` has the server's time.
 fn read(reply: Value) -> Option<ServerReport> {
     let Value::Array(parts) = reply else { return None };
     let [seconds, micros, server, memory, missing]: [Value; 5] = parts.try_into().ok()?;

@@ -1,8 +1,8 @@
 //! A small table that all nodes of a store share: the latest value of each name.
 //!
-//! A node that has seen a value keeps it. A store that lost the table gets it again from any node,
-//! and two tables merge to the same one in whichever order: each value has a version, which the
-//! store counts up. The script and [`SharedTable::merge`] have the same rule.
+//! A node keeps every value that it has seen, so a store that lost the table gets it back from any
+//! node. Each value has a version, which the store counts up, so two tables merge to the same
+//! result in any order. The script and [`SharedTable::merge`] have the same rule.
 
 use super::batch::ScriptTables;
 use super::batch::rows::invalid_reply;
@@ -22,9 +22,9 @@ pub struct SharedTable(BTreeMap<Box<str>, SharedValue>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SharedValue {
-    /// Later values have greater versions.
+    /// The version; greater versions are later.
     pub version: Box<str>,
-    /// Whether the name was cleared. Such a value stays, or a node could bring back an earlier one.
+    /// Whether the name was cleared. The entry stays, or a node could bring back an earlier value.
     pub is_cleared: bool,
     /// The value, without control characters.
     pub value: Box<str>,
@@ -37,11 +37,12 @@ pub struct SharedChange<'a> {
     pub name: &'a str,
     /// Whether the change clears the name.
     pub is_cleared: bool,
-    /// The value; of a cleared name, what is to be remembered of it.
+    /// The value; for a cleared name, the data to keep with it.
     pub value: &'a str,
 }
 
-/// A counter of 16 digits, and 20 random ones that tell apart values with one counter.
+/// Length of a version: a counter of 16 digits, and 20 random digits that distinguish equal
+/// counters.
 const VERSION_DIGITS: usize = 36;
 
 impl SharedTable {
@@ -55,19 +56,19 @@ impl SharedTable {
         self.0.get(name)
     }
 
-    /// Takes a value, if it is later than the one that the table has.
+    /// Merges a value, if it is later than the table's.
     pub fn merge(&mut self, name: &str, value: &SharedValue) {
         if self.is_before(name, value) {
             self.0.insert(name.into(), value.clone());
         }
     }
 
-    /// Whether the table has no value for the name, or an earlier one.
+    /// Whether the table has an earlier value for the name, or none.
     pub fn is_before(&self, name: &str, value: &SharedValue) -> bool {
         self.0.get(name).is_none_or(|known| known.version < value.version)
     }
 
-    /// Whether the other table has a later value for any name.
+    /// Whether `other` has a later value for any name.
     pub fn is_behind(&self, other: &Self) -> bool {
         other.iter().any(|(name, value)| self.is_before(name, value))
     }
@@ -77,7 +78,7 @@ impl SharedTable {
         self.0.retain(|name, value| !value.is_cleared || stored.get(name).is_some());
     }
 
-    /// Reads a table. Lines that are no values are left out.
+    /// Parses a table. Invalid lines are skipped.
     fn parse(text: &str) -> Self {
         let mut table = Self::default();
         for line in text.lines() {
@@ -122,11 +123,11 @@ impl RedisStore {
         read(reply).map(Option::unwrap_or_default)
     }
 
-    /// Adds later values of `known` to the stored table, makes the change, and returns the table.
+    /// Adds later values of `known` to the stored table, applies the change, and returns the table.
     ///
     /// # Errors
     ///
-    /// If the server did not answer in time, which is no proof that nothing changed; or if the
+    /// If the server did not answer in time, in which case the change may have been made; or if the
     /// table is full.
     pub async fn write_shared_table(
         &self,

@@ -5,7 +5,7 @@ use tollgate_core::{Algorithm, LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
 use tollgate_store::Charge;
 
-/// Store calls per [`MISSES_WINDOW_US`] that a refused key may cause for rows that are not cached.
+/// Limit of store calls per [`MISSES_WINDOW_US`] that a refused key may cause for uncached rows.
 const MISSES_MAX: u32 = 16;
 const MISSES_WINDOW_US: u64 = 1_000_000;
 
@@ -15,23 +15,23 @@ pub(super) struct DenyEntry {
     pub(super) state_hash: u64,
     pub(super) generation: u64,
     pub(super) params_index: usize,
-    /// Whether the charge was enforced. A shadow charge sees no block.
+    /// Whether the charge was enforced. A shadow charge does not see blocks.
     pub(super) enforced: bool,
     pub(super) cost: u64,
     pub(super) learnt_us: u64,
-    /// The entry is useless from then on.
+    /// The time from which the entry is useless.
     pub(super) expires_us: u64,
     pub(super) outcome: Outcome,
     pub(super) blocked: bool,
     pub(super) role: EntryRole,
-    /// Whether units were taken from the key since.
+    /// Whether units were charged to the key since.
     pub(super) spent: bool,
-    /// When the first request called the store because the entry is too old.
+    /// The time of the first store call because the entry is too old.
     pub(super) refresh_started_us: Option<u64>,
     /// Whether a request is calling the store.
     pub(super) is_refreshing: bool,
     pub(super) misses: MissBudget,
-    /// The waits of other costs, the latest first.
+    /// The waits of other costs, latest first.
     pub(super) other_waits: [Option<CostWait>; 3],
 }
 
@@ -40,27 +40,27 @@ pub(super) struct DenyEntry {
 pub(super) struct CostWait {
     cost: u64,
     learnt_us: u64,
-    /// `None` if no wait helps.
+    /// The end; `None` if no wait helps.
     until_us: Option<u64>,
 }
 
-/// How an entry may be used.
+/// The permitted use of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EntryRole {
     /// The limit refuses, and the cache may refuse for it.
     Refuses,
     /// The row is shown with a refusal by another limit.
     Shows,
-    /// The limit refuses and its penalty counts that, so the request must reach the store.
+    /// The limit refuses, and its penalty counts refusals, so the request must reach the store.
     Counts,
 }
 
 /// The cache's answer for one charge.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CachedAnswer {
-    /// No row that can be shown.
+    /// The cache has no valid row.
     Unknown,
-    /// The store counts this refusal.
+    /// The store must count this refusal.
     Counts,
     /// A row.
     Row(CachedRow),
@@ -74,7 +74,7 @@ pub(super) struct CachedRow {
     pub(super) age_us: u64,
     /// Whether this row refuses the request.
     pub(super) refuses: bool,
-    /// Whether the store would answer the same; otherwise the wait is an upper bound.
+    /// Whether the store would give the same answer. Otherwise the wait is an upper bound.
     pub(super) exact: bool,
 }
 
@@ -87,7 +87,7 @@ enum PastAnswer {
     RefusedAtMost(u64),
 }
 
-/// Counts how often a refused key made requests call the store for rows of other limits.
+/// Limits the store calls that a refused key may cause for rows of other limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MissBudget {
     since_us: u64,
@@ -128,7 +128,7 @@ impl CachedRow {
 }
 
 impl DenyEntry {
-    /// The entry's answer for this charge. The caller judges its age.
+    /// The entry's answer for this charge. The caller checks the age.
     pub(super) fn recall(
         &self,
         rules: &Rules,
@@ -160,7 +160,7 @@ impl DenyEntry {
             PastAnswer::RefusedFor(None) => (None, true),
             PastAnswer::Admitted => (Some(0), true),
             _ if is_reset => (Some(0), true),
-            // The limit may admit it by now.
+            // The limit may admit the cost by now.
             PastAnswer::RefusedFor(Some(us)) | PastAnswer::RefusedAtMost(us) if us <= age_us => {
                 return CachedAnswer::Unknown;
             }
@@ -182,7 +182,7 @@ impl DenyEntry {
         (1..=age_us).contains(&self.outcome.reset_after_us)
     }
 
-    /// Takes over the waits of other costs from the entry before.
+    /// Takes over the waits of other costs from the previous entry.
     pub(super) fn inherit(&mut self, old: &Self) {
         self.misses = old.misses;
         let is_like = old.generation == self.generation
@@ -204,7 +204,7 @@ impl DenyEntry {
     }
 
     /// The answer to this cost when the entry was learnt, or since `oldest_us`. `remaining` is
-    /// exact, so it tells which costs were admitted.
+    /// exact, so it shows which costs were admitted.
     fn past_answer(&self, params: &LimitParams, cost: u64, oldest_us: u64) -> PastAnswer {
         let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } =
             self.outcome;

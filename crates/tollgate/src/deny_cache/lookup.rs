@@ -1,4 +1,4 @@
-//! Lookup of a request's rows, and learning of rows from the store's answer.
+//! Looks up the rows of a request, and learns rows from the store's answer.
 
 use super::entry::{CachedAnswer, CachedRow, DenyEntry, EntryRole, MissBudget};
 use super::single_flight::FlightRole;
@@ -11,12 +11,12 @@ use tollgate_policy::limit::{Counting, Mode};
 use tollgate_policy::policy::Selected;
 use tollgate_store::{Answer, Charge, Origin, StateKey};
 
-/// Where rows go, the index of each row's limit, and the index of the first limit.
+/// The output rows, the index of each row's limit, and the index of the first limit.
 pub(crate) type RowSink<'t, R> = (&'t mut Vec<R>, &'t mut SmallVec<[usize; 4]>, usize);
 
 impl DenyCache {
     /// Adds the rows of a request that a cached refusal refuses. `None`: the request must call the
-    /// store, and `flight` says for which entries it does so on behalf of others.
+    /// store, and `flight` has the entries for which it calls on behalf of others.
     ///
     /// A row is left out only if it is not cached and the refused key has used up its misses.
     pub(crate) fn lookup<'c, 'r, R: FromAnswer<'r>>(
@@ -46,7 +46,7 @@ impl DenyCache {
             return None;
         };
         let is_exact = |row: &CachedRow| row.exact && row.age_us < max_age_us;
-        // No answer shows the slots of a fleet.
+        // Answers never show the slots of the fleet.
         let is_hidden = |limit: &RequestedLimit<'_>| limit.selected.limit.selector.is_shed();
         let shown = || limits.iter().zip(&cached).filter(|(limit, _)| !is_hidden(limit));
         let all_exact = shown().all(|(_, answer)| answer.row().is_some_and(is_exact));
@@ -111,15 +111,15 @@ impl DenyCache {
         follows
     }
 
-    /// Whether a request that this key refuses may call the store for rows that are not cached.
+    /// Whether a request that this key refuses may call the store for uncached rows.
     fn may_miss(&self, now_us: u64, charge: &Charge<'_>) -> bool {
         let (shard, name) = self.locate(charge.limit, charge.key);
         let mut shard = lock(&self.shards[shard]);
         shard.entries.get_mut(&name).is_none_or(|entry| entry.misses.take(now_us))
     }
 
-    /// Caches the rows of a request that an enforced limit refused, unless the shard's epoch has
-    /// changed since the store was called.
+    /// Caches the rows of a request that an enforced limit refused, unless the shard's epoch
+    /// changed since the store call.
     pub(crate) fn learn(
         &self,
         &DecisionRequest { rules, now_us, .. }: &DecisionRequest<'_, '_>,
@@ -133,12 +133,12 @@ impl DenyCache {
         let role = |((one, charge), answer): ((Selected<'_>, &Charge<'_>), &Answer)| {
             role(rules, &one, charge, answer)
         };
-        // Rows are shown with a cached refusal, never alone.
+        // Rows are shown only with a cached refusal.
         if !rows.clone().any(|row| role(row) == EntryRole::Refuses) {
             return;
         }
         for (((one, charge), answer), epoch) in rows.zip(epochs.iter().copied()) {
-            // In the grace period after a failover the row is not the limit's state.
+            // In the grace period after a failover, the row is not the limit's state.
             let is_hidden = one.limit.selector.is_shed();
             if one.missing || is_hidden || answer.origin == Origin::GracePeriod {
                 continue;
@@ -170,8 +170,8 @@ impl DenyCache {
     }
 }
 
-/// How a row may be used. Slots come back at any moment, and a lease remembers refusals itself.
-/// Inline limits, and limits that count refusals, need the store each time.
+/// The permitted use of a row. Slots can return at any moment, and a lease remembers refusals
+/// itself. Inline limits, and limits that count refusals, need the store each time.
 fn role(rules: &Rules, one: &Selected<'_>, charge: &Charge<'_>, answer: &Answer) -> EntryRole {
     let refuses = charge.mode.is_enforced() && !answer.outcome.admitted;
     let is_slots = matches!(charge.params, LimitParams::Concurrency(_));

@@ -19,7 +19,7 @@ use crate::gate::RequestedLimit;
 use crate::limiter::micros;
 use crate::sync::lock;
 
-/// Each shard has a lock of its own.
+/// The number of shards, each with its own lock.
 const SHARDS: usize = 16;
 
 /// Caches the store's row for each (limit, key) of a refused request, for `max_age` at most.
@@ -28,9 +28,8 @@ const SHARDS: usize = 16;
 /// verdict has the same rows as without the cache. A refusal applies under the same rules, to the
 /// same parameters, and to costs that are not lower.
 ///
-/// The cache never refuses for three kinds of limits: slots, which come back at any moment; leased
-/// limits, which remember refusals themselves; and penalties that have not blocked the key yet,
-/// since their refusals count.
+/// The cache never refuses for three kinds of limits. Slots can return at any moment. Leased limits
+/// remember refusals themselves. Penalties that have not blocked the key yet must count refusals.
 ///
 /// When an entry is too old, one request calls the store. Others are refused until it is answered.
 #[derive(Debug)]
@@ -44,20 +43,20 @@ pub struct DenyCache {
 #[derive(Debug, Default)]
 struct Shard {
     entries: HashMap<u128, DenyEntry, RandomState>,
-    /// The names of entries by the hash of the store's key. The end of another node's reservation
-    /// names nothing else.
+    /// The names of entries by the hash of the store's key: the end of another node's reservation
+    /// has only this key.
     names_by_state: HashMap<u64, u128, RandomState>,
     /// Grows when an entry is dropped. A refusal from an earlier epoch must not be cached.
     epoch: u64,
-    /// The shard does not look for room before then.
+    /// The time before which the shard does not look for room again.
     full_until_us: u64,
 }
 
-/// The epoch of each charge's shard before the store is called.
+/// The epoch of each charge's shard before the store call.
 pub(crate) type InvalidationEpochs = SmallVec<[u64; 4]>;
 
 impl DenyCache {
-    /// At most `entries` rows, none of them for longer than `max_age`.
+    /// Creates a cache of at most `entries` rows, each for at most `max_age`.
     pub fn new(entries: usize, max_age: Duration) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
@@ -67,7 +66,7 @@ impl DenyCache {
         }
     }
 
-    /// The epochs before the store is called. A request that only leases decide is not cached.
+    /// The epochs before the store call. A request that only leases decide is not cached.
     pub(crate) fn epochs(
         &self,
         rules: &Rules,
@@ -108,7 +107,7 @@ impl DenyCache {
         names_by_state.insert(entry.state_hash, name);
     }
 
-    /// Drops the rows of a key, since units were given back to it.
+    /// Drops the rows of a key, because units were given back to it.
     pub(crate) fn forget(&self, limit: u64, key: &[u8]) {
         let (shard, name) = self.locate(limit, key);
         let mut shard = lock(&self.shards[shard]);
@@ -116,8 +115,8 @@ impl DenyCache {
         shard.forget(name);
     }
 
-    /// Marks the rows of keys that were charged. A limit with a penalty may refuse next, and that
-    /// refusal must reach the store.
+    /// Marks the rows of charged keys. A limit with a penalty may refuse next, and that refusal
+    /// must reach the store.
     pub(crate) fn mark_spent(&self, charges: &[Charge<'_>]) {
         for charge in charges.iter().filter(|charge| charge.penalty.is_some()) {
             let (shard, name) = self.locate(charge.limit, charge.key);
@@ -127,7 +126,7 @@ impl DenyCache {
         }
     }
 
-    /// Drops the rows of a key that only the store can name.
+    /// Drops the rows of a key, given by its key in the store.
     pub(crate) fn forget_state(&self, state_key: &StateKey) {
         let state_hash = self.state_hash(state_key);
         for shard in &self.shards {
@@ -144,7 +143,7 @@ impl DenyCache {
         self.hashers[0].hash_one(state_key)
     }
 
-    /// The shard and the name of a key: two keyed hashes, so that clients cannot make keys collide.
+    /// The shard and the name of a key: two keyed hashes, so that clients cannot cause collisions.
     fn locate(&self, limit: u64, key: &[u8]) -> (usize, u128) {
         let [high, low] = self.hashers.each_ref().map(|hasher| hasher.hash_one((limit, key)));
         (low as usize % SHARDS, u128::from(high) << 64 | u128::from(low))

@@ -1,32 +1,32 @@
-//! Single flight: one request calls the store about a refusal that is too old; others do not.
+//! Single flight: one request calls the store about an outdated refusal; others do not.
 //!
 //! The others are refused until that request is answered, but for at most [`STALE_US_MAX`] after
-//! the first call. An answer replaces the entry or removes it. A call that fails or is dropped
-//! lets the next request call. An entry whose wait has passed refuses no request, since the store
+//! the first call. The answer replaces the entry or removes it. If the call fails or is dropped,
+//! the next request calls. An entry whose wait has passed refuses no request, because the store
 //! would admit.
 
 use super::entry::DenyEntry;
 use super::{DenyCache, lock};
 use smallvec::SmallVec;
 
-/// The longest time for which an entry that is too old refuses others.
+/// The longest time for which an outdated entry refuses others.
 const STALE_US_MAX: u64 = 100_000;
 
-/// A request that calls the store for entries that are too old. Dropping it lets another one call.
+/// A request that calls the store for outdated entries. Dropping this lets another request call.
 #[derive(Debug, Default)]
 pub(crate) struct SingleFlight<'c> {
     cache: Option<&'c DenyCache>,
-    /// Shard and name of each entry.
+    /// The shard and the name of each entry.
     entries: SmallVec<[(usize, u128); 1]>,
 }
 
-/// The role of a request that meets an entry that is too old.
+/// The role of a request that meets an outdated entry.
 pub(super) enum FlightRole {
-    /// Calls the store, for the others too.
+    /// Calls the store, also for the others.
     Leader,
     /// Is refused while the leader calls.
     Follower,
-    /// Calls the store: the leader has had no answer for too long.
+    /// Calls the store, because the leader has had no answer for too long.
     TimedOut,
 }
 
@@ -52,7 +52,7 @@ impl<'c> SingleFlight<'c> {
         self.entries.contains(&(shard, name))
     }
 
-    /// Takes over the entries of another.
+    /// Takes over the entries of another flight.
     pub(super) fn merge(&mut self, mut other: Self) {
         self.cache = self.cache.or(other.cache);
         self.entries.extend(other.entries.drain(..));

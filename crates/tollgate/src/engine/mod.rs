@@ -1,8 +1,8 @@
-//! The engine: decides requests by a policy. Tollgate's server and its tower layer use it.
+//! The engine: decides requests by a policy. Used by Tollgate's server and its tower layer.
 //!
-//! A [`Gate`] enforces a policy: many limits, and rules that say which of them apply to a request.
-//! It takes facts and returns a [`Verdict`]. A refusal is an answer, not an error. Time is an
-//! argument, so tests need no clock.
+//! A [`Gate`] enforces a policy: many limits, and rules that select limits for a request. It takes
+//! facts and returns a [`Verdict`]. A refusal is an answer, not an error. Time is an argument, so
+//! tests need no clock.
 //!
 //! ```
 //! use tollgate::MemoryStore;

@@ -3,8 +3,7 @@
 use std::fmt;
 use tollgate_core::LimitParams;
 
-/// What decides whether a quota is spent. [`Quota::bound`](super::Quota::bound) says what each of
-/// them promises.
+/// The algorithm of a quota. [`Quota::bound`](super::Quota::bound) gives the guarantee of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
@@ -12,8 +11,8 @@ pub enum Algorithm {
     /// choice for most purposes.
     #[default]
     SlidingWindow,
-    /// So many in each window, and windows begin at whole multiples of the period since the Unix
-    /// epoch. Simple to explain; two windows' worth fit around a boundary.
+    /// N in each window; windows begin at whole multiples of the period since the Unix epoch.
+    /// Simple to explain, but two windows' worth fit around a boundary.
     FixedWindow,
     /// Each admission is remembered for one period. Exact, at the price of memory; for audits and
     /// low volumes.
@@ -22,10 +21,10 @@ pub enum Algorithm {
     TokenBucket,
     /// The token bucket's decisions from a single timestamp. For bursty clients and many keys.
     Gcra,
-    /// A strict pace: one at a time unless a burst is given; with a queue, those who come early are
-    /// told how long to wait.
+    /// A strict pace: one at a time unless a burst is given. With a queue, early requests are told
+    /// how long to wait.
     LeakyBucket,
-    /// So many at once.
+    /// At most N at once.
     Concurrency,
 }
 
@@ -38,7 +37,7 @@ impl Algorithm {
             LimitParams::Gcra(_) => Self::Gcra,
             LimitParams::LeakyBucket(_) => Self::LeakyBucket,
             LimitParams::Concurrency(_) => Self::Concurrency,
-            // `LimitParams` is open for more, but a quota is only made of these.
+            // `LimitParams` may get more variants, but a quota is only made of these.
             _ => Self::SlidingWindow,
         }
     }
@@ -47,7 +46,7 @@ impl Algorithm {
         matches!(self, Self::TokenBucket | Self::Gcra | Self::LeakyBucket)
     }
 
-    /// The name, as the policy file spells it.
+    /// The name in the policy file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SlidingWindow => "sliding-window",

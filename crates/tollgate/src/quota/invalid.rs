@@ -1,10 +1,10 @@
-//! Why something is not a quota.
+//! Errors of invalid quotas.
 
 use super::Algorithm;
 use std::fmt;
 use tollgate_core::InvalidParams;
 
-/// Why something is not a quota. The message says what would be one.
+/// The reason why a quota is invalid. The message suggests a valid one.
 ///
 /// ```
 /// use tollgate::Quota;
@@ -18,19 +18,19 @@ use tollgate_core::InvalidParams;
 pub enum InvalidQuota {
     /// A number outside the range in which decisions are exact.
     OutOfRange(InvalidParams),
-    /// A duration that is no whole number of microseconds.
+    /// A duration that is not a whole number of microseconds.
     FractionOfMicrosecond,
-    /// This algorithm knows no burst.
+    /// This algorithm has no burst.
     NoBurst(Algorithm),
-    /// This algorithm knows no queue.
+    /// This algorithm has no queue.
     NoQueue(Algorithm),
-    /// This algorithm knows no time to live.
+    /// This algorithm has no time to live.
     NoTtl(Algorithm),
-    /// This algorithm needs a rate, and was given slots.
+    /// This algorithm needs a rate, but was given slots.
     NoRate(Algorithm),
-    /// Concurrency needs slots, and was given a rate.
+    /// Concurrency needs slots, but was given a rate.
     NoSlots,
-    /// The text is not a quota: what is wrong with it, and what to write instead.
+    /// The text is not a quota: the fault, and a correction.
     Unreadable(Box<str>),
 }
 

@@ -1,4 +1,4 @@
-//! Quotas: how much, how often, and by which algorithm.
+//! Quotas: amount, period and algorithm.
 
 mod algorithm;
 mod invalid;
@@ -15,7 +15,7 @@ const SECOND_US: u64 = 1_000_000;
 /// The default of [`Quota::with_ttl`].
 const TTL_US: u64 = 30 * SECOND_US;
 
-/// How much may be admitted, how often, and by which algorithm.
+/// An amount, a period and an algorithm.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,8 +48,8 @@ const TTL_US: u64 = 30 * SECOND_US;
 ///
 /// # What a quota promises
 ///
-/// "100 per minute" is not yet a promise about every minute; what holds for any minute, wherever it
-/// starts, depends on the algorithm. [`bound`](Self::bound) says it:
+/// "100 per minute" is not yet a promise about every minute: the guarantee for any minute, wherever
+/// it starts, depends on the algorithm. [`bound`](Self::bound) returns it:
 ///
 /// ```
 /// use std::time::Duration;
@@ -67,7 +67,7 @@ const TTL_US: u64 = 30 * SECOND_US;
 #[derive(Clone, Copy)]
 pub struct Quota {
     amount: Amount,
-    /// `None` until one is chosen; then `burst` decides.
+    /// The chosen algorithm; `None`: `burst` decides.
     algorithm: Option<Algorithm>,
     burst: Option<u32>,
     queue: Option<u32>,
@@ -94,8 +94,8 @@ enum Amount {
 pub struct Units(u32);
 
 impl Units {
-    /// Completes the quota: so many units in every `period`, a whole number of microseconds between
-    /// 1 ms and 366 days.
+    /// Completes the quota: this many units in every `period`, a whole number of microseconds
+    /// between 1 ms and 366 days.
     pub fn every(self, period: Duration) -> Result<Quota, InvalidQuota> {
         let period_us = whole_us(period).ok_or(InvalidQuota::FractionOfMicrosecond)?;
         Quota::try_new(Amount::Rate(Rate::try_new(self.0.into(), period_us)?), None, None, None)
@@ -138,7 +138,7 @@ impl Quota {
         Self { amount, algorithm: None, burst: None, queue: None, params }
     }
 
-    /// A quota with the default algorithm. The period must be in range.
+    /// Creates a quota with the default algorithm. The period must be in range.
     const fn per(units: u32, period_us: u64) -> Self {
         let Ok(rate) = Rate::try_new(units as u64, period_us) else { unreachable!() };
         let params = LimitParams::SlidingWindow(core::SlidingWindow::new(rate));
@@ -154,8 +154,8 @@ impl Quota {
         Self::try_new(self.amount, Some(algorithm), self.burst, self.queue)
     }
 
-    /// Lets `burst` units pass at once; they come back at the quota's rate. If no algorithm was
-    /// chosen, this chooses [`Gcra`](Algorithm::Gcra), since a window has no burst.
+    /// Admits up to `burst` units at once; they are refilled at the quota's rate. If no algorithm
+    /// was chosen, this chooses [`Gcra`](Algorithm::Gcra), because a window has no burst.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Quota {
         Algorithm::of(&self.params)
     }
 
-    /// The most that can be admitted at once, and so the largest possible cost: the units of a
+    /// The largest amount admitted at once, and so the largest possible cost: the units of a
     /// window, the burst with the queue, or the slots.
     pub fn capacity(&self) -> u64 {
         self.params.capacity()
@@ -207,12 +207,12 @@ impl Quota {
         }
     }
 
-    /// The most that any interval of the length `window` can admit, wherever it starts, net of what
-    /// is given back. `None` for slots: they bound how much is at work at once, and short work can
-    /// use each of them any number of times.
+    /// The most units that any interval of the length `window` can admit, wherever it starts, net
+    /// of units given back. `None` for slots: they bound concurrent work, and short work can reuse
+    /// a slot any number of times.
     ///
-    /// With T the window, counted in the whole microseconds in which the limiter tells time, and N
-    /// units per period P:
+    /// T is the window in whole microseconds, the resolution of the limiter's clock. N is the
+    /// number of units per period P.
     ///
     /// | algorithm | bound | reached |
     /// | --- | --- | --- |
@@ -305,7 +305,7 @@ fn whole_us(duration: Duration) -> Option<u64> {
     duration.subsec_nanos().is_multiple_of(1_000).then(|| micros(duration))
 }
 
-/// Quotas are the same when they decide the same.
+/// Quotas are equal when they decide alike.
 impl PartialEq for Quota {
     fn eq(&self, other: &Self) -> bool {
         self.params == other.params
@@ -328,21 +328,21 @@ fn bound(quota: &Quota, window: Duration) -> Option<u64> {
     let Some(span) = instants.checked_sub(1) else { return Some(0) };
     let (count, period) = (u128::from(rate.count()), u128::from(rate.period_us()));
     let most = match quota.algorithm() {
-        // The previous window's count weighs in full at the first instant of the next one, so the
-        // ramp begins an instant later.
+        // At the first instant of a window the previous count weighs in full, so the ramp begins an
+        // instant later.
         Algorithm::SlidingWindow => count + times_over(count, span.saturating_sub(1), period),
         Algorithm::FixedWindow => count * (1 + span.div_ceil(period)),
         Algorithm::SlidingLog => count * instants.div_ceil(period),
-        // A bucket of one is full again at a fraction of a microsecond, and what would flow in
-        // until the next is lost.
+        // A bucket of one is full again at a fraction of a microsecond; the refill until the next
+        // whole microsecond is lost.
         _ if quota.capacity() == 1 => 1 + span / period.div_ceil(count),
         _ => u128::from(quota.capacity()) + times_over(count, span, period),
     };
     Some(u64::try_from(most).unwrap_or(u64::MAX))
 }
 
-/// `count * span / period`, rounded down. A span has at most 84 bits and a count 32, so the product
-/// fits.
+/// Computes `count * span / period`, rounded down. A span has at most 84 bits and a count 32, so
+/// the product fits.
 fn times_over(count: u128, span: u128, period: u128) -> u128 {
     count * span / period
 }

@@ -1,4 +1,4 @@
-//! Quotas in words: shown and read.
+//! Formats and parses quotas.
 
 use super::{Algorithm, Amount, InvalidQuota, Quota};
 use std::fmt;
@@ -34,8 +34,8 @@ impl fmt::Debug for Quota {
     }
 }
 
-/// Reads what the policy file writes as `rate`: `100/min`, `5/250ms`, or a bare number of slots.
-/// There is no quota for `unlimited`: leave the limiter out.
+/// Parses the `rate` of a policy file: `100/min`, `5/250ms`, or a bare number of slots. There is no
+/// quota for `unlimited`: leave the limiter out.
 ///
 /// ```
 /// use tollgate::Quota;
@@ -89,7 +89,7 @@ const UNITS: &[(u64, &str, &str)] = &[
     (1, "microsecond", "µs"),
 ];
 
-/// A period after "per": one unit is named, more are counted.
+/// A period after "per": a single unit is named, several are counted.
 struct Period(u64);
 
 impl fmt::Display for Period {
@@ -101,7 +101,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// A length of time in the largest unit that measures it exactly.
+/// A duration in the largest unit that expresses it exactly.
 struct Span(u64);
 
 impl fmt::Display for Span {

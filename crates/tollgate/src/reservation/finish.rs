@@ -1,5 +1,5 @@
-//! The end of a request's charges, in two phases as every call to the store: what needs no other
-//! process at once, and the rest later.
+//! Ends the charges of a request in two phases, like every call to the store: at once what this
+//! process can do alone, the rest later.
 
 use super::in_flight::InFlightCharges;
 use crate::buffers::BufferPool;
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use tollgate_core::Intent;
 use tollgate_store::{Adjustment, Answers, Charge, Request, Store, StoreCall};
 
-/// Ended charges that the store has not heard of. [`Gate::finish_later`] tells it.
+/// Ended charges that the store does not know of yet. [`Gate::finish_later`] reports them.
 #[derive(Debug)]
 #[must_use = "the store hears of the end in `Gate::finish_later`"]
 pub struct UnfinishedCharges<R> {
@@ -22,12 +22,12 @@ pub struct UnfinishedCharges<R> {
 enum EndCall {
     /// The adjustments of all charges.
     Adjust,
-    /// The violation that the response counts against the charge at this index.
+    /// The violation that the response counts, for the charge at this index.
     Violate(usize),
 }
 
 thread_local! {
-    /// Nobody reads the answers.
+    /// Buffers for the store's answers, which are not read.
     static ANSWERS: BufferPool<Answers> = const { BufferPool::new() };
 }
 
@@ -40,7 +40,7 @@ impl InFlightCharges {
         adjustments.collect()
     }
 
-    /// A charge that no limit admits: its refusal counts as a violation and takes nothing.
+    /// A charge that no limit admits: its refusal counts as a violation and charges nothing.
     fn violation(&self, index: usize) -> Option<Charge<'_>> {
         let held = self.state.charges.get(index).filter(|held| held.is_violation)?;
         Some(held.charge.charge(u64::MAX)).filter(|charge| charge.penalty.is_some())
@@ -51,14 +51,14 @@ impl<S: Store> Gate<S> {
     /// Ends the charges of a request: frees slots, gives back unused places in a queue, settles
     /// costs, and counts violations.
     ///
-    /// If the store fails, estimates count, and slots are free when their `ttl` has passed.
+    /// If the store fails, estimates stay, and slots are freed after their `ttl`.
     pub async fn finish(&self, now_us: u64, held: InFlightCharges) {
         if let Some(unfinished) = self.finish_now(|| now_us, held) {
             self.finish_later(unfinished).await;
         }
     }
 
-    /// [`finish`](Self::finish) as far as it needs no other process. Returns what is left.
+    /// Does the part of [`finish`](Self::finish) that needs no other process. Returns the rest.
     pub fn finish_now(
         &self,
         clock: impl Fn() -> u64,
@@ -98,12 +98,12 @@ impl<S: Store> Gate<S> {
         Some(UnfinishedCharges { held, now_us, calls })
     }
 
-    /// The rest of [`finish_now`](Self::finish_now).
+    /// Does the rest after [`finish_now`](Self::finish_now).
     pub async fn finish_later(&self, unfinished: UnfinishedCharges<S::Undecided>) {
         let UnfinishedCharges { held, now_us, calls } = unfinished;
         for (call, rest) in calls {
             let mut answers = Answers::default();
-            // Errors are counted, and then nobody can do anything about them.
+            // Errors are counted; nothing else can be done about them.
             let _ = match call {
                 EndCall::Adjust => {
                     self.finish_adjust(now_us, &held.adjustments(), rest, &mut answers).await

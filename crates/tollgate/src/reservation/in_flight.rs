@@ -1,7 +1,7 @@
 //! Charges of requests in flight, for callers that see the response.
 //!
-//! They are reservations that never leave the process, so the store is called once, at the end. If
-//! the process dies, charges count, and slots are free when their `ttl` has passed.
+//! In-flight charges are reservations that never leave the process, so the store is called once, at
+//! the end. If the process dies, charges stay, and slots are freed after their `ttl`.
 
 use super::ReservationEnd;
 use super::record::ReservedCharge;
@@ -26,15 +26,15 @@ use tollgate_store::{Answers, Change, Charge, ParamsId, Store, StoreReply};
 pub struct AdmissionOptions<'a> {
     /// The request's cost.
     pub cost: u64,
-    /// The only limits to apply, by their index in the file; all if `None`.
+    /// The limits to apply, by their index in the file; `None` for all.
     pub only: Option<&'a [usize]>,
-    /// Whether every charge is held, since the caller may undo it.
+    /// Whether every charge is held, because the caller may undo it.
     pub hold_all: bool,
     /// Whether the caller sees the end of the request. Otherwise its slots in the fleet are held
     /// for the time that the policy assumes.
     pub is_end_seen: bool,
-    /// The clock by which the request enters the adaptive shedder, after its limits admitted it;
-    /// `None` leaves that shedder out.
+    /// The clock for entering the adaptive shedder after the limits admitted the request; `None`
+    /// skips that shedder.
     pub adaptive_clock: Option<&'a (dyn Fn() -> u64 + Sync)>,
 }
 
@@ -61,7 +61,7 @@ impl std::fmt::Debug for AdmissionOptions<'_> {
 #[derive(Debug)]
 #[must_use = "slots are held until `Gate::finish`"]
 pub struct InFlightCharges {
-    /// In a box that a later request uses again: a shedder holds each request.
+    /// Boxed and reused by later requests: a shedder holds each request.
     pub(super) state: Box<InFlightState>,
 }
 
@@ -78,7 +78,7 @@ thread_local! {
 
 #[derive(Debug)]
 pub(super) struct InFlightCharge {
-    /// Shared with the slot's renewal.
+    /// Shared with the renewal of the slot.
     pub(super) charge: Arc<KeyedCharge>,
     /// Whether the request has an unused place in a queue.
     is_queued: bool,
@@ -116,15 +116,14 @@ impl InFlightCharges {
         self.state.charges.iter().map(|held| &*held.charge.reserved.limit).enumerate()
     }
 
-    /// Whether there are slots, which [`Gate::renew_slots`] must renew.
+    /// Whether the request holds slots, which [`Gate::renew_slots`] must renew.
     pub fn has_slots(&self) -> bool {
         self.state.charges.iter().any(|held| held.slot.is_some())
     }
 
-    /// Records the status of the response. Places in a queue are used, and `on_response` may
-    /// refund the charge or count a violation.
-    /// A response that begins frees the slot of the adaptive shedder: how long it takes is up to
-    /// the client.
+    /// Records the status of the response. Places in a queue are used, and `on_response` may refund
+    /// the charge or count a violation. The start of a response frees the slot of the adaptive
+    /// shedder: its duration depends on the client.
     pub fn on_response(&mut self, status: u16, clock: impl FnOnce() -> u64) {
         for held in &mut self.state.charges {
             let on_response = &held.charge.reserved.limit.on_response;
@@ -141,7 +140,7 @@ impl InFlightCharges {
         }
     }
 
-    /// Records how the upstream did, for the adaptive shedder. The first record counts, and the
+    /// Records the upstream's outcome, for the adaptive shedder. The first record counts, and the
     /// status of a response is one.
     pub fn record_upstream(&mut self, outcome: UpstreamOutcome) {
         if let Some(shed) = &mut self.state.shed {
@@ -149,8 +148,8 @@ impl InFlightCharges {
         }
     }
 
-    /// Frees the slot of the adaptive shedder while the client still sends the body, and takes it
-    /// again afterwards.
+    /// Frees the slot of the adaptive shedder while the client sends the body, and takes it again
+    /// afterwards.
     pub fn set_uploading(&mut self, is_uploading: bool, clock: impl FnOnce() -> u64) {
         if let Some(ticket) = self.state.shed.as_mut().and_then(|shed| shed.ticket.as_mut()) {
             ticket.set_paused(clock(), is_uploading);
@@ -162,13 +161,13 @@ impl InFlightCharges {
         self.state.shed.as_ref().is_some_and(|shed| shed.queued.is_some())
     }
 
-    /// The request's place in the queue. [`Gate::leave_queue`] ends the wait. If the charges are
-    /// ended before, they are refunded.
+    /// Takes the request's place in the queue. [`Gate::leave_queue`] ends the wait. Charges that
+    /// end before are refunded.
     pub fn take_queued(&mut self) -> Option<QueuedEntry> {
         self.state.shed.as_mut()?.queued.take()
     }
 
-    /// Records the real cost, in units of the limit at this index. A refund stays a refund.
+    /// Records the actual cost, in units of the limit at this index. A refund stays a refund.
     pub fn settle(&mut self, index: usize, units: u64) {
         if let Some(held) = self.state.charges.get_mut(index)
             && held.end != Some(ReservationEnd::Cancel)
@@ -182,17 +181,17 @@ impl InFlightCharges {
         self.state.charges.iter_mut().for_each(|held| held.end = Some(ReservationEnd::Cancel));
     }
 
-    /// Keeps the memory of charges that have ended, and of a request without a place in a shedder.
+    /// Keeps the memory of ended charges, if the request has no place in a shedder.
     pub(super) fn recycle(self) {
         let Self { mut state } = self;
         state.charges.clear();
-        // A thread that ends may have no pool any more.
+        // A thread that is ending may have no pool.
         STATES.try_with(|pool| pool.put(state)).ok();
     }
 }
 
 impl InFlightCharges {
-    /// Takes the answer of the adaptive shedder.
+    /// Applies the answer of the adaptive shedder.
     fn enter(&mut self, entry: ShedEntry, verdict: &mut Verdict<'_>) {
         let Some(shed) = &mut self.state.shed else { return };
         let entry = match entry {
@@ -227,7 +226,7 @@ impl InFlightCharge {
         self
     }
 
-    /// The change at the end; most charges simply stay.
+    /// The change at the end; most charges stay unchanged.
     pub(super) fn change(&self) -> Option<Change> {
         let end = match (self.end, self.charge.reserved.params) {
             (_, LimitParams::Concurrency(_)) => ReservationEnd::Cancel,
@@ -247,12 +246,12 @@ impl InFlightCharge {
 }
 
 impl<S: Store> Gate<S> {
-    /// Decides as [`check`](Self::check) does, for a request whose response the caller will see.
-    /// Also returns the charges that depend on the response.
+    /// Decides like [`check`](Self::check), for a request whose response the caller will see. Also
+    /// returns the charges that depend on the response.
     ///
-    /// With an [`adaptive_clock`](AdmissionOptions::adaptive_clock) a request that its limits admit
-    /// enters the adaptive shedder. If it is shed, the charges that are returned are refunded. If
-    /// it [waits](InFlightCharges::is_waiting), [`leave_queue`](Self::leave_queue) must follow.
+    /// With an [`adaptive_clock`](AdmissionOptions::adaptive_clock), an admitted request enters the
+    /// adaptive shedder. If it is shed, the returned charges are refunds. If it
+    /// [waits](InFlightCharges::is_waiting), [`leave_queue`](Self::leave_queue) must follow.
     pub fn admit<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
@@ -298,8 +297,7 @@ impl<S: Store> Gate<S> {
         })
     }
 
-    /// Ends the wait of a request: it goes on with its ticket, or the verdict says that it was
-    /// shed.
+    /// Ends the wait of a request: it continues with its ticket, or the verdict becomes shed.
     pub fn leave_queue(
         &self,
         rules: &Rules,

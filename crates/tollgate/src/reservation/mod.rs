@@ -16,17 +16,17 @@ pub(crate) use slots::SlotRegistry;
 
 use tollgate_store::StoreErrorKind;
 
-/// How a reservation ends.
+/// The end of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReservationEnd {
-    /// The request cost this.
+    /// The request had this cost.
     Settle(u64),
     /// The work was not done; the request costs nothing.
     Cancel,
 }
 
 impl ReservationEnd {
-    /// The form that stores keep: the cost, which is below 2^32, or 2^32.
+    /// The encoding in stores: the cost, which is below 2^32, or 2^32 for a cancellation.
     const fn code(self) -> u64 {
         match self {
             Self::Settle(cost) => cost,
@@ -34,7 +34,7 @@ impl ReservationEnd {
         }
     }
 
-    /// The real cost.
+    /// The actual cost.
     pub const fn cost(self) -> u64 {
         match self {
             Self::Settle(cost) => cost,

@@ -13,20 +13,20 @@ use tollgate_store::Settlement;
 /// The charge of one limit, to be settled later.
 #[derive(Clone, Debug)]
 pub(crate) struct ReservedCharge {
-    /// A decoded record has only the fields that a row shows.
+    /// The limit. A decoded record has only the fields that a row shows.
     pub(crate) limit: Arc<Limit>,
     pub(crate) params: LimitParams,
     /// The units of a request with cost one.
     pub(crate) units_per_cost: u64,
-    /// Whether the limit admitted. A shadow limit that would have refused took nothing.
+    /// Whether the limit admitted. A shadow limit that would have refused charged nothing.
     pub(crate) taken: bool,
-    /// Units taken.
+    /// Units charged.
     pub(crate) charged: u64,
-    /// `None` if nothing can be given back.
+    /// The receipt; `None` if nothing can be given back.
     pub(crate) receipt: Option<Receipt>,
 }
 
-/// Nodes of another version may read the record.
+/// The version of the format: nodes of another version may read the record.
 const VERSION: u64 = 1;
 
 impl ReservedCharge {
@@ -73,7 +73,7 @@ pub(super) fn encode(entries: &[ReservedCharge]) -> Vec<u8> {
     out
 }
 
-/// The charges of a record; `None` if this version cannot read it.
+/// Decodes a record; `None` if this version cannot read it.
 pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<ReservedCharge>> {
     let rest = &mut bytes;
     if take_varint(rest)? != VERSION {
@@ -91,7 +91,8 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Vec<ReservedCharge>> {
         limit.mode = if bit(0) { Mode::Shadow } else { Mode::Enforce };
         limit.disclose = bit(1);
         if bit(5) {
-            // Rows of a fleet and of candidates are not shown. Which they were no longer matters.
+            // Rows of the fleet and of candidates are not shown, so their original selectors do not
+            // matter.
             limit.selector = Selector::Class(0);
         }
         let [units_per_cost, charged] = take_varints(rest)?;

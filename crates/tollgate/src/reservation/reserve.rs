@@ -17,14 +17,14 @@ use tollgate_store::{
 
 const TTL_US_MIN: u64 = 1_000;
 const TTL_US_DEFAULT: u64 = 30_000_000;
-/// The longest time to live of a reservation.
+/// Limit of a reservation's time to live.
 pub const TTL_US_MAX: u64 = 3_600_000_000;
 
 /// The answer to the end of a reservation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settled {
-    /// The real cost of the request.
+    /// The actual cost of the request.
     pub charged: u64,
     rows: Vec<SettledRow>,
 }
@@ -53,7 +53,7 @@ impl Settled {
 struct PendingReservation<'a> {
     new: NewReservation<'a>,
     undo: Vec<Adjustment<'a>>,
-    /// What each charge took, if someone observes it.
+    /// The units of each charge, if there is an observer.
     taken: Vec<ReservedUnits<'a>>,
     /// Whether the limits decided without the store, so that only this node keeps the record.
     is_local: bool,
@@ -63,9 +63,9 @@ struct PendingReservation<'a> {
 type Reserved<'r> = Result<(Verdict<'r>, Option<u64>), ReservationError>;
 
 impl<S: ReservationStore> Gate<S> {
-    /// Decides as [`check`](Self::check) does. If the request is admitted, its charges are kept
-    /// under `id` until they are settled, cancelled or expire. The second value is the time to
-    /// live, if there is a reservation.
+    /// Decides like [`check`](Self::check). If the request is admitted, its charges are kept under
+    /// `id` until they are settled, cancelled or expire. The second value is the time to live, if
+    /// there is a reservation.
     ///
     /// `ttl_us` defaults to the `ttl` of the concurrency limits that apply, else 30 s. Expiry keeps
     /// the charge and frees slots.
@@ -73,7 +73,7 @@ impl<S: ReservationStore> Gate<S> {
     /// # Errors
     ///
     /// If the time to live is out of range, the id is in use, or the store has no room for another
-    /// reservation. Nothing is charged then.
+    /// reservation. Then nothing is charged.
     #[expect(clippy::too_many_arguments, reason = "those of `check`, id and time to live")]
     pub fn reserve<'a, 'r: 'a>(
         &'a self,
@@ -147,7 +147,7 @@ impl<S: ReservationStore> Gate<S> {
         let decided = self.decide(request, buffers, rows, move |request, decided, answers| {
             let verdict = decided.into_verdict(rules, class);
             let pending = self.pending_reservation(request, &verdict, answers, id, ttl_us);
-            // The request may enter the adaptive shedder yet.
+            // An admitted request may still enter the adaptive shedder.
             if !verdict.allowed {
                 Self::count_class(rules, &verdict);
             }
@@ -180,7 +180,7 @@ impl<S: ReservationStore> Gate<S> {
         let mut taken = Vec::new();
         for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
             let mut entry = reserved_charge(request.rules, selected, charge, answer);
-            // A record has no time zones. It ends before the calendar windows around now do.
+            // A record has no time zones, and ends before the current calendar windows.
             entry.params = entry.params.resolve_calendar(request.now_us);
             state_keys.push(self.store.state_key(charge));
             if self.observer.is_some() {
@@ -195,7 +195,7 @@ impl<S: ReservationStore> Gate<S> {
         Some(PendingReservation { new, undo, taken, is_local })
     }
 
-    /// Records the reservation, or undoes its charges as far as the store answers.
+    /// Records the reservation. On failure, undoes its charges as far as the store answers.
     fn record_reservation<'a>(
         &'a self,
         now_us: u64,
@@ -226,8 +226,8 @@ impl<S: ReservationStore> Gate<S> {
         })
     }
 
-    /// Ends the reservation `id` with the real cost of the request, or cancels it. The same call
-    /// again returns the same answer.
+    /// Ends the reservation `id` with the actual cost of the request, or cancels it. A repeated
+    /// call returns the same answer.
     ///
     /// # Errors
     ///
@@ -246,7 +246,7 @@ impl<S: ReservationStore> Gate<S> {
         self.end_reporting(now_us, id, end, UpstreamReport::new(outcome))
     }
 
-    /// [Ends](Self::end) a reservation, and reports how the upstream did, for the adaptive shedder.
+    /// [Ends](Self::end) a reservation, and reports the upstream's outcome to the adaptive shedder.
     ///
     /// # Errors
     ///
@@ -316,7 +316,7 @@ impl<S: ReservationStore> Gate<S> {
     }
 }
 
-/// The charges that the store made and that can be settled. A limit whose key is missing has none.
+/// The charges that the store made and that can be settled. A limit with a missing key has none.
 pub(super) fn settleable_charges<'q, 'a>(
     request: &'q DecisionRequest<'a, '_>,
     verdict: &'q Verdict<'_>,
@@ -324,9 +324,9 @@ pub(super) fn settleable_charges<'q, 'a>(
 ) -> impl Iterator<Item = (&'q Selected<'a>, &'q Charge<'a>, &'q Answer)> {
     let decided = answers.get(0).map_or(&[][..], |(_, decided)| decided);
     let limits = request.limits.iter().zip(&request.charges);
-    // The rows of the fleet are behind those of limits, and the verdict has one source for them.
+    // The rows of the fleet follow those of limits, and the verdict has one source for them.
     let fleet = verdict.shed.into_iter().flat_map(|shed| std::iter::repeat(shed.fleet_source));
-    // Candidates have no rows either. The store counted them, unless it failed.
+    // Candidates have no rows. The store counted them, unless it failed.
     let is_stored = !verdict.rows.iter().any(|row| row.source.is_without_store());
     let usual = request.rules.store_source();
     let candidates = is_stored.then(|| std::iter::repeat(usual)).into_iter().flatten();
@@ -357,8 +357,8 @@ pub(super) fn reserved_charge(
     }
 }
 
-/// The parameters with slots that last as long as the reservation. A slot that outlived the
-/// reservation could not be freed.
+/// The parameters, with slots that last as long as the reservation: a slot that outlived it could
+/// not be freed.
 fn with_ttl(params: &LimitParams, ttl_us: u64) -> LimitParams {
     if let LimitParams::Concurrency(slots) = params
         && let Ok(slots) = slots.with_ttl(ttl_us)

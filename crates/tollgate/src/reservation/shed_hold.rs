@@ -1,4 +1,4 @@
-//! What a request holds in the shedder of its node, until its response or its reservation ends.
+//! The hold of a request in its node's shedder, until its response or its reservation ends.
 
 use crate::rules::InFlightCount;
 use crate::shed::{QueuedEntry, ShedTicket, UpstreamOutcome, UpstreamReport};
@@ -12,9 +12,9 @@ pub(crate) struct ShedHold {
     pub(crate) ticket: Option<ShedTicket>,
     /// The place in the queue, while the request waits.
     pub(crate) queued: Option<QueuedEntry>,
-    /// The place that the request would have in the queue if the shedder were not in shadow mode.
+    /// The place that the request would have in the queue, if the shedder were not in shadow mode.
     pub(crate) shadow: Option<Box<QueuedEntry>>,
-    /// How the upstream did, once that is known.
+    /// The upstream's outcome, once known.
     outcome: Option<UpstreamOutcome>,
 }
 
@@ -23,18 +23,18 @@ impl ShedHold {
         Self { count, ticket: None, queued: None, shadow: None, outcome: None }
     }
 
-    /// Records how the upstream did. The first record counts.
+    /// Records the upstream's outcome. The first record counts.
     pub(crate) fn record(&mut self, outcome: UpstreamOutcome) {
         self.outcome.get_or_insert(outcome);
     }
 
-    /// Records the status of a response. A service that is too busy says so with 503 or 504.
+    /// Records the status of a response. An overloaded service answers 503 or 504.
     pub(crate) fn record_status(&mut self, status: u16) {
         let is_busy = matches!(status, 503 | 504);
         self.record(if is_busy { UpstreamOutcome::Overloaded } else { UpstreamOutcome::Ok });
     }
 
-    /// Frees the slot, and reports how the upstream did. The request itself may go on.
+    /// Frees the slot, and reports the upstream's outcome. The request itself may continue.
     pub(crate) fn release(&mut self, clock: impl FnOnce() -> u64) {
         match self.shadow.take().and_then(|queued| queued.end()) {
             Some(Ok(ticket)) => self.ticket = Some(ticket),
@@ -46,12 +46,12 @@ impl ShedHold {
         }
     }
 
-    /// Frees the slot at the end of the request, if its response has not.
+    /// Frees the slot at the end of the request, if the response did not.
     pub(crate) fn finish(mut self, now_us: u64) {
         self.release(|| now_us);
     }
 
-    /// Ends a call that took `latency_us`, which may have ended before it is reported.
+    /// Ends a call that took `latency_us`. It may have ended before the report.
     fn finish_after(mut self, now_us: u64, latency_us: Option<u64>) {
         let outcome = self.outcome.unwrap_or(UpstreamOutcome::Ignored);
         if let Some(ticket) = self.ticket.take() {
@@ -61,19 +61,19 @@ impl ShedHold {
 }
 
 /// The holds of open reservations, by id. Another node may settle a reservation, so each hold ends
-/// with the reservation's time to live at the latest.
+/// at the latest with the reservation's time to live.
 #[derive(Debug, Default)]
 pub(crate) struct ReservedHolds(Mutex<HoldTable>);
 
 #[derive(Debug, Default)]
 struct HoldTable {
-    /// Each with the time at which it expires.
+    /// Holds, each with its expiry time.
     holds: HashMap<Box<str>, (u64, ShedHold)>,
-    /// No hold expires before.
+    /// The earliest expiry of any hold.
     next_expiry_us: u64,
 }
 
-/// More reservations are not held: they leave the shedder at once.
+/// Limit of holds: further reservations leave the shedder at once.
 const HOLDS_MAX: usize = 65_536;
 
 impl ReservedHolds {
@@ -87,7 +87,7 @@ impl ReservedHolds {
         }
     }
 
-    /// Ends the hold of a reservation, if it is here.
+    /// Ends the hold of a reservation, if this node has it.
     pub(crate) fn finish(&self, id: &str, now_us: u64, report: UpstreamReport) {
         let held = self.lock().holds.remove(id);
         if let Some((_, mut hold)) = held {

@@ -1,7 +1,7 @@
 //! Slot renewal, for requests that run longer than the `ttl` of their slot.
 //!
-//! A slot is free after its `ttl`, so that the slots of a dead process are not lost. While its
-//! request runs, a slot is renewed: the node takes another slot, even if there is no room, and then
+//! A slot is freed after its `ttl`, so that the slots of a dead process are not lost. While a
+//! request runs, its slot is renewed: the node takes another slot, even without room, and then
 //! gives back the old one. So the request holds a slot at every instant.
 
 use super::in_flight::KeyedCharge;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tollgate_core::Receipt;
 use tollgate_store::{Adjustment, Change, Store, StoreCall};
 
-/// A slot is renewed this often per `ttl`, so that the store may fail for a while.
+/// Renewals per `ttl`, so that the store may fail for a while.
 const RENEWALS_PER_TTL: u64 = 3;
 
 /// The slots of requests in flight.
@@ -34,7 +34,7 @@ pub(super) struct HeldSlot {
     charge: Arc<KeyedCharge>,
     receipt: Receipt,
     ttl_us: u64,
-    /// When the slot must be renewed.
+    /// The time at which the slot must be renewed.
     due_us: u64,
     /// Whether a renewal is calling the store.
     is_renewing: bool,
@@ -71,8 +71,7 @@ impl SlotRegistry {
         Some((RenewalGuard { slots: self, id: *id }, slot.clone()))
     }
 
-    /// The time until a slot is due, or could be if one with a `ttl` of today were taken now;
-    /// `None` without slots.
+    /// The time until the next slot is due, at most the renewal interval; `None` without slots.
     fn next_due_in_us(&self, now_us: u64) -> Option<u64> {
         let table = self.lock();
         let next_us = |slot: &HeldSlot| {
@@ -82,21 +81,21 @@ impl SlotRegistry {
     }
 }
 
-/// A renewal under way. Dropping it without `complete` leaves the slot as it was.
+/// A renewal in progress. Dropping it without `complete` leaves the slot unchanged.
 struct RenewalGuard<'a> {
     slots: &'a SlotRegistry,
     id: u64,
 }
 
 impl RenewalGuard<'_> {
-    /// Ends the renewal; `None` says that the store failed. Returns the slot to give back: the old
-    /// one, or the new one if the request has ended.
+    /// Ends the renewal; `None`: the store failed. Returns the slot to give back: the old one, or
+    /// the new one if the request has ended.
     fn complete(self, now_us: u64, renewed: Option<Receipt>) -> Option<Receipt> {
         let mut table = self.slots.lock();
         // The entry is gone if its request was dropped.
         let slot = table.slots.get_mut(&self.id)?;
         let Some(renewed) = renewed else {
-            // A failed call may have taken a slot that no one gives back, so wait before the next.
+            // A failed call may have taken a slot that is never given back, so the next call waits.
             slot.due_us = now_us.saturating_add(slot.ttl_us / RENEWALS_PER_TTL / 2);
             return None;
         };
@@ -141,8 +140,8 @@ impl HeldSlot {
 }
 
 impl SlotGuard {
-    /// Ends the slot and returns what the request gives back, the same however often it is asked.
-    /// A renewal under way gives back its own slot.
+    /// Ends the slot and returns the receipt to give back; repeated calls return the same. A
+    /// renewal in progress gives back its own slot.
     pub(super) fn end(&self) -> Option<Receipt> {
         let mut table = self.slots.lock();
         let slot = table.slots.get_mut(&self.id)?;
@@ -154,7 +153,7 @@ impl SlotGuard {
 impl Drop for SlotGuard {
     fn drop(&mut self) {
         let mut table = self.slots.lock();
-        // A renewal of a slot that has ended removes it, and has to find it for that.
+        // A renewal of an ended slot removes the slot, so it must find it in the table.
         if table.slots.get(&self.id).is_some_and(|slot| !(slot.is_ended && slot.is_renewing)) {
             table.slots.remove(&self.id);
         }
@@ -163,8 +162,8 @@ impl Drop for SlotGuard {
 
 impl<S: Store> Gate<S> {
     /// Renews the slots of [`InFlightCharges`](crate::engine::InFlightCharges) that have used a
-    /// third of their `ttl`. Returns how long to wait before the next call; `None` if no request
-    /// holds a slot. Without renewal, a request loses its slot after the `ttl`.
+    /// third of their `ttl`. Returns the time until the next call; `None` if no request holds a
+    /// slot. Without renewal, a request loses its slot after the `ttl`.
     ///
     /// If the store fails, the slot is renewed a little later.
     pub async fn renew_slots(&self, now_us: u64) -> Option<Duration> {
@@ -184,5 +183,5 @@ impl<S: Store> Gate<S> {
 
 /// The shortest wait, also after a failure of the store.
 const WAIT_MIN: Duration = Duration::from_millis(1);
-/// The longest wait, since a new slot may have a shorter `ttl`.
+/// The longest wait, because a new slot may have a shorter `ttl`.
 const WAIT_MAX: Duration = Duration::from_millis(50);

@@ -1,5 +1,5 @@
-//! Counters of candidates: how often a candidate decides otherwise than its limit, and for how many
-//! keys.
+//! Counters of candidates: how often a candidate decides differently from its limit, and for how
+//! many keys.
 
 use super::counters::Counters;
 use crate::sync::lock;
@@ -7,20 +7,20 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 
-/// Further keys of a limit are not told apart.
+/// Limit of distinct keys per limit; further keys are not counted.
 const KEYS_MAX: usize = 10_000;
 
-/// What a candidate would have done to the requests that its limit decided.
+/// Decisions of a candidate on the requests that its limit decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CandidateCounts {
-    /// Limit and candidate decided the same, or a block decided.
+    /// Limit and candidate agreed, or a block decided.
     pub same: u64,
     /// The limit admitted, and the candidate would have refused.
     pub would_refuse: u64,
     /// The limit refused, and the candidate would have admitted.
     pub would_admit: u64,
-    /// Keys with a request that the candidate decides differently, up to ten thousand.
+    /// Keys with a request that the candidate decided differently, up to ten thousand.
     pub keys: u64,
 }
 
@@ -32,11 +32,11 @@ pub(crate) enum CandidateOutcome {
     WouldAdmit,
 }
 
-/// The counters of one limit's candidate. They belong to the limit's name and outlive a reload.
+/// The counters of one limit's candidate. They belong to the limit's name and survive a reload.
 #[derive(Debug, Default)]
 pub(crate) struct CandidateCounters {
     outcomes: Counters,
-    /// Hashes of the keys that were decided otherwise.
+    /// Hashes of the keys that were decided differently.
     keys: Mutex<HashSet<u64>>,
     hasher: RandomState,
 }

@@ -1,13 +1,13 @@
-//! Counters of each limit's answers, striped so that no two cores write to one cache line.
+//! Counters of each limit's answers, striped so that no two cores write to the same cache line.
 
 use crate::engine::Source;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Further threads share a stripe.
+/// Number of stripes; further threads share them.
 const STRIPES: usize = 8;
 
-/// The answers of one limit, counted.
+/// The counted answers of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -30,7 +30,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// A limit of the file may have the name of an inline limit.
+    /// Adds other counts. A limit of the file may have the name of an inline limit.
     pub(crate) fn add(&mut self, other: &Self) {
         self.admitted += other.admitted;
         self.refused += other.refused;
@@ -43,7 +43,7 @@ impl Counts {
     }
 }
 
-/// The counters of one limit. They belong to its name and outlive a reload.
+/// The counters of one limit. They belong to its name and survive a reload.
 #[derive(Debug, Default)]
 pub(crate) struct Counters([Stripe; STRIPES]);
 
@@ -62,13 +62,13 @@ impl Counters {
         }
     }
 
-    /// Adds one to a counter, for callers with kinds of their own.
+    /// Increments a counter, for callers with kinds of their own.
     #[inline]
     pub(super) fn add_one(&self, kind: usize) {
         self.0[thread_number() % STRIPES].0[kind].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The counters, each over all stripes.
+    /// The counters, summed over all stripes.
     pub(super) fn sums(&self) -> [u64; 8] {
         let sum =
             |kind: usize| self.0.iter().map(move |stripe| stripe.0[kind].load(Ordering::Relaxed));
@@ -113,7 +113,7 @@ fn kind(source: Source, admitted: bool, refuses: bool) -> usize {
     }
 }
 
-/// A number for the calling thread, the same on every call. Threads count up from zero.
+/// A number for the calling thread, constant for a thread. Threads count up from zero.
 #[inline]
 pub fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -30,14 +30,14 @@ use tollgate_policy::policy::{InvalidPolicy, Policy, Selected, TierId, TierParam
 use tollgate_policy::{HttpPolicy, TierMap};
 use tollgate_store::{Answer, Charge, GracePolicy, LeaseSettings, LeaseStore, ParamsId};
 
-/// A compiled policy, registered with the store. It never changes: a reload builds another one.
+/// A compiled policy, registered with the store. It is immutable: a reload builds another one.
 #[derive(Debug)]
 pub struct Rules {
     policy: Policy,
-    /// The limits again, for reservations that outlive these rules.
+    /// The limits again, shared with reservations that outlive these rules.
     limits: Box<[Arc<Limit>]>,
     counters: Box<[Arc<Counters>]>,
-    /// By the index of the limit; empty if no limit has a candidate.
+    /// Counters of candidates, by the index of the limit; empty if no limit has a candidate.
     candidate_counters: Box<[Option<Arc<CandidateCounters>>]>,
     /// The store's ids of the policy's parameters, by [`Selected::params_index`].
     params_ids: Box<[ParamsId]>,
@@ -48,11 +48,11 @@ pub struct Rules {
     tiers: Option<Arc<TierMap>>,
     /// Whether the charge of any limit depends on the response.
     depends_on_answers: bool,
-    /// Whether rows name their bucket.
+    /// Whether rows have their bucket.
     buckets: bool,
     profiles: Arc<[Profile]>,
     http_policy: Arc<HttpPolicy>,
-    /// Decides a limit with `on_missing: refuse` whose attribute is missing.
+    /// The parameters that refuse everything, for `on_missing: refuse` with a missing attribute.
     refuse_all: LimitParams,
     store_source: Source,
     generation: u64,
@@ -61,14 +61,14 @@ pub struct Rules {
     envoy: Option<Arc<Configs>>,
     /// The index in the policy of each rule of the ratelimit files; `None` is unlimited.
     descriptor_limits: Box<[Option<usize>]>,
-    /// `None` if the policy sheds nothing.
+    /// The shedders; `None` if the policy sheds nothing.
     shed: Option<Box<ShedRules>>,
 }
 
 /// The names of inline limits in metrics: Envoy's overrides, and `CL.THROTTLE`.
 pub(crate) const INLINE: [&str; 2] = ["override", "CL.THROTTLE"];
 
-/// The most that a limit can owe: as much as the largest limit admits.
+/// The largest debt of a limit: the count of the largest limit.
 const UNITS_MAX: u64 = u32::MAX as u64;
 
 /// Values by the name of a limit.
@@ -116,7 +116,7 @@ impl Rules {
                 .limits()
                 .iter()
                 .map(|limit| match limit.selector.is_hidden() {
-                    // Shedders have counters by class, candidates those of their limit.
+                    // Shedders have counters by class, and candidates those of their limit.
                     true => Arc::default(),
                     false => Arc::clone(counters.entry(limit.name.clone()).or_default()),
                 })
@@ -150,22 +150,23 @@ impl Rules {
         &self.policy
     }
 
-    /// The header profiles of the same file.
+    /// The header profiles of the policy file.
     pub fn profiles(&self) -> &[Profile] {
         &self.profiles
     }
 
-    /// How the same file reads and refuses HTTP requests.
+    /// The HTTP rules of the policy file: how requests are read and refused.
     pub fn http_policy(&self) -> &HttpPolicy {
         &self.http_policy
     }
 
-    /// Grows with every reload: two verdicts with one generation come from the same rules.
+    /// The generation, which grows with every reload. Verdicts of one generation come from the same
+    /// rules.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Empty facts for one request, in a buffer that earlier requests used.
+    /// Creates empty facts for one request, in a reused buffer.
     pub fn facts(&self, buffer: FactsBuffer) -> Facts<'_> {
         self.policy.facts(buffer)
     }
@@ -180,7 +181,7 @@ impl Rules {
         }
     }
 
-    /// The map that tiers are looked up in, inline or from a file.
+    /// The map for tier lookups, inline or from a file.
     pub fn tiers(&self) -> Option<&TierMap> {
         self.tiers.as_deref()
     }
@@ -200,7 +201,7 @@ impl Rules {
         &self.inline[1]
     }
 
-    /// The place of an inline limit in [`INLINE`].
+    /// The index of an inline limit in [`INLINE`].
     #[inline]
     pub(crate) fn inline_index(&self, limit: &Limit) -> usize {
         usize::from(std::ptr::eq(limit, self.throttle()))
@@ -254,7 +255,7 @@ impl Rules {
         self.params_ids.get(params_index).copied().unwrap_or_default()
     }
 
-    /// Whether the store leases the limit. A lease remembers refusals by itself.
+    /// Whether the store leases the limit. A lease remembers refusals itself.
     pub(crate) fn is_leased(&self, selected: &Selected<'_>) -> bool {
         !selected.missing && self.leased.get(selected.params_index).copied().unwrap_or(false)
     }
@@ -273,7 +274,7 @@ impl Rules {
         };
         let params = params.unwrap_or(*selected.params);
         let period_us = params.period_us();
-        // State belongs to a period. A reload may give a local rate another one.
+        // State belongs to a period, and a reload may give a local rate another one.
         let id = match period_us == selected.params.period_us() {
             true => selected.id,
             false => stable_hash(selected.id, &period_us.to_le_bytes()),
@@ -281,7 +282,7 @@ impl Rules {
         (id, params)
     }
 
-    /// The charge of the limit, by what it counts.
+    /// The charge of the limit, by its `counting`: admitted units, requested units or debts.
     #[inline]
     pub(crate) fn charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let charge = self.plain_charge(selected);
@@ -295,7 +296,7 @@ impl Rules {
         }
     }
 
-    /// The charge of the limit if it counted only what it admits.
+    /// The charge of the limit if it counted only admitted units.
     #[inline]
     pub(crate) fn plain_charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let limit = selected.limit;
@@ -311,7 +312,7 @@ impl Rules {
         if !selected.missing {
             return charge;
         }
-        // A window of zero units keeps no state. A penalty would have no key to block.
+        // A window of zero units keeps no state, so a penalty would have no key to block.
         let (params, params_id) = (&self.refuse_all, ParamsId::default());
         Charge { params, params_id, penalty: None, ..charge }
     }
@@ -342,7 +343,7 @@ impl Rules {
     }
 }
 
-/// Switches a candidate off with its limit, whatever overrides say about its own name.
+/// Switches a candidate off with its limit, regardless of overrides of its own name.
 fn follow_modes(limits: &mut [(Limit, MatchSpec)]) {
     for at in 0..limits.len() {
         if let Selector::Candidate(base) = limits[at].0.selector {
@@ -366,7 +367,7 @@ fn candidate_counters(
     policy.limits().iter().map(&mut counters).collect()
 }
 
-/// The outcome to show. A limit whose key is missing shows its own capacity.
+/// The outcome to show. A limit with a missing key shows its own capacity.
 #[inline]
 pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
     let mut outcome = answer.outcome;
@@ -376,7 +377,7 @@ pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
     outcome
 }
 
-/// The store's mode for a limit. A limit that is off is selected for operators only.
+/// The store's mode for a limit. A limit that is off is selected only for operators.
 pub(crate) fn store_mode(limit: &Limit) -> tollgate_store::Mode {
     match limit.mode {
         Mode::Shadow => tollgate_store::Mode::Shadow,
@@ -385,7 +386,7 @@ pub(crate) fn store_mode(limit: &Limit) -> tollgate_store::Mode {
 }
 
 /// The lease settings of a limit that can be leased. Counted refusals, shadow refusals and debts
-/// must reach the store, so such a limit cannot.
+/// must reach the store, so limits with them cannot be leased.
 fn lease_settings(limit: &Limit) -> Option<LeaseSettings> {
     let Consistency::Leased { lifetime_us, min_limit, quiet_us: grace_us } = limit.consistency
     else {
@@ -396,7 +397,7 @@ fn lease_settings(limit: &Limit) -> Option<LeaseSettings> {
         && limit.candidate.is_none()
         && limit.counting == Counting::Admitted;
     let grace_policy = match limit.on_store_failure {
-        // The store answers, so it decides: this is no failure.
+        // The store answers, so it decides: this is not a failure.
         OnStoreFailure::Open | OnStoreFailure::Local { .. } | OnStoreFailure::LocalRate(_) => {
             GracePolicy::Decide
         }

@@ -1,4 +1,4 @@
-//! The setup of a gate: limits and the settings that apply to all of them.
+//! Setup of a gate: limits, and the settings that apply to all of them.
 
 use crate::Quota;
 use crate::rules::INLINE;
@@ -22,21 +22,21 @@ pub struct Setup {
     pub(crate) profiles: Arc<[Profile]>,
     pub(crate) envoy: Option<Arc<Configs>>,
     pub(crate) on_store_failure: OnStoreFailure,
-    /// Whether inline limits count only what they admit.
+    /// Whether inline limits count only admitted units.
     pub(crate) strict: bool,
     pub(crate) http_policy: Arc<HttpPolicy>,
-    /// What the random choices of shedders begin with; a random number without it.
+    /// The seed of the shedders' random choices; random if absent.
     pub(crate) seed: Option<u64>,
 }
 
 impl Setup {
-    /// These limits, in this order.
+    /// Creates a setup of these limits, in this order.
     pub fn new(limits: Vec<(Limit, MatchSpec)>, options: PolicyOptions) -> Self {
         Self { limits, options, ..Self::default() }
     }
 
-    /// One quota for each value of an attribute, such as `ip` or `user`. Requests without it share
-    /// a count. Responses have the `RateLimit` headers of the current draft.
+    /// One quota per value of an attribute, such as `ip` or `user`. Requests without the attribute
+    /// share a count. Responses have the `RateLimit` headers of the current draft.
     ///
     /// ```
     /// use tollgate::engine::{Gate, Setup};
@@ -97,7 +97,7 @@ impl Setup {
         self
     }
 
-    /// The limits of the policy file, those of ratelimit files, those of shedders, and candidates.
+    /// All limits: of the policy file, of ratelimit files, of shedders, and candidates.
     pub(crate) fn all_limits(&self) -> Vec<(Limit, MatchSpec)> {
         let rules = self.envoy.iter().flat_map(|configs| configs.rules());
         let addressed = rules.filter_map(|rule| Some((rule.limit.clone()?, MatchSpec::default())));
@@ -124,21 +124,21 @@ impl Setup {
         limits
     }
 
-    /// Looks tiers up in `tiers`.
+    /// Sets the map for tier lookups.
     pub fn with_tiers(mut self, tiers: TierMap) -> Self {
         self.tiers = Some(Arc::new(tiers));
         self
     }
 
-    /// The same random choices of shedders in each run, for simulations.
+    /// Makes the random choices of shedders repeatable, for simulations.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Computes the [`bucket`](crate::engine::Row::bucket) of every row, which costs a hash each.
-    /// Header profiles that show buckets turn this on by themselves.
+    /// Computes the [`bucket`](crate::engine::Row::bucket) of every row, at the cost of a hash
+    /// each. Header profiles that show buckets enable this themselves.
     pub fn with_buckets(mut self) -> Self {
         self.buckets = true;
         self

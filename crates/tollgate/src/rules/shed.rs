@@ -1,4 +1,4 @@
-//! The shedders in force: counters of classes, and what the fleet's slots need.
+//! Shedders in force: counters of classes, and the data for the fleet's slots.
 
 use crate::engine::Verdict;
 use crate::rules::ByName;
@@ -13,16 +13,16 @@ use tollgate_policy::policy::Policy;
 use tollgate_policy::shed::ShedPolicy;
 use tollgate_store::{ParamsId, Store};
 
-/// The longest time that a client of the fleet is told to wait. Waits differ, so that clients do
-/// not return together.
+/// The longest wait that a client of the fleet is told. Waits are random, so that clients do not
+/// return together.
 const RETRY_AFTER_US_MAX: u64 = 3_000_000;
 
-/// The shedders of some rules.
+/// The shedders of one version of the rules.
 #[derive(Debug)]
 pub(crate) struct ShedRules {
     counters: Box<[Arc<ClassCounters>]>,
-    /// The parameters of the fleet's slots where the end of a request is not seen, by the index of
-    /// the limit.
+    /// The parameters of the fleet's slots for requests whose end is not seen, by the index of the
+    /// limit.
     assumed: Box<[(usize, LimitParams, ParamsId)]>,
     random: Arc<RandomSequence>,
     seed: Option<u64>,
@@ -30,24 +30,24 @@ pub(crate) struct ShedRules {
     adaptive: Option<(Mode, AdaptiveShedder)>,
 }
 
-/// State that outlives a reload.
+/// State that survives a reload.
 #[derive(Debug, Default)]
 pub(crate) struct ShedState {
-    /// Also the counters of classes that are gone: a counter never goes back.
+    /// Counters of classes, also of removed ones: a counter never decreases.
     counters: ByName<Arc<ClassCounters>>,
     random: Arc<RandomSequence>,
-    /// What it learnt stays when its settings change.
+    /// The adaptive shedder, which keeps its learnt limit when its settings change.
     adaptive: Option<AdaptiveShedder>,
 }
 
-/// Numbers that no client can predict, unless a simulation has a seed.
+/// Numbers that clients cannot predict, unless a simulation has a seed.
 #[derive(Debug, Default)]
 pub(crate) struct RandomSequence {
     key: RandomState,
     drawn: AtomicU64,
 }
 
-/// The counters of one class. Requests that their own limits refuse are not counted.
+/// The counters of one class. Requests refused by their own limits are not counted.
 #[derive(Debug, Default)]
 pub(crate) struct ClassCounters {
     admitted: AtomicU64,
@@ -58,7 +58,7 @@ pub(crate) struct ClassCounters {
     in_flight: AtomicU64,
 }
 
-/// What shedders did with the requests of one class.
+/// Shedder counts of one class of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShedCounts {
@@ -75,7 +75,7 @@ pub struct ShedCounts {
 }
 
 impl ShedCounts {
-    /// Requests that shedders saw: admitted, shed, and left. One that waits is not counted yet.
+    /// Requests that shedders saw: admitted, shed, and left. A waiting request is not counted yet.
     pub fn offered(&self) -> u64 {
         self.admitted + self.shed.iter().sum::<u64>() + self.left
     }
@@ -135,18 +135,18 @@ impl ShedState {
 }
 
 impl ShedRules {
-    /// The parameters of a slot that nobody gives back.
+    /// The parameters of a slot that is never given back.
     pub(crate) fn assumed(&self, limit: usize) -> Option<(&LimitParams, ParamsId)> {
         let mut assumed = self.assumed.iter();
         assumed.find(|(index, ..)| *index == limit).map(|(_, params, id)| (params, *id))
     }
 
-    /// The wait of a client that the fleet has no room for.
+    /// The wait of a client for which the fleet has no room.
     pub(crate) fn retry_after_us(&self) -> u64 {
         1 + self.random.next(self.seed) % RETRY_AFTER_US_MAX
     }
 
-    /// Counts what became of a request.
+    /// Counts the outcome of a request.
     pub(crate) fn count(&self, verdict: &Verdict<'_>) {
         let Some(shed) = &verdict.shed else { return };
         let Some(counters) = self.counters.get(shed.class) else { return };
@@ -175,8 +175,8 @@ impl ShedRules {
         }
     }
 
-    /// Enters the adaptive shedder with an admitted request. In shadow mode the verdict says
-    /// whether it would have been shed at once, and a place in the queue stands for its wait.
+    /// Enters the adaptive shedder with an admitted request. In shadow mode the request is never
+    /// shed: the verdict has the reason, and a shadow entry takes its place in the queue.
     pub(crate) fn enter(
         &self,
         verdict: &mut Verdict<'_>,
@@ -230,12 +230,11 @@ impl ClassCounters {
     }
 }
 
-/// How a request entered the adaptive shedder.
+/// The result of entering the adaptive shedder.
 #[derive(Debug)]
 pub(crate) enum ShedEntry {
     Enforced(Entry),
-    /// In shadow mode the request goes on, and its place in the queue shows what would become of
-    /// it.
+    /// In shadow mode the request continues, and its shadow entry in the queue shows its fate.
     Shadow(QueuedEntry),
 }
 
@@ -249,7 +248,7 @@ impl InFlightCount {
         Self(Arc::clone(counters))
     }
 
-    /// Counts that the shedder, were it not in shadow mode, would have shed the request.
+    /// Counts that the shedder would have shed the request, were it not in shadow mode.
     pub(crate) fn count_shadow(&self, reason: ShedReason) {
         self.0.shadow_shed[reason.index()].fetch_add(1, Relaxed);
     }

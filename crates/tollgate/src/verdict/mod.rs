@@ -20,25 +20,25 @@ use tollgate_store::Answer;
 pub struct Verdict<'g> {
     /// Whether the request may pass.
     pub allowed: bool,
-    /// How long to delay an admitted request.
+    /// The delay of an admitted request.
     pub delay_us: u64,
-    /// Zero if admitted; `None` if no wait can help.
+    /// The wait of a refused request; zero if admitted, `None` if no wait helps.
     pub retry_after_us: Option<u64>,
     /// The source of the decision.
     pub source: Source,
     /// The limits that applied, in file order.
     pub rows: Vec<Row<'g>>,
-    /// What shedders said; `None` if none is on.
+    /// The verdict of shedders; `None` if none is on.
     pub shed: Option<ShedVerdict>,
 }
 
-/// One limit's own answer, regardless of the others.
+/// The answer of one limit, regardless of the others.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Row<'g> {
     /// The limit.
     pub limit: &'g Limit,
-    /// Its figures: admitted, remaining, waits.
+    /// The numbers: admitted, remaining, waits.
     pub outcome: Outcome,
     /// The window to show with the capacity.
     pub window_us: Option<u64>,
@@ -46,12 +46,12 @@ pub struct Row<'g> {
     pub burst: Option<u64>,
     /// The source of this row.
     pub source: Source,
-    /// A hash of limit and key, equal on every node; zero unless the
-    /// [setup](crate::engine::Setup::with_buckets) asks for it.
+    /// A hash of limit and key, equal on every node. Zero unless enabled in the
+    /// [setup](crate::engine::Setup::with_buckets).
     pub bucket: u64,
     /// Whether the limit refuses because the request's token did not verify.
     pub unverified: bool,
-    /// Whether a block refused it: a penalty's or an operator's.
+    /// Whether a penalty's or an operator's block refused the request.
     pub blocked: bool,
 }
 
@@ -68,14 +68,14 @@ impl<'g> Row<'g> {
         Self { limit, outcome, window_us, burst, source, bucket, unverified: false, blocked }
     }
 
-    /// The row of a limit in this process that decided by itself, such as that of a
+    /// The row of a limit that this process decided, such as that of a
     /// [limiter](crate::Limiter::answer).
     pub fn of_answer(limit: &'g Limit, params: &LimitParams, answer: &Answer) -> Self {
         Self::new(limit, params, answer.outcome, Source::of(limit, answer, Source::Memory), 0)
     }
 
-    /// The tightest of some rows: refused for the longest time, else with the least remaining. Of
-    /// equal rows the first.
+    /// The tightest row: refused for the longest time, else with the least remaining. The first of
+    /// equal rows.
     pub fn tightest<'r>(rows: impl IntoIterator<Item = &'r Self>) -> Option<&'r Self>
     where
         'g: 'r,

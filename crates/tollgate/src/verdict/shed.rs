@@ -1,26 +1,26 @@
-//! What shedders said about a request.
+//! The verdict of shedders on a request.
 
 use super::{Row, Source, Verdict};
 use crate::shed::{ShedReason, ShedRefusal};
 use tollgate_policy::limit::Mode;
 
-/// What shedders said about a request that they saw.
+/// The verdict of shedders on a request that they saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShedVerdict {
     /// The index of the request's class; 0 is the most important.
     pub class: usize,
-    /// Why the request was shed; `None` if it was not.
+    /// The reason why the request was shed; `None` if it was not.
     pub reason: Option<ShedReason>,
-    /// Why a shedder in shadow mode would have shed the request.
+    /// The reason why a shedder in shadow mode would have shed the request.
     pub shadow_reason: Option<ShedReason>,
     /// The source of the fleet's decision; [`Source::None`] if the fleet was not asked.
     pub(crate) fleet_source: Source,
 }
 
 impl<'g> Verdict<'g> {
-    /// The verdict on a request of this class. The last rows are those of the fleet; answers do not
-    /// list them.
+    /// The verdict on a request of this class. The last rows are those of the fleet, which answers
+    /// do not list.
     pub(crate) fn of_class(
         class: usize,
         mut rows: Vec<Row<'g>>,
@@ -45,7 +45,7 @@ impl<'g> Verdict<'g> {
         rows.truncate(first);
         let mut verdict = Self::new(is_allowed, rows);
         if !is_allowed {
-            // A request that is over a limit of its own is refused for that.
+            // A request over one of its own limits is refused for that reason.
             shed.shadow_reason = None;
             shed.reason = reason(refuses && !verdict.rows.iter().any(Row::refuses));
         } else if !shed.fleet_source.is_usual() {
@@ -59,7 +59,7 @@ impl<'g> Verdict<'g> {
         verdict
     }
 
-    /// Turns the verdict into that of a request that was shed.
+    /// Changes the verdict to that of a shed request.
     pub(crate) fn set_shed(&mut self, refusal: ShedRefusal) {
         (self.allowed, self.delay_us, self.source) = (false, 0, Source::Shed);
         self.retry_after_us = Some(refusal.retry_after_us);

@@ -3,7 +3,7 @@
 use tollgate_policy::limit::{Limit, Mode};
 use tollgate_store::{Answer, Origin};
 
-/// What decided: a store, a lease, the deny cache, or a failure policy.
+/// The source of a decision: a store, a lease, the deny cache, or a failure policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
@@ -32,7 +32,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The word on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Store => "store",
@@ -49,7 +49,7 @@ impl Source {
         }
     }
 
-    /// The source of one limit's answer, by a store whose answers usually come from `usual`.
+    /// The source of one limit's answer; `usual` is the usual source of the store's answers.
     pub(crate) fn of(limit: &Limit, answer: &Answer, usual: Self) -> Self {
         match (answer.blocked, limit.mode) {
             (true, _) => Self::Blocked,
@@ -63,7 +63,7 @@ impl Source {
         }
     }
 
-    /// Whether a limit's state decided, or no limit applied. Any other source gets a header.
+    /// Whether a limit's state decided, or no limit applied. Any other source is shown in a header.
     pub const fn is_usual(self) -> bool {
         matches!(self, Self::Store | Self::Memory | Self::Lease | Self::None)
     }
@@ -73,7 +73,7 @@ impl Source {
         matches!(self, Self::FailOpen | Self::FailClosed | Self::LocalFallback)
     }
 
-    /// The most telling source of an admitted request has the lowest rank.
+    /// The rank of a source for an admitted request; the most informative has the lowest rank.
     const fn rank(self) -> u8 {
         match self {
             Self::FailOpen => 0,
@@ -86,7 +86,7 @@ impl Source {
         }
     }
 
-    /// The source to show for an admitted request whose limits came from `sources`.
+    /// The source to show for an admitted request, from the sources of its limits.
     pub(crate) fn of_admitted(sources: impl Iterator<Item = Self>) -> Self {
         sources.min_by_key(|source| source.rank()).unwrap_or(Self::None)
     }

@@ -71,7 +71,7 @@ fn plan(context: &Context, redis: &Redis) -> Plan<'static> {
 /// Whether each node logged and counted this number of jumps.
 fn told(trial: &Trial, leaps: usize) -> bool {
     trial.nodes.iter().all(|node| {
-        node.logged("clock leapt") == leaps
+        node.logged("clock jumped") == leaps
             && node.metric("tollgate_store_clock_leaps_total") == leaps as u64
     })
 }

@@ -139,7 +139,7 @@ fn a_collector_that_is_not_there_is_said_once_and_costs_no_answer() {
     for _ in 0..3 {
         assert_eq!(check(&http, "{}").0, 200);
     }
-    let line = process.until(|line| line.contains("trace collector does not take spans"));
+    let line = process.until(|line| line.contains("trace collector rejects spans"));
     assert!(line.contains(&endpoint), "{line}");
     process.until(|line| line.contains("metrics collector rejects metrics"));
     for _ in 0..3 {

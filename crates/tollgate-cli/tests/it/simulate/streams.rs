@@ -50,7 +50,7 @@ fn every_bad_row_is_named_by_file_and_line() {
         ),
         (r#"{"time": 1, "attributes": {"ip": "nowhere"}}"#, "`attributes.ip`: "),
         (r#"{"time": 1, "cost": 0.5}"#, "`cost`: not a whole number"),
-        (r#"{"time": 1, "op": "chek"}"#, "`op`: no such operation"),
+        (r#"{"time": 1, "op": "chek"}"#, "`op`: unknown operation"),
         (r#"{"time": 1, "op": "reserve", "ttl": "61m"}"#, "`ttl`: out of range"),
         (r#"{"time": 1, "op": "settle", "reservation": "r"}"#, "`cost`: missing"),
         (

@@ -69,7 +69,7 @@ fn what_cannot_be_watched_is_said() {
         (&["tail", "--limit", "perusr"] as &[&str], "no limit is called `perusr`"),
         (&["tail", "colour=red"], "no limit has this attribute"),
         (&["tail", "--sample", "2"], "such as 1%"),
-        (&["tail", "--user", "~0123456789abcdef"], "name its value in clear"),
+        (&["tail", "--user", "~0123456789abcdef"], "send the value instead"),
     ] {
         let output = command(&node, arguments).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);

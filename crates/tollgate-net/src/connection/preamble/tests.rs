@@ -1,4 +1,4 @@
-//! What load balancers may and may not say.
+//! Valid and invalid PROXY protocol headers.
 
 use super::read_proxy_header as read;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Bodies that are awaited, not wanted, slow or broken.
+//! Bodies that are awaited, unread, slow or malformed.
 
 use super::{EchoHandler, ask, get, post, put, read_all, read_now, send, settle};
 use crate::{
@@ -24,7 +24,7 @@ fn a_body_is_asked_for_when_it_is_first_wanted() {
         let mut client = rig.connect_to(&handler);
         let all = [get("/1"), expecting(&post("/2", "abc")), expecting(&put("/3", "0\r\n\r\n"))];
         let split = |request: &str| request.find("\r\n\r\n").unwrap() + 4;
-        // What is asked for comes after the earlier answers.
+        // `100 Continue` comes after the earlier answers.
         send(&mut client, &(all[0].clone() + &all[1][..split(&all[1])])).await;
         let said = read_now(&mut client).await;
         assert!(said.starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
@@ -53,7 +53,7 @@ fn a_body_that_comes_anyway_is_not_asked_for() {
                 assert_eq!(ask(&mut client, last).await, expected);
             }
         }
-        // There is no body to ask for, or the client is HTTP/1.0.
+        // No `100 Continue` is due: the request has no body, or the client is HTTP/1.0.
         let unlike = expecting(&post("/a", "abc")).replace("100-C", "200-c");
         assert_eq!(ask(&mut client, &expecting(&get("/a"))).await, "GET /a ");
         send(&mut client, unlike.strip_suffix("abc").unwrap()).await;
@@ -66,7 +66,7 @@ fn a_body_that_comes_anyway_is_not_asked_for() {
     });
 }
 
-/// An awaited body may or may not come after a final answer, so the connection ends.
+/// After a final answer, an awaited body may or may not follow, so the connection closes.
 #[test]
 fn an_awaited_body_that_nobody_wants_ends_its_connection() {
     run(async {
@@ -83,7 +83,7 @@ fn an_awaited_body_that_nobody_wants_ends_its_connection() {
     });
 }
 
-/// The answer does not wait for a body that is not wanted; the next request does.
+/// The answer does not wait for an unread body; the next request does.
 #[test]
 fn a_small_body_that_nobody_wants_is_skipped() {
     let body = get("/smuggled");
@@ -130,7 +130,7 @@ fn a_body_that_nobody_wants_ends_its_connection_where_it_is_large_or_slow() {
     }
 }
 
-/// After a malformed body the start of the next request is unknown.
+/// After a malformed body, the start of the next request is unknown.
 #[test]
 fn a_broken_body_ends_its_connection() {
     for chunks in [
@@ -150,7 +150,8 @@ fn a_broken_body_ends_its_connection() {
             let rig = Rig::new(Limits::default());
             let handler = Rc::<BodyEcho>::default();
             let mut client = rig.connect_to(&handler);
-            // The head first: a body that begins badly beside its head is refused with it.
+            // Sent after the head: a malformed body in the same piece would be refused with its
+            // head.
             let request = put("/a", chunks);
             let (head, body) = request.split_at(request.len() - chunks.len());
             send(&mut client, head).await;
@@ -166,8 +167,8 @@ fn a_broken_body_ends_its_connection() {
     }
 }
 
-/// The handler, and so an upstream, sees nothing of a request whose body begins badly beside its
-/// head.
+/// If the malformed start of a body arrives with the head, neither handler nor upstream sees the
+/// request.
 #[test]
 fn a_body_that_begins_badly_is_refused_with_its_head() {
     for chunks in ["x\r\n", "1\nx\r\n0\r\n\r\n", "1\r\nab\r\n0\r\n\r\n", "1 \r\na\r\n0\r\n\r\n"] {

@@ -1,4 +1,4 @@
-//! Chunked bodies, cut in every way.
+//! Chunked bodies, split at every position.
 
 use super::super::{
     ParseError,
@@ -10,10 +10,10 @@ use hyper::{
 };
 use proptest::prelude::*;
 
-/// What a body is: its data, its trailers, and how many bytes it has, where it has ended.
+/// A decoded body: data, trailers, and the encoded length if the body has ended.
 type Decoded = Result<(Vec<u8>, Vec<u8>, Option<usize>), ParseError>;
 
-/// Decodes pieces that come one after the other.
+/// Decodes consecutive pieces.
 fn decode(pieces: &[&[u8]]) -> Decoded {
     let mut decoder = ChunkedDecoder::default();
     let (mut data, mut len) = (Vec::new(), 0);
@@ -29,7 +29,7 @@ fn decode(pieces: &[&[u8]]) -> Decoded {
     Ok((data, decoder.trailers.clone(), decoder.is_finished().then_some(len)))
 }
 
-/// Decodes the whole, and checks that each cut and each size of pieces gives the same.
+/// Decodes the whole text, and checks that every split and piece size gives the same result.
 fn decoded(text: &str) -> Decoded {
     let bytes = text.as_bytes();
     let whole = decode(&[bytes]);
@@ -101,7 +101,7 @@ fn bad_bodies_are_refused() {
         "10000000000000005\r\nhello\r\n0\r\n\r\n",
     ] {
         assert!(decoded(body).is_err(), "{body:?}");
-        // Upstreams may put spaces behind a size, and nothing else.
+        // Upstreams may put spaces, and nothing else, after a chunk size.
         let is_padded =
             body.starts_with("5 \r") || body.starts_with("5\t\r") || body.starts_with("5 ;");
         let answered = decode_chunks(body.as_bytes(), &mut Vec::new());
@@ -109,7 +109,7 @@ fn bad_bodies_are_refused() {
     }
 }
 
-/// Zeros in front of a size are in the grammar of RFC 9112, section 7.1.
+/// The grammar of RFC 9112, section 7.1, allows leading zeros in a chunk size.
 #[test]
 fn zeros_do_not_make_a_size_larger() {
     let body = format!("{}5\r\nhello\r\n{}\r\n\r\n", "0".repeat(40), "0".repeat(40));
@@ -130,7 +130,7 @@ fn extensions_and_trailers_have_a_largest_size() {
 }
 
 proptest! {
-    /// What is encoded is decoded, however it is cut.
+    /// Decoding an encoded body gives the original, however it is split.
     #[test]
     fn encoded_bodies_are_decoded(
         chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..600), 0..6),
@@ -157,7 +157,7 @@ proptest! {
         prop_assert_eq!(lines, expected);
     }
 
-    /// Whatever comes, each cut of it is decoded or refused like the whole.
+    /// For any bytes, every split gives the same result as the whole.
     #[test]
     fn any_bytes_are_decoded_alike(text in "[0-3a;x\r\n: ]{0,40}") {
         let _ = decoded(&text);

@@ -1,7 +1,7 @@
-//! The same bytes to this HTTP/1.1 and to hyper's, which is read as an oracle.
+//! Differential tests: the same bytes to this HTTP/1.1 server and to hyper's.
 //!
-//! What this one accepts hyper reads alike. What this one refuses and hyper accepts is refused for
-//! a reason in [`Reason`].
+//! Requests that this server accepts, hyper must read alike. Requests that only hyper accepts must
+//! be refused for a [`Reason`].
 
 mod generate;
 mod reason;
@@ -27,11 +27,11 @@ use reason::{Ending, Reason, walk};
 use std::{cell::RefCell, convert::Infallible, rc::Rc, time::Duration};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// A request that came whole. Headers are in the order of their names.
+/// A complete request. Headers are sorted by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SeenRequest {
     method: String,
-    /// As a URI is written; as it came where the target is none.
+    /// The target in the form of a URI, or unchanged if it is not a URI.
     target: String,
     version: Version,
     headers: Vec<(String, Vec<u8>)>,
@@ -53,7 +53,7 @@ impl SeenRequest {
         }
     }
 
-    /// Reads a body to its end; whether it had one.
+    /// Reads a body to its end. Returns whether the end came.
     async fn read(
         &mut self,
         mut body: impl hyper::body::Body<Data = bytes::Bytes> + Unpin,
@@ -71,7 +71,7 @@ impl SeenRequest {
 
 fn sorted(headers: impl Iterator<Item = (String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
     let mut headers: Vec<_> = headers.collect();
-    // Stable: values of one name keep their order.
+    // A stable sort keeps the order of values of one name.
     headers.sort_by(|a, b| a.0.cmp(&b.0));
     headers
 }
@@ -80,18 +80,18 @@ fn of_map(map: &HeaderMap) -> Vec<(String, Vec<u8>)> {
     sorted(map.iter().map(|(name, value)| (name.as_str().into(), value.as_bytes().to_vec())))
 }
 
-/// What a server made of a conversation.
+/// The result of a conversation with one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Conversation {
-    /// Requests that came whole.
+    /// Complete requests.
     seen: Vec<SeenRequest>,
-    /// How many heads were accepted.
+    /// The number of accepted heads.
     begun: usize,
-    /// The final answers' statuses.
+    /// The statuses of the final answers.
     statuses: Vec<u16>,
 }
 
-/// Keeps what comes, and answers with 404, which ends no connection by itself.
+/// Records requests, and answers 404, which does not close a connection.
 #[derive(Default)]
 struct Recorder(RefCell<Conversation>);
 
@@ -124,12 +124,12 @@ async fn ours(bytes: &[u8], cuts: &[usize]) -> Conversation {
     let recorder = Rc::new(Recorder::default());
     let mut statuses = talk(rig.connect_to(&recorder), bytes, cuts).await;
     let is_line = bytes.last() == Some(&b'\n');
-    // The rest of a head is looked at once a line has ended.
+    // This server checks the rest of a head only once a line has ended.
     if !is_line && matches!(walk(bytes).1, Ending::Head(..)) && statuses.last() == Some(&400) {
         statuses.pop();
     }
     let mut conversation = Conversation { statuses, ..recorder.0.take() };
-    // A body that begins badly in the same piece as its head is refused with it.
+    // A malformed body in the same piece as its head is refused with the head.
     if let (spans, Ending::Body(_)) = walk(bytes) {
         conversation.begun = spans.len();
     }
@@ -165,19 +165,18 @@ async fn hypers(bytes: &[u8], cuts: &[usize]) -> Conversation {
     let connection =
         http1::Builder::new().half_close(true).serve_connection(TokioIo::new(far), service);
     tokio::task::spawn_local(async move {
-        // It ends in an error for every conversation that it does not like.
+        // hyper returns an error for every conversation that it rejects.
         let _ = connection.await;
     });
     let statuses = talk(near, bytes, cuts).await;
     Conversation { statuses, ..recorder.0.take() }
 }
 
-/// Says all of it, cut where it is to be cut, and then that there is nothing more. The statuses of
-/// the answers.
+/// Sends all bytes, split at `cuts`, then closes its side. Returns the statuses of the answers.
 async fn talk(mut stream: DuplexStream, bytes: &[u8], cuts: &[usize]) -> Vec<u16> {
     let mut from = 0;
     for cut in cuts.iter().copied().chain([bytes.len()]) {
-        // A server that has heard enough may have closed.
+        // The server may already have closed.
         if stream.write_all(&bytes[from..cut]).await.is_err() {
             break;
         }
@@ -185,7 +184,7 @@ async fn talk(mut stream: DuplexStream, bytes: &[u8], cuts: &[usize]) -> Vec<u16
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
     }
-    // Time passes only while every task waits.
+    // Virtual time passes only while every task waits.
     tokio::time::sleep(Duration::from_millis(1)).await;
     let _ = stream.shutdown().await;
     let mut answers = Vec::new();
@@ -195,7 +194,7 @@ async fn talk(mut stream: DuplexStream, bytes: &[u8], cuts: &[usize]) -> Vec<u16
     codes.filter(|code| *code != 100).collect()
 }
 
-/// What differs without being wrong, or what is wrong.
+/// Returns the reason of a legitimate difference, or the fault.
 fn compare(
     bytes: &[u8],
     ours: &Conversation,
@@ -209,7 +208,7 @@ fn compare(
     }
     for (index, seen) in ours.seen.iter().enumerate() {
         if hypers.seen.get(index) != Some(seen) {
-            // hyper has only targets that its type of a URI takes.
+            // hyper accepts only targets that its URI type can parse.
             let is_uri = seen.target.parse::<Uri>().is_ok();
             return match is_uri || hypers.begun > index {
                 true => told("what is accepted is read alike"),
@@ -231,7 +230,7 @@ fn shown(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// The same conversations in every run, unless the environment asks for more.
+/// A runner with fixed seeds, unless the environment asks for more cases.
 fn runner(cases: u32) -> TestRunner {
     if std::env::var_os("PROPTEST_CASES").is_some() {
         return TestRunner::new(Config { failure_persistence: None, ..Config::default() });
@@ -281,7 +280,7 @@ fn what_is_accepted_hyper_reads_alike() {
     assert!(found.len() >= 8, "the conversations reach too little: {found:?}");
 }
 
-/// Wherever a conversation is cut in two, it is the same conversation.
+/// Splitting a conversation in two at any position gives the same result.
 #[test]
 fn a_cut_changes_nothing() {
     let mut runner = runner(0);
@@ -296,7 +295,7 @@ fn a_cut_changes_nothing() {
     }
 }
 
-/// Every reason occurs, and is found for an example.
+/// Every reason occurs, and is found for its example.
 #[test]
 fn each_reason_has_an_example() {
     for (reason, example) in Reason::EXAMPLES {

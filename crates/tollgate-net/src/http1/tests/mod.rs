@@ -1,4 +1,4 @@
-//! HTTP/1.1: heads and chunks alone, and whole connections over pipes in virtual time.
+//! Tests of HTTP/1.1: heads and chunks alone, and whole connections over pipes in virtual time.
 
 mod answer;
 mod body;
@@ -27,17 +27,17 @@ use tokio::{
     sync::Notify,
 };
 
-/// The data of `/large`: more than a pipe takes at once.
+/// The size of `/large`: more than a pipe holds.
 const LARGE: usize = 100_000;
 
-/// Answers with the request's method, target, body and trailers. Some paths have ways of their own.
+/// Answers with the request's method, target, body and trailers. Some paths behave differently.
 #[derive(Default)]
 struct EchoHandler<const ENDS_WITH_CLIENT: bool = false> {
-    /// What each request was answered with.
+    /// The answer to each request.
     came: RefCell<Vec<String>>,
     /// Lets `/wait` answer.
     go: Notify,
-    /// How many requests ended without an answer.
+    /// The number of requests that ended without an answer.
     given_up: Rc<Cell<usize>>,
     /// The upstream's end of a tunnel.
     tunnel: RefCell<Option<DuplexStream>>,
@@ -119,7 +119,7 @@ impl<const ENDS_WITH_CLIENT: bool> EchoHandler<ENDS_WITH_CLIENT> {
     }
 }
 
-/// The data of a body, its trailers in brackets, or what went wrong.
+/// The data of a body, with trailers in brackets, or the error.
 async fn read(body: RequestBody<'_>) -> String {
     let upload: Upload = match body {
         RequestBody::Full(bytes) => return String::from_utf8_lossy(bytes).into_owned(),
@@ -134,7 +134,7 @@ async fn read(body: RequestBody<'_>) -> String {
     }
 }
 
-/// A stream of unknown length: three pieces, one of them empty, and perhaps a trailer.
+/// A stream of unknown length: three pieces, one of them empty, and an optional trailer.
 fn chunks(trailer: Option<String>) -> BodyStream {
     let mut frames: Vec<_> = ["one", "", "three"].map(|text| Frame::data(text.into())).into();
     if let Some(trailer) = trailer {
@@ -146,7 +146,7 @@ fn chunks(trailer: Option<String>) -> BodyStream {
     Box::pin(StreamBody::new(stream::iter(frames)))
 }
 
-/// A stream that knows its length.
+/// A stream of known length.
 fn sized(text: &str) -> BodyStream {
     Box::pin(Full::new(Bytes::copy_from_slice(text.as_bytes())).map_err(|never| match never {}))
 }
@@ -156,7 +156,7 @@ fn endless() -> BodyStream {
     Box::pin(StreamBody::new(stream::repeat_with(piece)))
 }
 
-/// A stream that has one piece and no end.
+/// A stream with one piece that never ends.
 fn stuck() -> BodyStream {
     let piece = Ok::<_, BoxError>(Frame::data(Bytes::from_static(b"one")));
     Box::pin(StreamBody::new(stream::StreamExt::chain(stream::iter([piece]), stream::pending())))
@@ -168,7 +168,7 @@ fn broken() -> BodyStream {
     Box::pin(StreamBody::new(stream::iter(pieces)))
 }
 
-/// Waits until all that has been written has been read.
+/// Waits until everything written has been read.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -182,7 +182,7 @@ fn post(path: &str, body: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-/// A request with `body` as its chunks.
+/// A request with `body` as its raw chunks.
 fn put(path: &str, body: &str) -> String {
     format!("PUT {path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n{body}")
 }
@@ -196,14 +196,14 @@ async fn ask(client: &mut DuplexStream, request: &str) -> String {
     crate::tests::rig::answer(client).await.1
 }
 
-/// All that the server says until it ends the connection, without dates.
+/// Reads everything until the server closes the connection, without dates.
 async fn read_all(client: &mut DuplexStream) -> String {
     let mut bytes = Vec::new();
     client.read_to_end(&mut bytes).await.unwrap();
     undated(&String::from_utf8(bytes).unwrap())
 }
 
-/// All that the server has said by now, without dates.
+/// Reads everything that the server has sent so far, without dates.
 async fn read_now(client: &mut DuplexStream) -> String {
     let mut bytes = Vec::new();
     let reading = client.read_to_end(&mut bytes);

@@ -1,4 +1,4 @@
-//! Which heads are taken, and what they say.
+//! Accepted and refused heads, and their contents.
 
 use super::super::{Framing, ParseError, parse::ParsedRequest, parse_response};
 use crate::head::{HeaderSpan, Headers};
@@ -6,22 +6,21 @@ use hyper::Version;
 use proptest::prelude::*;
 use tollgate_tower::Head;
 
-/// What a request's head says, for comparison.
+/// The facts of a request's head, for comparison.
 type RequestSummary = (usize, Framing, bool, bool);
 
 fn parse(text: &[u8]) -> Result<Option<ParsedRequest>, ParseError> {
     super::super::parse::parse_request(text, &mut Vec::new(), 100)
 }
 
-/// Parses `text`, and checks that every beginning of it has no end yet or is refused in the same
-/// way.
+/// Parses `text`, and checks that every prefix is incomplete or refused in the same way.
 fn parsed(text: &str) -> Result<Option<RequestSummary>, ParseError> {
     let whole = parse(text.as_bytes());
     let end = whole.ok().flatten().map_or(text.len(), |parsed| parsed.len);
     for cut in 0..end {
         match (parse(&text.as_bytes()[..cut]), &whole) {
             (Ok(None), _) => {}
-            // What is wrong need not be seen at first in the same way.
+            // A prefix may be refused for a different fault.
             (Err(_), Err(_)) => {}
             (cut_short, _) => panic!("{text:?} at {cut}: {cut_short:?}"),
         }
@@ -130,7 +129,7 @@ fn a_line_ends_with_cr_and_lf() {
             let changed = [&text[..at], end, &text[at + 2..]].concat();
             let found = parsed(&changed);
             assert!(matches!(found, Ok(None) | Err(ParseError::Syntax)), "{changed:?}: {found:?}");
-            // A bare LF is refused at once, and not waited for.
+            // A bare LF is refused immediately, without waiting for more.
             let is_refused = parse(&changed.as_bytes()[..at + end.len()]).is_err();
             assert!(is_refused || end != "\n", "{changed:?}");
         }
@@ -246,7 +245,7 @@ fn an_expectation_counts_where_it_can_be_met() {
     assert!(!parsed(&old).unwrap().unwrap().3);
 }
 
-/// What an answer's head says: its status, reason, framing, length, and whether another follows.
+/// A response head: status, reason, framing, length, and whether the connection persists.
 type ResponseSummary = (u16, String, Framing, Option<u64>, bool);
 
 fn response(text: &str, is_head: bool) -> Result<Option<ResponseSummary>, ParseError> {
@@ -284,7 +283,7 @@ fn the_framing_of_an_answer_depends_on_its_status_and_request() {
             true,
         ),
         ("200 OK", "Transfer-Encoding: Chunked\r\n", Chunked, Empty, None, true),
-        // A length beside `chunked` is dropped, and the connection is not used again.
+        // A length beside `chunked` is dropped, and the connection does not persist.
         (
             "200 OK",
             "content-length: 5\r\ntransfer-encoding: chunked\r\n",
@@ -311,7 +310,7 @@ fn the_framing_of_an_answer_depends_on_its_status_and_request() {
             assert_eq!(found, expected, "{text:?}");
         }
     }
-    // A body to the end of the connection is no body of an answer to `HEAD`.
+    // A response to `HEAD` has no body, even without a length.
     let text = "HTTP/1.1 200 OK\r\na: b\r\n\r\n";
     let expected = |framing, persists| (200, "OK".into(), framing, None, persists);
     assert_eq!(response(text, false), Ok(Some(expected(UntilClose, false))));
@@ -373,7 +372,7 @@ fn answers_with_two_ends_or_none_are_refused() {
 }
 
 proptest! {
-    /// Whatever comes: nothing panics, and a head ends where it ended before more came.
+    /// For any bytes: no panic, and more bytes do not move the end of a head.
     #[test]
     fn more_bytes_do_not_change_a_head(text in "[GET/ HTP1.\r\n:ac-]{0,60}", more: Vec<u8>) {
         let longer = [text.as_bytes(), &more].concat();

@@ -1,4 +1,4 @@
-//! However the bytes of requests are cut, they are the same requests.
+//! Requests split into pieces in every way give the same answers.
 
 use super::{EchoHandler, ask, get, post, put, read_all, send, settle};
 use crate::{
@@ -13,7 +13,7 @@ const BODY: &str = "GET /smuggled HTTP/1.1\r\nhost: y\r\n\r\n";
 /// The last request of a connection.
 const LAST: &str = "GET /last HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
-/// What is answered to these pieces, each sent when the server has read those before it.
+/// The answers to these pieces, each sent after the server has read the previous ones.
 async fn exchange(rig: &Rig, handler: &Rc<impl Handler>, pieces: &[&str]) -> String {
     let mut client = rig.connect_to(handler);
     for piece in pieces {
@@ -98,7 +98,7 @@ fn bodies_of_every_method_and_size_arrive() {
             let request = post("/a", BODY).replacen("POST", method, 1);
             assert_eq!(ask(&mut client, &request).await, format!("{method} /a {BODY}"));
         }
-        // Around what is read at once.
+        // Sizes around the limits of one read.
         for size in [0, 1, 8_000, 8_192, 16_384, 16_385, 100_000] {
             let body = "x".repeat(size);
             assert_eq!(ask(&mut client, &post("/a", &body)).await, format!("POST /a {body}"));
@@ -109,7 +109,7 @@ fn bodies_of_every_method_and_size_arrive() {
     });
 }
 
-/// A request by its kind, and what it is answered with.
+/// A request of a kind, and its expected answer.
 fn request(kind: u8, number: usize) -> (String, String) {
     let path = format!("/{number}");
     match kind {
@@ -153,7 +153,7 @@ async fn any_pieces<const ENDS_WITH_CLIENT: bool>(kinds: &[u8], cuts: &[(usize, 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is sent, in whatever pieces: each request arrives once, as it was, and in order.
+    /// For any requests in any pieces: each arrives once, unchanged and in order.
     #[test]
     fn any_requests_in_any_pieces_arrive(
         kinds in prop::collection::vec(0_u8..5, 1..12),

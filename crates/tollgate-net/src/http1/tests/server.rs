@@ -1,4 +1,4 @@
-//! A connection from its first request to its end.
+//! Connections from the first request to the end.
 
 use super::{EchoHandler, LARGE, ask, get, post, put, read_all, read_now, send, settle};
 use crate::{
@@ -29,7 +29,7 @@ fn pipelined_requests_keep_their_order() {
     });
 }
 
-/// An answer that is ready does not wait for a later one that takes its time.
+/// A ready answer does not wait for a later, slow request.
 #[test]
 fn a_slow_request_does_not_hold_earlier_answers_back() {
     run(async {
@@ -83,7 +83,7 @@ fn a_client_that_ends_its_side_gives_its_request_up_where_the_handler_says_so() 
             assert_eq!(rest(&mut client).await, 0);
             assert_eq!(handler.given_up.get(), 1, "{request}");
 
-            // Also after bytes that belong to no request, or to part of the next.
+            // Also after blank lines, or after part of the next request.
             for early in ["\r\n", "G", "GET /next HTTP/1.1\r\nhost: x\r\n\r\n"] {
                 let handler = Rc::<CancellingEcho>::default();
                 let mut client = rig.connect_to(&handler);
@@ -134,7 +134,7 @@ fn the_deadlines_hold_after_an_answer() {
         rig.passed(seconds(10));
         assert_eq!(rig.stats().expired(), 1);
     });
-    // A body that was skipped or streamed leaves an idle connection.
+    // A connection is idle after a body that was skipped or streamed.
     for request in [post("/early", "x"), post("/early-chunks", "x"), put("/a", "0\r\n\r\n")] {
         run(async {
             let rig = Rig::new(Limits::default());
@@ -158,7 +158,7 @@ fn an_answer_that_nobody_takes_ends_after_the_time_of_an_idle_connection() {
             let handler = Rc::<CancellingEcho>::default();
             let mut client = rig.connect_and_see(&handler, 1000).0;
             send(&mut client, &get(path)).await;
-            // Some of it is taken, which makes the wait begin anew.
+            // Reading a part restarts the deadline.
             tokio::time::sleep(seconds(30)).await;
             let mut some = vec![0; 1500];
             client.read_exact(&mut some).await.unwrap();
@@ -190,7 +190,7 @@ fn version_1_0_ends_with_its_answer_unless_asked_otherwise() {
             assert!(head.contains("\r\nconnection: keep-alive\r\n"), "{head}");
             assert_eq!(body, "GET /a ");
         }
-        // Chunks are unknown to it, so the end of the body is that of the connection.
+        // HTTP/1.0 has no chunks, so the end of the connection ends the body.
         send(&mut client, &kept.replace("/a", "/trailers")).await;
         let expected = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nonethree";
         assert_eq!(read_all(&mut client).await, expected);
@@ -258,7 +258,7 @@ fn answers_stream_with_a_length_or_in_chunks() {
     });
 }
 
-/// An answer that breaks off must not look whole.
+/// A truncated answer must not look complete.
 #[test]
 fn an_answer_that_breaks_off_ends_its_connection() {
     run(async {
@@ -317,7 +317,7 @@ fn an_upgrade_joins_a_tunnel_with_what_came_early() {
             assert_eq!(read_now(&mut upstream).await, "early\nlate");
             send(&mut upstream, "back").await;
             assert_eq!(read_now(&mut client).await, "back");
-            // What one client said early is nothing to the next.
+            // Bytes that one client sent early do not reach the next client.
             assert_eq!(ask(&mut rig.connect_to(&handler), &get("/a")).await, "GET /a ");
             drop(client);
             assert_eq!(rest(&mut upstream).await, 0);

@@ -1,4 +1,4 @@
-//! Bodies that are sent to peers that take little at a time.
+//! Bodies sent to peers that read slowly.
 
 use super::super::BodyWriter;
 use crate::{
@@ -19,7 +19,7 @@ use std::{
 };
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Takes so many bytes, then none until the next poll.
+/// Accepts a fixed number of bytes, then none until the next poll.
 struct SlowWriter {
     room: usize,
     taken: Vec<u8>,
@@ -45,7 +45,7 @@ impl AsyncWrite for SlowWriter {
     }
 }
 
-/// A peer that never takes all there is at once does not have the whole body collected for it.
+/// A body for a slow peer is not buffered as a whole.
 #[test]
 fn a_slow_peer_has_two_pieces_waiting_at_most() {
     let frames = (0..200).map(|_| Ok::<_, BoxError>(Frame::data(Bytes::from(vec![b'x'; 16_384]))));
@@ -62,7 +62,7 @@ fn a_slow_peer_has_two_pieces_waiting_at_most() {
     assert_eq!(narrow.taken.len(), 200 * 16_384);
 }
 
-/// Keeps the body of each request beyond its answer.
+/// Keeps the body of each request after its answer.
 #[derive(Default)]
 struct KeepsUploads(RefCell<Vec<Upload>>);
 
@@ -80,7 +80,7 @@ impl Handler for KeepsUploads {
     }
 }
 
-/// What is left of an earlier request's body is not read from a later request.
+/// A body kept from an earlier request reads nothing of a later request.
 #[test]
 fn a_body_that_outlives_its_request_gets_nothing_of_the_next() {
     run(async {

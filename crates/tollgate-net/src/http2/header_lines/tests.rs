@@ -1,6 +1,6 @@
 use super::*;
 
-/// The headers of a response that are kept out of the table.
+/// The never-indexed headers of a response.
 fn kept_out(sent_counters: &Cell<bool>) -> Vec<String> {
     let names = ["ratelimit", "ratelimit-policy", "x-ratelimit-remaining", "date"];
     let mut headers: HeaderMap =

@@ -1,4 +1,4 @@
-//! The accept loop: what fails is tried again, and what is full makes room.
+//! The accept loop: failures are retried, and a full server makes room.
 
 use super::*;
 use crate::accept::{Accept, accept_all, worker::Workers};
@@ -20,7 +20,7 @@ fn logged(events: impl FnOnce()) -> String {
     io::read_to_string(reader).unwrap()
 }
 
-/// Fails as told, then accepts.
+/// Fails a given number of times, then accepts.
 struct ScriptedListener {
     failures: RefCell<VecDeque<io::Error>>,
     listener: TcpListener,
@@ -65,7 +65,7 @@ fn no_error_ends_the_loop() {
         let start = now();
         let accepting = accept_all(&source, frontend.clone(), &workers, stopping);
         let stopper = async {
-            // Ready once every failure has been met and paused for: 10 + 20 + 40 + 80 ms.
+            // Long enough for all failures and their pauses: 10 + 20 + 40 + 80 ms.
             tokio::time::sleep(Duration::from_millis(151)).await;
             stop.send(Some(Duration::ZERO)).unwrap();
         };
@@ -82,7 +82,7 @@ fn no_error_ends_the_loop() {
     assert_eq!(frontend.stats.open(), 0);
 }
 
-/// Fails every other time, for as long as there are clients.
+/// Fails every other time, while clients remain.
 struct ExhaustedListener {
     listener: TcpListener,
     is_out: Cell<bool>,
@@ -122,8 +122,8 @@ fn trouble_that_lasts_is_told_when_it_begins_and_when_it_ends() {
     assert!(lines[0].contains("cannot accept") && lines[1].contains("accepting connections again"));
 }
 
-/// Has 200 connections after an error, and as with a socket each try costs part of what a task may
-/// do in one go.
+/// Has 200 connections after an error. Each accept uses up some of the task's budget, as with a
+/// socket.
 struct BacklogListener {
     listener: TcpListener,
     clients: RefCell<Vec<TcpStream>>,

@@ -1,4 +1,4 @@
-//! Slow, silent and absent clients are closed at a deadline; other clients do not notice.
+//! Slow and silent clients are closed at a deadline; other clients are not affected.
 
 use super::*;
 use crate::RequestBody;
@@ -178,8 +178,7 @@ impl Handler for SlowHandler {
     }
 }
 
-/// A head that began while another request was under way has a head's time after it, and is told
-/// so.
+/// A head that began during another request has the deadline of a head after it, and gets 408.
 #[test]
 fn an_early_head_is_no_idle_connection() {
     let first = [
@@ -208,7 +207,7 @@ fn an_early_head_is_no_idle_connection() {
     }
 }
 
-/// An empty line after a body begins no head: some clients end bodies with one.
+/// An empty line after a body starts no head: some clients send one after a body.
 #[test]
 fn an_empty_line_is_no_head() {
     run(async {
@@ -222,7 +221,7 @@ fn an_empty_line_is_no_head() {
     });
 }
 
-/// The rest of a head that began early makes a request like any other.
+/// A head that began early may be completed later.
 #[test]
 fn an_early_head_may_end_late() {
     run(async {
@@ -232,7 +231,7 @@ fn an_early_head_may_end_late() {
         answer(&mut client).await;
         client.write_all(b"TP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         assert_eq!(answer(&mut client).await.1, "slow");
-        // Now it is idle.
+        // The connection is idle now.
         assert_eq!(rest(&mut client).await, 0);
         rig.passed(seconds(3 + 3 + 60));
     });

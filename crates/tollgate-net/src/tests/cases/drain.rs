@@ -32,7 +32,7 @@ fn an_idle_connection_has_a_last_call() {
         }
         tokio::time::sleep(seconds(3)).await;
         rig.registry.drain();
-        // Its request was on its way.
+        // The request was in transit when the drain began.
         tokio::time::sleep(Duration::from_millis(300)).await;
         asks.write_all(&get("/b")).await.unwrap();
         let (head, body) = answer(&mut asks).await;

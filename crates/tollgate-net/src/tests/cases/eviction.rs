@@ -1,9 +1,8 @@
-//! Who goes when there is no room: the idle, then the slow, and never who is about to get an
-//! answer.
+//! Eviction order: idle connections, then slow ones; never a connection about to get an answer.
 
 use super::*;
 
-/// A request of which the last byte is missing.
+/// A request without its last byte.
 const SLOW: &[u8] = b"POST /body HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nx";
 
 #[test]
@@ -69,7 +68,7 @@ fn of_those_who_came_together_the_first_goes() {
         for n in 0..3 {
             rig.registry.evict(None);
             assert_eq!(rest(&mut clients[n]).await, 0);
-            // It takes the place of the one that went.
+            // The new client takes the place of the evicted one.
             clients.push(rig.connect());
         }
         let newest = clients.last_mut().unwrap();

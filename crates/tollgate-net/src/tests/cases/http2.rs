@@ -152,7 +152,7 @@ fn a_peer_is_told_to_send_little_ahead() {
         let mut client = rig.connect();
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         let (mut stream, mut connection) = (65_535, 65_535);
-        // Everything up to the acknowledgement of our settings.
+        // Reads everything up to the acknowledgement of our settings.
         loop {
             let mut head = [0; 9];
             client.read_exact(&mut head).await.unwrap();
@@ -190,8 +190,7 @@ fn a_head_has_the_same_number_of_fields_at_most() {
     });
 }
 
-/// hyper leaves the body out in HTTP/1 only; by HTTP/2 clients take one for a breach of the
-/// protocol.
+/// hyper omits the body only in HTTP/1. In HTTP/2, clients treat a body as a protocol error.
 #[test]
 fn an_answer_to_head_has_no_body() {
     run(async {
@@ -243,7 +242,7 @@ fn requests_that_come_together_are_answered_together() {
         let counted = Transport::CountedPipe(pipe);
         tokio::task::spawn_local(serve_http(counted, PEER, rig.handler.clone(), registration));
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
-        // Up to the acknowledgement of our settings.
+        // Reads up to the acknowledgement of our settings.
         while frame(&mut client).await != (4, 1) {}
         let before = activity.writes.get();
         let mut requests = Vec::new();

@@ -1,4 +1,4 @@
-//! A thread that panics is missing for a moment, and nothing with it.
+//! A panic of one thread affects no other thread.
 
 use super::*;
 use crate::supervise::{Attempt, Supervisor};
@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::watch;
 use tollgate_policy::settings::Front;
 
-/// A node that serves, with its threads.
+/// A running node, with its threads.
 struct WatchedNode {
     health: Arc<Health>,
     threads: Arc<WatchedThreads>,
@@ -81,11 +81,11 @@ fn nobody_waits_for_a_worker_that_is_missing() {
     }
     assert!(!node.health.is_ready());
     assert_eq!(node.health.problems()[0].0, "http-worker-0");
-    // It ends although one of its threads never gets to work.
+    // The drop returns although one thread never starts working.
     drop(server);
 }
 
-/// Blocks its thread until the test lets it go.
+/// Blocks its thread until the test releases it.
 struct StuckHandler(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
 
 impl Handler for Arc<StuckHandler> {
@@ -108,7 +108,7 @@ fn a_stuck_worker_keeps_traffic_away_and_is_named() {
     let mut client = TcpStream::connect(address).unwrap();
     client.write_all(&get("/a")).unwrap();
     let problems = || node.health.problems();
-    // Questions come faster here than a thread may answer, so the accept thread may miss some too.
+    // Requests come faster here than threads answer, so the accept thread may miss some too.
     let ask_until = |is_done: &dyn Fn() -> bool| {
         while !is_done() {
             node.threads.ask(1);

@@ -1,4 +1,4 @@
-//! A tunnel ends once nothing has passed for as long as it may be idle, counted from the last byte.
+//! A tunnel ends when no byte has passed for its idle time, counted from the last byte.
 
 use super::*;
 use crate::{
@@ -7,13 +7,13 @@ use crate::{
 };
 use bytes::Bytes;
 
-/// Both ends of a tunnel that may be idle for four seconds.
+/// Both ends of a tunnel with an idle time of four seconds.
 fn open_tunnel(rig: &Rig, room: usize) -> (DuplexStream, DuplexStream) {
     let (client, near, registration) = rig.registration(room);
     let (service, far) = tokio::io::duplex(room);
     tokio::task::spawn_local(async move {
         let state = registration.state.clone();
-        // It has no deadline but its own.
+        // The connection has no deadline of its own.
         let _in_flight = InFlightRequest::new(&state);
         let (stream, left, idle) = (Box::new(far), Bytes::new(), seconds(4));
         let tunnel = Tunnel { stream, buffered: left, idle, guard: None };

@@ -18,7 +18,7 @@ use tollgate_net::Stats;
 
 const START_US: u64 = 1_700_000_000_000_000;
 
-/// A node with a family of every kind: classes, a limit whose name has to be escaped, times.
+/// Creates a node with every kind of family: classes, a limit name that needs escaping, times.
 fn node() -> Arc<TestNode> {
     let file = "limits: [{name: 'per \"user\"', key: [user], rate: 2/min}]
 classes: [{name: first, match: {path: /a}}, {name: second, default: true}]
@@ -42,7 +42,7 @@ fn labels(attributes: &[KeyValue]) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// The samples of a metric, as the text format has them.
+/// The samples of a metric, named as in the text format.
 fn samples(metric: &Metric, now: &mut BTreeMap<String, f64>) {
     let mut put = |suffix: &str, labels: &str, value: f64| {
         let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
@@ -89,7 +89,7 @@ fn all(batch: &ExportMetricsServiceRequest) -> BTreeMap<String, f64> {
     now
 }
 
-/// What changes from one moment to the next.
+/// Whether a metric has the same value in two snapshots; process and time metrics do not.
 fn is_steady(name: &str) -> bool {
     !name.starts_with("process_") && !name.starts_with("tollgate_otlp_")
 }
@@ -110,7 +110,7 @@ fn the_collector_gets_every_figure_of_the_page() {
     let page = node.metrics.exposition(&node.snapshot(), ExpositionFormat::Prometheus);
     let lines = page.lines().filter(|line| !line.starts_with('#'));
     let number = |text: &str| text.parse::<f64>().unwrap();
-    // `le="0.0000025"` and `2.5e-6` are one bound.
+    // `le="0.0000025"` and `2.5e-6` are the same bound.
     let lines = lines.map(|line| line.rsplit_once(' ').unwrap());
     let mut expected: BTreeMap<String, f64> =
         lines.map(|(name, value)| (with_plain_bound(name), number(value))).collect();
@@ -127,7 +127,7 @@ fn the_collector_gets_every_figure_of_the_page() {
     pusher.stop(Duration::from_secs(60));
 }
 
-/// The name of a sample with its bound as Rust shows the number.
+/// The name of a sample, its bound formatted as Rust formats a float.
 fn with_plain_bound(name: &str) -> String {
     let Some((head, bound)) = name.split_once("le=\"") else { return name.to_owned() };
     let (bound, tail) = bound.split_once('"').unwrap();

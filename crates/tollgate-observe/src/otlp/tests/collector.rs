@@ -1,4 +1,4 @@
-//! A collector for tests: takes OTLP over HTTP on a real socket.
+//! A collector for tests: receives OTLP over HTTP on a real socket.
 
 use super::{OtlpOptions, Signal};
 use bytes::Bytes;
@@ -26,7 +26,7 @@ pub(crate) struct Collector {
 pub(crate) struct ExportRequest {
     pub(crate) line: String,
     pub(crate) content_type: String,
-    /// `x-tenant`.
+    /// The `x-tenant` header.
     pub(crate) tenant: Option<String>,
     pub(crate) body: Bytes,
 }
@@ -38,7 +38,7 @@ impl Collector {
         collector
     }
 
-    /// Takes requests and answers none until it is told to.
+    /// Starts a collector that receives requests and answers none until told to.
     pub(crate) fn silent() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -68,12 +68,12 @@ impl Collector {
         OtlpOptions::read(signal, read).unwrap().unwrap()
     }
 
-    /// The next batch.
+    /// Waits for the next batch.
     pub(crate) fn next(&self) -> ExportRequest {
         self.requests.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 
-    /// What has come so far.
+    /// The requests received so far.
     pub(crate) fn requests(&self) -> Vec<ExportRequest> {
         self.requests.try_iter().collect()
     }
@@ -105,7 +105,7 @@ async fn serve(
 }
 
 impl ExportRequest {
-    /// As a batch of metrics.
+    /// Decodes a batch of metrics.
     pub(crate) fn metrics(&self) -> ExportMetricsServiceRequest {
         ExportMetricsServiceRequest::decode(self.body.clone()).unwrap()
     }
@@ -125,12 +125,12 @@ impl ExportRequest {
     }
 }
 
-/// An attribute as text.
+/// An attribute of a span, as text.
 pub(crate) fn attribute(span: &Span, name: &str) -> String {
     text(&span.attributes, name)
 }
 
-/// An attribute among others as text.
+/// The attribute `name`, as text.
 pub(crate) fn text(attributes: &[KeyValue], name: &str) -> String {
     let found = attributes.iter().find(|attribute| attribute.key == name);
     match found.and_then(|attribute| attribute.value.clone()) {

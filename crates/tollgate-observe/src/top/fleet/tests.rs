@@ -16,7 +16,7 @@ fn a_key_that_a_node_does_not_list_may_have_units_there() {
         vec![limit(100, 0, vec![key("a", 60, 0, "1"), key("b", 40, 0, "1")])],
         vec![limit(50, 7, vec![key("a", 30, 5, "2")])],
     ]);
-    // `b` has up to seven units at the second node.
+    // `b` has up to seven units on the second node.
     let expected = vec![key("a", 90, 5, "2"), key("b", 47, 7, "1")];
     let [merged] = &merged[..] else { panic!("{merged:?}") };
     assert_eq!((merged.units, merged.unlisted_max), (150, 7));
@@ -46,7 +46,7 @@ fn a_report_survives_the_store() {
 }
 
 proptest! {
-    /// Each node counts exactly, and lists only its first keys.
+    /// Each node counts exactly, but lists only its first keys.
     #[test]
     fn bounds_hold_for_every_key(
         nodes in prop::collection::vec(prop::collection::vec(0_u64..50, 6), 1..5),

@@ -2,7 +2,7 @@ use super::take_off;
 use crate::top::summary::{LastFigures, Summary};
 use std::collections::BTreeMap;
 
-/// Counts units of keys that are their own hash.
+/// A summary of these units; each key is its own hash.
 fn summary(units: &[(u64, u64)]) -> Summary {
     let mut summary = Summary::default();
     for (key, units) in units {
@@ -20,7 +20,7 @@ fn few_keys_are_exact() {
     assert_eq!(total, 7);
 }
 
-/// Ten thousand keys in cells for 128: each bound holds against the exact counts.
+/// Ten thousand keys in 128 cells: each bound holds against the exact counts.
 #[test]
 fn bounds_hold_for_more_keys_than_cells() {
     let mut exact: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -28,7 +28,7 @@ fn bounds_hold_for_more_keys_than_cells() {
     let mut random = 1_u64;
     for _ in 0..100_000 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        // A few keys are heavy, and keys are shed in different shares.
+        // A few keys are heavy, and the share of shed requests differs by key.
         let keys = if (random >> 60).is_multiple_of(2) { 20 } else { 10_000 };
         let key = 1 + (random >> 33) % keys;
         let counts = exact.entry(key).or_default();

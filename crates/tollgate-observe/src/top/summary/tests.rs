@@ -2,7 +2,7 @@ use super::{HeavyKey, KEY_BYTES_MAX, LastFigures, SETS, Summary, WAYS};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Hashes as good as those of a keyed hash, and a different one for each `salt`.
+/// A hash as good as a keyed one, different for each `salt`.
 fn mix(key: u64, salt: u64) -> u64 {
     let mut hash = (key ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -15,7 +15,7 @@ fn add(summary: &mut Summary, key: u64, salt: u64, units: u64) {
     summary.add(mix(key, salt), (0, &bytes), units, LastFigures::default());
 }
 
-/// The promises of a summary, against exact counts.
+/// Checks the bounds of a summary against exact counts.
 fn check(summary: &Summary, exact: &BTreeMap<u64, u64>, salt: u64) {
     let kept: BTreeMap<u64, HeavyKey> =
         summary.keys().into_iter().map(|key| (key.hash, key)).collect();
@@ -34,7 +34,7 @@ fn check(summary: &Summary, exact: &BTreeMap<u64, u64>, salt: u64) {
 }
 
 fn stream() -> impl Strategy<Value = Vec<(u64, u64)>> {
-    // Few keys often, many keys seldom, and sometimes many units at once.
+    // Few keys often, many keys seldom, sometimes many units at once.
     let key = prop_oneof![3 => 0_u64..6, 2 => 0_u64..400, 1 => 0_u64..100_000];
     let units = prop_oneof![6 => Just(1_u64), 2 => 0_u64..10, 1 => 0_u64..100_000];
     proptest::collection::vec((key, units), 0..3_000)
@@ -91,7 +91,7 @@ fn few_keys_are_counted_exactly() {
 
 #[test]
 fn heavy_keys_are_found_among_a_million_others() {
-    // Ten keys with a fiftieth of the stream each; of the others nobody comes twice.
+    // Ten keys with a fiftieth of the stream each. All other keys come once.
     let mut summary = Summary::default();
     for round in 0..100_000_u64 {
         (0..2).for_each(|n| add(&mut summary, round * 2 % 10 + n, 7, 1));
@@ -100,7 +100,7 @@ fn heavy_keys_are_found_among_a_million_others() {
     let total = summary.total_units();
     let top: Vec<u64> = summary.keys().iter().take(10).map(|key| key.hash).collect();
     assert!((0..10).all(|heavy| top.contains(&mix(heavy, 7))));
-    // The error is that of Space-Saving with as many cells, within a factor of two.
+    // The error is within twice that of Space-Saving with as many cells.
     let cells = (SETS * WAYS) as u64;
     assert!(summary.floor() <= 2 * total / cells, "{} of {total}", summary.floor());
 }

@@ -2,7 +2,7 @@ use super::{expand_glob, wildcard_matches};
 use crate::config::{Config, ConfigErrorKind};
 use std::path::{Path, PathBuf};
 
-/// A folder that goes with its test.
+/// A folder that is removed after its test.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! Access to the admin API: the token and the hosts that a file names.
+//! Access to the admin API: the token and the host names in the policy file.
 
 use crate::config::{ConfigErrorKind, SecretDigest, SecretError, resolve_secret};
 use crate::front::browser::AllowedHosts;
@@ -10,18 +10,18 @@ const TOKEN: &str = "admin.token";
 /// The clients that may use the admin API.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Without a token every call is refused.
+    /// The token; without one, every call is refused.
     pub(super) token: Option<SecretDigest>,
-    /// The names by which clients may call it.
+    /// The host names that clients may use.
     pub(super) hosts: AllowedHosts,
 }
 
 impl Access {
-    /// Access by `settings`.
+    /// Creates the access rules from `settings`.
     ///
     /// # Errors
     ///
-    /// When the environment variable with the token is not set, or no client could send the token.
+    /// When the token's environment variable is not set, or a header cannot carry the token.
     pub fn new(
         settings: &Settings,
         variable: impl FnOnce(&str) -> Option<OsString>,
@@ -33,7 +33,7 @@ impl Access {
     }
 }
 
-/// The digest of a token that a header can carry: visible ASCII characters.
+/// The digest of a token. The token must be visible ASCII, so that a header can carry it.
 fn digest(token: &str) -> Result<SecretDigest, SecretError> {
     let is_sendable = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     if is_sendable {
@@ -43,7 +43,7 @@ fn digest(token: &str) -> Result<SecretDigest, SecretError> {
     }
 }
 
-/// The token in an `Authorization` header with the scheme `Bearer`.
+/// The token in an `Authorization: Bearer` header.
 pub(super) fn bearer_token(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())

@@ -21,7 +21,7 @@ use tollgate_policy::facts::{Facts, digest};
 use tollgate_policy::limit::Mode;
 use tollgate_policy::settings::AmbiguousPaths;
 
-/// What is done to a key.
+/// A change of a key's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyChange {
     Reset,
@@ -29,7 +29,7 @@ pub(super) enum KeyChange {
     Unblock,
 }
 
-/// An operator may name any key that a listener with `match-all` has counted.
+/// Operators may name any key that a listener with `match-all` can count.
 pub(super) const ANY_PATH: AmbiguousPaths = AmbiguousPaths::MatchAll;
 
 impl KeyChange {
@@ -43,7 +43,7 @@ impl KeyChange {
 }
 
 impl Admin {
-    /// Shows what every limit has for a key.
+    /// Shows the state of a key under every limit.
     pub(super) async fn inspect(&self, body: &AdminBody) -> Result<AdminResponse, Problem> {
         let rules = self.node.gate.rules();
         let limit = require_limit(&rules, body.limit.as_deref())?;
@@ -62,8 +62,9 @@ impl Admin {
         Ok(json_response(StatusCode::OK, &json!({"tier": tier, "limits": views})))
     }
 
-    /// Changes what limits have for a key. Without `limit`, those whose key is of the attributes
-    /// given, and not those that all requests share: to block one user must not block everybody.
+    /// Changes the state of a key. Without `limit`, changes the limits whose key has exactly the
+    /// given attributes. Limits with one shared bucket are left out: blocking one user must not
+    /// block all.
     pub(super) async fn change_key(
         &self,
         operator: &Operator,
@@ -94,13 +95,13 @@ impl Admin {
             KeyChange::Reset | KeyChange::Unblock => None,
         };
         let names: Vec<&str> = before.iter().map(KeyView::name).collect();
-        // The later of two blocks counts, and what is told is when the last of them ends.
+        // The later of two blocks counts, so the response has the end of the last block.
         let expected_us = until_us.max(until_us.and(last_block(&before)));
         let after = match change {
             KeyChange::Reset => Value::Null,
             _ => json!({"blocked_until": expected_us.map(rfc3339)}),
         };
-        // The attributes in the form that keys have: an API key is hashed.
+        // Attributes in the form of keys: an API key is hashed.
         let shown: BTreeMap<&str, String> =
             before.iter().flat_map(|view| view.key().clone()).collect();
         let target = json!({"limits": names, "attributes": shown});
@@ -113,7 +114,7 @@ impl Admin {
             };
             if let Err(error) = done {
                 let problem = store_problem(&error);
-                // The first line told of more than happened.
+                // The first line announced more than happened.
                 let _ = self.write_audit(operator, &record, Some(error.to_string())).await;
                 return Err(problem);
             }
@@ -154,10 +155,10 @@ impl Admin {
         });
         let note = match (is_shared, is_masked) {
             (false, _) => Some(
-                "the memory store has no other nodes: this is for this node, until it is cleared or ends",
+                "the memory store has no other nodes: the override is for this node, until it is cleared or the node ends",
             ),
             (_, true) => {
-                Some("an override of this node alone comes first here; clear it with `scope=node`")
+                Some("an override of this node takes precedence; clear it with `scope=node`")
             }
             (true, false) => None,
         };
@@ -167,7 +168,7 @@ impl Admin {
         Ok(json_response(StatusCode::OK, &response))
     }
 
-    /// Reads the policy file again. What came of it is a second line in the audit log.
+    /// Reloads the policy file. The result is a second line in the audit log.
     pub(super) async fn reload(&self, operator: &Operator) -> Result<AdminResponse, Problem> {
         let generation = || self.node.gate.rules().generation();
         let before = json!({"generation": generation()});
@@ -224,12 +225,12 @@ impl Admin {
     }
 }
 
-/// When the last of the blocks ends.
+/// The end of the last block.
 fn last_block(views: &[KeyView<'_>]) -> Option<u64> {
     views.iter().filter_map(KeyView::blocked_until_us).max()
 }
 
-/// A change, as the audit log has it.
+/// A change, as recorded in the audit log.
 struct ChangeRecord {
     what: &'static str,
     target: Value,
@@ -237,7 +238,7 @@ struct ChangeRecord {
     after: Value,
 }
 
-/// The limit's name, once some limit has it.
+/// The limit's name, if a limit has it.
 pub(super) fn require_limit<'a>(
     rules: &Rules,
     limit: Option<&'a str>,
@@ -264,7 +265,7 @@ pub(super) fn no_such_limit(rules: &Rules, name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, detail).at("name")
 }
 
-/// The facts of a request whose path is read like this.
+/// The facts of a request; `paths` sets how its path is read.
 pub(super) fn facts<'r>(
     rules: &'r Rules,
     attributes: &'r [ResolvedAttribute],
@@ -282,7 +283,7 @@ pub(super) fn facts<'r>(
     Ok(facts)
 }
 
-/// The value of an attribute for people: a secret as its digest.
+/// The value of an attribute for display: a secret as its digest.
 fn display_value(rules: &Rules, facts: &Facts<'_>, name: &str) -> Option<String> {
     let value = facts.get(name)?;
     Some(if rules.http_policy().holds_secret(name) { digest(&value) } else { value.into() })
@@ -293,7 +294,7 @@ fn store_problem(error: &StoreError) -> Problem {
 }
 
 fn unrecorded(why: &str) -> Problem {
-    Problem::unavailable(format!("nothing was changed, since {why}"))
+    Problem::unavailable(format!("nothing changed: {why}"))
 }
 
 fn override_problem(error: &OverrideError) -> Problem {
@@ -309,7 +310,7 @@ fn override_problem(error: &OverrideError) -> Problem {
         }
         OverrideError::Unrecorded(why) => unrecorded(why),
         OverrideError::Store(error) => Problem::unavailable(format!(
-            "{error}; the change may have reached the store all the same, see `admin policy`; `scope=node` changes this node without the store"
+            "{error}; the change may still have reached the store, see `admin policy`; `scope=node` changes this node without the store"
         )),
     }
 }

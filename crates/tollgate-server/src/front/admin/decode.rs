@@ -1,4 +1,4 @@
-//! Bodies of calls. The reader of the check API reads the attributes, within the same caps.
+//! Decodes the bodies of calls. The decoder of the check API reads the attributes, with its caps.
 
 use super::explain::parse_peer;
 use super::route::BodyMembers;
@@ -14,12 +14,12 @@ use std::net::IpAddr;
 use tollgate_policy::limit::Mode;
 use tollgate_policy::parse_duration_us;
 
-/// The longest block: as long as the longest period.
+/// The longest block; equal to the longest period.
 const BLOCK_US_MAX: u64 = 366 * 86_400_000_000;
-/// Longer than any limit's name.
+/// Limit of names; longer than any limit's name.
 const NAME_BYTES_MAX: usize = 4 * 1024;
 
-/// What a body says.
+/// The members of a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AdminBody {
     pub(super) attributes: Vec<(String, String)>,
@@ -30,7 +30,7 @@ pub(super) struct AdminBody {
     pub(super) peer: Option<IpAddr>,
 }
 
-/// Reads the body of a call. It may be empty where the call has no members.
+/// Decodes the body of a call. The body may be empty if the call has no members.
 pub(super) fn body(input: &[u8], expected: BodyMembers) -> Result<AdminBody, Problem> {
     let BodyMembers { allowed, required } = expected;
     if input.len() > BODY_BYTES_MAX {
@@ -63,7 +63,7 @@ fn unknown_member(allowed: &[&str]) -> String {
         [] => "unknown member; this call takes none".to_owned(),
         _ => {
             let known: Vec<String> = allowed.iter().map(|name| format!("`{name}`")).collect();
-            format!("unknown member; there are {}", known.join(", "))
+            format!("unknown member; the members are {}", known.join(", "))
         }
     }
 }
@@ -96,14 +96,14 @@ fn read_member(name: &str, value: &str, body: &mut AdminBody) -> Result<(), Prob
         }
         _ => {
             let word = text(name, value)?;
-            let detail = "no such mode; there are `enforce`, `shadow` and `off`";
+            let detail = "unknown mode; use `enforce`, `shadow` or `off`";
             body.mode = Some(parse_mode(&word).ok_or_else(|| Problem::bad(name, detail))?);
         }
     }
     Ok(())
 }
 
-/// Attributes as the check API reads them, from the text of a JSON object.
+/// Reads attributes like the check API, from the text of a JSON object.
 fn read_attributes(object: &str) -> Result<Vec<(String, String)>, Problem> {
     let wrapped = format!("{{\"attributes\":{object}}}");
     let read = decode::body(wrapped.as_bytes(), Op::Peek)?;
@@ -112,7 +112,7 @@ fn read_attributes(object: &str) -> Result<Vec<(String, String)>, Problem> {
     Ok(read.attributes.into_iter().map(owned).collect())
 }
 
-/// The attributes that a query names, within the caps of the check API.
+/// The attributes in a query, within the caps of the check API.
 pub(super) fn attributes_of(
     parameters: Vec<(String, String)>,
 ) -> Result<Vec<(String, String)>, Problem> {
@@ -121,7 +121,7 @@ pub(super) fn attributes_of(
     read_attributes(&Value::Object(object).to_string())
 }
 
-/// The nodes that a change of a mode is for, by the query of the call.
+/// The scope of a mode change, from the query of the call.
 pub(super) fn scope(query: Option<&str>) -> Result<Option<OverrideScope>, Problem> {
     match query {
         None | Some("") => Ok(None),
@@ -137,7 +137,7 @@ fn text(name: &str, value: &str) -> Result<String, Problem> {
     serde_json::from_str(value).map_err(|_| Problem::bad(name, "not a string"))
 }
 
-/// The members of an object as they stand, without a look into them.
+/// The members of an object, with unparsed values.
 fn members(input: &str) -> Result<Vec<(String, &RawValue)>, Problem> {
     let mut reader = serde_json::Deserializer::from_str(input);
     let read = reader

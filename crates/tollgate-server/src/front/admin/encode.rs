@@ -1,4 +1,4 @@
-//! Answers: what the policy in force says, and what it has for a key.
+//! Encodes answers: the policy in force, and the state of a key.
 
 use super::policy_control::PolicyOrigin;
 use crate::front::http::encode;
@@ -22,9 +22,10 @@ pub(super) struct PolicyView<'a> {
     file: Option<String>,
     last_reload: Option<ReloadView>,
     limits: Vec<LimitView<'a>>,
-    /// The warnings that the file deserves.
+    /// Warnings about the file.
     pub(super) lints: &'a [Diagnostic],
-    /// The deciding ones last. Those of limits that the policy does not have wait for them.
+    /// Mode overrides; later ones win. Overrides of unknown limits wait for a policy with these
+    /// limits.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     overrides: &'a [ListedOverride],
 }
@@ -40,9 +41,9 @@ struct ReloadView {
 #[derive(Serialize)]
 struct LimitView<'a> {
     name: &'a str,
-    /// In effect.
+    /// The mode in effect.
     mode: &'static str,
-    /// In the file.
+    /// The mode in the file.
     configured: &'static str,
     overridden: bool,
     key: KeyNamesView<'a>,
@@ -52,7 +53,7 @@ struct LimitView<'a> {
     tiers: BTreeMap<&'a str, NumbersView>,
     disclose: bool,
     penalty: bool,
-    /// What the limit's candidate would have done at this node, since it started.
+    /// The counts of the limit's candidate on this node, since the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     candidate: Option<CandidateView>,
 }
@@ -64,7 +65,7 @@ struct CandidateView {
     same: u64,
     would_refuse: u64,
     would_admit: u64,
-    /// Keys with a request that the candidate decides differently.
+    /// Keys with a request that the candidate decided differently.
     keys: u64,
 }
 
@@ -79,7 +80,7 @@ impl CandidateView {
     }
 }
 
-/// A limit's key as the file may spell it.
+/// A limit's key, as the file may write it.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum KeyNamesView<'a> {
@@ -134,8 +135,8 @@ impl<'a> PolicyView<'a> {
                 .enumerate()
                 .filter(|(_, limit)| !is_candidate(limit))
                 .map(|(place, limit)| {
-                    // A reload may have come in between; then the mode in effect is as good an
-                    // answer.
+                    // A reload may have happened in between; then the mode in effect is good
+                    // enough.
                     let configured = configured.get(place).copied().unwrap_or(limit.mode);
                     let mut view = LimitView::new(limit, configured, is_overridden(limit));
                     view.candidate = CandidateView::new(limit, candidates);
@@ -179,7 +180,7 @@ impl NumbersView {
     }
 }
 
-/// The time zone of windows of the calendar.
+/// The time zone of calendar windows.
 fn time_zone(params: &LimitParams) -> Option<&'static str> {
     match params {
         LimitParams::CalendarWindow(window) => window.zone().map(Zone::name),
@@ -187,7 +188,7 @@ fn time_zone(params: &LimitParams) -> Option<&'static str> {
     }
 }
 
-/// A rate as the file may spell it.
+/// A rate, as the file may write it.
 fn rate(params: &LimitParams) -> String {
     const UNITS: [(&str, u64); 6] = [
         ("w", 604_800_000_000),
@@ -212,20 +213,21 @@ fn rate(params: &LimitParams) -> String {
     }
 }
 
-/// What one limit has for a key. Figures are shown whatever the limit discloses to clients.
+/// The state of a key under one limit. Operators see all numbers, whatever the limit discloses to
+/// clients.
 #[derive(Serialize)]
 pub(super) struct KeyView<'a> {
     name: &'a str,
     mode: &'static str,
     key: BTreeMap<&'a str, String>,
-    /// The numbers of the key's tier.
+    /// The numbers for the key's tier.
     #[serde(flatten)]
     params: NumbersView,
-    /// Units; for a bucket those that are gone now.
+    /// Units used; for a bucket, the units missing now.
     used: Option<u64>,
     remaining: Option<u64>,
     reset_after: Option<Box<RawValue>>,
-    /// The state that the key keeps when a reload or another tier changes the numbers.
+    /// The state that survives a change of the numbers, by a reload or another tier.
     keeps: Option<KeptStateView>,
     blocked_until: Option<String>,
     #[serde(skip)]
@@ -235,11 +237,11 @@ pub(super) struct KeyView<'a> {
     ledger: Option<LedgerView>,
 }
 
-/// The state that a key keeps when its limit's numbers change, in the algorithm's own unit.
+/// The state of a key that survives a change of the limit's numbers, in the algorithm's own unit.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum KeptStateView {
-    /// Windows, logs and slots.
+    /// Units of windows, logs and slots.
     Units(u64),
     /// Buckets: the seconds until the bucket is full again.
     Owed(Box<RawValue>),
@@ -256,23 +258,23 @@ impl KeptStateView {
     }
 }
 
-/// The tier that holds for a key, and where it came from.
+/// The tier of a key, and its origin.
 #[derive(Serialize)]
 pub(super) struct TierView<'a> {
     name: Option<&'a str>,
     /// `header`, `cookie`, `query`, `jwt`, `attribute`, `map`, `file`, `redis`, `default` or
     /// `none`.
     source: &'static str,
-    /// The attribute that names the tier, or by whose value it was looked up.
+    /// The attribute that names the tier, or whose value was looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
-    /// The tier that was named, where no limit has it.
+    /// The requested tier, if no limit has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<String>,
 }
 
 impl<'a> TierView<'a> {
-    /// `None` where the policy says nothing of tiers.
+    /// Creates the view; `None` if the policy has no tiers.
     pub(super) fn new(rules: &'a Rules, facts: &Facts<'_>, settings: &Settings) -> Option<Self> {
         let tiers = &settings.tiers;
         if tiers.source.is_none() && tiers.default.is_none() {
@@ -299,7 +301,7 @@ impl<'a> TierView<'a> {
     }
 }
 
-/// Which part of a request the attribute comes from.
+/// The part of a request that the attribute comes from.
 fn attribute_source(name: &str, settings: &Settings) -> &'static str {
     let of_identity = settings.identity.iter().find(|(one, _)| **one == *name);
     match of_identity.map(|(_, source)| source) {
@@ -314,7 +316,7 @@ fn attribute_source(name: &str, settings: &Settings) -> &'static str {
     }
 }
 
-/// Who holds units of a leased limit.
+/// The holders of units of a leased limit.
 #[derive(Serialize)]
 struct LedgerView {
     ledger: u64,
@@ -322,7 +324,7 @@ struct LedgerView {
     holdings: Vec<HoldingView>,
 }
 
-/// What one process has been granted and has returned.
+/// The units granted to and returned by one process.
 #[derive(Serialize)]
 struct HoldingView {
     process: Box<str>,
@@ -371,7 +373,7 @@ impl<'a> KeyView<'a> {
         }
     }
 
-    /// A limit that is unlimited for the key with these attributes.
+    /// The view of a limit that is unlimited for the key with these attributes.
     pub(super) fn unlimited(
         limit: &'a Limit,
         names: &'a [Box<str>],
@@ -394,7 +396,7 @@ impl<'a> KeyView<'a> {
         }
     }
 
-    /// The end of the block that the key is in.
+    /// The end of the key's current block.
     pub(super) fn blocked_until_us(&self) -> Option<u64> {
         self.blocked_until_us
     }
@@ -403,7 +405,7 @@ impl<'a> KeyView<'a> {
         self.name
     }
 
-    /// The values of the limit's key, in the form that keys have; a missing one is empty.
+    /// The values of the limit's key, in the form of keys. A missing value is empty.
     pub(super) fn key(&self) -> &BTreeMap<&'a str, String> {
         &self.key
     }
@@ -417,7 +419,7 @@ pub(super) fn seconds(us: u64) -> Box<RawValue> {
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Exact decimal seconds; null for a wait that does not help.
+/// Exact decimal seconds; null if waiting does not help.
 pub(super) fn optional_seconds(us: Option<u64>) -> Box<RawValue> {
     us.map_or_else(|| RawValue::NULL.to_owned(), seconds)
 }

@@ -1,4 +1,4 @@
-//! The admin API: health and metrics for everybody, and what operators do, behind a token.
+//! Admin API: health and metrics without a token, operations with a token.
 //!
 //! | call | answer |
 //! | --- | --- |
@@ -56,12 +56,12 @@ use tollgate_observe::ObservedNode;
 use tollgate_observe::audit::AuditActor;
 use tollgate_observe::metrics::{AdminDenial, ExpositionFormat, Front, Outcome};
 
-/// How long a body may take.
+/// The time limit of a body.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
-/// The system's buffer for one connection: enough for any answer but a long page of metrics.
+/// The system's send buffer per connection: enough for any answer except a long page of metrics.
 const SEND_BUFFER_BYTES: usize = 32 << 10;
 
-/// The front end; one for all workers.
+/// The admin front end; one for all workers.
 pub struct Admin {
     node: Arc<Node>,
     control: Arc<dyn PolicyControl>,
@@ -69,12 +69,11 @@ pub struct Admin {
     login_throttle: LoginThrottle,
     gateway: OnceLock<Arc<GatewayState>>,
     live: watch::LiveFigures,
-    /// Held while a change of a key is recorded and made. The kill switch waits for no such change,
-    /// and for no reload.
+    /// Held while a key change is recorded and made. Mode changes and reloads do not wait for it.
     change_lock: tokio::sync::Mutex<()>,
 }
 
-/// An answer, complete.
+/// A complete answer.
 type AdminResponse = hyper::Response<Bytes>;
 
 /// A caller who sent the token.
@@ -90,7 +89,7 @@ impl Operator {
 }
 
 impl Admin {
-    /// The front end of `node`.
+    /// Creates the front end of `node`.
     pub fn new(node: Arc<Node>, access: Access, control: Arc<dyn PolicyControl>) -> Self {
         Self {
             node,
@@ -103,18 +102,18 @@ impl Admin {
         }
     }
 
-    /// Shows the upstreams of this gateway.
+    /// Sets the gateway whose upstreams are shown.
     pub(crate) fn set_gateway(&self, gateway: Arc<GatewayState>) {
-        // There is one gateway in a process.
+        // A process has one gateway.
         let _ = self.gateway.set(gateway);
     }
 
-    /// Another file's token and hosts, from now on.
+    /// Replaces the token and the hosts.
     pub fn set_access(&self, access: Access) {
         self.access.store(Arc::new(access));
     }
 
-    /// Answers a call whose body is read by `body` once it is known to be wanted.
+    /// Answers a call. `body` reads the body, once it is known to be needed.
     pub async fn answer<'b, F>(
         self: &Arc<Self>,
         head: &Parts,
@@ -128,7 +127,7 @@ impl Admin {
         self.respond(answered)
     }
 
-    /// The response for a result, counted.
+    /// Counts a result, and turns it into a response.
     fn respond(&self, answered: Result<AdminResponse, Problem>) -> AdminResponse {
         let (mut response, outcome) = match answered {
             Ok(response) if response.status().is_server_error() => (response, Outcome::Error),
@@ -186,8 +185,8 @@ impl Admin {
             AdminRoute::Tail | AdminRoute::Live => Err(watch::not_streamed()),
             route => {
                 let admin = Arc::clone(self);
-                // A task of its own outlives the call: otherwise the audit log could have a line
-                // for a change that was not made.
+                // A separate task outlives the call. Otherwise the audit log could have a line for
+                // a change that was not made.
                 let change = async move { admin.change(route, scope, &operator, &request).await };
                 tokio::spawn(change).await.unwrap_or_else(|_| {
                     let detail = "the change panicked; see the log";
@@ -229,7 +228,7 @@ impl Admin {
         }
     }
 
-    /// Authenticates a caller by the token.
+    /// Authenticates a caller by its token.
     fn authenticate(&self, headers: &HeaderMap, peer: SocketAddr) -> Result<Operator, Problem> {
         let access = self.access.load();
         let denied = |why: AdminDenial| self.node.metrics.admin_denied(why);
@@ -293,9 +292,9 @@ impl Admin {
 pub struct AdminHandler(pub Arc<Admin>);
 
 impl AdminHandler {
-    /// The limits of its connections, from those of other front ends. The system takes megabytes
-    /// of events for a reader that does not read, unless its buffer is small: at a kilobyte a
-    /// second, such a reader would be noticed after an hour.
+    /// The limits of admin connections, derived from those of other front ends. A small send buffer
+    /// reveals a stalled reader early. By default the system buffers megabytes: at a kilobyte a
+    /// second, that hides a stalled reader for an hour.
     pub fn limits(limits: &Limits) -> Limits {
         Limits { send_buffer_bytes: Some(SEND_BUFFER_BYTES), ..limits.clone() }
     }
@@ -331,7 +330,8 @@ impl Handler for AdminHandler {
     }
 }
 
-/// The admin API answers to known hosts only: a web page could point its own name at this machine.
+/// The error for an unknown host. Only known hosts are answered: a web page could point its own
+/// name at this machine.
 fn wrong_host(host: &str) -> Problem {
     let detail = format!(
         "unknown host name `{}`; use an IP address or localhost, or add the name to `admin.hosts`",
@@ -349,7 +349,7 @@ fn unauthorised(detail: &'static str) -> Problem {
 fn too_many_tries(wait_us: u64) -> Problem {
     let seconds = wait_us.div_ceil(1_000_000);
     let detail = format!(
-        "too many wrong tokens came from your address; wait {seconds} s, whatever token you have"
+        "too many wrong tokens from your address; wait {seconds} s, even with the right token"
     );
     let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).at("authorization");
     problem.with_header(RETRY_AFTER, HeaderValue::from(seconds))

@@ -1,4 +1,4 @@
-//! `POST /v1/peek`: what would happen to a request, without charging it.
+//! `POST /v1/peek`: decides a request without charging it.
 
 use super::decode::AdminBody;
 use super::watch::top;
@@ -8,7 +8,7 @@ use crate::front::problem::Problem;
 use tollgate::engine::Work;
 
 impl Admin {
-    /// The answer that the check API would give, and the status of a response.
+    /// The answer that the check API would give, and its status.
     pub(super) async fn peek(&self, body: &AdminBody) -> Result<AdminResponse, Problem> {
         let rules = self.node.gate.rules();
         let now_us = self.node.clock.now_us();

@@ -1,47 +1,47 @@
-//! What the process around a node does for the admin API.
+//! Operations of the process that the admin API can call.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use tollgate_policy::Diagnostic;
 
-/// What the process around a node can do.
+/// Operations of the process around a node.
 pub trait PolicyControl: Send + Sync + 'static {
-    /// Reads the policy file again and puts it in force.
+    /// Reloads the policy file and puts it in force.
     ///
     /// # Errors
     ///
-    /// When the file is bad. The last good one then stays in force.
+    /// When the file is bad. The last good one stays in force.
     fn reload(&self) -> Pin<Box<dyn Future<Output = Result<(), ReloadFailure>> + Send + '_>>;
 
-    /// Where the policy is from.
+    /// The origin of the policy.
     fn policy_origin(&self) -> PolicyOrigin;
 }
 
-/// Where the policy in force is from.
+/// The origin of the policy in force.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyOrigin {
-    /// The file; none for the built-in policy.
+    /// The file; `None` for the built-in policy.
     pub file: Option<PathBuf>,
     /// The last reload, if there was one.
     pub last_reload: Option<LastReload>,
 }
 
-/// A reload, good or bad.
+/// A reload, successful or not.
 #[derive(Clone, Debug)]
 pub struct LastReload {
-    /// When, in microseconds since 1970.
+    /// The time, in microseconds since 1970.
     pub time_us: u64,
-    /// Why the file was refused; none when it is in force.
+    /// The reason why the file was refused; `None` if it is in force.
     pub error: Option<String>,
 }
 
-/// Why a file was not put in force.
+/// The reason why a file was not put in force.
 #[derive(Clone, Debug, Default)]
 pub struct ReloadFailure {
-    /// In one line.
+    /// The reason in one line.
     pub message: String,
-    /// What is wrong with the file, where it could be read.
+    /// Faults of the file, if it was readable.
     pub diagnostics: Vec<Diagnostic>,
 }
 

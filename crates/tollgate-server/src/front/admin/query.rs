@@ -1,4 +1,4 @@
-//! Queries of calls: names with values, each known and there once.
+//! Query parameters of calls: each name is known and occurs once.
 
 use crate::front::problem::Problem;
 use tollgate_policy::hex::percent_decode;
@@ -8,7 +8,7 @@ use tollgate_policy::hex::percent_decode;
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query whose parameters are among `known`, or any where `known` is empty.
+    /// Parses a query. Its parameters must be in `known`, unless `known` is empty.
     pub(super) fn parse(query: Option<&str>, known: &[&str]) -> Result<Self, Problem> {
         let mut parameters: Vec<(String, String)> = Vec::new();
         for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {
@@ -19,7 +19,7 @@ impl Query {
             };
             if !known.is_empty() && !known.contains(&&*name) {
                 let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-                let detail = format!("unknown parameter; there are {}", known.join(", "));
+                let detail = format!("unknown parameter; the parameters are {}", known.join(", "));
                 return Err(Problem::bad(&name, detail));
             }
             if parameters.iter().any(|(other, _)| *other == name) {
@@ -30,13 +30,13 @@ impl Query {
         Ok(Self(parameters))
     }
 
-    /// Takes a parameter out.
+    /// Takes a parameter.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let place = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.swap_remove(place).1)
     }
 
-    /// Takes a word out; without it the first of the choices.
+    /// Takes a parameter that is one of `choices`; the first choice if it is absent.
     pub(super) fn take_word<T: Copy>(
         &mut self,
         name: &str,
@@ -46,11 +46,11 @@ impl Query {
         let is_it = |(known, _): &&(&str, T)| word.as_deref().is_none_or(|word| word == *known);
         choices.iter().find(is_it).map(|(_, value)| *value).ok_or_else(|| {
             let words: Vec<String> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
-            Problem::bad(name, format!("no such choice; there are {}", words.join(", ")))
+            Problem::bad(name, format!("unknown value; use one of {}", words.join(", ")))
         })
     }
 
-    /// The parameters that were not taken.
+    /// The parameters not taken.
     pub(super) fn into_rest(self) -> Vec<(String, String)> {
         self.0
     }

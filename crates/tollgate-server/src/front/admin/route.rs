@@ -5,7 +5,7 @@ use crate::front::problem::Problem;
 use hyper::{Method, StatusCode};
 use tollgate_policy::hex::percent_decode;
 
-/// A call.
+/// A call of the admin API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AdminRoute {
     Health,
@@ -28,7 +28,7 @@ pub(super) enum AdminRoute {
     ClearMode(String),
 }
 
-/// The members that the body of a call may have, and those that it must have.
+/// The allowed and the required members of a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyMembers {
     pub(super) allowed: &'static [&'static str],
@@ -36,11 +36,12 @@ pub(super) struct BodyMembers {
 }
 
 impl AdminRoute {
-    /// The call with this method and path.
+    /// The route of this method and path.
     pub(super) fn find(method: &Method, path: &str) -> Result<Self, Problem> {
         let mode = path.strip_prefix("/v1/limits/").and_then(|rest| rest.strip_suffix("/mode"));
         if let Some(name) = mode {
-            // A slash may come either way, since names of limits with several keys have one.
+            // Names of limits with several keys contain a slash, which may be percent-encoded or
+            // not.
             let name = percent_decode(name).filter(|name| !name.is_empty()).ok_or_else(|| {
                 Problem::bad("name", "the limit's name in the path is not percent-encoded UTF-8")
             })?;
@@ -81,7 +82,7 @@ impl AdminRoute {
         }
     }
 
-    /// The members of its body; `None` for a call without one.
+    /// The members of the route's body; `None` for a call without a body.
     pub(super) const fn members(&self) -> Option<BodyMembers> {
         let (allowed, required): (&[&str], &[&str]) = match self {
             Self::Inspect | Self::Reset | Self::Unblock => (&["attributes", "limit"], &[]),

@@ -1,4 +1,4 @@
-//! Reading a proxy's call: the client's request, and the parameters of the call.
+//! Decodes a proxy's call: the client's request, and the parameters of the call.
 
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
@@ -14,31 +14,31 @@ use tollgate_tower::{Ambiguity, Override};
 pub(super) struct AuthRequest {
     /// The head of the client's request.
     pub(super) head: Parts,
-    /// The only limits that apply, if the call names some.
+    /// The limits that apply, if the call names some.
     pub(super) limit_indexes: Option<Vec<usize>>,
     pub(super) cost: u64,
     pub(super) deny_status: Option<u16>,
-    /// Why the request is denied without a decision.
+    /// The reason to deny the request without a decision.
     pub(super) ambiguous: Option<AmbiguousRequest>,
 }
 
-/// Why a request is denied without a decision: the service could read it in another way than it
-/// would be counted.
+/// The reason to deny a request without a decision: the service could read the request differently
+/// from how it would be counted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AmbiguousRequest {
-    /// Some services cut a target at `#`, others do not.
+    /// A fragment: some services cut a target at `#`, others do not.
     Fragment,
-    /// A header that some services take for one that counts here.
+    /// A header that some services treat like a counted one.
     Alias(HeaderName),
-    /// Two headers that describe the request contradict each other: the client wrote one of them.
+    /// Two headers with contradicting descriptions of the request: the client wrote one of them.
     Contradiction(RequestPart),
-    /// A header by which some services replace the path or the method.
+    /// A header that makes some services replace the path or the method.
     Override(HeaderName),
-    /// The client's query holds the parameters of the call: either side may have written them.
+    /// The client's query contains the parameters of the call: either side may have written them.
     Parameters,
-    /// The head of the call is malformed. The proxy sends the client's headers in it.
+    /// A malformed head of the call, which contains the client's headers.
     Head,
-    /// The path, or an attribute with two values.
+    /// An ambiguous path, or an attribute with two values.
     Read(Box<Ambiguity>),
 }
 
@@ -50,20 +50,20 @@ pub(super) enum RequestPart {
     Host,
 }
 
-/// A call that cannot be answered.
+/// A call without an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AuthRequestError {
-    /// The client is not a trusted proxy.
+    /// The caller is not a trusted proxy.
     Untrusted,
     /// These headers are missing or malformed.
     MissingHeader(&'static str),
-    /// An unknown or malformed parameter: its name, and its value unless it may be a secret.
+    /// An unknown or malformed parameter: its name, and its value unless it may be secret.
     Parameter(Box<str>),
     /// An unknown limit.
     Limit(Box<str>),
 }
 
-/// The call in the head of a request to [`PATH`](super::PATH).
+/// Decodes the call from the head of a request to [`PATH`](super::PATH).
 pub(super) fn read_request(
     mut head: Parts,
     policy: &Policy,
@@ -86,7 +86,7 @@ pub(super) fn read_request(
         ambiguous.get_or_insert(AmbiguousRequest::Fragment);
     }
     let uri: Uri = escape(target).parse().map_err(|_| TARGET)?;
-    // `login` alone would name a host.
+    // `login` alone would be a host name.
     if uri.scheme().is_none() && !matches!(target, [b'/', ..] | b"*") {
         return Err(TARGET);
     }
@@ -95,7 +95,7 @@ pub(super) fn read_request(
         ambiguous = differing_override(headers, &method, path_and_query(target));
     }
     // Some proxies append the client's own query. A client must not choose the parameters, nor
-    // switch the operator's off by repeating them.
+    // disable the operator's by repeating them.
     let query = head.uri.query().unwrap_or("");
     let shared = shares_query(&escape(query.as_bytes()), uri.query().unwrap_or(""));
     let (only, cost, deny_status) = match parameters(query, policy) {
@@ -105,7 +105,7 @@ pub(super) fn read_request(
     if shared.is_some() && (only.is_some() || cost != 1 || deny_status.is_some()) {
         ambiguous.get_or_insert(AmbiguousRequest::Parameters);
     }
-    // The other headers are the client's own.
+    // The remaining headers are the client's own.
     let mut fields = std::mem::take(&mut head.headers);
     if let Some(host) = host {
         fields.insert(header::HOST, host);
@@ -115,11 +115,11 @@ pub(super) fn read_request(
     Ok(AuthRequest { head, limit_indexes: only, cost, deny_status, ambiguous })
 }
 
-/// How much of the call's query the client's own query is.
+/// The share of the call's query that is the client's own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SharedQuery {
     All,
-    /// The beginning or the end.
+    /// The start or the end.
     Part,
 }
 
@@ -135,14 +135,15 @@ fn shares_query(query: &str, clients: &str) -> Option<SharedQuery> {
     }
 }
 
-/// The `deny_status` of a call whose head is malformed.
+/// The `deny_status` parameter of a call whose head is malformed.
 pub(super) fn deny_status(query: &str) -> Option<u16> {
     let value =
         query.split('&').filter_map(|pair| pair.strip_prefix("deny_status=")).next_back()?;
     matches!(value, "401" | "403" | "429").then(|| value.parse().ok())?
 }
 
-/// The common value of these headers. A proxy sets some of them; if two differ, a client wrote one.
+/// The value of these headers, if all are equal. A proxy sets some of them; if two differ, a client
+/// wrote one.
 fn common_value<'h>(
     headers: &'h HeaderMap,
     names: &[&str],
@@ -162,7 +163,7 @@ fn common_value<'h>(
     Some(first)
 }
 
-/// The host of the request, from `X-Forwarded-Host` and from targets that name one.
+/// The host of the request, from `X-Forwarded-Host` and from targets with a host.
 fn host(
     headers: &HeaderMap,
     ambiguous: &mut Option<AmbiguousRequest>,
@@ -179,7 +180,7 @@ fn host(
     HeaderValue::from_bytes(first).map(Some).map_err(|_| HOST)
 }
 
-/// The index after `http://` in a target that has it.
+/// The index after `http://` in a target, if present.
 fn after_scheme(target: &[u8]) -> Option<usize> {
     let place = target.windows(3).position(|three| three == b"://")?;
     target[..place].iter().all(u8::is_ascii_alphabetic).then_some(place + 3)
@@ -200,7 +201,8 @@ fn path_and_query(target: &[u8]) -> &[u8] {
     }
 }
 
-/// An override header that differs from the counted request. The service gets it, and may obey it.
+/// An override header that differs from the counted request. The service receives it, and may obey
+/// it.
 fn differing_override(
     headers: &HeaderMap,
     method: &Method,
@@ -222,14 +224,14 @@ fn differing_override(
     headers.keys().filter(is_suspicious).find(differs).cloned().map(AmbiguousRequest::Override)
 }
 
-/// Escapes the bytes that a URI cannot have, since proxies forward targets unchecked.
+/// Escapes bytes that a URI cannot have: proxies forward targets unchecked.
 fn escape(target: &[u8]) -> String {
     percent_encode(target, |byte| matches!(byte, b'!'..=b'~') && !b"#\"<>\\^`{|}".contains(&byte))
 }
 
 type QueryParameters = (Option<Vec<usize>>, u64, Option<u16>);
 
-/// Names of limits are compared as they are and with their escapes decoded.
+/// Parses the parameters. Names of limits may be percent-encoded or not.
 fn parameters(query: &str, policy: &Policy) -> Result<QueryParameters, AuthRequestError> {
     let (mut only, mut cost, mut deny_status) = (None, 1, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -255,7 +257,7 @@ fn parameters(query: &str, policy: &Policy) -> Result<QueryParameters, AuthReque
     Ok((only, cost, deny_status))
 }
 
-/// A parameter as the log may show it. It may be the client's, and its value a token.
+/// A parameter without its value, for the log: it may be the client's, and its value a token.
 fn loggable_parameter(pair: &str) -> &str {
     match pair.split_once('=') {
         Some(("deny_status" | "cost", _)) => pair,
@@ -284,7 +286,7 @@ impl RequestPart {
 }
 
 impl AmbiguousRequest {
-    /// One word for the proxy.
+    /// The reason in one word, for the proxy.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Fragment => "fragment",
@@ -302,7 +304,7 @@ impl fmt::Display for AmbiguousRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fragment => f.write_str("the target has a fragment"),
-            // A name has no character that JSON would need escaped.
+            // A header name has no character that needs escaping in JSON.
             Self::Alias(name) => write!(f, "the header {name} looks like one that counts"),
             Self::Contradiction(part) => {
                 write!(f, "two headers name different {}s", part.name())
@@ -326,7 +328,7 @@ impl fmt::Display for AuthRequestError {
             }
             Self::Parameter(pair) => write!(
                 f,
-                "`{}` is not a parameter; there are policy=NAME, deny_status=401, 403 or 429, and cost=N",
+                "`{}` is not a parameter; the parameters are policy=NAME, deny_status=401, 403 or 429, and cost=N",
                 pair.escape_debug()
             ),
             Self::Limit(name) => write!(f, "no limit is named `{}`", name.escape_debug()),

@@ -1,4 +1,4 @@
-//! From a decision to what proxies understand.
+//! Encodes a decision for proxies.
 
 use super::decode::{AmbiguousRequest, AuthRequestError};
 use crate::front::problem::Problem;
@@ -9,18 +9,19 @@ use tollgate_tower::Refusal;
 pub(super) const DECISION: HeaderName = HeaderName::from_static("x-tollgate-decision");
 pub(super) const REASON: HeaderName = HeaderName::from_static("x-tollgate-reason");
 
-/// The request may pass.
+/// The answer to an admitted request.
 pub(super) fn allow(headers: HeaderMap) -> Response<String> {
     answer(StatusCode::OK, "allow", headers, String::new())
 }
 
-/// It may not: with the status that the proxy can pass on. Some proxies pass the body on too.
+/// The answer to a refused request, with a status that the proxy can pass on. Some proxies pass on
+/// the body too.
 pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response<String> {
     let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(refusal.status);
     let mut headers = HeaderMap::new();
     refusal.write_headers(&mut headers);
-    // A problem repeats the status, so it goes with its own only.
+    // A problem repeats the status, so it is sent only with its own status.
     let mut body = String::new();
     if status == refusal.status {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -29,8 +30,8 @@ pub(super) fn deny(refusal: &Refusal, deny_status: Option<u16>) -> Response<Stri
     answer(status, "deny", headers, body)
 }
 
-/// It may not, whatever the limits say. The reason tells a proxy that can pass on few statuses that
-/// this is no lack of quota.
+/// The answer to an ambiguous request, independent of limits. The reason tells a proxy with few
+/// possible statuses that this is not an exceeded quota.
 pub(super) fn ambiguous(why: &AmbiguousRequest, deny_status: Option<u16>) -> Response<String> {
     let status = deny_status.and_then(|status| StatusCode::from_u16(status).ok());
     let mut headers = HeaderMap::new();
@@ -45,14 +46,14 @@ pub(super) fn ambiguous(why: &AmbiguousRequest, deny_status: Option<u16>) -> Res
     answer(status.unwrap_or(StatusCode::BAD_REQUEST), "deny", headers, body)
 }
 
-/// Answers a proxy that asks wrongly: 403.
+/// The answer to an invalid call of a proxy: 403.
 pub(super) fn forbid(why: &AuthRequestError) -> Response<String> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    // Some proxies pass this body on to clients, who must not learn how the proxy is set up.
+    // Some proxies pass this body on to clients, which must not learn the proxy's configuration.
     let body = match why {
         AuthRequestError::Untrusted => "forward-auth answers proxies in `trusted_proxies` only\n",
-        _ => "forward-auth was not asked as it should be; tollgate's log says more\n",
+        _ => "invalid forward-auth call; see tollgate's log\n",
     };
     answer(StatusCode::FORBIDDEN, "misconfigured", headers, body.into())
 }

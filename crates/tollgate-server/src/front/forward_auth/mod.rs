@@ -1,8 +1,8 @@
 //! Forward-auth: a proxy asks whether a client's request may pass.
 //!
-//! Only trusted proxies may describe a request. A call that cannot be answered gets 403 and a line
-//! in the log, so that a mistake in the proxy's configuration does not let everything pass. A
-//! request with two readings is denied: it would be counted by one and served by the other.
+//! Only trusted proxies may describe a request. An invalid call gets 403 and a line in the log, so
+//! that a mistake in the proxy's configuration does not admit everything. An ambiguous request is
+//! denied: it would be counted in one reading and served in the other.
 
 mod decode;
 mod encode;
@@ -24,13 +24,13 @@ use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
 use tollgate_policy::facts::Facts;
 use tollgate_tower::{CheckOptions, Engine, HttpDecision, HttpGate};
 
-/// The path of the call, with any method.
+/// The path of the call, for any method.
 pub(super) const PATH: &str = "/v1/forward-auth";
 
-/// The reasons of denied paths that the log has.
+/// The reasons of denied paths that were already logged.
 static LOGGED_AMBIGUITIES: LoggedReasons = LoggedReasons::new();
 
-/// Answers for one worker.
+/// Answers calls on one worker.
 pub(super) struct ForwardAuth {
     http_gate: HttpGate<Node>,
 }
@@ -104,7 +104,7 @@ impl ForwardAuth {
 }
 
 impl ForwardAuth {
-    /// A header that the service could take for one that counts. The proxy forwards it, so
+    /// A header that the service could treat like a counted one. The proxy forwards it, so
     /// forward-auth cannot remove it.
     fn alias(&self, asked: &AuthRequest) -> Option<AmbiguousRequest> {
         let rules = self.http_gate.engine().gate.rules();
@@ -113,8 +113,8 @@ impl ForwardAuth {
     }
 }
 
-/// Denies a call whose head is malformed, since a client can write such headers. `answer` is a
-/// problem so far. Answers for other paths stay as they are.
+/// Denies a call whose head is malformed, because a client can write such headers. `answer` is
+/// still a problem. Answers for other paths are unchanged.
 pub(super) fn deny_malformed(head: &[u8], answer: &mut HttpResponse) {
     let mut words = head.trim_ascii_start().split(|byte| byte.is_ascii_whitespace());
     let target = words.nth(1).and_then(|target| str::from_utf8(target).ok()).unwrap_or_default();
@@ -128,7 +128,7 @@ pub(super) fn deny_malformed(head: &[u8], answer: &mut HttpResponse) {
     }
 }
 
-/// Makes a denial of a problem about the head.
+/// Turns a problem about the head into a denial.
 pub(super) fn mark_denied(answer: &mut HttpResponse) {
     answer.header(encode::DECISION.as_str(), "deny");
     answer.header(encode::REASON.as_str(), AmbiguousRequest::Head.reason());

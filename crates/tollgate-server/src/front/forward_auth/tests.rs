@@ -2,7 +2,7 @@ use super::decode;
 use hyper::Request;
 use tollgate_policy::policy::{Policy, PolicyOptions};
 
-/// Some proxies put a client's query behind the path that they ask, and the log tells of mistakes.
+/// Some proxies append the client's query to the called path, and mistakes are logged.
 #[test]
 fn the_log_says_nothing_of_values_in_a_query() {
     let policy = Policy::new(Vec::new(), PolicyOptions::default()).unwrap();

@@ -1,8 +1,8 @@
 //! Headers in transit: from a client's request to its upstream, and from the response back.
 //!
-//! First all headers go that concern the client's connection only, then the gateway writes those it
-//! vouches for. So a client cannot remove our headers by naming them in `Connection`, nor send
-//! others under a name that a service takes for ours.
+//! First, all hop-by-hop headers of the client are removed. Then the gateway writes its own
+//! headers. So a client cannot remove our headers by naming them in `Connection`, nor send others
+//! under a name that a service confuses with ours.
 
 use super::GatewayState;
 use super::validate::{ValidHead, is_spoofed_name};
@@ -13,15 +13,15 @@ use tollgate_net::{Framing, Headers, HttpResponse, push_header, push_line, push_
 use tollgate_policy::settings::OverrideHeaders;
 use tollgate_tower::{HeaderClass as Class, RateLimitHeaders};
 
-/// Where a request came from.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestOrigin<'a> {
-    /// The address of the connection, and the same as text.
+    /// The address of the peer; the next field has its text.
     pub(super) peer: IpAddr,
     pub(super) peer_text: &'a HeaderValue,
     /// Whether the peer is a trusted proxy.
     pub(super) is_trusted: bool,
-    /// The client, as far as trusted proxies vouch for it.
+    /// The client's address, as far as trusted proxies vouch for it.
     pub(super) client: IpAddr,
     pub(super) is_tls: bool,
     /// The value of `Host` for the upstream.
@@ -29,11 +29,11 @@ pub(super) struct RequestOrigin<'a> {
     pub(super) override_headers: OverrideHeaders,
 }
 
-/// What concerns the connection to the upstream.
+/// Options of the connection to the upstream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HopOptions<'a> {
     pub(super) framing: Framing,
-    /// The protocols that the client wants to switch to.
+    /// The protocols that the client asks to switch to.
     pub(super) upgrade: Option<&'a [u8]>,
     pub(super) accepts_trailers: bool,
     /// Whether the gateway reads the response, which then must not be compressed.
@@ -89,7 +89,7 @@ pub(super) fn write_request(
     write_hop(hop, out);
 }
 
-/// Writes where the request came from. Only a trusted proxy's headers are kept beside ours.
+/// Writes the origin of the request. Only headers of a trusted proxy are kept beside ours.
 fn write_origin(
     valid: &ValidHead<'_>,
     headers: &Headers<'_>,
@@ -209,7 +209,7 @@ pub(super) fn write_interim(status: StatusCode, mut headers: Headers<'_>, out: &
     out.extend_from_slice(b"\r\n");
 }
 
-/// Hides the headers that `Connection` lists and that a hop may remove. No decision reads those.
+/// Hides the headers that `Connection` lists and that a hop may remove. Decisions do not read them.
 pub(super) fn hide_connection_listed(
     headers: &mut Headers<'_>,
     reads: impl Fn(&HeaderName) -> bool,
@@ -221,7 +221,7 @@ pub(super) fn hide_connection_listed(
     }
 }
 
-/// Linear in the length of the list, whatever the number of headers.
+/// Linear in the length of the list, independent of the number of headers.
 #[cold]
 fn hide_listed_names(headers: &mut Headers<'_>, reads: impl Fn(&HeaderName) -> bool) {
     let mut names: HashMap<Vec<u8>, bool> =
@@ -238,8 +238,8 @@ fn hide_listed_names(headers: &mut Headers<'_>, reads: impl Fn(&HeaderName) -> b
     });
 }
 
-/// Removes headers from a request's trailers that come too late there: those that decisions read,
-/// those that the gateway writes, and those that a service could take for either.
+/// Removes forbidden headers from a request's trailers: those that decisions read, those that the
+/// gateway writes, and those that a service could confuse with either.
 pub(super) fn remove_from_trailers(trailers: &mut HeaderMap, shared: &GatewayState) {
     remove_if(trailers, |name| {
         let bytes = name.as_str().as_bytes();
@@ -250,12 +250,13 @@ pub(super) fn remove_from_trailers(trailers: &mut HeaderMap, shared: &GatewaySta
     });
 }
 
-/// Whether a header changes the meaning of a request, and so is no trailer (RFC 9110, 6.5.1).
+/// Whether a header changes the meaning of a request, and so must not be a trailer (RFC 9110,
+/// 6.5.1).
 fn is_modifier(name: &str) -> bool {
     matches!(name, "range" | "max-forwards" | "cache-control" | "pragma") || name.starts_with("if-")
 }
 
-/// Removes headers from an answer's trailers that come too late there.
+/// Removes forbidden headers from a response's trailers.
 pub(super) fn remove_from_answer_trailers(trailers: &mut HeaderMap) {
     use Class::{BeforeBody, Forwarded, Host, Quota};
     remove_if(trailers, |name| {
@@ -285,15 +286,14 @@ fn tokens<'a>(lines: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a
     items.map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
 }
 
-/// The protocols of `Upgrade` that carry no HTTP; `None` without any. After an upgrade the gateway
-/// sees bytes only: requests that a client sends by them, in another version or inside TLS, would
-/// not be decided.
+/// The protocols of `Upgrade` that carry no HTTP; `None` if there are none. After an upgrade the
+/// gateway sees only bytes: requests in another version or inside TLS would not be decided.
 pub(super) fn allowed_protocols<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let allowed: Vec<&[u8]> = tokens(lines).filter(|protocol| !carries_http(protocol)).collect();
     (!allowed.is_empty()).then(|| allowed.join(&b", "[..]))
 }
 
-/// Whether any of these protocols carries HTTP, so that the gateway did not offer it.
+/// Whether any of these protocols carries HTTP; the gateway does not offer those.
 pub(super) fn any_carries_http<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
     tokens(lines).any(carries_http)
 }

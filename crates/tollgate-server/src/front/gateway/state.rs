@@ -1,4 +1,4 @@
-//! State that all workers share, and the task that keeps it up to date.
+//! State shared by all workers, and the task that keeps it up to date.
 
 use super::respond::status;
 use super::upstream::{UpstreamStatus, Upstreams, health_check};
@@ -14,10 +14,10 @@ use tollgate::store::ProcessClock;
 use tollgate_observe::metrics::ResponseCounters;
 use tollgate_tower::HttpGate;
 
-/// How often files and settings are checked for changes.
+/// The interval of checks for changed files and settings.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What all workers share.
+/// State shared by all workers.
 #[derive(Debug)]
 pub(crate) struct GatewayState {
     pub(super) node: Arc<Node>,
@@ -25,17 +25,17 @@ pub(crate) struct GatewayState {
     pub(super) upstreams: ArcSwap<Upstreams>,
     pub(super) certificate: Option<Certificate>,
     is_maintained: AtomicBool,
-    /// The settings that were applied last, whether or not they could be.
+    /// The settings applied last, successfully or not.
     last_file: Mutex<Option<Arc<PolicyFile>>>,
     pub(super) gate: HttpGate<Node>,
-    /// Counts answers that no upstream gave.
+    /// Counters of answers that came from no upstream.
     pub(super) own_responses: Arc<ResponseCounters>,
-    /// Limits how often an address asks for its limits.
+    /// Limits how often an address may call `/.well-known/ratelimit`.
     pub(super) status_guard: LoginThrottle,
 }
 
 impl GatewayState {
-    /// The gateway of a node's settings. Paths in them are relative to `folder`.
+    /// Creates the gateway from a node's settings. Relative paths start in `folder`.
     pub(crate) fn new(node: Arc<Node>, folder: &Path) -> Result<Self, TlsError> {
         let file = node.file();
         let certificate = file.settings.gateway.tls.as_ref();
@@ -62,12 +62,12 @@ impl GatewayState {
         self.upstreams.load().servers.iter().map(|server| server.status(now_us)).collect()
     }
 
-    /// Whether a decision reads a header of this name.
+    /// Whether decisions read a header with this name.
     pub(super) fn reads(&self, name: &HeaderName) -> bool {
         self.gate.reader().reads(&self.node.gate.rules(), name)
     }
 
-    /// Whether a service could take a header of this name for one that decisions read.
+    /// Whether a service could confuse a header with this name with one that decisions read.
     pub(super) fn is_alias(&self, name: &HeaderName) -> bool {
         self.gate.reader().is_alias(&self.node.gate.rules(), name)
     }
@@ -97,7 +97,7 @@ impl GatewayState {
     }
 }
 
-/// The maintenance of the gateway, by the first worker that claims it.
+/// The maintenance of the gateway, run by the first worker that claims it.
 pub(super) struct MaintenanceTask(Arc<GatewayState>);
 
 impl MaintenanceTask {
@@ -110,7 +110,7 @@ impl MaintenanceTask {
         loop {
             let upstreams = self.0.upstreams.load_full();
             if checks.as_ref().is_none_or(|(generation, _)| *generation != upstreams.generation) {
-                // The old health checks end here.
+                // Replacing the set ends the old health checks.
                 checks = Some((upstreams.generation, health_check::start_checks(&upstreams)));
             }
             tokio::time::sleep(MAINTENANCE_INTERVAL).await;

@@ -1,4 +1,4 @@
-//! A request, and the limits that its descriptors ask.
+//! Decodes requests of Envoy, and finds the limits of their descriptors.
 
 use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use super::status::{INVALID_ARGUMENT, Status};
@@ -8,34 +8,34 @@ use tollgate_core::Rate;
 use tollgate_policy::envoy::{Configs, Unit};
 use tollgate_policy::facts::{AttributeId, Facts};
 
-/// Descriptors of a request at most. Each costs a decision.
+/// Limit of descriptors per request. Each costs a decision.
 pub const DESCRIPTORS_MAX: usize = 256;
-/// Entries of a descriptor at most; no tree is as deep.
+/// Limit of entries per descriptor; deeper than any descriptor tree.
 pub const ENTRIES_MAX: usize = 64;
 
-/// The hits that one descriptor asks for.
+/// The hits of one descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hits {
-    /// How many.
+    /// The number of hits.
     pub hits: u64,
-    /// Whether they are given back.
+    /// Whether the hits are given back.
     pub is_refund: bool,
-    /// Whether the descriptor only looks: its own addend is 0.
+    /// Whether the descriptor only peeks: its own addend is 0.
     pub is_peek: bool,
 }
 
 impl Hits {
-    /// How an ordinary limit is used.
+    /// The mode for an ordinary limit.
     pub fn mode(self) -> DescriptorMode {
         if self.is_peek { DescriptorMode::Peek } else { DescriptorMode::Enforce }
     }
 }
 
-/// Refuses a request that makes no sense.
+/// Refuses an invalid request.
 ///
 /// # Errors
 ///
-/// In the words of envoyproxy/ratelimit, where it has any.
+/// With the message of envoyproxy/ratelimit, if it has one.
 pub fn validate(request: &RateLimitRequest) -> Result<(), Status> {
     let bad = |message: &'static str| Err(Status::new(INVALID_ARGUMENT, message));
     if request.domain.is_empty() {
@@ -59,8 +59,8 @@ pub fn validate(request: &RateLimitRequest) -> Result<(), Status> {
     Ok(())
 }
 
-/// The hits that a descriptor asks for. Envoy sends 0 for a request without an addend, so the
-/// request's 0 means 1; the descriptor's own 0 means 0.
+/// The hits of a descriptor. Envoy sends 0 for a request without an addend, so the request's 0
+/// means 1. The descriptor's own 0 means 0.
 pub fn hits(request: &RateLimitRequest, descriptor: &RateLimitDescriptor) -> Hits {
     let (hits, looks) = match descriptor.hits_addend {
         Some(own) => (own.value, own.value == 0),
@@ -69,14 +69,14 @@ pub fn hits(request: &RateLimitRequest, descriptor: &RateLimitDescriptor) -> Hit
     Hits { hits, is_refund: descriptor.is_negative_hits, is_peek: looks }
 }
 
-/// The limit that came with a descriptor.
+/// The inline limit of a descriptor.
 ///
 /// # Errors
 ///
-/// When its unit is unknown.
+/// When the unit of the limit is unknown.
 pub fn inline_limit(descriptor: &RateLimitDescriptor) -> Result<Option<Rate>, Status> {
     let Some(limit) = descriptor.limit else { return Ok(None) };
-    // `envoy.type.v3.RateLimitUnit` has no week; the units of files do.
+    // `envoy.type.v3.RateLimitUnit` has no week, unlike the units of files.
     let unit = Unit::of_number(limit.unit).filter(|unit| *unit != Unit::Week);
     let rate =
         unit.and_then(|unit| Rate::try_new(limit.requests_per_unit.into(), unit.period_us()).ok());
@@ -88,15 +88,15 @@ pub fn inline_limit(descriptor: &RateLimitDescriptor) -> Result<Option<Rate>, St
 /// The attributes of a policy that descriptors can fill.
 #[derive(Debug, Default)]
 pub struct DescriptorAttributes {
-    /// The generation of the rules that these are from.
+    /// The generation of the rules.
     generation: u64,
     domain: Option<AttributeId>,
-    /// With the keys of entries.
+    /// Attributes, with the keys of their entries.
     entries: Vec<(AttributeId, Box<str>)>,
 }
 
 impl DescriptorAttributes {
-    /// Takes those of `rules`.
+    /// Updates the attributes to those of `rules`.
     pub fn update(&mut self, rules: &Rules) {
         if self.generation != rules.generation() {
             let attributes = rules.policy().attributes();
@@ -115,7 +115,7 @@ impl DescriptorAttributes {
         descriptor: &'a RateLimitDescriptor,
         facts: &mut Facts<'a>,
     ) {
-        // Only addresses can be malformed, and none of these attributes is one.
+        // Only addresses can be malformed, and these attributes are not addresses.
         if let Some(id) = self.domain {
             let _ = facts.set_id(id, domain);
         }
@@ -127,7 +127,7 @@ impl DescriptorAttributes {
     }
 }
 
-/// The rule of the files for a descriptor. `key` becomes the key of its count.
+/// Finds the rule of the files for a descriptor. Writes the key of its count to `key`.
 pub fn find(
     configs: &Configs,
     domain: &str,
@@ -138,7 +138,7 @@ pub fn find(
     configs.find(domain, &entries.collect::<SmallVec<[_; 4]>>(), key)
 }
 
-/// A key for a limit that came with a descriptor: the domain and all entries, each with its length.
+/// The key of an inline limit: the domain and all entries, each with its length.
 pub fn inline_key(domain: &str, descriptor: &RateLimitDescriptor) -> Vec<u8> {
     let mut key = Vec::new();
     let mut push = |text: &str| {
@@ -153,7 +153,7 @@ pub fn inline_key(domain: &str, descriptor: &RateLimitDescriptor) -> Vec<u8> {
     key
 }
 
-/// Charges the limit that came with a descriptor.
+/// Charges the inline limit of a descriptor.
 pub fn add_inline(
     parts: &mut MultiCheck,
     rate: Rate,

@@ -1,4 +1,4 @@
-//! `RateLimitResponse`, written from the decision as protobuf or as JSON.
+//! Encodes a decision as `RateLimitResponse`, in protobuf or JSON.
 
 use super::messages::RateLimitRequest;
 use super::metadata;
@@ -19,10 +19,10 @@ use tollgate_tower::problem_of;
 pub(super) struct RateLimitDecision<'a, 'b> {
     pub(super) request: &'b RateLimitRequest,
     pub(super) verdict: &'b Verdict<'a>,
-    /// In the order of the request's descriptors.
+    /// The decisions, in the order of the request's descriptors.
     pub(super) descriptors: &'b [DescriptorDecision<'a>],
     pub(super) now_us: u64,
-    /// The file's settings for answers to Envoy.
+    /// The settings for answers to Envoy.
     pub(super) envoy: &'b Envoy,
     pub(super) profiles: &'b [Profile],
 }
@@ -31,7 +31,7 @@ pub(super) struct RateLimitDecision<'a, 'b> {
 pub(super) struct DescriptorDecision<'a> {
     pub(super) rows: SmallVec<[&'a Row<'a>; 4]>,
     pub(super) rule: Option<&'a DescriptorRule>,
-    /// Whether the limit came with the descriptor. Such a limit has no name.
+    /// Whether the limit is inline. Inline limits have no name.
     pub(super) inline: bool,
 }
 
@@ -47,14 +47,15 @@ impl DescriptorDecision<'_> {
 }
 
 impl RateLimitDecision<'_, '_> {
-    /// Whether the request may pass. An ordinary descriptor refuses it alone, quotas only together.
+    /// Whether the request is admitted. One ordinary descriptor refuses it; quotas refuse only
+    /// together.
     pub(super) fn is_allowed(&self) -> bool {
         let mut quotas = self.descriptors.iter().filter(|one| one.is_quota()).peekable();
         let over = quotas.peek().is_some() && quotas.all(DescriptorDecision::is_over);
         self.verdict.allowed && !over
     }
 
-    /// How metrics count the request.
+    /// The outcome for metrics.
     pub(super) fn outcome(&self) -> Outcome {
         let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
         if self.is_allowed() {
@@ -68,10 +69,10 @@ impl RateLimitDecision<'_, '_> {
         }
     }
 
-    /// Writes the response. `fields` is a buffer to keep between answers. The code is never
-    /// UNKNOWN: Envoy would let the request pass.
+    /// Writes the response. `fields` is a reused buffer. The code is never UNKNOWN: Envoy would
+    /// admit the request.
     pub(super) fn write(&self, fields: &mut Fields, out: &mut impl MessageWriter) {
-        // All quotas together refuse a request that none of them refuses alone.
+        // Quotas together refuse a request that none of them refuses alone.
         let by_quotas = (self.verdict.allowed && !self.is_allowed()).then(|| refused(self.verdict));
         let verdict = by_quotas.as_ref().unwrap_or(self.verdict);
         code(out, MessageField(1, "overallCode"), !verdict.allowed);
@@ -112,7 +113,8 @@ impl RateLimitDecision<'_, '_> {
     }
 }
 
-/// Writes the response to a request with too many bytes. `status` is what Envoy answers.
+/// Writes the response to a request that is too large. `status` is the status that Envoy answers
+/// with.
 pub(super) fn too_large(status: u16, out: &mut impl MessageWriter) {
     code(out, MessageField(1, "overallCode"), true);
     out.repeated(MessageField(3, "responseHeadersToAdd"), |out| {
@@ -136,7 +138,7 @@ fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
     verdict
 }
 
-/// `DescriptorStatus`.
+/// Writes a `DescriptorStatus`.
 fn status(descriptor: &DescriptorDecision<'_>, out: &mut impl MessageWriter) {
     const REMAINING: MessageField = MessageField(3, "limitRemaining");
     let visible = |row: &&&Row<'_>| {
@@ -160,12 +162,12 @@ fn status(descriptor: &DescriptorDecision<'_>, out: &mut impl MessageWriter) {
         out.text(MessageField(3, "name"), name);
     });
     out.number(REMAINING, saturate(row.outcome.remaining));
-    // Rounded up: Envoy cuts off parts of a second.
+    // Rounded up: Envoy truncates fractions of a second.
     let reset_s = row.outcome.reset_after_us.div_ceil(1_000_000);
     out.seconds(MessageField(4, "durationUntilReset"), reset_s);
 }
 
-/// A `Code`: OK or OVER_LIMIT.
+/// Writes a `Code`: OK or OVER_LIMIT.
 fn code(out: &mut impl MessageWriter, field: MessageField, is_over: bool) {
     let (value, name) = if is_over { (2, "OVER_LIMIT") } else { (1, "OK") };
     out.enumeration(field, value, name);

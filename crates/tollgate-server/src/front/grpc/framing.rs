@@ -18,11 +18,11 @@ pub(super) const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const ZERO: HeaderValue = HeaderValue::from_static("0");
 
-/// Bytes in front of a message: whether it is compressed, and its length.
+/// Bytes before a message: the compression flag and the length.
 pub(super) const FRAME_HEADER_BYTES: usize = 5;
 
 impl Status {
-    /// The answer to a call with this status: headers alone.
+    /// The response to a call with this status: headers only.
     pub(super) fn into_response(self) -> GrpcResponse {
         let mut response = GrpcResponse::new(ResponseBody::default());
         *response.headers_mut() = self.trailers();
@@ -43,14 +43,14 @@ impl Status {
     }
 }
 
-/// The bytes of the one message of a unary call.
+/// The single message of a unary call.
 pub(super) fn message(body: &[u8]) -> Result<&[u8], Status> {
     let head = body.split_first_chunk::<FRAME_HEADER_BYTES>();
     let Some(([compressed, length @ ..], rest)) = head else {
         return Err(Status::new(INVALID_ARGUMENT, "the call has no message"));
     };
     if *compressed != 0 {
-        return Err(Status::new(UNIMPLEMENTED, "compressed messages are not taken"));
+        return Err(Status::new(UNIMPLEMENTED, "compressed messages are not supported"));
     }
     if rest.len() != u32::from_be_bytes(*length) as usize {
         return Err(Status::new(INVALID_ARGUMENT, "the call is not one message"));
@@ -62,12 +62,12 @@ pub(super) fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M, Status> {
     M::decode(bytes).map_err(|error| Status::new(INVALID_ARGUMENT, error.to_string()))
 }
 
-/// A message in its frame.
+/// Encodes a message in its frame.
 pub(super) fn frame_message(message: &impl Message) -> Bytes {
     frame(&mut Vec::new(), |out| message.encode_raw(out))
 }
 
-/// The bytes that `write` appends, in a frame. `buffer` is kept between answers.
+/// Frames the bytes that `write` appends. `buffer` is reused.
 pub(super) fn frame(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     buffer.clear();
     buffer.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
@@ -77,14 +77,14 @@ pub(super) fn frame(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> B
     Bytes::copy_from_slice(buffer)
 }
 
-/// The answer to a call with status OK; `framed` is its message.
+/// The response to a call with status OK; `framed` is its message.
 pub(super) fn ok_response(framed: Bytes) -> GrpcResponse {
     let mut response = GrpcResponse::new(ResponseBody::with_trailers(framed, ok_trailers()));
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     response
 }
 
-/// An answer of several messages. Its connection counts as idle.
+/// A response with several messages. Its connection counts as idle.
 pub(super) fn stream_response(
     frames: impl Stream<Item = Result<Frame<Bytes>, BoxError>> + 'static,
 ) -> GrpcResponse {
@@ -100,7 +100,7 @@ pub(super) fn ok_trailers() -> HeaderMap {
     trailers
 }
 
-/// `grpc-timeout`: at most eight digits and a unit.
+/// Parses `grpc-timeout`: at most eight digits and a unit.
 pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -119,8 +119,8 @@ pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     })
 }
 
-/// How long a decision may take for a caller with this deadline. Envoy gives up after 20 ms by
-/// default, and does not always send its deadline. The answer needs some of that time.
+/// The time limit of a decision for a caller with this timeout. Envoy gives up after 20 ms by
+/// default, and does not always send its timeout. The answer needs some of that time.
 pub(super) fn store_timeout(timeout: Option<Duration>) -> Duration {
     const TIMEOUT_MAX: Duration = Duration::from_millis(25);
     const TIMEOUT_DEFAULT: Duration = Duration::from_millis(15);

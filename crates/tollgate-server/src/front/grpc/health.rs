@@ -1,4 +1,4 @@
-//! `grpc.health.v1.Health`: whether the node is ready, once or from now on.
+//! `grpc.health.v1.Health`: the readiness of the node, once or as a stream.
 
 use super::GrpcResponse;
 use super::framing;
@@ -13,7 +13,7 @@ const SERVING: i32 = 1;
 const NOT_SERVING: i32 = 2;
 const SERVICE_UNKNOWN: i32 = 3;
 
-/// As `/readyz` says it, for the whole server and for its one service.
+/// Answers like `/readyz`, for the whole server and for its one service.
 pub(super) fn check(
     node: &Node,
     request: &HealthCheckRequest,
@@ -24,13 +24,13 @@ pub(super) fn check(
     }
 }
 
-/// The health now and whenever it changes. The watch ends with its connection, and keeps no idle
-/// connection open.
+/// Streams the health now and after every change. The watch ends with its connection, and does not
+/// keep an idle connection open.
 pub(super) fn watch(node: &Node, request: &HealthCheckRequest) -> GrpcResponse {
     let (ready, is_known) = (node.health.watch(), is_known(request));
     let changes = stream::unfold((ready, None), move |(mut ready, sent)| async move {
         let status = match sent {
-            // The protocol wants a status for an unknown service, not an error.
+            // The protocol requires a status for an unknown service, not an error.
             None if !is_known => Some(SERVICE_UNKNOWN),
             Some(SERVICE_UNKNOWN) => None,
             _ => {
@@ -38,7 +38,7 @@ pub(super) fn watch(node: &Node, request: &HealthCheckRequest) -> GrpcResponse {
                 ready.wait_for(is_new).await.ok().map(|ready| serving_status(*ready))
             }
         };
-        // An unknown service stays unknown. A node that ends changes no more.
+        // An unknown service stays unknown, and a stopping node changes no more.
         let Some(status) = status else { pending().await };
         let data = framing::frame_message(&HealthCheckResponse { status });
         Some((Ok(Frame::data(data)), (ready, Some(status))))

@@ -1,5 +1,5 @@
-//! The HTTP port of envoyproxy/ratelimit: `POST /json`, the same call in proto3 JSON, and
-//! `/healthcheck`. `listen.http` and `listen.grpc` both have these paths.
+//! The HTTP endpoints of envoyproxy/ratelimit: `POST /json`, `ShouldRateLimit` in proto3 JSON, and
+//! `/healthcheck`. `listen.http` and `listen.grpc` both serve these paths.
 
 use super::service::{CallContext, RateLimitService};
 use super::writer::json as json_writer;
@@ -11,12 +11,12 @@ use tollgate_net::{HttpResponse, Request};
 const JSON: &str = "/json";
 const HEALTH: &str = "/healthcheck";
 
-/// Whether [`answer`] answers requests for this path.
+/// Whether [`answer`] handles this path.
 pub(crate) fn is_http_path(path: &str) -> bool {
     [JSON, HEALTH].contains(&path)
 }
 
-/// Answers a request for one of the paths.
+/// Answers a request for one of these paths.
 pub(crate) async fn answer(
     service: &RateLimitService,
     Request { head, body, .. }: Request<'_>,
@@ -24,7 +24,7 @@ pub(crate) async fn answer(
     answer: &mut HttpResponse,
 ) {
     if head.path() == HEALTH {
-        // As envoyproxy/ratelimit answers: 200 and `OK`, or 500 and nothing.
+        // Like envoyproxy/ratelimit: 200 and `OK`, or 500 without a body.
         let is_ready = service.node.health.is_ready();
         let failed = (StatusCode::INTERNAL_SERVER_ERROR, "");
         let (status, body) = if is_ready { (StatusCode::OK, "OK") } else { failed };
@@ -50,7 +50,7 @@ pub(crate) async fn answer(
     }
 }
 
-/// Answers the body of a call of `/json`: 200, 429 over a limit, 400 if it is malformed.
+/// Answers a call of `/json`: 200, 429 over a limit, 400 if malformed.
 async fn json(service: &RateLimitService, body: &[u8], answer: &mut HttpResponse) {
     let now_us = service.node.clock.now_us();
     let decided = async {

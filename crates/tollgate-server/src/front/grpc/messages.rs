@@ -1,4 +1,4 @@
-//! The messages that callers send, and those of health and reflection. Unknown fields are skipped.
+//! Messages of callers, and of health and reflection. Unknown fields are skipped.
 //!
 //! `envoy/service/ratelimit/v3/rls.proto`, `envoy/extensions/common/ratelimit/v3/ratelimit.proto`,
 //! `google/protobuf/wrappers.proto`, `grpc/health/v1/health.proto` and
@@ -45,7 +45,7 @@ pub struct RateLimitDescriptor {
 }
 
 /// Envoy puts the bytes of a client's headers and path here. They need not be UTF-8, and an error
-/// would let the request pass: `bytes_to_text` takes any bytes.
+/// would admit the request. So `bytes_to_text` accepts any bytes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Entry {
@@ -88,8 +88,8 @@ impl Message for Entry {
     }
 }
 
-/// Text for any bytes, different for different ones. A byte that is not UTF-8 becomes U+FFFD and
-/// two digits, and so does each byte of a U+FFFD.
+/// Converts any bytes to text, without collisions. A byte that is not UTF-8 becomes U+FFFD and two
+/// digits, and so does each byte of a U+FFFD.
 fn bytes_to_text(bytes: Vec<u8>) -> String {
     const MARK: char = char::REPLACEMENT_CHARACTER;
     let bytes = match String::from_utf8(bytes) {
@@ -114,7 +114,7 @@ fn bytes_to_text(bytes: Vec<u8>) -> String {
     text
 }
 
-/// `RateLimitDescriptor.RateLimitOverride`; its unit is an `envoy.type.v3.RateLimitUnit`, which has
+/// `RateLimitDescriptor.RateLimitOverride`. Its unit is an `envoy.type.v3.RateLimitUnit`, which has
 /// no week.
 #[derive(Clone, Copy, PartialEq, Message, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
@@ -127,7 +127,7 @@ pub struct RateLimitOverride {
     pub unit: i32,
 }
 
-/// In JSON it is the number alone.
+/// A wrapper; in JSON, the number alone.
 #[derive(Clone, Copy, PartialEq, Message, Deserialize)]
 #[serde(transparent)]
 pub struct UInt64Value {

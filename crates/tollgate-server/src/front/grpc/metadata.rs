@@ -1,5 +1,5 @@
-//! `dynamic_metadata`: the request and the `metadata` of the files, nested as envoyproxy/ratelimit
-//! nests them, and our own values beside them under `tollgate`.
+//! `dynamic_metadata`: the request and the `metadata` of the files, nested as in
+//! envoyproxy/ratelimit. Tollgate's own values are under `tollgate`.
 
 use super::encode::{DescriptorDecision, RateLimitDecision};
 use super::messages::{RateLimitDescriptor, RateLimitRequest};
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use tollgate::engine::Verdict;
 use tollgate_policy::envoy::{Metadata, Unit};
 
-/// The entries of a map of a file.
+/// The entries of a map in a file.
 type Entries = [(Box<str>, Metadata)];
 
 /// Writes the fields of the `Struct`.
@@ -33,7 +33,7 @@ pub(super) fn write(
     });
 }
 
-/// `domain`, `descriptors` and `hitsAddend`.
+/// Writes `domain`, `descriptors` and `hitsAddend`.
 fn request(request: &RateLimitRequest, out: &mut impl MessageWriter) {
     out.entry("domain", |out| out.string([&*request.domain]));
     out.entry("descriptors", |out| {
@@ -78,7 +78,7 @@ fn file_metadata<'a>(descriptor: &DescriptorDecision<'a>) -> Option<&'a Entries>
     }
 }
 
-/// Several maps as one. The first value of a name counts; maps under one name are merged in turn.
+/// Merges several maps. The first value of a name counts; maps under one name are merged too.
 fn write_merged(out: &mut impl MessageWriter, maps: &[&Entries]) {
     let mut known: SmallVec<[&str; 8]> = SmallVec::new();
     for (place, map) in maps.iter().enumerate() {
@@ -98,7 +98,7 @@ fn write_merged(out: &mut impl MessageWriter, maps: &[&Entries]) {
     }
 }
 
-/// The map of this name, if the first value of the name is one.
+/// The map under this name, if the name's first value is a map.
 fn map_named<'a>(map: &&'a Entries, name: &str) -> Option<&'a Entries> {
     match map.iter().find(|(known, _)| &**known == name)? {
         (_, Metadata::Map(entries)) => Some(entries),
@@ -106,7 +106,7 @@ fn map_named<'a>(map: &&'a Entries, name: &str) -> Option<&'a Entries> {
     }
 }
 
-/// A value of a file, as deep as the file, which is bounded.
+/// Writes a value of a file. The recursion is bounded by the file's depth.
 fn write_value(out: &mut impl MessageWriter, given: &Metadata) {
     match given {
         Metadata::Null => out.null(),

@@ -1,8 +1,8 @@
-//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2. Also `POST /json`,
-//! the same service in JSON, and `/healthcheck`.
+//! Envoy's rate limit service, version 3, with health and reflection, on HTTP/2. Also serves `POST
+//! /json`, this service in JSON, and `/healthcheck`.
 //!
-//! gRPC needs little of HTTP/2: a message in a frame, a status in trailers. So it runs on the same
-//! workers, under the same caps, as every other front end.
+//! gRPC needs little of HTTP/2: a message in a frame, a status in trailers. So it runs on the
+//! workers of all front ends, under the same caps.
 
 pub mod decode;
 mod encode;
@@ -34,7 +34,7 @@ use tollgate_net::{
 };
 use tollgate_observe::trace;
 
-/// An answer by HTTP/2.
+/// An HTTP/2 response.
 type GrpcResponse = hyper::Response<ResponseBody>;
 
 /// The service that Envoy calls.
@@ -48,14 +48,13 @@ const REFLECTION: [&str; 2] = [
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
 
-/// Bytes of a request's message at most. Envoy takes 60 KiB of headers from a client unless told
-/// otherwise, and several descriptors may repeat one of them. A connection holds a hundred of
-/// these.
+/// Limit of a request's message. Envoy accepts 60 KiB of headers from a client by default, and
+/// several descriptors may repeat one of them. A connection holds up to a hundred messages.
 pub(crate) const BYTES_MAX: usize = 256 * 1024;
-/// Bytes of a call's head at most: Envoy passes a client's `tracestate` on.
+/// Limit of a call's head: Envoy passes on the client's `tracestate`.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Answers calls. One for each worker.
+/// Answers calls on one worker.
 pub struct RlsHandler {
     service: RateLimitService,
     body_within: Duration,
@@ -63,19 +62,19 @@ pub struct RlsHandler {
 }
 
 impl RlsHandler {
-    /// A handler for one worker.
+    /// Creates a handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
         Self { service: RateLimitService::new(node), body_within: limits.body, certificate: None }
     }
 
-    /// The limits of connections. A message of `BYTES_MAX` fits into one window: if Tollgate let
-    /// Envoy wait in the middle of it, Envoy's timeout would pass and let the request through.
+    /// The limits of connections. A message of `BYTES_MAX` fits into one window. If Envoy had to
+    /// wait in the middle of a message, its timeout would pass and admit the request.
     pub fn limits(limits: &Limits) -> Limits {
         let window_bytes = 2 * BYTES_MAX as u32;
         Limits { head_bytes_max: HEAD_BYTES_MAX, window_bytes, ..limits.clone() }
     }
 
-    /// Speaks TLS with this certificate.
+    /// Serves TLS with this certificate.
     pub(crate) fn with_tls(self, certificate: Option<Arc<Certificate>>) -> Self {
         Self { certificate, ..self }
     }
@@ -99,7 +98,7 @@ impl RlsHandler {
         let body = upload.collect(BYTES_MAX + framing::FRAME_HEADER_BYTES, self.body_within).await;
         let body = match body {
             Ok(body) => body,
-            // Envoy would let the request pass after an error.
+            // Envoy would admit the request after an error.
             Err(BodyError::TooLarge) if method == SHOULD_RATE_LIMIT => {
                 self.service.count_invalid();
                 return Ok(framing::ok_response(self.service.refuse_large()));

@@ -1,4 +1,4 @@
-//! Numbers, units and `null` in proto3 JSON, for the messages that are read from JSON.
+//! Numbers, units and `null` in proto3 JSON.
 
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use std::fmt;
@@ -29,9 +29,9 @@ pub(super) fn unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D:
     i32::try_from(number).map_err(|_| D::Error::custom("there is no such unit"))
 }
 
-/// A whole number as JavaScript may have written it, with a point or an exponent.
+/// A whole number as JavaScript may write it, with a point or an exponent.
 fn whole_float(number: f64) -> Option<i128> {
-    // No field has room for more.
+    // No field can hold a larger number.
     (number.trunc() == number && number.abs() < 1e20).then_some(number as i128)
 }
 
@@ -43,13 +43,13 @@ fn whole_text(text: &str) -> Option<i128> {
     text.parse().ok().or_else(|| whole_float(text.parse().ok()?))
 }
 
-/// The number of a unit. Files have the name in any case, messages in upper case only.
+/// The number of a unit. Files accept names in any case, messages only in upper case.
 fn unit_number(name: &str) -> Option<i128> {
     let unit = Unit::ALL.into_iter().find(|unit| unit.name() == name);
     unit.map(|unit| unit as i128).or((name == "UNKNOWN").then_some(0))
 }
 
-/// Reads a number, or a text that stands for one.
+/// Reads a number, or a string with a number.
 struct NumberVisitor {
     expecting: &'static str,
     float: fn(f64) -> Option<i128>,

@@ -1,4 +1,4 @@
-//! `ShouldRateLimit`: descriptors in, statuses out.
+//! `ShouldRateLimit`: decides descriptors, returns statuses.
 
 use super::decode::{self, DescriptorAttributes};
 use super::encode::{self, DescriptorDecision, RateLimitDecision};
@@ -22,47 +22,47 @@ use tollgate_observe::record::{DecidedKey, DecidedRequest};
 use tollgate_policy::envoy::Configs;
 use tollgate_policy::facts::FactsBuffer;
 
-/// Decides what Envoy asks. One for each worker.
+/// Decides requests of Envoy on one worker.
 pub struct RateLimitService {
     pub(super) node: Arc<Node>,
-    /// Taken while a request is decided. While one waits, the next request makes new ones.
+    /// Buffers, taken while a request is decided. If one waits, the next request creates new ones.
     buffers: BufferPool<RlsBuffers>,
 }
 
-/// What a call says about its caller.
+/// The timeout and the trace of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallContext<'a> {
-    /// How long it waits, if it says so.
+    /// The timeout of the caller, if it sends one.
     pub timeout: Option<Duration>,
-    /// Its own trace, as it came.
+    /// The `traceparent` header, unparsed.
     pub traceparent: Option<&'a str>,
 }
 
-/// Memory that outlives a request.
+/// Buffers that are reused for later requests.
 #[derive(Default)]
 struct RlsBuffers {
     work: Work,
     facts: FactsBuffer,
     attributes: DescriptorAttributes,
-    /// Charges and refunds.
+    /// The checks for charges and for refunds.
     parts: [MultiCheck; 2],
     fields: Fields,
     key: Vec<u8>,
     answer: Vec<u8>,
 }
 
-/// The part that a descriptor became, and the rule of the files that it found.
+/// The check of a descriptor, and the rule of the files for it.
 #[derive(Clone, Copy)]
 struct DescriptorPart {
     is_refund: bool,
     part: usize,
     rule: Option<usize>,
-    /// Whether the limit came with the descriptor.
+    /// Whether the limit is inline.
     inline: bool,
 }
 
 impl RateLimitService {
-    /// A service for one worker.
+    /// Creates a service for one worker.
     pub fn new(node: Arc<Node>) -> Self {
         Self { node, buffers: BufferPool::new() }
     }
@@ -72,13 +72,13 @@ impl RateLimitService {
         self.node.metrics.count_request(Front::Grpc, Outcome::Invalid);
     }
 
-    /// The frame of the response to a request with too many bytes: OVER_LIMIT.
+    /// The framed response to a request that is too large: OVER_LIMIT.
     pub(super) fn refuse_large(&self) -> Bytes {
         let status = self.node.file().settings.envoy.rate_limited_status;
         framing::frame(&mut Vec::new(), |out| encode::too_large(status, &mut ProtoWriter(out)))
     }
 
-    /// Answers the bytes of a request with the frame of its response.
+    /// Answers an encoded request with a framed response.
     pub(super) async fn call(
         &self,
         message: &[u8],
@@ -88,11 +88,11 @@ impl RateLimitService {
         self.answer_at(&framing::decode(message)?, caller, now_us).await
     }
 
-    /// Answers a request at this instant with the frame of its response.
+    /// Answers a request at this instant with a framed response.
     ///
     /// # Errors
     ///
-    /// When the request makes no sense. Where the store fails, each limit's failure policy answers.
+    /// When the request is invalid. If the store fails, each limit's failure policy answers.
     pub async fn answer_at(
         &self,
         request: &RateLimitRequest,
@@ -105,7 +105,7 @@ impl RateLimitService {
         self.decide(request, caller, now_us, write).await
     }
 
-    /// Decides a request, and has `write` render the decision. `write` may use both buffers.
+    /// Decides a request, and calls `write` to encode the decision. `write` may use both buffers.
     pub(super) async fn decide<T>(
         &self,
         request: &RateLimitRequest,
@@ -163,7 +163,7 @@ impl RateLimitService {
         Ok(written)
     }
 
-    /// Fills the parts, and says which of them belongs to which descriptor.
+    /// Fills the checks, and records which check belongs to which descriptor.
     async fn fill_parts(
         &self,
         rules: &Rules,
@@ -197,7 +197,7 @@ impl RateLimitService {
             *buffer = facts.into_buffer();
             if let (Some(rule), Some(configs)) = (rule, rules.envoy()) {
                 decode::find(configs, domain, descriptor, key);
-                // A quota refuses only if all quotas of the request are over.
+                // A quota refuses only if all quotas of the request are exceeded.
                 let counts = is_quota(rules, Some(rule)) && quotas > 1;
                 let how = match (counts, hits.is_peek) {
                     (true, true) => DescriptorMode::ShadowPeek,
@@ -231,15 +231,15 @@ impl RateLimitService {
     }
 }
 
-/// How long a caller waits for the store, over all calls for one request.
+/// The time limit of a caller for all store calls of one request.
 struct Deadline {
     within: Duration,
-    /// Begins when a store is first waited for.
+    /// The timer, started at the first wait for the store.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl Deadline {
-    /// The answer, if it comes in time.
+    /// Waits for the answer; `None` if it is too late.
     async fn wait<T, R>(&mut self, reply: StoreReply<'_, T, R>) -> Option<T> {
         if let StoreReply::Now(answer) = reply {
             return Some(answer);
@@ -259,7 +259,7 @@ fn is_quota(rules: &Rules, rule: Option<usize>) -> bool {
     rule.is_some_and(|rule| rule.quota && rule.limit.is_some())
 }
 
-/// The rule of the files that each descriptor found, without rules that another one replaces.
+/// The rule for each descriptor, without rules that another one replaces.
 fn find_rules(
     configs: Option<&Configs>,
     request: &RateLimitRequest,

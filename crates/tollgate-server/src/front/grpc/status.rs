@@ -1,13 +1,13 @@
-//! gRPC statuses. Nothing of HTTP is in this file, so that the fuzz target can build it alone.
+//! gRPC statuses. This file does not depend on HTTP, so that the fuzz target can build it alone.
 
 use std::borrow::Cow;
 
-/// Why a call has no answer.
+/// The reason why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// As gRPC numbers them.
+    /// The status code of gRPC.
     pub code: u8,
-    /// For people.
+    /// The text for people.
     pub message: Cow<'static, str>,
 }
 

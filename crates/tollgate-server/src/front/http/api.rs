@@ -28,22 +28,22 @@ use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 
-/// The headers of every answer that is no problem.
+/// The headers of every answer except problems.
 const JSON_HEADERS: &[u8] = b"content-type: application/json\r\ncache-control: no-store\r\n";
 
 /// Answers `POST /v1/{check,peek,reserve,settle,cancel}`, `GET /openapi.json` and
 /// `/v1/forward-auth`.
 pub struct CheckApi {
     node: Arc<Node>,
-    /// For `/json` and `/healthcheck`.
+    /// Answers `/json` and `/healthcheck`.
     rls: RateLimitService,
     forward_auth: ForwardAuth,
     body_within: Duration,
-    /// Taken while a request is decided.
+    /// Buffers, taken while a request is decided.
     buffers: BufferPool<CheckBuffers>,
 }
 
-/// Memory that outlives a request.
+/// Buffers that are reused for later requests.
 #[derive(Default)]
 struct CheckBuffers {
     work: Work,
@@ -52,7 +52,7 @@ struct CheckBuffers {
 }
 
 impl CheckApi {
-    /// A handler for one worker.
+    /// Creates a handler for one worker.
     pub fn new(node: Arc<Node>, limits: &Limits) -> Self {
         let (rls, forward_auth) =
             (RateLimitService::new(node.clone()), ForwardAuth::new(node.clone()));
@@ -180,7 +180,7 @@ impl CheckApi {
         Ok(Outcome::Ok)
     }
 
-    /// Answers a proxy.
+    /// Answers a forward-auth call of a proxy.
     async fn answer_forward_auth(
         &self,
         head: &RequestHead<'_>,
@@ -237,7 +237,7 @@ impl Handler for CheckApi {
             (Ok(CheckRoute::Op(op @ (Op::Check | Op::Peek))), RequestBody::Full(bytes)) => {
                 self.decide(op, &request.head, bytes, answer).await
             }
-            // In a box, so that no check holds room for the rest.
+            // Boxed, so that the futures of checks stay small.
             (Ok(route), _) => {
                 Box::pin(self.answer_other(route, request, caller.peer.ip(), answer)).await
             }

@@ -1,7 +1,7 @@
-//! The OpenAPI description of the check API. `tests/it/openapi` generates it from types, and holds
-//! those types and the API together.
+//! The OpenAPI description of the check API. `tests/it/openapi` generates it from types, and checks
+//! these types against the API.
 
-/// The description as it is served and printed: indented JSON.
+/// The description: indented JSON.
 pub const fn openapi() -> &'static [u8] {
     include_bytes!("openapi.json")
 }

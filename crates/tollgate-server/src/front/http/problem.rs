@@ -8,7 +8,7 @@ use tollgate::engine::ReservationError;
 use tollgate_net::{BodyError, HttpResponse};
 use tollgate_observe::metrics::Outcome;
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug)]
 pub(super) enum CheckProblem {
     NoSuchPath,
@@ -17,7 +17,7 @@ pub(super) enum CheckProblem {
     },
     /// The target of the request is not a URI.
     Target,
-    /// A request by HTTP/1.1 has no `Host`, or several.
+    /// A request by HTTP/1.1 without a `Host`, or with several.
     Host,
     FromWebPage,
     NotJson,
@@ -30,15 +30,15 @@ pub(super) enum CheckProblem {
         why: String,
     },
     Reservation(ReservationError),
-    /// The system gave no random bytes. A reservation that can be guessed is worse than none.
+    /// The system has no random numbers. A guessable reservation is worse than none.
     NoRandom,
 }
 
 impl CheckProblem {
-    /// Writes the answer. Returns how it counts.
+    /// Writes the answer. Returns the outcome for metrics.
     #[cold]
     pub(super) fn write(self, answer: &mut HttpResponse) -> Outcome {
-        // The connection would have to skip the rest of the body before the next request.
+        // The connection would have to drain the rest of the body before the next request.
         let close = matches!(self, Self::Body(_));
         let problem = self.into_problem();
         let outcome = problem.outcome();
@@ -50,7 +50,7 @@ impl CheckProblem {
     fn into_problem(self) -> Problem {
         match self {
             Self::NoSuchPath => {
-                let detail = "nothing is here; use POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, GET /openapi.json, or /v1/forward-auth";
+                let detail = "unknown path; use POST /v1/check, /v1/peek, /v1/reserve, /v1/settle or /v1/cancel, GET /openapi.json, or /v1/forward-auth";
                 Problem::new(StatusCode::NOT_FOUND, detail).at("path")
             }
             Self::Method { allow } => Problem::wrong_method(allow),
@@ -69,7 +69,9 @@ impl CheckProblem {
             Self::BadBody(bad) => bad.into(),
             Self::Attribute { name, why } => Problem::bad(&format!("attributes.{name}"), why),
             Self::Reservation(error) => reservation_problem(&error),
-            Self::NoRandom => retry("the system gave no random bytes for a reservation; try again"),
+            Self::NoRandom => {
+                retry("the system has no random numbers for a reservation; try again")
+            }
         }
     }
 }
@@ -87,7 +89,7 @@ fn reservation_problem(error: &ReservationError) -> Problem {
     }
 }
 
-/// 503 for a reservation that may succeed in a second.
+/// A 503 for a reservation that may succeed in a second.
 fn retry(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
     let problem = Problem::unavailable(detail).at("reservation");
     problem.with_header(RETRY_AFTER, HeaderValue::from_static("1"))

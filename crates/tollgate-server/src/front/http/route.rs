@@ -31,7 +31,7 @@ impl CheckRoute {
         })
     }
 
-    /// The route of a request, or what is wrong with its head.
+    /// The route of a request, or the problem with its head.
     pub(super) fn of(head: &RequestHead<'_>) -> Result<Self, CheckProblem> {
         if head.version == Version::HTTP_11 && head.known.hosts != 1 {
             return Err(CheckProblem::Host);

@@ -1,15 +1,15 @@
-//! The password of Redis clients.
+//! Password of Redis clients.
 
 use crate::config::SecretDigest;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 
-/// The password in force, if any. A reload changes it for later connections.
+/// The current password, if any. A reload changes it for new connections.
 #[derive(Debug, Default)]
 pub struct RespAuth(ArcSwapOption<SecretDigest>);
 
 impl RespAuth {
-    /// Requires this password from now on; `None` requires none.
+    /// Sets the password; `None` requires none.
     pub fn set_password(&self, password: Option<SecretDigest>) {
         self.0.store(password.map(Arc::new));
     }

@@ -1,14 +1,14 @@
-//! Replies in RESP, appended to a buffer.
+//! Encodes replies in RESP, appended to a buffer.
 
 use std::fmt;
 
-/// The version of the protocol that a connection speaks.
+/// The protocol version of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RespVersion {
-    /// The default, which every client understands.
+    /// The default, which every client supports.
     #[default]
     Resp2,
-    /// After `HELLO 3`: it adds maps, sets and a null.
+    /// Set by `HELLO 3`: adds maps, sets and a null.
     Resp3,
 }
 
@@ -21,13 +21,13 @@ impl RespVersion {
     }
 }
 
-/// `+text`; the text has no line ends.
+/// Writes `+text`; the text has no line ends.
 pub(super) fn simple(out: &mut Vec<u8>, text: &str) {
     out.push(b'+');
     line(out, text.as_bytes());
 }
 
-/// `-text`. Line ends and other control characters become spaces.
+/// Writes `-text`. Line ends and other control characters become spaces.
 #[cold]
 pub(super) fn error(out: &mut Vec<u8>, text: impl fmt::Display) {
     out.push(b'-');
@@ -37,20 +37,20 @@ pub(super) fn error(out: &mut Vec<u8>, text: impl fmt::Display) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `:value`.
+/// Writes `:value`.
 pub(super) fn integer(out: &mut Vec<u8>, value: i64) {
     out.push(b':');
     decimal(out, value);
     out.extend_from_slice(b"\r\n");
 }
 
-/// `$length` and the bytes.
+/// Writes `$length` and the bytes.
 pub(super) fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     head(out, b'$', bytes.len());
     line(out, bytes);
 }
 
-/// The null of the version.
+/// Writes the null of the version.
 pub(super) fn null(out: &mut Vec<u8>, version: RespVersion) {
     out.extend_from_slice(match version {
         RespVersion::Resp2 => b"$-1\r\n",
@@ -58,13 +58,13 @@ pub(super) fn null(out: &mut Vec<u8>, version: RespVersion) {
     });
 }
 
-/// The head of an array with `count` elements, which follow.
+/// Writes the head of an array with `count` elements, which follow.
 #[inline]
 pub(super) fn array(out: &mut Vec<u8>, count: usize) {
     head(out, b'*', count);
 }
 
-/// The head of a map: `pairs` names and values follow. In RESP2 it is an array.
+/// Writes the head of a map: `pairs` names and values follow. In RESP2 it is an array.
 pub(super) fn map(out: &mut Vec<u8>, version: RespVersion, pairs: usize) {
     match version {
         RespVersion::Resp2 => head(out, b'*', 2 * pairs),
@@ -72,7 +72,7 @@ pub(super) fn map(out: &mut Vec<u8>, version: RespVersion, pairs: usize) {
     }
 }
 
-/// The head of a set with `count` elements, which follow. In RESP2 it is an array.
+/// Writes the head of a set with `count` elements, which follow. In RESP2 it is an array.
 pub(super) fn set(out: &mut Vec<u8>, version: RespVersion, count: usize) {
     match version {
         RespVersion::Resp2 => head(out, b'*', count),
@@ -80,8 +80,8 @@ pub(super) fn set(out: &mut Vec<u8>, version: RespVersion, count: usize) {
     }
 }
 
-/// The reply to a decision: an array of five integers. It is written backwards into a local buffer,
-/// and appended in one piece.
+/// Writes the reply to a decision: an array of five integers. It is built backwards in a local
+/// buffer, and appended in one piece.
 #[inline]
 pub(super) fn decision(out: &mut Vec<u8>, five: [i64; 5]) {
     const HEAD: &[u8] = b"*5\r\n";
@@ -99,7 +99,7 @@ pub(super) fn decision(out: &mut Vec<u8>, five: [i64; 5]) {
     out.extend_from_slice(&bytes[first..]);
 }
 
-/// `:`, a sign, nineteen digits and the end of the line.
+/// Limit of an integer: `:`, a sign, nineteen digits and the line end.
 const INTEGER_BYTES_MAX: usize = 23;
 
 /// Writes a number that ends before `end`. Returns the index of its first byte.

@@ -1,7 +1,7 @@
-//! Redis protocol: `CL.THROTTLE` as redis-cell has it, and the policy's limits as `TG.` commands.
+//! Redis protocol: redis-cell's `CL.THROTTLE`, and commands for the limits of the policy.
 //!
-//! Commands that arrive together are decided together: `session` reads what a connection sent,
-//! `batch` asks the store once and writes the replies in the order of the commands.
+//! Commands that arrive together are decided together. `session` reads the input of a connection;
+//! `batch` calls the store once and writes the replies in order.
 
 mod auth;
 mod batch;

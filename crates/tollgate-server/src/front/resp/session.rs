@@ -15,30 +15,30 @@ use std::time::Duration;
 use tollgate::store::Store;
 use tollgate_net::{Limits, Protocol, ProtocolConnection};
 
-/// Bytes of one read: some two hundred commands.
+/// Size of one read: some two hundred commands.
 const INPUT_BYTES: usize = 16 * 1024;
-/// Clients keep idle connections in pools.
+/// The idle timeout; long, because clients keep idle connections in pools.
 const IDLE: Duration = Duration::from_secs(300);
-/// The most bytes of partial commands on one worker.
+/// Limit of bytes of partial commands on one worker.
 const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The size up to which a partial command is always kept.
 const PENDING_BYTES_FREE: usize = 1024;
 
-/// The most batches that a worker keeps for reuse.
+/// Limit of batches that a worker keeps for reuse.
 const BATCHES_MAX: usize = 16;
 
-/// Serves Redis clients; one for each worker.
+/// Serves Redis clients on one worker.
 pub struct Resp {
     shared: Arc<RespState>,
-    /// Taken while bytes are read, and while commands run that do not wait.
+    /// The read buffer; taken while bytes are read, and while commands run that do not wait.
     input: Cell<Option<Box<[u8]>>>,
     #[expect(clippy::vec_box, reason = "a batch is large, and moves into a future and back")]
     batches: RefCell<Vec<Box<Batch>>>,
-    /// Bytes of commands that wait for a decision or for their rest.
+    /// Bytes of commands that wait for a decision or for more bytes.
     pending_bytes: Cell<usize>,
 }
 
-/// State of all workers.
+/// State shared by all workers.
 #[derive(Debug)]
 pub struct RespState {
     pub(super) node: Arc<Node>,
@@ -48,7 +48,7 @@ pub struct RespState {
 }
 
 impl RespState {
-    /// State for the clients of this node.
+    /// Creates the state for the clients of this node.
     pub fn new(node: Arc<Node>) -> Arc<Self> {
         let (enrolled, connections) = (EnrolledParams::default(), AtomicI64::new(0));
         Arc::new(Self { node, enrolled, guard: LoginThrottle::new(), connections })
@@ -56,18 +56,18 @@ impl RespState {
 }
 
 impl Resp {
-    /// The front end of one worker.
+    /// Creates the front end of one worker.
     pub fn new(shared: Arc<RespState>) -> Self {
         let (input, batches, pending_bytes) = Default::default();
         Self { shared, input, batches, pending_bytes }
     }
 
-    /// The limits of its connections, from those of other front ends.
+    /// The limits of its connections, derived from those of other front ends.
     pub fn limits(limits: &Limits) -> Limits {
         Limits { idle: IDLE, ..limits.clone() }
     }
 
-    /// Reads bytes, without a buffer while it waits.
+    /// Reads bytes, without a buffer while waiting.
     async fn read(&self, wire: &mut ProtocolConnection) -> (Box<[u8]>, usize) {
         poll_fn(|context| {
             let mut input = self.input.take().unwrap_or_else(|| vec![0; INPUT_BYTES].into());
@@ -82,7 +82,7 @@ impl Resp {
         .await
     }
 
-    /// Runs the commands that were read, and keeps the rest.
+    /// Runs the commands in the input, and keeps the rest.
     async fn process_input(
         &self,
         wire: &mut ProtocolConnection,
@@ -92,8 +92,8 @@ impl Resp {
         session: &mut Session,
     ) -> InputResult {
         let mut batch = self.batches.borrow_mut().pop().unwrap_or_default();
-        // Memory decides at once, from the bytes where they were read. A command that has to wait
-        // for a store, or for its rest, keeps its own bytes.
+        // The memory store decides immediately, from the read buffer. A command that waits for a
+        // store, or for more bytes, keeps its own bytes.
         let at_once = pending.bytes.is_empty() && !self.shared.node.gate.store().is_shared();
         let result = if at_once {
             let answered = self.answer(wire, &mut batch, &mut input[..len], session).await;
@@ -119,7 +119,7 @@ impl Resp {
         result
     }
 
-    /// Runs the commands in `bytes`. Returns the bytes used and the bytes that the next command
+    /// Runs the commands in `bytes`. Returns the bytes used, and the bytes that the next command
     /// needs; `None` if the connection is closed.
     async fn answer(
         &self,
@@ -141,7 +141,7 @@ impl Resp {
                 return None;
             }
             if progress.consumed == 0 {
-                // More bytes of one command buy no more time.
+                // More bytes of one command do not extend its deadline.
                 wire.resume_wait(since);
             }
             if !progress.has_more {
@@ -172,7 +172,7 @@ impl Protocol for Resp {
                     break;
                 }
             }
-            // A drain ends the connection between two commands.
+            // A drain closes the connection between two commands.
             if session.is_closing || (pending.bytes.is_empty() && wire.is_ending()) {
                 break;
             }
@@ -184,10 +184,10 @@ impl Protocol for Resp {
     }
 }
 
-/// What becomes of a connection after some input.
+/// The state of a connection after some input.
 enum InputResult {
     Continue,
-    /// Nothing can be sent any more.
+    /// Nothing more can be sent.
     Closed,
     /// The worker has no room for partial commands.
     TooMuchPending,
@@ -196,7 +196,7 @@ enum InputResult {
 /// A partial command.
 struct PendingInput<'a> {
     bytes: Vec<u8>,
-    /// The least bytes that it has.
+    /// The least number of bytes of the command.
     needed: usize,
     /// Bytes of all partial commands of the worker.
     worker_bytes: &'a Cell<usize>,
@@ -217,12 +217,12 @@ impl PendingInput<'_> {
         self.result()
     }
 
-    /// Removes commands that have their replies.
+    /// Removes commands with replies.
     fn consume(&mut self, used: usize, needed: usize) -> InputResult {
         self.worker_bytes.set(self.worker_bytes.get() - used);
         self.bytes.drain(..used);
         if self.bytes.is_empty() {
-            // Most commands come whole, so the buffer is not kept.
+            // Most commands arrive complete, so the buffer is not kept.
             self.bytes = Vec::new();
         }
         self.needed = needed;
@@ -251,13 +251,13 @@ const WRONG_MAX: u8 = 8;
 /// State of one connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Counts the connections of this process.
+    /// The number of the connection in this process.
     pub(super) id: i64,
     pub(super) peer: SocketAddr,
     pub(super) version: RespVersion,
-    /// Its name, or empty.
+    /// The name of the connection; may be empty.
     pub(super) name: Box<[u8]>,
-    /// Whether it sent the password, or needed none when it connected.
+    /// Whether the client sent the password, or none was required when it connected.
     is_authenticated: bool,
     wrong_passwords: u8,
     /// Whether the connection closes after the replies so far.
@@ -283,7 +283,7 @@ impl Session {
         self.wrong_passwords = 0;
     }
 
-    /// Counts a wrong password. A client that keeps guessing has to connect again.
+    /// Counts a wrong password. A client that keeps guessing must reconnect.
     pub(super) fn wrong_password(&mut self) {
         self.wrong_passwords = self.wrong_passwords.saturating_add(1);
         self.is_closing |= self.wrong_passwords >= WRONG_MAX;

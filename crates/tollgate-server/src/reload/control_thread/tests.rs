@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tollgate_net::Supervisor;
 
-/// Panics at the first reload, and takes down how the node was at the next look.
+/// Panics at the first reload, and records the node's health at the next poll.
 struct Fragile {
     node: Arc<Node>,
     reloads: usize,
@@ -67,7 +67,7 @@ fn a_panic_is_told_to_who_asked_and_the_next_reload_works() {
     assert!(matches!(error, ReloadError::Stopping), "{error}");
 }
 
-/// Never comes back from its first look.
+/// Never returns from its first poll.
 struct Stuck(std::sync::mpsc::Sender<()>);
 
 impl ReloadTask for Stuck {
@@ -93,7 +93,7 @@ fn an_end_does_not_wait_for_a_look_that_does_not_end() {
     drop(control);
 }
 
-/// Has nothing to do.
+/// Does nothing.
 struct Unneeded;
 
 impl ReloadTask for Unneeded {

@@ -7,14 +7,14 @@ fn stamp(inode: u64, size: u64, modified_s: i64, changed_s: i64) -> Option<Stamp
     Some(Stamp { device: 1, inode, size, modified: (modified_s, 0), changed: (changed_s, 0) })
 }
 
-/// A watcher that has handed over `stamp`.
+/// A watcher that has reported `stamp`.
 fn after(stamp: Option<Stamp>) -> Watcher {
     let mut watcher = Watcher::default();
     assert_eq!(taken_at(&mut watcher, stamp), Some(POLLS_SETTLED));
     watcher
 }
 
-/// At which of the next looks, counted from one, `stamp` is handed over.
+/// The number of the poll, from one, that reports `stamp`.
 fn taken_at(watcher: &mut Watcher, stamp: Option<Stamp>) -> Option<u32> {
     let changes = (1..=20).map(|at| (at, watcher.poll(stamp)));
     let changes = changes.filter_map(|(at, change)| Some((at, change?)));
@@ -43,14 +43,14 @@ fn each_part_of_a_stamp_tells() {
     let before = stamp(1, 10, 100, 100);
     let device = before.map(|stamp| Stamp { device: 2, ..stamp });
     let nanosecond = before.map(|stamp| Stamp { changed: (100, 1), ..stamp });
-    // The third: same size, and a modification time that the writer put back.
+    // The third has the same size, and a modification time that the writer reset.
     let written_to = [stamp(1, 11, 100, 100), stamp(1, 10, 101, 100), stamp(1, 10, 100, 101)];
     for now in written_to.into_iter().chain([nanosecond, stamp(2, 10, 100, 100), device]) {
         assert_eq!(taken_at(&mut after(before), now), Some(POLLS_SETTLED), "{now:?}");
     }
 }
 
-/// In place, or into a file that was put where the old one was.
+/// The file is written in place, or a new file replaces it.
 #[test]
 fn a_file_that_is_being_written_is_left_alone() {
     for inode in [1, 2] {
@@ -83,7 +83,7 @@ fn a_missing_file_is_a_change_and_so_is_its_return() {
     assert_eq!(taken_at(&mut watcher, before), Some(POLLS_SETTLED));
 }
 
-/// A folder of its own for one test, gone when the test ends.
+/// A folder for one test, removed at its end.
 struct WatchTestFolder(PathBuf);
 
 impl WatchTestFolder {
@@ -101,14 +101,14 @@ impl Drop for WatchTestFolder {
     }
 }
 
-/// Looks, as nothing happens in between, until something is handed over or nothing will be.
+/// Polls until content is reported, or none will be.
 fn looks(file: &mut WatchedFile) -> Option<String> {
     assert!(file.poll().is_none(), "nothing is taken at first sight");
     let content = (0..10).find_map(|_| file.poll());
     content.map(|content| String::from_utf8(content.unwrap()).unwrap())
 }
 
-/// What is handed over when nothing changed for long enough.
+/// The content reported after enough unchanged polls.
 fn settled(file: &mut WatchedFile) -> std::io::Result<Vec<u8>> {
     assert!((1..POLLS_SETTLED).all(|_| file.poll().is_none()));
     file.poll().unwrap()
@@ -143,8 +143,8 @@ fn a_file_renamed_over_is_noticed_though_it_is_older_and_as_long() {
     assert_eq!(looks(&mut file).as_deref(), Some("two"));
 }
 
-/// As kubelet does it: the file is a link to `..data/file`, `..data` a link to a folder with a time
-/// in its name, and a new `..data` is renamed over the old one, whose folder then goes.
+/// Like kubelet: the file is a link to `..data/file`, and `..data` is a link to a folder with a
+/// time in its name. A new `..data` is renamed over the old one, whose folder is then removed.
 #[test]
 fn a_swapped_link_in_the_middle_is_noticed() {
     let folder = WatchTestFolder::new("configmap");

@@ -6,7 +6,7 @@ fn what_cannot_be_called_off_does_not_hold_up_its_end() {
     let background = StoreThread::start("test").unwrap();
     let (begun, has_begun) = channel();
     let (end, ended) = channel::<()>();
-    // As long as a name is looked up whose server does not answer.
+    // Stands for the lookup of a name whose server does not answer.
     background.handle().spawn_blocking(move || {
         begun.send(()).unwrap();
         let _ = ended.recv();

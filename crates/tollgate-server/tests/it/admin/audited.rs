@@ -113,7 +113,7 @@ fn without_a_line_there_is_no_change() {
     ] {
         let answer = desk.call(method, path, body);
         assert_eq!(answer.status, 503, "{path}");
-        assert!(answer.text.contains("nothing was changed"), "{answer:?}");
+        assert!(answer.text.contains("nothing changed"), "{answer:?}");
     }
     assert!(!desk.check(&user), "neither reset nor off");
     assert!(desk.check(&[("user", "43")]), "not blocked");

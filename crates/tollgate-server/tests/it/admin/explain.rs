@@ -103,7 +103,7 @@ fn parts_of_a_request_are_read_as_the_gateway_reads_them() {
     let answer = desk.call("POST", "/v1/explain", &stranger).json();
     let key = &limit(&answer, "per-address")["decisions"][0]["key"][0];
     assert_eq!(key["value"], "192.0.2.9");
-    assert!(key["from"].as_str().unwrap().contains("no trusted proxy"), "{key}");
+    assert!(key["from"].as_str().unwrap().contains("not a trusted proxy"), "{key}");
 }
 
 #[test]

@@ -52,15 +52,15 @@ fn an_address_waits_after_ten_guesses() {
         if said == WRONG {
             wrong += 1;
         } else {
-            assert!(said.starts_with("-WRONGPASS too many wrong passwords came"), "{said}");
+            assert!(said.starts_with("-WRONGPASS too many wrong passwords from"), "{said}");
         }
     }
     // One more for each six seconds that this took.
     assert!((10..=13).contains(&wrong), "{wrong}");
     let said = served.client().line("AUTH hunter2");
-    assert!(said.starts_with("-WRONGPASS too many wrong passwords came"), "not told: {said}");
+    assert!(said.starts_with("-WRONGPASS too many wrong passwords from"), "not told: {said}");
     let said = served.client().line("HELLO 3 AUTH default hunter2");
-    assert!(said.starts_with("-WRONGPASS too many wrong passwords came"), "not told: {said}");
+    assert!(said.starts_with("-WRONGPASS too many wrong passwords from"), "not told: {said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::Lease;
 
-/// Grants kept apart, at most. More come only while most are nearly spent; then the two oldest are
+/// Limit of separate grants. More arrive only while most are nearly spent; then the two oldest are
 /// merged.
 pub(super) const GRANTS_MAX: usize = 4;
 
@@ -11,7 +11,7 @@ pub(super) const GRANTS_MAX: usize = 4;
 pub(super) struct Grant {
     pub(super) units: u64,
     pub(super) expires_us: u64,
-    /// By the store's clock.
+    /// The time of the grant, by the store's clock.
     pub(super) granted_us: u64,
 }
 
@@ -24,7 +24,7 @@ impl Lease {
         }
     }
 
-    /// Units leave the balance before the store learns of it (I5).
+    /// Queues units for return. They leave the balance before the store learns of the return (I5).
     pub(super) fn queue_return(&mut self, units: u64, granted_us: u64) {
         if units > 0 {
             self.returned += units;
@@ -52,7 +52,7 @@ impl Lease {
             self.grants[0].expires_us = self.grants[0].expires_us.min(oldest.expires_us);
             self.grants[0].granted_us = self.grants[0].granted_us.min(oldest.granted_us);
         }
-        // In order of expiry.
+        // Sorted by expiry.
         let index = self.grants[..self.grant_count]
             .partition_point(|one| one.expires_us <= grant.expires_us);
         self.grants[index..=self.grant_count].rotate_right(1);

@@ -1,4 +1,4 @@
-//! The holder's side of a lease: the units that a process holds, and when it asks for more.
+//! The holder's side of a lease: the units that a process holds, and its requests for more.
 
 mod grants;
 mod snapshot;
@@ -16,30 +16,29 @@ use grants::{GRANTS_MAX, Grant};
 pub struct Lease {
     holder: Holder,
     ledger: u64,
-    /// The book as the last reply showed it (I7).
+    /// The summary of the book in the last reply (I7).
     summary: BookSummary,
-    /// When the store may have dropped the ledger.
+    /// The instant from which the store may have dropped the ledger.
     ledger_expires_us: u64,
-    /// From when on the ledger makes no difference.
+    /// The instant from which the ledger makes no difference.
     ledger_counts_until_us: u64,
     granted: u64,
     spent: u64,
     returned: u64,
-    /// The first to expire first.
+    /// The grants, soonest expiry first.
     grants: [Grant; GRANTS_MAX],
     grant_count: usize,
-    /// Of `returned`, what the store has acknowledged.
+    /// The part of `returned` that the store has acknowledged.
     returned_acknowledged: u64,
-    /// When the oldest unit was granted that is returned and not acknowledged, by the store's
-    /// clock.
+    /// The grant time, by the store's clock, of the oldest unit returned without acknowledgement.
     return_at_us: u64,
-    /// Units that can be neither spent nor returned any more, since they were last taken.
+    /// Units that can no longer be spent or returned, since the counter was last taken.
     stranded: u64,
     in_flight: Option<InFlightRequest>,
     last_request_us: u64,
-    /// When the last answered request was sent.
+    /// The send time of the last answered request.
     last_answered_us: Option<u64>,
-    /// The store has nothing to grant before this instant.
+    /// The instant before which the store has nothing to grant.
     ask_not_before_us: u64,
     demand: Demand,
     snapshot: LimitSnapshot,
@@ -49,9 +48,9 @@ pub struct Lease {
 struct InFlightRequest {
     number: u64,
     sent_us: u64,
-    /// Units returned, as it said.
+    /// The total of returned units in the request.
     returned: u64,
-    /// Whether it asked for units.
+    /// Whether the request asked for units.
     wants_units: bool,
 }
 
@@ -60,7 +59,7 @@ struct InFlightRequest {
 pub struct SpentUnits {
     /// The number of units.
     pub units: u64,
-    /// When the oldest of them was granted, by the store's clock.
+    /// The grant time of the oldest of these units, by the store's clock.
     pub granted_us: u64,
     holder: Holder,
     ledger: u64,
@@ -80,7 +79,7 @@ pub struct RenewalResult {
 }
 
 impl Lease {
-    /// An empty lease. No other lease of any process may use this holder.
+    /// Creates an empty lease. No other lease of any process may use this holder.
     pub fn new(holder: Holder, now_us: u64) -> Self {
         Self {
             holder,
@@ -105,13 +104,13 @@ impl Lease {
         }
     }
 
-    /// Spends `units`, if so many are held and have not expired (I1).
+    /// Spends `units`, if that many are held and unexpired (I1).
     pub fn spend(&mut self, now_us: u64, units: u64) -> Option<SpentUnits> {
         self.demand.count(units);
         self.spend_counted(now_us, units)
     }
 
-    /// Spends `units` for a request that counted as demand before it waited.
+    /// Spends `units` for a request that was counted as demand before it waited.
     pub fn spend_counted(&mut self, now_us: u64, units: u64) -> Option<SpentUnits> {
         self.expire(now_us);
         let left = self.balance().checked_sub(units)?;
@@ -124,8 +123,8 @@ impl Lease {
         Some(SpentUnits { units, granted_us, holder, ledger, expires_us })
     }
 
-    /// Puts back what a request spent that another limit refused. If its grant is gone, the units
-    /// go back to the store: in a later grant they would live too long.
+    /// Puts back the units of a request that another limit refused. If their grant is gone, the
+    /// units go back to the store: in a later grant they would live too long.
     pub fn refund(&mut self, now_us: u64, spent: &SpentUnits) {
         if (spent.holder, spent.ledger) != (self.holder, self.ledger) {
             self.stranded += spent.units;
@@ -149,18 +148,17 @@ impl Lease {
         self.granted - self.spent - self.returned
     }
 
-    /// Units granted that were neither spent nor stranded, and whose return the store has not
-    /// acknowledged.
+    /// Units granted, minus those spent, stranded, or returned with acknowledgement.
     pub fn held(&self) -> u64 {
         self.granted - self.spent - self.returned_acknowledged
     }
 
-    /// Takes the number of units that were stranded since the last call.
+    /// Takes the count of units stranded since the last call.
     pub fn take_stranded(&mut self) -> u64 {
         std::mem::take(&mut self.stranded)
     }
 
-    /// Units that can be spent at `now_us`.
+    /// Units that are unexpired at `now_us`.
     pub fn spendable(&self, now_us: u64) -> u64 {
         let grants = self.grants[..self.grant_count].iter();
         grants.filter(|grant| now_us < grant.expires_us).map(|grant| grant.units).sum()
@@ -171,12 +169,12 @@ impl Lease {
         (self.holder, self.ledger, [self.granted, self.spent, self.returned])
     }
 
-    /// The ledger, and its book as the last reply showed it.
+    /// The ledger's id, and the summary of its book in the last reply.
     pub fn summary(&self) -> (u64, BookSummary) {
         (self.ledger, self.summary)
     }
 
-    /// Whether a request waits for its reply.
+    /// Whether a request is waiting for its reply.
     pub fn has_request_in_flight(&self) -> bool {
         self.in_flight.is_some()
     }
@@ -190,17 +188,17 @@ impl Lease {
         spendable < need || self.demand.wants_more(spendable)
     }
 
-    /// Whether units are to be returned.
+    /// Whether units should be returned.
     pub fn should_return(&mut self, now_us: u64) -> bool {
         self.expire(now_us);
         self.in_flight.is_none() && self.returned > self.returned_acknowledged
     }
 
-    /// Whether the lease can be dropped. While its ledger counts, the store may forget the ledger,
-    /// and this lease can re-assert it.
+    /// Whether the lease can be dropped. While its ledger counts, the lease must stay: the store
+    /// may lose the ledger, and this lease can re-assert it.
     pub fn can_be_dropped(&self, terms: &LeaseTerms, now_us: u64) -> bool {
         let forgotten = self.ledger == 0 || now_us >= self.ledger_counts_until_us;
-        // An unanswered request may have been granted; the next reply would show it.
+        // An unanswered request may have been granted; the next reply would show the grant.
         let silent = now_us >= self.last_request_us + terms.holder_timeout_us();
         self.in_flight.is_none() && forgotten && silent && self.spendable(now_us) == 0
     }
@@ -210,7 +208,7 @@ impl Lease {
         self.in_flight.is_none() && self.spendable(now_us) == 0
     }
 
-    /// Returns all units: the limit's params changed, or the process ends.
+    /// Returns all units, because the limit's params changed or the process ends.
     pub fn return_all(&mut self) {
         for index in 0..self.grant_count {
             let grant = self.grants[index];
@@ -219,8 +217,8 @@ impl Lease {
         self.grant_count = 0;
     }
 
-    /// The request to send at `now_us`. With `assert` it asks for no units, and only re-asserts and
-    /// returns. `new_holder` replaces a holder that the store may have forgotten.
+    /// Builds the request to send at `now_us`. With `assert`, it only re-asserts and returns units.
+    /// `new_holder` replaces a holder that the store may have dropped.
     pub fn start_request(
         &mut self,
         terms: &LeaseTerms,
@@ -231,8 +229,8 @@ impl Lease {
     ) -> LedgerRequest {
         self.expire(now_us);
         let over = self.ledger != 0 && now_us >= self.ledger_expires_us;
-        // Without a ledger there is nothing to assert, and units that an unanswered request was
-        // granted may belong to another holder by now.
+        // Without a ledger there is nothing to assert. Units granted to an unanswered request may
+        // belong to another holder by now.
         if over || assert && self.ledger == 0 {
             self.reset_as(new_holder);
         } else if !is_window(terms)
@@ -240,7 +238,7 @@ impl Lease {
                 .last_answered_us
                 .is_some_and(|answered_us| now_us >= answered_us + terms.holder_timeout_us())
         {
-            // The store may have forgotten the holder, but not the ledger.
+            // The store may have dropped the holder, but not the ledger.
             self.replace_holder(new_holder);
         }
         self.in_flight = Some(InFlightRequest {
@@ -266,18 +264,18 @@ impl Lease {
         }
     }
 
-    /// The request got no reply. The next reply shows whether it was granted (I3).
+    /// Records that the request got no reply. The next reply shows whether it was granted (I3).
     pub fn request_failed(&mut self, number: u64) {
         self.in_flight.take_if(|request| request.number == number);
     }
 
-    /// Forgets the request in flight: its reply will not come.
+    /// Drops the request in flight, whose reply will not come.
     pub fn forget_request(&mut self) {
         self.in_flight = None;
     }
 
-    /// Applies the reply to the request with this number. A reply to an older request is ignored:
-    /// the next reply includes its grant.
+    /// Applies the reply to the request with this number. Ignores a reply to an older request: the
+    /// next reply includes its grant.
     pub fn apply_reply(
         &mut self,
         terms: &LeaseTerms,
@@ -328,11 +326,11 @@ impl Lease {
         result
     }
 
-    /// Moves to the reply's ledger; units of the old one are stranded. Returns whether the reply's
-    /// totals are this holder's.
+    /// Switches to the reply's ledger. Units of the old ledger are stranded. Returns whether the
+    /// reply's totals are this holder's.
     ///
-    /// In a later window, this holder is new, so the totals are its own. In any other ledger it may
-    /// have been before, and have spent its units there; so it becomes a new holder.
+    /// In a later window this holder is new, so the totals are its own. In any other ledger it may
+    /// have spent units before, so it becomes a new holder.
     fn switch_ledger(
         &mut self,
         terms: &LeaseTerms,
@@ -348,7 +346,7 @@ impl Lease {
         own
     }
 
-    /// Starts anew as `holder`. Units held and returns without acknowledgement are stranded.
+    /// Starts again as `holder`. Units held and unacknowledged returns are stranded.
     fn reset_as(&mut self, holder: Holder) {
         self.stranded += self.held();
         self.holder = holder;
@@ -357,22 +355,22 @@ impl Lease {
         self.summary = BookSummary::default();
     }
 
-    /// Starts anew as `holder`, and keeps what it knows of the ledger.
+    /// Starts again as `holder`, but keeps its knowledge of the ledger.
     fn replace_holder(&mut self, holder: Holder) {
         let (ledger, summary) = (self.ledger, self.summary);
         self.reset_as(holder);
         (self.ledger, self.summary) = (ledger, summary);
     }
 
-    /// When the units were requested that a reply newly grants, if it grants any.
+    /// The send time of the request whose units this reply newly grants, if it grants any.
     pub fn new_grant_sent_us(&self, number: u64, reply: &LedgerReply) -> Option<u64> {
         let request = self.in_flight.filter(|request| request.number == number)?;
         let known = if reply.ledger == self.ledger { self.granted } else { 0 };
         (reply.granted > known).then_some(request.sent_us)
     }
 
-    /// Discards a reply of a store that may have lost writes. Units that it granted stay counted in
-    /// the store, for a holder that never speaks again.
+    /// Discards a reply of a store that may have lost writes. The units in it stay counted in the
+    /// store, for a holder that makes no further request.
     pub fn discard_reply(&mut self, number: u64, new_holder: Holder) {
         if self.in_flight.take_if(|request| request.number == number).is_some() {
             self.replace_holder(new_holder);

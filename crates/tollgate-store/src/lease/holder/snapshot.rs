@@ -1,35 +1,35 @@
-//! The store's last words about a limit, for requests that find too few units.
+//! The store's last reply about a limit, for requests that find too few units.
 
 use super::{Lease, is_window};
 use crate::lease::{LeaseTerms, LedgerReply};
 
-/// A limit as the store's last reply showed it.
+/// A limit as of the store's last reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitSnapshot {
     /// Units left for all holders.
     pub left: u64,
-    /// When the needed units are there, if ever.
+    /// The instant at which the needed units are available, if ever.
     pub retry_us: Option<u64>,
-    /// When the limit is as if never used.
+    /// The instant from which the limit is as if never used.
     pub reset_us: u64,
-    /// The end of the grace period: nothing is granted before.
+    /// The end of the grace period, before which nothing is granted.
     pub grace_until_us: u64,
 }
 
 impl Lease {
-    /// The limit as the store's last reply showed it.
+    /// The limit as of the store's last reply.
     pub fn snapshot(&self) -> &LimitSnapshot {
         &self.snapshot
     }
 
-    /// Until when the store has nothing to grant, as far as known; zero while a request is in
-    /// flight.
+    /// The instant before which the store has nothing to grant, as far as known. Zero while a
+    /// request is in flight.
     pub fn ask_not_before_us(&self) -> u64 {
         if self.in_flight.is_some() { 0 } else { self.ask_not_before_us }
     }
 
-    /// Records that the store refused a request at `now_us`, as if it had refused units.
+    /// Records that the store refused a request at `now_us`, like a refusal of units.
     pub fn record_refusal(
         &mut self,
         terms: &LeaseTerms,
@@ -51,17 +51,17 @@ impl Lease {
         }
     }
 
-    /// Forgets a refusal: units were given back, so asking makes sense again.
+    /// Clears a refusal, because units were given back and asking makes sense again.
     pub fn clear_refusal(&mut self) {
         self.ask_not_before_us = 0;
     }
 
-    /// After a reply without units, asking again at once is pointless; a reply to a pure return
-    /// says nothing about that. A wait never sleeps through a window's end.
+    /// Updates the snapshot from a reply. After a reply without units, asking again at once is
+    /// pointless. A reply to a pure return says nothing about that. A wait never extends beyond a
+    /// window's end.
     ///
-    /// Waits count from the reply's arrival, so that they are never too short. The reset counts
-    /// from when the request was sent, and never moves back in one window: answers show whole
-    /// seconds.
+    /// Waits count from the arrival of the reply, so that they are never too short. The reset
+    /// counts from the send time, and never moves back in one window: answers show whole seconds.
     pub(crate) fn update_snapshot(
         &mut self,
         terms: &LeaseTerms,

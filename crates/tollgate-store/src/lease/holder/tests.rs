@@ -27,7 +27,7 @@ fn reply(ledger: u64, granted: u64) -> LedgerReply {
     }
 }
 
-/// A lease that asked at 1,000 and was granted ten units.
+/// A lease that asked at 1,000 and received ten units.
 fn ten() -> Lease {
     let mut lease = Lease::new(holder(1), 0);
     lease.start_request(&terms(), 1_000, (1, false), 1, holder(2));
@@ -39,7 +39,7 @@ fn ten() -> Lease {
 fn units_are_good_from_the_moment_of_sending() {
     let mut lease = ten();
     assert!(lease.spend(500_498, 1).is_some());
-    // 500,000 us by the store's clock are at least 499,499 by this one.
+    // 500,000 us by the store's clock are at least 499,499 by the process's clock.
     assert!(lease.spend(500_499, 1).is_none());
     assert_eq!(lease.totals().2, [10, 1, 9]);
 }
@@ -84,7 +84,7 @@ fn what_a_refused_request_spent_comes_back_with_its_own_end() {
     lease.start_request(&terms(), 400_000, (1, false), 2, holder(3));
     lease.apply_reply(&terms(), 401_000, 2, &reply(7, 20), holder(3));
     lease.refund(402_000, &spent);
-    // The grant they came from is gone, so they are returned instead of living on with the next.
+    // The grant of these units is gone, so they are returned instead of joining the next grant.
     assert_eq!(lease.totals().2, [20, 0, 10]);
     let spent = lease.spend(403_000, 4).unwrap();
     lease.refund(404_000, &spent);
@@ -145,7 +145,7 @@ fn few_requests_are_not_taken_for_many() {
     assert_eq!(want(1, 0), 1, "one request says nothing about the next");
     assert_eq!(want(1, 10_000), 1, "nor do two in a short time");
     assert_eq!(want(7, 20_000), 64, "eight times what was seen");
-    // Ten in a quarter of a lifetime, and as many as that in half of one.
+    // Ten in a quarter of a lifetime predict as many for half a lifetime.
     assert_eq!(want(2, 125_000), 20);
     assert_eq!(want(1, 10_000_000), 10, "half of what was wanted before, and no more");
     assert_eq!(want(1, 20_000_000), 5);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Each reading lies between two of the system's clock, so a thread that is held up in between does
-/// no harm.
+/// Each reading lies between two readings of the system's clock, so a preempted thread causes no
+/// failure.
 #[test]
 fn keeps_pace_with_instant() {
     let start = Instant::now();
@@ -28,7 +28,7 @@ fn starts_at_wall_time() {
     assert!(ProcessClock.now_us().abs_diff(wall_us) < 5_000_000);
 }
 
-/// Longer than a second, so that a new line is laid meanwhile.
+/// Runs for more than a second, so that a new line starts meanwhile.
 #[test]
 fn never_backwards_across_threads() {
     let latest_us = AtomicU64::new(0);

@@ -1,7 +1,7 @@
 use super::Lock;
 
-/// Every order of two threads that each try a few times; waiting is trying again. Loom's cell
-/// notices when both are inside at once, or one does not see what the other wrote.
+/// Every interleaving of two threads that each try a few times. Loom's cell detects two threads
+/// inside at once, and a missed write.
 #[cfg(loom)]
 #[test]
 fn one_thread_at_a_time_in_every_order() {
@@ -20,8 +20,8 @@ fn one_thread_at_a_time_in_every_order() {
     });
 }
 
-/// More threads than cores, so that a holder is interrupted now and then and the others get to wait
-/// in every way there is.
+/// More threads than cores, so that holders are preempted sometimes and the others wait in every
+/// way.
 #[cfg(not(loom))]
 #[test]
 fn one_thread_at_a_time() {
@@ -47,7 +47,7 @@ fn a_holder_that_sleeps_is_waited_for() {
     std::thread::scope(|scope| {
         let mut held = lock.lock();
         let waiting = scope.spawn(|| *lock.lock());
-        // Far longer than looking and yielding take; should it not be, the test merely tries less.
+        // Far longer than polling and yielding take. If not, the test only covers less.
         std::thread::sleep(super::NAP * 100);
         *held = true;
         drop(held);

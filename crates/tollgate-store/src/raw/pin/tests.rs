@@ -1,5 +1,5 @@
-/// Every order of a reader and a thread that frees what it read. Loom's cell notices a read of
-/// memory that was freed, or freed memory that is still read.
+/// Every interleaving of a reader and a thread that frees. Loom's cell detects a read of freed
+/// memory, and a free during a read.
 #[cfg(loom)]
 #[test]
 fn nothing_is_freed_under_a_reader() {
@@ -10,7 +10,7 @@ fn nothing_is_freed_under_a_reader() {
 
     struct World {
         record: PinRecord,
-        /// Which of the arrays is published.
+        /// The index of the published array.
         published: AtomicUsize,
         arrays: [UnsafeCell<bool>; 2],
     }
@@ -43,7 +43,7 @@ mod threads {
     use crate::raw::pin::{pin, wait_for_readers};
     use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-    /// Readers never see a value that was overwritten after its readers were waited for.
+    /// Readers never see a value that was overwritten after the wait for its readers.
     #[test]
     fn replaced_memory_is_freed_after_its_readers() {
         let start = Box::into_raw(Box::new(AtomicU64::new(0)));

@@ -1,5 +1,5 @@
-//! Kinds of charges: charges with equal params, cost and mode. Scripts compute the room of a kind
-//! and what it takes once a call, not once a charge.
+//! Kinds of charges: charges with equal params, cost and mode. Scripts compute the room and the
+//! charge of a kind once per call, not once per charge.
 
 use super::{Batch, BatchCharge};
 use crate::Mode;
@@ -8,7 +8,7 @@ use tollgate_core::lua;
 /// The kinds of a batch's charges, in the order in which they first occur.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChargeKinds {
-    /// Params, cost and mode, as `decide_single.lua` reads them.
+    /// Params, cost and mode, in the form that `decide_single.lua` reads.
     kinds: Vec<[u64; 8]>,
     /// Index of params, cost, and whether the charge is enforced.
     seen: Vec<(usize, u64, bool)>,
@@ -22,7 +22,7 @@ impl ChargeKinds {
             Mode::Shadow => false,
             Mode::Owe { .. } | Mode::Replaced | Mode::Candidate { .. } => return None,
         };
-        // A cost of zero fits even in debt.
+        // A cost of zero fits even if the key is in debt.
         if charge.penalty.is_some() || charge.cost == 0 {
             return None;
         }
@@ -39,7 +39,7 @@ impl ChargeKinds {
         self.seen.len()
     }
 
-    /// Whether a limit counts in windows; the others have a TAT.
+    /// Whether any limit counts in windows; the others have a TAT.
     pub(crate) fn has_windows(&self) -> bool {
         self.kinds.iter().any(|kind| kind[4] == 0)
     }
@@ -49,12 +49,12 @@ impl ChargeKinds {
         self.seen.iter().all(|kind| kind.2)
     }
 
-    /// For each kind, one if it is enforced.
+    /// For each kind, 1 if it is enforced, else 0.
     pub(crate) fn modes(&self) -> Vec<u8> {
         self.seen.iter().map(|kind| kind.2.into()).collect()
     }
 
-    /// The kinds, seven bytes a number.
+    /// The kinds, packed as seven bytes per number.
     pub(crate) fn packed(&self) -> Vec<u8> {
         let seven = |number: &u64| number.to_be_bytes().into_iter().skip(1);
         self.kinds.iter().flatten().flat_map(seven).collect()

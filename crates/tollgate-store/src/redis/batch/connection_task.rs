@@ -1,4 +1,4 @@
-//! The connection task: sends batches over one connection, and connects again when it is lost.
+//! The connection task: sends batches over one connection, and reconnects after a loss.
 
 use super::queue::{BatchScope, PendingBatch, Queue};
 use super::rows::invalid_reply;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::timeout;
 
-/// Redirects of one batch or call, at most.
+/// Limit of redirects of one batch or call.
 pub(crate) const REDIRECTS_MAX: u8 = 5;
 
-/// With so many calls in flight, a connection takes no more batches. With two, a request that
-/// arrives during a call can be sent before the reply.
+/// Limit of calls in flight on a connection. With two, a request that arrives during a call can be
+/// sent before the reply.
 const CALLS_MOST: usize = 2;
 
 /// Serves the queue for ever.
@@ -65,8 +65,8 @@ async fn connect(server: &Server, backoff: &mut Backoff) -> Link {
     }
 }
 
-/// Dials, which may take longer than a call. Each time a call's deadline passes while requests
-/// wait, the circuit breaker counts a failure.
+/// Dials, which may take longer than a call. If requests wait, the circuit breaker counts a failure
+/// each time the deadline of a call passes.
 async fn dial(server: &Server) -> Result<Link, Failure> {
     let mut dialing = pin!(server.dial());
     loop {
@@ -94,8 +94,9 @@ async fn serve(server: &Arc<Server>, queue: &Queue, link: &Link) -> (bool, Store
                 in_flight -= requests;
                 ConnectionEvent::Decided(decided)
             }
-            // The second call is at least as large as the first. A lone request does not wait for
-            // a lone request, and under load two calls share what waits instead of three.
+            // The second call is at least as large as the first. So a lone request does not wait
+            // for the reply to another. Under load, two calls share the waiting requests instead of
+            // three.
             work = queue.next(in_flight), if takes => ConnectionEvent::Work(work),
             () = &mut closed, if ended.is_none() => ConnectionEvent::Lost,
             else => break,
@@ -139,7 +140,7 @@ async fn decide(
         return Ok(false);
     }
     if pending.scope == BatchScope::Primary && !server.spans_slots() {
-        // The batch spans slots, and the server that has this address by now cannot do that.
+        // The batch spans slots, but the server that now has this address cannot do that.
         let failure = Failure::new(StoreErrorKind::Unreachable, FailureAction::NotLocal, "");
         return redirect_or_fail(server, queue, pending, failure).map_or(Ok(false), Err);
     }
@@ -183,7 +184,7 @@ fn redirect_or_fail(
     let Failure { error, action } = failure;
     let unusable = matches!(action, Reconnect | NotPrimary).then(|| error.clone());
     let is_repeatable = !matches!(action, KeepConnection | Reconnect | SendScript);
-    // A slot migrates for a short time, and callers have deadlines: `TryAgain` does not count.
+    // A slot migrates only for a short time, and callers have deadlines: `TryAgain` does not count.
     let redirects = pending.redirects + u8::from(action != TryAgain);
     if is_repeatable && redirects <= REDIRECTS_MAX {
         pending.redirects = redirects;
@@ -192,7 +193,7 @@ fn redirect_or_fail(
                 cluster.redirect(server, pending, action);
                 return unusable;
             }
-            // The address may lead to another server by now.
+            // The address may belong to another server by now.
             None if action == NotPrimary => {
                 queue.put_back(pending);
                 server.record_failure(&error);
@@ -206,7 +207,7 @@ fn redirect_or_fail(
     unusable
 }
 
-/// Adds one to a counter while it lives.
+/// Increments a counter until dropped.
 struct CountGuard<'a>(&'a AtomicUsize);
 
 impl<'a> CountGuard<'a> {

@@ -5,7 +5,7 @@ use super::Batch;
 use super::charge_kinds::ChargeKinds;
 use tollgate_core::Intent;
 
-/// A batch of such requests.
+/// A batch for `decide_fast.lua`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FastBatch {
     pub(crate) kinds: ChargeKinds,
@@ -14,7 +14,7 @@ pub(crate) struct FastBatch {
 }
 
 impl FastBatch {
-    /// `None` if the batch needs `decide.lua`.
+    /// Builds the batch; `None` if it needs `decide.lua`.
     pub(crate) fn of(batch: &Batch) -> Option<Self> {
         let mut kinds = ChargeKinds::default();
         let mut program = Vec::with_capacity(2 * batch.requests.len() + 4 * batch.charges.len());

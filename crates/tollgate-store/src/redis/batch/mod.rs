@@ -32,7 +32,7 @@ pub(super) struct Batch {
 pub(super) struct DecideRequest {
     pub(super) intent: Intent,
     pub(super) charges: SmallVec<[NamedCharge; 1]>,
-    /// Gets the marker of each server that decides, for leased limits that fail closed.
+    /// Receives the marker of each server that decides, for leased limits that fail closed.
     pub(super) fence: Option<Arc<Fence>>,
 }
 
@@ -58,7 +58,8 @@ impl DecideRequest {
 }
 
 impl NamedCharge {
-    /// `now_us`, by the caller's clock, says which calendar windows the script gets.
+    /// Names a charge. `now_us`, by the caller's clock, selects the calendar windows for the
+    /// script.
     pub(super) fn new(namer: &KeyNamer, charge: &Charge<'_>, now_us: u64) -> Self {
         let Charge { limit, key, params, cost, mode, penalty, .. } = *charge;
         Self {
@@ -104,7 +105,7 @@ impl BatchCharge {
 pub(super) struct BatchRequest {
     pub(super) intent: Intent,
     pub(super) end: usize,
-    /// Whether the caller is gone, so that the request is not decided.
+    /// Whether the caller is gone, so that the request must not be decided.
     pub(super) cancelled: bool,
     fence: Option<Arc<Fence>>,
 }
@@ -141,7 +142,7 @@ impl ScriptTables {
         penalty.map(|penalty| index_of(&mut self.penalties, penalty))
     }
 
-    /// The params and the penalties, as the scripts read them.
+    /// The params and the penalties, packed for the scripts.
     pub(super) fn packed(&self) -> [Vec<u8>; 2] {
         let params: Vec<_> = self.params.iter().flat_map(lua::to_lua_params).map(clamp).collect();
         let penalties = self.penalties.iter().flat_map(Penalty::to_lua_params).map(clamp);
@@ -149,7 +150,7 @@ impl ScriptTables {
     }
 }
 
-/// Lists are short, so a scan costs less than hashing.
+/// The index of an item, added if new. Lists are short, so a scan costs less than hashing.
 fn index_of<T: Copy + PartialEq>(list: &mut Vec<T>, item: &T) -> usize {
     list.iter().position(|one| one == item).unwrap_or_else(|| {
         list.push(*item);
@@ -173,7 +174,7 @@ impl Batch {
         self.requests.push(BatchRequest { intent, end, cancelled: false, fence });
     }
 
-    /// The fences of its requests.
+    /// The fences of the batch's requests.
     pub(super) fn fences(&self) -> impl Iterator<Item = &Arc<Fence>> {
         self.requests.iter().filter_map(|request| request.fence.as_ref())
     }
@@ -190,7 +191,7 @@ impl Batch {
         live.map(|(request, charges)| (request.intent, charges))
     }
 
-    /// Whether a charge is a debt or a candidate, which only `decide.lua` knows.
+    /// Whether a charge is a debt or a candidate, which only `decide.lua` supports.
     pub(super) fn has_special_modes(&self) -> bool {
         let is_special = |charge: &BatchCharge| {
             matches!(charge.mode, Mode::Owe { .. } | Mode::Replaced | Mode::Candidate { .. })

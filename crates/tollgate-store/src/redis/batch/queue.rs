@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// Requests in one call, at most: more gain nothing, and block Redis for longer.
+/// Limit of requests per call: more gain nothing, and block Redis for longer.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
-/// Charges in one call, at most: Lua passes only so many keys to one command.
+/// Limit of charges per call: Lua passes only so many keys to one command.
 const BATCH_CHARGES_MAX: usize = 2_048;
-/// Batches for different slots that one connection sends together, at most.
+/// Limit of batches for different slots that one connection sends together.
 const CALLS_MOST: usize = 16;
 
 /// Batches that wait for a connection.
@@ -30,7 +30,7 @@ pub(crate) struct Queue {
     /// Wakes a connection that waits for more requests.
     grown: Notify,
     limit: Arc<QueueLimit>,
-    /// Connections that serve this queue at the moment.
+    /// Connections that currently serve this queue.
     pub(crate) connected: AtomicUsize,
 }
 
@@ -125,8 +125,8 @@ impl Queue {
         self.notify();
     }
 
-    /// Waits for the next batches, until `enough` requests wait or a full batch. Several batches
-    /// are returned only if they are for different slots.
+    /// Waits until `enough` requests or a full batch are waiting, and returns the next batches.
+    /// Returns several only if they are for different slots.
     pub(crate) async fn next(&self, enough: usize) -> Vec<PendingBatch> {
         let wakes = if enough > 1 { &self.grown } else { &self.arrived };
         loop {
@@ -139,7 +139,7 @@ impl Queue {
         }
     }
 
-    /// Two signals: a connection that waits for more would swallow the only one.
+    /// Sends two signals: a connection that waits for more requests would swallow a single one.
     fn notify(&self) {
         self.arrived.notify_one();
         self.grown.notify_one();
@@ -184,7 +184,7 @@ impl Queue {
         self.lock().batches.is_empty()
     }
 
-    /// A panic leaves the queue consistent, so a poisoned lock is used all the same.
+    /// Locks the queue. A panic leaves it consistent, so poisoning is ignored.
     fn lock(&self) -> MutexGuard<'_, WaitingBatches> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -197,7 +197,7 @@ impl Drop for Queue {
 }
 
 impl WaitingBatches {
-    /// A batch with room for so many requests and charges.
+    /// Returns a batch with room for this many requests and charges.
     fn batch_with_room(
         &mut self,
         scope: BatchScope,
@@ -218,7 +218,7 @@ impl WaitingBatches {
             index
         });
         let pending = &mut self.batches[index];
-        // A batch is decided at one instant: the latest of its requests'.
+        // A batch is decided at one instant: the latest of its requests.
         pending.now_us = pending.now_us.max(now_us);
         pending
     }
@@ -236,14 +236,14 @@ impl WaitingBatches {
 }
 
 impl PendingBatch {
-    /// A batch of one request, without a caller that waits.
+    /// Creates a batch of one request, without a waiting caller.
     pub(crate) fn without_waiters(request: DecideRequest, now_us: Option<u64>) -> Self {
         let mut pending = Self { now_us, ..Self::default() };
         pending.batch.push(request);
         pending
     }
 
-    /// Cancels the requests of callers that are gone. Returns whether a caller is left.
+    /// Cancels requests whose callers are gone. Returns whether a caller is left.
     pub(crate) fn drop_cancelled(&mut self) -> bool {
         let mut live = self.batch.requests.iter_mut().filter(|request| !request.cancelled);
         self.waiters.retain(|waiter| {
@@ -294,7 +294,7 @@ impl PendingBatch {
         }
     }
 
-    /// One batch for each caller.
+    /// Splits into one batch per caller.
     pub(crate) fn split(self) -> Vec<Self> {
         let (scope, now_us, redirects) = (self.scope, self.now_us, self.redirects);
         let alone = |(requests, reply): (DecideRequests, ReplySender)| {
@@ -306,7 +306,7 @@ impl PendingBatch {
         self.into_callers().into_iter().map(alone).collect()
     }
 
-    /// The requests of each caller that still waits.
+    /// The requests of each caller that is still waiting.
     pub(crate) fn into_callers(mut self) -> Vec<(DecideRequests, ReplySender)> {
         self.drop_cancelled();
         let mut left =
@@ -343,7 +343,7 @@ impl QueueLimit {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Counts requests that are about to wait; an error if there are too many.
+    /// Counts requests that start to wait; an error if there are too many.
     pub(crate) fn acquire(&self, requests: usize) -> Result<(), StoreError> {
         let before = self.waiting.fetch_add(requests, Ordering::Relaxed);
         if before + requests <= self.max {
@@ -353,7 +353,7 @@ impl QueueLimit {
         Err(StoreError::new(StoreErrorKind::Busy, "too many requests wait"))
     }
 
-    /// Counts requests that wait again.
+    /// Counts requests that are queued again.
     pub(crate) fn acquire_unchecked(&self, requests: usize) {
         self.waiting.fetch_add(requests, Ordering::Relaxed);
     }

@@ -4,7 +4,7 @@ use super::rows::invalid_reply;
 use crate::StoreError;
 use redis::Value;
 
-/// The answer of `decide.lua`.
+/// The reply of `decide.lua`.
 #[derive(Debug)]
 pub(crate) struct DecideReply {
     pub(crate) now_us: u64,
@@ -12,11 +12,11 @@ pub(crate) struct DecideReply {
     pub(crate) verdicts: Vec<u8>,
     /// The values before the decisions, by key.
     pub(crate) values: Vec<Option<Vec<u8>>>,
-    /// Outcomes of expiry-log limits, in request order.
+    /// Outcomes of limits with an expiry log, in request order.
     pub(crate) outcomes: Vec<Vec<u8>>,
 }
 
-/// The answer of `adjust.lua`.
+/// The reply of `adjust.lua`.
 #[derive(Debug)]
 pub(crate) struct AdjustReply {
     pub(crate) now_us: u64,

@@ -1,8 +1,8 @@
 //! Rows: each limit's answer, computed from the values that a script read.
 //!
-//! The script returns its verdicts and the values before them. The algorithms here match the Lua
-//! mirrors to the microsecond, so rows are computed on this side, where that is cheap. Each time,
-//! both sides must agree on the verdicts.
+//! The script returns its verdicts and the values from before them. The algorithms here match the
+//! Lua mirrors to the microsecond. So rows are computed on this side, where that is cheap, and both
+//! sides must agree on each verdict.
 
 use super::reply::DecideReply;
 use super::{Batch, BatchCharge};
@@ -25,7 +25,7 @@ pub(crate) struct StoredCell {
 const CELL_HEADER: u8 = 127;
 
 impl StoredCell {
-    /// Reads a value. Of an expiry log, scripts return only the part in front of the state.
+    /// Reads a value. For an expiry log, scripts return only the header before the state.
     pub(crate) fn read(params: &LimitParams, value: Option<&[u8]>) -> Option<Self> {
         let (mut cell, mut rest) = (Self::default(), value.unwrap_or_default());
         if let Some((&CELL_HEADER, head)) = rest.split_first() {
@@ -44,7 +44,7 @@ impl StoredCell {
         Some(cell)
     }
 
-    /// How much longer an enforced limit is blocked, by its penalty or an operator.
+    /// The time for which an enforced limit is still blocked, by its penalty or an operator.
     pub(crate) fn blocked_for_us(&self, penalty: Option<&Penalty>, now_us: u64) -> Option<u64> {
         let by_penalty = penalty
             .zip(self.penalty.as_ref())
@@ -54,12 +54,12 @@ impl StoredCell {
     }
 }
 
-/// Whether the script computes the limit's rows, because its state is long.
+/// Whether the script computes the limit's rows, because the state is long.
 pub(crate) const fn is_expiry_log(params: &LimitParams) -> bool {
     matches!(params, LimitParams::SlidingLog(_) | LimitParams::Concurrency(_))
 }
 
-/// An expiry log's outcome, as the script computed it.
+/// Reads the outcome of an expiry log, as computed by the script.
 pub(crate) fn expiry_log_outcome(params: &LimitParams, packed: &[u8]) -> Option<Outcome> {
     let [admitted, remaining, retry_us, reset_us, more_us] = msgpack::numbers(packed)?;
     let mut outcome = Outcome::admitting(params.capacity());
@@ -130,8 +130,8 @@ impl RowReplay<'_> {
         Some(verdicts.admitted)
     }
 
-    /// The answer of one limit alone. For an expiry log, it carries the receipt of what the script
-    /// took. Only state that a leaping clock dated too far ahead changes here.
+    /// The answer of one limit alone. For an expiry log, it carries the receipt of the script's
+    /// charge. State changes here only if a clock jump dated it too far ahead.
     fn decide_alone(&mut self, charge: &BatchCharge, intent: Intent) -> Option<Answer> {
         let params = &self.batch.tables.params[charge.params];
         if self.cells[charge.key].is_none() {
@@ -161,7 +161,7 @@ impl RowReplay<'_> {
         Some(Answer::without_receipt(params.decide(state, self.now_us, charge.cost, intent)))
     }
 
-    /// The receipt that follows an expiry log's outcome, if the script took something.
+    /// The receipt after an expiry log's outcome, if the script charged anything.
     fn expiry_log_receipt(&mut self, cost: u64) -> Option<Option<Receipt>> {
         let next = self.outcomes.as_slice().first().and_then(|next| msgpack::numbers(next));
         let Some([at_us, mark_us]) = next else { return Some(None) };
@@ -180,7 +180,7 @@ impl RowReplay<'_> {
         cell.blocked_for_us(penalty, self.now_us)
     }
 
-    /// Counts a refusal as a violation. Returns the length of a block that starts.
+    /// Counts a refusal as a violation. Returns the length of the block that it starts, if any.
     fn count_violation(&mut self, charge: &BatchCharge, row: &Answer) -> Option<u64> {
         let counts = !row.outcome.admitted && !row.blocked && charge.mode.is_enforced();
         let penalty = &self.batch.tables.penalties[charge.penalty.filter(|_| counts)?];
@@ -188,7 +188,7 @@ impl RowReplay<'_> {
         penalty.count(state, self.now_us).map(|end_us| end_us - self.now_us)
     }
 
-    /// Charges an admitted request or counts a refusal, and shows it in the row.
+    /// Charges an admitted request or counts a refusal, and updates the row.
     fn finish(
         &mut self,
         charge: &BatchCharge,
@@ -210,18 +210,18 @@ impl RowReplay<'_> {
                 Some(params.charge(state, self.now_us, charge.cost))
             };
         } else if takes && !admitted && !is_expiry_log(params) {
-            // Another limit refused, so nothing was taken.
+            // Another limit refused, so nothing was charged.
             row.outcome = self.peek(charge, Intent::Peek)?.outcome;
         }
         Some(())
     }
 
-    /// Charges a debt and counts a refusal, and shows both in the row.
+    /// Charges a debt, counts a refusal, and updates the row.
     fn charge_debt(&mut self, charge: &BatchCharge, row: &mut Answer, units: u64) -> Option<()> {
         let params = &self.batch.tables.params[charge.params];
         let before = Answer { receipt: None, ..*row };
         let mut after = before;
-        // The script computed an expiry log's outcome after it charged the debt.
+        // The script computed the expiry log's outcome after charging the debt.
         if !is_expiry_log(params) {
             if units > 0 {
                 params.charge(&mut self.cells[charge.key].as_mut()?.state, self.now_us, units);
@@ -230,7 +230,7 @@ impl RowReplay<'_> {
         }
         let started_us = self.count_violation(charge, &before);
         *row = before.after_debt(after);
-        // A block that starts at the end of time is over at once, but is shown.
+        // A block that starts at the end of time ends at once, but is shown.
         if let Some(left_us) = started_us.or_else(|| self.blocked_for_us(charge)) {
             row.show_block(left_us);
         }

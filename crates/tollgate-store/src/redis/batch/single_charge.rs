@@ -10,11 +10,11 @@ use crate::redis::script::msgpack;
 use redis::Value;
 use tollgate_core::Intent;
 
-/// A batch of such requests, grouped by key.
+/// A batch for `decide_single.lua`, grouped by key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SingleChargeBatch {
     pub(crate) kinds: ChargeKinds,
-    /// For each key, the number of its kind.
+    /// For each key, the number of its charge kind.
     kind_of_key: Vec<u8>,
     /// For each key, its number of requests.
     requests_of_key: Vec<u8>,
@@ -36,7 +36,7 @@ impl SingleChargeBatch {
             kind_of_key[charge.key] = kind;
             requests_of_key[charge.key] = requests_of_key[charge.key].checked_add(1)?;
         }
-        // A key whose requests are all cancelled is charged nothing, but needs a kind.
+        // A key with only cancelled requests is charged nothing, but needs a kind.
         kind_of_key.iter_mut().for_each(|kind| *kind = (*kind).max(1));
         kinds.are_enforced().then_some(Self { kinds, kind_of_key, requests_of_key })
     }
@@ -53,8 +53,8 @@ impl SingleChargeBatch {
     }
 }
 
-/// Reads the script's reply. `now_us` is the batch's instant; without one, the server's time is
-/// read from the reply.
+/// Reads the script's reply. `now_us` is the batch's instant; `None`: the reply has the server's
+/// time.
 pub(crate) fn read(
     batch: &Batch,
     now_us: Option<u64>,
@@ -85,7 +85,7 @@ pub(crate) fn read(
 }
 
 /// The verdict of each request. The first requests of a key are admitted: all of them, unless
-/// `refused` says how many.
+/// `refused` has the key, with its number of admitted requests.
 fn verdicts(batch: &Batch, refused: &[Value]) -> Option<Vec<u8>> {
     let mut left = vec![u8::MAX; batch.tables.keys.len()];
     for pair in refused.chunks(2) {

@@ -16,16 +16,16 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// One connection, closed when dropped. After a timeout it is never used again: replies match calls
-/// by order alone, so a late reply would reach the next caller.
+/// One connection, closed when dropped. After a timeout it is never reused: replies match calls
+/// only by order, so a late reply would reach the next caller.
 pub(crate) struct Link {
     connection: MultiplexedConnection,
     driver: AbortHandle,
     closed: watch::Receiver<bool>,
-    /// Says when another server becomes the primary.
+    /// Signals when another server becomes the primary.
     primary_watch: Option<PrimaryWatch>,
     deadline: Duration,
-    /// The server's `connects` when this connection was made.
+    /// The server's `connects` at the time of this connection.
     pub(crate) number: u64,
 }
 
@@ -43,14 +43,14 @@ impl Drop for Link {
 
 /// Arguments besides keys: command, digest, number of keys, instant, TTL margin, and three more.
 const FIXED_ARGUMENTS: usize = 8;
-/// The size of the short arguments, at most.
+/// Limit of the total size of the short arguments.
 const FIXED_BYTES: usize = 128;
 
 /// A script call, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct ScriptCall {
     script: &'static Script,
-    /// Runs the script by its digest.
+    /// The command that runs the script by its digest.
     command: Cmd,
     /// The command that sends the script's text: `EVAL` or `EVAL_RO`.
     eval_command: &'static str,
@@ -73,7 +73,7 @@ impl ScriptCall {
         Self::with(script, tables, BatchScope::Server, &arguments, now_us, ttl_margin)
     }
 
-    /// The call that decides a batch, by the cheapest script that can.
+    /// The call that decides a batch, with the cheapest suitable script.
     pub(crate) fn decide(
         batch: &Batch,
         scope: BatchScope,
@@ -125,7 +125,7 @@ impl ScriptCall {
         Self { script, command, eval_command: "EVAL", single: false, asking: false }
     }
 
-    /// This call as one that cannot write, for Redis 7 and later, and Valkey.
+    /// Turns the call into a read-only one, for Redis 7 and later, and Valkey.
     pub(crate) fn read_only(self) -> Self {
         let mut command = redis::cmd("EVALSHA_RO");
         copy_arguments(&self.command, 1, &mut command);
@@ -168,8 +168,8 @@ fn copy_arguments(from: &Cmd, skipped: usize, to: &mut Cmd) {
     }
 }
 
-/// Sends a command, after `ASKING` if the slot migrates to this server. Also returns the value that
-/// `read_key` has after the command, if the server has its slot.
+/// Sends a command, after `ASKING` if the slot migrates to this server. Also returns the value of
+/// `read_key` after the command, if the server has its slot.
 async fn send(
     command: &Cmd,
     asking: bool,
@@ -179,7 +179,7 @@ async fn send(
     if !asking && read_key.is_none() {
         return Ok((command.query_async(over).await?, None));
     }
-    // In one write: `ASKING` covers only the very next command.
+    // In one write, because `ASKING` covers only the very next command.
     let mut all = redis::pipe();
     if asking {
         all.cmd("ASKING");
@@ -268,8 +268,9 @@ impl Link {
         sent.unwrap_or_else(|_| Err(Failure::timeout()))
     }
 
-    /// Whether the server's scripts may use keys of several slots. `EVAL_RO` came with that flag,
-    /// also runs on a replica, and a user without the right to it gets a call for each slot.
+    /// Whether the server's scripts may use keys of several slots. The test uses `EVAL_RO`, which
+    /// came with that feature and also runs on a replica. A user without the right to it gets one
+    /// call per slot.
     pub(crate) async fn spans_slots(&self, within: Duration) -> Result<bool, Failure> {
         let mut command = redis::cmd("EVAL_RO");
         command.arg("#!lua flags=no-writes,allow-cross-slot-keys\nreturn 1").arg(0);

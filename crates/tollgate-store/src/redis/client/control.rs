@@ -1,8 +1,8 @@
-//! Calls that decide nothing, over connections of their own, so that they delay no decision.
+//! Control calls decide nothing. They use connections of their own, so that they delay no decision.
 //!
-//! Background calls (lease renewals, markers) have a longer deadline. A server too slow for
-//! decisions may still be fast enough for them, so that leased keys keep working. The circuit
-//! breaker neither stops background calls nor counts their failures.
+//! Background calls (lease renewals, markers) have a longer deadline. A server that is too slow for
+//! decisions may still be fast enough for them, so leased keys keep working. The circuit breaker
+//! neither stops background calls nor counts their failures.
 
 use super::connection::{Link, ScriptCall};
 use super::failure::{Failure, FailureAction};
@@ -18,8 +18,8 @@ use tokio::sync::Mutex;
 pub(crate) struct CachedConnection(Arc<Mutex<Option<Arc<Link>>>>);
 
 impl CachedConnection {
-    /// The connection, dialled on `runtime` if there is none: a caller's own deadline may be too
-    /// short to dial in.
+    /// Returns the connection, dialled on `runtime` if there is none. The caller's deadline may be
+    /// too short for dialling.
     pub(crate) async fn get(
         &self,
         runtime: &Handle,
@@ -39,7 +39,7 @@ impl CachedConnection {
         dialing.await.unwrap_or_else(|_| Err(Failure::timeout()))
     }
 
-    /// Drops `link` from the cache if `failure` says that it is unusable.
+    /// Removes `link` from the cache if `failure` makes it unusable.
     pub(crate) async fn drop_if_broken(&self, link: &Arc<Link>, failure: &Failure) {
         if matches!(failure.action, FailureAction::Reconnect | FailureAction::NotPrimary) {
             self.0.lock().await.take_if(|cached| Arc::ptr_eq(cached, link));
@@ -93,7 +93,7 @@ impl Server {
             return result;
         };
         self.control.drop_if_broken(link, failure).await;
-        // A rejected call says nothing about decisions, which count their own failures.
+        // A rejected call proves nothing about decisions, which count their own failures.
         let counts = match failure.action {
             FailureAction::KeepConnection => failure.error.kind != StoreErrorKind::Rejected,
             _ => failure.action == FailureAction::Reconnect,
@@ -104,7 +104,7 @@ impl Server {
         result
     }
 
-    /// Calls a script while no request waits.
+    /// Calls a script that no request waits for.
     pub(crate) async fn background_call(
         self: &Arc<Self>,
         call: &ScriptCall,

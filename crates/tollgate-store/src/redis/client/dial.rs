@@ -46,7 +46,7 @@ impl Dialer {
         })
     }
 
-    /// The dialer for sentinels, which have their own credentials.
+    /// A dialer for sentinels, which have their own credentials.
     pub(crate) fn for_sentinels(&self, endpoint: &Endpoint) -> Self {
         let (username, password) = &endpoint.sentinel_credentials;
         Self {
@@ -64,7 +64,7 @@ impl Dialer {
 
     async fn connect(&self, address: &ServerAddress) -> Result<Link, Failure> {
         let stream = self.stream(address).await.map_err(redis::RedisError::from)?;
-        // `Link` keeps the deadlines.
+        // `Link` enforces the deadlines.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         // A user with minimal rights may not run CLIENT SETINFO.
         let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
@@ -104,7 +104,7 @@ fn connector(tls: &Tls) -> Result<TlsConnector, StoreError> {
                 return Err(bad("the authority"));
             }
         }
-        // Certificates of the system that cannot be parsed are skipped.
+        // System certificates that cannot be parsed are skipped.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
@@ -137,14 +137,14 @@ pub(crate) struct Login {
 
 impl Login {
     pub(crate) fn new(username: &Option<String>, password: &Option<String>, database: u32) -> Self {
-        // AUTH needs a password. Without this empty one, a named user would log in as the default
+        // AUTH needs a password. Without the empty one, a named user would log in as the default
         // user.
         let empty = username.as_ref().map(|_| String::new());
         let password = password.clone().or(empty);
         Self { credentials: username.clone().into_iter().chain(password).collect(), database }
     }
 
-    /// Logs in. The client library could do so, but would not say why it was refused.
+    /// Logs in. The client library could do so, but would not report why the login failed.
     pub(crate) async fn authenticate(
         &self,
         mut connection: MultiplexedConnection,
@@ -159,7 +159,7 @@ impl Login {
         }
         let only_ping = commands.is_empty();
         if only_ping {
-            // A server with too many clients accepts a connection and refuses the first command.
+            // A server with too many clients accepts the connection and rejects the first command.
             commands.cmd("PING");
         }
         let answers: Vec<RedisResult<Value>> = commands.query_async(&mut connection).await?;
@@ -172,7 +172,7 @@ impl Login {
     }
 }
 
-/// The address of a server: fixed, or as the sentinels say.
+/// The location of a server: a fixed address, or the primary named by sentinels.
 #[derive(Debug)]
 pub(crate) enum ServerLocation {
     Fixed(ServerAddress),
@@ -180,7 +180,7 @@ pub(crate) enum ServerLocation {
 }
 
 impl ServerLocation {
-    /// Connects to the server. `cut_off`: there is no other connection to it.
+    /// Connects to the server. `cut_off`: no other connection to it is up.
     pub(crate) async fn dial(&self, dialer: &Dialer, cut_off: bool) -> Result<Link, Failure> {
         match self {
             Self::Fixed(address) => dialer.dial(address).await,

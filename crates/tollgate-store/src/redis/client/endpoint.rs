@@ -47,13 +47,13 @@ impl Endpoint {
         Self::new(Topology::One(ServerAddress::Tcp(host.into(), port)))
     }
 
-    /// One server, by its Unix socket.
+    /// One server, at a Unix socket.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         Self::new(Topology::One(ServerAddress::Unix(path.into())))
     }
 
     /// The server that most sentinels name as the primary of `master`. They are asked for every new
-    /// connection, and about three times a second besides.
+    /// connection, and also about three times a second.
     pub fn sentinel(
         master: impl Into<String>,
         servers: impl IntoIterator<Item = (String, u16)>,
@@ -61,7 +61,7 @@ impl Endpoint {
         Self::new(Topology::Sentinel { master: master.into(), servers: addresses(servers) })
     }
 
-    /// A cluster, by some of its servers.
+    /// A cluster, given by some of its servers.
     pub fn cluster(servers: impl IntoIterator<Item = (String, u16)>) -> Self {
         Self::new(Topology::Cluster(addresses(servers)))
     }
@@ -97,12 +97,13 @@ impl Endpoint {
     }
 }
 
-/// Why a text names no server. It does not repeat the text, which may hold a password.
+/// The reason why a text is not an endpoint. The message does not repeat the text, which may
+/// contain a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidEndpoint(Box<str>);
 
-/// One server by its URL: `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://`
-/// for TLS, or `unix:///path[?db=db]`.
+/// One server by its URL: `redis://[user[:password]@]host[:port][/db]`, `rediss://` for TLS, or
+/// `unix:///path[?db=db]`.
 ///
 /// ```
 /// use tollgate_store::redis::Endpoint;
@@ -114,7 +115,7 @@ impl FromStr for Endpoint {
     type Err = InvalidEndpoint;
 
     fn from_str(url: &str) -> Result<Self, InvalidEndpoint> {
-        // TLS is ours, so the parser need not know it.
+        // TLS is configured here, so the parser only sees `redis://`.
         let (is_tls, plain) = match url.strip_prefix("rediss://") {
             Some(rest) => (true, format!("redis://{rest}")),
             None => (false, url.to_owned()),

@@ -1,4 +1,4 @@
-//! Failed calls: the error for the caller, and what to do with the connection and the call.
+//! Failed calls: the error for the caller, and the action for the connection and the call.
 
 use crate::{StoreError, StoreErrorKind};
 use redis::RedisError;
@@ -10,28 +10,28 @@ pub(crate) struct Failure {
     pub(crate) action: FailureAction,
 }
 
-/// What to do after a failure. After `KeepConnection`, `CallRefused` and `Reconnect` a call is
+/// The action after a failure. After `KeepConnection`, `CallRefused` and `Reconnect` a call is
 /// never repeated. All other actions come from a server that did nothing, so the call may be
 /// repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FailureAction {
     KeepConnection,
-    /// Keep the connection; the server may well answer other calls.
+    /// Keep the connection; the server may answer other calls.
     CallRefused,
     /// Close the connection and dial again.
     Reconnect,
     /// Send the script's text.
     SendScript,
-    /// Find the primary: this server no longer takes writes.
+    /// Find the primary: this server no longer accepts writes.
     NotPrimary,
-    /// Send it, and all other calls for the slot, to this address.
+    /// Send this and all other calls for the slot to this address.
     Moved(String, u16),
     /// Send only this call to this address, after `ASKING`.
     Ask(String, u16),
     /// Wait: the slot migrates, and its keys are on two servers.
     TryAgain,
-    /// Ask slot by slot: a call over several slots met a key that the server does not have, before
-    /// it wrote anything.
+    /// Send one call per slot: a call over several slots met a key that the server does not have,
+    /// before it wrote anything.
     NotLocal,
 }
 
@@ -87,7 +87,7 @@ impl From<RedisError> for Failure {
     }
 }
 
-/// The code and the text of a server's error. Redis before 7 wraps errors from inside a script.
+/// The code and text of a server's error. Redis before 7 wraps errors from inside a script.
 fn server_error(error: &RedisError) -> Option<(String, String)> {
     let code = error.code()?;
     let text = error.detail().unwrap_or_default();
@@ -101,7 +101,7 @@ fn server_error(error: &RedisError) -> Option<(String, String)> {
     Some((code.into(), text.into()))
 }
 
-/// Only the server's code is passed on: its text may repeat arguments.
+/// Maps an error by its code. Only the code is passed on: the text may repeat arguments.
 fn by_code(code: &str, text: &str) -> Failure {
     use FailureAction::{
         Ask, CallRefused, KeepConnection, Moved, NotLocal, NotPrimary, Reconnect, SendScript,
@@ -140,18 +140,18 @@ fn by_code(code: &str, text: &str) -> Failure {
             (Rejected, Reconnect, "it has no database with this number")
         }
         "ERR" if text.contains("AUTH") && text.contains("without any password") => {
-            (Rejected, Reconnect, "it has no password, but was given one")
+            (Rejected, Reconnect, "it has no password, but one is configured")
         }
         "ERR" if text.contains("unknown command") => (Rejected, KeepConnection, NOT_REDIS),
         "ERR" if text.contains("max number of clients") => {
-            (Unreachable, Reconnect, "it has as many clients as it accepts")
+            (Unreachable, Reconnect, "it has reached its `maxclients`")
         }
         _ => (Rejected, CallRefused, code),
     };
     Failure::new(kind, action, detail)
 }
 
-/// The missing right. Of the server's text, only the name of a command is passed on.
+/// The missing right. From the server's text, only the command's name is passed on.
 fn missing_right(text: &str) -> String {
     let quoted = text.split('\'').nth(1).filter(|_| text.contains("to run the"));
     let is_name = |name: &&str| {
@@ -164,9 +164,9 @@ fn missing_right(text: &str) -> String {
     }
 }
 
-/// How servers name a key that they do not have, when a script uses it: moved, migrating, or in a
-/// slot without a server. The last words are those of Redis 6.2 and 7.0 about the shebang line of a
-/// script over several slots.
+/// Error texts of a server whose script uses a key that the server does not have: moved, migrating,
+/// or in an unassigned slot. The last two texts are from Redis 6.2 and 7.0, about the shebang line
+/// of a script over several slots.
 const NOT_LOCAL: [&str; 5] = [
     "access a non local key",
     "undeclared keys were accessed during rehashing",

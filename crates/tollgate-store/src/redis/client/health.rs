@@ -1,4 +1,4 @@
-//! Health of one server: a circuit breaker for failures, a tracker for refused scripts.
+//! Health of one server: a circuit breaker for failures, a tracker for rejected scripts.
 
 use crate::redis::RedisOptions;
 use crate::{StoreError, StoreErrorKind};
@@ -30,12 +30,13 @@ impl Breaker {
         self.open.borrow().is_some()
     }
 
-    /// Fails at once while the breaker is open.
+    /// Returns the error while the breaker is open.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.open.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Ends a row of failures. It does not close an open breaker: one call may succeed by chance.
+    /// Resets the count of failures. Does not close an open breaker: one call may succeed by
+    /// chance.
     pub(crate) fn succeed(&self) {
         if self.consecutive_failures.load(Ordering::Relaxed) != 0 {
             self.consecutive_failures.store(0, Ordering::Relaxed);
@@ -69,20 +70,20 @@ impl Breaker {
 
     /// Waits until the breaker is open, or until it is closed.
     pub(crate) async fn wait_until(&self, open: bool) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = self.open.subscribe().wait_for(|now| now.is_some() == open).await;
     }
 }
 
-/// So many answered calls in a row end a refusal. One bad key among many is refused again and
-/// again, and is reported once.
+/// Answered calls in a row that end a refusal. One bad key among many is refused repeatedly, but
+/// reported once.
 const ANSWERED_LEAST: u32 = 100;
 
-/// The script that a server refuses: a right is missing, or a key holds another type. Only the
-/// first refused script is tracked, since several mostly have one cause.
+/// The script that a server refuses: a right is missing, or a key has another type. Only the first
+/// refused script is tracked, because several mostly have one cause.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalTracker {
-    /// Whether a script is refused: all that most calls need to know.
+    /// Whether a script is refused: the only check that most calls need.
     any: AtomicBool,
     refused: Mutex<Option<RefusedScript>>,
 }
@@ -95,7 +96,7 @@ struct RefusedScript {
 }
 
 impl RefusalTracker {
-    /// Records a refusal of this script. Returns whether it is the first one.
+    /// Records a refusal of this script. Returns whether it is the first.
     pub(crate) fn record_refusal(&self, script: &'static str) -> bool {
         let mut refused = self.lock();
         match refused.as_mut() {

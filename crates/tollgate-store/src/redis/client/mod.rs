@@ -81,7 +81,7 @@ impl Servers {
         Ok(Self { shared, kind })
     }
 
-    /// Gives the calling thread its own connections.
+    /// Gives the calling thread connections of its own.
     pub(crate) fn attach_thread(&self, connections: usize) {
         thread_connections::attach_thread(self.shared.number, connections);
         self.servers().iter().for_each(|server| drop(thread_connections::thread_queue(server)));
@@ -155,7 +155,7 @@ impl Servers {
         let mut answered = BatchRows::new();
         for request in requests {
             let (mut admitted, mut rows) = (true, vec![None; request.charges.len()]);
-            // A peek changes nothing, so each slot may be asked on its own.
+            // A peek changes nothing, so the slots can be asked separately.
             let names = request.charges.iter().map(|charge| charge.name.as_slice());
             for (slot, indexes) in self.group_by_slot(names) {
                 let charges = indexes.iter().map(|i| request.charges[*i].clone()).collect();
@@ -171,7 +171,7 @@ impl Servers {
         Some(answered)
     }
 
-    /// The indexes of the names that one script call may use together, by slot.
+    /// Groups the indexes of names by slot: one script call may use the names of one group.
     pub(crate) fn group_by_slot<'a>(
         &self,
         names: impl Iterator<Item = &'a [u8]>,
@@ -179,7 +179,7 @@ impl Servers {
         group_by_slot(names.map(|name| if self.is_cluster() { slot_of(name) } else { 0 }))
     }
 
-    /// A call of a script that does not decide requests.
+    /// Builds a call of a script that does not decide requests.
     pub(crate) fn script_call(
         &self,
         script: &'static Script,
@@ -190,7 +190,7 @@ impl Servers {
         ScriptCall::new(script, tables, program, now_us, self.shared.options.ttl_margin)
     }
 
-    /// Calls a script for keys of one slot while a request waits.
+    /// Calls a script for keys of one slot, for a waiting request.
     pub(crate) async fn call(
         &self,
         slot: u16,
@@ -203,7 +203,7 @@ impl Servers {
         self.run(slot, ServerCommand::Script(call)).await
     }
 
-    /// Calls a script for keys of one slot while no request waits.
+    /// Calls a script for keys of one slot that no request waits for.
     pub(crate) async fn background_call(
         &self,
         slot: u16,
@@ -212,7 +212,7 @@ impl Servers {
         self.run(slot, ServerCommand::Background(call)).await
     }
 
-    /// Calls a script at one server, whichever slots it has, while no request waits.
+    /// Calls a script at one server, independent of slots, that no request waits for.
     pub(crate) async fn background_call_at(
         &self,
         server: &Arc<Server>,
@@ -230,7 +230,7 @@ impl Servers {
         &self.shared
     }
 
-    /// The slot of a name. Only a cluster computes the name.
+    /// The slot of a name. The name is computed only for a cluster.
     pub(crate) fn slot(&self, name: impl FnOnce() -> Vec<u8>) -> u16 {
         if self.is_cluster() { slot_of(&name()) } else { 0 }
     }
@@ -285,7 +285,7 @@ impl Servers {
         };
         for _ in 0..REDIRECTS_MAX {
             match command.run_on(server).await {
-                // The next connection may lead to the new primary.
+                // The next connection may reach the new primary.
                 Err(Failure { action: FailureAction::NotPrimary, error }) => {
                     server.record_failure(&error)
                 }
@@ -296,7 +296,7 @@ impl Servers {
     }
 }
 
-/// The connection task was stopped before it answered.
+/// The error if the connection task was stopped before it answered.
 pub(crate) fn connection_task_ended() -> StoreError {
     StoreError::new(StoreErrorKind::Unreachable, "")
 }

@@ -1,9 +1,9 @@
-//! Peeks at replicas, where the policy allows answers that lag behind.
+//! Peeks at replicas, if the policy allows answers that lag behind.
 //!
-//! A server lists its replicas in its answer to `ROLE`, so a single server, Sentinel and Cluster
-//! need the same code. Finding a replica never delays a peek: until one is found, and for a while
-//! after one failed, the primary answers. `EVALSHA_RO` runs the scripts, so a server refuses to
-//! write.
+//! A server lists its replicas in its answer to `ROLE`, so one code serves a single server,
+//! Sentinel and Cluster. Finding a replica never delays a peek: until one is found, and for a while
+//! after one failed, the primary answers. `EVALSHA_RO` runs the scripts, so a server refuses
+//! writes.
 
 use super::connection::Link;
 use super::endpoint::ServerAddress;
@@ -15,7 +15,7 @@ use redis::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::timeout;
 
-/// How often a replica is checked, and how soon after a failure another one is searched.
+/// The interval of replica checks, and the delay of a search after a failure.
 const LOOK_EVERY_US: u64 = 1_000_000;
 
 /// The replica of one server that answers peeks.
@@ -25,7 +25,7 @@ pub(crate) struct ReplicaLink(Mutex<ReplicaState>);
 #[derive(Debug, Default)]
 struct ReplicaState {
     link: Option<Arc<Link>>,
-    /// When a replica was last searched or checked.
+    /// The time of the last search or check.
     looked_us: u64,
     is_looking: bool,
 }
@@ -35,7 +35,7 @@ impl ReplicaLink {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops a replica that failed; the next search comes a while later.
+    /// Drops a failed replica; the next search follows after a while.
     fn forget(&self, link: &Arc<Link>) {
         let mut found = self.lock();
         if found.link.take_if(|own| Arc::ptr_eq(own, link)).is_some() {
@@ -68,7 +68,7 @@ impl Server {
         answered.ok().and(rows)
     }
 
-    /// The connection to a replica, if there is one. Searches or checks it in the background.
+    /// The connection to a replica, if there is one. Starts a search or check in the background.
     fn replica_link(self: &Arc<Self>) -> Option<Arc<Link>> {
         let mut found = self.replica.lock();
         let is_due = ProcessClock.now_us().saturating_sub(found.looked_us) >= LOOK_EVERY_US;
@@ -79,7 +79,7 @@ impl Server {
         found.link.clone().filter(|link| !link.is_closed())
     }
 
-    /// The replicas that this server names.
+    /// The replicas listed by this server.
     async fn replicas(self: &Arc<Self>) -> Vec<ServerAddress> {
         match self.command(&redis::cmd("ROLE"), false).await {
             Ok(role) => listed(&role),
@@ -89,7 +89,7 @@ impl Server {
 
     async fn find_replica(self: &Arc<Self>) -> Option<Arc<Link>> {
         let mut addresses = self.replicas().await;
-        // Each process starts at another replica, so that they share the load.
+        // Processes start with different replicas, so that they share the load.
         let first = ProcessClock.now_us() as usize % addresses.len().max(1);
         addresses.rotate_left(first);
         for address in &addresses {

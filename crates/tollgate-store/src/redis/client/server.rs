@@ -26,7 +26,7 @@ use tollgate_core::{Intent, LimitParams, Rate};
 /// The number of servers that this process has started.
 static SERVERS: AtomicU64 = AtomicU64::new(0);
 
-/// What all servers of a store share.
+/// State that all servers of a store share.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerContext {
     pub(crate) dialer: Arc<Dialer>,
@@ -57,15 +57,15 @@ pub(crate) struct Server {
     pub(crate) queue_limit: Arc<QueueLimit>,
     pub(crate) breaker: Breaker,
     refusals: RefusalTracker,
-    /// For calls that decide nothing.
+    /// The connection for calls that decide nothing.
     pub(crate) control: CachedConnection,
-    /// For calls that no request waits for.
+    /// The connection for calls that no request waits for.
     pub(crate) background: CachedConnection,
-    /// For peeks.
+    /// The connection for peeks.
     pub(crate) replica: ReplicaLink,
     pub(crate) clock: ServerClock,
     pub(crate) connected: AtomicUsize,
-    /// Connections made so far. Each may lead to another server than the one before.
+    /// Connections made so far. Each may reach a different server.
     connects: AtomicU64,
     /// Whether scripts may use keys of several slots, as the last connection found.
     spans_slots: AtomicBool,
@@ -162,8 +162,8 @@ impl Server {
         }
     }
 
-    /// The name of the server's marker key, in the first of the server's own slots; `None` while
-    /// it is not known which slots these are.
+    /// The name of the server's marker key, in the first of the server's own slots. `None` while
+    /// these slots are unknown.
     pub(crate) fn marker_key(&self) -> Option<Vec<u8>> {
         let mut names = self.shared.namer.marker_keys();
         match self.cluster() {
@@ -237,8 +237,8 @@ impl Server {
         }
     }
 
-    /// `queue` if it has a connection, else the shared queue, else any connected one. Without a
-    /// connection, requests wait in the shared queue.
+    /// `queue` if it has a connection, else the shared queue, else any connected one. If no queue
+    /// is connected, requests wait in the shared queue.
     fn connected_queue(&self, queue: &Arc<Queue>) -> Arc<Queue> {
         let connected = [queue, &self.queue].into_iter().find(|queue| queue.is_connected());
         let other = || self.thread_queues().iter().find(|queue| queue.is_connected()).cloned();
@@ -260,8 +260,8 @@ impl Server {
         self.note_answer(call);
     }
 
-    /// Records that the server refused one call. That is no reason to open the breaker: the refusal
-    /// took no time, and other calls may succeed.
+    /// Records that the server refused one call. Does not count for the breaker: the refusal took
+    /// no time, and other calls may succeed.
     pub(crate) fn record_refusal(&self, call: &ScriptCall, error: &StoreError) {
         self.breaker.succeed();
         self.note_refusal(call, error);
@@ -290,7 +290,7 @@ impl Server {
         call
     }
 
-    /// Decides a request on a key of its own, so that anything that prevents decisions shows.
+    /// Decides a request on a key of its own, to detect anything that prevents decisions.
     async fn probe(&self) -> Result<(), StoreError> {
         // Not counted in `connects`: no other call uses this connection.
         let link = self.reach().await.map_err(|failure| failure.error)?;
@@ -298,7 +298,7 @@ impl Server {
         let call = self.call_for(&pending);
         match link.call(&call).await {
             Ok(value) => pending.read_reply(&call, value).map(drop),
-            // The server answers, but has no slots at the moment.
+            // The server answers, but currently has no slots.
             Err(failure) if failure.is_redirection() && self.cluster().is_some() => Ok(()),
             Err(failure) => Err(failure.error),
         }

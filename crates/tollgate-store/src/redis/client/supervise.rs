@@ -1,6 +1,6 @@
 //! Tasks that restart after a panic, and pauses with jitter.
 //!
-//! Jitter keeps processes that lost the same server from returning to it together.
+//! Jitter prevents processes that lost a server from reconnecting all at once.
 
 use super::server::ServerContext;
 use ahash::RandomState;
@@ -16,7 +16,7 @@ pub(crate) fn jitter(most: Duration) -> Duration {
     most / 2 + most / 2 * dice / 1_024
 }
 
-/// Pauses between attempts that double up to `most`.
+/// Pauses between attempts, which double up to `most`.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,

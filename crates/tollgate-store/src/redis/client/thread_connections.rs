@@ -1,7 +1,7 @@
 //! Connections that belong to one thread.
 //!
-//! A request over another thread's connection wakes that thread and is woken by it: two context
-//! switches, which cost more than the decision. A thread with its own runtime avoids both. Until
+//! A request over another thread's connection wakes that thread and is woken by it. These two
+//! context switches cost more than the decision. A thread with its own runtime avoids both. Until
 //! its own connections are up, its requests use the shared ones.
 
 use super::server::Server;

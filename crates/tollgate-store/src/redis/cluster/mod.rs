@@ -23,7 +23,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{Notify, watch as channel};
 
-/// How long a call waits while a slot migrates.
+/// The pause of a call while its slot migrates.
 const TRY_AGAIN: Duration = Duration::from_millis(4);
 
 /// A cluster: its slot map and its servers.
@@ -32,7 +32,7 @@ pub(super) struct Cluster {
     shared: ServerContext,
     seeds: Vec<ServerAddress>,
     map: RwLock<Arc<SlotMap>>,
-    /// How the last attempt to read the map ended. Stays `Ok` once the map has been read.
+    /// The result of the last attempt to read the map. Stays `Ok` once the map was read.
     map_read: channel::Sender<Option<Result<(), StoreError>>>,
     refresh: Notify,
     tasks: TaskSupervisor,
@@ -152,7 +152,7 @@ impl Cluster {
         )
     }
 
-    /// Records that a slot moved, and reads the whole map again: slots rarely move alone.
+    /// Records that a slot moved, and requests a refresh of the map: slots rarely move alone.
     fn record_move(self: &Arc<Self>, slot: u16, address: &ServerAddress) -> Arc<Server> {
         let server = self.server_at(address);
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +165,8 @@ impl Cluster {
         server
     }
 
-    /// Records that a slot migrates: until the map is read again, calls use no other slot with it.
+    /// Records that a slot migrates. Until the map is read again, calls combine no other slot with
+    /// it.
     fn record_migration(&self, slot: u16) {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         if !map.is_migrating(slot) {
@@ -173,7 +174,7 @@ impl Cluster {
         }
     }
 
-    /// The server that a redirect names, and whether it needs `ASKING` first.
+    /// The server named by a redirect, and whether it needs `ASKING` first.
     fn redirected(
         self: &Arc<Self>,
         slot: u16,
@@ -211,7 +212,7 @@ impl Cluster {
                     server.queue.put_back(pending);
                 }
             }
-            // The keys are on two servers. Alone, most requests need only one of them.
+            // The keys are on two servers. Split up, most requests need only one of them.
             FailureAction::TryAgain if pending.waiters() > 1 => {
                 pending.split().into_iter().for_each(|pending| self.requeue(slot, pending));
             }
@@ -247,7 +248,7 @@ impl Cluster {
                 Ok(value) => return Ok(value),
                 Err(failure) => failure,
             };
-            // A migration ends, and callers have deadlines: TryAgain does not count.
+            // A migration ends, and callers have deadlines: `TryAgain` does not count.
             redirects += u8::from(action != FailureAction::TryAgain);
             command.set_asking(false);
             server = match action {

@@ -1,8 +1,8 @@
-//! Requests that several calls decide, since no call may use the keys of all their limits.
+//! Requests that need several calls, because no single call may use the keys of all their limits.
 //!
 //! All calls are sent in parallel, each all-or-nothing. If one refuses or fails, the others give
-//! back what they took. Until then they admit less than they could, never more. Giving back goes on
-//! when the caller is gone.
+//! back their charges. Until then, limits admit less than they could, never more. Giving back
+//! continues after the caller is gone.
 
 use super::route::{ChargesByRoute, Route};
 use super::{Cluster, ServerCommand, group_by_slot, slot_of};
@@ -22,11 +22,11 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// A refusal waits for this part of the deadline to show its rows after giving back; then it shows
-/// the rows from before.
+/// The share of the deadline that a refusal waits for the rows after giving back. Then it shows the
+/// rows from before.
 const RETURN_SHARE: u32 = 4;
 
-/// For so many deadlines a give-back waits for a slot that migrates.
+/// The number of deadlines for which a give-back waits for a migrating slot.
 const GIVE_BACK_DEADLINES: u32 = 40;
 
 /// The part of a request that one call decides: the indexes of its charges, and its reply.
@@ -36,8 +36,8 @@ struct RequestPart {
 }
 
 impl Cluster {
-    /// Decides one request. Unlike on one server, a request that one call refuses may for a moment
-    /// be counted by another.
+    /// Decides one request. Unlike on one server, a request that one call refuses may be counted by
+    /// another for a moment.
     pub(super) fn decide_in_parts(
         self: &Arc<Self>,
         now_us: Option<u64>,
@@ -101,14 +101,14 @@ async fn merge_or_give_back(
         give_back(&cluster, now_us, &request, slot, taken)
     }));
     if let Some(error) = failed {
-        // The caller need not wait until counts are corrected.
+        // The caller need not wait for the correction of counts.
         let _ = reply.send(Err(error));
         returning.await;
         return;
     }
     if admitted {
         let _ = reply.send(answer(true, merged));
-        // Nobody waits for the units of candidates.
+        // No caller waits for the units of candidates.
         returning.await;
         return;
     }
@@ -127,7 +127,7 @@ async fn merge_or_give_back(
     }
 }
 
-/// The verdicts on a request by the rows of its charges. A charge without a row refuses.
+/// The verdicts on a request from the rows of its charges. A charge without a row refuses.
 fn verdicts_of(request: &DecideRequest, rows: &[Option<Answer>]) -> GroupVerdicts {
     let mut verdicts = GroupVerdicts::ADMITTED;
     for (charge, row) in request.charges.iter().zip(rows) {
@@ -143,13 +143,13 @@ fn answer(admitted: bool, rows: Vec<Option<Answer>>) -> Result<BatchRows, StoreE
     rows.map(|rows| smallvec![(admitted, rows)]).ok_or_else(connection_task_ended)
 }
 
-/// The give-back of a charge, if it took anything.
+/// The give-back of a charge, if units were charged.
 fn give_back_of(charge: &NamedCharge, row: &Answer) -> Option<Change> {
     let receipt = row.receipt?;
     Some(Change::GiveBack { units: receipt.cost, receipt, charged_params: charge.params })
 }
 
-/// Gives back what charges of one slot took. Returns the rows afterwards.
+/// Gives back charges of one slot. Returns the rows afterwards.
 async fn give_back(
     cluster: &Arc<Cluster>,
     now_us: Option<u64>,

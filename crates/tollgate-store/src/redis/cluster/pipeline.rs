@@ -1,8 +1,8 @@
-//! The requests of one caller, decided as if one after the other.
+//! Decides the requests of one caller as if one after the other.
 //!
 //! Requests with one [route](super::route) go into one call, in order. Calls on different routes
-//! are independent, so they are sent at once. A request over several routes may have to give back:
-//! the next request that uses one of its routes waits for it.
+//! are independent, so they are sent at once. A request over several routes may have to give back
+//! charges, so the next request on one of its routes waits for it.
 
 use super::Cluster;
 use super::route::{CallSpan, ChargesByRoute, Route};
@@ -13,10 +13,10 @@ use crate::redis::client::connection_task_ended;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// Requests that are sent, or about to be.
+/// Requests that were sent, or are about to be.
 #[derive(Debug, Default)]
 struct RequestPipeline {
-    /// By route, requests with their indexes.
+    /// Requests and their indexes, by route.
     single_route: Vec<(Route, Vec<usize>, DecideRequests)>,
     /// Requests over several routes.
     multi_route: Vec<(Vec<Route>, usize, ReplyReceiver)>,
@@ -80,7 +80,7 @@ impl RequestPipeline {
         }
     }
 
-    /// Sends the rest, and waits for all replies.
+    /// Sends the remaining requests, and waits for all replies.
     async fn send_and_wait(
         &mut self,
         cluster: &Cluster,

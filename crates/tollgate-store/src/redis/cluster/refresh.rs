@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How often the map is read without cause.
+/// The interval of regular reads of the map.
 const PERIOD: Duration = Duration::from_secs(30);
 /// The shortest pause between two reads.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
             Err(error) => {
                 let options = &cluster.shared.options;
                 options.notify(|observer| observer.attempt_failed("cluster", &error));
-                // An old map is better than none.
+                // An old map is better than no map.
                 cluster.map_read.send_if_modified(|read| {
                     let is_first = !matches!(read, Some(Ok(())));
                     if is_first {
@@ -83,7 +83,7 @@ fn install_map(cluster: &Arc<Cluster>, ranges: &[SlotRange]) {
     let new = Arc::new(new);
     let old = std::mem::replace(&mut *map, Arc::clone(&new));
     drop(map);
-    // The first map is no change.
+    // Reading the first map is no change.
     if !old.servers.is_empty() && !old.serves_same(&new) {
         cluster.shared.options.notify(|observer| observer.topology_changed());
     }

@@ -1,4 +1,4 @@
-//! Routes: which call decides a charge, and how charges are asked again.
+//! Routes: the call that decides each charge, and the rules for repeating calls.
 //!
 //! A primary that knows `allow-cross-slot-keys` (Redis 7.0, Valkey) decides charges of all its
 //! slots in one call. The call declares no key: its keys are arguments, and this module, not
@@ -32,12 +32,12 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use tokio::time::sleep;
 
-/// The calls that may decide a request.
+/// The scope of the calls that decide a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallSpan {
-    /// One for each primary, where the primary can.
+    /// One call per primary, if the primary supports it.
     Primary,
-    /// One for each slot.
+    /// One call per slot.
     Slot,
 }
 
@@ -65,7 +65,7 @@ impl PartialEq for Route {
 #[derive(Debug)]
 pub(super) struct RouteTable {
     map: Arc<SlotMap>,
-    /// For each server, whether its calls use several slots.
+    /// For each server, whether its calls may use several slots.
     spans_slots: SmallVec<[bool; 8]>,
 }
 
@@ -78,7 +78,7 @@ impl RouteTable {
         }
     }
 
-    /// The parts of a request, in the order in which routes first occur.
+    /// The parts of a request, ordered by the first use of each route.
     pub(super) fn parts(&self, request: &DecideRequest) -> ChargesByRoute {
         let mut parts = ChargesByRoute::new();
         for (index, charge) in request.charges.iter().enumerate() {
@@ -114,7 +114,7 @@ impl Cluster {
         }
     }
 
-    /// Asks a batch over several slots again, slot by slot.
+    /// Repeats a batch over several slots, slot by slot.
     pub(super) fn ask_by_slot(self: &Arc<Self>, pending: PendingBatch, action: &FailureAction) {
         let now_us = pending.now_us;
         let has_moved = *action == FailureAction::NotLocal;
@@ -130,7 +130,7 @@ impl Cluster {
                     }
                     cluster.decide_by(CallSpan::Slot, now_us, requests).await
                 };
-                // A caller that is gone must not be charged.
+                // If the caller is gone, nothing may be charged.
                 tokio::select! {
                     decided = asked => drop(reply.send(decided)),
                     () = reply.closed() => {}

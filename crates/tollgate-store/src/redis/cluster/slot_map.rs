@@ -1,11 +1,11 @@
-//! The slot map: which server has which slot.
+//! The slot map: the server of each slot.
 
 use crate::redis::client::endpoint::ServerAddress;
 use crate::redis::client::server::Server;
 use redis::Value;
 use std::sync::Arc;
 
-/// The slot map: which server has which slot.
+/// The slot map: the server of each slot.
 #[derive(Clone, Debug)]
 pub(crate) struct SlotMap {
     /// For each slot, the index of its server, or `u16::MAX`.
@@ -13,7 +13,7 @@ pub(crate) struct SlotMap {
     pub(crate) servers: Vec<Arc<Server>>,
     /// Slots that answered `ASK` since this map was read.
     migrating: Vec<u16>,
-    /// Whether single slots were moved since this map was read: others may have moved with them.
+    /// Whether single slots moved since this map was read: others may have moved too.
     pub(crate) is_partial: bool,
 }
 
@@ -93,7 +93,7 @@ impl SlotMap {
     }
 }
 
-/// Reads the reply to `CLUSTER SLOTS`. A row without a host means the server at `asked`.
+/// Parses the reply to `CLUSTER SLOTS`. A row without a host means the server at `asked`.
 pub(crate) fn ranges(value: &Value, asked: &ServerAddress) -> Option<Vec<SlotRange>> {
     let Value::Array(rows) = value else { return None };
     let rows: Option<Vec<_>> = rows.iter().map(|row| range(row, asked)).collect();
@@ -116,7 +116,7 @@ fn range(row: &Value, asked: &ServerAddress) -> Option<SlotRange> {
     Some((u16::try_from(*start).ok()?..=u16::try_from(*end).ok()?, address))
 }
 
-/// The address in a reply of the server at `asked`.
+/// The address in a reply from the server at `asked`.
 pub(crate) fn resolve(host: &str, port: u16, asked: &ServerAddress) -> ServerAddress {
     match (host, asked) {
         ("" | "?", ServerAddress::Tcp(own, _)) => ServerAddress::Tcp(own.clone(), port),
@@ -124,10 +124,10 @@ pub(crate) fn resolve(host: &str, port: u16, asked: &ServerAddress) -> ServerAdd
     }
 }
 
-/// How many there are.
+/// The number of slots.
 pub(crate) const SLOTS: usize = 16_384;
 
-/// The slot of `key`: by what stands in its first pair of braces, if anything does.
+/// The slot of `key`: by the text in its first pair of braces, if not empty.
 pub(crate) fn slot_of(key: &[u8]) -> u16 {
     let braced = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let tag = &key[open + 1..];
@@ -147,7 +147,7 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
-/// The indexes of items by their slot, in the order in which slots first occur.
+/// Groups the indexes of items by slot, ordered by the first use of each slot.
 pub(crate) fn group_by_slot(slots: impl Iterator<Item = u16>) -> Vec<(u16, Vec<usize>)> {
     let mut groups: Vec<(u16, Vec<usize>)> = Vec::new();
     for (index, slot) in slots.enumerate() {

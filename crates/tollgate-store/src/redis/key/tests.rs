@@ -1,6 +1,6 @@
 use super::*;
 
-/// As the policy encodes short values.
+/// Encodes short values like the policy.
 fn key(values: &[&str]) -> Vec<u8> {
     values.iter().flat_map(|value| [&[value.len() as u8 + 1], value.as_bytes()].concat()).collect()
 }

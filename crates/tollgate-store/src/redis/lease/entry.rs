@@ -1,4 +1,4 @@
-//! One lease with what the store adds to the protocol: its Redis key, backoff, queueing.
+//! One lease, with its Redis key, backoff and queueing.
 
 use super::registry::LeasedLimit;
 use crate::lease::{Lease, SpentUnits};
@@ -14,22 +14,22 @@ pub(super) struct LeaseEntry {
     pub(super) slot: u16,
     /// Whether a renewal command for this lease is queued.
     pub(super) queued: bool,
-    /// The largest cost that did not fit since the last request for units.
+    /// The largest cost that did not fit, since the last request for units.
     pub(super) unmet_cost: u64,
-    /// Whether the store may have forgotten this lease.
+    /// Whether the store may have lost this lease.
     pub(super) must_reassert: bool,
-    /// After a failure, no renewal before this instant.
+    /// The earliest time of the next renewal after a failure.
     pub(super) backoff_until_us: u64,
-    /// When the limit's params last changed.
+    /// The time of the last change of the limit's params.
     pub(super) params_changed_us: u64,
 }
 
-/// How a lease decides a charge.
+/// The decision of a lease on a charge.
 #[derive(Debug)]
 pub(crate) enum LeaseDecision {
     /// The units were taken from the lease.
     Spent(Answer, SpentUnits),
-    /// The store said lately that nothing is left.
+    /// The store recently replied that nothing is left.
     Refused(Answer),
     /// There is no lease; the store decides.
     Direct,
@@ -37,12 +37,12 @@ pub(crate) enum LeaseDecision {
     Wait,
     /// The lease is too small, and the last renewal failed.
     Failed,
-    /// Grace period: the store forgot something, and it is not known yet what is left.
+    /// Grace period: the store lost data, and the units left are unknown.
     GracePeriod,
 }
 
 impl LeaseEntry {
-    /// Takes a charge from the lease, or says why not.
+    /// Takes a charge from the lease, or returns the reason why not.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -76,13 +76,13 @@ impl LeaseEntry {
         LeaseDecision::Wait
     }
 
-    /// Whether the store should be asked for more units.
+    /// Whether to ask the store for more units.
     #[inline]
     pub(super) fn should_renew(&self, now_us: u64, need: u64) -> bool {
         !self.queued && now_us >= self.backoff_until_us && self.lease.should_ask(now_us, need)
     }
 
-    /// Units of this lease, plus what the store had left in its last reply.
+    /// Units of this lease, plus the units left in the store's last reply.
     fn known_remaining(&self, now_us: u64, leased: &LeasedLimit) -> u64 {
         let left = self.lease.snapshot().left;
         self.lease.spendable(now_us).saturating_add(left).min(leased.capacity)
@@ -100,12 +100,12 @@ impl LeaseEntry {
         outcome.remaining = self.known_remaining(now_us, leased);
         outcome.reset_after_us = reset_after_us;
         outcome.more_after_us = (reset_after_us > 0).then_some(reset_after_us);
-        // The units were counted when they were granted.
+        // The units were counted at their grant.
         let receipt = Receipt { cost: charge.cost, at_us: spent.granted_us, ..Receipt::default() };
         Answer { outcome, blocked: false, receipt: Some(receipt), origin: Origin::Lease }
     }
 
-    /// The store's last refusal. Its wait ends no sooner than the store is asked again.
+    /// The store's last refusal. Its wait does not end before the store is asked again.
     fn refusal(&self, now_us: u64, charge: &Charge<'_>, leased: &LeasedLimit) -> Answer {
         let snapshot = self.lease.snapshot();
         let asks_us = self.lease.ask_not_before_us();

@@ -1,8 +1,8 @@
-//! Fences: whether the state that a direct decision read had lost nothing.
+//! Fences: prove that a direct decision read state that had lost nothing.
 //!
-//! A limit that fails closed believes a decision of the store only if the primary's marker was
-//! there after it. The connection task reads the marker behind the batch, in the same write. The
-//! reading costs Redis one `GET` for a batch, and limits without a fence pay nothing.
+//! A limit that fails closed accepts a decision of the store only if the primary's marker was there
+//! after the decision. The connection task reads the marker after the batch, in the same write.
+//! That costs Redis one `GET` per batch; limits without a fence pay nothing.
 
 use super::{Leases, script};
 use crate::redis::client::Servers;
@@ -10,7 +10,7 @@ use crate::redis::client::server::Server;
 use crate::sync::{Lock, lock};
 use std::sync::Arc;
 
-/// The markers that servers showed right after they decided one request.
+/// The markers that servers showed right after deciding one request.
 #[derive(Debug)]
 pub(crate) struct Fence(Lock<Vec<MarkerSighting>>);
 
@@ -27,7 +27,7 @@ impl Fence {
         Self(Lock::new(Vec::new()))
     }
 
-    /// Records the marker that `server` showed after a batch.
+    /// Records the marker of `server` after a batch.
     pub(crate) fn record(&self, server: &Arc<Server>, connection: u64, marker: Option<&[u8]>) {
         let marker = marker.and_then(script::marker_id);
         lock(&self.0).push(MarkerSighting { server: Arc::clone(server), connection, marker });
@@ -35,13 +35,12 @@ impl Fence {
 }
 
 impl Leases {
-    /// The instant at which a request is sent, for [`is_decision_valid`](Self::is_decision_valid).
+    /// The send time of a request, for [`is_decision_valid`](Self::is_decision_valid).
     pub(crate) fn now_us(&self) -> u64 {
         self.clock.now_us()
     }
 
-    /// Whether a decision counts that was requested at `sent_us`: no server that took part had lost
-    /// writes.
+    /// Whether a decision requested at `sent_us` counts: no server involved had lost writes.
     pub(crate) async fn is_decision_valid(
         &self,
         servers: &Arc<Servers>,
@@ -61,7 +60,7 @@ impl Leases {
                 return false;
             }
         }
-        // A request that no server decided is not admitted either.
+        // A request that no server decided is not valid.
         !sightings.is_empty()
     }
 }

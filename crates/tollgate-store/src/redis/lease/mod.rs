@@ -1,9 +1,9 @@
-//! Leases on Redis: their table, their renewal task, and the monitors of primaries.
+//! Leases on Redis: their table, the renewal task, and the monitors of primaries.
 //!
-//! A busy key has a lease, from which requests are decided on the calling thread: one lock, one
-//! clock, one subtraction. The renewal task asks for more units before they are needed, returns
-//! units that were not, and monitors the primaries. The store decides all other requests, by the
-//! params that leases leave room for.
+//! A busy key has a lease, and its requests are decided on the calling thread: one lock, one clock,
+//! one subtraction. The renewal task asks for units before they are needed, returns unused units,
+//! and monitors the primaries. The store decides all other requests, with the params that leases
+//! leave.
 
 mod entry;
 mod fence;
@@ -51,11 +51,11 @@ pub(super) struct Leases {
     commands: mpsc::UnboundedSender<LeaseCommand>,
     inbox: Mutex<mpsc::UnboundedReceiver<LeaseCommand>>,
     started: AtomicBool,
-    /// Whether all units go back, and no more are requested: the process ends.
+    /// Whether all units are being returned and no more are requested, because the process ends.
     closed: AtomicBool,
-    /// `spent`, `local` and `refused` as last shown.
+    /// The last shown values of `spent`, `local` and `refused`.
     stats_shown: [AtomicU64; 3],
-    /// The error of the last call, for requests that wait for one.
+    /// The error of the last call, for waiting requests.
     last_error: std::sync::Mutex<Option<StoreError>>,
     tasks: TaskSupervisor,
 }
@@ -63,7 +63,7 @@ pub(super) struct Leases {
 /// A command to the renewal task. Each lease is queued at most once.
 #[derive(Clone, Copy, Debug)]
 enum LeaseCommand {
-    /// Ask, return or re-assert, whatever the lease needs.
+    /// Ask, return or re-assert, as the lease needs.
     Renew(LeaseAddress),
     /// Read the markers of the primaries.
     CheckPrimaries,
@@ -88,7 +88,7 @@ impl Leases {
         }
     }
 
-    /// The id under which a limit is leased; `None` if the store must decide it.
+    /// Registers a limit for leasing; `None` if the store must decide it.
     pub(super) fn register(
         self: &Arc<Self>,
         servers: &Arc<Servers>,
@@ -124,7 +124,7 @@ impl Leases {
         !self.registry.is_empty()
     }
 
-    /// Takes a charge from the lease of its key, or says why not.
+    /// Takes a charge from the lease of its key, or returns the reason why not.
     #[inline]
     pub(super) fn take(
         &self,
@@ -135,7 +135,7 @@ impl Leases {
         (self.try_take(address, charge, leased, false), address)
     }
 
-    /// `counted`: the charge was tried before, and counts once as demand.
+    /// Takes a charge. `counted`: the charge was tried before, and counts once as demand.
     #[inline]
     fn try_take(
         &self,
@@ -157,7 +157,7 @@ impl Leases {
         decision
     }
 
-    /// Takes a charge from the lease of its key; waits while a renewal is in flight.
+    /// Takes a charge from the lease of its key, and waits while a renewal is in flight.
     pub(super) async fn take_or_wait(
         &self,
         servers: &Servers,
@@ -197,7 +197,7 @@ impl Leases {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
     }
 
-    /// Counts a request for a key without a lease; a busy key gets one.
+    /// Counts a request for a key without a lease. A busy key gets one.
     #[cold]
     fn count_request(&self, address: LeaseAddress, charge: &Charge<'_>, leased: &LeasedLimit) {
         let now_us = self.clock.now_us();
@@ -212,7 +212,7 @@ impl Leases {
         }
     }
 
-    /// Puts back what a request spent that another limit refused.
+    /// Puts back the units of a request that another limit refused.
     pub(super) fn refund(&self, address: LeaseAddress, spent: &SpentUnits) {
         self.table.refund(address, self.clock.now_us(), spent);
     }
@@ -222,7 +222,7 @@ impl Leases {
         self.table.uncount_refusal(address);
     }
 
-    /// Records the store's refusal, so that the lease stops asking until capacity may return.
+    /// Records the store's refusal, so that the lease stops asking until units may be available.
     pub(super) fn record_direct_decision(
         &self,
         charge: &Charge<'_>,
@@ -243,20 +243,20 @@ impl Leases {
         });
     }
 
-    /// Units that the key's lease can spend.
+    /// Units that the lease of the key can spend.
     pub(super) fn spendable(&self, charge: &Charge<'_>) -> u64 {
         let address = self.table.address(charge.limit, charge.key);
         let now_us = self.clock.now_us();
         self.table.with(address, |entry, _| entry.lease.spendable(now_us)).unwrap_or(0)
     }
 
-    /// Forgets a refusal, because the key changed in the store. With `surrender`, all units go
-    /// back.
+    /// Clears a refusal, because the key changed in the store. With `surrender`, all units are
+    /// returned.
     pub(super) fn limit_changed(&self, limit: u64, key: &[u8], surrender: bool) {
         self.apply_change(self.table.address(limit, key), surrender);
     }
 
-    /// [`limit_changed`](Self::limit_changed) by the Redis key of the state.
+    /// Like [`limit_changed`](Self::limit_changed), by the Redis key of the state.
     pub(super) fn limit_changed_by_name(&self, name: &[u8]) {
         if let Some(address) = self.table.find_by_name(name) {
             self.apply_change(address, false);
@@ -280,7 +280,7 @@ impl Leases {
         let mut stats = self.table.stats();
         (stats.grace_periods, stats.in_grace_period) = self.monitors.grace_periods();
         let LeaseStats { spent, local, refused, .. } = &mut stats;
-        // A refund lowers these counters, but a metric must not fall.
+        // A refund lowers these counters, but a metric must not decrease.
         for (shown, now) in self.stats_shown.iter().zip([spent, local, refused]) {
             *now = shown.fetch_max(*now, Ordering::Relaxed).max(*now);
         }

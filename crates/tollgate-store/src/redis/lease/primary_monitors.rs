@@ -1,4 +1,4 @@
-//! Monitors of the primaries: whether each still has what it acknowledged, or is in a grace period.
+//! Monitors of the primaries: whether each kept its acknowledged writes, or is in a grace period.
 
 use super::{LeaseCommand, LeasedLimit, Leases};
 use crate::lease::{MarkerReading, PrimaryMonitor, Trust};
@@ -23,12 +23,12 @@ pub(crate) struct PrimaryMonitors {
 #[derive(Debug, Default)]
 struct MonitoredPrimary {
     monitor: PrimaryMonitor,
-    /// The server's `connects` at the last check. A later connection may lead to another server.
+    /// The server's `connects` at the last check. A later connection may reach another server.
     dials: u64,
     is_checking: bool,
     /// Whether the check in flight found the marker of another server.
     is_taken_over: bool,
-    /// Where the server is, if its address is fixed.
+    /// The address of the server, if it is fixed.
     address: Option<ServerAddress>,
     in_grace_period: bool,
     grace_periods: u64,
@@ -50,7 +50,7 @@ impl PrimaryMonitors {
         }
     }
 
-    /// The address of the primary that this marker is of, and the age of the marker.
+    /// The address of the primary with this marker, and the age of the marker.
     pub(super) fn primary_with(&self, marker: u128, now_us: u64) -> Option<(ServerAddress, u64)> {
         let primaries = lock(&self.primaries);
         primaries.values().find_map(|primary| {
@@ -60,7 +60,7 @@ impl PrimaryMonitors {
     }
 
     /// Records that a check found the marker of another server, so that requests need not wait for
-    /// its end.
+    /// the end of the check.
     pub(super) fn begin_takeover(&self, server: &Server) {
         if let Some(primary) = lock(&self.primaries).get_mut(&server.name) {
             primary.is_taken_over = true;
@@ -68,7 +68,7 @@ impl PrimaryMonitors {
         self.checks_done.send_modify(|checks| *checks += 1);
     }
 
-    /// Whether units that the primary granted may be spent; `None` if another check is needed.
+    /// Whether units granted by the primary may be spent; `None` if another check is needed.
     pub(crate) fn is_grant_valid(
         &self,
         server: &Server,
@@ -82,8 +82,8 @@ impl PrimaryMonitors {
         primary.monitor.is_grant_valid(times_us, age_us, grace_us)
     }
 
-    /// Whether a decision counts after which the primary showed `marker`; `None` if another check
-    /// is needed. Connections up to the last check led to the server that was checked.
+    /// Whether a decision counts if the primary showed `marker` after it; `None` if another check
+    /// is needed. Connections up to the last check reached the checked server.
     pub(crate) fn is_decision_valid(
         &self,
         server: &Server,
@@ -105,14 +105,14 @@ impl PrimaryMonitors {
         }
     }
 
-    /// Begins a check that is not due. Returns whether the caller has to run it.
+    /// Begins a check that is not due. Returns whether the caller must run it.
     pub(crate) fn begin_forced_check(&self, server: &Server) -> bool {
         let mut primaries = lock(&self.primaries);
         let primary = primaries.entry(server.name.clone()).or_default();
         !std::mem::replace(&mut primary.is_checking, true)
     }
 
-    /// Begins a check if one is due. Returns whether the caller has to run it.
+    /// Begins a check if one is due. Returns whether the caller must run it.
     pub(crate) fn begin_due_check(&self, server: &Server, now_us: u64, grace_us: u64) -> bool {
         let mut primaries = lock(&self.primaries);
         let primary = primaries.entry(server.name.clone()).or_default();
@@ -121,8 +121,7 @@ impl PrimaryMonitors {
         due && !std::mem::replace(&mut primary.is_checking, true)
     }
 
-    /// Records a check: when its reading was requested, and how many connections the server had
-    /// made.
+    /// Records a check: the request time of its reading, and the server's number of connections.
     /// Returns whether the primary is new or changed, so that its leases must be re-asserted.
     pub(crate) fn finish_check(
         &self,
@@ -171,14 +170,14 @@ impl PrimaryMonitors {
         Some(in_grace_period)
     }
 
-    /// Grace periods so far, over all primaries, and whether one is in a grace period.
+    /// Grace periods so far, over all primaries, and whether one is running.
     pub(crate) fn grace_periods(&self) -> (u64, bool) {
         let primaries = lock(&self.primaries);
         let count = primaries.values().map(|primary| primary.grace_periods).sum();
         (count, primaries.values().any(|primary| primary.in_grace_period))
     }
 
-    /// Forgets checks in flight: the task that ran them panicked.
+    /// Drops checks in flight, because their task panicked.
     pub(crate) fn forget_checks(&self) {
         lock(&self.primaries)
             .values_mut()
@@ -186,14 +185,14 @@ impl PrimaryMonitors {
     }
 }
 
-/// The wait that a refusal in a grace period shows.
+/// The retry time of a refusal in a grace period.
 const RETRY_AFTER_US: u64 = 1_000_000;
-/// Checks to wait for: one may have begun before a connection was lost.
+/// Limit of checks to wait for. The first may have begun before a connection was lost.
 const CHECKS_MAX: usize = 3;
 
 impl Leases {
     /// Waits until the primary of `slot` is checked. `false` in a grace period: its state may lack
-    /// what holders have, so it cannot decide. A limit that the store decides even then does not
+    /// units of holders, so it cannot decide. A limit that the store decides even then does not
     /// wait for the end of a takeover.
     pub(crate) async fn confirm_primary(
         &self,
@@ -221,8 +220,8 @@ impl Leases {
         Err(self.last_error())
     }
 
-    /// Whether a grant may be spent that was requested at `times_us.0` and arrived at `times_us.1`.
-    /// It may not if its ledger began after the store had forgotten another one.
+    /// Whether a grant requested at `times_us.0` and received at `times_us.1` may be spent. It may
+    /// not if its ledger began after the store had lost another one.
     pub(crate) async fn verify_grant(
         &self,
         servers: &Arc<Servers>,
@@ -235,7 +234,7 @@ impl Leases {
         self.check_until(servers, &server, is_valid).await == Some(true)
     }
 
-    /// Checks a primary until `is_valid` knows.
+    /// Checks a primary until `is_valid` returns a result.
     pub(super) async fn check_until(
         &self,
         servers: &Arc<Servers>,
@@ -260,7 +259,7 @@ impl Leases {
 }
 
 impl LeasedLimit {
-    /// The limit's answer in a grace period; `None` if the store decides.
+    /// The answer of the limit in a grace period; `None` if the store decides.
     pub(crate) fn grace_answer(&self) -> Option<Answer> {
         let outcome = match self.grace_policy {
             GracePolicy::Decide => return None,

@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LeasedLimit {
     pub(crate) terms: LeaseTerms,
-    /// The limit's own capacity, as answers show it.
+    /// The limit's own capacity, shown in answers.
     pub(crate) capacity: u64,
     pub(crate) grace_policy: GracePolicy,
-    /// The capacity that leases leave in the store: no request can take more at once.
+    /// The capacity that leases leave in the store: the largest possible cost.
     pub(crate) cost_max: u64,
 }
 
-/// The leased limits, by id. Limits without an id left are decided by the store.
+/// The leased limits, by id. When ids run out, the store decides further limits.
 #[derive(Debug)]
 pub(super) struct LeaseRegistry {
     limits: Registry<LeasedLimit>,
-    /// The shortest of all limits, which timers follow.
+    /// The shortest lifetime of all limits, which timers follow.
     lifetime_us: AtomicU64,
     grace_us: AtomicU64,
 }
@@ -34,7 +34,7 @@ impl LeaseRegistry {
         }
     }
 
-    /// The id of a leased limit; `None` when all ids are taken.
+    /// The id of a leased limit; `None` when all ids are used.
     pub(super) fn register(&self, leased: &LeasedLimit) -> Option<ParamsId> {
         let params_id = self.limits.register(leased)?;
         self.lifetime_us.fetch_min(leased.terms.lifetime_us, Ordering::Relaxed);
@@ -42,7 +42,7 @@ impl LeaseRegistry {
         Some(params_id)
     }
 
-    /// The leased limit of an id; `None` for the id of a limit that is not leased.
+    /// The leased limit of an id; `None` if the limit is not leased.
     #[inline]
     pub(super) fn get(&self, params_id: ParamsId) -> Option<&LeasedLimit> {
         self.limits.get(params_id)

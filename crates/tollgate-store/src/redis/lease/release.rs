@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Calls in flight, at most.
+/// Limit of calls in flight.
 const CALLS: usize = 64;
-/// Pause before units that late replies brought are returned too.
+/// The pause before returning units that late replies brought.
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl Leases {
-    /// Returns all units and takes no more. Ends when the store has them all; the caller sets a
+    /// Returns all units and takes no more. Ends when the store has all of them; the caller sets a
     /// timeout.
     pub(crate) async fn release(&self, servers: &Arc<Servers>) {
         self.closed.store(true, Ordering::Relaxed);

@@ -20,7 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Calls in flight from which no renewal is accepted. Checks of primaries may exceed it.
+/// Limit of calls in flight for renewals. Checks of primaries may exceed it.
 const CALLS: usize = 256;
 /// The shortest and the longest pause between two sweeps over all leases.
 const TICK_US: (u64, u64) = (8_000, 1_000_000);
@@ -44,7 +44,7 @@ pub(crate) async fn run(leases: Arc<Leases>, servers: Arc<Servers>) {
     let mut tick = pin!(sleep(Duration::ZERO));
     loop {
         let event = poll_fn(|context| {
-            // Calls in flight come first: their end makes room for others.
+            // Calls in flight come first, because finished calls make room for others.
             while let Poll::Ready(Some(())) = calls.poll_next_unpin(context) {}
             if calls.len() < CALLS
                 && let Poll::Ready(command) = inbox.poll_recv(context)
@@ -76,7 +76,7 @@ enum LeaseTaskEvent {
 }
 
 impl Leases {
-    /// Restarts what an earlier task left unfinished when it panicked.
+    /// Recovers from a panic of an earlier task.
     fn recover(&self) {
         self.monitors.forget_checks();
         for address in
@@ -95,8 +95,7 @@ impl Leases {
         jitter(Duration::from_micros(shortest_us.clamp(TICK_US.0, TICK_US.1)))
     }
 
-    /// Sweeps all leases: drops idle ones, and renews those with something to return, to re-assert
-    /// or to ask for.
+    /// Sweeps all leases: drops idle ones, and renews those that have to return, re-assert or ask.
     fn tick(&self) {
         let now_us = self.clock.now_us();
         let found = self.table.sweep(|entry, stats| {
@@ -114,7 +113,7 @@ impl Leases {
         found.into_iter().for_each(|address| self.send_command(LeaseCommand::Renew(address)));
     }
 
-    /// Renews one lease, and notifies the requests that wait for it.
+    /// Renews one lease, and notifies the waiting requests.
     pub(crate) async fn renew(&self, servers: &Arc<Servers>, address: LeaseAddress) {
         self.exchange(servers, address).await;
         self.table.renewed(address).notify_waiters();
@@ -156,7 +155,7 @@ impl Leases {
                 }
                 Err(_) => {
                     entry.lease.request_failed(renewal.number);
-                    // A re-assertion is repeated until the store has it.
+                    // A re-assertion is repeated until it succeeds.
                     entry.must_reassert |= renewal.request.want == 0;
                     stats.failures += 1;
                 }
@@ -190,7 +189,7 @@ impl Leases {
         Some((slot, self.registry.get(params_id)?.terms.grace_us))
     }
 
-    /// The request to send, if any. Without trust in the primary, no units are asked for.
+    /// The request to send, if any. Asks for no units if the primary is not trusted.
     fn prepare_renewal(&self, address: LeaseAddress, trusted: bool) -> Option<RenewalRequest> {
         let (holder, number, now_us) =
             (self.table.new_holder(), self.table.new_request_number(), self.clock.now_us());

@@ -9,7 +9,7 @@ use crate::redis::key::grant_book_key;
 use crate::{Charge, HolderReport, LedgerReport, StoreError};
 use redis::Value;
 
-/// The first bytes of a holder's name are its process; the rest is its number.
+/// The length of the process id in a holder's name. The rest is the number.
 const PROCESS: usize = 16;
 
 impl RedisStore {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use std::sync::{LazyLock, OnceLock};
 use tollgate_core::{LimitParams, lua};
 
-/// The ledger script with one algorithm's mirror each.
+/// The ledger scripts, one per algorithm.
 static LEDGERS: [OnceLock<Script>; lua::MIRRORS.len()] =
     [const { OnceLock::new() }; lua::MIRRORS.len()];
 
@@ -28,8 +28,8 @@ pub(crate) fn pack_request(terms: &LeaseTerms, request: &LedgerRequest) -> Vec<u
     array(&request.to_script_args(terms).map(clamp))
 }
 
-/// The ledger script for these terms, its packed params and its packed request: for tests that call
-/// it on a server.
+/// The ledger script for these terms, its packed params and its packed request. For tests that call
+/// the script on a server.
 pub fn lease_script(
     terms: &LeaseTerms,
     request: &LedgerRequest,
@@ -65,22 +65,22 @@ pub(super) enum MarkerReply {
 #[derive(Debug)]
 pub(super) struct ForeignMarker {
     pub(super) id: u128,
-    /// The marker, and the run and the history of the server, as the script says them.
+    /// The marker, the run and the history of the server, as texts from the script.
     texts: [String; 3],
-    /// Who wrote the marker; `None` if that server hid its ids.
+    /// The server that wrote the marker; `None` if it hides its ids.
     pub(super) owner: Option<MarkerOwner>,
-    /// The server; `None` if it hides its ids.
+    /// The current server; `None` if it hides its ids.
     pub(super) server: Option<ReplicationStatus>,
 }
 
-/// The arguments of the marker script. A marker in `claim` is replaced by one of this age.
+/// The arguments of the marker script. A marker in `claim` is replaced by a marker of this age.
 pub(super) fn marker_args(claim: Option<(ForeignMarker, u64)>) -> Vec<u8> {
     let Some((foreign, age_us)) = claim else { return MARKER_TTL_MS.as_bytes().to_vec() };
     let [marker, run, history] = &foreign.texts;
     format!("{MARKER_TTL_MS} {marker} {run} {history} {age_us}").into_bytes()
 }
 
-/// The identity of a marker: its server and its time. The history may change in between.
+/// The id of a marker: its server and its time. The history between them may change.
 pub(super) fn marker_id(marker: &[u8]) -> Option<u128> {
     let mut parts = marker.split(|byte| *byte == b':');
     let (run, since) = (parts.next()?, parts.nth(1)?);
@@ -88,7 +88,7 @@ pub(super) fn marker_id(marker: &[u8]) -> Option<u128> {
     digest.first_chunk::<16>().map(|half| u128::from_be_bytes(*half))
 }
 
-/// An id of Redis, which has 40 hexadecimal digits; 32 of them suffice.
+/// Parses a Redis id of 40 hexadecimal digits; the first 32 suffice.
 pub(super) fn id_of(text: &str) -> Option<u128> {
     u128::from_str_radix(text.get(..32)?, 16).ok()
 }

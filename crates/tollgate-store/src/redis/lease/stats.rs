@@ -6,31 +6,31 @@
 pub struct LeaseStats {
     /// Units that the store granted.
     pub granted: u64,
-    /// Units that requests took from leases.
+    /// Units that requests charged to leases.
     pub spent: u64,
     /// Units returned to the store.
     pub returned: u64,
-    /// Units neither spent nor returned: their window had ended, or the store had forgotten them.
+    /// Units neither spent nor returned: their window ended, or the store lost them.
     pub stranded: u64,
-    /// How often the store had forgotten acknowledged writes.
+    /// Losses of acknowledged writes in the store.
     pub rollbacks: u64,
-    /// How often a primary was in a grace period, since it may have lost writes.
+    /// Grace periods of primaries that may have lost writes.
     pub grace_periods: u64,
-    /// Whether one is at the moment.
+    /// Whether a grace period is running.
     pub in_grace_period: bool,
     /// Calls that asked for units, returned units or re-asserted them.
     pub calls: u64,
     /// Calls that failed.
     pub failures: u64,
-    /// Charges taken from a lease, for requests that were admitted.
+    /// Charges of admitted requests that were taken from a lease.
     pub local: u64,
     /// Charges of leased limits that the store decided.
     pub direct: u64,
-    /// Charges refused because nothing was left in the store lately, or in a grace period.
+    /// Charges refused from a recent refusal of the store, or in a grace period.
     pub refused: u64,
-    /// Leases at the moment.
+    /// Current leases.
     pub leases: u64,
-    /// Units in leases at the moment, and those on their way back.
+    /// Units in leases, including those being returned.
     pub held: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The table of leases: sharded by a keyed hash of limit and key, bounded, for busy keys.
+//! The table of leases for busy keys: bounded, and sharded by a keyed hash of limit and key.
 
 use super::entry::{LeaseDecision, LeaseEntry};
 use super::registry::LeasedLimit;
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 const SHARDS: usize = 64;
-/// Leases in a shard, of about half a KiB each: 16 MiB in all. The store decides other keys.
+/// Leases per shard, of about half a KiB each: 16 MiB in total. The store decides other keys.
 const SHARD_ENTRIES: usize = 512;
-/// Counters of requests for keys without a lease.
+/// Number of counters of requests for keys without a lease.
 const HOTNESS_COUNTERS: usize = 1 << 16;
-/// A key gets a lease at this many requests in one lifetime. A lease costs two calls, to ask and to
-/// return, so fewer requests would not pay.
+/// Requests in one lifetime that give a key a lease. A lease costs two calls, to ask and to return,
+/// so it would not pay for fewer requests.
 const HOT_REQUESTS: u32 = 4;
 
 /// A shard, and the key's tag in it.
@@ -33,9 +33,9 @@ pub(crate) struct LeaseAddress {
 #[derive(Debug)]
 pub(super) struct LeaseTable {
     hashes: RandomState,
-    /// With each shard, a notification of renewals in it.
+    /// The shards, each with a notification of its renewals.
     shards: Box<[PaddedLeaseShard]>,
-    /// The lifetime in the high half, and the requests seen in it. Keys may share a counter.
+    /// The lifetime in the high half, the requests in it in the low half. Keys may share a counter.
     hotness: OnceLock<Box<[AtomicU32]>>,
     /// Addresses by the hash of the state's Redis key.
     by_name: Lock<HashMap<u64, LeaseAddress, RandomState>>,
@@ -52,7 +52,7 @@ pub(super) struct LeaseShard {
     pub(super) stats: LeaseStats,
 }
 
-/// A tag is a hash already.
+/// A hasher for tags, which are already hashes.
 #[derive(Clone, Copy, Debug, Default)]
 struct IdentityHasher(u64);
 
@@ -99,7 +99,7 @@ impl LeaseTable {
         hasher.write(key);
         hasher.write_u64(limit);
         let tag = hasher.finish();
-        // The map in a shard uses the lowest and the highest bits.
+        // The shard's map uses the lowest and the highest bits.
         LeaseAddress { shard: (tag >> 40) as usize & (SHARDS - 1), tag }
     }
 
@@ -108,7 +108,7 @@ impl LeaseTable {
         Holder { process: self.process, number: number & ((1 << 48) - 1) }
     }
 
-    /// Whether these bytes name the process, as the ledger's script writes them.
+    /// Whether these bytes are the name of the process, as the ledger script writes it.
     pub(super) fn is_process(&self, name: &[u8]) -> bool {
         self.process.iter().flat_map(|word| word.to_be_bytes()).eq(name.iter().copied())
     }
@@ -131,7 +131,7 @@ impl LeaseTable {
         let mut shard = lock(&self.shards[address.shard].0.0);
         let LeaseShard { entries, stats } = &mut *shard;
         let entry = entries.get_mut(&address.tag)?;
-        // Read under the lock: units may expire while a thread waits for it.
+        // Read under the lock: units may expire while a thread waits for the lock.
         let now_us = clock();
         if entry.params_id != charge.params_id {
             let should_renew = entry.change_params(now_us, charge.params_id, leased);
@@ -186,8 +186,8 @@ impl LeaseTable {
             return false;
         }
         if entries.len() >= SHARD_ENTRIES {
-            // Evicts a lease that holds nothing and has nothing to return, though it could still
-            // re-assert a lost ledger: under pressure that is given up.
+            // Evicts a lease that holds nothing and has nothing to return. It could still re-assert
+            // a lost ledger, which is given up when space is short.
             let is_idle = |one: &mut LeaseEntry| {
                 !one.queued && one.lease.holds_nothing(now_us) && !one.lease.should_return(now_us)
             };
@@ -214,12 +214,12 @@ impl LeaseTable {
         true
     }
 
-    /// Notified after each renewal in the same shard.
+    /// The notification after each renewal in the shard.
     pub(super) fn renewed(&self, address: LeaseAddress) -> &Notify {
         &self.shards[address.shard].0.1
     }
 
-    /// Puts back what a request spent that another limit refused.
+    /// Puts back the units of a request that another limit refused.
     pub(super) fn refund(&self, address: LeaseAddress, now_us: u64, spent: &SpentUnits) {
         self.with(address, |entry, stats| {
             stats.spent = stats.spent.saturating_sub(spent.units);
@@ -259,8 +259,8 @@ impl LeaseTable {
         lock(&self.by_name).get(&self.hash_name(name)).copied()
     }
 
-    /// Visits every lease, shard by shard. Drops those for which `keep` returns `None`, and returns
-    /// those for which it returns `true`.
+    /// Visits every lease, shard by shard. Drops a lease if `keep` returns `None`. Returns the
+    /// leases for which it returns `true`.
     pub(super) fn sweep(
         &self,
         mut keep: impl FnMut(&mut LeaseEntry, &mut LeaseStats) -> Option<bool>,
@@ -301,8 +301,8 @@ impl LeaseTable {
 }
 
 impl LeaseEntry {
-    /// Switches to other params: units of the old ones go back. Returns whether to send a renewal
-    /// command. A key that alternates between params is decided by the store.
+    /// Switches to other params, and returns the units of the old ones. Returns whether to send a
+    /// renewal command. The store decides a key that alternates between params.
     fn change_params(&mut self, now_us: u64, params_id: ParamsId, leased: &LeasedLimit) -> bool {
         if now_us < self.params_changed_us + leased.terms.lifetime_us {
             return false;

@@ -1,7 +1,7 @@
-//! Takeovers: looks at a primary whose marker another server wrote.
+//! Takeovers: checks a primary whose marker another server wrote.
 //!
 //! The old primary may prove that the new one has all its writes. Then the marker keeps its age,
-//! and no grace period begins. A process that cannot prove it leaves that to others for a moment.
+//! and no grace period begins. A process that cannot prove this waits a moment for other processes.
 
 use super::Leases;
 use super::script::{self, ForeignMarker, MarkerReply};
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// How often an old primary is asked whether it has joined the new one. That time counts as part of
-/// the grace period that follows.
+/// Number of polls of an old primary, to learn whether it has joined the new one. The time counts
+/// as part of the grace period that follows.
 const POLLS: u32 = 100;
-/// The pause between two questions.
+/// The pause between two polls.
 const POLL: Duration = Duration::from_millis(5);
 
 /// The server that wrote a marker, as far as this process knows it.
@@ -31,8 +31,8 @@ struct OldPrimary {
 }
 
 impl Leases {
-    /// Reads the marker of a primary; claims that of another server. Also returns when the reading
-    /// was requested, and how many connections the server had made.
+    /// Reads the marker of a primary, and claims the marker of another server. Also returns the
+    /// request time of the reading, and the server's number of connections.
     pub(super) async fn look_at_primary(
         &self,
         servers: &Arc<Servers>,
@@ -70,7 +70,7 @@ impl Leases {
         }
     }
 
-    /// Connects to the server whose marker this process knew, unless it is `new` itself.
+    /// Connects to the server whose marker this process knows, unless it is `new` itself.
     async fn find_old_primary(
         &self,
         servers: &Arc<Servers>,
@@ -89,8 +89,8 @@ impl Leases {
 }
 
 impl OldPrimary {
-    /// Whether the server with its marker has all that this one acknowledged; `None` if it may turn
-    /// out later.
+    /// Whether the server with the marker has all writes that this one acknowledged; `None` if that
+    /// is not known yet.
     async fn has_handed_over(&self, foreign: &ForeignMarker) -> Option<bool> {
         let (owner, new) = (foreign.owner?, foreign.server?);
         let info = self.link.command(&redis::cmd("INFO"), false).await;
@@ -100,7 +100,7 @@ impl OldPrimary {
     }
 }
 
-/// Reads what `INFO` says of a server.
+/// Parses the `INFO` of a server.
 fn parse_status(info: &str) -> Option<ReplicationStatus> {
     let field = |name: &str| {
         info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
@@ -115,7 +115,7 @@ fn parse_status(info: &str) -> Option<ReplicationStatus> {
     })
 }
 
-/// The name of the marker, once the slot map is read again after a slot moved: a server that took
+/// The name of the marker key, after a refresh of the slot map if a slot moved. A server that took
 /// over has all slots of the old one, and the marker is in the first of them.
 async fn marker_key(server: &Arc<Server>) -> Option<Vec<u8>> {
     for _ in 0..POLLS {

@@ -1,9 +1,9 @@
 //! Reservations: records in Redis that any node can end.
 //!
-//! A record holds hashed keys and the caller's note. If all keys are in one slot, one script ends
-//! the record and applies its changes. In a cluster they may be in several: then new debts are
+//! A record has hashed keys and the caller's note. If all keys are in one slot, one script ends the
+//! record and applies its changes. In a cluster they may be in several slots. Then new debts are
 //! charged first, the record is closed, and units are given back last. A failure in between loses
-//! units that were taken, so it never admits too much.
+//! charged units, so it never admits too much.
 
 mod rows;
 
@@ -21,7 +21,7 @@ use crate::{
 };
 use redis::Value;
 
-/// A record, as it was read.
+/// A record as read from Redis.
 struct StoredReservation {
     name: Vec<u8>,
     body: Vec<u8>,
@@ -49,8 +49,8 @@ impl RedisStore {
         }
     }
 
-    /// Takes two calls at least: the first reads the keys, which the second has to name. Only a
-    /// record that is still open is settled; otherwise the answer is that of the first end.
+    /// Ends a record. Needs at least two calls: the first reads the keys, which the second must
+    /// name. Only an open record is settled; otherwise the answer is that of the first end.
     pub(super) async fn end_record(
         &self,
         now_us: u64,
@@ -132,7 +132,7 @@ impl RedisStore {
             self.save(now_us, found, &rows).await?;
             return Ok(Some((end, rows)));
         }
-        // Another call was faster, or the record has expired: the debts are given back.
+        // Another call ended the record first, or it has expired: the debts are given back.
         let back = debts.iter().zip(&owed).filter_map(|((charge, _), row)| {
             let (receipt, charged_params) = (row.receipt?, charge.params);
             let change = Change::GiveBack { units: receipt.cost, receipt, charged_params };
@@ -140,7 +140,7 @@ impl RedisStore {
         });
         self.apply_changes(now_us, &back.collect::<Vec<_>>()).await?;
         let Some((end, _, reply)) = closed else { return Ok(None) };
-        // The first call may have failed before it saved its rows; then these are peeks.
+        // The first call may have failed before it saved its rows; then these rows are peeks.
         let rows = match rows::read(&reply) {
             Some(rows) => rows,
             None => {
@@ -204,7 +204,7 @@ fn no_change(charge: &NamedCharge) -> Change {
     Change::GiveBack { units: 0, receipt: Default::default(), charged_params: charge.params }
 }
 
-/// A record's body: the number of keys, each key after its length, and the note.
+/// Encodes a record: the number of keys, each key after its length, and the note.
 fn body(opening: &NewReservation<'_>) -> Vec<u8> {
     let mut out = (opening.state_keys.len() as u16).to_be_bytes().to_vec();
     for key in &opening.state_keys {
@@ -233,12 +233,12 @@ fn split(body: &[u8]) -> Option<(Vec<StateKey>, &[u8])> {
     Some((keys, rest))
 }
 
-/// MessagePack of a list whose items are written already, fifteen at most.
+/// Encodes a MessagePack list of at most fifteen encoded items.
 fn list(items: &[&[u8]]) -> Vec<u8> {
     [&[0x90 | items.len() as u8], &*items.concat()].concat()
 }
 
-/// MessagePack of bytes.
+/// Encodes bytes as MessagePack.
 fn text(bytes: &[u8]) -> Vec<u8> {
     [&[0xdb], &(bytes.len() as u32).to_be_bytes()[..], bytes].concat()
 }

@@ -1,7 +1,7 @@
 //! The Lua scripts, and MessagePack to and from them.
 //!
-//! Redis creates a script's functions anew in every call. So each batch is decided by a script that
-//! contains only the algorithms it uses.
+//! Redis creates a script's functions anew in every call. So the script of a batch contains only
+//! the algorithms that the batch uses.
 
 pub(super) mod msgpack;
 
@@ -11,7 +11,7 @@ use sha1::{Digest, Sha1};
 use std::sync::{LazyLock, OnceLock};
 use tollgate_core::{LimitParams, lua};
 
-/// A script and the digest by which Redis knows it.
+/// A script, and its digest in Redis.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) text: String,
@@ -27,7 +27,7 @@ pub(super) static OPEN: LazyLock<Script> =
 /// Reads a reservation.
 pub(super) static FIND: LazyLock<Script> =
     LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("reservation_find.lua")]));
-/// Saves the rows that the end of a reservation answered.
+/// Saves the rows of a reservation's end.
 pub(super) static SAVE: LazyLock<Script> =
     LazyLock::new(|| Script::new(ALL, true, [CELLS, RECORD, include_str!("reservation_save.lua")]));
 /// Ends a reservation.
@@ -45,11 +45,11 @@ pub(super) static SHARED_TABLE: LazyLock<Script> =
 pub(super) static NODE_REPORT: LazyLock<Script> =
     LazyLock::new(|| Script::of(include_str!("node_report.lua")));
 
-/// The scripts that decide batches whose charges have [kinds](lua::charge_kind). The index has a
-/// bit for several charges a request, one for several slots and one for windows.
+/// The scripts for batches whose charges have [kinds](lua::charge_kind). The index has one bit each
+/// for several charges per request, several slots, and windows.
 static FAST: [OnceLock<Script>; 8] = [const { OnceLock::new() }; 8];
-/// The scripts that decide any batch. The index has a bit for each algorithm, one for several
-/// slots, one for debts and one for penalties.
+/// The scripts for any batch. The index has a bit for each algorithm, and one each for several
+/// slots, debts, and penalties.
 static DECIDE: [OnceLock<Script>; 8 * (ALL as usize + 1)] =
     [const { OnceLock::new() }; 8 * (ALL as usize + 1)];
 
@@ -65,8 +65,8 @@ const SINGLE: &str = include_str!("decide_single.lua");
 const MANY: &str = include_str!("decide_fast.lua");
 const FULL: &str = include_str!("decide.lua");
 
-/// The script that decides a batch whose charges have [kinds](lua::charge_kind). `single`: its
-/// requests have one charge each.
+/// The script for a batch whose charges have [kinds](lua::charge_kind). `single`: every request has
+/// one charge.
 pub(super) fn fast(single: bool, has_windows: bool, scope: BatchScope) -> &'static Script {
     let spans_slots = scope == BatchScope::Primary;
     FAST[index_of([!single, spans_slots, has_windows])].get_or_init(|| {
@@ -81,8 +81,8 @@ fn index_of<const N: usize>(bits: [bool; N]) -> usize {
     bits.into_iter().fold(0, |index, bit| 2 * index + usize::from(bit))
 }
 
-/// The script that decides a batch with these tables.
-/// `has_special_modes`: a charge is a debt or a candidate.
+/// The script for a batch with these tables. `has_special_modes`: a charge is a debt or a
+/// candidate.
 pub(super) fn decide(
     tables: &ScriptTables,
     has_special_modes: bool,
@@ -104,12 +104,12 @@ pub(super) fn decide(
     })
 }
 
-/// The part that reads every key, before any script writes one.
+/// The part that reads every key before any script writes one.
 const fn keys_of(spans_slots: bool) -> &'static str {
     if spans_slots { include_str!("keys_given.lua") } else { include_str!("keys_declared.lua") }
 }
 
-/// Sliding log and concurrency, by their places in `lua::MIRRORS`.
+/// The bits of sliding log and concurrency, by their index in `lua::MIRRORS`.
 const EXPIRY_LOGS: u8 = 1 << 2 | 1 << 6;
 
 /// The text of a script with the mirrors of the algorithms in `used`.
@@ -131,7 +131,7 @@ impl Script {
         Self::of(compose(used, has_penalties, bodies))
     }
 
-    /// A script that may use keys of several slots, if it `spans_slots`.
+    /// Creates a script that may use keys of several slots, if it `spans_slots`.
     fn with_span(text: String, spans_slots: bool) -> Self {
         Self::of(if spans_slots { format!("{SHEBANG}{text}") } else { text })
     }

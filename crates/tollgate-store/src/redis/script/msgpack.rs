@@ -1,9 +1,9 @@
-//! MessagePack, as far as the scripts need it: flat arrays of integers.
+//! MessagePack for the scripts: flat arrays of integers.
 
-/// Lua's numbers are exact up to here.
+/// The largest number that Lua represents exactly.
 pub(crate) const MOST: u64 = tollgate_core::MAX_US;
 
-/// A flat array of integers.
+/// Encodes a flat array of integers.
 pub(crate) fn array(numbers: &[i64]) -> Vec<u8> {
     let mut out = Vec::with_capacity(5 + numbers.len() * 3);
     out.push(0xdd);
@@ -30,12 +30,12 @@ fn push(out: &mut Vec<u8>, number: i64) {
     }
 }
 
-/// Clamps to what Lua holds exactly, which changes no decision.
+/// Clamps to Lua's exact range, which changes no decision.
 pub(crate) fn clamp(number: u64) -> i64 {
     number.min(MOST) as i64
 }
 
-/// Reads an array of exactly `N` integers, as `cmsgpack.pack` writes it.
+/// Parses an array of exactly `N` integers, as written by `cmsgpack.pack`.
 pub(crate) fn numbers<const N: usize>(bytes: &[u8]) -> Option<[i64; N]> {
     let mut rest = match N {
         0..16 => bytes.strip_prefix(&[0x90 | N as u8])?,

@@ -19,7 +19,7 @@ const REPLY_DEADLINE: Duration = Duration::from_millis(250);
 pub(crate) struct SentinelConnection {
     pub(crate) address: ServerAddress,
     dialer: Arc<Dialer>,
-    /// Kept, because it is used about three times a second.
+    /// Kept open: it is used about three times a second.
     connection: CachedConnection,
 }
 
@@ -41,7 +41,7 @@ impl SentinelConnection {
         if let Err(failure) = &primary {
             self.connection.drop_if_broken(&link, failure).await;
         }
-        // A user without the right to read details is trusted all the same.
+        // If the user has no right to read details, the address alone is accepted.
         let address = self::address(primary?, master)?;
         Ok(Primary { address, epoch: details.ok().and_then(epoch).unwrap_or(0) })
     }

@@ -1,10 +1,10 @@
-//! Sentinels: which server is the primary, and when another one takes over.
+//! Sentinels: find the primary, and notice when another server takes over.
 //!
 //! All sentinels are asked at once, and none is trusted alone. The primary is the server that most
 //! of them name; if too few answer, the newest configuration epoch decides. A server is used only
-//! if its own ROLE says that it is a primary. Sentinels are asked for every connection, and about
-//! three times a second besides: a primary that was replaced on purpose takes writes for seconds.
-//! Once they name another, all connections to the old one are closed.
+//! if its own ROLE is that of a primary. Sentinels are asked for every connection, and about three
+//! times a second: a replaced primary still accepts writes for seconds. When they name another
+//! primary, all connections to the old one are closed.
 
 mod connection;
 mod votes;
@@ -28,13 +28,13 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use votes::{Primary, Votes};
 
-/// How long to wait for other sentinels after the first answer, unless most agree earlier.
+/// The time to wait for other sentinels after the first answer, unless most agree earlier.
 const GRACE: Duration = Duration::from_millis(100);
 /// The deadline of one sentinel, connecting included.
 const ASK_MOST: Duration = Duration::from_secs(1);
-/// How often sentinels are polled: at the latest after this, at the earliest after half of it.
+/// The longest interval between polls of the sentinels; the shortest is half of it.
 const LOOK: Duration = Duration::from_millis(400);
-/// Attempts to connect while the primary keeps changing.
+/// Limit of connection attempts while the primary keeps changing.
 const TRIES_MOST: usize = 3;
 
 /// The sentinels of one primary.
@@ -49,7 +49,7 @@ pub(super) struct Sentinels {
     runtime: Handle,
 }
 
-/// Tells a connection when another server becomes the primary.
+/// Signals a connection when another server becomes the primary.
 #[derive(Debug)]
 pub(super) struct PrimaryWatch {
     primary: watch::Receiver<Option<Primary>>,
@@ -111,10 +111,10 @@ impl Sentinels {
                 return Ok(link.while_primary(PrimaryWatch { primary, address }));
             }
         }
-        Err(unreachable("the sentinels name one primary after another"))
+        Err(unreachable("the sentinels keep changing the primary"))
     }
 
-    /// Polls the sentinels, and moves to another primary when they name one.
+    /// Polls the sentinels, and switches to another primary when they name one.
     pub(super) async fn watch_primary(&self, dialer: &Dialer) {
         loop {
             sleep(jitter(LOOK)).await;
@@ -133,7 +133,7 @@ impl Sentinels {
         let mut votes = Votes::new(self.connections.len());
         let ask = |(n, connection): (usize, &Arc<SentinelConnection>)| {
             let (connection, master) = (Arc::clone(connection), Arc::clone(&self.master));
-            // A task of its own detects a dead connection even after the others have agreed.
+            // A separate task detects a dead connection even after the others have agreed.
             let task =
                 self.runtime.spawn(async move { timeout(ASK_MOST, connection.ask(&master)).await });
             async move { (n, task.await) }
@@ -162,7 +162,7 @@ impl Sentinels {
         votes
     }
 
-    /// Uses `named` as the primary, unless another task has changed the primary since `before`.
+    /// Adopts `named` as the primary, unless another task has changed the primary since `before`.
     fn adopt_primary(&self, before: Option<&Primary>, named: Primary) -> bool {
         let address = named.address.clone();
         let mut agreed = true;
@@ -185,7 +185,7 @@ impl Sentinels {
     }
 }
 
-/// Connects to the first candidate that is a primary; on failure, returns the first error.
+/// Connects to the first candidate that is a primary. On failure, returns the first error.
 async fn connect_to_first(
     dialer: &Dialer,
     candidates: Vec<Primary>,
@@ -200,11 +200,11 @@ async fn connect_to_first(
     Err(failed)
 }
 
-/// Connects to a server whose ROLE says that it is a primary.
+/// Connects to a server, and checks that its ROLE is that of a primary.
 async fn connect_to_primary(dialer: &Dialer, address: &ServerAddress) -> Result<Link, Failure> {
     let link = dialer.dial(address).await?;
     let role = match link.command(&redis::cmd("ROLE"), false).await {
-        // A user without this right finds a replica when it refuses to write.
+        // Without this right, a replica is noticed when it refuses a write.
         Err(failure) if failure.error.detail.starts_with("NOPERM") => return Ok(link),
         role => role?,
     };

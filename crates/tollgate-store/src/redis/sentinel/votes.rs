@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Primary {
     pub(super) address: ServerAddress,
-    /// The configuration epoch that made it the primary; it grows with every failover. Zero if
-    /// unknown.
+    /// The configuration epoch in which the server became primary; grows with every failover. Zero
+    /// if unknown.
     pub(super) epoch: u64,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Primary {
 #[derive(Debug)]
 pub(super) struct Votes {
     asked: usize,
-    /// Each with the number of sentinels that name it, and their newest epoch.
+    /// Each named primary, with the number of sentinels that name it and their newest epoch.
     named: Vec<(Primary, usize)>,
     failed: Vec<(ServerAddress, StoreError)>,
 }
@@ -48,8 +48,8 @@ impl Votes {
         self.named.iter().find(most).map(|(primary, _)| primary)
     }
 
-    /// The primary that replaces `current` even while it answers: the majority's, or a newer one
-    /// that most of the answers name. A sentinel that was cut off names an older one.
+    /// The primary that replaces `current` even while it answers: the majority's choice, or a newer
+    /// one that most answers name. An isolated sentinel names an older one.
     pub(super) fn new_primary(&self, current: &Primary) -> Option<Primary> {
         let answered: usize = self.named.iter().map(|(_, count)| count).sum();
         let newer = |(primary, count): &&(Primary, usize)| {
@@ -59,7 +59,7 @@ impl Votes {
         self.majority().or_else(newer).cloned()
     }
 
-    /// The servers to try, in order. While another connection is up: only `current` and its
+    /// The servers to try, in order. While another connection is up, only `current` and its
     /// replacement.
     pub(super) fn candidates(&self, current: Option<&Primary>, cut_off: bool) -> Vec<Primary> {
         let chosen = match current {
@@ -89,7 +89,7 @@ impl Votes {
         let mut reasons: Vec<String> = Vec::new();
         for (address, error) in &self.failed {
             let reason = reason(error);
-            // Mostly all fail for the same reason.
+            // Most sentinels fail for the same reason.
             if !reasons.contains(&reason) {
                 text.push_str(&format!("; {address}: {reason}"));
                 reasons.push(reason);

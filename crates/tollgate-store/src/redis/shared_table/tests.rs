@@ -5,7 +5,7 @@ fn table() -> impl Strategy<Value = SharedTable> {
     let value = (0_u32..6, any::<bool>()).prop_map(|(version, is_cleared)| SharedValue {
         version: format!("{version:0VERSION_DIGITS$}").into(),
         is_cleared,
-        // A version is given once, so one version has one value.
+        // A version is assigned once, so equal versions have equal values.
         value: format!("{{\"v\":{version}}}").into(),
     });
     let entries = prop::collection::btree_map("[a-c*/]{1,2}", value, 0..6);

@@ -42,7 +42,7 @@ fn entries() -> Vec<ReservedCharge> {
 fn what_is_written_is_read_again() {
     let entries = entries();
     assert_eq!(format!("{:?}", decode(&encode(&entries)).unwrap()), {
-        // Whose it is stays with the store.
+        // Keys stay in the store.
         let mut bare = entries.clone();
         for entry in &mut bare {
             Arc::make_mut(&mut entry.limit).key = Box::default();

@@ -1,4 +1,4 @@
-//! Bytes that clients may send: requests as they should be, and requests with something wrong.
+//! Generates client bytes: valid requests, and requests with faults.
 
 use proptest::{
     collection::vec,
@@ -6,7 +6,7 @@ use proptest::{
     sample::{Index, select},
 };
 
-/// A few requests in a row, more often than not with something wrong.
+/// A few requests in a row, most of them with a fault.
 pub(super) fn conversation() -> impl Strategy<Value = Vec<u8>> {
     let wrong = prop_oneof![2 => Just(Vec::new()), 3 => vec(mutation(), 1..4)];
     (vec(request(), 1..4), wrong).prop_map(|(requests, mutations)| {
@@ -16,7 +16,7 @@ pub(super) fn conversation() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// One request with the body that it announces, or with a framing that a server may misread.
+/// One request with the body that it announces, or with ambiguous framing.
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let framed = prop_oneof![6 => framing(), 1 => odd_framing()];
     (line(), vec(header(), 0..4), framed, any::<Index>()).prop_map(
@@ -87,12 +87,12 @@ fn header() -> impl Strategy<Value = Vec<u8>> {
         b"Content-Type: text/plain",
         b"Host: b",
     ];
-    // The second host is rare.
+    // A second `Host` is rare.
     let index = prop_oneof![30 => 0..lines.len() - 1, 1 => Just(lines.len() - 1)];
     index.prop_map(move |index| [lines[index], b"\r\n"].concat())
 }
 
-/// The line that says where a body ends, and the body.
+/// The header line that frames a body, and the body.
 fn framing() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     prop_oneof![
         2 => Just((Vec::new(), Vec::new())),
@@ -113,7 +113,7 @@ fn name(usual: &'static str) -> impl Strategy<Value = String> {
     ]
 }
 
-/// Data, some of which looks like something else.
+/// Data, some of which looks like protocol text.
 fn data() -> impl Strategy<Value = Vec<u8>> {
     let texts: [&[u8]; 7] = [
         b"",
@@ -157,7 +157,7 @@ fn chunks() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Framings that two programs may read in two ways.
+/// Framings that two programs may read differently.
 fn odd_framing() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let lines = [
         "Content-Length: 3\r\nContent-Length: 3",
@@ -195,7 +195,7 @@ fn odd_framing() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
         .prop_map(|(line, body)| (format!("{line}\r\n").into_bytes(), body.as_bytes().to_vec()))
 }
 
-/// Something that is done to the bytes of a conversation.
+/// A fault that is put into the bytes of a conversation.
 #[derive(Clone, Debug)]
 enum Mutation {
     Flip(Index, u8),
@@ -257,7 +257,7 @@ impl Mutation {
     }
 }
 
-/// Changes the list of lines, each with its end.
+/// Edits the list of lines, each with its line end.
 fn lines(bytes: &mut Vec<u8>, at: &Index, change: impl FnOnce(&mut Vec<&[u8]>, usize)) {
     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let at = at.index(lines.len());

@@ -1,4 +1,4 @@
-//! Why conversations are refused that hyper accepts.
+//! Reasons why conversations are refused that hyper accepts.
 
 use crate::{
     Framing, Limits, ParseError,
@@ -6,46 +6,46 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Why a request is refused that hyper accepts, or the other way round.
+/// The reason why this server refuses a request that hyper accepts, or accepts one that hyper
+/// refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reason {
-    /// A line ends with LF alone. Some programs take that for the end of a line, and some do not.
+    /// A line ends with LF alone. Programs disagree whether that ends a line.
     BareLf,
-    /// The target has a fragment, which hyper drops without a word.
+    /// The target has a fragment, which hyper silently drops.
     Fragment,
-    /// There are two hosts.
+    /// There are two `Host` headers.
     TwoHosts,
-    /// There are two lengths. hyper takes two that are equal.
+    /// There are two lengths. hyper accepts two equal ones.
     TwoLengths,
-    /// A length has more digits than any body needs.
+    /// A length has too many digits.
     LongLength,
     /// There is a length beside a transfer coding. hyper drops the length.
     LengthAndChunked,
-    /// The transfer coding is not `chunked` alone: a list, or said twice.
+    /// The transfer coding is not `chunked` alone: a list, or repeated.
     OtherCoding,
-    /// White space follows a chunk's size.
+    /// White space follows a chunk size.
     SpaceAfterSize,
-    /// `Connection` has bytes beyond ASCII. hyper overlooks the `close` beside them.
+    /// `Connection` has non-ASCII bytes. hyper overlooks the `close` beside them.
     ConnectionIsNoText,
-    /// hyper refuses targets that its type of a URI does not take.
+    /// hyper refuses targets that its URI type cannot parse.
     TargetIsNoUri,
 }
 
-/// How a conversation ends when it is read in one piece.
+/// The end of a conversation that is read in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// All has been read, or the last request has not come whole.
+    /// All bytes were read, or the last request is incomplete.
     Open,
-    /// The client has said that no request follows.
+    /// The client announced that no request follows.
     Closed,
-    /// The head at this place is refused.
+    /// The head at this position is refused.
     Head(usize, ParseError),
     /// The body is refused at this byte.
     Body(usize),
 }
 
-/// Where each request lies whose head is accepted, and how the conversation ends. Trailers are not
-/// looked at.
+/// The ranges of requests with accepted heads, and the end of the conversation. Ignores trailers.
 pub(super) fn walk(bytes: &[u8]) -> (Vec<Range<usize>>, Ending) {
     let fields_max = Limits::default().headers_max;
     let (mut spans, mut lines) = (Vec::new(), Vec::new());
@@ -81,7 +81,7 @@ pub(super) fn walk(bytes: &[u8]) -> (Vec<Range<usize>>, Ending) {
 }
 
 impl Reason {
-    /// The reason why hyper has read more of a conversation.
+    /// The reason why hyper read more of a conversation.
     pub(super) fn find(
         bytes: &[u8],
         spans: &[Range<usize>],
@@ -134,7 +134,7 @@ impl Reason {
         }
     }
 
-    /// The least that each reason refuses.
+    /// A minimal example for each reason.
     pub(super) const EXAMPLES: &[(Self, &[u8])] = &[
         (Self::BareLf, b"GET / HTTP/1.1\r\nHost: a\n\r\n"),
         (Self::BareLf, b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -168,7 +168,7 @@ impl Reason {
     ];
 }
 
-/// The values of the headers with this name, lines of any end.
+/// The values of the headers with this name; lines may end with CR LF or LF.
 fn values<'a>(head: &'a [u8], name: &[u8]) -> Vec<&'a [u8]> {
     let lines = head.split(|byte| *byte == b'\n').skip(1);
     lines

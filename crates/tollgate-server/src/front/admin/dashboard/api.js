@@ -2,7 +2,7 @@
 
 const TOKEN = "tollgate.token";
 
-/** Why a call failed, in the words of the node. */
+/** The error of a failed call, with the node's message. */
 export class CallError extends Error {
   constructor(status, message) {
     super(message);
@@ -27,7 +27,7 @@ async function send(method, path, body, signal) {
   return response;
 }
 
-/** Calls, and reads the answer as JSON. */
+/** Makes a call, and parses the answer as JSON. */
 export async function call(method, path, body) {
   return (await send(method, path, body)).json();
 }

@@ -1,4 +1,4 @@
-// Stacked areas, and a line above them, as SVG.
+// Draws stacked areas, and a line above them, as SVG.
 
 import { clockTime, element, rate } from "./dom.js";
 
@@ -95,14 +95,14 @@ export function draw(place, points, series, from, to, { title, line }) {
   if (pointer !== undefined) show(pointer);
 }
 
-/** The figures of a point: the kind of each, and its text. */
+/** The figures of a point: their kinds and texts. */
 function named(point, series, line) {
   const all = series.map((one, n) => [one.kind, `${rate(point.values[n] ?? 0)} ${one.name}`]);
   if (line && point.line) all.push([`${line.kind} line`, `${rate(point.line)} ${line.name}`]);
   return all;
 }
 
-/** For each chart: where the pointer is, in pixels from its left, and what shows the figures there. */
+/** For each chart: the pointer's pixels from the left, and the function that shows the figures. */
 const followed = new WeakMap();
 
 function follow(place) {

@@ -1,4 +1,4 @@
-// Classes: what shedders did with the requests of each class, and what is in flight.
+// Classes: admitted, shed and in-flight requests of each class.
 
 import { draw, legend } from "./chart.js";
 import { byId, clockTime, element, fillOptions, number, rate, refresh, table, visible } from "./dom.js";

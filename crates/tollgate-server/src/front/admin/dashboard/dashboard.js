@@ -24,7 +24,7 @@ function notice(text, isGood = false) {
   if (isGood) noticeTimer = setTimeout(() => notice(""), 6000);
 }
 
-/** Does something, and tells how it went. A wrong token is asked for again. */
+/** Runs an action and shows its result. After a wrong token, asks for the token again. */
 async function report(act, afterwards = () => {}) {
   try {
     const text = await act();
@@ -100,7 +100,7 @@ async function follow() {
   }
 }
 
-/** Scrolls to the tab of this page, where not all tabs fit. */
+/** Scrolls to the tab of this page, if not all tabs fit. */
 function showTab() {
   byId("tabs").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }

@@ -15,7 +15,7 @@ export function element(name, attributes = {}, ...children) {
 
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
 
-/** Text with control characters and marks of direction made visible. */
+/** Makes control characters and direction marks in a text visible. */
 export function visible(text) {
   const out = document.createDocumentFragment();
   let plain = "";
@@ -33,7 +33,7 @@ export function visible(text) {
   return out;
 }
 
-/** Text in which `this` is code. */
+/** Renders a text; parts in backticks become code. */
 export function coded(text) {
   const out = document.createDocumentFragment();
   String(text).split("`").forEach((part, place) => out.append(place % 2 === 1
@@ -41,7 +41,7 @@ export function coded(text) {
   return out;
 }
 
-/** A key for people: its attributes, or that all requests share it. */
+/** A key for display: its attributes, or a note that all requests share it. */
 export function keyText(key) {
   const names = Object.keys(key);
   if (names.length === 0) return element("span", { class: "quiet" }, "all requests");
@@ -74,7 +74,7 @@ export function facts(pairs) {
     [element("dt", {}, name), element("dd", {}, value)]));
 }
 
-/** How much of a limit is used. */
+/** The used share of a limit. */
 export function meter(used, limit) {
   const share = limit > 0 ? Math.min(1, used / limit) : 0;
   const kind = share >= 1 ? "refused" : share > 0.8 ? "shadow" : "admitted";
@@ -86,13 +86,13 @@ export function meter(used, limit) {
 
 export const number = (value) => Number(value).toLocaleString("en-US");
 
-/** A rate with three digits that matter. */
+/** A rate with three significant digits. */
 export function rate(value) {
   if (value >= 100 || value === 0) return number(Math.round(value));
   return value.toLocaleString("en-US", { maximumFractionDigits: value >= 10 ? 1 : 2 });
 }
 
-/** A length of time, never shorter than it is: 4.5 s, 2 min 30 s, 3 h 20 min. */
+/** A duration, rounded up: 4.5 s, 2 min 30 s, 3 h 20 min. */
 export function duration(seconds) {
   if (seconds < 60) return `${number(Math.ceil(seconds * 10) / 10)} s`;
   let rest = Math.ceil(seconds);
@@ -106,7 +106,7 @@ export function duration(seconds) {
 
 export const clockTime = (time) => new Date(time).toLocaleTimeString([], { hour12: false });
 
-/** Fills a select with names below its first option, and keeps what was chosen. */
+/** Fills a select with names below its first option, and keeps the choice. */
 export function fillOptions(select, names) {
   const known = [...select.options].slice(1).map((option) => option.value);
   if (known.length === names.length && known.every((name, place) => name === names[place])) return;
@@ -115,7 +115,7 @@ export function fillOptions(select, names) {
   select.value = names.includes(chosen) ? chosen : "";
 }
 
-/** Replaces children unless the reader is in the middle of them: a menu or a button has focus. */
+/** Replaces children, unless one of them has focus, such as a menu or a button. */
 export function refresh(place, ...children) {
   if (place.contains(document.activeElement) && document.activeElement !== place) return;
   place.replaceChildren(...children);

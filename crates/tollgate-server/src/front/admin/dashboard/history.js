@@ -1,4 +1,4 @@
-// The counters of the last quarter of an hour, and the rates between them.
+// The counters of the last 15 minutes, and the rates between them.
 
 const SPAN_S = 900;
 const SPAN_MIN_S = 120;
@@ -42,7 +42,7 @@ export function add(figures) {
   latest = point;
 }
 
-/** Per second between two points, of one name or of all. A restart counts from zero. */
+/** Rates per second between two points, of one name or of all. A restart resets counts to zero. */
 function rates(kind, name, from, to) {
   const seconds = Math.max(0.001, to.time - from.time);
   const sums = [];
@@ -56,17 +56,17 @@ function rates(kind, name, from, to) {
   return sums;
 }
 
-/** Rates of this second. `kind` is `limits` or `classes`. */
+/** The current rates. `kind` is `limits` or `classes`. */
 export const now = (kind, name) => rates(kind, name, before, latest);
 
 /** Rates over time, as points of a chart. */
 export const overTime = (kind, name) =>
   points.slice(1).map((point, n) => ({ time: point.time, values: rates(kind, name, points[n], point) }));
 
-/** The points themselves, of this second too. */
+/** The points, the current one included. */
 export const all = () => (points.at(-1) === latest ? points : [...points, latest]);
 
-/** The time that a chart shows. A node that has just started has little to show. */
+/** The time range of a chart; shorter for a node that has just started. */
 export function span() {
   const to = latest.time;
   return [Math.min(to - SPAN_MIN_S, Math.max(to - SPAN_S, points[0].time)), to];

@@ -1,4 +1,4 @@
-// Top keys, and what can be done to one.
+// Top keys, and operations on a key.
 
 import { call } from "./api.js";
 import { byId, clockTime, duration, element, facts, fillOptions, keyText, meter, number, refresh, table, visible } from "./dom.js";

@@ -42,7 +42,7 @@ export async function load() {
     : [element("p", { class: "quiet" }, "None: the file has no warnings.")]));
 }
 
-/** What the candidate would change: "10/d would refuse 0.4 % more, 11 keys". */
+/** The effect of a candidate: "10/d would refuse 0.4 % more, 11 keys". */
 function candidateText(limit) {
   const { candidate } = limit;
   if (!candidate) return "–";

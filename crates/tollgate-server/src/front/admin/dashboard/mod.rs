@@ -1,13 +1,13 @@
-//! The dashboard: one page, in the binary, that asks for the token and calls this API.
+//! The dashboard: one page in the binary, which asks for the token and calls the admin API.
 //!
-//! The page may load what is here and nothing else, and run no script or style of its own text.
+//! The page may load only the files here, and may not run inline scripts or styles.
 
 use super::{AdminResponse, response};
 use hyper::header::HeaderValue;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A file of the page. None holds figures, so all are for everybody who can connect.
+/// A file of the page. The files contain no data of the node, so they need no token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DashboardFile {
     path: &'static str,

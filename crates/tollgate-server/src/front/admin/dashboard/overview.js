@@ -1,4 +1,4 @@
-// Overview: what was decided over time, and by which limit.
+// Overview: decisions over time, and by limit.
 
 import { draw, legend } from "./chart.js";
 import { byId, clockTime, element, fillOptions, number, rate, refresh, table, visible } from "./dom.js";

@@ -1,4 +1,4 @@
-//! A request as an operator describes it: attributes, parts of a request, and the peer.
+//! A request described by an operator: attributes, parts of a request, and the peer.
 
 use http::HeaderName;
 use http::header::COOKIE;
@@ -13,8 +13,8 @@ use tollgate_tower::{Ambiguity, Head, Reader, Verifier};
 
 /// A request to explain.
 ///
-/// `method`, `path`, `host`, `header.*`, `cookie.*` and `query.*` are parts of an HTTP request, and
-/// attributes are read from them as the gateway reads them. Any other name is an attribute itself.
+/// `method`, `path`, `host`, `header.*`, `cookie.*` and `query.*` are parts of an HTTP request.
+/// Attributes are read from them as in the gateway. Any other name is an attribute itself.
 #[derive(Clone, Debug, Default)]
 pub struct DescribedRequest {
     method: String,
@@ -22,7 +22,7 @@ pub struct DescribedRequest {
     query: Option<String>,
     host: Option<String>,
     headers: Vec<(HeaderName, String)>,
-    /// Attributes that are set as they are.
+    /// Attributes given directly.
     given: Vec<DescribedAttribute>,
     peer: Option<IpAddr>,
 }
@@ -34,25 +34,25 @@ pub struct DescribedAttribute {
     pub name: String,
     /// The value.
     pub value: String,
-    /// The hash by which the operator named the value. It is shown in place of the value, which is
-    /// in the form that keys have.
+    /// The hash that the operator sent instead of the value. It is shown instead of the value,
+    /// which then has the form of a key.
     pub hash: Option<String>,
 }
 
 impl From<(String, String)> for DescribedAttribute {
-    /// A hash stands for a value that is not known here.
+    /// Converts an attribute. A hash stands for a value that is not known here.
     fn from((name, value): (String, String)) -> Self {
         let hash = is_hash(&value).then(|| value.clone());
         Self { name, value, hash }
     }
 }
 
-/// The description is not that of a request.
+/// The description is not a valid request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidDescription {
-    /// The attribute to look at.
+    /// The invalid attribute.
     pub field: String,
-    /// Why it cannot be used.
+    /// The reason.
     pub detail: String,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for InvalidDescription {
 impl std::error::Error for InvalidDescription {}
 
 impl DescribedRequest {
-    /// The request with these attributes, sent by this peer.
+    /// Creates the request with these attributes, sent by this peer.
     ///
     /// # Errors
     ///
@@ -126,11 +126,11 @@ impl DescribedRequest {
         Ok(request)
     }
 
-    /// The facts of the request, as the gateway reads them. `verifier` verifies its token.
+    /// The facts of the request, read like the gateway. `verifier` verifies its token.
     ///
     /// # Errors
     ///
-    /// If the gateway would answer such a request with 400.
+    /// If the gateway would answer 400 to this request.
     pub fn facts<'a>(
         &'a self,
         rules: &'a Rules,
@@ -163,13 +163,13 @@ impl DescribedRequest {
         Ok(facts)
     }
 
-    /// Sets what `identity` takes from claims that are given by name.
+    /// Sets the attributes that `identity` derives from claims given by name.
     fn set_from_claims<'a>(&'a self, rules: &Rules, facts: &mut Facts<'a>) {
         for (name, source) in &rules.http_policy().identity {
             let AttributeSource::Jwt(claim) = source else { continue };
             let claim = self.given(&format!("jwt.{claim}"));
             if let Some(claim) = claim.filter(|_| self.given(name).is_none()) {
-                // Only `ip` and `path` can be invalid, and no claim is one of them.
+                // Only `ip` and `path` can be invalid, and claims set neither.
                 let _ = facts.set(name, &claim.value);
             }
         }
@@ -180,7 +180,8 @@ impl DescribedRequest {
         self.given("tier").is_some()
     }
 
-    /// Whether the name of the tier is no attribute of the policy, and so stands for itself.
+    /// Whether the policy has no attribute called `tier`, so that the operator's `tier` names the
+    /// tier itself.
     fn names_tier_of(&self, rules: &Rules) -> bool {
         rules.policy().attribute("tier").is_none()
     }
@@ -189,7 +190,7 @@ impl DescribedRequest {
         self.given.iter().find(|one| one.name == name)
     }
 
-    /// The value of an attribute for people: a secret as its digest, a hash as it was named.
+    /// The value of an attribute for display: a secret as its digest, a hash unchanged.
     pub(super) fn shown(&self, rules: &Rules, name: &str, value: &str) -> String {
         match self.given(name).and_then(|one| one.hash.as_ref()) {
             Some(hash) => hash.clone(),
@@ -227,7 +228,7 @@ impl DescribedRequest {
         }
     }
 
-    /// How far proxies vouch for the client's address.
+    /// The origin of the client's address, with the trusted proxies on the way.
     fn address_origin(&self, rules: &Rules) -> String {
         let client = &rules.http_policy().client;
         let Some(peer) = self.peer else { return "peer".to_owned() };
@@ -238,7 +239,7 @@ impl DescribedRequest {
             (_, 0) if client.is_trusted(peer) => {
                 format!("peer: {header} has no usable address")
             }
-            (_, 0) => format!("peer, which is no trusted proxy: {header} is not read"),
+            (_, 0) => format!("peer, not a trusted proxy: {header} is ignored"),
             (_, hop) => format!("{header}, item {hop} from the right"),
         }
     }

@@ -1,7 +1,7 @@
-//! Explanations: what would happen to a request, limit by limit, and why. Nothing is charged.
+//! Explanations: the decision on a request, limit by limit, with reasons. Charges nothing.
 //!
-//! `GET /v1/explain` asks a running node; `tollgate explain --config` asks a policy file. Both
-//! describe a request, read it as the gateway does, and write the same view.
+//! `GET /v1/explain` asks a running node; `tollgate explain --config` asks a policy file. Both take
+//! a described request, read it like the gateway, and write the same view.
 
 mod describe;
 #[cfg(test)]
@@ -20,14 +20,14 @@ use crate::front::problem::Problem;
 use hyper::StatusCode;
 
 impl Admin {
-    /// Explains the request that a query describes.
+    /// Explains the request described by a query.
     pub(super) async fn explain_query(
         &self,
         query: Option<&str>,
     ) -> Result<AdminResponse, Problem> {
         let mut query = Query::parse(query, &[])?;
         if query.take("at").is_some() {
-            let detail = "a running node explains the present; `tollgate explain --config FILE --at TIME` explains another time";
+            let detail = "a running node explains only the present; for another time, use `tollgate explain --config FILE --at TIME`";
             return Err(Problem::bad("at", detail));
         }
         let cost = query.take("cost").map(|cost| cost.parse::<u32>());
@@ -40,7 +40,7 @@ impl Admin {
         self.explain(&AdminBody { attributes, cost, peer, ..AdminBody::default() }).await
     }
 
-    /// Explains the request that a body describes.
+    /// Explains the request described by a body.
     pub(super) async fn explain(&self, body: &AdminBody) -> Result<AdminResponse, Problem> {
         let rules = self.node.gate.rules();
         let (now_us, file) = (self.node.clock.now_us(), self.node.file());
@@ -68,7 +68,7 @@ impl Admin {
     }
 }
 
-/// The address of a peer, by itself or with a port.
+/// Parses the address of a peer, with or without a port.
 pub(super) fn parse_peer(text: &str) -> Result<std::net::IpAddr, Problem> {
     let address = tollgate_policy::address::parse(text);
     address.map_err(|why| Problem::bad("peer", why.to_string()))

@@ -15,20 +15,20 @@ use tollgate_policy::match_spec::Condition;
 use tollgate_policy::policy::Applicability;
 use tollgate_policy::settings::Settings;
 
-/// An explanation, as `GET /v1/explain` and `tollgate explain --format json` write it.
+/// An explanation: the output of `GET /v1/explain` and `tollgate explain --format json`.
 #[derive(Serialize)]
 pub struct ExplanationView<'a> {
     time: String,
     allowed: bool,
-    /// The status of a response to a refused request; 200 if it is admitted.
+    /// The status of the response: 200 if admitted, else that of the refusal.
     status: u16,
     delay: Box<RawValue>,
     retry_after: Box<RawValue>,
     source: &'static str,
-    /// The class of the request, where a shedder is on.
+    /// The class of the request, if a shedder is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<&'a str>,
-    /// Whether a shedder refuses.
+    /// The reason of a shedder's refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     shed: Option<&'static str>,
     tier: Option<TierView<'a>>,
@@ -40,21 +40,22 @@ struct ExplainedLimitView<'a> {
     name: &'a str,
     mode: &'static str,
     applies: bool,
-    /// Why the limit does not apply, in a sentence.
+    /// The reason why the limit does not apply, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
-    /// The condition that is not met.
+    /// The unmet condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     unmet: Option<UnmetView<'a>>,
     on_store_failure: String,
-    /// One for each key of the request, which has one unless its path has several readings.
+    /// One decision per key of the request. A request has one key, unless its path has several
+    /// readings.
     decisions: Vec<ExplainedDecisionView<'a>>,
 }
 
 #[derive(Serialize)]
 struct UnmetView<'a> {
     attribute: &'a str,
-    /// Empty where the values of the attribute are secrets.
+    /// The patterns; empty if the values of the attribute are secret.
     patterns: &'a [String],
     value: Option<String>,
 }
@@ -62,25 +63,25 @@ struct UnmetView<'a> {
 #[derive(Serialize)]
 struct ExplainedDecisionView<'a> {
     allowed: bool,
-    /// What decided, in words.
+    /// The reason of the decision, in words.
     reason: String,
     key: Vec<KeyPartView<'a>>,
     #[serde(flatten)]
     params: NumbersView,
-    /// The tier that the numbers are for; null for those of `rate`.
+    /// The tier of the numbers; null for those of `rate`.
     tier: Option<&'a str>,
     cost: u64,
-    /// Before the request.
+    /// Units used before the request.
     used: u64,
     remaining: u64,
     reset_after: Box<RawValue>,
     retry_after: Box<RawValue>,
-    /// When the limit would admit the request, if it refuses and a wait helps.
+    /// The time from which the limit would admit a refused request, if waiting helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     admits_at: Option<String>,
     source: &'static str,
     blocked: bool,
-    /// What the limit's candidate would answer.
+    /// The answer of the limit's candidate.
     #[serde(skip_serializing_if = "Option::is_none")]
     candidate: Option<ExplainedCandidateView>,
 }
@@ -111,13 +112,13 @@ impl ExplainedCandidateView {
 #[derive(Serialize)]
 struct KeyPartView<'a> {
     attribute: &'a str,
-    /// Null where the request lacks it.
+    /// The value; null if the request lacks the attribute.
     value: Option<String>,
     from: String,
 }
 
 impl<'a> ExplanationView<'a> {
-    /// The view of an explanation at `now_us`.
+    /// Creates the view of an explanation at `now_us`.
     pub fn new(
         rules: &'a Rules,
         settings: &Settings,
@@ -148,7 +149,7 @@ impl<'a> ExplanationView<'a> {
     }
 }
 
-/// What views of limits need.
+/// The context of limit views.
 struct Viewer<'v, 'f> {
     rules: &'v Rules,
     request: &'v DescribedRequest,
@@ -187,9 +188,7 @@ impl Viewer<'_, '_> {
         Some(match applicability {
             Applicability::Applies => return None,
             Applicability::Off => "the limit is off".to_owned(),
-            Applicability::Addressed => {
-                "only a descriptor of Envoy comes under the limit".to_owned()
-            }
+            Applicability::Addressed => "the limit applies only to descriptors of Envoy".to_owned(),
             Applicability::Unlimited => "the limit is unlimited for this tier".to_owned(),
             Applicability::Excluded { conditions } => {
                 format!("not excludes it: {}", self.conditions_text(conditions))
@@ -214,7 +213,7 @@ impl Viewer<'_, '_> {
         })
     }
 
-    /// Whether patterns on the attribute are as secret as its values.
+    /// Whether patterns on the attribute are secret, like its values.
     fn is_secret(&self, attribute: &str) -> bool {
         attribute == "api_key" || self.rules.http_policy().holds_secret(attribute)
     }
@@ -255,7 +254,7 @@ impl Viewer<'_, '_> {
     }
 }
 
-/// The failure policy, as the file spells it.
+/// The failure policy, as the file writes it.
 fn failure_word(policy: OnStoreFailure) -> String {
     match policy {
         OnStoreFailure::Open => "open".to_owned(),

@@ -1,4 +1,4 @@
-//! The arithmetic of a limit, in words.
+//! Describes the arithmetic of a limit in words.
 
 use tollgate::engine::{ExplainedDecision, Source};
 use tollgate_core::{Algorithm, LimitParams, LimitState, Outcome};
@@ -7,7 +7,7 @@ use tollgate_policy::limit::OnStoreFailure;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// What decided, in one sentence: counts before the request, and what the request needs.
+/// The reason of a decision, in one sentence: the counts before the request, and its cost.
 pub(super) fn reason(
     decision: &ExplainedDecision<'_>,
     unverified: Option<Unverified>,
@@ -25,7 +25,7 @@ pub(super) fn reason(
         return failed;
     }
     if row.blocked {
-        // The later of the end of the block and the limit's own wait.
+        // The later of the block's end and the limit's own wait.
         let wait = outcome.retry_after_us.map(duration);
         return match wait {
             Some(wait) => format!("the key is blocked; the request fits in {wait}"),
@@ -47,7 +47,7 @@ pub(super) fn reason(
     text
 }
 
-/// What the failure policy did, if the store failed.
+/// The effect of the failure policy, if the store failed.
 fn without_store(source: Source, policy: OnStoreFailure) -> Option<String> {
     let local = match policy {
         OnStoreFailure::Local { nodes } => format!("a share of 1/{nodes}"),
@@ -95,7 +95,7 @@ fn counts(decision: &ExplainedDecision<'_>, now_us: u64) -> String {
     }
 }
 
-/// When a bucket has one unit more.
+/// The time until a bucket has one more unit.
 fn next(outcome: &Outcome, unit: &str) -> String {
     match outcome.more_after_us {
         Some(after_us) => format!(", one {unit} more in {}", duration(after_us)),
@@ -103,7 +103,7 @@ fn next(outcome: &Outcome, unit: &str) -> String {
     }
 }
 
-/// A duration for people: the two largest units, rounded up to a millisecond.
+/// A duration in words: the two largest units, rounded up to a millisecond.
 pub(super) fn duration(us: u64) -> String {
     let ms = us.div_ceil(1_000);
     let seconds = us.div_ceil(SECOND_US);

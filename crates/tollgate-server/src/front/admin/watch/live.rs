@@ -1,4 +1,4 @@
-//! `GET /v1/live`: the figures of a node, once a second.
+//! `GET /v1/live`: the counters of a node, once a second.
 
 use super::{EventSource, push_event};
 use crate::front::admin::Admin;
@@ -21,14 +21,14 @@ use tollgate_policy::limit::Mode;
 use tollgate_policy::policy::Policy;
 use tollgate_store::StoreErrorKind;
 
-/// Figures are read once for all readers, and are as old as this at most.
+/// The age limit of the shared counters: they are read once for all readers.
 const FRESH_US: u64 = 900_000;
 
-/// The last figures, as an event.
+/// The last counters, as an event.
 #[derive(Debug, Default)]
 pub(in crate::front::admin) struct LiveFigures(Mutex<(u64, Bytes)>);
 
-/// The figures for one reader.
+/// The event source of one reader.
 pub(super) struct LiveSource {
     admin: Arc<Admin>,
     is_new: bool,
@@ -40,9 +40,9 @@ struct LiveView {
     generation: u64,
     ready: bool,
     problems: Map<String, Value>,
-    /// Since the start of the node.
+    /// The counts of each limit, since the start of the node.
     limits: Vec<LiveLimit>,
-    /// Of a policy with `shed`, the most important first.
+    /// The classes of a policy with `shed`, most important first.
     classes: Vec<LiveClass>,
     adaptive: Option<Value>,
     requests: Map<String, Value>,
@@ -59,7 +59,7 @@ struct LiveLimit {
     admitted: u64,
     refused: u64,
     shadow_refused: u64,
-    /// By a failure policy: let through, and refused.
+    /// Decisions by a failure policy: admitted. `fail_closed` counts the refused ones.
     fail_open: u64,
     fail_closed: u64,
     local_admitted: u64,
@@ -71,13 +71,13 @@ struct LiveClass {
     name: Box<str>,
     offered: u64,
     admitted: u64,
-    /// By reason.
+    /// Shed requests, by reason.
     shed: Map<String, Value>,
     /// Requests whose clients left the queue.
     left: u64,
     shadow_shed: u64,
     in_flight: u64,
-    /// Those of them that hold a slot of the adaptive shedder.
+    /// Requests in flight that hold a slot of the adaptive shedder.
     at_upstream: u64,
 }
 
@@ -99,7 +99,7 @@ impl EventSource for LiveSource {
 }
 
 impl Admin {
-    /// The event with the figures of this second.
+    /// The event with the current counters.
     fn live_event(&self) -> Bytes {
         let now_us = self.node.clock.now_us();
         let mut last = lock(&self.live.0);
@@ -185,7 +185,7 @@ impl Admin {
 fn classes_view(policy: &Policy, now: &MetricsSnapshot) -> Vec<LiveClass> {
     let place = |name: &str| policy.classes().position(|class| class == name);
     let mut classes: Vec<&ClassMetrics> = now.classes.iter().collect();
-    // Classes of earlier files come last.
+    // Classes of earlier files are last.
     classes.sort_by_key(|class| place(&class.name).unwrap_or(usize::MAX));
     let view = |ClassMetrics { name, counts, at_upstream, .. }: &ClassMetrics| LiveClass {
         name: name.clone(),

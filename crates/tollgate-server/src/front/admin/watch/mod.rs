@@ -1,8 +1,8 @@
-//! What operators watch: top keys, and streams of decisions and figures as server-sent events.
+//! Live views for operators: top keys, and server-sent events with decisions and counters.
 //!
-//! A stream never holds up a decision. There are at most [`STREAMS_MAX`] of them, each with a
-//! bounded queue. A reader that takes nothing for as long as a connection may be idle is
-//! disconnected, and counted.
+//! A stream never delays a decision. There are at most [`STREAMS_MAX`] streams, each with a bounded
+//! queue. A reader that reads nothing for the idle time of a connection is disconnected and
+//! counted.
 
 mod live;
 mod tail;
@@ -27,14 +27,14 @@ use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tollgate_net::{BodyStream, BoxError, HttpResponse, PolledFrame};
 
-/// Streams at once: half of the connections of the admin API.
+/// Limit of concurrent streams: half of the connections of the admin API.
 const STREAMS_MAX: usize = 128;
-/// A stream without events sends a comment after so long, so that a dead connection is noticed.
+/// The interval of comments on a stream without events, so that a dead connection is noticed.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
-/// A stream that was not asked for events for so long had a reader that did not read.
+/// A stream that was not polled for this long had a reader that did not read.
 const STALLED_US: u64 = 2_000_000;
 
-/// Counts streams.
+/// Counters of streams.
 #[derive(Debug, Default)]
 pub(crate) struct StreamCounters {
     open: AtomicUsize,
@@ -42,20 +42,20 @@ pub(crate) struct StreamCounters {
 }
 
 impl StreamCounters {
-    /// Streams that are open.
+    /// Open streams.
     pub(crate) fn open(&self) -> u64 {
         self.open.load(Relaxed) as u64
     }
 
-    /// Streams that ended because their reader did not read.
+    /// Streams closed because their readers did not read.
     pub(crate) fn stalled(&self) -> u64 {
         self.stalled.load(Relaxed)
     }
 }
 
-/// Where the events of a stream come from.
+/// The source of a stream's events.
 trait EventSource: Unpin + 'static {
-    /// How often there may be some.
+    /// The interval at which events may occur.
     const EVERY: Duration;
 
     /// Appends the events since the last call.
@@ -72,7 +72,7 @@ struct EventStream<S> {
 }
 
 impl Admin {
-    /// The stream that a call asks for; `None` for other calls.
+    /// The stream for a call; `None` if the call is no stream.
     pub(super) fn stream(
         self: &Arc<Self>,
         head: &Parts,
@@ -142,7 +142,7 @@ impl<S> Drop for EventStream<S> {
         self.node.streams.open.fetch_sub(1, Relaxed);
         if self.node.clock.now_us().saturating_sub(self.polled_us) > STALLED_US {
             self.node.streams.stalled.fetch_add(1, Relaxed);
-            tracing::info!("a reader of the admin API did not read its events, and was cut off");
+            tracing::info!("closed a stream of the admin API: its client did not read");
         }
     }
 }
@@ -151,7 +151,7 @@ impl<S> Drop for EventStream<S> {
 pub(super) fn start(stream: BodyStream, answer: &mut HttpResponse) {
     answer.header("content-type", "text/event-stream");
     answer.header("cache-control", "no-store");
-    // nginx would hold events back.
+    // Otherwise nginx would buffer events.
     answer.header("x-accel-buffering", "no");
     answer.stream = Some(stream);
 }
@@ -161,7 +161,7 @@ fn push_event(out: &mut Vec<u8>, name: &str, data: &impl serde::Serialize) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\ndata: ");
-    // JSON in one line.
+    // JSON without line breaks.
     out.extend_from_slice(&serde_json::to_vec(data).unwrap_or_default());
     out.extend_from_slice(b"\n\n");
 }
@@ -172,7 +172,7 @@ fn too_many_streams() -> Problem {
     Problem::unavailable(detail).with_header(RETRY_AFTER, retry_after)
 }
 
-/// A stream needs a connection.
+/// The error for a stream without a connection.
 pub(super) fn not_streamed() -> Problem {
     Problem::new(StatusCode::NOT_IMPLEMENTED, "this call answers with a stream, over a socket")
 }

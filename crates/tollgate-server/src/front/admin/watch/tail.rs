@@ -17,10 +17,10 @@ use tollgate_observe::tail::{SAMPLE_ALL, TailDecision, TailFilter, TailReader};
 use tollgate_observe::time::rfc3339;
 use tollgate_policy::facts::Facts;
 
-/// Attributes that a filter may name.
+/// Limit of attributes in a filter.
 const ATTRIBUTES_MAX: usize = 8;
 
-/// The decisions of one reader.
+/// The event source of one reader.
 pub(super) struct TailSource {
     node: Arc<Node>,
     reader: TailReader,
@@ -33,7 +33,7 @@ struct DecisionView<'a> {
     key: ShownKey,
     verdict: &'static str,
     units: u64,
-    /// What the limit admits, and what is left of it.
+    /// The limit's capacity, and the units left.
     capacity: u64,
     remaining: u64,
     retry_after: Option<Box<RawValue>>,
@@ -41,7 +41,7 @@ struct DecisionView<'a> {
 }
 
 impl Admin {
-    /// The source of a call with this query: `refused`, `limit`, `sample`, and attributes of keys.
+    /// Creates the event source for a query: `refused`, `limit`, `sample`, and attributes of keys.
     pub(super) fn tail(&self, query: Option<&str>) -> Result<TailSource, Problem> {
         let mut query = Query::parse(query, &[])?;
         let refused = [("false", false), ("true", true), ("", true)];
@@ -77,7 +77,7 @@ impl Admin {
     }
 }
 
-/// An attribute as keys have it.
+/// An attribute in the form of keys.
 fn canonical_value(
     rules: &Rules,
     facts: &Facts<'_>,
@@ -86,14 +86,14 @@ fn canonical_value(
     let limits = rules.policy().limits();
     let is_key = |keys: &[Box<str>]| keys.iter().any(|key| **key == **name);
     if !limits.iter().any(|limit| limit.keys().any(is_key)) {
-        let detail = "no limit has this attribute in its key; there are `refused`, `limit`, `sample` and attributes of keys";
+        let detail = "no limit has this attribute in its key; the parameters are `refused`, `limit`, `sample` and attributes of keys";
         return Err(Problem::bad(name, detail));
     }
     let value = facts.get(name).ok_or_else(|| Problem::bad(name, "the value is empty"))?;
     Ok((name.as_str().into(), value.into()))
 }
 
-/// A share such as `1%` or `0.5%`, in parts per million.
+/// Parses a share such as `1%` or `0.5%` to parts per million.
 fn sample(text: &str) -> Result<u32, Problem> {
     let bad = || Problem::bad("sample", "write a share from 0.0001% to 100%, such as 1%");
     let digits = text.strip_suffix('%').ok_or_else(bad)?;
@@ -128,7 +128,7 @@ fn view<'a>(node: &Node, rules: &Rules, decision: &'a TailDecision) -> DecisionV
     let limit = limits.iter().find(|limit| limit.name == decision.limit);
     let key = match (limit, &decision.key) {
         (Some(limit), Some(key)) => node.keys.show(rules, limit, decision.key_index, key),
-        // An inline limit, one that a reload took away, or a long key.
+        // An inline limit, a limit removed by a reload, or a long key.
         (_, Some(key)) => ShownKey(vec![("key".into(), node.keys.hash("key", key))]),
         (_, None) => ShownKey(vec![("key".into(), "too long to be shown".to_owned())]),
     };

@@ -1,4 +1,4 @@
-//! `GET /v1/top`: the keys with the most units, and keys by their hash.
+//! `GET /v1/top`: the top keys. Also resolves hashes of keys.
 
 use crate::front::admin::query::Query;
 use crate::front::admin::{Admin, AdminResponse, change, json_response};
@@ -9,9 +9,9 @@ use tollgate::engine::Rules;
 use tollgate_observe::keys::is_hash;
 use tollgate_observe::top::{TopMeasure, TopQuery, TopWindow};
 
-/// Keys of each limit, unless the call says so.
+/// Keys per limit by default.
 const COUNT: usize = 10;
-/// The most keys of each limit: as many as are kept.
+/// Limit of keys per limit: as many as are tracked.
 const COUNT_MAX: usize = 128;
 
 const MEASURES: [(&str, TopMeasure); 4] = [
@@ -48,7 +48,8 @@ impl Admin {
         let view = match scope {
             TopScope::Node => self.node.top_of_node(&wanted),
             TopScope::Fleet => self.node.top_of_fleet(&wanted).await.map_err(|error| {
-                let detail = format!("the store did not answer: {error}; `scope=node` needs none");
+                let detail =
+                    format!("the store did not answer: {error}; `scope=node` needs no store");
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             })?,
         };
@@ -56,7 +57,7 @@ impl Admin {
     }
 }
 
-/// The attributes of a call with hashes replaced by their values.
+/// Replaces hashes in the attributes of a call by their values.
 pub(in crate::front::admin) fn resolve_hashes(
     node: &Node,
     rules: &Rules,
@@ -71,7 +72,7 @@ pub(in crate::front::admin) fn resolve_hashes(
             Some(value) => Ok(ResolvedAttribute { name, value, is_canonical: true }),
             None => Err(Problem::new(
                 StatusCode::NOT_FOUND,
-                "no key among this node's top keys of the last hour has this hash; name its value in clear",
+                "no key among this node's top keys of the last hour has this hash; send the value instead",
             )
             .at(&format!("attributes.{name}"))),
         }
@@ -79,10 +80,10 @@ pub(in crate::front::admin) fn resolve_hashes(
     attributes.iter().map(resolve).collect()
 }
 
-/// An attribute that an operator named, by its value or by its hash.
+/// An attribute given by an operator, by value or by hash.
 pub(in crate::front::admin) struct ResolvedAttribute {
     pub(in crate::front::admin) name: String,
     pub(in crate::front::admin) value: String,
-    /// Whether the value is that of a key, and not as clients send it.
+    /// Whether the value has the form of a key, not the form in which clients send it.
     pub(in crate::front::admin) is_canonical: bool,
 }

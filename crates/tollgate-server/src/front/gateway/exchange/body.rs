@@ -13,14 +13,14 @@ use tollgate_net::{
     BodyError, BodyWriter, BoxError, CoarseTimer, MessageBody, PolledFrame, Upload, UpstreamStream,
 };
 
-/// A request's body on its way to an upstream that speaks HTTP/1.1.
+/// A request's body on its way to an HTTP/1.1 upstream.
 #[derive(Debug)]
 pub(super) struct UploadSender {
     pub(super) upload: Upload,
     shared: Arc<GatewayState>,
     writer: BodyWriter,
     is_upstream_closed: bool,
-    /// Whether all that has come is sent.
+    /// Whether all received data is sent.
     waits_for_client: bool,
 }
 
@@ -30,12 +30,12 @@ impl UploadSender {
         Self { upload, shared, writer, is_upstream_closed: false, waits_for_client: false }
     }
 
-    /// Whether all of it has been sent.
+    /// Whether the whole body was sent.
     pub(super) fn is_over(&self) -> bool {
         self.writer.is_over() && !self.is_upstream_closed
     }
 
-    /// Sends what has come, and notes how far it is. Fails with the client's body; a closed
+    /// Sends the received data, and records the progress. Fails with the client's body; a closed
     /// upstream may still respond.
     pub(super) fn poll_progress(
         &mut self,
@@ -69,21 +69,21 @@ impl UploadSender {
     }
 }
 
-/// A request's body on its way to an upstream that speaks HTTP/2.
+/// A request's body on its way to an HTTP/2 upstream.
 #[derive(Debug)]
 pub(crate) enum Http2RequestBody {
     Full(Option<Bytes>),
     Upload(Box<Upload>, Rc<UploadProgress>, Arc<GatewayState>),
 }
 
-/// How far an upload has come.
+/// The progress of an upload.
 #[derive(Debug, Default)]
 pub(crate) struct UploadProgress {
     pub(super) is_complete: Cell<bool>,
-    /// Whether the upstream has all that the client has sent so far.
+    /// Whether the upstream has all data that the client has sent so far.
     pub(super) waits_for_client: Cell<bool>,
     pub(super) error: Cell<Option<BodyError>>,
-    /// The task that waits for the response, where another one sends the body.
+    /// The task that waits for the response, if another task sends the body.
     waker: RefCell<Option<Waker>>,
 }
 
@@ -174,11 +174,11 @@ fn edit_trailers(frame: Frame<Bytes>, edit: impl FnOnce(&mut HeaderMap)) -> Fram
     }
 }
 
-/// A response's body on its way to a client. At its end the pool gets the connection back.
+/// A response's body on its way to a client. At its end, the connection returns to the pool.
 pub(super) struct Download {
     pub(super) source: DownloadSource,
     pub(super) timer: CoarseTimer,
-    /// How long the upstream may be silent.
+    /// The time that the upstream may be silent.
     pub(super) idle: Duration,
     pub(super) selected: SelectedUpstream,
 }

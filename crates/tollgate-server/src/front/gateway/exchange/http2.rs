@@ -1,4 +1,4 @@
-//! The exchange by HTTP/2.
+//! The exchange over HTTP/2.
 
 use super::super::forward;
 use super::super::upstream::{Http2Stream, SelectedUpstream, UpstreamServer};
@@ -19,14 +19,14 @@ use tollgate_net::{
 };
 
 impl Exchange<'_> {
-    /// Sends the request by this connection, and writes the answer.
+    /// Sends the request over this connection, and writes the answer.
     pub(super) async fn http2(
         &mut self,
         mut stream: Http2Stream,
         is_reused: bool,
         selected: &SelectedUpstream,
     ) -> Result<(), AttemptError> {
-        // An attempt by HTTP/1.1 leaves its request in this buffer.
+        // An HTTP/1.1 attempt leaves its request in this buffer.
         self.answer.body.clear();
         let server = selected.server();
         let mut lines = Vec::new();
@@ -110,7 +110,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Whether a failed request may be sent again. Takes back a body that was not sent.
+    /// Whether a failed request may be sent again. Recovers a body that was not sent.
     fn classify_error(
         &mut self,
         mut error: TrySendError<Request<Http2RequestBody>>,
@@ -139,7 +139,7 @@ impl Exchange<'_> {
             server.log_bad_response(TOO_LARGE);
             return (ExchangeError::TooLarge, Retry::Never);
         }
-        // An idle connection that closes is normal, and not logged.
+        // The close of an idle connection is normal, and not logged.
         if is_reused && !has_upload && !stream.may_have_received() {
             return (ExchangeError::Protocol, Retry::IfIdempotent);
         }
@@ -149,7 +149,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Whether the upstream says that it did not process the request.
+/// Whether the upstream reported that it did not process the request.
 fn is_unprocessed(error: &hyper::Error) -> bool {
     let http2 = causes(error).find_map(|error| error.downcast_ref::<h2::Error>());
     http2.is_some_and(|error| {
@@ -160,7 +160,8 @@ fn is_unprocessed(error: &hyper::Error) -> bool {
     })
 }
 
-/// Asks an upstream for `path`: the status of its response, or why there is none.
+/// Requests `path` from an upstream. Returns the status of the response, or the reason why there is
+/// none.
 pub(in super::super) async fn probe(
     mut stream: Http2Stream,
     server: &UpstreamServer,

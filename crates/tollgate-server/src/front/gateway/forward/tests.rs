@@ -1,4 +1,4 @@
-//! Headers on their way.
+//! Tests of forwarded headers.
 
 use super::{
     allowed_protocols, any_carries_http, has_token, hide_connection_listed, write_interim,
@@ -12,8 +12,7 @@ use std::{cell::Cell, fmt::Write as _};
 use tollgate_net::{HeaderSpan, Headers, HttpResponse, headers_to_lines, parse_response};
 use tollgate_tower::RateLimitHeaders;
 
-/// A long `Connection` costs one lookup for each of its names. Before, each name was compared
-/// with all others.
+/// A long `Connection` header costs one lookup per name, not one comparison with every other name.
 #[test]
 fn a_long_connection_header_costs_one_lookup_for_each_name() {
     let mut list = String::from("x-own, x-read");
@@ -39,7 +38,7 @@ fn a_long_connection_header_costs_one_lookup_for_each_name() {
     assert!(has_token(headers.all("connection"), b"x-own"));
 }
 
-/// Calls `write` with the headers of an answer.
+/// Calls `write` with the headers of a response.
 fn with_headers<T>(lines: &str, write: impl FnOnce(StatusCode, Headers<'_>) -> T) -> T {
     let text = format!("HTTP/1.1 {lines}\r\n\r\n");
     let mut lines = Vec::new();
@@ -47,7 +46,7 @@ fn with_headers<T>(lines: &str, write: impl FnOnce(StatusCode, Headers<'_>) -> T
     write(parsed.status, Headers::new(text.as_bytes(), &lines))
 }
 
-/// The lines that a client gets, and whether a date is among them; `None`: the answer is refused.
+/// The lines for the client, and whether they have a date; `None`: the response is refused.
 fn written(lines: &str) -> Option<(String, bool)> {
     let mut answer = HttpResponse::default();
     let is_written = with_headers(lines, |status, headers| {
@@ -61,7 +60,7 @@ fn a_client_gets_no_header_that_was_for_the_gateway_alone() {
     for (lines, expected, is_dated) in [
         ("200 OK\r\nServer: X\r\nA: b\r\na: c", "server: X\r\na: b\r\na: c\r\n", false),
         ("200 OK\r\nDate: then\r\nA: b", "date: then\r\na: b\r\n", true),
-        // How the body is delimited is said anew.
+        // The gateway writes the framing of the body itself.
         ("200 OK\r\nContent-Length: 2\r\nA: b", "a: b\r\n", false),
         ("200 OK\r\nTransfer-Encoding: chunked\r\nA: b", "a: b\r\n", false),
         ("200 OK\r\nConnection: keep-alive\r\nKeep-Alive: 5\r\nA: b", "a: b\r\n", false),

@@ -1,4 +1,4 @@
-//! Answers that the gateway gives itself, and how each request is counted.
+//! Answers of the gateway itself, and the outcome that is counted.
 
 pub(super) mod status;
 
@@ -18,7 +18,7 @@ use tollgate_tower::{Ambiguity, Refusal};
 /// The value of `Allow`. Other methods are forwarded too.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Answers a request that no upstream answered.
+/// Answers a request without a response from an upstream.
 pub(super) fn exchange_failed(error: ExchangeError, answer: &mut HttpResponse) {
     let bad_gateway = |detail| (StatusCode::BAD_GATEWAY, detail);
     let (status, detail) = match error {
@@ -36,7 +36,7 @@ pub(super) fn exchange_failed(error: ExchangeError, answer: &mut HttpResponse) {
     answer.close = matches!(error, ExchangeError::Client(_));
 }
 
-/// Answers a request whose head has more than one meaning.
+/// Answers a request with an ambiguous head.
 pub(super) fn invalid(invalid: InvalidRequest, answer: &mut HttpResponse) -> Outcome {
     let (status, detail) = invalid.problem();
     answer.set_problem(status, detail, None);
@@ -47,7 +47,7 @@ pub(super) fn invalid(invalid: InvalidRequest, answer: &mut HttpResponse) -> Out
     Outcome::Invalid
 }
 
-/// Answers a request whose path an upstream could read in another way than the limits did.
+/// Answers a request whose path an upstream could read differently from the limits.
 pub(super) fn ambiguous(why: &Ambiguity, answer: &mut HttpResponse) -> Outcome {
     answer.set(why.response());
     answer.close = true;
@@ -76,7 +76,7 @@ pub(super) fn observe<'a>(
     }
 }
 
-/// Answers a refused request, in the format that its headers ask for.
+/// Answers a refused request, in the format that its headers accept.
 pub(super) fn refuse(
     refusal: Refusal,
     head: &RequestHead<'_>,
@@ -95,7 +95,7 @@ pub(super) fn refuse(
     outcome
 }
 
-/// Counts a request when dropped. Without an outcome, its client left or its handler panicked.
+/// Counts a request when dropped. Without an outcome, the client left or the handler panicked.
 pub(super) struct OutcomeRecorder<'a> {
     pub(super) metrics: &'a Metrics,
     pub(super) outcome: Option<Outcome>,

@@ -1,7 +1,8 @@
-//! `GET /.well-known/ratelimit`: what a client has left of its own limits.
+//! `GET /.well-known/ratelimit`: the remaining quota of the client.
 //!
-//! The gateway identifies the client as in any other request, and consumes nothing. `path` and
-//! `method` in the query name a request. Without them, limits are listed for any path or method.
+//! The gateway identifies the client as in any other request, and charges nothing. `path` and
+//! `method` in the query describe a request. Without them, limits are listed for any path or
+//! method.
 
 use crate::front::{gateway::Gateway, http::encode};
 use hyper::{Method, StatusCode, header::HeaderName};
@@ -11,15 +12,15 @@ use tollgate_policy::address::unmap;
 use tollgate_tower::{Head, count_parameter, query_parameter};
 
 pub(crate) const PATH: &str = "/.well-known/ratelimit";
-/// How often an address may ask per minute, and at once.
+/// Calls per address and minute, and at once.
 pub(crate) const PER_MINUTE: u32 = 60;
-/// Limits in one answer. The cap bounds the work for the store and the size of the answer.
+/// Limit of rows in one answer: bounds the work of the store and the size of the answer.
 const LIMITS_MAX: usize = 256;
-/// The longest path and method in the query.
+/// Limit of the path in the query; the next constant limits the method.
 const PATH_BYTES_MAX: usize = 4096;
 const METHOD_BYTES_MAX: usize = 32;
 
-/// The request that the query asks about, with the headers of the query itself.
+/// The request described by the query, with the headers of the call.
 struct StatusQuery<'a> {
     head: &'a RequestHead<'a>,
     path: Option<String>,
@@ -87,7 +88,7 @@ impl Head for StatusQuery<'_> {
 }
 
 impl Gateway {
-    /// Answers a request for its client's limits.
+    /// Answers a call with the limits of its client.
     pub(crate) async fn answer_status(
         &self,
         head: &RequestHead<'_>,

@@ -1,5 +1,5 @@
-//! Requests in a row, cut at random, through the gateway to an upstream that keeps what it sees,
-//! with answers of every kind. Each answer carries the number of its request.
+//! Pipelined requests, split at random, through the gateway to a recording upstream with all kinds
+//! of answers. Each answer carries the number of its request.
 
 mod generate;
 mod upstream;
@@ -22,10 +22,10 @@ use upstream::{ReceivedRequest, serve};
 /// A conversation that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A message that was read, without what its framing adds.
+/// A received message, without its framing.
 #[derive(Debug, Default)]
 struct PlainMessage {
-    /// In lower case.
+    /// The head, in lower case.
     head: String,
     body: Vec<u8>,
     /// Trailers, each line with its end.
@@ -44,7 +44,7 @@ impl PlainMessage {
     }
 }
 
-/// Reads messages, strictly and simply.
+/// Reads messages with a simple, strict parser.
 struct MessageReader<S> {
     stream: S,
     buffer: Vec<u8>,
@@ -55,7 +55,7 @@ impl<S: AsyncRead + Unpin> MessageReader<S> {
         Self { stream, buffer: Vec::new() }
     }
 
-    /// More bytes; whether there are any.
+    /// Reads more bytes. Returns whether there were any.
     async fn more(&mut self) -> bool {
         self.stream.read_buf(&mut self.buffer).await.is_ok_and(|read| read > 0)
     }
@@ -67,7 +67,7 @@ impl<S: AsyncRead + Unpin> MessageReader<S> {
         self.buffer.drain(..len).collect()
     }
 
-    /// Everything up to and with an end; nothing where the stream has ended.
+    /// Reads up to and including `end`; `None` if the stream has ended.
     async fn until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
         loop {
             if let Some(at) = self.buffer.windows(end.len()).position(|part| part == end) {
@@ -117,7 +117,7 @@ fn gateway(listener: &TcpListener) -> Rc<Gateway> {
     Rc::new(Gateway::new(Arc::new(GatewayState::new(node, Path::new(".")).unwrap())))
 }
 
-/// Has a conversation, and fails unless each request got its own answer and was seen once.
+/// Runs a conversation. Fails unless each request got its own answer and was seen once.
 async fn converse(pipeline: Pipeline) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let gateway = gateway(&listener);
@@ -130,7 +130,7 @@ async fn converse(pipeline: Pipeline) {
     let asks = pipeline.clone();
     let asking = tokio::task::spawn_local(async move {
         for piece in asks.pieces() {
-            // The gateway reads nothing behind the last request.
+            // The gateway reads nothing after the last request.
             if writing.write_all(&piece).await.is_err() {
                 break;
             }
@@ -147,7 +147,7 @@ async fn converse(pipeline: Pipeline) {
     match pipeline.last {
         LastRequest::Open => assert!(is_open),
         LastRequest::Close | LastRequest::Http10 => assert!(!is_open),
-        // Only a length tells such a client where an answer ends.
+        // For HTTP/1.0, only a length marks the end of an answer.
         LastRequest::Http10KeepAlive => {
             let last = pipeline.exchanges.last().unwrap();
             assert!(is_open || last.has_answer_body() && last.answered.kind.is_endless());
@@ -166,7 +166,7 @@ async fn converse(pipeline: Pipeline) {
     assert_eq!(seen, expected, "what the upstream saw");
 }
 
-/// Reads one answer, with what comes before it. Whether the connection goes on.
+/// Reads one answer, and interim ones before it. Returns whether the connection stays open.
 async fn answer<S: AsyncRead + Unpin>(
     reader: &mut MessageReader<S>,
     id: usize,
@@ -202,7 +202,7 @@ async fn answer<S: AsyncRead + Unpin>(
 }
 
 impl Pipeline {
-    /// The version that a request comes by.
+    /// The HTTP version of a request.
     fn version(&self, id: usize) -> &'static str {
         let is_last = id + 1 == self.exchanges.len();
         match self.last {
@@ -221,7 +221,7 @@ fn each_request_gets_its_answer() {
         None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
     };
     let tested = runner.run(&pipeline(), |pipeline| {
-        // In real time: virtual time passes while a socket's bytes are on their way.
+        // In real time: virtual time would pass while a socket's bytes are in transit.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let timed = LocalSet::new()
             .block_on(&runtime, async { tokio::time::timeout(PATIENCE, converse(pipeline)).await });

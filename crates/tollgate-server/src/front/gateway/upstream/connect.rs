@@ -1,4 +1,4 @@
-//! Connecting to an upstream: TCP, TLS, and the version of HTTP.
+//! Connects to an upstream: TCP, TLS, and the HTTP version.
 
 use super::UpstreamServer;
 use super::pool::{Http2Connection, Http2Stream, UpstreamConnection};
@@ -12,18 +12,19 @@ use tokio_rustls::TlsConnector;
 use tollgate_net::{Activity, ActivityStream, LocalExecutor, Transport, UpstreamStream};
 use tollgate_policy::settings::UpstreamProtocol;
 
-/// The most bytes of a request that wait for an HTTP/2 upstream to take them.
+/// Limit of request bytes buffered for an HTTP/2 upstream.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// The largest head of an HTTP/2 response.
+/// Limit of the head of an HTTP/2 response.
 const HEAD_BYTES: u32 = 16 * 1024;
 /// The HTTP/2 flow-control windows of a response and of a connection.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// The interval of pings on a silent HTTP/2 connection, and the time for the answer.
+/// The interval of pings on a silent HTTP/2 connection. The next constant is the timeout of the
+/// answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connects to an upstream; by HTTP/1.1 for an upgrade. Dropping the future gives up.
+/// Connects to an upstream; with HTTP/1.1 for an upgrade. Dropping the future cancels the attempt.
 pub(crate) async fn connect(
     server: &UpstreamServer,
     is_upgrade: bool,
@@ -62,7 +63,7 @@ async fn handshake_http2(inner: Transport) -> hyper::Result<Http2Stream> {
     let mut builder = http2::Builder::new(LocalExecutor);
     builder
         .timer(TokioTimer::new())
-        // The upstream would refuse more streams than it allows, so they wait for its settings.
+        // The upstream would refuse streams above its limit, so streams wait for its settings.
         .initial_max_send_streams(1)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)

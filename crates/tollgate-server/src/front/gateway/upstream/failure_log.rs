@@ -1,4 +1,4 @@
-//! Which failures of an upstream are logged: each reason when it begins, not for every request.
+//! Decides which failures of an upstream to log: each reason when it begins, not for every request.
 
 #[cfg(test)]
 mod tests;
@@ -7,22 +7,22 @@ use rustls::CertificateError::{Expired, ExpiredContext, UnknownIssuer};
 use std::sync::{Mutex, MutexGuard};
 use std::{io, mem};
 
-/// A reason is logged again after this time at the earliest, however often the upstream recovers.
+/// The shortest interval between two logs of a reason, however often the upstream recovers.
 const REPEAT_AFTER_US: u64 = 10_000_000;
-/// How many reasons are remembered. Further ones are not logged.
+/// Limit of remembered reasons. Further ones are not logged.
 const REASONS_MAX: usize = 16;
 
-/// The failures of an upstream, as far as they were logged.
+/// The failures of an upstream that were logged.
 #[derive(Debug, Default)]
 pub(super) struct FailureLog(Mutex<FailureState>);
 
 #[derive(Debug, Default)]
 struct FailureState {
-    /// The first failure since the last success.
+    /// The time of the first failure since the last success.
     failing_since_us: Option<u64>,
     /// Whether a failure was logged since then.
     is_logged: bool,
-    /// Each reason, and when it was logged last.
+    /// Each reason, and the time it was last logged.
     reasons: Vec<(Box<str>, u64)>,
 }
 
@@ -31,7 +31,7 @@ impl FailureLog {
         tollgate_net::lock(&self.0)
     }
 
-    /// Records a failure; whether to log it.
+    /// Records a failure. Returns whether to log it.
     pub(super) fn record_failure(&self, reason: &str, now_us: u64) -> bool {
         let mut state = self.state();
         let FailureState { failing_since_us, is_logged, reasons } = &mut *state;
@@ -54,7 +54,7 @@ impl FailureLog {
         true
     }
 
-    /// Records a success; whether the log said that the upstream fails.
+    /// Records a success. Returns whether a failure was logged before.
     pub(super) fn record_success(&self) -> bool {
         let mut state = self.state();
         state.failing_since_us = None;
@@ -66,7 +66,7 @@ impl FailureLog {
     }
 }
 
-/// Why a connection could not be made. The text is the same for each attempt.
+/// The reason of a failed connection attempt. The text is equal for each attempt.
 pub(super) fn connect_failure_reason(error: &io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match tls {

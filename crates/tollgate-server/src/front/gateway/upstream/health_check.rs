@@ -1,4 +1,4 @@
-//! Health checks of upstreams, and what `/readyz` says of them.
+//! Health checks of upstreams, and their state in `/readyz`.
 
 use super::{
     UpstreamConnection, UpstreamServer, Upstreams, connect, failure_log::connect_failure_reason,
@@ -13,8 +13,8 @@ use tollgate_policy::settings::HealthCheck;
 /// The subject of upstreams in `/readyz`.
 const UPSTREAM: &str = "upstream";
 
-/// Tells `/readyz` when no upstream can take a request. With health checks the node is then not
-/// ready. Without them only the last attempts are known, so the node stays ready and the next
+/// Reports in `/readyz` that no upstream can take a request. With health checks, the node is then
+/// not ready. Without them, only the last attempts are known, so the node stays ready and the next
 /// request tries again.
 pub(crate) fn report_readiness(upstreams: &Upstreams, health: &Health) {
     let servers = || upstreams.servers.iter();
@@ -31,7 +31,7 @@ pub(crate) fn report_readiness(upstreams: &Upstreams, health: &Health) {
     }
 }
 
-/// Starts a task for each upstream that has a health check. Dropping the set ends them.
+/// Starts a task for each upstream with a health check. Dropping the set ends the tasks.
 pub(crate) fn start_checks(upstreams: &Arc<Upstreams>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     if let Some(check) = &upstreams.settings.health {
@@ -67,7 +67,8 @@ async fn run_check(server: &UpstreamServer, check: &HealthCheck) {
     }
 }
 
-/// Asks an upstream for `path`. It is healthy if it responds with 200 to 399; otherwise why not.
+/// Requests `path` from an upstream. A status from 200 to 399 is healthy; otherwise returns the
+/// reason.
 async fn probe(server: &UpstreamServer, path: &str) -> Result<(), String> {
     let connected = connect(server, false).await;
     let status = match connected.map_err(|error| connect_failure_reason(&error))? {

@@ -1,4 +1,4 @@
-//! Upstreams: which of them gets a request, and by which connection.
+//! Upstreams: chooses the upstream and the connection of a request.
 
 mod connect;
 mod failure_log;
@@ -22,7 +22,7 @@ use tollgate::store::ProcessClock;
 use tollgate_observe::metrics::{Metrics, ResponseCounters};
 use tollgate_policy::settings::{Gateway, Settings, Upstream, UpstreamProtocol};
 
-/// How long an unreachable upstream gets no requests while there are others.
+/// The time for which an unreachable upstream gets no requests, if there are others.
 const COOLDOWN_US: u64 = 1_000_000;
 
 /// The upstreams of one file, shared by all workers.
@@ -42,11 +42,11 @@ pub(crate) struct UpstreamServer {
     pub(crate) index: usize,
     host: Box<str>,
     port: u16,
-    /// Host and port as its URL has them.
+    /// The host and port of its URL.
     pub(crate) authority: HeaderValue,
     pub(crate) tls: Option<UpstreamTls>,
     protocol: UpstreamProtocol,
-    /// Whether it is known to speak HTTP/2, so that requests share a connection.
+    /// Whether the upstream is known to support HTTP/2, so that requests share a connection.
     pub(crate) speaks_http2: AtomicBool,
     idle_us: u64,
     idle_connections: usize,
@@ -62,12 +62,12 @@ pub(crate) struct UpstreamServer {
 #[derive(Debug)]
 pub(crate) struct UpstreamTls {
     config: Arc<ClientConfig>,
-    /// The same without HTTP/2, for upgrades.
+    /// The configuration without HTTP/2, for upgrades.
     http1_config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-/// The upstream of a request, which counts as in flight there until this is dropped.
+/// The upstream of a request. The request counts as in flight there until this is dropped.
 #[derive(Debug)]
 pub(crate) struct SelectedUpstream {
     pub(crate) upstreams: Arc<Upstreams>,
@@ -113,8 +113,8 @@ impl Upstreams {
         self.configured == settings.upstream && self.settings == settings.gateway
     }
 
-    /// Picks the upstream for a request, without those that were tried. An unhealthy or unreachable
-    /// one gets it only where all others are too.
+    /// Picks the upstream for a request, except those already tried. An unhealthy or unreachable
+    /// one is picked only if all others are too.
     pub(crate) fn pick(self: &Arc<Self>, tried: &[usize], now_us: u64) -> Option<SelectedUpstream> {
         let count = self.servers.len();
         let turn = if count > 1 { self.next_index.fetch_add(1, Relaxed) } else { 0 };
@@ -200,7 +200,7 @@ impl UpstreamServer {
 
     /// Logs a response that cannot be forwarded.
     pub(crate) fn log_bad_response(&self, reason: &str) {
-        // Each request stands alone, so none continues the failure of an earlier one.
+        // Each request stands alone: no failure continues an earlier one.
         self.response_failures.record_success();
         if self.response_failures.record_failure(reason, ProcessClock.now_us()) {
             tracing::warn!(server = self.name(), reason, "the upstream gave no usable response");

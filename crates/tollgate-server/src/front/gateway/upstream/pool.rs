@@ -1,4 +1,4 @@
-//! The pool: a worker's connections to upstreams, reused by HTTP/1.1 and shared by HTTP/2.
+//! The pool: a worker's connections to upstreams, reused for HTTP/1.1 and shared for HTTP/2.
 
 use super::{SelectedUpstream, UpstreamServer};
 use crate::front::gateway::exchange::Http2RequestBody;
@@ -11,15 +11,15 @@ use tokio::sync::Mutex;
 use tollgate::store::ProcessClock;
 use tollgate_net::{Activity, UpstreamStream};
 
-/// The most requests in flight on an HTTP/2 connection, however many its upstream allows.
+/// Limit of requests in flight on an HTTP/2 connection, even if the upstream allows more.
 const STREAMS_MAX: usize = 100;
-/// How often idle connections are checked, so that those closed by an upstream are closed here.
+/// The interval of sweeps, which close idle connections that an upstream has closed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The connections of one worker, by upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    /// The generation of [`Upstreams`](super::Upstreams) that the connections belong to.
+    /// The generation of [`Upstreams`](super::Upstreams) of the connections.
     generation: Cell<u64>,
     by_server: RefCell<Vec<PooledConnections>>,
     /// Whether a task sweeps idle connections.
@@ -28,39 +28,39 @@ pub(crate) struct Pool {
 
 #[derive(Debug, Default)]
 struct PooledConnections {
-    /// Idle connections of HTTP/1.1, the youngest last.
+    /// Idle HTTP/1.1 connections, youngest last.
     idle: VecDeque<IdleStream>,
-    /// Connections of HTTP/2, idle or not.
+    /// HTTP/2 connections, idle or not.
     shared: Vec<Rc<Http2Connection>>,
-    /// Held by a request that connects by HTTP/2. Others wait to share its connection.
+    /// Held by a request that opens an HTTP/2 connection. Others wait to share the connection.
     connect_lock: Rc<Mutex<()>>,
 }
 
-/// An idle connection, and when it has to close.
+/// An idle connection, and the time to close it.
 type IdleStream = (UpstreamStream, u64);
 
 fn is_stale((stream, until_us): &mut IdleStream, now_us: u64) -> bool {
     stream.is_stale() || *until_us < now_us
 }
 
-/// A connection to an upstream, or a stream of one.
+/// A connection to an upstream, or a stream of a shared one.
 #[derive(Debug)]
 pub(crate) enum UpstreamConnection {
     Http1(UpstreamStream),
     Http2(Http2Stream),
 }
 
-/// An HTTP/2 connection. It closes when the last reference is dropped.
+/// An HTTP/2 connection, closed when the last reference is dropped.
 #[derive(Debug)]
 pub(crate) struct Http2Connection {
     sender: http2::SendRequest<Http2RequestBody>,
     activity: Rc<Activity>,
-    /// The number of reads when the last request was sent; `None` where other requests were in
-    /// flight, so that a read may have been about this one.
+    /// The number of reads when the last request was sent. `None` if other requests were in flight,
+    /// so that a read may belong to this one.
     reads_at_send: Cell<Option<u64>>,
     streams_max: Cell<usize>,
     streams: Cell<usize>,
-    /// Whether it takes no more requests.
+    /// Whether the connection accepts no more requests.
     is_retired: Cell<bool>,
     idle_since_us: Cell<u64>,
 }
@@ -86,7 +86,7 @@ impl Http2Connection {
         Http2Stream(self.clone())
     }
 
-    /// Sets how many requests the upstream allows, once its settings have come.
+    /// Sets the number of requests that the upstream allows, once its settings have arrived.
     pub(super) fn set_streams_max(&self, streams_max: usize) {
         if self.activity.reads.get() > 0 {
             self.streams_max.set(streams_max.min(STREAMS_MAX));
@@ -100,12 +100,12 @@ impl Http2Connection {
     }
 }
 
-/// One request's stream of an HTTP/2 connection.
+/// One request's stream on an HTTP/2 connection.
 #[derive(Debug)]
 pub(crate) struct Http2Stream(Rc<Http2Connection>);
 
 impl Http2Stream {
-    /// Notes that a request is about to be sent.
+    /// Records that a request is about to be sent.
     pub(crate) fn mark_send(&self) {
         let is_alone = self.0.streams.get() == 1;
         self.0.reads_at_send.set(is_alone.then(|| self.0.activity.reads.get()));
@@ -118,12 +118,12 @@ impl Http2Stream {
         self.0.sender.clone().try_send_request(request).await
     }
 
-    /// Whether part of a response may have come.
+    /// Whether part of a response may have arrived.
     pub(crate) fn may_have_received(&self) -> bool {
         self.0.reads_at_send.get() != Some(self.0.activity.reads.get())
     }
 
-    /// Sends no more requests by the connection.
+    /// Stops sending requests over the connection.
     pub(crate) fn retire(&self) {
         self.0.is_retired.set(true);
     }
@@ -138,7 +138,7 @@ impl Drop for Http2Stream {
 
 impl Pool {
     /// Takes a connection that is not known to be closed. An upgrade needs HTTP/1.1. A request that
-    /// `is_only_once` may not be sent again, so its connection is checked by a system call too.
+    /// `is_only_once` must not be sent again, so its connection is also checked with a system call.
     pub(crate) fn take(
         &self,
         selected: &SelectedUpstream,
@@ -169,7 +169,7 @@ impl Pool {
         None
     }
 
-    /// Keeps an idle connection, in place of the oldest where there are too many.
+    /// Keeps an idle connection, and drops the oldest if there are too many.
     pub(crate) fn put(self: &Rc<Self>, selected: &SelectedUpstream, stream: UpstreamStream) {
         let server = selected.server();
         if self.generation.get() != selected.upstreams.generation || server.idle_connections == 0 {
@@ -187,7 +187,7 @@ impl Pool {
         }
     }
 
-    /// Drops idle connections that are stale; whether others are left.
+    /// Drops stale idle connections. Returns whether others are left.
     fn sweep(&self, now_us: u64) -> bool {
         let mut by_server = self.by_server.borrow_mut();
         for PooledConnections { idle, .. } in by_server.iter_mut() {
@@ -198,7 +198,7 @@ impl Pool {
         is_needed
     }
 
-    /// Lets other requests use a new connection of HTTP/2.
+    /// Lets other requests use a new HTTP/2 connection.
     pub(crate) fn share(&self, selected: &SelectedUpstream, connection: &UpstreamConnection) {
         if let UpstreamConnection::Http2(Http2Stream(shared)) = connection
             && self.generation.get() == selected.upstreams.generation
@@ -224,7 +224,7 @@ impl Pool {
     }
 }
 
-/// Sweeps idle connections for as long as there are any.
+/// Sweeps idle connections while there are any.
 async fn sweep(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;

@@ -1,4 +1,4 @@
-//! TLS to upstreams, and what `tollgate check` says of a gateway's TLS files.
+//! TLS to upstreams, and the check of a gateway's TLS files.
 
 use super::Upstreams;
 use crate::tls::{
@@ -23,7 +23,7 @@ pub(crate) fn check(settings: &Settings, folder: &Path, now_us: u64) -> Vec<TlsP
     found
 }
 
-/// The configurations with and without HTTP/2. They trust `ca`, or else the system's authorities.
+/// The configurations with and without HTTP/2. They trust `ca`, else the system's authorities.
 pub(crate) fn client(
     tls: &Tls,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! One decision, as protobuf and as JSON: both say the same, and prost reads all of the first.
+//! Encodes decisions as protobuf and as JSON: both must agree, and prost must decode the protobuf.
 
 #[path = "../../../../tests/it/grpc/response.rs"]
 #[expect(dead_code, reason = "the integration tests use the rest")]

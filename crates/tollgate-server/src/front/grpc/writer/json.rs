@@ -4,10 +4,10 @@ use super::{MessageField, MessageWriter};
 use crate::front::base64;
 use serde_json::{Map, Value, json};
 
-/// The value that is being written.
+/// The value under construction.
 pub(crate) struct JsonWriter(Value);
 
-/// An object, even if it has no fields.
+/// Writes an object, even if it has no fields.
 pub(crate) fn object(write: impl FnOnce(&mut JsonWriter)) -> Value {
     write_into(Value::Object(Map::new()), write)
 }

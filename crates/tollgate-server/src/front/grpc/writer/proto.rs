@@ -3,7 +3,7 @@
 use super::{MessageField, MessageWriter};
 use tollgate_core::push_varint;
 
-/// Writes fields one after the other.
+/// Appends fields to a buffer.
 pub(crate) struct ProtoWriter<'a>(pub(crate) &'a mut Vec<u8>);
 
 const VARINT: u8 = 0;
@@ -106,13 +106,13 @@ impl ProtoWriter<'_> {
         parts.iter().for_each(|part| self.0.extend_from_slice(part));
     }
 
-    /// A message, whose length is known once it is written.
+    /// Writes a message, whose length is known only afterwards.
     fn message_field(&mut self, number: u8, write: impl FnOnce(&mut Self)) {
         self.0.extend_from_slice(&[number << 3 | LENGTH_DELIMITED, 0]);
         let start = self.0.len();
         write(self);
         let mut length = self.0.len() - start;
-        // Most lengths fit into one byte. For a longer one the message moves back.
+        // Most lengths fit into one byte. For a longer length the message is moved.
         let more = (usize::BITS - length.leading_zeros()).div_ceil(7).max(1) as usize - 1;
         if more > 0 {
             let end = self.0.len();

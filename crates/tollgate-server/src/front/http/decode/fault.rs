@@ -7,38 +7,38 @@ use super::{
 use std::borrow::Cow;
 use std::fmt;
 
-/// The most bytes of the input in a message.
+/// Limit of input bytes in a message.
 const QUOTED_BYTES_MAX: usize = 256;
 
 /// An invalid body or row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadRequest {
-    /// The invalid member, such as `cost` or `attributes.user`; none if the whole is invalid.
+    /// The invalid member, such as `cost` or `attributes.user`; `None` if the whole is invalid.
     pub field: Option<Box<str>>,
-    /// What is wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong with a body or a row.
+/// The fault of a body or a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// Too many bytes.
     TooLarge,
-    /// Not UTF-8 after so many bytes.
+    /// Not UTF-8 at this byte.
     NotUtf8(usize),
     /// Not JSON, or more than one JSON value.
     NotJson(Box<str>),
     /// JSON of the wrong type.
     Type(Box<str>),
-    /// An unknown member, and the known ones.
+    /// An unknown member; has the known ones.
     Unknown(MemberSet),
     /// A member given twice.
     Repeated,
     /// A required member is missing.
     Missing,
-    /// A member that another operation has.
+    /// A member of another operation.
     NotForThisOp(Op),
     /// An operation that does not exist.
     NoSuchOp,
@@ -46,7 +46,7 @@ pub enum Fault {
     Negative,
     /// A cost with a fraction, or above the largest integer.
     NotAnInteger,
-    /// An instant of another type.
+    /// An instant that is not a number.
     TimeNotANumber,
     /// An instant before 1970.
     TimeNegative,
@@ -54,33 +54,33 @@ pub enum Fault {
     TimeTooLate,
     /// An instant that is not a whole number of microseconds.
     TimeTooFine,
-    /// A time to live that cannot be read.
+    /// An invalid time to live.
     NotADuration(Box<str>),
-    /// A time to live of nothing, or of more than an hour.
+    /// A time to live of zero, or of more than an hour.
     TtlOutOfRange,
     /// Too many attributes.
     TooManyAttributes,
     /// An attribute without a name.
     NameEmpty,
-    /// An attribute with too long a name.
+    /// An attribute name that is too long.
     NameTooLong,
-    /// An attribute with too long a value.
+    /// An attribute value that is too long.
     ValueTooLong,
-    /// An empty or too long reservation.
+    /// A reservation id that is empty or too long.
     ReservationLength,
-    /// A latency that is no number of seconds, or more than an hour.
+    /// A latency that is not a number of seconds, or more than an hour.
     Latency,
-    /// An outcome that does not exist.
+    /// An unknown outcome.
     NoSuchOutcome,
 }
 
 impl Fault {
-    /// The fault, at a member.
+    /// Makes this the fault of a member.
     pub fn at(self, field: impl Into<Box<str>>) -> BadRequest {
         BadRequest { field: Some(field.into()), fault: self }
     }
 
-    /// An error of the JSON reader. It names the line only in a body of several lines.
+    /// The fault for an error of the JSON reader. Names the line only in a body of several lines.
     pub(super) fn from_json_error(error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let (line, column) = (error.line(), error.column());
@@ -93,7 +93,7 @@ impl Fault {
     }
 }
 
-/// An error of the JSON reader without a string, which may be a secret, and cut to a length. The
+/// An error text of the JSON reader, shortened and without the string, which may be secret. The
 /// expected type stays.
 fn shortened(what: &str) -> Cow<'_, str> {
     let expected = what.rfind(", expected ").map_or("", |at| &what[at..]);
@@ -118,7 +118,7 @@ impl fmt::Display for BadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.field {
             Some(field) => {
-                // Escapes make it longer.
+                // Escapes make the text longer.
                 let shown: String = field.escape_debug().take(QUOTED_BYTES_MAX).collect();
                 write!(f, "`{shown}`: {}", self.fault)
             }
@@ -140,22 +140,22 @@ impl fmt::Display for Fault {
             Self::NotJson(what) => write!(f, "not JSON: {what}"),
             Self::Type(what) => f.write_str(what),
             Self::Unknown(known) => {
-                f.write_str("unknown member; there is ")?;
+                f.write_str("unknown member; the members are ")?;
                 let known = Member::ALL.into_iter().filter(|member| known.has(*member));
                 names(f, known.map(Member::as_str))
             }
             Self::Repeated => f.write_str("given twice; name it once"),
             Self::Missing => f.write_str("missing; this operation needs it"),
             Self::NotForThisOp(op) => {
-                write!(f, "means nothing to `{}`; remove it or change `op`", op.as_str())
+                write!(f, "not a member of `{}`; remove it or change `op`", op.as_str())
             }
             Self::NoSuchOp => {
-                f.write_str("no such operation; there are ")?;
+                f.write_str("unknown operation; use one of ")?;
                 names(f, Op::ALL.into_iter().map(Op::as_str))
             }
             Self::Negative => f.write_str("negative; a cost is 0 or more"),
             Self::NotAnInteger => {
-                write!(f, "not a whole number from 0 to {}, as a cost is", u64::MAX)
+                write!(f, "not a whole number from 0 to {}", u64::MAX)
             }
             Self::TimeNotANumber => {
                 f.write_str("not a number; time is in seconds since 1970, such as 1700000000.25")
@@ -177,7 +177,7 @@ impl fmt::Display for Fault {
             Self::Latency => {
                 f.write_str("not a time; a latency is from 0 to 3600 seconds, such as 0.012")
             }
-            Self::NoSuchOutcome => f.write_str("no such outcome; there are `ok`, `overloaded`"),
+            Self::NoSuchOutcome => f.write_str("unknown outcome; use `ok` or `overloaded`"),
         }
     }
 }

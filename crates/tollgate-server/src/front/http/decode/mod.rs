@@ -1,4 +1,5 @@
-//! Bodies of the check API, and rows of `simulate`: a row is a body with a time and an operation.
+//! Decodes bodies of the check API and rows of `simulate`. A row is a body with a time and an
+//! operation.
 
 mod fault;
 mod number;
@@ -10,15 +11,15 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use tollgate::engine::UpstreamOutcome;
 
-/// The largest body, in bytes.
+/// Limit of a body, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
-/// The most attributes.
+/// Limit of attributes.
 pub const ATTRIBUTES_MAX: usize = 64;
-/// The longest attribute name, in bytes.
+/// Limit of an attribute name, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
-/// The longest attribute value, in bytes.
+/// Limit of an attribute value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024;
-/// The longest reservation, in bytes.
+/// Limit of a reservation id, in bytes.
 pub const RESERVATION_BYTES_MAX: usize = 512;
 
 /// Names and values. A request with few of them allocates nothing.
@@ -50,14 +51,14 @@ pub struct Body<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Op {
-    /// Decide and consume.
+    /// Decide and charge.
     #[default]
     Check,
-    /// Decide and consume nothing.
+    /// Decide without charging.
     Peek,
-    /// Decide and consume; the real cost follows.
+    /// Decide and charge; the actual cost follows.
     Reserve,
-    /// End a reservation with its real cost.
+    /// End a reservation with its actual cost.
     Settle,
     /// End a reservation and refund it.
     Cancel,
@@ -67,7 +68,7 @@ impl Op {
     /// Every operation.
     pub const ALL: [Self; 5] = [Self::Check, Self::Peek, Self::Reserve, Self::Settle, Self::Cancel];
 
-    /// The word on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -107,7 +108,7 @@ impl Member {
         Self::Outcome,
     ];
 
-    /// Its name on the wire.
+    /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Time => "time",
@@ -122,7 +123,7 @@ impl Member {
     }
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        // A search through `ALL` would cost as much as the rest of a member.
+        // A search through `ALL` would cost as much as decoding the member.
         Some(match name {
             "time" => Self::Time,
             "op" => Self::Op,
@@ -142,7 +143,7 @@ impl Member {
 pub struct MemberSet(u8);
 
 impl MemberSet {
-    /// Every member, as a row may have.
+    /// All members, which a row may have.
     pub const ALL: Self = Self(u8::MAX);
 
     /// The members of a call.
@@ -169,13 +170,13 @@ impl MemberSet {
     }
 }
 
-/// Reads the body of a call to `op`, with exactly its members.
+/// Decodes the body of a call to `op`, with exactly its members.
 pub fn body(input: &[u8], op: Op) -> Result<Body<'_>, BadRequest> {
     let mut body = Body::default();
     read_body(input, op, &mut body).map(|()| body)
 }
 
-/// Reads the body of a call to `op` into an empty `body`.
+/// Decodes the body of a call to `op` into an empty `body`.
 pub fn read_body<'a>(input: &'a [u8], op: Op, body: &mut Body<'a>) -> Result<(), BadRequest> {
     read(input, MemberSet::for_op(op), body)?;
     if matches!(op, Op::Settle | Op::Cancel) && body.reservation.is_none() {
@@ -187,7 +188,7 @@ pub fn read_body<'a>(input: &'a [u8], op: Op, body: &mut Body<'a>) -> Result<(),
     Ok(())
 }
 
-/// Reads a row of `simulate`. Any row may have attributes and a cost, so that all rows of a file
+/// Decodes a row of `simulate`. Any row may have attributes and a cost, so that all rows of a file
 /// can have the same members. `ttl` and `reservation` need an operation that uses them.
 pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
     let mut body = Body::default();
@@ -215,9 +216,9 @@ pub fn row(input: &[u8]) -> Result<Row<'_>, BadRequest> {
 pub struct Row<'a> {
     /// `time`, in microseconds since the epoch.
     pub time_us: u64,
-    /// `op`, by default a check.
+    /// `op`; a check by default.
     pub op: Op,
-    /// The rest.
+    /// The other members.
     pub body: Body<'a>,
 }
 

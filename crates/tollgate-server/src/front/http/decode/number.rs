@@ -1,14 +1,14 @@
-//! Costs and instants from the digits of JSON numbers, never through a float: a double has 53 bits,
-//! and few decimal fractions are among its values.
+//! Parses costs and instants from the digits of JSON numbers, never through a float: a double has
+//! 53 bits, and represents few decimal fractions exactly.
 
 use super::Fault;
 use tollgate_core::MAX_US;
 
-/// Digits of the largest cost.
+/// Limit of digits in a cost.
 const COST_DIGITS_MAX: i64 = 20;
 
-/// A cost from a valid JSON number. JSON has one kind of number, so `1.0` and `1e0` are the whole
-/// number 1. Nothing after the point is dropped.
+/// Parses a cost from a valid JSON number. JSON has one kind of number, so `1.0` and `1e0` are the
+/// whole number 1. A fraction is an error.
 pub(super) fn parse_cost(text: &str) -> Result<u64, Fault> {
     match text.strip_prefix('-') {
         None => parse_scaled(text, 0, COST_DIGITS_MAX).map_err(|_| Fault::NotAnInteger),
@@ -17,11 +17,11 @@ pub(super) fn parse_cost(text: &str) -> Result<u64, Fault> {
     }
 }
 
-/// Digits of [`MAX_US`].
+/// The number of digits of [`MAX_US`].
 const TIME_DIGITS_MAX: i64 = 16;
 
-/// Microseconds from a valid JSON number of seconds. Any spelling of a whole number of
-/// microseconds in range is accepted.
+/// Parses a valid JSON number of seconds to microseconds. Accepts any spelling of a whole number of
+/// microseconds in range.
 pub(super) fn parse_us(text: &str) -> Result<u64, Fault> {
     if text.starts_with('-') {
         return Err(Fault::TimeNegative);
@@ -33,11 +33,11 @@ pub(super) fn parse_us(text: &str) -> Result<u64, Fault> {
     }
 }
 
-/// The longest latency that a settle reports: as long as a reservation lives.
+/// Limit of a reported latency: the lifetime of a reservation.
 const LATENCY_US_MAX: u64 = 3_600_000_000;
 
-/// Microseconds from a valid JSON value, a number of seconds. Clients measure more finely than
-/// that, so digits beyond a microsecond are dropped.
+/// Parses a valid JSON number of seconds to microseconds. Clients may measure more finely, so
+/// digits beyond a microsecond are dropped.
 pub(super) fn parse_latency_us(text: &str) -> Result<u64, Fault> {
     if !text.starts_with(|first: char| first.is_ascii_digit()) {
         return Err(Fault::Latency);
@@ -56,7 +56,7 @@ pub(super) fn parse_latency_us(text: &str) -> Result<u64, Fault> {
     latency_us.ok().filter(|us| *us <= LATENCY_US_MAX).ok_or(Fault::Latency)
 }
 
-/// Why a number is not a whole one in range.
+/// The reason why a number is not a whole one in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DecimalError {
     /// Too many digits before the point.
@@ -65,8 +65,8 @@ enum DecimalError {
     TooFine,
 }
 
-/// `text x 10^places`, of at most `digits_max` digits. `text` is a valid JSON number without a
-/// sign.
+/// Computes `text x 10^places`, with at most `digits_max` digits. `text` is a valid JSON number
+/// without a sign.
 fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, DecimalError> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)),
@@ -74,7 +74,7 @@ fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, Decimal
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
 
-    // The value is `digits x 10^scale`, where `digits` neither starts nor ends with a zero.
+    // The value is `digits x 10^scale`; `digits` neither starts nor ends with a zero.
     let mut fraction = fraction.trim_end_matches('0');
     let mut whole = whole.trim_start_matches('0');
     let mut scale = exponent.saturating_add(places).saturating_sub(fraction.len() as i64);
@@ -102,7 +102,7 @@ fn parse_scaled(text: &str, places: i64, digits_max: i64) -> Result<u64, Decimal
         .ok_or(DecimalError::TooLarge)
 }
 
-/// An exponent, cut to the range of the type.
+/// Parses an exponent, saturating.
 fn parse_exponent(text: &str) -> i64 {
     text.parse().unwrap_or(if text.starts_with('-') { i64::MIN } else { i64::MAX })
 }

@@ -1,7 +1,7 @@
-//! The reader: one pass over the text, two levels deep, so that no input can nest it.
+//! A single-pass reader of two levels, so that no input can make it recurse.
 //!
-//! The usual body, without escapes and exponents, costs no allocation. serde reads strings with
-//! escapes, names the type of a wrong value, and says why a text is not JSON.
+//! A usual body, without escapes and exponents, costs no allocation. serde reads strings with
+//! escapes, names the type of a wrong value, and explains why a text is not JSON.
 
 use super::{
     ATTRIBUTES_MAX, Attributes, BadRequest, Body, Fault, Member, MemberSet, NAME_BYTES_MAX, Op,
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use tollgate::engine::{TTL_US_MAX, UpstreamOutcome};
 
-/// Reads a body with the members allowed.
+/// Reads a body with the allowed members.
 pub(super) fn read<'a>(
     input: &'a str,
     allowed: MemberSet,
@@ -25,7 +25,7 @@ pub(super) fn read<'a>(
     }
 }
 
-/// A place in the text. A method that returns `None` has met a fault. Where `fault` is empty, the
+/// A position in the text. A method that returns `None` has met a fault. If `fault` is empty, the
 /// text is not JSON.
 struct Reader<'a> {
     text: &'a str,
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next byte that is not space.
+    /// The next byte that is not white space.
     #[inline]
     fn next(&mut self) -> Option<u8> {
         let mut byte = self.peek()?;
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         Some(!is_empty)
     }
 
-    /// After a member: whether another one follows, or the object ends.
+    /// Whether another member follows; otherwise the object has ended.
     fn has_more(&mut self) -> Option<bool> {
         match self.next()? {
             b',' => Some(true),
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The string whose first quote was read.
+    /// Reads a string after its opening quote.
     #[cold]
     fn escaped_string(&mut self) -> Option<Cow<'a, str>> {
         let start = self.at - 1;
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         Some(Cow::Owned(text))
     }
 
-    /// A string where a value stands.
+    /// Reads a string as a value.
     fn text_value(&mut self) -> Option<Cow<'a, str>> {
         self.skip_space();
         let start = self.at;
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         self.refuse_type("a string")
     }
 
-    /// The digits of a number, with its sign, point and exponent. At any other value it stays.
+    /// Reads a number, with sign, point and exponent. Does not advance at any other value.
     fn number(&mut self) -> Option<&'a str> {
         self.skip_space();
         let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
@@ -255,12 +255,12 @@ impl<'a> Reader<'a> {
 
     #[cold]
     fn refuse_at<T>(&mut self, field: &str, fault: Fault) -> Option<T> {
-        // An answer quotes a part of the name only.
+        // An answer quotes only a part of the name.
         self.field = Some(field[..field.floor_char_boundary(2 * NAME_BYTES_MAX)].into());
         self.refuse(fault)
     }
 
-    /// Refuses the value that begins here: JSON of another type, or no JSON.
+    /// Refuses the value at this position: JSON of another type, or not JSON.
     #[cold]
     fn refuse_type<T>(&mut self, expected: &'static str) -> Option<T> {
         let mut reader = serde_json::Deserializer::from_str(&self.text[self.at..]);
@@ -284,7 +284,7 @@ fn field(attribute: &str) -> String {
     format!("attributes.{attribute}")
 }
 
-/// Accepts no value, so that serde's error names the type that it met.
+/// Accepts no value, so that serde's error names the actual type.
 struct Expected(&'static str);
 
 impl Visitor<'_> for Expected {
@@ -295,7 +295,7 @@ impl Visitor<'_> for Expected {
     }
 }
 
-/// How many bytes stand for themselves before one that ends a string or begins an escape.
+/// The number of bytes before one that ends a string or begins an escape.
 #[inline]
 fn plain_len(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks();
@@ -309,8 +309,8 @@ fn plain_len(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
-/// Marks the quotes, backslashes and control characters among eight bytes by their highest bit.
-/// Marks above the lowest one may be wrong, because a subtraction borrows.
+/// Sets the highest bit of each quote, backslash and control character among eight bytes. Bits
+/// above the lowest one may be wrong, because a subtraction borrows.
 #[inline]
 fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 255;

@@ -1,14 +1,14 @@
-//! Status, headers and JSON body of an answer of the check API, written into a byte buffer.
+//! Encodes answers of the check API: status, headers and JSON body, into a byte buffer.
 //!
-//! `simulate` writes a million of them a second. A JSON value for each would cost more than the
-//! decision.
+//! `simulate` writes a million answers a second. Building a JSON value for each would cost more
+//! than the decision.
 
 use tollgate::engine::{Row, Settled, Verdict, limit::Mode};
 pub use tollgate_core::push_decimal as integer;
 use tollgate_tower::refusal_status;
 pub use tollgate_tower::render_headers;
 
-/// 200 when admitted, else the status of the refusal.
+/// The status: 200 if admitted, else that of the refusal.
 pub fn status(verdict: &Verdict<'_>) -> u16 {
     if verdict.allowed { 200 } else { refusal_status(verdict) }
 }
@@ -61,7 +61,7 @@ pub fn rows<'r>(out: &mut Vec<u8>, rows: impl IntoIterator<Item = Row<'r>>) {
 
 fn row(out: &mut Vec<u8>, row: &Row<'_>) {
     let shown = |figure: u64| row.limit.disclose.then_some(figure);
-    // Room for the whole row, unless its name has escapes.
+    // Room for the whole row, unless the name has escapes.
     out.reserve(row.limit.name.len() + 256);
     out.extend_from_slice(b"{\"name\":");
     string(out, &row.limit.name);
@@ -93,7 +93,7 @@ fn optional(out: &mut Vec<u8>, value: Option<u64>, write: impl Fn(&mut Vec<u8>, 
     }
 }
 
-/// `00` to `99`: two digits for one division.
+/// The digits `00` to `99`: two per division.
 const PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
     let mut value = 0;
@@ -104,9 +104,9 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Appends microseconds as decimal seconds: exact, with one place at least and six at most.
+/// Appends microseconds as exact decimal seconds, with one to six places.
 pub fn seconds(out: &mut Vec<u8>, us: u64) {
-    // Most waits are none.
+    // Most waits are zero.
     if us == 0 {
         out.extend_from_slice(b"0.0");
         return;

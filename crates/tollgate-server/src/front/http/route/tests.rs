@@ -3,7 +3,7 @@ use tollgate_net::{HeaderSpan, Headers, HttpResponse};
 
 const JSON: &str = "host: x\r\nContent-Type: application/json\r\n";
 
-/// The route of a request, or the status and the headers of its problem.
+/// The route of a request, or the status of its problem.
 fn route(version: Version, method: &str, target: &str, headers: &str) -> Result<CheckRoute, u16> {
     let parts = headers.lines().filter_map(|line| line.split_once(": "));
     let bytes = headers.as_bytes();

@@ -1,4 +1,4 @@
-//! Batches: the commands that arrived together, their checks and their replies.
+//! Batches: commands that arrived together, their checks and their replies.
 
 mod run;
 
@@ -18,39 +18,40 @@ use tollgate_observe::metrics::Outcome;
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::policy::Selection;
 
-/// The most commands of a batch.
+/// Limit of commands in a batch.
 const ITEMS_MAX: usize = 512;
-/// A batch is full once its replies have more bytes.
+/// Size of the replies at which a batch is full.
 const OUTPUT_BYTES: usize = 16 * 1024;
-/// Parameters cached by a hash of their specification. Few, since each waiting batch has a cache.
+/// Size of the parameter cache, by a hash of the specification. Small, because each waiting batch
+/// has a cache.
 const PARAMS_CACHE_SIZE: usize = 16;
-/// The most parameters with an id in the store. Ids are scarce, and the policy needs some.
+/// Limit of parameters with an id in the store. Ids are scarce, and the policy needs some.
 const ENROLLED_MAX: usize = 1024;
 
 /// A command of the batch.
 #[derive(Clone, Debug)]
 pub(crate) enum BatchItem {
-    /// Decided by parameters that came with the command.
+    /// A command that is decided by inline parameters.
     Inline { key: Range<usize>, params: usize, cost: u64, dialect: Dialect },
-    /// Decided by a limit of the policy.
+    /// A command that is decided by a limit of the policy.
     Limit { selection: usize, intent: Intent, disclose: bool },
-    /// Has its reply already, which ends here in [`Batch::replies`].
+    /// A command whose reply is already written, and ends here in [`Batch::replies`].
     Replied(usize),
 }
 
-/// Buffers of a batch, kept for the next one.
+/// Buffers of a batch, reused for the next one.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) arguments: Arguments,
     pub(crate) items: Vec<BatchItem>,
-    /// Replies to commands without a decision that follow queued ones.
+    /// Replies to commands that need no decision and follow queued ones.
     pub(crate) replies: Vec<u8>,
     pub(crate) output: Vec<u8>,
     pub(crate) params: Vec<(LimitParams, ParamsId)>,
-    /// The specification of the last of `params`.
+    /// The specification of the last entry of `params`.
     last_spec: Option<ThrottleSpec>,
     params_cache: Vec<Option<(ThrottleSpec, LimitParams, ParamsId)>>,
-    /// Those from `selected` on are free.
+    /// Selections; entries from `selected` on are free.
     pub(crate) selections: Vec<Selection>,
     pub(crate) selected: usize,
     pub(crate) facts: FactsBuffer,
@@ -60,17 +61,17 @@ pub(crate) struct Batch {
     pub(crate) outcome_counts: [u64; Outcome::ALL.len()],
 }
 
-/// The ids that the store has for parameters of callers, for all workers.
+/// The store's ids for inline parameters, shared by all workers.
 #[derive(Debug, Default)]
 pub(crate) struct EnrolledParams(Mutex<HashMap<LimitParams, ParamsId>>);
 
 impl Batch {
-    /// Whether the batch has to run before more commands are read.
+    /// Whether the batch must run before more commands are read.
     pub(crate) fn is_full(&self) -> bool {
         self.items.len() >= ITEMS_MAX || self.replies.len() + self.output.len() > OUTPUT_BYTES
     }
 
-    /// Replies to a command, after the replies of the commands queued before it.
+    /// Replies to a command, after the replies to commands queued before it.
     pub(crate) fn reply(&mut self, outcome: Outcome, write: impl FnOnce(&mut Vec<u8>)) {
         self.outcome_counts[outcome as usize] += 1;
         if self.items.is_empty() {
@@ -96,7 +97,7 @@ impl Batch {
         self.reply(Outcome::Ok, |out| encode::bulk(out, bytes));
     }
 
-    /// Selects a limit for the facts, and its candidate. Returns the index of the selection.
+    /// Selects a limit and its candidate for the facts. Returns the index of the selection.
     pub(crate) fn select(
         &mut self,
         rules: &Rules,
@@ -169,7 +170,7 @@ impl Batch {
 }
 
 impl EnrolledParams {
-    /// The id of `params`. Once the ids are used up, others have none and cost a little more.
+    /// The id of `params`. When ids run out, parameters have none, which costs a little more.
     fn params_id(&self, params: &LimitParams, gate: &NodeGate) -> ParamsId {
         let mut known = lock(&self.0);
         match known.get(params) {

@@ -1,4 +1,4 @@
-//! Running a batch: decodes commands, queues them, decides them together, replies in order.
+//! Runs a batch: decodes commands, queues them, decides them together, replies in order.
 
 use super::{Batch, BatchItem};
 use crate::Node;
@@ -23,28 +23,29 @@ use tollgate_policy::policy::Selection;
 
 const NOAUTH: &str = "NOAUTH Authentication required.";
 
-/// How far a batch came.
+/// The progress of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchProgress {
-    /// Bytes of the commands that have their replies.
+    /// Bytes of the commands with replies.
     pub(crate) consumed: usize,
-    /// The least bytes that the next command needs.
+    /// The least number of bytes that the next command needs.
     pub(crate) needed: usize,
-    /// Whether the bytes may hold more commands. The replies have to be sent first.
+    /// Whether the bytes may contain more commands. The replies must be sent first.
     pub(crate) has_more: bool,
 }
 
-/// A command within the bytes of a batch.
+/// A command in the bytes of a batch.
 #[derive(Clone, Copy)]
 struct CommandBytes<'a> {
-    /// Its own bytes. Arguments are ranges in them.
+    /// The command's own bytes. Arguments are ranges in them.
     bytes: &'a [u8],
-    /// Its start in the bytes of the batch.
+    /// The command's start in the bytes of the batch.
     at: usize,
 }
 
 impl RespState {
-    /// Runs commands until there are no more, or the batch is full. The replies are in its output.
+    /// Runs commands until there are no more, or the batch is full. The batch's output has the
+    /// replies.
     pub(crate) async fn run_batch(
         &self,
         batch: &mut Batch,
@@ -62,7 +63,7 @@ impl RespState {
                     let raw = CommandBytes { bytes: &bytes[at..at + size], at };
                     match self.find_command(batch, raw, &arguments, session).map(|one| one.kind) {
                         None => {}
-                        // Most commands. It never waits.
+                        // The most frequent commands, which never wait.
                         Some(CommandKind::Throttle(dialect)) => {
                             self.queue_throttle(batch, raw, dialect, &arguments);
                         }
@@ -72,8 +73,8 @@ impl RespState {
                             self.queue_limit(batch, raw, &arguments, &rules, intent).await;
                         }
                         Some(name) if name.is_reservation() => {
-                            // Earlier commands are decided first: these change the state. Boxed,
-                            // so that the future of other commands stays small.
+                            // Earlier commands are decided first, because these change the state.
+                            // Boxed, so that the futures of other commands stay small.
                             let reservation = async {
                                 self.flush(batch, bytes, &rules).await;
                                 let call = (raw.bytes, name, &*arguments);
@@ -105,7 +106,7 @@ impl RespState {
         progress
     }
 
-    /// The command to run. An unknown or forbidden one gets its error here.
+    /// The command to run. Replies with the error of an unknown or forbidden one.
     #[inline]
     fn find_command(
         &self,
@@ -238,7 +239,7 @@ impl RespState {
 
     #[cold]
     fn unknown_command(&self, batch: &mut Batch, word: &[u8], session: &mut Session) {
-        // A web page made a browser talk to this port. None of its commands may run.
+        // A web page made a browser connect to this port. None of its commands may run.
         if word.eq_ignore_ascii_case(b"POST") || word.eq_ignore_ascii_case(b"HOST:") {
             session.is_closing = true;
             return;

@@ -1,4 +1,4 @@
-//! Commands of the connection: `HELLO`, `AUTH`, `CLIENT`, `PING` and the like.
+//! Connection commands: `HELLO`, `AUTH`, `CLIENT`, `PING` and others.
 
 use super::{CommandKind, docs};
 use crate::front::resp::batch::Batch;
@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use tollgate_observe::metrics::Outcome;
 
-/// The version of Redis that clients see. They decide by it which commands to send.
+/// The version of Redis shown to clients, which choose their commands by it.
 const REDIS_VERSION: &str = "7.4.0";
-/// The longest name of a connection.
+/// Limit of a connection name.
 const NAME_BYTES_MAX: usize = 256;
 
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -58,12 +58,12 @@ impl RespState {
                 batch.reply(Outcome::Ok, |out| encode::simple(out, "RESET"));
             }
             (CommandKind::Info, _) => batch.reply_bulk(self.info().as_bytes()),
-            // The least arguments were checked before, so these are too many.
+            // The minimum was checked before, so there are too many arguments.
             _ => batch.reply_error("ERR wrong number of arguments"),
         }
     }
 
-    /// `HELLO [version [AUTH user password] [SETNAME name]]`: all of it, or nothing.
+    /// `HELLO [version [AUTH user password] [SETNAME name]]`: applies all of it, or nothing.
     fn hello(&self, batch: &mut Batch, words: &[&[u8]], session: &mut Session) {
         let (version, mut options) = match words {
             [] => (session.version, words),
@@ -127,7 +127,7 @@ impl RespState {
         }
     }
 
-    /// Authenticates the connection. There is one user.
+    /// Authenticates the connection. There is only one user.
     fn authenticate(
         &self,
         user: &[u8],
@@ -143,10 +143,9 @@ impl RespState {
         if let Some(wait_us) = self.guard.peek_wait_us(peer) {
             session.wrong_password();
             let seconds = wait_us.div_ceil(1_000_000);
-            // Client libraries take `WRONGPASS` for a failed login, and `ERR` for a failed command.
-            let why = format!(
-                "WRONGPASS too many wrong passwords came from your address; wait {seconds} s"
-            );
+            // Client libraries treat `WRONGPASS` as a failed login, and `ERR` as a failed command.
+            let why =
+                format!("WRONGPASS too many wrong passwords from your address; wait {seconds} s");
             return Err(why.into());
         }
         if !auth.is_password(password) || user != b"default" {
@@ -159,7 +158,7 @@ impl RespState {
         Ok(())
     }
 
-    /// The text of `INFO`, with the fields that clients look for.
+    /// The text of `INFO`, with the fields that clients read.
     fn info(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let process = std::process::id();
@@ -172,7 +171,7 @@ impl RespState {
     }
 }
 
-/// Whether a connection may have this name: visible ASCII without spaces, as in Redis, or empty.
+/// Whether a name is valid for a connection: empty, or visible ASCII without spaces, as in Redis.
 fn is_name(name: &[u8]) -> bool {
     name.len() <= NAME_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
 }
@@ -202,7 +201,7 @@ fn client(batch: &mut Batch, words: &[&[u8]], session: &mut Session) {
             let line = format!("id={id} addr={peer} name={name} db=0 resp={}\n", version.number());
             batch.reply_bulk(line.as_bytes());
         }
-        // The client library, and hints for a cache, which do nothing here.
+        // The client library, and cache hints, which have no effect here.
         (b"SETINFO", [_, _]) | (b"NO-EVICT" | b"NO-TOUCH", [_]) => batch.reply_ok(),
         _ => {
             let word = String::from_utf8_lossy(&word[..word.len().min(64)]);

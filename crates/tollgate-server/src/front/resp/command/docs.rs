@@ -38,8 +38,8 @@ fn write_commands(out: &mut Vec<u8>, commands: &[&CommandSpec], version: RespVer
     commands.iter().for_each(|known| write_command(out, known, version));
 }
 
-/// Name, arity, flags, first key, last key, step; then categories, hints, keys and subcommands, of
-/// which there are none to tell.
+/// Writes name, arity, flags, first key, last key and step. Categories, hints, keys and subcommands
+/// are empty.
 fn write_command(out: &mut Vec<u8>, known: &CommandSpec, version: RespVersion) {
     encode::array(out, 10);
     encode::bulk(out, known.name.as_bytes());

@@ -1,4 +1,4 @@
-//! `TG.CHECK` and its kin: the limits of the policy, by name.
+//! `TG.CHECK` and similar commands: limits of the policy, by name.
 
 use crate::front::resp::encode::decision;
 use std::fmt;
@@ -8,19 +8,19 @@ use tollgate_core::Outcome;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;
 
-/// A value, in bytes: as on the check API.
+/// Limit of a value, in bytes; equal to the check API's.
 const VALUE_BYTES_MAX: usize = 4096;
 
-/// A limit, for whom, and what follows that.
+/// A limit, the values of its key, and the remaining arguments.
 #[derive(Debug)]
 pub(crate) struct LimitCall<'a> {
-    /// Its place in the file.
+    /// The index of the limit in the file.
     pub(crate) limit: usize,
     pub(crate) values: &'a [Range<usize>],
     pub(crate) rest: &'a [Range<usize>],
 }
 
-/// A call that cannot be answered.
+/// A call without an answer.
 #[derive(Debug)]
 pub(crate) enum LimitCallError {
     Unknown(Box<str>),
@@ -35,8 +35,8 @@ pub(crate) enum LimitCallError {
 }
 
 impl<'a> LimitCall<'a> {
-    /// Reads `name n v1 .. vn` and leaves the rest. `named` is the limit that was named last, and
-    /// often is named again.
+    /// Parses `name n v1 .. vn`, and keeps the rest. `named` is the limit that was named last,
+    /// which is often named again.
     pub(crate) fn parse(
         bytes: &[u8],
         arguments: &'a [Range<usize>],
@@ -92,7 +92,7 @@ impl<'a> LimitCall<'a> {
         Ok(())
     }
 
-    /// The cost, where one may follow; 1 where none does.
+    /// The cost argument, if the call may have one; 1 if it is absent.
     pub(crate) fn cost(&self, bytes: &[u8]) -> Result<u64, LimitCallError> {
         match self.rest {
             [] => Ok(1),
@@ -102,9 +102,9 @@ impl<'a> LimitCall<'a> {
     }
 }
 
-/// The attribute that `name=value` names, and its value. A limit with several keys needs the names:
-/// `[user]` and `[ip]` have one value each. An attribute's own name may have a `=` in it, so the
-/// longest that fits counts.
+/// Splits `name=value` into an attribute and its value. A limit with several keys needs the names:
+/// `[user]` and `[ip]` have one value each. An attribute's name may contain `=`, so the longest
+/// match counts.
 fn split_named_value<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str, &'v str)> {
     let value = |name: &str| text.strip_prefix(name)?.strip_prefix('=');
     let names = limit.keys().flatten().map(|name| &**name);
@@ -112,21 +112,21 @@ fn split_named_value<'l, 'v>(limit: &'l Limit, text: &'v str) -> Option<(&'l str
     fits.max_by_key(|(name, _)| name.len())
 }
 
-/// Who leaves the count out has the first value read as one.
+/// A hint for callers that left out the count, so that the first value is read as the count.
 const COUNT_HINT: &str = "; the second argument is how many values follow";
 
-/// Decimal digits and nothing else.
+/// Parses decimal digits only.
 pub(crate) fn parse_unsigned(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     str::from_utf8(text).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// What was sent, as far as an error repeats it.
+/// The part of the input that an error quotes.
 fn quoted(text: &[u8]) -> Box<str> {
     String::from_utf8_lossy(&text[..text.len().min(64)]).into()
 }
 
-/// Writes what was decided, in milliseconds; -1 stands for what is not said.
+/// Writes a decision, in milliseconds; -1 stands for undisclosed numbers.
 pub(crate) fn write_decision(out: &mut Vec<u8>, decided: &SingleVerdict, disclose: bool) {
     match decided.source {
         Source::None => decision(out, NO_LIMIT),
@@ -134,7 +134,7 @@ pub(crate) fn write_decision(out: &mut Vec<u8>, decided: &SingleVerdict, disclos
     }
 }
 
-/// Where no limit applies.
+/// The reply if no limit applies.
 pub(crate) const NO_LIMIT: [i64; 5] = [0, -1, -1, -1, 0];
 
 pub(crate) fn decision_integers(allowed: bool, outcome: &Outcome, disclose: bool) -> [i64; 5] {

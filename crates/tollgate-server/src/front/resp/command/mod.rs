@@ -1,4 +1,4 @@
-//! Commands: the table of them, and a file for each group.
+//! Commands: their table, and a file for each group.
 
 mod connection;
 mod docs;
@@ -8,7 +8,7 @@ pub(crate) mod throttle;
 
 use throttle::Dialect;
 
-/// What a command does.
+/// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     Throttle(Dialect),
@@ -35,15 +35,15 @@ impl CommandKind {
     }
 }
 
-/// A command, as `COMMAND` describes it.
+/// A command, as described by `COMMAND`.
 #[derive(Debug)]
 pub(crate) struct CommandSpec {
     pub(crate) name: &'static str,
     pub(crate) kind: CommandKind,
-    /// The number of arguments with the name; negative for a minimum.
+    /// The number of arguments including the name; negative for a minimum.
     pub(crate) arity: i64,
     pub(crate) flags: &'static [&'static str],
-    /// The index of its key, or 0.
+    /// The index of the command's key, or 0.
     pub(crate) key: i64,
     pub(crate) summary: &'static str,
 }
@@ -65,7 +65,7 @@ const fn command(
     CommandSpec { name, kind, arity, flags, key, summary }
 }
 
-/// In the order in which `COMMAND` lists them.
+/// The commands, in the order of `COMMAND`.
 #[rustfmt::skip]
 pub(crate) const COMMANDS: [CommandSpec; 17] = [
     command("cl.throttle", CommandKind::Throttle(Dialect::Cell), -5, WRITE, 1, "Checks a limit that comes with the call, as redis-cell does."),
@@ -87,15 +87,15 @@ pub(crate) const COMMANDS: [CommandSpec; 17] = [
     command("info", CommandKind::Info, -1, CONNECTION, 0, "Describes the server."),
 ];
 
-/// The command of this name, in whatever case.
+/// The command with this name, case-insensitive.
 #[inline]
 pub(crate) fn find(word: &[u8]) -> Option<&'static CommandSpec> {
     COMMANDS.iter().find(|known| known.name.as_bytes().eq_ignore_ascii_case(word))
 }
 
 impl CommandSpec {
-    /// Whether it accepts this many arguments, with its name. `CL.THROTTLE` has its own usage
-    /// error.
+    /// Whether the command accepts this number of arguments, including the name. `CL.THROTTLE` has
+    /// its own usage error.
     pub(crate) fn accepts(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         match self.kind {

@@ -15,12 +15,12 @@ use tollgate::engine::{
 };
 use tollgate_observe::metrics::Outcome;
 
-/// The longest id of a reservation, in bytes.
+/// Limit of a reservation id, in bytes.
 const ID_BYTES_MAX: usize = 512;
-/// The longest latency that a caller reports: an hour.
+/// Limit of a reported latency: an hour.
 const LATENCY_MS_MAX: u64 = 3_600_000;
 
-/// Why a reservation was not made or not ended.
+/// The reason why a reservation was not made or not ended.
 enum ReservationCommandError {
     Call(LimitCallError),
     Reservation(ReservationError),
@@ -28,7 +28,7 @@ enum ReservationCommandError {
 }
 
 impl RespState {
-    /// Replies to one of the three. No earlier command waits for its decision.
+    /// Replies to one of the three commands. All earlier commands are already decided.
     pub(crate) async fn reservation(
         &self,
         batch: &mut Batch,
@@ -144,7 +144,7 @@ impl ReservationCommandError {
     }
 }
 
-/// Reads `[ok|overloaded [latency_ms]]`.
+/// Parses `[ok|overloaded [latency_ms]]`.
 fn upstream_report(
     bytes: &[u8],
     arguments: &[Range<usize>],
@@ -179,7 +179,7 @@ impl fmt::Display for ReservationCommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Call(bad) => bad.fmt(f),
-            Self::NoRandom => f.write_str("ERR the system has no random bytes"),
+            Self::NoRandom => f.write_str("ERR the system has no random numbers"),
             Self::Reservation(error) => {
                 let code = match error {
                     ReservationError::Unknown => "NOTFOUND",

@@ -1,7 +1,7 @@
-//! `CL.THROTTLE` as redis-cell has it, and `GCRA`, the same thing as Redis itself was to have it.
+//! `CL.THROTTLE` of redis-cell, and `GCRA`, a similar command proposed for Redis itself.
 //!
-//! The numbers come with every call and the state belongs to the key alone, so a caller that
-//! changes its numbers keeps what the key has spent.
+//! The parameters come with every call, and the state belongs to the key alone. So a caller that
+//! changes its parameters keeps the key's usage.
 
 use crate::front::resp::decode::integer;
 use crate::front::resp::encode::decision;
@@ -11,25 +11,24 @@ use tollgate::engine::SingleVerdict;
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Algorithm, InvalidParams, LimitParams, Rate};
 
-/// What a call asks for.
+/// The parameters of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ThrottleSpec {
-    /// Units beyond the first that pass at once.
+    /// Units admitted at once beyond the first.
     pub(crate) max_burst: i64,
-    /// Units a period.
+    /// Units per period.
     pub(crate) count: i64,
     pub(crate) period_us: i64,
 }
 
-/// Which of the two was called: they read their arguments, say what is wrong and round their
-/// answers in different ways.
+/// The command that was called. The two differ in arguments, error texts and rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Cell,
     Gcra,
 }
 
-/// A call that cannot be answered.
+/// A call without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThrottleError<'a> {
     Usage,
@@ -38,25 +37,24 @@ pub(crate) enum ThrottleError<'a> {
     Negative(&'static str),
     TooLarge(&'static str),
     Numbers(InvalidParams),
-    /// `GCRA` alone.
+    /// An invalid period; `GCRA` only.
     Period(&'a [u8]),
     Tokens,
 }
 
 const SECOND_US: i64 = 1_000_000;
-/// How much of what was sent an error quotes that redis-cell does not have.
+/// Limit of quoted input in errors that redis-cell does not have.
 const QUOTED_BYTES_MAX: usize = 64;
 
 impl ThrottleSpec {
-    /// The same numbers in lowest terms, so that two that differ in their period agree on what a
-    /// fraction of a microsecond is.
+    /// The parameters in lowest terms, so that specifications with different periods use the same
+    /// fraction of a microsecond.
     ///
-    /// A period has at least a millisecond; those that would be shorter are written as several of
-    /// them.
+    /// A period has at least a millisecond. A shorter one is written as several periods.
     pub(crate) fn limit_params(self) -> Result<LimitParams, ThrottleError<'static>> {
         let positive = |value: i64| u64::try_from(value).unwrap_or(0);
         let (count, period_us) = (positive(self.count), positive(self.period_us));
-        // As the caller wrote it, before anything is divided out.
+        // Checked in the caller's own numbers, before reduction.
         Rate::try_new(count, period_us).map_err(ThrottleError::Numbers)?;
         let burst = positive(self.max_burst).saturating_add(1);
         if burst > u64::from(u32::MAX) {
@@ -69,8 +67,9 @@ impl ThrottleSpec {
             let rate = Rate::try_new(count * times, period_us * times)?;
             Gcra::try_new(rate, Some(burst))
         };
-        // A TAT with a bound of one period does not say so, and the next call on its key may bring
-        // another period. So the bound is no period, unless that leaves the range of numbers.
+        // A TAT with a bound of exactly one period does not record it, and the next call on the key
+        // may have another period. So the bound is made different from a period, unless that leaves
+        // the range of numbers.
         let gcra = if burst == count * times {
             gcra(times + 1).or_else(|_| gcra(times))
         } else {
@@ -88,7 +87,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 }
 
 impl Dialect {
-    /// The key, what is asked for, and the cost.
+    /// Parses the key, the parameters and the cost.
     #[inline]
     pub(crate) fn parse<'a>(
         self,
@@ -101,7 +100,7 @@ impl Dialect {
         }
     }
 
-    /// Writes what was decided.
+    /// Writes a decision.
     #[inline]
     pub(crate) fn write_decision(
         self,
@@ -122,8 +121,8 @@ impl Dialect {
             Self::Gcra => outcome.reset_after_us.div_ceil(1_000_000),
         };
         let retry_s = match (outcome.admitted, outcome.retry_after_us) {
-            // Rounded up: a client that comes back then is admitted, which redis-cell does not
-            // promise.
+            // Rounded up: a client that returns then is admitted, which redis-cell does not
+            // guarantee.
             (false, Some(wait_us)) => as_integer(wait_us.div_ceil(1_000_000).max(1)),
             (false, None) | (true, _) => -1,
         };
@@ -139,7 +138,7 @@ fn as_integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Whole seconds as redis-cell counts them: one more if there is a millisecond left.
+/// Whole seconds as in redis-cell: one more if a millisecond is left.
 #[inline]
 fn cell_seconds(us: u64) -> u64 {
     us / 1_000_000 + u64::from(us % 1_000_000 >= 1_000)
@@ -177,8 +176,8 @@ fn parse_cell<'a>(
     Ok((key.clone(), ThrottleSpec { max_burst, count, period_us }, cost.unsigned_abs()))
 }
 
-/// `GCRA key max_burst tokens_per_period period [TOKENS n]`, where a period may have decimals and a
-/// token is the least to be had.
+/// Parses `GCRA key max_burst tokens_per_period period [TOKENS n]`. A period may have decimals; the
+/// least cost is one token.
 fn parse_gcra<'a>(
     bytes: &'a [u8],
     arguments: &[Range<usize>],
@@ -211,7 +210,7 @@ fn parse_gcra<'a>(
     Ok((key.clone(), ThrottleSpec { max_burst, count, period_us }, cost.unsigned_abs()))
 }
 
-/// Seconds with at most six decimals, read from their digits.
+/// Parses seconds with at most six decimals from their digits.
 fn decimal_us(text: &[u8]) -> Option<i64> {
     let point = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
     let (whole, decimals) = (&text[..point], text.get(point + 1..).unwrap_or_default());
@@ -256,7 +255,7 @@ impl fmt::Display for ThrottleError<'_> {
 }
 
 impl Dialect {
-    /// What goes before the words of a [`ThrottleError`], and instead of redis-cell's usage.
+    /// The prefix of a [`ThrottleError`]'s text, and the replacement for redis-cell's usage text.
     pub(crate) fn error_message(self, bad: ThrottleError<'_>) -> String {
         match (self, bad) {
             (Self::Cell, bad) => format!("Cell error: Store error: {bad}"),

@@ -1,9 +1,8 @@
-//! Commands as a person types them: words between spaces, in quotation marks where they have spaces
-//! themselves.
+//! Inline commands, as people type them: words separated by spaces, quoted if they contain spaces.
 
 use super::{Arguments, Caps, DecodeStatus, LINE_BYTES_MAX, Malformed};
 
-/// Reads one line. Words with escapes are rewritten where they stand, and are never longer for it.
+/// Reads one line. Words with escapes are rewritten in place, where they never get longer.
 pub(super) fn read_line(
     bytes: &mut [u8],
     caps: Caps,
@@ -27,20 +26,20 @@ pub(super) fn read_line(
 
 struct InlineWords<'a> {
     bytes: &'a mut [u8],
-    /// What is read next; what is written is never ahead of it.
+    /// The read position. The write position is never ahead of it.
     at: usize,
 }
 
 impl InlineWords<'_> {
-    /// Where the next word starts.
+    /// The start of the next word.
     fn start(&mut self) -> Option<usize> {
         let is_word = |byte: &u8| !is_space(*byte);
         self.at += self.bytes[self.at..].iter().position(is_word)?;
         Some(self.at)
     }
 
-    /// Reads a word and writes it to `to`, and says where it ends there; `None` for one whose
-    /// quotation marks have no end, or go on after it.
+    /// Reads a word and writes it to `to`. Returns the end of the written word; `None` if a quote
+    /// is not closed, or text follows the closing quote.
     fn word(&mut self, mut to: usize) -> Option<usize> {
         while let Some(byte) = self.take() {
             match byte {
@@ -56,7 +55,7 @@ impl InlineWords<'_> {
         Some(to)
     }
 
-    /// The rest of what stands in quotation marks.
+    /// Reads the rest of a quoted word.
     fn quoted(&mut self, mark: u8, mut to: usize) -> Option<usize> {
         loop {
             let byte = match self.take()? {
@@ -69,7 +68,7 @@ impl InlineWords<'_> {
         }
     }
 
-    /// What a backslash and what follows it stand for.
+    /// Decodes an escape after its backslash.
     fn escape(&mut self) -> Option<u8> {
         let byte = self.take()?;
         if byte == b'x'
@@ -101,7 +100,7 @@ impl InlineWords<'_> {
     }
 }
 
-/// As C has it; a line may end with a carriage return before its newline.
+/// White space as in C; a line may end with a carriage return before its newline.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }

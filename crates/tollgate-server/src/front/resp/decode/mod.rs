@@ -1,75 +1,75 @@
-//! Commands in the bytes of a connection: arrays of bulk strings, or lines as a person types them.
+//! Decodes commands in the bytes of a connection: arrays of bulk strings, or inline commands.
 //!
-//! Nothing is copied: an argument is a place in the bytes. A command that is not complete says how
-//! many bytes have to be there before there is anything new to find, so that a long argument which
-//! comes byte by byte is not read again for every one of them.
+//! Nothing is copied: an argument is a range of the bytes. For an incomplete command, the decoder
+//! returns how many bytes it needs before it can get further. So a long argument that arrives byte
+//! by byte is not parsed again for every byte.
 
 mod inline;
 
 use std::fmt;
 use std::ops::Range;
 
-/// An argument, in bytes.
+/// Limit of an argument, in bytes.
 pub(crate) const BULK_BYTES_MAX: usize = 64 * 1024;
-/// Arguments of a command, its name included.
+/// Limit of arguments in a command, its name included.
 pub(crate) const ARGUMENTS_MAX: usize = 1024;
-/// A command in all, in bytes; as a line, too.
+/// Limit of a command, in bytes, also of an inline command.
 pub(crate) const COMMAND_BYTES_MAX: usize = 64 * 1024 + 16 * 1024;
-/// A line that a person could type, in bytes.
+/// Limit of an inline command, in bytes.
 pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// How much a peer may send.
+/// Caps on the input of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caps {
-    /// An argument, in bytes.
+    /// Limit of an argument, in bytes.
     pub(crate) bulk_bytes_max: usize,
-    /// Arguments of a command.
+    /// Limit of arguments in a command.
     pub(crate) arguments_max: usize,
 }
 
 impl Caps {
-    /// For authenticated clients.
+    /// Caps for authenticated clients.
     pub(crate) const AUTHENTICATED: Self =
         Self { bulk_bytes_max: BULK_BYTES_MAX, arguments_max: ARGUMENTS_MAX };
-    /// Before AUTH: enough for AUTH and HELLO.
+    /// Caps before AUTH: enough for AUTH and HELLO.
     pub(crate) const UNAUTHENTICATED: Self = Self { bulk_bytes_max: 4096, arguments_max: 10 };
 }
 
-/// What some bytes begin with.
+/// The result of decoding some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeStatus {
-    /// A command of this many bytes. Without arguments it is nothing, and has no answer.
+    /// A command of this many bytes. One without arguments is empty, and gets no reply.
     Complete(usize),
-    /// Part of a command; fewer bytes than this say nothing more about it.
+    /// A partial command, which needs at least this many bytes to get further.
     Partial(usize),
 }
 
-/// Bytes that are no command; nothing after them can be understood.
+/// Invalid bytes, after which nothing can be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
     /// The array count is not a number, or too large.
     Count,
     /// The length of an argument is not a number, or too large.
     Length,
-    /// Something else than an argument in an array.
+    /// An array element that is not a bulk string.
     Argument(u8),
-    /// An argument that goes on where it should end.
+    /// An argument without a line end after it.
     End,
-    /// A line without an end.
+    /// A line that is too long.
     Line,
-    /// Quotation marks without an end.
+    /// An unclosed quote.
     Quotes,
-    /// A command that is too large in all.
+    /// A command that is too large in total.
     Size,
 }
 
-/// The arguments of one command, as places in its bytes.
+/// The arguments of one command, as ranges of its bytes.
 pub(crate) type Arguments = Vec<Range<usize>>;
 
-/// The longest that `*`, `$`, digits and the end of the line can be.
+/// The longest possible `*` or `$` with digits and line end.
 const LENGTH_LINE_BYTES_MAX: usize = 16;
 
-/// Reads the first command of `bytes`. A line with escapes is rewritten in its place.
+/// Decodes the first command of `bytes`. An inline command with escapes is rewritten in place.
 pub(crate) fn next_command(
     bytes: &mut [u8],
     caps: Caps,
@@ -109,7 +109,7 @@ fn array(bytes: &[u8], caps: Caps, arguments: &mut Arguments) -> Result<DecodeSt
         match bytes.get(end..end + 2) {
             Some(b"\r\n") => {}
             Some(_) => return Err(Malformed::End),
-            // Until then nothing can be wrong with it.
+            // Nothing can be wrong before these bytes are there.
             None => return partial(end + 2),
         }
         arguments.push(start..end);
@@ -125,8 +125,8 @@ fn partial(least: usize) -> Result<DecodeStatus, Malformed> {
     if least > COMMAND_BYTES_MAX { Err(Malformed::Size) } else { Ok(DecodeStatus::Partial(least)) }
 }
 
-/// The integer from `at` to the end of its line, and where the next one starts; `None` while there
-/// is no end.
+/// The integer from `at` to the end of its line, and the start of the next line; `None` if the line
+/// is incomplete.
 #[inline]
 fn head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -140,7 +140,7 @@ fn head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     }
 }
 
-/// The same for any number of digits.
+/// Like [`head`], for any number of digits.
 fn long_head(bytes: &[u8], at: usize) -> Result<Option<(i64, usize)>, ()> {
     let rest = bytes.get(at..).unwrap_or_default();
     let (mut value, mut digits) = (0_i64, 0);
@@ -180,11 +180,10 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// A signed 64-bit integer in decimal digits, with a sign if need be, as Rust's own reader takes
-/// it.
+/// Parses a signed 64-bit decimal integer, like Rust's own parser.
 #[inline]
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
-    // Up to this many digits nothing can overflow.
+    // This many digits cannot overflow.
     if let 1..=18 = text.len() {
         let mut sum = 0;
         for byte in text {

@@ -1,10 +1,10 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Arguments and length of a command; or how long it is at least, or what is wrong with it.
+/// Arguments and length of a command, or its least length, or its fault.
 type Read = Result<(Vec<Vec<u8>>, usize), Result<usize, Malformed>>;
 
-/// What was read of the first command.
+/// Decodes the first command.
 fn read(bytes: &[u8]) -> Read {
     let (mut bytes, mut arguments) = (bytes.to_vec(), Arguments::new());
     match next_command(&mut bytes, Caps::AUTHENTICATED, &mut arguments) {
@@ -94,7 +94,7 @@ fn caps_are_the_last_that_pass() {
     assert!(read(&largest).is_ok());
     let many = array_of(&vec![b"a".to_vec(); ARGUMENTS_MAX]);
     assert_eq!(read(&many).map(|(arguments, _)| arguments.len()), Ok(ARGUMENTS_MAX));
-    // One argument too many in bytes is refused when its length is read, and not when it has come.
+    // An oversized argument is refused when its length is read, not when its bytes arrive.
     let mut two = array_of(&[b"a".repeat(BULK_BYTES_MAX), b"a".repeat(BULK_BYTES_MAX)]);
     two.truncate(BULK_BYTES_MAX + 30);
     assert_eq!(read(&two), Err(Err(Malformed::Size)));
@@ -130,7 +130,7 @@ fn integers_are_read_as_redis_cell_reads_them() {
     assert_eq!(integer(b"\xff"), None);
 }
 
-/// Bytes that are commands more often than not.
+/// Bytes that are mostly commands.
 fn likely() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         Just(b"*".to_vec()),
@@ -147,8 +147,8 @@ fn likely() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-    /// A part of a command is known to be one, and never said to be longer than the command turns
-    /// out to be.
+    /// A part of a command is recognized as partial. Its reported length never exceeds that of the
+    /// command.
     #[test]
     fn parts_of_commands_wait_for_the_rest(
         arguments in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..12), 1..6),
@@ -164,8 +164,8 @@ proptest! {
         prop_assert_eq!(read(&[&whole[..], &after].concat()), Ok((arguments, whole.len())));
     }
 
-    /// Whatever comes, more of it never changes what has been read; and what is waited for is more
-    /// than is there.
+    /// For any bytes, more bytes never change the commands decoded so far. A partial command always
+    /// needs more bytes than there are.
     #[test]
     fn more_bytes_do_not_change_what_was_read(bytes in likely()) {
         let mut known = None;

@@ -26,7 +26,7 @@ fn integers_have_all_their_digits() {
     }
 }
 
-/// A client reads an answer for each line, so what it sent must not make two of one.
+/// A client reads one reply per line, so quoted input must not split a reply.
 #[test]
 fn an_error_is_one_line_whatever_it_quotes() {
     assert_eq!(text(|out| error(out, "ERR a\r\n+OK\r\nb\0c")), "-ERR a  +OK  b c\r\n");

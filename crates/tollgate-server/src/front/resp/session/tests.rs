@@ -15,7 +15,7 @@ fn resp() -> (Rig, Rc<Resp>) {
     (rig, Rc::new(Resp::new(RespState::new(node))))
 }
 
-/// What comes until the other side ends.
+/// Reads until the other side closes.
 async fn rest(client: &mut DuplexStream) -> String {
     let mut text = String::new();
     client.read_to_string(&mut text).await.unwrap();

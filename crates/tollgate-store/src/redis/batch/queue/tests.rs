@@ -43,7 +43,7 @@ fn slots_have_batches_of_their_own_that_go_out_together() {
     let popped = queue.pop(1);
     let sizes: Vec<_> = popped.iter().map(|one| (one.scope, one.batch.requests.len())).collect();
     assert_eq!(sizes, [(BatchScope::Slot(3), 3), (BatchScope::Slot(5), 2)]);
-    // What comes now must not join a batch that has left.
+    // New requests must not join a batch that has left the queue.
     let _reply = queue.push(BatchScope::Slot(3), None, smallvec![ask("a")]).unwrap();
     assert_eq!(queue.pop(1).len(), 1);
 }
@@ -62,7 +62,8 @@ fn a_second_call_waits_until_it_is_as_large_as_the_first() {
     assert_eq!(popped[0].requests(), BATCH_REQUESTS_MAX);
 }
 
-/// A queue may have several connections. One that waits for more leaves a lone request to another.
+/// A queue may have several connections. One that waits for more requests leaves a lone request to
+/// another.
 #[tokio::test]
 async fn an_idle_connection_takes_a_lone_request() {
     let queue = Queue::new(&QueueLimit::new(1_000));

@@ -1,6 +1,6 @@
 use super::*;
 
-/// What a server says, as the connection hears it.
+/// The failure for an error line of a server.
 fn heard(line: &str) -> Failure {
     let reply = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
     reply.extract_error().unwrap_err().into()

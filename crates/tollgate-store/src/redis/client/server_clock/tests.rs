@@ -18,7 +18,8 @@ fn a_leap_has_an_amount_and_a_direction() {
 #[test]
 fn a_slow_reply_is_no_leap() {
     let (before, second_us) = (reading(0, 10, HOUR_US), 1_000_000);
-    // The server answered at once, and the node was stopped for ten seconds before it read that.
+    // The server answered at once, but the node was paused for ten seconds before it read the
+    // reply.
     let slow = reading(second_us, 10 * second_us, HOUR_US + second_us);
     assert_eq!(slow.leap_since(&before), None);
     let after = reading(12 * second_us, 10, HOUR_US + 12 * second_us);

@@ -5,7 +5,7 @@ fn every_width_is_written_and_read() {
     let params = [0, 1, 127, 128, 255, 256, 65_535, 65_536, u32::MAX.into(), 1 << 32, MOST as i64];
     for number in params.into_iter().chain([-1, -32, -33, -100_000_000_000_000]) {
         let mut bytes = array(&[number]);
-        // What is written has the long head of an array; what is read has the short one.
+        // `array` writes the long head of an array; `numbers` reads the short one.
         bytes.splice(..5, [0x91]);
         assert_eq!(super::numbers::<1>(&bytes), Some([number]), "{number}");
         assert_eq!(super::numbers::<2>(&bytes), None, "one is not two");

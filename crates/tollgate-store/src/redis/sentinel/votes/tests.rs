@@ -25,17 +25,17 @@ fn connections_are_given_up_for_what_most_name() {
     let settled = at(1, 5);
     for (asked, named, moves_to) in [
         (3, &[(1, 5), (2, 6), (2, 6)][..], Some(2)),
-        // Whatever a single one says, against the word of others.
+        // A single sentinel cannot overrule the others.
         (3, &[(1, 5), (1, 5), (2, 99)][..], Some(1)),
         (3, &[(1, 5), (2, 99)][..], None),
         (2, &[(1, 5), (2, 99)][..], None),
-        // Most of those who answered, if it is newer: an older one is a sentinel's that was cut
-        // off.
+        // Most of the answers count if they are newer. An older one comes from an isolated
+        // sentinel.
         (3, &[(2, 6)][..], Some(2)),
         (3, &[(2, 5)][..], None),
         (3, &[(2, 0)][..], None),
         (5, &[(2, 6), (2, 6), (1, 5)][..], Some(2)),
-        // Most of all, though their numbers begin again.
+        // A majority of all sentinels counts, even if their epochs start again.
         (3, &[(2, 0), (2, 0)][..], Some(2)),
         (1, &[(2, 0)][..], Some(2)),
         (3, &[][..], None),

@@ -1,4 +1,4 @@
-//! What is asked, and how it is answered.
+//! Generates requests and their answers.
 
 use proptest::{
     collection::vec,
@@ -6,16 +6,16 @@ use proptest::{
     sample::{Index, select},
 };
 
-/// Requests in a row by one connection.
+/// Consecutive requests on one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Pipeline {
     pub(super) exchanges: Vec<PlannedRequest>,
     pub(super) last: LastRequest,
-    /// Where the client's bytes are cut.
+    /// The split positions of the client's bytes.
     cuts: Vec<Index>,
 }
 
-/// What the last request says about the connection.
+/// The persistence that the last request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastRequest {
     Open,
@@ -47,28 +47,28 @@ pub(super) enum PlannedBody {
 pub(super) struct PlannedAnswer {
     pub(super) kind: AnswerKind,
     pub(super) size: usize,
-    /// Answers of 1xx before it.
+    /// Interim answers (1xx) before it.
     pub(super) interim: Vec<u16>,
-    /// Where the upstream's bytes are cut.
+    /// The split positions of the upstream's bytes.
     pub(super) cuts: Vec<Index>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum AnswerKind {
     Length,
-    /// And then the upstream ends the connection, as it says.
+    /// A length, and then the upstream closes the connection, as announced.
     LengthThenClose,
     Chunks {
         sizes: Vec<usize>,
         extension: &'static str,
         has_trailers: bool,
     },
-    /// Ended by the end of the connection.
+    /// Ended by the close of the connection.
     UntilClose,
-    /// The same by HTTP/1.0.
+    /// Ended by the close of the connection, over HTTP/1.0.
     Http10,
     Http10KeepAlive,
-    /// Without a body, and for 304 perhaps with the length of the one that is not sent.
+    /// Without a body; a 304 may have the length of the omitted body.
     Bodiless(u16, Option<usize>),
 }
 
@@ -80,13 +80,13 @@ impl AnswerKind {
         }
     }
 
-    /// Whether the answer's head does not say its length.
+    /// Whether the head of the answer has no length.
     pub(super) fn is_endless(&self) -> bool {
         matches!(self, Self::UntilClose | Self::Http10 | Self::Chunks { .. })
     }
 }
 
-/// Data that differs with the request that it belongs to.
+/// Data that is different for each request.
 pub(super) fn data(id: usize, salt: u8, size: usize) -> Vec<u8> {
     (0..size).map(|at| b'!' + ((id * 31 + usize::from(salt) + at * 7) % 90) as u8).collect()
 }
@@ -153,7 +153,7 @@ pub(super) fn chunks(data: &[u8], sizes: &[usize], extension: &str, trailers: &s
     out
 }
 
-/// Bytes cut at these places.
+/// Splits bytes at these positions.
 pub(super) fn cut(bytes: &[u8], cuts: &[Index]) -> Vec<Vec<u8>> {
     let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
     places.sort_unstable();
@@ -165,7 +165,7 @@ pub(super) fn cut(bytes: &[u8], cuts: &[Index]) -> Vec<Vec<u8>> {
 }
 
 impl Pipeline {
-    /// All that the client sends.
+    /// The client's bytes, in pieces.
     pub(super) fn pieces(&self) -> Vec<Vec<u8>> {
         let mut bytes = Vec::new();
         for (id, exchange) in self.exchanges.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The upstream: it keeps what it sees, and answers as the plan has it.
+//! The upstream: records requests, and answers as planned.
 
 use super::{
     MessageReader, PlainMessage,
@@ -10,7 +10,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A request as the upstream saw it.
+/// A request as received by the upstream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReceivedRequest {
     line: String,
@@ -19,7 +19,7 @@ pub(super) struct ReceivedRequest {
 }
 
 impl ReceivedRequest {
-    /// What the upstream has to see of a request.
+    /// The expected form of a request at the upstream.
     pub(super) fn expected(pipeline: &Pipeline, id: usize) -> Self {
         let exchange = &pipeline.exchanges[id];
         let has_trailers = matches!(exchange.asked, PlannedBody::Chunks { has_trailers: true, .. })
@@ -63,7 +63,7 @@ async fn serve_connection(
         let mut is_first = true;
         for piece in cut(&bytes, &exchange.answered.cuts) {
             if !std::mem::take(&mut is_first) {
-                // So that the gateway sees the pieces one by one.
+                // The pause makes the gateway see the pieces one by one.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             writing.write_all(&piece).await.unwrap();
@@ -74,7 +74,7 @@ async fn serve_connection(
     }
 }
 
-/// The bytes of an answer, and whether the connection goes on.
+/// The bytes of an answer, and whether the connection stays open.
 fn written(id: usize, exchange: &PlannedRequest) -> (Vec<u8>, bool) {
     let PlannedAnswer { kind, interim, .. } = &exchange.answered;
     let mut out = Vec::new();

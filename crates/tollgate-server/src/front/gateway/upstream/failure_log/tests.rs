@@ -15,7 +15,7 @@ fn a_reason_is_given_once_until_the_server_is_back() {
     assert!(log.record_failure("refused", REPEAT_AFTER_US * 6));
 }
 
-/// A server that comes and goes a thousand times a second is said to once in a while.
+/// A server that fails and recovers a thousand times a second is logged only once in a while.
 #[test]
 fn coming_and_going_fills_no_log() {
     let log = FailureLog::default();

@@ -22,9 +22,8 @@ fn upstreams(listener: &TcpListener) -> Arc<Upstreams> {
 
 type Case = (&'static str, fn(TcpStream));
 
-/// What the server does to an idle stream, and whether a request that may not be sent twice is
-/// given that stream afterwards. Nothing is awaited in between, so that the runtime has heard of
-/// nothing.
+/// The server's action on an idle stream, and whether a request that must not be sent twice gets
+/// that stream afterwards. Nothing is awaited in between, so the runtime has noticed nothing.
 #[test]
 fn the_system_is_asked_about_a_stream_for_requests_that_are_sent_once() {
     let what: [Case; 3] = [

@@ -1,6 +1,6 @@
 use super::*;
 
-/// RFC 4648, section 10, and the last digits of the alphabet.
+/// The test vectors of RFC 4648, section 10, and the last digits of the alphabet.
 #[test]
 fn bytes_are_padded_base64() {
     for (bytes, encoded) in [

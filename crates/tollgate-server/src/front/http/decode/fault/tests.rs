@@ -3,7 +3,7 @@ use super::*;
 
 #[test]
 fn a_message_quotes_little_of_what_was_sent() {
-    // Whatever is sent, wherever it is sent.
+    // For any input, in any position.
     for fill in ["a", "é", "\\n", ", expected ", "9", "🦀"] {
         let long = fill.repeat((BODY_BYTES_MAX - 100) / fill.len());
         for input in [

@@ -14,7 +14,7 @@ fn a_cost_is_a_whole_number() {
     assert_eq!(cost("18446744073709551615"), Ok(u64::MAX));
     assert_eq!(cost("-1"), Err(Fault::Negative));
     assert_eq!(cost("-1.5"), Err(Fault::Negative));
-    // JSON has one kind of number, so a whole one may be written with a point.
+    // JSON has one kind of number, so a whole number may have a point.
     for (text, value) in
         [("1.0", 1), ("1e3", 1000), ("1.50e1", 15), ("-0", 0), ("-0.0", 0), ("0e9", 0)]
     {

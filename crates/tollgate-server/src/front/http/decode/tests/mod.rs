@@ -1,4 +1,4 @@
-//! Bodies and rows, and the reader beside its oracle.
+//! Tests of bodies and rows, and of the reader against its oracle.
 
 mod oracle;
 
@@ -27,7 +27,7 @@ fn time(text: &str) -> Result<u64, Fault> {
     })
 }
 
-/// The place of a mistake in text that is not JSON may differ.
+/// Drops the position of a fault in text that is not JSON: the readers may differ.
 fn comparable(read: Result<Body<'_>, BadRequest>) -> Result<Body<'_>, BadRequest> {
     read.map_err(|bad| match bad.fault {
         Fault::NotJson(_) => Fault::NotJson("".into()).into(),
@@ -314,7 +314,7 @@ fn an_instant_that_is_none_says_why() {
     assert!(matches!(time("01"), Err(Fault::NotJson(_))));
 }
 
-/// Bodies made of pieces that are right more often than not, so that both readers come far.
+/// Bodies of mostly valid pieces, so that both readers get far.
 fn any_body() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let space = proptest::sample::select(vec!["", "", " ", "\t", "\n", "\u{a0}", "x"]);
@@ -395,7 +395,7 @@ fn messages_name_the_member_and_the_way_out() {
     );
     assert_eq!(
         message(r#"{"time": 1, "op": "chek"}"#),
-        "`op`: no such operation; there are `check`, `peek`, `reserve`, `settle`, `cancel`"
+        "`op`: unknown operation; use one of `check`, `peek`, `reserve`, `settle`, `cancel`"
     );
     let body = body(b"{\n\"cost\": 1", Op::Check).unwrap_err().to_string();
     assert_eq!(body, "not JSON: EOF while parsing an object at line 2 column 9");

@@ -1,4 +1,4 @@
-//! The reader's oracle: the same rules on serde, which reads each member in place.
+//! The reader's oracle: the same rules, built on serde.
 
 use super::super::{
     ATTRIBUTES_MAX, Attributes, BadRequest, Body, Fault, Member, MemberSet, NAME_BYTES_MAX, Op,
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use tollgate::engine::{TTL_US_MAX, UpstreamOutcome};
 
-/// Reads any valid body, and finds what is wrong with an invalid one.
+/// Reads any valid body, and finds the fault of an invalid one.
 pub(super) fn read(input: &str, allowed: MemberSet) -> Result<Body<'_>, BadRequest> {
     let mut body = Body::default();
     let mut found = ReadFailure::default();
@@ -27,7 +27,7 @@ pub(super) fn read(input: &str, allowed: MemberSet) -> Result<Body<'_>, BadReque
     }
 }
 
-/// The type of a value that is not a number, in the words of the JSON reader.
+/// The type of a value that is not a number, as named by the JSON reader.
 fn wrong_type(text: &str) -> Fault {
     let found = match text.as_bytes().first() {
         Some(b'"') => "string",
@@ -44,11 +44,11 @@ fn is_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
-/// The fault and its member, kept beside serde's error, which carries text only.
+/// The fault and its member, kept outside serde's error, which carries only text.
 #[derive(Debug, Default)]
 struct ReadFailure {
     field: Option<Box<str>>,
-    /// None if serde's error has it.
+    /// The fault; `None` if serde's error describes it.
     fault: Option<Fault>,
 }
 
@@ -59,7 +59,7 @@ impl ReadFailure {
     }
 
     fn refuse_at<E: Error>(&mut self, field: &str, fault: Fault) -> E {
-        // An answer quotes a part of the name only.
+        // An answer quotes only a part of the name.
         self.field = Some(field[..field.floor_char_boundary(2 * NAME_BYTES_MAX)].into());
         self.refuse(fault)
     }

@@ -1,4 +1,4 @@
-//! redis-cell's documented answers, at instants of our own.
+//! redis-cell's documented answers, at fixed instants.
 
 mod model;
 
@@ -9,10 +9,10 @@ use tollgate::engine::{Gate, Setup, SingleCheck, Work, policy};
 use tollgate::store::ParamsId;
 use tollgate::store::Store;
 
-/// Some instant of 2023.
+/// An instant in 2023.
 const START_US: u64 = 1_700_000_000_000_000;
 
-/// A store, asked as the front end asks it.
+/// A store, called like the front end calls it.
 struct Cell {
     gate: Gate,
     work: Work,
@@ -25,7 +25,7 @@ impl Cell {
         Self { gate, work: Work::default() }
     }
 
-    /// The answer to a call so many microseconds after the start.
+    /// The reply to a call `after_us` after the start.
     fn ask(&mut self, dialect: Dialect, after_us: u64, call: &str) -> String {
         let (mut bytes, mut arguments, mut out) = (call.to_owned(), Vec::new(), Vec::new());
         bytes.push_str("\r\n");
@@ -65,7 +65,7 @@ impl Cell {
 
 const S: u64 = 1_000_000;
 
-/// Rows A to F of the table, in its order.
+/// Rows A to F of the table, in order.
 #[test]
 fn the_documented_answers() {
     let mut cell = Cell::new();
@@ -119,24 +119,25 @@ fn what_cannot_be_decided_is_said_in_redis_cells_words() {
     let long = "x".repeat(500);
     let text = format!("Cell error: Store error: Couldn't parse as integer: {long}");
     assert_eq!(cell.cell(0, &format!("k {long} 1 1")), text);
-    // Nothing of it has changed anything.
+    // None of these calls changed anything.
     assert_eq!(cell.cell(0, "k 4 1 1"), "0 5 4 -1 1");
 }
 
-/// What redis-cell gets wrong and we do not; docs/redis-cell.md has the list.
+/// Deliberate differences from redis-cell's faults; docs/redis-cell.md lists them.
 #[test]
 fn the_deliberate_differences() {
     let mut cell = Cell::new();
-    // Denied with less than a millisecond left: redis-cell says 0.
+    // Denied with less than a millisecond left: redis-cell replies 0.
     assert_eq!(cell.cell(0, "wait 0 1 1"), "0 1 0 -1 1");
     assert_eq!(cell.cell(999_500, "wait 0 1 1"), "1 1 0 1 0");
-    // And with a little more than a second: it says 1, and denies a client that comes back then.
+    // Denied with a little more than a second left: redis-cell replies 1, and denies a client that
+    // returns then.
     assert_eq!(cell.cell(0, "second 0 1 2"), "0 1 0 -1 2");
     assert_eq!(cell.cell(999_500, "second 0 1 2"), "1 1 0 2 1");
-    // E is not a whole microsecond: it counts more than the limit.
+    // The emission interval is not a whole microsecond: redis-cell admits more than the limit.
     assert_eq!(cell.cell(0, "third 5999 6000000 1 0"), "0 6000 6000 -1 0");
     assert_eq!(cell.cell(0, "third 5999 6000000 1"), "0 6000 5999 -1 0");
-    // Faster than one a millisecond is enforced all the same.
+    // More than one per millisecond is enforced too.
     for left in (0..3).rev() {
         assert_eq!(cell.cell(0, "fast 2 2000 1"), format!("0 3 {left} -1 {}", u8::from(left < 2)));
     }
@@ -145,7 +146,7 @@ fn the_deliberate_differences() {
     assert_eq!(cell.cell(500, "fast 2 2000 1"), "0 3 0 -1 1");
 }
 
-/// The state is the key's, so numbers may change from call to call.
+/// The state belongs to the key, so parameters may change between calls.
 #[test]
 fn changed_numbers_keep_what_the_key_has_spent() {
     let mut cell = Cell::new();
@@ -153,11 +154,11 @@ fn changed_numbers_keep_what_the_key_has_spent() {
         cell.cell(0, "k 4 1 1");
     }
     assert_eq!(cell.cell(0, "k 4 1 60"), "0 5 3 -1 65");
-    // It owes more than these numbers would ever let it, so not even nothing passes.
+    // The key owes more than a full bucket of these parameters, so even cost 0 is limited.
     assert_eq!(cell.cell(0, "k 4 1 1 0"), "1 5 0 60 65");
     assert_eq!(cell.cell(0, "k 4 1 1"), "1 5 0 61 65");
     assert_eq!(cell.cell(60 * S, "k 4 1 1 0"), "0 5 0 -1 5");
-    // The same count with another period agrees on what a fraction of a microsecond is.
+    // An equal count with another period uses the same fraction of a microsecond.
     assert_eq!(cell.cell(0, "f 9 31622399 1 3"), "0 10 7 -1 0");
     assert_eq!(cell.cell(0, "f 9 31622399 31622399"), "0 10 8 -1 1");
 }
@@ -195,7 +196,7 @@ fn gcra_is_the_same_with_its_own_words() {
     }
 }
 
-/// Calls on one key, each so long after the one before.
+/// Calls on one key, each with the time since the previous one.
 fn calls(whole: bool) -> impl Strategy<Value = Vec<(u64, (i64, i64, i64), i64)>> {
     let params = match whole {
         // Divisors of a second's microseconds, so that a unit takes a whole number of them.
@@ -231,8 +232,8 @@ proptest! {
         agrees(calls, true)?;
     }
 
-    /// Where a unit takes whole milliseconds and time comes in those, none of the deliberate
-    /// differences can show.
+    /// If a unit takes whole milliseconds, and time passes in whole milliseconds, no deliberate
+    /// difference can show.
     #[test]
     fn whole_milliseconds_agree_with_redis_cell_as_published(
         (burst, count, period) in (0..40_i64, prop::sample::select(vec![1, 2, 4, 5, 8, 20, 250, 1000]), 1..100_i64),

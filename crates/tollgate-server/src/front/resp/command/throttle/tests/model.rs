@@ -1,10 +1,10 @@
-//! redis-cell's arithmetic by itself, in fractions: a time is a number of nanoseconds times the
-//! count, so that nothing is rounded.
+//! redis-cell's arithmetic in fractions: a time is in nanoseconds times the count, so nothing is
+//! rounded.
 
-/// What is kept for one key.
+/// The state of one key.
 #[derive(Default)]
 pub(super) struct Model {
-    /// The theoretical arrival time, and the count it is in units of.
+    /// The theoretical arrival time, and the count that scales it.
     tat: Option<(i128, i128)>,
 }
 
@@ -40,14 +40,14 @@ impl Model {
         }
         let retry = match () {
             () if allowed || increment * cost > tolerance => -1,
-            // Rounded up, where redis-cell rounds to the millisecond and then down.
+            // Rounded up; redis-cell rounds to the millisecond and then down.
             () => {
                 let second = 1_000_000_000 * count;
                 ((new - tolerance - now + second - 1) / second).max(1)
             }
         };
         let remaining = ((tolerance - ttl) / increment).max(0);
-        // To the microsecond, which is what a store keeps.
+        // Rounded to microseconds, the unit of a store.
         let ttl_us = (ttl + 1_000 * count - 1) / (1_000 * count);
         let reset = ttl_us / 1_000_000 + i128::from(ttl_us % 1_000_000 >= 1_000);
         let limited = u8::from(!allowed);
@@ -55,8 +55,7 @@ impl Model {
     }
 }
 
-/// redis-cell's arithmetic as it is published, in whole nanoseconds, with everything that it cuts
-/// off.
+/// redis-cell's published arithmetic in whole nanoseconds, with all its truncations.
 #[derive(Default)]
 pub(super) struct Literal {
     tat_ns: Option<i64>,
