@@ -5,9 +5,9 @@
 //! * A form or `fetch` sends a simple request to another origin: `GET` or `POST`, with one of three
 //!   content types and no custom headers. So calls that change state need `Content-Type:
 //!   application/json` ([`is_json`]) or `Authorization`.
-//! DNS rebinding: the page's own name now resolves to this machine. The request goes to the page's
-//! own origin and may have any header. Its `Host` is that name, and so is its `Origin`, which
-//! browsers send with every `POST`.
+//! * DNS rebinding: the page's own name now resolves to this machine. The request goes to the
+//!   page's own origin and may have any header. Its `Host` is that name, and so is its
+//!   `Origin`, which browsers send with every `POST`.
 
 use hyper::header::HOST;
 use hyper::http::request::Parts;
