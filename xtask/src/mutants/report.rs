@@ -15,9 +15,6 @@ page with a test that fails. `cargo xtask mutants --list` says what each breaks.
 | --- | --- |
 ";
 
-/// The most names shown for a mutant.
-const NAMES_MAX: usize = 3;
-
 pub(super) fn words(fate: &Fate) -> String {
     match fate {
         Fate::Killed(tests) => tests.first().map(|test| format!("`{test}`")).unwrap_or_default(),
