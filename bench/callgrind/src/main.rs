@@ -1,9 +1,7 @@
-//! Counts instructions per decision with callgrind: `cargo run --release -p callgrind [-- functions
-//! [hot]]`.
+//! Instructions a decision, counted by callgrind: `cargo run --release -p callgrind [-- functions [hot]]`.
 //!
-//! Every contender runs twice under valgrind, with different numbers of decisions. The difference
-//! of the counts is the cost of the decisions; start, filling and end cancel out. With `functions`,
-//! the costliest functions of Tollgate follow.
+//! Every contender runs twice under valgrind, once with more decisions than the other time. The difference of the counts is what the
+//! decisions cost; start, filling and end cancel out. With `functions` the costliest functions of ours follow.
 
 use contenders::{
     Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Library, Limit, Limitador,

@@ -79,7 +79,7 @@ impl<S: Store> Gate<S> {
 }
 
 impl<S: LeaseStore> Gate<S> {
-    /// What candidates would have done, by the name of the limit. A limit that loses its candidate
+    /// Decision counts of candidates, by the name of the limit. A limit that loses its candidate
     /// keeps its counts.
     pub fn candidate_counts(&self) -> Vec<(Box<str>, CandidateCounts)> {
         let builder = self.builder();

@@ -8,7 +8,7 @@ use tollgate_policy::limit::{Limit, Selector};
 use tollgate_policy::policy::{Applicability, Policy, Selected};
 use tollgate_store::LeaseStore;
 
-/// What would happen to a request, and why.
+/// The decision on a request, with reasons.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation<'r> {

@@ -48,7 +48,7 @@ pub struct Gate<S = MemoryStore> {
     pub(crate) errors: StoreErrorCounters,
     /// The slots of requests in flight, to be renewed.
     pub(crate) slots: Arc<SlotRegistry>,
-    /// What open reservations hold in the shedders of this node.
+    /// The holds of open reservations in the shedders of this node.
     pub(crate) reserved_holds: ReservedHolds,
     /// The counters of inline limits. A reload keeps them.
     inline: [Counters; INLINE.len()],

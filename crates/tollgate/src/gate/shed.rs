@@ -153,7 +153,7 @@ impl<S: Store> Gate<S> {
 }
 
 impl<S: LeaseStore> Gate<S> {
-    /// What shedders did, by class. A class that a reload removes keeps its counts.
+    /// Shedder counts, by class. A class that a reload removes keeps its counts.
     pub fn shed_counts(&self) -> Vec<(Box<str>, ShedCounts)> {
         self.builder().shed.counts()
     }

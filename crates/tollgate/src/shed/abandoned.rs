@@ -1,8 +1,9 @@
-//! Calls whose clients left: the upstream does not know, and most servers do the work all the same.
+//! Abandoned calls: the client left, but the upstream does not know, and most servers finish the
+//! work.
 //!
-//! Such a call keeps its slot until the upstream has probably ended it. Otherwise clients that lose
-//! their patience in an overload make room for others, and the queue of the upstream grows by each
-//! one: it then works for nobody, and everybody leaves.
+//! An abandoned call keeps its slot until the upstream has probably finished it. Otherwise
+//! impatient clients would make room for new requests, and the upstream's queue would grow by each
+//! one. Then the upstream works only for clients that have left.
 
 /// The longest time for which a call keeps its slot, if its client has waited for less.
 const HOLD_US: u64 = 1_000_000;
@@ -15,8 +16,8 @@ const CALL_TIMES: u64 = 2;
 #[derive(Debug)]
 pub(super) struct AbandonedCalls {
     calls: Vec<AbandonedCall>,
-    /// How long calls take whose clients stay. It falls with each slot that nothing but time frees:
-    /// where most clients leave, a long time that was once true must not keep the others out.
+    /// The duration of calls whose clients stay. Decreases with each slot freed only by time: if
+    /// most clients leave, an outdated long duration must not keep the others out.
     call_us: u64,
 }
 
@@ -32,8 +33,8 @@ impl AbandonedCalls {
         Self { calls: Vec::new(), call_us: HOLD_US }
     }
 
-    /// Keeps the slot of a call until it has ended, or for the shortest of three times: what all
-    /// calls in flight take, what two calls take, and a second or as long as the client waited.
+    /// Keeps the slot of a call until it has ended, or for the shortest of three times: the
+    /// duration of all calls in flight, that of two calls, and a second or the client's wait.
     pub(super) fn push(&mut self, class: u8, admitted_us: u64, now_us: u64, drains_us: u64) {
         let waited_us = now_us.saturating_sub(admitted_us);
         let longest_us = waited_us.max(HOLD_US).min(self.call_us.saturating_mul(CALL_TIMES));

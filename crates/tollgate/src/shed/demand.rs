@@ -32,9 +32,9 @@ pub(super) struct Demand {
     /// Ticks since the start, to know a rate before the window is full.
     elapsed: u64,
     offered: Vec<u32>,
-    /// Offered in a tick by class, smoothed, times 256.
+    /// Requests offered per tick, by class, smoothed, times 256.
     offered_mean: Vec<u64>,
-    /// Requests of the last second beyond what the upstream completed.
+    /// Requests in the last second that exceed the upstream's completed calls.
     excess: u64,
     is_overloaded: bool,
 }
@@ -152,7 +152,7 @@ impl Demand {
         (self.elapsed.max(1) * TICK_US / self.ended.max(1)).clamp(1, 1_000_000)
     }
 
-    /// How long the upstream needs for so many calls, with a reserve.
+    /// The time that the upstream needs for this many calls, with a reserve.
     pub(super) fn drains_us(&self, calls: u32) -> u64 {
         match self.ended {
             0 => u64::MAX,
@@ -165,7 +165,7 @@ impl Demand {
         (self.completed << 8) / self.elapsed.max(1)
     }
 
-    /// Offered in a tick by class, times 256.
+    /// Requests offered per tick, by class, times 256.
     pub(super) fn offered_mean(&self) -> &[u64] {
         &self.offered_mean
     }

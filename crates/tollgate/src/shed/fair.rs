@@ -30,19 +30,19 @@ const FADE: u32 = 32;
 const SMOOTH: u64 = 32;
 const SHARE_MAX: u64 = 1 << 40;
 
-/// What a client may send, and how much enters by that.
+/// A client's share, and the number of requests that enter by it.
 #[derive(Debug, Clone, Copy)]
 struct Share {
-    /// In the unit of counters.
+    /// The share, in the unit of the counters.
     most: u64,
     /// Requests in this tick that enter by this share, times 2^16.
     entered: u64,
 }
 
-/// Where a request stands in the shares of its client.
+/// The standing of a request in the shares of its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FairStanding {
-    /// The client sends no more than its share of what the upstream completes.
+    /// The client sends at most its share of the upstream's completed calls.
     Inside,
     /// The client sends more, and this request may try.
     Beyond,
@@ -84,7 +84,7 @@ impl FairShare {
         }
         let most = self.rows[0].iter().copied().max().unwrap_or(0);
         self.wide.adjust(wide, self.offered, most);
-        // What is left for a class is a small difference of large numbers, and chance moves it.
+        // The rest for a class is a small difference of large numbers, so it is noisy.
         let smoothed = (self.narrow_part * (SMOOTH - 1) + narrow.min(CERTAIN)) / SMOOTH;
         self.narrow_part = smoothed;
         self.narrow.adjust(smoothed, self.offered, most);

@@ -38,15 +38,15 @@ pub(super) struct Machine {
     limit: LimitController,
     demand: Demand,
     threshold: Threshold,
-    /// By class.
+    /// Fair shares, by class.
     fair: Vec<FairShare>,
     pub(super) room: WaitingRoom,
     in_flight: u32,
-    /// In flight too.
+    /// Abandoned calls, which count as in flight.
     abandoned: AbandonedCalls,
     classes: Vec<ClassCounts>,
     random: u64,
-    /// The latest time that any caller knew.
+    /// The latest time given by any caller.
     now_us: u64,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct AdmittedCall {
     pub(super) admitted_us: u64,
 }
 
-/// What happens to a request that enters.
+/// The result of entering for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Admit,

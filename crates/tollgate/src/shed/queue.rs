@@ -3,11 +3,11 @@
 use super::types::ShedReason;
 use std::task::Waker;
 
-/// Where a request waits. Lanes are served in their order.
+/// The list in which a request waits. Lanes are served in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) class: u8,
-    /// Whether its client is inside its share of the class. Those lead the class.
+    /// Whether the client is inside its share of the class. These requests are served first.
     pub(super) is_inside: bool,
 }
 
@@ -21,11 +21,11 @@ impl Lane {
     }
 }
 
-/// A place in the array.
+/// An index into the array.
 pub(super) type SlotId = u32;
 const NONE: SlotId = SlotId::MAX;
 
-/// The requests that wait. Its memory is bounded, and a known depth allocates nothing.
+/// The waiting requests. Memory is bounded, and a depth reached before allocates nothing.
 #[derive(Debug)]
 pub(super) struct WaitingRoom {
     slots: Vec<Slot>,
@@ -45,16 +45,16 @@ struct Slot {
     newer: SlotId,
 }
 
-/// What became of a request that waits. Its owner frees the slot.
+/// The state of a waiting request. The owner frees the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotState {
     Waiting,
-    /// It got a slot at this time.
+    /// The request got a slot at this time.
     Granted(u64),
     Shed(ShedReason),
 }
 
-/// The requests of one lane, from the oldest to the newest.
+/// The requests of one lane, from oldest to newest.
 #[derive(Debug, Clone, Copy)]
 struct List {
     oldest: SlotId,

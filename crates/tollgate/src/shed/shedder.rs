@@ -190,7 +190,7 @@ impl ShedTicket {
         }
     }
 
-    /// When the request was admitted.
+    /// The time of the admission.
     pub fn admitted_us(&self) -> u64 {
         self.admitted_us
     }

@@ -1,16 +1,16 @@
-//! What the shedder has counted.
+//! Snapshot of a shedder's counters.
 
 /// The state of a shedder at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShedSnapshot {
-    /// The limit that was found: requests in flight.
+    /// The current limit of requests in flight.
     pub limit: u32,
     /// Requests in flight.
     pub in_flight: u32,
     /// Requests in the queue.
     pub waiting: usize,
-    /// Whether more is asked for than the upstream completes.
+    /// Whether the demand exceeds the upstream's completed calls.
     pub is_overloaded: bool,
     /// Counts by class, the most important first.
     pub classes: Vec<ClassCounts>,

@@ -86,7 +86,7 @@ impl<'a> MergedCharges<'a> {
     }
 }
 
-/// The same limit with one unit more.
+/// The limit with one more unit.
 fn with_extra_unit(params: &LimitParams) -> Option<LimitParams> {
     let count = params.capacity().saturating_add(1).min(u64::from(u32::MAX));
     let rate = Rate::try_new(count, params.period_us()).ok()?;

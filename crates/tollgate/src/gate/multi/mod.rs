@@ -28,14 +28,14 @@ pub struct MultiCheck {
     class: Option<usize>,
 }
 
-/// How a sub-check charges a limit.
+/// The way a sub-check charges a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptorMode {
     /// Charges the limit, which may refuse.
     Enforce,
     /// Charges the limit, which may not refuse.
     Shadow,
-    /// Charges nothing, and is refused where one unit would be.
+    /// Charges nothing, and is refused if one unit would be.
     Peek,
     /// Charges nothing, and is never refused.
     ShadowPeek,

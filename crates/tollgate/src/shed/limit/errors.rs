@@ -5,12 +5,12 @@
 
 use super::{CALLS, LimitController, Meter, SCALE};
 
-/// The part of calls that fail whatever the limit is.
+/// The part of calls that fails at any limit.
 #[derive(Debug, Default)]
 pub(super) struct ErrorTolerance {
-    /// Times 256. It follows what fails, up to `proven`.
+    /// The tolerated part, times 256. Follows the failures, up to `proven`.
     part: u64,
-    /// What failed at the lowest limit, times 256.
+    /// The part that failed at the lowest limit, times 256.
     proven: u64,
     lowered: Option<LoweredLimit>,
     /// Calls at the lowest limit, while it fails.
@@ -18,7 +18,7 @@ pub(super) struct ErrorTolerance {
     ceiling: Ceiling,
 }
 
-/// No level is tried above one where calls failed, for a while.
+/// A level above which no level is tried for a while, because calls failed there.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ceiling {
     level: u32,
@@ -26,13 +26,14 @@ struct Ceiling {
     until_us: u64,
 }
 
-/// How long a ceiling holds: longer each time that calls fail again above it.
+/// The shortest and the longest hold of a ceiling: it doubles each time that calls fail again above
+/// it.
 const HOLD_US: (u64, u64) = (1_000_000, 8_000_000);
 
 impl Ceiling {
     fn lower(&mut self, level: u32, now_us: u64) {
         let hold_us = match now_us {
-            // Errors that never ended say nothing new.
+            // Continuous errors are no new information.
             _ if now_us < self.until_us => self.hold_us,
             _ if now_us < self.until_us + 2 * self.hold_us => self.hold_us * 2,
             _ => HOLD_US.0,
@@ -51,9 +52,10 @@ struct LoweredLimit {
     meter: Meter,
 }
 
-/// If more fail at the lowest limit, times 256, the upstream is down: fewer calls help it to start.
+/// The tolerated maximum, times 256. If more calls fail at the lowest limit, the upstream is down,
+/// and fewer calls help it to start.
 const TOLERATED_MAX: u64 = 192;
-/// What chance may add to the part that fails, times 256.
+/// The margin for chance in the failing part, times 256.
 const TOLERATED_MORE: u64 = 16;
 
 impl LimitController {

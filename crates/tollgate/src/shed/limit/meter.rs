@@ -1,8 +1,8 @@
-//! What happens at one level of requests in flight.
+//! Measurements at one level of requests in flight.
 
 use super::{CALLS, SCALE};
 
-/// What happened at one level.
+/// The measurements at one level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meter {
     pub(super) length_us: u64,

@@ -34,7 +34,7 @@ const CLIMB_US_MAX: u64 = 500_000;
 const HIGH_PARTS: u32 = 8;
 /// Estimates until the knee counts as known.
 const KNOWN: u32 = 8;
-/// How long a limit is new after a climb.
+/// The time for which a limit counts as new after a climb.
 const NEW_US: u64 = 2_000_000;
 /// The shortest and longest time for which a level is measured.
 const MEASURE_US: (u64, u64) = (10_000, 2_000_000);
@@ -46,7 +46,7 @@ pub(super) struct LimitController {
     max: u32,
     /// Times [`SCALE`].
     knee: u64,
-    /// The limit without the probing. It follows the knee and the bounds.
+    /// The limit without probing. It follows the knee and the bounds.
     high_level: u32,
     limit: u32,
     stage: Stage,
@@ -59,7 +59,7 @@ pub(super) struct LimitController {
     parts: u32,
     /// Estimates since the search began.
     estimates: u32,
-    /// Whether the last estimate was at an edge of what it can be: the knee is further away.
+    /// Whether the last estimate was at an edge of its range: the knee is further away.
     is_wide: bool,
     drift: Drift,
     errors: ErrorTolerance,
@@ -72,13 +72,13 @@ pub(super) struct LimitController {
     rest_call_us: u64,
     /// Throughput at the high level: calls in 2^20 us, times 256; 0 is unknown.
     reference: u64,
-    /// Parts in a row whose throughput is another.
+    /// Parts in a row with a different throughput.
     deviations: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The upstream keeps up, or too little is asked of it to learn from.
+    /// The upstream keeps up, or the load is too small to learn from.
     Rest,
     ClimbSettle,
     ClimbMeasure,
@@ -88,7 +88,7 @@ enum Stage {
     HighMeasure,
 }
 
-/// What the controller needs to know about the load.
+/// The load, as the controller sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadView {
     pub(super) is_overloaded: bool,
@@ -294,7 +294,7 @@ impl LimitController {
             (CALLS.max(spread * u64::from(high)) * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1);
         let length_us = match stage {
             Stage::Rest => u64::MAX - now_us,
-            // As long as a call takes: by then the level has its own mix of calls.
+            // The duration of a call: afterwards the level has its own mix of calls.
             Stage::ClimbSettle => (u64::from(self.limit) * load.gap_us).min(CLIMB_US_MAX),
             Stage::ClimbMeasure => (CLIMB_CALLS * load.gap_us).clamp(MEASURE_US.0, CLIMB_US_MAX),
             Stage::LowSettle => (u64::from(high) * load.gap_us * 3 / 2).min(MEASURE_US.1),

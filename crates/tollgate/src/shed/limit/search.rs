@@ -84,7 +84,7 @@ impl LimitController {
 }
 
 impl Drift {
-    /// What chance may explain of each estimate, and of all together.
+    /// The deviation of each estimate that chance explains.
     const SLACK: i64 = 12;
     const ALARM: i64 = 128;
     const MOST: i64 = 48;

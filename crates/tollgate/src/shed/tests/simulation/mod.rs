@@ -383,14 +383,14 @@ impl World {
         }
     }
 
-    /// When something happens that is due at this time.
+    /// The time of an event that is due at `due_us`, after any stall.
     fn after_stalls(&self, due_us: u64) -> u64 {
         let is_in =
             |&&(from_us, for_us): &&(u64, u64)| (from_us..from_us + for_us).contains(&due_us);
         self.plan.stalls_us.iter().find(is_in).map_or(due_us, |(from_us, for_us)| from_us + for_us)
     }
 
-    /// When work that begins now ends.
+    /// The end of work that begins now.
     fn after_pauses(&self, mut left_us: u64) -> u64 {
         let Some((every_us, pause_us)) = self.plan.pauses else { return self.now_us + left_us };
         let mut now_us = self.now_us;

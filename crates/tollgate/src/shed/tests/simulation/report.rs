@@ -1,8 +1,8 @@
-//! What a run did.
+//! The report of a run.
 
 const SECOND_US: u64 = 1_000_000;
 
-/// What a run did, by class: critical, then normal.
+/// The report of a run, by class: critical, then normal.
 #[derive(Debug, Default)]
 pub(in crate::shed::tests) struct Report {
     pub(in crate::shed::tests) offered: [u64; 2],
@@ -14,7 +14,7 @@ pub(in crate::shed::tests) struct Report {
     pub(in crate::shed::tests) hog: [[u64; 2]; 2],
     /// Shed and served requests of all other clients, by class.
     pub(in crate::shed::tests) others: [[u64; 2]; 2],
-    /// When a request arrived, its class, and how long it took if it was served.
+    /// The arrival time of each request, its class, and its duration if it was served.
     pub(in crate::shed::tests) requests: Vec<(u64, u8, Option<u64>)>,
     /// The limit every 100 ms.
     pub(in crate::shed::tests) limits: Vec<u32>,
