@@ -14,21 +14,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// Limit of requests per call: more gain nothing, and block Redis for longer.
+/// Limit of requests per call, and of all calls that a connection sends together. Larger calls
+/// cost no less per request, and block Redis for longer.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
-/// Limit of charges per call: Lua passes only so many keys to one command.
+/// Limit of charges per call, far below the number of arguments that Lua can unpack.
 const BATCH_CHARGES_MAX: usize = 2_048;
-/// Limit of batches for different slots that one connection sends together.
-const CALLS_MOST: usize = 16;
+/// Limit of batches that one connection sends together, each for one slot.
+const CALLS_MAX: usize = 16;
 
 /// Batches that wait for a connection.
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: Mutex<WaitingBatches>,
     /// Wakes a connection without a call in flight.
-    arrived: Notify,
-    /// Wakes a connection that waits for more requests.
-    grown: Notify,
+    wake_idle: Notify,
+    /// Wakes a connection with a call in flight, which waits for more requests.
+    wake_busy: Notify,
     limit: Arc<QueueLimit>,
     /// Connections that currently serve this queue.
     pub(crate) connected: AtomicUsize,
@@ -39,9 +40,9 @@ struct WaitingBatches {
     batches: VecDeque<PendingBatch>,
     /// Requests in all batches.
     requests: usize,
-    /// Batches popped so far.
-    popped: u64,
-    /// By scope, the number of the batch that can still grow: its index plus `popped`.
+    /// The number of the first batch. The batch at index `i` has the number `first + i`.
+    first: u64,
+    /// By scope, the number of the batch that can still grow.
     open: HashMap<BatchScope, u64, RandomState>,
 }
 
@@ -51,9 +52,9 @@ pub(crate) enum BatchScope {
     /// All keys of a server outside a cluster.
     #[default]
     Server,
-    /// The keys of one slot.
+    /// The keys of one slot: for servers whose scripts may not cross slots.
     Slot(u16),
-    /// The keys of all slots of one primary.
+    /// The keys of all slots of one primary: for servers whose scripts may cross slots.
     Primary,
 }
 
@@ -61,22 +62,25 @@ pub(crate) enum BatchScope {
 #[derive(Debug, Default)]
 pub(crate) struct PendingBatch {
     pub(crate) scope: BatchScope,
+    /// The instant of the decisions, by the callers' clock; `None` uses the clock of Redis.
     pub(crate) now_us: Option<u64>,
     pub(crate) batch: Batch,
     waiters: Vec<Waiter>,
     /// Whether to send `ASKING` first, because the slot migrates to the server.
     pub(crate) asking: bool,
+    /// The redirects of a cluster that this batch has followed.
     pub(crate) redirects: u8,
 }
 
-/// The caller that waits for the next `requests` of a batch.
+/// The caller of some requests of a batch: the first `requests` that are not cancelled and not of
+/// an earlier waiter.
 #[derive(Debug)]
 struct Waiter {
     requests: usize,
     reply: ReplySender,
 }
 
-/// Whether a request was admitted, and a row for each of its limits.
+/// Whether a request was admitted, and the answer of each of its limits.
 pub(crate) type RequestRows = (bool, SmallVec<[Answer; 1]>);
 pub(crate) type BatchRows = SmallVec<[RequestRows; 1]>;
 pub(crate) type ReplySender = oneshot::Sender<Result<BatchRows, StoreError>>;
@@ -86,14 +90,14 @@ impl Queue {
     pub(crate) fn new(limit: &Arc<QueueLimit>) -> Self {
         Self {
             waiting: Mutex::default(),
-            arrived: Notify::new(),
-            grown: Notify::new(),
+            wake_idle: Notify::new(),
+            wake_busy: Notify::new(),
             limit: Arc::clone(limit),
             connected: AtomicUsize::new(0),
         }
     }
 
-    /// Adds requests to a waiting batch; one call decides them together.
+    /// Queues the requests of one caller, all in one batch. Fails if the queue is full.
     pub(crate) fn push(
         &self,
         scope: BatchScope,
@@ -103,32 +107,32 @@ impl Queue {
         let count = requests.len();
         let charges = requests.iter().map(|request| request.charges.len()).sum();
         self.limit.acquire(count)?;
-        let (reply, answer) = oneshot::channel();
+        let (reply, receiver) = oneshot::channel();
         let mut waiting = self.lock();
-        waiting.requests += count;
         let pending = waiting.batch_with_room(scope, now_us, count, charges);
         requests.into_iter().for_each(|request| pending.batch.push(request));
         pending.waiters.push(Waiter { requests: count, reply });
+        waiting.requests += count;
         drop(waiting);
         self.notify();
-        Ok(answer)
+        Ok(receiver)
     }
 
     /// Queues a batch again, ahead of all others.
     pub(crate) fn put_back(&self, pending: PendingBatch) {
-        self.limit.acquire_unchecked(pending.batch.requests.len());
+        self.limit.acquire_unchecked(pending.requests());
         let mut waiting = self.lock();
-        waiting.popped = waiting.popped.wrapping_sub(1);
+        waiting.first = waiting.first.wrapping_sub(1);
         waiting.requests += pending.requests();
         waiting.batches.push_front(pending);
         drop(waiting);
         self.notify();
     }
 
-    /// Waits until `enough` requests or a full batch are waiting, and returns the next batches.
-    /// Returns several only if they are for different slots.
+    /// Waits until `enough` requests are queued, at most a full batch, and returns the next batches:
+    /// one, or several that are each for one slot.
     pub(crate) async fn next(&self, enough: usize) -> Vec<PendingBatch> {
-        let wakes = if enough > 1 { &self.grown } else { &self.arrived };
+        let wakes = if enough > 1 { &self.wake_busy } else { &self.wake_idle };
         loop {
             let woken = wakes.notified();
             let popped = self.pop(enough.min(BATCH_REQUESTS_MAX));
@@ -139,10 +143,11 @@ impl Queue {
         }
     }
 
-    /// Sends two signals: a connection that waits for more requests would swallow a single one.
+    /// Wakes an idle and a busy connection. With one signal for both, a busy connection could take
+    /// it, find too few requests, and leave an idle one asleep.
     fn notify(&self) {
-        self.arrived.notify_one();
-        self.grown.notify_one();
+        self.wake_idle.notify_one();
+        self.wake_busy.notify_one();
     }
 
     fn pop(&self, enough: usize) -> Vec<PendingBatch> {
@@ -153,14 +158,14 @@ impl Queue {
         }
         while let Some(next) = waiting.batches.front() {
             requests += next.batch.requests.len();
-            let alone = !matches!(next.scope, BatchScope::Slot(_))
+            let goes_alone = !matches!(next.scope, BatchScope::Slot(_))
                 || requests > BATCH_REQUESTS_MAX
-                || popped.len() == CALLS_MOST;
-            if alone && !popped.is_empty() {
+                || popped.len() == CALLS_MAX;
+            if goes_alone && !popped.is_empty() {
                 break;
             }
             popped.extend(waiting.pop(&self.limit));
-            if alone {
+            if goes_alone {
                 break;
             }
         }
@@ -191,6 +196,7 @@ impl Queue {
 }
 
 impl Drop for Queue {
+    /// Releases the queued requests from the limit, which other queues share.
     fn drop(&mut self) {
         self.drain();
     }
@@ -205,7 +211,7 @@ impl WaitingBatches {
         requests: usize,
         charges: usize,
     ) -> &mut PendingBatch {
-        let open = self.open.get(&scope).map(|number| number.wrapping_sub(self.popped) as usize);
+        let open = self.open.get(&scope).map(|number| number.wrapping_sub(self.first) as usize);
         let fits = |pending: &&PendingBatch| {
             pending.batch.requests.len() + requests <= BATCH_REQUESTS_MAX
                 && pending.batch.charges.len() + charges <= BATCH_CHARGES_MAX
@@ -213,7 +219,7 @@ impl WaitingBatches {
         let index = open.filter(|index| self.batches.get(*index).filter(fits).is_some());
         let index = index.unwrap_or_else(|| {
             let index = self.batches.len();
-            self.open.insert(scope, self.popped.wrapping_add(index as u64));
+            self.open.insert(scope, self.first.wrapping_add(index as u64));
             self.batches.push_back(PendingBatch { scope, now_us, ..PendingBatch::default() });
             index
         });
@@ -225,10 +231,10 @@ impl WaitingBatches {
 
     fn pop(&mut self, limit: &QueueLimit) -> Option<PendingBatch> {
         let pending = self.batches.pop_front()?;
-        if self.open.get(&pending.scope) == Some(&self.popped) {
+        if self.open.get(&pending.scope) == Some(&self.first) {
             self.open.remove(&pending.scope);
         }
-        self.popped = self.popped.wrapping_add(1);
+        self.first = self.first.wrapping_add(1);
         self.requests -= pending.requests();
         limit.release(pending.requests());
         Some(pending)
@@ -243,7 +249,8 @@ impl PendingBatch {
         pending
     }
 
-    /// Cancels requests whose callers are gone. Returns whether a caller is left.
+    /// Marks the requests of callers that are gone as cancelled, and drops these callers. Returns
+    /// whether a caller is left.
     pub(crate) fn drop_cancelled(&mut self) -> bool {
         let mut live = self.batch.requests.iter_mut().filter(|request| !request.cancelled);
         self.waiters.retain(|waiter| {
@@ -267,7 +274,7 @@ impl PendingBatch {
         }
     }
 
-    /// Sends each caller its rows.
+    /// Sends each caller the answers to its requests, or the error. Returns the error too.
     pub(crate) fn answer(self, reply: Result<DecideReply, StoreError>) -> Result<(), StoreError> {
         let mut all = Vec::with_capacity(self.batch.requests.len());
         let replayed = reply.and_then(|reply| {
@@ -294,16 +301,16 @@ impl PendingBatch {
         }
     }
 
-    /// Splits into one batch per caller.
+    /// Splits into one batch per caller that still waits.
     pub(crate) fn split(self) -> Vec<Self> {
         let (scope, now_us, redirects) = (self.scope, self.now_us, self.redirects);
-        let alone = |(requests, reply): (DecideRequests, ReplySender)| {
+        let of_caller = |(requests, reply): (DecideRequests, ReplySender)| {
             let (mut batch, count) = (Batch::default(), requests.len());
             requests.into_iter().for_each(|request| batch.push(request));
             let waiters = vec![Waiter { requests: count, reply }];
             Self { scope, now_us, batch, waiters, asking: false, redirects }
         };
-        self.into_callers().into_iter().map(alone).collect()
+        self.into_callers().into_iter().map(of_caller).collect()
     }
 
     /// The requests of each caller that is still waiting.
@@ -327,7 +334,7 @@ impl PendingBatch {
     }
 }
 
-/// The limit of waiting requests, shared by all queues of one server.
+/// The limit of waiting requests, shared by all queues of one Redis server.
 #[derive(Debug)]
 pub(crate) struct QueueLimit {
     waiting: AtomicUsize,
