@@ -316,7 +316,7 @@ impl RunningServer {
         let Self { traffic, admin, control, usage, pusher, node, .. } = self;
         let within = node.file().settings.drain;
         node.health.fail("draining", "the process is stopping");
-        tracing::info!(within_ms = within.as_millis(), "draining");
+        tracing::info!(within_s = within.as_secs_f64(), "draining");
         traffic.drain(within);
         // No request needs the leases any more, and other nodes can use the units.
         node.gate.store().release_leases(RELEASE_TIMEOUT);

@@ -76,14 +76,14 @@ impl Observer for StoreObserver {
     fn grace_period_began(&self, server: &str) {
         tracing::warn!(
             server,
-            "grace period: the store is new or may have lost leases, so nodes report theirs first; \
-             until then leased limits with `on_store_failure: closed` refuse, and the store counts \
-             the others"
+            "grace period, expected on a new store: the store may have lost leases, so nodes report \
+             theirs first. Until it is over, leased limits with `on_store_failure: closed` refuse; \
+             the store decides each request of other leased limits"
         );
     }
 
     fn grace_period_ended(&self, server: &str) {
-        tracing::info!(server, "grace period over: nodes lease units from the store");
+        tracing::info!(server, "grace period over: leases are in use again");
     }
 
     fn clock_leapt(&self, server: &str, by_us: i64) {

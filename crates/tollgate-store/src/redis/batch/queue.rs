@@ -129,8 +129,8 @@ impl Queue {
         self.notify();
     }
 
-    /// Waits until `enough` requests are queued, at most a full batch. Returns the next batches: one,
-    /// or several that are each for one slot.
+    /// Waits until `enough` requests are queued, at most a full batch. Returns the next batches:
+    /// one, or several that are each for one slot.
     pub(crate) async fn next(&self, enough: usize) -> Vec<PendingBatch> {
         let wakes = if enough > 1 { &self.wake_busy } else { &self.wake_idle };
         loop {
