@@ -40,7 +40,7 @@ codes! {
     WRONG_TYPE "TG004" "wrong type of value"
         "The field takes another type: a map, a list, a text, a number, or true or false."
     UNKNOWN_VALUE "TG005" "unknown value"
-        "The field accepts a few words, and this is not one of them."
+        "The field takes one of a few words; the message lists them."
     MISSING_FIELD "TG006" "required field missing"
         "The entry has no meaning without this field."
     TOO_BIG "TG007" "file too large, too deep or too much repeated"
