@@ -25,7 +25,9 @@ fn push_short(out: &mut Vec<u8>, value: u64) {
     out.truncate(end);
 }
 
-/// Appends a number of more than eight digits.
+/// Appends a number of more than eight digits. Not inlined: callers would save its registers for
+/// every number.
+#[inline(never)]
 fn push_long(out: &mut Vec<u8>, value: u64) {
     push_decimal(out, value / EIGHT_DIGITS);
     out.extend_from_slice(&eight_digits(value % EIGHT_DIGITS).0.to_le_bytes());

@@ -10,6 +10,8 @@ use hyper::{
 };
 use tollgate_tower::{Head, is_header};
 
+use crate::http1::{WORD, lowercase_word};
+
 /// More headers than any message has here. One bit of a mask stands for each.
 pub(crate) const HEADERS_MAX: usize = 128;
 
@@ -113,10 +115,7 @@ impl<'a> Headers<'a> {
         &self,
         name: &'n str,
     ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
-        // The names of a policy may have characters that the quick comparison takes for others.
-        let is_named = move |(own, _): &(&[u8], &[u8])| {
-            is_header(own, name) && own.eq_ignore_ascii_case(name.as_bytes())
-        };
+        let is_named = move |(own, _): &(&[u8], &[u8])| is_same_name(own, name.as_bytes());
         self.iter().filter(is_named).map(|(_, value)| value)
     }
 
@@ -150,6 +149,22 @@ impl<'a> Headers<'a> {
             }
         }
         map
+    }
+}
+
+/// Whether two names are equal in any case. Exact, unlike [`is_header`]: the names of a policy may
+/// have characters that it takes for others.
+#[inline]
+fn is_same_name(own: &[u8], name: &[u8]) -> bool {
+    let is_same =
+        |own: &[u8; WORD], name: &[u8; WORD]| lowercase_word(*own) == lowercase_word(*name);
+    match (own.last_chunk(), name.last_chunk()) {
+        // The last word may overlap the one before it.
+        (Some(own_last), Some(last)) if own.len() == name.len() => {
+            let mut words = own.as_chunks().0.iter().zip(name.as_chunks().0);
+            is_same(own_last, last) && words.all(|(own, name)| is_same(own, name))
+        }
+        _ => own.eq_ignore_ascii_case(name),
     }
 }
 

@@ -127,7 +127,7 @@ pub fn push_line<const N: usize>(opening: &[u8; N], value: &[u8], out: &mut Vec<
     out.extend_from_slice(b"\r\n");
 }
 
-const WORD: usize = size_of::<u64>();
+pub(crate) const WORD: usize = size_of::<u64>();
 
 /// Appends a name in lower case, eight bytes at a time, as most names have eight or more. The last
 /// word may overlap the previous one.
@@ -160,7 +160,8 @@ fn push_short_lowercase(name: &[u8], end: usize, out: &mut Vec<u8>) {
 
 /// Eight bytes in lower case. A letter's case is one bit, which is set where a byte is at least `A`
 /// and at most `Z`.
-fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
+#[inline]
+pub(crate) fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
     const ONES: u64 = u64::MAX / 255;
     let word = u64::from_le_bytes(bytes);
     let low = word & (ONES * 0x7f);

@@ -6,6 +6,7 @@ use crate::{
     connection::{push_back, read_pushed_back},
 };
 use socket2::SockRef;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::{io, mem::MaybeUninit};
@@ -30,13 +31,19 @@ impl UpstreamStream {
     #[inline]
     pub fn is_stale(&mut self) -> bool {
         let mut byte = [0];
-        let mut byte = ReadBuf::new(&mut byte);
-        let read = std::future::poll_fn(|context| {
-            Pin::new(&mut self.transport).poll_read(context, &mut byte)
-        });
-        // Unconstrained: a task whose budget is spent would get `Pending`.
-        let read = pin!(unconstrained(read)).poll(&mut Context::from_waker(Waker::noop()));
-        read.is_ready() || !self.unread.is_empty()
+        let is_silent = match &mut self.transport {
+            Transport::Tcp(socket) => is_would_block(&socket.try_read(&mut byte)),
+            // TLS may have decrypted more than was read.
+            transport => {
+                let mut byte = ReadBuf::new(&mut byte);
+                let read =
+                    poll_fn(|context| Pin::new(&mut *transport).poll_read(context, &mut byte));
+                // Unconstrained: a task whose budget is spent would get `Pending`.
+                let read = pin!(unconstrained(read));
+                read.poll(&mut Context::from_waker(Waker::noop())).is_pending()
+            }
+        };
+        !is_silent || !self.unread.is_empty()
     }
 
     /// Like `is_stale`, but with a system call, which also sees newer events. Worth its cost for
@@ -44,8 +51,12 @@ impl UpstreamStream {
     pub fn peek_is_stale(&self) -> bool {
         let Some(socket) = self.transport.socket() else { return false };
         let peeked = SockRef::from(socket).peek(&mut [MaybeUninit::uninit()]);
-        !matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        !is_would_block(&peeked)
     }
+}
+
+fn is_would_block(read: &io::Result<usize>) -> bool {
+    matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
 impl PushbackRead for UpstreamStream {

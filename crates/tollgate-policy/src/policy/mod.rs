@@ -44,7 +44,7 @@ pub(crate) use key_bytes::push_value;
 pub use selection::{EffectiveTier, Selected, Selection};
 
 use crate::facts::{AttributeId, Facts, FactsBuffer, Names};
-use crate::limit::{CostRule, Limit, Mode, Selector, WeightedMatch};
+use crate::limit::{CostRule, Limit, Mode, OnMissing, Selector, WeightedMatch};
 use crate::match_spec::MatchSpec;
 use crate::matcher::{Matcher, PathIndex};
 use crate::shed::ShedPolicy;
@@ -120,6 +120,8 @@ struct CompiledLimit {
     key: Box<[AttributeId]>,
     /// The keys of `first_of` after the first.
     fallback_keys: Box<[Box<[AttributeId]>]>,
+    /// Equal for limits whose keys have the same bytes in every request.
+    key_group: usize,
     cost_attribute: Option<AttributeId>,
     /// Costs by match, in the order in which they are tried.
     weights: Box<[Weight]>,
@@ -201,7 +203,7 @@ impl Policy {
         let all: Vec<&Limit> = limits.iter().map(|(limit, _)| limit).collect();
         let shed = options.shed.as_ref();
         let classes = shed.map(|shed| compiler.classes(shed, &all)).transpose()?;
-        let Compiler { mut compiled_limits, index, names, tier_params, tiers, identifying } =
+        let Compiler { mut compiled_limits, index, names, tier_params, tiers, identifying, .. } =
             compiler;
         let (limits, match_specs): (Vec<_>, Vec<_>) = limits.into_iter().unzip();
         Ok(Self {
@@ -271,7 +273,11 @@ struct Compiler {
     tiers: TierTable,
     /// The indices of identifying attributes: see [`Policy::identifies`].
     identifying: FxHashSet<usize>,
+    key_groups: FxHashMap<(AttributeKeys, OnMissing), usize>,
 }
+
+/// The key of a limit, and the keys of `first_of` behind it.
+type AttributeKeys = (Box<[AttributeId]>, Box<[Box<[AttributeId]>]>);
 
 impl Compiler {
     fn options(&mut self, options: &PolicyOptions) -> Result<(), InvalidPolicy> {
@@ -294,8 +300,11 @@ impl Compiler {
         // The key of a limit that `match` does not select has no attributes.
         let is_matched = limit.selector == Selector::Match;
         let key = if is_matched { self.key(&limit.key)? } else { Box::default() };
-        let fallback_keys =
+        let fallback_keys: Box<[_]> =
             limit.fallback_keys.iter().map(|key| self.key(key)).collect::<Result<_, _>>()?;
+        let keys = ((key.clone(), fallback_keys.clone()), limit.on_missing);
+        let next_group = self.key_groups.len();
+        let key_group = *self.key_groups.entry(keys).or_insert(next_group);
         let cost_attribute = match &limit.cost {
             CostRule::Attribute { name, .. } => Some(self.attribute(name)?),
             CostRule::Fixed(_) | CostRule::ByMatch(_) | CostRule::Estimate { .. } => None,
@@ -323,6 +332,7 @@ impl Compiler {
             matcher,
             key,
             fallback_keys,
+            key_group,
             cost_attribute,
             weights,
             base,

@@ -236,10 +236,7 @@ impl Policy {
         let Some(params) = rule.params_index(tier) else { return Considered::Unlimited };
         let Selection { entries, keys, .. } = selection;
         let has_same_key = |last: &&SelectedEntry| {
-            !last.unverified
-                && self.compiled_limits[last.limit].key == rule.key
-                && self.compiled_limits[last.limit].fallback_keys == rule.fallback_keys
-                && self.limits[last.limit].on_missing == definition.on_missing
+            !last.unverified && self.compiled_limits[last.limit].key_group == rule.key_group
         };
         let (key, key_index, missing) = match entries[first..].last().filter(has_same_key) {
             Some(last) => (last.key.clone(), last.key_index, last.missing),

@@ -169,7 +169,7 @@ macro_rules! raw {
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, schemars::JsonSchema)]
         pub enum $name {
             $($(#[$about])* #[schemars(rename = $word)] $variant,)*
         }

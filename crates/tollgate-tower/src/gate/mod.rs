@@ -13,14 +13,13 @@ use http::request::Parts;
 use slot_renewer::SlotRenewer;
 use std::mem;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tollgate::engine::policy::{Facts, FactsBuffer};
-use tollgate::engine::{
-    AdmissionOptions, BufferPool, InFlightCharges, Rules, RulesGuard, Verdict, Work,
-};
-use tollgate::store::Store;
+use tollgate::engine::{AdmissionOptions, BufferPool, InFlightCharges, Rules, Verdict, Work};
+use tollgate::store::{Store, StoreReply};
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::AmbiguousPaths;
 
@@ -138,15 +137,17 @@ impl<E: Engine> HttpGate<E> {
         }
     }
 
-    /// Decides a request with another type of head. [`CheckOptions::attributes`] is not called, and
-    /// lookalike headers stay: see [`Reader::is_alias`].
+    /// Decides a request with another type of head, by rules that the caller loaded.
+    /// [`CheckOptions::attributes`] is not called, and lookalike headers stay: see
+    /// [`Reader::is_alias`].
     pub fn check_head(
         &self,
+        rules: &Rules,
         head: &(impl Head + Sync),
         peer: Option<IpAddr>,
         options: &CheckOptions<'_>,
     ) -> impl Future<Output = HttpDecision<E>> + Send {
-        self.decide(self.engine.gate().rules(), head, peer, options, |_| {})
+        self.decide(rules, head, peer, options, |_| {})
     }
 
     /// Shows the client's figures for up to `most` limits; charges nothing. Attributes in `open`
@@ -167,8 +168,8 @@ impl<E: Engine> HttpGate<E> {
         let mut buffers = BUFFERS.with(BufferPool::take);
         let now_us = self.engine.now_us();
         let claims = |token: &str| self.verify(token, now_us);
-        let buffer = mem::take(&mut buffers.facts);
-        let mut facts = self.reader.facts(rules, head, peer, ambiguous_paths, claims, buffer)?;
+        let mut facts = rules.facts(mem::take(&mut buffers.facts));
+        self.reader.read(rules, head, peer, ambiguous_paths, claims, &mut facts)?;
         self.engine.identify(rules, &mut facts, now_us).await;
         let gate = self.engine.gate();
         let verdict = gate.standing(rules, now_us, &facts, open, most, &mut buffers.work).await;
@@ -202,7 +203,7 @@ impl<E: Engine> HttpGate<E> {
 
     async fn decide<H: Head + Sync>(
         &self,
-        rules: RulesGuard,
+        rules: impl Deref<Target = Rules> + Send,
         head: &H,
         peer: Option<IpAddr>,
         options: &CheckOptions<'_>,
@@ -213,22 +214,25 @@ impl<E: Engine> HttpGate<E> {
         let mut buffers = BUFFERS.with(BufferPool::take);
         let now_us = options.now_us.unwrap_or_else(|| self.engine.now_us());
         let claims = |token: &str| self.verify(token, now_us);
-        let buffer = mem::take(&mut buffers.facts);
-        let mut facts =
-            match self.reader.facts(rules, head, peer, options.ambiguous_paths, claims, buffer) {
-                Ok(facts) => facts,
-                Err(ambiguity) => {
-                    BUFFERS.with(|pool| pool.put(buffers));
-                    return HttpDecision::Ambiguous(ambiguity.into());
-                }
-            };
+        let mut facts = rules.facts(mem::take(&mut buffers.facts));
+        let paths = options.ambiguous_paths;
+        if let Err(ambiguity) = self.reader.read(rules, head, peer, paths, claims, &mut facts) {
+            buffers.facts = facts.into_buffer();
+            BUFFERS.with(|pool| pool.put(buffers));
+            return HttpDecision::Ambiguous(ambiguity.into());
+        }
         add(&mut facts);
         self.engine.identify(rules, &mut facts, now_us).await;
         let clock = || self.engine.now_us();
         let mut admission = options.admission;
         admission.adaptive_clock = Some(&clock);
-        let (mut verdict, mut in_flight) =
-            gate.admit(rules, now_us, &facts, &admission, &mut buffers.work).await;
+        let work = &mut buffers.work;
+        let (mut verdict, mut in_flight) = match gate.admit(rules, now_us, &facts, &admission, work)
+        {
+            // A reply that is here already need not be moved into a future.
+            StoreReply::Now(admitted) => admitted,
+            later => later.await,
+        };
         if in_flight.as_ref().is_some_and(InFlightCharges::has_slots) {
             self.slot_renewer.ensure_running(&self.engine);
         }

@@ -35,7 +35,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tollgate::engine::Rules;
 use tollgate_policy::address::unmap;
-use tollgate_policy::facts::{AttributeId, Facts, FactsBuffer, Unverified, canonical_host};
+use tollgate_policy::facts::{AttributeId, Facts, Unverified, canonical_host};
 use tollgate_policy::settings::{AmbiguousPaths, AttributeSource};
 
 pub use ambiguity::Ambiguity;
@@ -129,22 +129,22 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// The facts of a request, from its head and its peer's address. `claims` verifies its token.
+    /// Fills the empty facts of a request, from its head and its peer's address. `claims` verifies
+    /// its token.
     ///
     /// # Errors
     ///
     /// If servers could read the request in more than one way.
-    pub fn facts<'a>(
+    pub fn read<'a>(
         &self,
         rules: &'a Rules,
         head: &'a impl Head,
         peer: Option<IpAddr>,
         ambiguous_paths: AmbiguousPaths,
         claims: impl FnOnce(&str) -> Result<Claims, Unverified>,
-        buffer: FactsBuffer,
-    ) -> Result<Facts<'a>, Ambiguity> {
+        facts: &mut Facts<'a>,
+    ) -> Result<(), Ambiguity> {
         let plan = self.plan(rules);
-        let mut facts = rules.facts(buffer);
         facts.set_ambiguous_paths(ambiguous_paths);
         if plan.reads_peer
             && peer.is_some_and(|peer| rules.http_policy().client.is_trusted(unmap(peer)))
@@ -152,7 +152,7 @@ impl Reader {
             facts.set_peer_trusted();
         }
         if !plan.has_path {
-            ambiguity::set_path(&mut facts, None, head.path())?;
+            ambiguity::set_path(facts, None, head.path())?;
         }
         let claims = if plan.has_claims {
             token::bearer(head).and_then(|token| token.map(claims).transpose())
@@ -169,23 +169,17 @@ impl Reader {
                     }
                 }
                 AttributeOrigin::Method => drop(facts.set_id(step.id, head.method())),
-                AttributeOrigin::Path => {
-                    ambiguity::set_path(&mut facts, Some(step.id), head.path())?
-                }
+                AttributeOrigin::Path => ambiguity::set_path(facts, Some(step.id), head.path())?,
                 AttributeOrigin::Host => drop(facts.set_id(step.id, host(head)?)),
-                AttributeOrigin::Header(name) => {
-                    ambiguity::set_header(&mut facts, target, head, name)?
-                }
-                AttributeOrigin::Cookie(name) => {
-                    ambiguity::set_cookie(&mut facts, target, head, name)?
-                }
+                AttributeOrigin::Header(name) => ambiguity::set_header(facts, target, head, name)?,
+                AttributeOrigin::Cookie(name) => ambiguity::set_cookie(facts, target, head, name)?,
                 AttributeOrigin::Query(name) => {
-                    ambiguity::set_query(&mut facts, target, head.query(), name)?
+                    ambiguity::set_query(facts, target, head.query(), name)?
                 }
-                AttributeOrigin::Claim(name) => set_claim(&mut facts, step.id, &claims, name),
+                AttributeOrigin::Claim(name) => set_claim(facts, step.id, &claims, name),
             }
         }
-        Ok(facts)
+        Ok(())
     }
 
     /// The client's address, as far as trusted proxies report it.

@@ -42,14 +42,9 @@ fn read<'a>(
     head: &'a Parts,
     peer: Option<IpAddr>,
 ) -> Result<Facts<'a>, Ambiguity> {
-    reader.facts(
-        rules,
-        head,
-        peer,
-        AmbiguousPaths::Refuse,
-        |_| Err(Unverified::NoKeys),
-        Default::default(),
-    )
+    let (refuse, mut facts) = (AmbiguousPaths::Refuse, rules.facts(Default::default()));
+    let no_keys = |_: &str| Err(Unverified::NoKeys);
+    reader.read(rules, head, peer, refuse, no_keys, &mut facts).map(|()| facts)
 }
 
 type RawHeaders = &'static [(&'static str, &'static [u8])];
@@ -303,9 +298,8 @@ fn a_token_cannot_hide() {
             Err(Unverified::Signature)
         };
         let refuse = AmbiguousPaths::Refuse;
-        let facts = Reader::default()
-            .facts(&rules, &head, None, refuse, claims, Default::default())
-            .unwrap();
+        let mut facts = rules.facts(Default::default());
+        Reader::default().read(&rules, &head, None, refuse, claims, &mut facts).unwrap();
         assert_eq!(facts.unverified(), why, "{lines:?}");
         drop(facts);
         assert_eq!(seen, tokens, "{lines:?}");

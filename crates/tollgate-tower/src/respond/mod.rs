@@ -14,6 +14,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ops::Deref;
+use std::ptr;
 use tollgate::engine::{BufferPool, Row, Source, Verdict};
 use tollgate_core::LimitParams;
 use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
@@ -162,15 +163,16 @@ fn render_rows(
     now_us: u64,
     fields: &mut Fields,
 ) -> Option<u64> {
-    let mut tightest: SmallVec<[&Row<'_>; 4]> = SmallVec::new();
+    let mut shown: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
     for row in rows.iter().filter(|row| is_shown(row)) {
         // A path with several readings has a row for each, and a list must name a limit once.
-        match tightest.iter_mut().find(|shown| std::ptr::eq(shown.limit, row.limit)) {
-            Some(shown) => *shown = Row::tightest([*shown, row]).unwrap_or(row),
-            None => tightest.push(row),
+        match shown.iter_mut().find(|known| ptr::eq(known.name, &*row.limit.name)) {
+            Some(known) => {
+                *known = *header::tightest(&[*known, header_row(row)]).unwrap_or(known);
+            }
+            None => shown.push(header_row(row)),
         }
     }
-    let shown: SmallVec<[header::Row<'_>; 4]> = tightest.into_iter().map(header_row).collect();
     let remaining = header::render_all(profiles, &shown, now_us, fields).map(|row| row.remaining);
     if let Some(retry_after_us) = retry_after_us {
         fields.push_retry_after(retry_after_us);

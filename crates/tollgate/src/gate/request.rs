@@ -149,7 +149,7 @@ impl<'a> DecisionRequest<'a, '_> {
 }
 
 impl DecisionBuffers {
-    #[inline]
+    #[inline(always)]
     pub(super) fn recycle(&mut self, request: DecisionRequest<'_, '_>) {
         let DecisionRequest { limits, charges, spare_requests: requests, .. } = request;
         *self = Self { limits: recycle_vec(limits), charges: recycle_vec(charges), requests };
@@ -179,6 +179,7 @@ impl<R> DecidedRows<R> {
 
 /// An empty vector for elements of another lifetime. The standard library reuses the allocation
 /// today; if it stops, this costs an allocation and nothing else.
+#[inline(always)]
 pub(crate) fn recycle_vec<A, B>(mut used: Vec<A>) -> Vec<B> {
     used.clear();
     used.into_iter().map(|_| unreachable!("it was emptied")).collect()

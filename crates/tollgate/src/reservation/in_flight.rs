@@ -327,16 +327,14 @@ impl<S: Store> Gate<S> {
         end: RequestEnd,
     ) -> Option<InFlightCharges> {
         let DecisionRequest { rules, now_us, .. } = *request;
-        let may_hold = hold_all
-            || verdict.delay_us > 0
-            || verdict.shed.is_some()
-            || rules.depends_on_answers();
-        if !verdict.allowed || !may_hold {
+        let may_hold_charges = hold_all || verdict.delay_us > 0 || rules.depends_on_answers();
+        if !verdict.allowed || !may_hold_charges && verdict.shed.is_none() {
             return None;
         }
         let mut held = InFlightCharges { state: STATES.with(BufferPool::take) };
         let InFlightState { charges, shed } = &mut *held.state;
-        for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
+        let settleable = may_hold_charges.then(|| settleable_charges(request, verdict, answers));
+        for (selected, charge, answer) in settleable.into_iter().flatten() {
             let is_queued = verdict.delay_us > 0 && answer.outcome.delay_us > 0;
             if end == RequestEnd::Unseen && selected.limit.selector.is_shed() {
                 continue;

@@ -56,6 +56,7 @@ pub struct Row<'g> {
 }
 
 impl<'g> Row<'g> {
+    #[inline]
     pub(crate) fn new(
         limit: &'g Limit,
         params: &LimitParams,

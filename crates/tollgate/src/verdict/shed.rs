@@ -27,21 +27,19 @@ impl<'g> Verdict<'g> {
         is_allowed: bool,
         retry_after_us: impl FnOnce() -> u64,
     ) -> Self {
+        let (reason, shadow_reason, fleet_source) = (None, None, Source::None);
+        let mut shed = ShedVerdict { class, reason, shadow_reason, fleet_source };
         let is_fleet = |row: &Row<'_>| row.limit.selector.is_shed();
-        let first = match rows.last() {
-            Some(last) if is_fleet(last) => rows.iter().position(is_fleet).unwrap_or(rows.len()),
-            _ => rows.len(),
-        };
+        if !rows.last().is_some_and(is_fleet) {
+            return Self { shed: Some(shed), ..Self::new(is_allowed, rows) };
+        }
+        let first = rows.iter().position(is_fleet).unwrap_or(rows.len());
         let fleet = &rows[first..];
         let refuses = fleet.iter().any(Row::refuses);
         let would_refuse = |row: &Row<'_>| row.limit.mode == Mode::Shadow && !row.outcome.admitted;
         let reason = |is_shed: bool| is_shed.then_some(ShedReason::Fleet);
-        let mut shed = ShedVerdict {
-            class,
-            reason: None,
-            shadow_reason: reason(fleet.iter().any(would_refuse)),
-            fleet_source: Source::of_admitted(fleet.iter().map(|row| row.source)),
-        };
+        shed.shadow_reason = reason(fleet.iter().any(would_refuse));
+        shed.fleet_source = Source::of_admitted(fleet.iter().map(|row| row.source));
         rows.truncate(first);
         let mut verdict = Self::new(is_allowed, rows);
         if !is_allowed {

@@ -104,15 +104,14 @@ impl<'r> RequestReader<'r> {
     ) -> T {
         let head = LoggedHead { record, headers: &self.headers };
         let peer: Option<IpAddr> = address::parse(record.value(Field::Ip)).ok();
-        let buffer = std::mem::take(&mut self.buffer);
+        let mut facts = self.rules.facts(std::mem::take(&mut self.buffer));
         // Tokens of a log are not verified; `--attribute` names claims that a log has.
         let claims = |_: &str| Err(Unverified::NoKeys);
-        let facts =
-            self.reader.facts(self.rules, &head, peer, self.ambiguous_paths, claims, buffer);
-        let mut facts = match facts {
-            Ok(facts) => facts,
+        let paths = self.ambiguous_paths;
+        match self.reader.read(self.rules, &head, peer, paths, claims, &mut facts) {
+            Ok(()) => {}
             Err(Ambiguity::Path(_) | _) => return then(None),
-        };
+        }
         let user = record.value(Field::User);
         if let Some((id, is_carried)) = self.user
             && !user.is_empty()

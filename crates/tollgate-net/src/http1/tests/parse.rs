@@ -385,3 +385,21 @@ proptest! {
         let _ = parse_response(&longer, false, &mut Vec::new());
     }
 }
+
+/// The quick comparison of names agrees with the plain one for every byte at every place.
+#[test]
+fn names_are_found_in_any_case_and_in_no_other_spelling() {
+    for len in 1..20 {
+        for at in 0..len {
+            for byte in 0..=u8::MAX {
+                let mut name = *b"X-Long^Name~of_Parts";
+                name[at] = byte;
+                let lines = [HeaderSpan::new(&name[..len], b"", &name)];
+                let known = &"x-long^name~of_parts"[..len];
+                let is_found = Headers::new(&name, &lines).get(known).is_some();
+                let is_same = name[..len].eq_ignore_ascii_case(known.as_bytes());
+                assert_eq!(is_found, is_same, "{:?} {known}", name[..len].escape_ascii());
+            }
+        }
+    }
+}

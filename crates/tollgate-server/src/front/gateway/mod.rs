@@ -23,13 +23,13 @@ mod validate;
 pub(crate) use state::GatewayState;
 pub(crate) use upstream::{UpstreamStatus, check};
 
-use crate::{Node, front::ambiguous_path::LoggedReasons, tls::Certificate};
-use exchange::{Exchange, ExchangeError};
+use crate::{Node, tls::Certificate};
+use exchange::{ClientHop, Exchange, ExchangeError};
 use hyper::Version;
 use respond::{OutcomeRecorder, observe, refuse, status};
 use state::MaintenanceTask;
 use std::{rc::Rc, sync::Arc};
-use tollgate::engine::UpstreamOutcome;
+use tollgate::engine::{Rules, UpstreamOutcome};
 use tollgate_net::{ClientConnection, Handler, HttpResponse, RefusedRequest, Request, RequestHead};
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{AccessEntry, AccessLog, PendingAccess};
@@ -37,9 +37,6 @@ use tollgate_policy::address::unmap;
 use tollgate_tower::{Admission, CheckOptions, HttpDecision};
 use upstream::{Pool, UpstreamServer};
 use validate::validate;
-
-/// The reasons of ambiguous paths that were logged.
-static AMBIGUOUS: LoggedReasons = LoggedReasons::new();
 
 /// The gateway on one worker.
 pub(crate) struct Gateway {
@@ -67,11 +64,12 @@ impl Gateway {
         let GatewayState { node, gate, upstreams, .. } = &*self.shared;
         let began_us = node.clock.now_us();
         let mut recorder = OutcomeRecorder { metrics: &node.metrics, outcome: None };
-        let access =
-            node.records.access().map(|log| self.begin_access(&head, caller, began_us, log));
+        let (rules, reader) = (node.gate.rules(), gate.reader());
+        let log = node.records.access();
+        let access = log.map(|log| self.begin_access(&rules, &head, caller, began_us, log));
         let (upstreams, mut responded) = (upstreams.load_full(), None);
         let outcome = 'answered: {
-            let valid = match validate(head, |name| self.shared.is_alias(name)) {
+            let valid = match validate(head, |name| reader.is_alias(&rules, name)) {
                 Ok(valid) => valid,
                 Err(invalid) => break 'answered respond::invalid(invalid, answer),
             };
@@ -79,19 +77,20 @@ impl Gateway {
             if upstreams.settings.status && head.path() == status::PATH {
                 break 'answered Box::pin(self.answer_status(head, caller, answer)).await;
             }
+            let mut hop = ClientHop::new(head, caller.peer.ip(), (&rules, reader));
+            hop.read_connection_headers(&valid, upstreams.settings.protocol, (&rules, reader));
             let observe = observe(node, head);
             let mut options = CheckOptions::default();
             options.observe = Some(&observe);
             options.now_us = Some(began_us);
             options.ambiguous_paths = upstreams.settings.ambiguous_paths;
-            let admission = match gate.check_head(head, Some(caller.peer.ip()), &options).await {
+            let decision = gate.check_head(&rules, head, Some(caller.peer.ip()), &options).await;
+            drop(rules);
+            let admission = match decision {
                 HttpDecision::Admitted(admission) => admission,
-                HttpDecision::Refused(refusal) => {
-                    break 'answered refuse(*refusal, head, answer);
-                }
+                HttpDecision::Refused(refusal) => break 'answered refuse(*refusal, head, answer),
                 HttpDecision::Ambiguous(why) => {
-                    AMBIGUOUS.log(Front::Gateway.name(), options.ambiguous_paths, &why);
-                    break 'answered respond::ambiguous(&why, answer);
+                    break 'answered respond::ambiguous(&why, options.ambiguous_paths, answer);
                 }
             };
             if !admission.delay().is_zero() {
@@ -104,10 +103,8 @@ impl Gateway {
                     upstreams: &upstreams,
                     caller,
                     valid: &valid,
-                    headers: valid.head.headers,
+                    hop,
                     body,
-                    upgrade: None,
-                    accepts_trailers: false,
                     admission: &mut admission,
                     answer,
                 };
@@ -144,16 +141,14 @@ impl Gateway {
     #[cold]
     fn begin_access(
         &self,
+        rules: &Rules,
         head: &RequestHead<'_>,
         caller: &ClientConnection,
         began_us: u64,
         log: Arc<AccessLog>,
     ) -> PendingAccess {
-        let rules = self.shared.node.gate.rules();
-        let peer = unmap(caller.peer.ip());
-        let is_trusted = rules.http_policy().client.is_trusted(peer);
         let reader = self.shared.gate.reader();
-        let client = if is_trusted { reader.client(&rules, head, peer) } else { peer };
+        let client = ClientHop::new(head, caller.peer.ip(), (rules, reader)).client;
         let attributes = rules.policy().attributes().map(|(_, name)| name);
         let secrets = rules.http_policy().secret_parameters(attributes);
         let value = |name| head.headers.get(name);

@@ -32,11 +32,16 @@ async fn listen() -> TcpListener {
 /// A connection by which a whole head has come.
 async fn accept(listener: TcpListener) -> TcpStream {
     let mut stream = listener.accept().await.unwrap().0;
+    read_head(&mut stream).await;
+    stream
+}
+
+async fn read_head(stream: &mut TcpStream) -> Vec<u8> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.unwrap());
     }
-    stream
+    head
 }
 
 /// The beginning of an answer does not buy time for the rest of its head.
@@ -138,5 +143,58 @@ fn a_reload_does_not_change_the_tier_of_a_request_that_waits() {
             node.metrics.exposition(&MetricsSnapshot::default(), ExpositionFormat::Prometheus);
         let shed = |tier| metrics.contains(&format!("{{tier=\"{tier}\",outcome=\"shed\"}} 1"));
         assert_eq!((shed("pro"), shed("other")), (true, false), "{metrics}");
+    });
+}
+
+/// A request that waits for a slot while another file comes into force is forwarded by the
+/// `trusted_proxies` that decided it.
+#[test]
+fn a_reload_does_not_change_whom_a_request_that_waits_trusts() {
+    let file = |address, trusted: &str| {
+        let file = format!(
+            "upstream: 'http://{address}'\ntrusted_proxies: [{trusted}]\n\
+             shed: {{adaptive: {{min: 1, max: 1}}}}"
+        );
+        let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
+        let setup = tollgate::engine::Setup::of(&compiled);
+        (compiled, setup)
+    };
+    run(async {
+        let listener = listen().await;
+        let address = listener.local_addr().unwrap();
+        let (compiled, setup) = file(address, "0.0.0.0/0");
+        let node = Arc::new(Node::new(compiled, setup).unwrap());
+        let state = Arc::new(GatewayState::new(node.clone(), Path::new(".")).unwrap());
+        let gateway = Rc::new(Gateway::new(state));
+        let rig = Rig::new(Limits::default());
+        let mut clients = Vec::new();
+        for waiting in 0..2 {
+            let mut client = rig.connect_to(&gateway);
+            let head = b"GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 9.9.9.9\r\n\r\n";
+            client.write_all(head).await.unwrap();
+            let seen = || node.gate.adaptive().map(|shed| (shed.in_flight, shed.waiting));
+            while seen() != Some((1, waiting)) {
+                tokio::task::yield_now().await;
+            }
+            clients.push(client);
+        }
+        let exchange = async {
+            let mut server = accept(listener).await;
+            let (compiled, setup) = file(address, "");
+            node.replace(compiled, setup).unwrap();
+            server.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            let head = String::from_utf8(read_head(&mut server).await).unwrap();
+            assert!(head.contains("x-forwarded-for: 9.9.9.9, "), "{head}");
+        };
+        // While a task is ready, virtual time stands still and nobody waits too long.
+        let busy = async {
+            loop {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = exchange => {}
+            () = busy => {}
+        }
     });
 }

@@ -165,9 +165,9 @@ fn is_host(host: &[u8]) -> bool {
             (end > 0 && is_address, rest.get(end + 1..).unwrap_or_default())
         }
         None => {
-            let end = host.iter().position(|byte| *byte == b':').unwrap_or(host.len());
-            let is_name = host[..end].iter().all(|byte| NAME[usize::from(*byte)]);
-            (end > 0 && is_name, &host[end..])
+            let end = host.iter().position(|byte| !NAME[usize::from(*byte)]);
+            let end = end.unwrap_or(host.len());
+            (end > 0, &host[end..])
         }
     };
     let digits = port.strip_prefix(b":");

@@ -8,6 +8,7 @@ use crate::memory::table::address::CellAddress;
 use crate::memory::{MemoryStore, ShardContext};
 use crate::sync::{Ordering, lock};
 use crate::{Answer, Charge};
+use std::array::from_fn;
 use tollgate_core::{Algorithm, Intent, LimitParams};
 
 /// The store has no room for a new key's cell.
@@ -266,8 +267,7 @@ impl Shard {
         {
             *row = match taken {
                 WordsTaken::Charged(words, outcome, receipt) => {
-                    let planned = cell.planned.insert([0; 2]);
-                    planned.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+                    cell.planned = Some(from_fn(|n| words.get(n).copied().unwrap_or(0)));
                     Answer::with_receipt(outcome, receipt)
                 }
                 WordsTaken::Refused(outcome) => Answer::without_receipt(outcome),

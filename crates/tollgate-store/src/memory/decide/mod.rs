@@ -9,6 +9,7 @@ use super::MemoryStore;
 use super::table::address::CellAddress;
 use crate::{Answer, Answers, Charge, Request};
 use locked::ChargeCell;
+use std::ptr;
 use tollgate_core::Intent;
 
 /// How many requests ahead cells are prefetched.
@@ -125,7 +126,7 @@ impl MemoryStore {
         for (cell, charge) in cells.iter_mut().zip(charges) {
             // Limits of one request often have one key.
             let hash = match hashed {
-                Some((key, hash)) if key == charge.key => hash,
+                Some((key, hash)) if ptr::eq(key, charge.key) || key == charge.key => hash,
                 _ => hashed.insert((charge.key, self.addresses.hash(charge.key))).1,
             };
             cell.address = self.addresses.address_hashed(charge.limit, charge.key, hash);

@@ -142,9 +142,10 @@ impl DescribedRequest {
             Some(verifier) => verifier.verify(token, now_us),
             None => Err(Unverified::NoKeys),
         };
-        let (reader, buffer) = (Reader::default(), FactsBuffer::default());
-        let read = reader.facts(rules, self, self.peer, ambiguous_paths, claims, buffer);
-        let mut facts = read.map_err(|why: Ambiguity| {
+        let mut facts = rules.facts(FactsBuffer::default());
+        let read =
+            Reader::default().read(rules, self, self.peer, ambiguous_paths, claims, &mut facts);
+        read.map_err(|why: Ambiguity| {
             let detail = format!("such a request is answered with 400: {why}");
             InvalidDescription { field: why.reason().to_owned(), detail }
         })?;

@@ -161,7 +161,7 @@ impl Exchange<'_> {
         let ResponseReader { mut stream, received, upload, .. } = reader;
         let is_tunnel = parsed.status == StatusCode::SWITCHING_PROTOCOLS;
         // An upstream may not switch the protocol of a client that did not ask for it.
-        if is_tunnel && self.upgrade.is_none() {
+        if is_tunnel && self.hop.upgrade.is_none() {
             return Err(ExchangeError::Protocol);
         }
         let headers = received.headers();

@@ -22,17 +22,18 @@ use crate::Node;
 use body::{Download, DownloadSource};
 use hyper::{Version, body::Body as _};
 use smallvec::SmallVec;
+use std::net::IpAddr;
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 use std::{future::poll_fn, io, pin::pin, rc::Rc, task::Poll, time::Duration};
-use tollgate::engine::UpstreamOutcome;
+use tollgate::engine::{Rules, UpstreamOutcome};
 use tollgate::store::ProcessClock;
 use tollgate_net::{
     BodyError, ClientConnection, CoarseTimer, Framing, Headers, HttpResponse, RequestBody,
-    parse_decimal,
+    RequestHead, parse_decimal,
 };
 use tollgate_observe::metrics::{Outcome, UpstreamFailure};
 use tollgate_policy::{address::unmap, settings::UpstreamProtocol};
-use tollgate_tower::{Admission, AdmissionGuard};
+use tollgate_tower::{Admission, AdmissionGuard, Reader};
 
 /// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,22 +104,53 @@ pub(super) struct Exchange<'a> {
     pub(super) upstreams: &'a Arc<Upstreams>,
     pub(super) caller: &'a Rc<ClientConnection>,
     pub(super) valid: &'a ValidHead<'a>,
-    /// The headers without those that `Connection` lists.
-    pub(super) headers: Headers<'a>,
+    pub(super) hop: ClientHop<'a>,
     pub(super) body: RequestBody<'a>,
-    pub(super) upgrade: Option<Vec<u8>>,
-    pub(super) accepts_trailers: bool,
     /// Taken once there is a response.
     pub(super) admission: &'a mut Option<Admission<Node>>,
     pub(super) answer: &'a mut HttpResponse,
 }
 
-impl Exchange<'_> {
-    fn read_connection_headers(&mut self) {
-        let (head, shared) = (&self.valid.head, &self.gateway.shared);
-        forward::hide_connection_listed(&mut self.headers, |name| shared.reads(name));
+/// What the client's connection says about a request, by the rules that decide it.
+pub(super) struct ClientHop<'a> {
+    /// The headers without those that `Connection` lists.
+    pub(super) headers: Headers<'a>,
+    /// The protocols that the client wants to switch to.
+    upgrade: Option<Vec<u8>>,
+    accepts_trailers: bool,
+    peer: IpAddr,
+    /// Whether the peer is a trusted proxy.
+    is_trusted: bool,
+    /// The client, as far as trusted proxies vouch for it.
+    pub(super) client: IpAddr,
+}
+
+impl<'a> ClientHop<'a> {
+    pub(super) fn new(
+        head: &RequestHead<'a>,
+        peer: IpAddr,
+        (rules, reader): (&Rules, &Reader),
+    ) -> Self {
+        let peer = unmap(peer);
+        let is_trusted = rules.http_policy().client.is_trusted(peer);
+        let client = if is_trusted { reader.client(rules, head, peer) } else { peer };
+        let (headers, upgrade, accepts_trailers) = (head.headers, None, false);
+        Self { headers, upgrade, accepts_trailers, peer, is_trusted, client }
+    }
+
+    /// Reads `Connection` and `TE`.
+    pub(super) fn read_connection_headers(
+        &mut self,
+        ValidHead { head, has_connection_headers, .. }: &ValidHead<'_>,
+        protocol: UpstreamProtocol,
+        (rules, reader): (&Rules, &Reader),
+    ) {
+        if !has_connection_headers {
+            return;
+        }
+        forward::hide_connection_listed(&mut self.headers, |name| reader.reads(rules, name));
         // HTTP/2 has no upgrade: requests share the connection.
-        let may_upgrade = self.upstreams.settings.protocol != UpstreamProtocol::Http2
+        let may_upgrade = protocol != UpstreamProtocol::Http2
             && head.version == Version::HTTP_11
             && forward::has_token(head.headers.all("connection"), b"upgrade");
         if may_upgrade {
@@ -126,13 +158,12 @@ impl Exchange<'_> {
         }
         self.accepts_trailers = forward::has_token(head.headers.all("te"), b"trailers");
     }
+}
 
+impl Exchange<'_> {
     /// Sends the request to the first upstream that can be connected to, and writes the answer.
     /// Returns the index of the upstream that responded.
     pub(super) async fn run(&mut self) -> Result<usize, ExchangeError> {
-        if self.valid.has_connection_headers {
-            self.read_connection_headers();
-        }
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let mut now_us = ProcessClock.now_us();
         let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
@@ -141,7 +172,7 @@ impl Exchange<'_> {
         let mut skips_pool = false;
         let mut attempts = 0;
         loop {
-            let is_upgrade = self.upgrade.is_some();
+            let is_upgrade = self.hop.upgrade.is_some();
             let take = || self.gateway.pool.take(&selected, now_us, is_upgrade, !may_resend);
             let pooled = if skips_pool { None } else { take() };
             let is_reused = pooled.is_some();
@@ -210,7 +241,7 @@ impl Exchange<'_> {
         skips_pool: bool,
     ) -> io::Result<UpstreamConnection> {
         let (pool, server) = (&self.gateway.pool, selected.server());
-        let is_upgrade = self.upgrade.is_some();
+        let is_upgrade = self.hop.upgrade.is_some();
         let shares = !skips_pool && !is_upgrade && server.speaks_http2.load(Relaxed);
         let lock = shares.then(|| pool.connect_lock(server));
         let mut _connecting = None;
@@ -227,20 +258,15 @@ impl Exchange<'_> {
 
     /// Where the request came from, as this upstream is told.
     fn origin<'s>(&'s self, server: &'s UpstreamServer) -> RequestOrigin<'s> {
-        let Self { gateway, caller, valid, .. } = self;
-        let shared = &gateway.shared;
-        let (rules, peer) = (shared.node.gate.rules(), unmap(caller.peer.ip()));
-        let is_trusted = rules.http_policy().client.is_trusted(peer);
-        let client =
-            if is_trusted { shared.gate.reader().client(&rules, &valid.head, peer) } else { peer };
+        let Self { caller, valid, hop, .. } = self;
         let settings = &self.upstreams.settings;
         // A client of HTTP/1.0 may name no host, but the upstream needs one.
         let host = valid.host.filter(|_| !settings.own_host);
         RequestOrigin {
-            peer,
+            peer: hop.peer,
             peer_text: &caller.address,
-            is_trusted,
-            client,
+            is_trusted: hop.is_trusted,
+            client: hop.client,
             is_tls: caller.is_tls,
             host: host.unwrap_or(server.authority.as_bytes()),
             override_headers: settings.override_headers,
@@ -257,12 +283,12 @@ impl Exchange<'_> {
     ) {
         let hop = HopOptions {
             framing,
-            upgrade: self.upgrade.as_deref(),
-            accepts_trailers: self.accepts_trailers,
+            upgrade: self.hop.upgrade.as_deref(),
+            accepts_trailers: self.hop.accepts_trailers,
             reads_body: self.admission.as_ref().is_some_and(Admission::needs_body),
             version,
         };
-        forward::write_request(self.valid, &self.headers, &self.origin(server), &hop, out);
+        forward::write_request(self.valid, &self.hop.headers, &self.origin(server), &hop, out);
     }
 
     /// How the body is delimited for the upstream. `Length(0)` is a body that is meant to be empty.

@@ -3,7 +3,7 @@
 pub(super) mod status;
 
 use super::{exchange::ExchangeError, validate::InvalidRequest};
-use crate::Node;
+use crate::{Node, front::ambiguous_path::LoggedReasons};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use std::time::Duration;
@@ -13,10 +13,14 @@ use tollgate_observe::metrics::{Front, Metrics, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest, RECORDED_HEADERS};
 use tollgate_observe::top::CountedRequest;
 use tollgate_policy::facts::Facts;
+use tollgate_policy::settings::AmbiguousPaths;
 use tollgate_tower::{Ambiguity, Refusal};
 
 /// The value of `Allow`. Other methods are forwarded too.
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// The reasons of ambiguous paths that were logged.
+static AMBIGUOUS: LoggedReasons = LoggedReasons::new();
 
 /// Answers a request without a response from an upstream.
 pub(super) fn exchange_failed(error: ExchangeError, answer: &mut HttpResponse) {
@@ -48,7 +52,12 @@ pub(super) fn invalid(invalid: InvalidRequest, answer: &mut HttpResponse) -> Out
 }
 
 /// Answers a request whose path an upstream could read differently from the limits.
-pub(super) fn ambiguous(why: &Ambiguity, answer: &mut HttpResponse) -> Outcome {
+pub(super) fn ambiguous(
+    why: &Ambiguity,
+    paths: AmbiguousPaths,
+    answer: &mut HttpResponse,
+) -> Outcome {
+    AMBIGUOUS.log(Front::Gateway.name(), paths, why);
     answer.set(why.response());
     answer.close = true;
     Outcome::Invalid
