@@ -1,7 +1,8 @@
-//! Instructions a decision, counted by callgrind: `cargo run --release -p callgrind [-- functions [hot]]`.
+//! Instructions a decision, counted by callgrind: `cargo run --release -p callgrind [-- functions [hot] | misses]`.
 //!
 //! Every contender runs twice under valgrind, once with more decisions than the other time. The difference of the counts is what the
-//! decisions cost; start, filling and end cancel out. With `functions` the costliest functions of ours follow.
+//! decisions cost; start, filling and end cancel out. With `functions` the costliest functions of ours follow. `misses` counts the cache
+//! lines that a decision over a million keys loads, by cachegrind.
 
 use contenders::{
     Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Library, Limit, Limitador,
@@ -15,6 +16,12 @@ use std::{env, fs};
 /// Number of keys: small for valgrind, which is fifty times slower, but above the first sizes of a
 /// table.
 const KEYS: usize = 10_000;
+/// The keys of the rows that leave the caches.
+const MILLION: usize = 1_000_000;
+/// One decision counts for seven hours, so that a store does not forget keys while valgrind fills it.
+const LASTING: Limit = Limit { count: 100, period_s: 30 * 86_400, burst: 100 };
+/// A first-level cache of 48 KiB and a second of 1.25 MiB, as in the machine of `docs/benchmarks.md`.
+const CACHES: [&str; 2] = ["--D1=49152,12,64", "--LL=1310720,20,64"];
 const FEW: usize = 64 * 1_000;
 const MANY: usize = 64 * 3_000;
 const NAMES: [&str; 23] = [
@@ -47,6 +54,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match &arguments[..] {
         [command, name, count] if command == "decide" => decide(name, count),
+        [command] if command == "misses" => report_misses(),
         [] => report(NAMES.iter().copied(), false),
         [command] if command == "functions" => report(NAMES.iter().copied(), true),
         [command, traffic] if command == "functions" => {
@@ -54,7 +62,7 @@ fn main() -> ExitCode {
             report(ours.filter(|name| name.starts_with(traffic.as_str())), true)
         }
         _ => {
-            eprintln!("usage: callgrind [functions [hot | refused | keys | layer]]");
+            eprintln!("usage: callgrind [functions [hot | refused | keys | layer] | misses]");
             ExitCode::from(2)
         }
     }
@@ -75,6 +83,37 @@ fn report(names: impl Iterator<Item = &'static str> + Clone, functions: bool) ->
         print!("```text\n{}```\n", lines.unwrap_or_else(|| "callgrind_annotate failed\n".into()));
     }
     ExitCode::SUCCESS
+}
+
+fn report_misses() -> ExitCode {
+    println!("| | data references | first-level misses | second-level misses |\n|---|---|---|---|");
+    for name in ["million ours", "million floor", "million governor"] {
+        // Many, since filling differs from run to run: hashes are seeded by chance.
+        let Some((few, many)) = misses(name, MILLION).zip(misses(name, 3 * MILLION)) else {
+            eprintln!("{name}: valgrind failed; is it installed?");
+            return ExitCode::FAILURE;
+        };
+        let [references, first, second] =
+            std::array::from_fn(|n| (many[n] - few[n]) / (2 * MILLION) as f64);
+        println!("| {name} | {references:.1} | {first:.2} | {second:.2} |");
+    }
+    ExitCode::SUCCESS
+}
+
+/// Data references, and misses of both caches, of a process that decides `count` times.
+fn misses(name: &str, count: usize) -> Option<[f64; 3]> {
+    let out = profile(name);
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=cachegrind", "--quiet", "--cache-sim=yes"]).args(CACHES);
+    command.arg(format!("--cachegrind-out-file={}", out.display()));
+    command.arg(env::current_exe().ok()?).args(["decide", name, &count.to_string()]);
+    command.stdout(Stdio::null()).status().ok()?.success().then_some(())?;
+    let text = fs::read_to_string(&out).ok()?;
+    // In order: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw.
+    let summary = text.lines().find_map(|line| line.strip_prefix("summary:"))?;
+    let all: Vec<f64> = summary.split_whitespace().map_while(|n| n.parse().ok()).collect();
+    let sum = |reads: usize| Some(all.get(reads)? + all.get(reads + 3)?);
+    Some([sum(3)?, sum(4)?, sum(5)?])
 }
 
 fn profile(name: &str) -> PathBuf {
@@ -146,6 +185,7 @@ fn contender(name: &str) -> Option<(Traffic, Box<dyn Contender>)> {
         _ if is_layer => (Traffic::Hot, Limit::OPEN, 1),
         "hot" => (Traffic::Hot, Limit::OPEN, 1),
         "refused" => (Traffic::Hot, Limit::SHUT, 1),
+        "million" => (Traffic::Uniform(MILLION), LASTING, MILLION),
         _ => (Traffic::Uniform(KEYS), Limit::OPEN, KEYS),
     };
     let contender: Box<dyn Contender> = match name {

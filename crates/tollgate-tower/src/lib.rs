@@ -22,8 +22,8 @@ pub use gate::{
 };
 pub use header_class::{HeaderClass, is_header};
 pub use layer::{
-    Decider, MovesToStore, PolicyFileError, QuotaGate, Tollgate, TollgateBody, TollgateFuture,
-    TollgateLayer,
+    Decider, LayerBody, MovesToStore, PolicyFileError, QuotaGate, Tollgate, TollgateBody,
+    TollgateFuture, TollgateLayer,
 };
 pub use read::{
     Ambiguity, Head, Override, Reader, count_parameter, query_parameter, redact_parameters,

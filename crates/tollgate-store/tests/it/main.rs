@@ -1,4 +1,5 @@
 //! What the memory store promises, seen from outside.
 
 mod conformance;
+mod grouped;
 mod stress;

@@ -82,11 +82,15 @@ impl<E: Engine> Admission<E> {
         self,
         mut response: Response<B>,
     ) -> Response<AdmissionBody<B, AdmissionGuard<E>>> {
+        let guard = self.write_headers(&mut response);
+        response.map(|body| guard.wrap_body(body))
+    }
+
+    /// Adds the rate limit headers, and returns the guard for the body.
+    pub(crate) fn write_headers<B>(self, response: &mut Response<B>) -> AdmissionGuard<E> {
         self.headers.merge(response.headers_mut());
         let (status, headers) = (response.status().as_u16(), response.headers());
-        let guard =
-            self.respond_status(status, |name| headers.get(name).map(|value| value.as_bytes()));
-        response.map(|body| guard.wrap_body(body))
+        self.respond_status(status, |name| headers.get(name).map(|value| value.as_bytes()))
     }
 
     /// Adds the rate limit headers, and returns the guard for what follows: a body or a tunnel.
@@ -234,6 +238,24 @@ pub trait ResponseGuard {
     fn end(&mut self, is_whole: bool);
 }
 
+impl<G: ResponseGuard> ResponseGuard for Option<G> {
+    fn holds_nothing(&self) -> bool {
+        self.as_ref().is_none_or(G::holds_nothing)
+    }
+
+    fn read_body(&mut self, data: &[u8]) {
+        if let Some(guard) = self {
+            guard.read_body(data);
+        }
+    }
+
+    fn end(&mut self, is_whole: bool) {
+        if let Some(guard) = self {
+            guard.end(is_whole);
+        }
+    }
+}
+
 impl<E: Engine> ResponseGuard for AdmissionGuard<E> {
     fn holds_nothing(&self) -> bool {
         self.held.is_none()
@@ -291,7 +313,7 @@ pin_project! {
 
 impl<B: Body, G: ResponseGuard> AdmissionBody<B, G> {
     pub(crate) fn new(body: B, mut guard: G) -> Self {
-        if body.is_end_stream() {
+        if !guard.holds_nothing() && body.is_end_stream() {
             guard.end(true);
         }
         Self { body, guard }

@@ -7,8 +7,67 @@ use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+/// The body of a service that a [layer](crate::TollgateLayer) limits: any body of [`Bytes`]. With
+/// the feature `axum`, also [`Send`] and with an error that axum can show.
+pub trait LayerBody<G>: Body + 'static {
+    /// The body of the limited service: [`TollgateBody`]; with the feature `axum` that of axum,
+    /// which axum passes on without another box.
+    type Limited;
+
+    /// The body of an admitted request, which holds `guard` until its end.
+    fn passed(self, guard: G) -> Self::Limited;
+
+    /// The body of a request that no limit applies to.
+    fn skipped(self) -> Self::Limited;
+
+    /// The body of a refusal.
+    fn refused(bytes: Bytes) -> Self::Limited;
+}
+
+#[cfg(feature = "axum")]
+impl<B, G> LayerBody<G> for B
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+    G: ResponseGuard + Send + 'static,
+{
+    type Limited = axum::body::Body;
+
+    fn passed(self, guard: G) -> axum::body::Body {
+        if guard.holds_nothing() {
+            return axum::body::Body::new(self);
+        }
+        axum::body::Body::new(TollgateBody::passed(self, Some(guard)))
+    }
+
+    fn skipped(self) -> axum::body::Body {
+        axum::body::Body::new(self)
+    }
+
+    fn refused(bytes: Bytes) -> axum::body::Body {
+        axum::body::Body::new(TollgateBody::<B, G>::refused(bytes))
+    }
+}
+
+#[cfg(not(feature = "axum"))]
+impl<B: Body<Data = Bytes> + 'static, G: ResponseGuard> LayerBody<G> for B {
+    type Limited = TollgateBody<B, G>;
+
+    fn passed(self, guard: G) -> TollgateBody<B, G> {
+        TollgateBody::passed(self, Some(guard))
+    }
+
+    fn skipped(self) -> TollgateBody<B, G> {
+        TollgateBody::passed(self, None)
+    }
+
+    fn refused(bytes: Bytes) -> TollgateBody<B, G> {
+        TollgateBody::refused(bytes)
+    }
+}
+
 pin_project! {
-    /// The response body of a rate-limited service.
+    /// The response body of a rate-limited service: see [`LayerBody`].
     pub struct TollgateBody<B, G> {
         #[pin]
         kind: Kind<B, G>,
@@ -18,22 +77,17 @@ pin_project! {
 pin_project! {
     #[project = KindProjection]
     enum Kind<B, G> {
-        Passed { #[pin] body: AdmissionBody<B, G> },
-        Skipped { #[pin] body: B },
+        Passed { #[pin] body: AdmissionBody<B, Option<G>> },
         Refused { bytes: Bytes },
     }
 }
 
-impl<B, G> TollgateBody<B, G> {
-    pub(super) fn passed(body: AdmissionBody<B, G>) -> Self {
-        Self { kind: Kind::Passed { body } }
+impl<B: Body, G: ResponseGuard> TollgateBody<B, G> {
+    fn passed(body: B, guard: Option<G>) -> Self {
+        Self { kind: Kind::Passed { body: AdmissionBody::new(body, guard) } }
     }
 
-    pub(super) fn skipped(body: B) -> Self {
-        Self { kind: Kind::Skipped { body } }
-    }
-
-    pub(super) fn refused(bytes: Bytes) -> Self {
+    fn refused(bytes: Bytes) -> Self {
         Self { kind: Kind::Refused { bytes } }
     }
 }
@@ -48,7 +102,6 @@ impl<B: Body<Data = Bytes>, G: ResponseGuard> Body for TollgateBody<B, G> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project().kind.project() {
             KindProjection::Passed { body } => body.poll_frame(context),
-            KindProjection::Skipped { body } => body.poll_frame(context),
             KindProjection::Refused { bytes } => {
                 let bytes = std::mem::take(bytes);
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
@@ -59,7 +112,6 @@ impl<B: Body<Data = Bytes>, G: ResponseGuard> Body for TollgateBody<B, G> {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Passed { body } => body.is_end_stream(),
-            Kind::Skipped { body } => body.is_end_stream(),
             Kind::Refused { bytes } => bytes.is_empty(),
         }
     }
@@ -67,7 +119,6 @@ impl<B: Body<Data = Bytes>, G: ResponseGuard> Body for TollgateBody<B, G> {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Passed { body } => body.size_hint(),
-            Kind::Skipped { body } => body.size_hint(),
             Kind::Refused { bytes } => SizeHint::with_exact(bytes.len() as u64),
         }
     }
@@ -77,7 +128,6 @@ impl<B, G> std::fmt::Debug for TollgateBody<B, G> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.kind {
             Kind::Passed { .. } => "TollgateBody(passed)",
-            Kind::Skipped { .. } => "TollgateBody(skipped)",
             Kind::Refused { .. } => "TollgateBody(refused)",
         })
     }

@@ -1,6 +1,6 @@
 //! What decides the requests of a layer, and what an admitted request holds.
 
-use super::{LayerOptions, TollgateBody};
+use super::LayerOptions;
 use crate::{
     Admission, AdmissionGuard, CheckOptions, Engine, HttpDecision, HttpGate, Refusal,
     ResponseGuard, Task,
@@ -8,7 +8,6 @@ use crate::{
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Extensions, Response};
-use http_body::Body;
 use std::time::Duration;
 use tollgate::engine::policy::Facts;
 use tollgate::engine::{AdmissionOptions, UpstreamOutcome};
@@ -53,7 +52,7 @@ pub(super) type GuardOf<D> = <<D as Decider>::Admission as LayerAdmission>::Guar
 /// An admitted request, until its response.
 pub trait LayerAdmission: Send {
     /// What is held until the body has been sent.
-    type Guard: ResponseGuard;
+    type Guard: ResponseGuard + Send + 'static;
 
     /// How long to delay the request.
     fn delay_us(&self) -> u64;
@@ -64,8 +63,8 @@ pub trait LayerAdmission: Send {
     /// Says that the service could not answer.
     fn record_failure(&mut self);
 
-    /// Adds the rate limit headers, and wraps the body.
-    fn respond<B: Body>(self, response: Response<B>) -> Response<TollgateBody<B, Self::Guard>>;
+    /// Adds the rate limit headers. Returns what the body holds until its end.
+    fn respond<B>(self, response: &mut Response<B>) -> Self::Guard;
 }
 
 impl<E: Engine> Decider for HttpGate<E> {
@@ -136,7 +135,7 @@ impl<E: Engine> LayerAdmission for Admission<E> {
         self.record_upstream(UpstreamOutcome::Overloaded);
     }
 
-    fn respond<B: Body>(self, response: Response<B>) -> Response<TollgateBody<B, Self::Guard>> {
-        Self::respond(self, response).map(TollgateBody::passed)
+    fn respond<B>(self, response: &mut Response<B>) -> AdmissionGuard<E> {
+        self.write_headers(response)
     }
 }

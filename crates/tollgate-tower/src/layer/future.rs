@@ -1,10 +1,9 @@
 //! The future of a response.
 
 use super::decider::{Decider, GuardOf, LayerAdmission};
-use super::{RefundFn, TollgateBody};
+use super::{LayerBody, RefundFn};
 use bytes::Bytes;
 use http::Response;
-use http_body::Body;
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
@@ -15,7 +14,7 @@ pin_project! {
     /// The response of a [`Tollgate`](crate::Tollgate) service. It allocates only for a request
     /// that waits: for a store outside this process, or in a queue.
     #[must_use = "a request is only served while its future is polled"]
-    pub struct TollgateFuture<F, R, X, D: Decider> {
+    pub struct TollgateFuture<F, R: LayerBody<GuardOf<D>>, X, D: Decider> {
         #[pin]
         state: FutureState<F, R, X, D>,
     }
@@ -23,7 +22,7 @@ pin_project! {
 
 pin_project! {
     #[project = FutureProjection]
-    enum FutureState<F, R, X, D: Decider> {
+    enum FutureState<F, R: LayerBody<GuardOf<D>>, X, D: Decider> {
         Called {
             #[pin]
             inner: F,
@@ -37,12 +36,17 @@ pin_project! {
     }
 }
 
+/// A response of the limited service, whose own body is `R`.
+pub(super) type LimitedResponse<R, D> = Response<<R as LayerBody<GuardOf<D>>>::Limited>;
+
 /// A response for which the request waits first.
 type BoxedResponse<R, X, D> =
-    Pin<Box<dyn Future<Output = Result<Response<TollgateBody<R, GuardOf<D>>>, X>> + Send>>;
+    Pin<Box<dyn Future<Output = Result<LimitedResponse<R, D>, X>> + Send>>;
 
-impl<F, R, X, D: Decider> TollgateFuture<F, R, X, D> {
+impl<F, R: LayerBody<GuardOf<D>>, X, D: Decider> TollgateFuture<F, R, X, D> {
     /// The service was called, for a request that was admitted.
+    // Inlined, so that the service's future is not copied once more.
+    #[inline(always)]
     pub(super) fn called(inner: F, admission: D::Admission, refund: Option<Arc<RefundFn>>) -> Self {
         Self { state: FutureState::Called { inner, admission: Some(admission), refund } }
     }
@@ -64,10 +68,10 @@ impl<F, R, X, D: Decider> TollgateFuture<F, R, X, D> {
 impl<F, R, X, D> Future for TollgateFuture<F, R, X, D>
 where
     F: Future<Output = Result<Response<R>, X>>,
-    R: Body,
+    R: LayerBody<GuardOf<D>>,
     D: Decider,
 {
-    type Output = Result<Response<TollgateBody<R, GuardOf<D>>>, X>;
+    type Output = Result<LimitedResponse<R, D>, X>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
@@ -86,10 +90,10 @@ where
                 })
             }
             FutureProjection::Skipped { inner } => {
-                inner.poll(context).map_ok(|response| response.map(TollgateBody::skipped))
+                inner.poll(context).map_ok(|response| response.map(R::skipped))
             }
             FutureProjection::Refused { response } => match response.take() {
-                Some(response) => Poll::Ready(Ok(response.map(TollgateBody::refused))),
+                Some(response) => Poll::Ready(Ok(response.map(R::refused))),
                 None => unreachable!("a future is not polled again once it is ready"),
             },
             FutureProjection::Waiting { later } => later.as_mut().poll(context),
@@ -97,11 +101,11 @@ where
     }
 }
 
-fn respond<R: Body, D: Decider>(
+fn respond<R: LayerBody<GuardOf<D>>, D: Decider>(
     mut admission: D::Admission,
     refund: Option<&RefundFn>,
     mut response: Response<R>,
-) -> Response<TollgateBody<R, GuardOf<D>>> {
+) -> LimitedResponse<R, D> {
     if let Some(refund) = refund {
         let (head, body) = response.into_parts();
         if refund(&head) {
@@ -109,10 +113,11 @@ fn respond<R: Body, D: Decider>(
         }
         response = Response::from_parts(head, body);
     }
-    admission.respond(response)
+    let guard = admission.respond(&mut response);
+    response.map(|body| body.passed(guard))
 }
 
-impl<F, R, X, D: Decider> fmt::Debug for TollgateFuture<F, R, X, D> {
+impl<F, R: LayerBody<GuardOf<D>>, X, D: Decider> fmt::Debug for TollgateFuture<F, R, X, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
             FutureState::Called { .. } => "TollgateFuture(called)",

@@ -7,7 +7,7 @@ mod future;
 mod quota;
 mod service;
 
-pub use body::TollgateBody;
+pub use body::{LayerBody, TollgateBody};
 pub use build::{MovesToStore, PolicyFileError};
 pub use decider::Decider;
 pub use future::TollgateFuture;

@@ -1,13 +1,12 @@
 //! One quota as the decider of a layer: a key, a limiter, and the headers of its answer.
 
 use super::decider::{Decided, Decider, LayerAdmission};
-use super::{ExtractFn, LayerOptions, TollgateBody};
+use super::{ExtractFn, LayerOptions};
 use crate::engine::timer;
 use crate::respond::{QuotaHeaders, build_refusal, header_row};
-use crate::{AdmissionBody, RateLimitHeaders, Refusal, ResponseGuard, Task};
+use crate::{RateLimitHeaders, Refusal, ResponseGuard, Task};
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Response};
-use http_body::Body;
 use std::fmt;
 use std::future::ready;
 use std::net::IpAddr;
@@ -56,16 +55,27 @@ struct QuotaSource {
 pub struct QuotaAdmission {
     /// The quota, if the response shows it.
     shown: Option<Arc<QuotaSource>>,
-    remaining: u64,
-    more_after_us: Option<u64>,
-    delay_us: u64,
+    figures: AdmittedFigures,
     guard: QuotaGuard,
 }
 
-/// The reservation of a request whose charge may be undone, or that has a slot.
+/// The figures of an admission that its response shows.
+struct AdmittedFigures {
+    remaining: u64,
+    more_after_us: Option<u64>,
+}
+
+/// What a request holds whose charge may be undone, or that has a slot.
 #[derive(Debug)]
 pub struct QuotaGuard {
-    reservation: Option<Box<Reservation>>,
+    held: Option<Box<HeldReservation>>,
+}
+
+#[derive(Debug)]
+struct HeldReservation {
+    reservation: Reservation,
+    /// How long to delay the request.
+    delay_us: u64,
     /// Whether the request waits in a queue, and gives its place back if it leaves.
     is_queued: bool,
 }
@@ -126,14 +136,19 @@ impl QuotaGate {
         cost: u64,
         options: &LayerOptions,
     ) -> Result<QuotaAdmission, Box<Refusal>> {
-        let is_held = self.shared.may_undo || options.refund.is_some();
-        let (answer, guard) = self.take(key, cost, is_held);
-        let Outcome { admitted, remaining, more_after_us, delay_us, .. } = answer.outcome;
-        if !admitted {
-            return Err(self.refusal(&answer, options));
+        let (figures, guard) = if self.shared.may_undo || options.refund.is_some() {
+            self.reserve(key, cost)
+        } else {
+            let guard = QuotaGuard { held: None };
+            (self.limiter.answer(key, cost, AdmittedFigures::of), guard)
+        };
+        match figures {
+            Ok(figures) => {
+                let shown = (!options.hides_headers).then(|| Arc::clone(&self.shared));
+                Ok(QuotaAdmission { shown, figures, guard })
+            }
+            Err(answer) => Err(self.refusal(&answer, options)),
         }
-        let shown = (!options.hides_headers).then(|| Arc::clone(&self.shared));
-        Ok(QuotaAdmission { shown, remaining, more_after_us, delay_us, guard })
     }
 
     #[cold]
@@ -146,12 +161,13 @@ impl QuotaGate {
         Box::new(build_refusal(&verdict, headers, None, None))
     }
 
-    #[inline]
-    fn take(&self, key: impl Key, cost: u64, is_held: bool) -> (Answer, QuotaGuard) {
-        if !is_held {
-            let guard = QuotaGuard { reservation: None, is_queued: false };
-            return (self.limiter.answer(key, cost), guard);
-        }
+    /// Takes `cost` so that it can be given back.
+    #[inline(never)]
+    fn reserve(
+        &self,
+        key: impl Key,
+        cost: u64,
+    ) -> (Result<AdmittedFigures, Box<Answer>>, QuotaGuard) {
         let (mut answer, decision) = self.limiter.reserve_answer(key, cost);
         if let LimitParams::Concurrency(slots) = self.shared.params {
             let shorten = |wait_us: &mut u64| *wait_us = slots.ttl_us().min(*wait_us);
@@ -160,9 +176,25 @@ impl QuotaGate {
             outcome.retry_after_us.iter_mut().for_each(shorten);
             outcome.more_after_us.iter_mut().for_each(shorten);
         }
-        let is_queued = answer.outcome.delay_us > 0;
-        (answer, QuotaGuard { reservation: decision.admitted().map(Box::new), is_queued })
+        let delay_us = answer.outcome.delay_us;
+        let hold = |reservation| HeldReservation { reservation, delay_us, is_queued: delay_us > 0 };
+        let held = decision.admitted().map(|reservation| Box::new(hold(reservation)));
+        (AdmittedFigures::of(answer), QuotaGuard { held })
     }
+}
+
+impl AdmittedFigures {
+    /// The figures of an admission; the whole answer of a refusal.
+    #[inline(always)]
+    fn of(answer: Answer) -> Result<Self, Box<Answer>> {
+        let Outcome { admitted, remaining, more_after_us, .. } = answer.outcome;
+        if admitted { Ok(Self { remaining, more_after_us }) } else { Err(boxed(answer)) }
+    }
+}
+
+#[cold]
+fn boxed(answer: Answer) -> Box<Answer> {
+    Box::new(answer)
 }
 
 impl Decider for QuotaGate {
@@ -203,7 +235,7 @@ impl LayerAdmission for QuotaAdmission {
 
     #[inline]
     fn delay_us(&self) -> u64 {
-        self.delay_us
+        self.guard.held.as_ref().map_or(0, |held| held.delay_us)
     }
 
     fn refund(&mut self) {
@@ -212,13 +244,16 @@ impl LayerAdmission for QuotaAdmission {
 
     fn record_failure(&mut self) {}
 
-    fn respond<B: Body>(self, mut response: Response<B>) -> Response<TollgateBody<B, QuotaGuard>> {
+    fn respond<B>(self, response: &mut Response<B>) -> QuotaGuard {
         if let Some(quota) = &self.shown {
-            quota.write_headers(self.remaining, self.more_after_us, response.headers_mut());
+            let AdmittedFigures { remaining, more_after_us } = self.figures;
+            quota.write_headers(remaining, more_after_us, response.headers_mut());
         }
         let mut guard = self.guard;
-        guard.is_queued = false;
-        response.map(|body| TollgateBody::passed(AdmissionBody::new(body, guard)))
+        if let Some(held) = &mut guard.held {
+            held.is_queued = false;
+        }
+        guard
     }
 }
 
@@ -240,27 +275,27 @@ fn row_of<'l>(limit: &'l Limit, params: &LimitParams, outcome: Outcome) -> Row<'
 
 impl QuotaGuard {
     fn cancel(&mut self) {
-        if let Some(reservation) = self.reservation.take() {
-            reservation.cancel();
+        if let Some(held) = self.held.take() {
+            held.reservation.cancel();
         }
     }
 }
 
 impl ResponseGuard for QuotaGuard {
     fn holds_nothing(&self) -> bool {
-        self.reservation.is_none()
+        self.held.is_none()
     }
 
     fn read_body(&mut self, _: &[u8]) {}
 
     fn end(&mut self, _: bool) {
-        self.reservation = None;
+        self.held = None;
     }
 }
 
 impl Drop for QuotaGuard {
     fn drop(&mut self) {
-        if self.is_queued {
+        if self.held.as_ref().is_some_and(|held| held.is_queued) {
             self.cancel();
         }
     }

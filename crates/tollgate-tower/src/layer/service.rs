@@ -1,12 +1,10 @@
 //! The service that the layer makes.
 
 use super::decider::{Decider, GuardOf, LayerAdmission};
-use super::future::TollgateFuture;
-use super::{LayerShared, TollgateBody};
-use bytes::Bytes;
+use super::future::{LimitedResponse, TollgateFuture};
+use super::{LayerBody, LayerShared};
 use http::request::Parts;
 use http::{Request, Response};
-use http_body::Body;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
@@ -25,10 +23,10 @@ where
     S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
     B: Send + 'static,
-    R: Body<Data = Bytes> + 'static,
+    R: LayerBody<GuardOf<D>>,
     D: Decider,
 {
-    type Response = Response<TollgateBody<R, GuardOf<D>>>;
+    type Response = LimitedResponse<R, D>;
     type Error = S::Error;
     type Future = TollgateFuture<S::Future, R, S::Error, D>;
 
@@ -65,7 +63,7 @@ impl<S, D: Decider> Tollgate<S, D> {
         S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
         S::Future: Send,
         B: Send + 'static,
-        R: Body<Data = Bytes> + 'static,
+        R: LayerBody<GuardOf<D>>,
     {
         let (mut head, body) = request.into_parts();
         let LayerShared { decider, options } = &*self.shared;
@@ -93,7 +91,7 @@ impl<S, D: Decider> Tollgate<S, D> {
         S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
         S::Future: Send,
         B: Send + 'static,
-        R: Body<Data = Bytes> + 'static,
+        R: LayerBody<GuardOf<D>>,
     {
         // The clone may not be ready, so call the service that is.
         let next = self.inner.clone();
@@ -110,10 +108,10 @@ async fn call_later<S, D, B, R>(
     delayed: Option<D::Admission>,
     mut head: Parts,
     body: B,
-) -> Result<Response<TollgateBody<R, GuardOf<D>>>, S::Error>
+) -> Result<LimitedResponse<R, D>, S::Error>
 where
     S: Service<Request<B>, Response = Response<R>>,
-    R: Body,
+    R: LayerBody<GuardOf<D>>,
     D: Decider,
 {
     let LayerShared { decider, options } = &*shared;
@@ -121,7 +119,7 @@ where
         Some(admission) => admission,
         None => match decider.decide(&mut head, options).await {
             Ok(admission) => admission,
-            Err(response) => return Ok(response.map(TollgateBody::refused)),
+            Err(response) => return Ok(response.map(R::refused)),
         },
     };
     let delay_us = admission.delay_us();

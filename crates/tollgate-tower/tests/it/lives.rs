@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tollgate::{ManualClock, TokioClock};
-use tollgate_tower::{AdmissionGuard, Engine, Standalone, TollgateBody, TollgateLayer};
+use tollgate_tower::{Engine, TollgateLayer};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 /// A body whose pieces come when the test says so.
@@ -35,7 +35,7 @@ impl Body for Pieces {
     }
 }
 
-type Answer = Response<TollgateBody<Pieces, AdmissionGuard<Standalone>>>;
+type Answer = Response<axum::body::Body>;
 type Sender = UnboundedSender<io::Result<&'static str>>;
 
 /// A service whose answers are in the test's hand.
@@ -162,7 +162,7 @@ impl Left for TollgateLayer {
 /// What a scenario happens to.
 struct World {
     layer: TollgateLayer,
-    answered: HashMap<&'static str, (Sender, TollgateBody<Pieces, AdmissionGuard<Standalone>>)>,
+    answered: HashMap<&'static str, (Sender, axum::body::Body)>,
     waiting: HashMap<&'static str, Pin<Box<dyn Future<Output = Answer> + Send>>>,
     reached: usize,
 }

@@ -20,10 +20,7 @@ fn request() -> Request<Full<Bytes>> {
     request.body(Full::default()).unwrap()
 }
 
-async fn ask<D: Decider>(
-    layer: &TollgateLayer<D>,
-    status: u16,
-) -> Response<impl http_body::Body<Data = Bytes, Error = Infallible>> {
+async fn ask<D: Decider>(layer: &TollgateLayer<D>, status: u16) -> Response<axum::body::Body> {
     let service = service_fn(move |_: Request<Full<Bytes>>| async move {
         let body = Full::new(Bytes::from_static(b"hello"));
         Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap())

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tollgate::TokioClock;
 use tollgate::engine::{ShedCounts, ShedReason};
-use tollgate_tower::{AdmissionGuard, Engine, Standalone, TollgateBody, TollgateLayer};
+use tollgate_tower::{Engine, TollgateLayer};
 use tower::{Layer, Service, service_fn};
 
 const ONE: &str =
@@ -22,7 +22,7 @@ shed: {adaptive: {min: 1, max: 1}, fleet: {capacity: 100}}
 headers: [draft-11]
 limits: [{name: a, rate: 100/366d, algorithm: fixed-window}]";
 
-type Reply = Response<TollgateBody<Empty<Bytes>, AdmissionGuard<Standalone>>>;
+type Reply = Response<axum::body::Body>;
 type Call = Pin<Box<dyn Future<Output = Result<Reply, io::Error>> + Send>>;
 
 /// A call of a service that answers when the test says so.

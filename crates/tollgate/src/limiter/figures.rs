@@ -12,13 +12,14 @@ impl Limiter {
     /// use tollgate::{Limiter, Quota};
     ///
     /// let limiter = Limiter::new(Quota::per_minute(100));
-    /// let outcome = limiter.answer("alice", 1).outcome;
+    /// let outcome = limiter.answer("alice", 1, |answer| answer.outcome);
     /// assert!(outcome.admitted);
     /// assert_eq!((outcome.limit, outcome.remaining), (100, 99));
     /// ```
+    // `conclude` says which figures are read, so that the others are not computed.
     #[inline]
-    pub fn answer(&self, key: impl Key, cost: u64) -> Answer {
-        infallible(self.inner.answer(key.key_bytes().as_ref(), cost))
+    pub fn answer<T>(&self, key: impl Key, cost: u64, conclude: impl FnOnce(Answer) -> T) -> T {
+        self.inner.answer_now(key.key_bytes().as_ref(), cost, conclude)
     }
 
     /// [`reserve`](Self::reserve) with the figures of [`answer`](Self::answer).

@@ -6,6 +6,7 @@ use crate::settlement::settle;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tollgate_core::header::tightness;
@@ -48,18 +49,22 @@ impl<S: Store> Inner<S> {
     where
         S: Store<Undecided = Infallible>,
     {
+        // Before the clock is read, so that this is a jump.
+        let [limit] = &self.limits[..] else { return self.check_together(None, key, cost) };
         let now_us = self.now_us();
-        let [limit] = &self.limits[..] else { return self.check_together(now_us, key, cost) };
         let (charge, intent) = (limit.charge(key, cost), Intent::Take);
-        let together = move |_| self.check_together(now_us, key, cost);
+        let together = move |_| self.check_together(NonZeroU64::new(now_us), key, cost);
         self.store.decide_one(now_us, &charge, intent, decision_of, together)
     }
 
+    /// [`check_now`](Self::check_now) of several quotas, or of state that is new or beyond one
+    /// word. Reads the clock without `now_us`.
     #[inline(never)]
-    fn check_together(&self, now_us: u64, key: &[u8], cost: u64) -> Decision
+    fn check_together(&self, now_us: Option<NonZeroU64>, key: &[u8], cost: u64) -> Decision
     where
         S: Store<Undecided = Infallible>,
     {
+        let now_us = now_us.map_or_else(|| self.now_us(), NonZeroU64::get);
         let known = self.store.decide_together(now_us, key, cost, &self.limits, decision_of);
         if let Some(decision) = known {
             return decision;
@@ -85,10 +90,23 @@ impl<S: Store> Inner<S> {
         })
     }
 
-    /// [`check`](Self::check) with the figures of the tightest quota.
+    /// [`check_now`](Self::check_now) with the figures of the tightest quota.
     #[inline(always)]
-    pub(super) fn answer<'a>(&'a self, key: &'a [u8], cost: u64) -> LimiterReply<'a, S, Answer> {
-        self.decide(key, cost, Intent::Take, |_, rows| tightest(rows))
+    pub(super) fn answer_now<T>(
+        &self,
+        key: &[u8],
+        cost: u64,
+        conclude: impl FnOnce(Answer) -> T,
+    ) -> T
+    where
+        S: Store<Undecided = Infallible>,
+    {
+        let (now_us, intent) = (self.now_us(), Intent::Take);
+        let batch =
+            || infallible(self.decide_batch(now_us, key, cost, intent, |_, rows| tightest(rows)));
+        let [limit] = &self.limits[..] else { return conclude(batch()) };
+        let charge = limit.charge(key, cost);
+        self.store.decide_one(now_us, &charge, intent, conclude, |conclude| conclude(batch()))
     }
 
     /// [`reserve`](Self::reserve) with the figures of the tightest quota.

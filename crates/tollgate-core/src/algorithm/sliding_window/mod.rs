@@ -68,6 +68,18 @@ impl SlidingWindow {
     #[inline(always)]
     fn position(&self, state: &State, now_us: u64) -> (u64, WindowPosition, Counts) {
         let now_us = now_us.min(MAX_US);
+        let (index, elapsed_us) = self.window_us.div_rem(now_us);
+        // The usual case, decided by one branch.
+        if index == state.index {
+            let place = WindowPosition { index, elapsed_us, ahead_us: 0 };
+            return (now_us, place, (state.previous, state.current));
+        }
+        self.position_outside(state, now_us)
+    }
+
+    /// [`position`](Self::position) outside of the state's window.
+    #[inline(never)]
+    fn position_outside(&self, state: &State, now_us: u64) -> (u64, WindowPosition, Counts) {
         let place = window_position(now_us, self.window_us, state.index);
         (now_us, place, state.counts_in(place.index))
     }

@@ -1,8 +1,8 @@
 //! Decides limits on one known key with the one lock of its shard: several limits together, or
 //! state beyond a word.
 //!
-//! Words of grouped limits are read and written under the lock only. So their holder plans all of
-//! them on plain copies, and stores the copies if all limits admit: no other thread sees a part.
+//! Words of grouped limits are read and written under the lock only. So their holder charges one
+//! after the other, and gives all words back if a later limit refuses: no other thread sees a part.
 
 use crate::memory::MemoryStore;
 use crate::memory::shard::Shard;
@@ -12,36 +12,18 @@ use crate::memory::table::{find_exact, home, is_inline, with_params_id};
 use crate::raw::slots::Slot;
 use crate::sync::{Ordering, lock};
 use crate::{Answer, ParamsId, RegisteredLimit};
-use std::ptr;
 use tollgate_core::algorithm::Taken;
 use tollgate_core::header::tightness;
 use tollgate_core::{LimitParams, LimitState, Outcome};
 
-/// What a request does to the cell of one limit.
-#[derive(Clone, Copy)]
-struct SlotPlan<'a> {
-    slot: Option<&'a Slot<1>>,
-    /// The slot's word; later the word after the request.
-    word: u64,
-    /// Figures of the outcome.
+/// A cell that a request has charged, and its word before.
+type ChargedSlot<'a> = (Option<&'a Slot<1>>, u64);
+
+/// The limit that the answer to an admission shows.
+struct Tightest {
     limit: u64,
     remaining: u64,
     reset_after_us: u64,
-}
-
-impl SlotPlan<'_> {
-    const NONE: Self = Self { slot: None, word: 0, limit: 0, remaining: 0, reset_after_us: 0 };
-
-    /// Plans to take `cost`. Whether the limit admits; `None` if only the locked path can tell.
-    #[inline(always)]
-    fn take(&mut self, algorithm: &impl Inline<1>, now_us: u64, cost: u64) -> Option<bool> {
-        let (outcome, after) = plan_word(algorithm, self.word, now_us, cost)?;
-        self.word = after;
-        self.limit = outcome.limit;
-        self.remaining = outcome.remaining;
-        self.reset_after_us = outcome.reset_after_us;
-        Some(outcome.admitted)
-    }
 }
 
 /// Limits of most groups: few, so that little stack is cleared.
@@ -70,7 +52,6 @@ impl MemoryStore {
     }
 
     /// Takes `cost` from all limits, or from none.
-    // Three short loops, which keep their values in registers.
     #[inline(always)]
     fn take_together<const MAX: usize, T>(
         &self,
@@ -81,7 +62,7 @@ impl MemoryStore {
         conclude: impl FnOnce(Answer) -> T,
     ) -> Option<T> {
         // Limits without a key are in different shards.
-        if key.is_empty() {
+        if key.is_empty() || limits.len() > MAX {
             return None;
         }
         let hashed = self.addresses.hash(key);
@@ -96,44 +77,32 @@ impl MemoryStore {
         }
         let shard = lock(&self.shards[home_shard].0);
         let slots = &*shard.narrow.slots;
-        let mut plans = [SlotPlan::NONE; MAX];
-        let plans = plans.get_mut(..limits.len())?;
-        let (mut seen, mut repeated) = (0_u64, 0);
-        for (plan, limit) in plans.iter_mut().zip(limits) {
-            let slot = find_exact(slots, tag_of(limit))?;
-            plan.slot = Some(slot);
-            plan.word = slot.words[0].load(Ordering::Relaxed);
-            // One bit of the slot's address, which mostly shows that no two slots are one.
-            let bit = 1 << (ptr::from_ref(slot).addr() / size_of::<Slot<1>>() % 64);
-            repeated |= seen & bit;
-            seen |= bit;
-        }
-        // Limits with the same hash share a slot, and one plan must not overwrite the other.
-        if repeated != 0 && has_shared_slot(plans) {
-            return None;
-        }
-        for (plan, limit) in plans.iter_mut().zip(limits) {
-            if !limit.params_id.is_grouped() {
-                return None;
-            }
-            let admitted = by_one_word!(
-                &limit.params,
-                params => plan.take(params, now_us, cost)?,
-                else return None
-            );
-            if !admitted {
-                return refuse_together(now_us, cost, limits, plans).map(conclude);
+        let mut charged: [ChargedSlot<'_>; MAX] = [(None, 0); MAX];
+        let mut tightest = Tightest { limit: 0, remaining: u64::MAX, reset_after_us: 0 };
+        for (limit, kept) in limits.iter().zip(&mut charged) {
+            let taken = find_exact(slots, tag_of(limit)).and_then(|slot| {
+                let word = slot.words[0].load(Ordering::Relaxed);
+                let outcome = take_word(slot, word, limit, now_us, cost)?;
+                *kept = (Some(slot), word);
+                Some(outcome)
+            });
+            match taken {
+                Some(outcome) if outcome.admitted => {
+                    if outcome.remaining < tightest.remaining {
+                        unlikely();
+                        let Outcome { limit, remaining, reset_after_us, .. } = outcome;
+                        tightest = Tightest { limit, remaining, reset_after_us };
+                    }
+                }
+                taken => {
+                    undo(&charged);
+                    taken?;
+                    return refuse_together(now_us, cost, limits, slots, tag_of).map(conclude);
+                }
             }
         }
-        let (mut tightest, mut least) = (0, u64::MAX);
-        for (n, plan) in plans.iter().enumerate() {
-            plan.slot?.words[0].store(plan.word, Ordering::Release);
-            if plan.remaining < least {
-                (tightest, least) = (n, plan.remaining);
-            }
-        }
-        let SlotPlan { limit, remaining, reset_after_us, .. } = *plans.get(tightest)?;
         drop(shard);
+        let Tightest { limit, remaining, reset_after_us } = tightest;
         let mut outcome = Outcome::admitting(limit);
         (outcome.remaining, outcome.reset_after_us) = (remaining, reset_after_us);
         Some(conclude(Answer::without_receipt(outcome)))
@@ -195,26 +164,56 @@ impl Shard {
     }
 }
 
-/// Whether two plans are for one slot.
-#[cold]
-fn has_shared_slot(plans: &[SlotPlan<'_>]) -> bool {
-    let address = |plan: &SlotPlan<'_>| plan.slot.map(ptr::from_ref);
-    let shared = |(n, plan)| plans[..n].iter().any(|before| address(before) == address(plan));
-    plans.iter().enumerate().any(shared)
+/// Takes `cost` from one limit. `None`, with nothing changed, if only the locked path can tell.
+#[inline(always)]
+fn take_word(
+    slot: &Slot<1>,
+    word: u64,
+    limit: &RegisteredLimit,
+    now_us: u64,
+    cost: u64,
+) -> Option<Outcome> {
+    if !limit.params_id.is_grouped() {
+        return None;
+    }
+    let (outcome, after) = by_one_word!(
+        &limit.params,
+        params => plan_word(params, word, now_us, cost)?,
+        else return None
+    );
+    slot.words[0].store(after, Ordering::Release);
+    Some(outcome)
 }
 
-/// The answer if one of the limits refuses. Its figures are those of the tightest.
+/// Marks a branch that is rarely taken: without it, figures of both branches are moved in every
+/// turn of the loop.
 #[cold]
+const fn unlikely() {}
+
+/// Gives the cells their words back: backwards, since limits with the same hash share one.
+#[cold]
+#[inline(never)]
+fn undo(charged: &[ChargedSlot<'_>]) {
+    for (slot, word) in charged.iter().rev() {
+        if let Some(slot) = slot {
+            slot.words[0].store(*word, Ordering::Release);
+        }
+    }
+}
+
+/// The answer if one of the limits refuses. Its figures are those of the tightest. `None` if each
+/// would admit by itself: then limits share a cell.
 #[inline(never)]
 fn refuse_together(
     now_us: u64,
     cost: u64,
     limits: &[RegisteredLimit],
-    plans: &[SlotPlan<'_>],
+    slots: &[Slot<1>],
+    tag_of: impl Fn(&RegisteredLimit) -> u64,
 ) -> Option<Answer> {
     let mut tightest: Option<Outcome> = None;
-    for (limit, plan) in limits.iter().zip(plans) {
-        let word = plan.slot?.words[0].load(Ordering::Relaxed);
+    for limit in limits {
+        let word = find_exact(slots, tag_of(limit))?.words[0].load(Ordering::Relaxed);
         let (outcome, _) = by_one_word!(
             &limit.params,
             params => plan_word(params, word, now_us, cost)?,
@@ -224,7 +223,7 @@ fn refuse_together(
             tightest = Some(outcome);
         }
     }
-    tightest.map(Answer::without_receipt)
+    tightest.filter(|outcome| !outcome.admitted).map(Answer::without_receipt)
 }
 
 /// The outcome of a limit, and its word after the charge.
