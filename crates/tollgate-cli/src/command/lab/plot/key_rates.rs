@@ -34,8 +34,8 @@ impl KeyRates {
         self.by_key.len()
     }
 
-    /// The units that all keys together may use in `width_us`, in fractions `1 / scale` of a unit; `None` if
-    /// a rate is unknown.
+    /// The units that all keys together may use in `width_us`, in fractions `1 / scale` of a unit.
+    /// `None` if a rate is unknown.
     pub(super) fn total(&self, width_us: u64, scale: u64) -> Option<u128> {
         let mut keys_by_rate: BTreeMap<Rate, u128> = BTreeMap::new();
         for rate in self.by_key.values() {
