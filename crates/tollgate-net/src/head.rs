@@ -10,8 +10,6 @@ use hyper::{
 };
 use tollgate_tower::{Head, is_header};
 
-use crate::http1::{WORD, lowercase_word};
-
 /// More headers than any message has here. One bit of a mask stands for each.
 pub(crate) const HEADERS_MAX: usize = 128;
 
@@ -166,6 +164,21 @@ fn is_same_name(own: &[u8], name: &[u8]) -> bool {
         }
         _ => own.eq_ignore_ascii_case(name),
     }
+}
+
+/// The bytes of a name that [`lowercase_word`] converts at once.
+pub(crate) const WORD: usize = size_of::<u64>();
+
+/// Converts eight bytes to lower case. Sets the case bit of each byte between `A` and `Z`.
+#[inline]
+pub(crate) fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
+    const ONES: u64 = u64::MAX / 255;
+    let word = u64::from_le_bytes(bytes);
+    let low = word & (ONES * 0x7f);
+    // Sets the top bit of each byte that is at least `least`.
+    let at_least = |least: u8| low + ONES * u64::from(0x80 - least);
+    let capitals = at_least(b'A') & !at_least(b'Z' + 1) & !word & (ONES * 0x80);
+    (word | capitals >> 2).to_le_bytes()
 }
 
 /// Headers that every front end asks about, noticed while a head is read.

@@ -1,8 +1,9 @@
 //! Serializes answers.
 
 use super::parse::is_bodiless;
+use crate::HttpResponse;
 use crate::date;
-use crate::{HttpResponse, head::RequestHead};
+use crate::head::{RequestHead, WORD, lowercase_word};
 use hyper::{StatusCode, Version, body::Body as _};
 use tollgate::store::ProcessClock;
 use tollgate_core::push_decimal;
@@ -127,8 +128,6 @@ pub fn push_line<const N: usize>(opening: &[u8; N], value: &[u8], out: &mut Vec<
     out.extend_from_slice(b"\r\n");
 }
 
-pub(crate) const WORD: usize = size_of::<u64>();
-
 /// Appends a name in lower case, eight bytes at a time, as most names have eight or more. The last
 /// word may overlap the previous one.
 fn push_lowercase(name: &[u8], out: &mut Vec<u8>) {
@@ -156,17 +155,4 @@ fn push_short_lowercase(name: &[u8], end: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(first);
     out.truncate(end - WORD / 2);
     out.extend_from_slice(last);
-}
-
-/// Eight bytes in lower case. A letter's case is one bit, which is set where a byte is at least `A`
-/// and at most `Z`.
-#[inline]
-pub(crate) fn lowercase_word(bytes: [u8; WORD]) -> [u8; WORD] {
-    const ONES: u64 = u64::MAX / 255;
-    let word = u64::from_le_bytes(bytes);
-    let low = word & (ONES * 0x7f);
-    // Sets the top bit of each byte that is at least `least`.
-    let at_least = |least: u8| low + ONES * u64::from(0x80 - least);
-    let capitals = at_least(b'A') & !at_least(b'Z' + 1) & !word & (ONES * 0x80);
-    (word | capitals >> 2).to_le_bytes()
 }

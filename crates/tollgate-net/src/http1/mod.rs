@@ -27,7 +27,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use answer::{WORD, lowercase_word};
 pub use answer::{push_header, push_line, push_status};
 pub(super) use body::Http1Connection;
 pub use body::{MessageBody, PushbackRead};
