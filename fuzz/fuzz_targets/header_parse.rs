@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tollgate_core::header::{
-    FieldInstant, Fields, LimitItem, MAX_MEMBERS, Profile, Row, parse, parse_policy,
+    FieldInstant, HeaderLines, LimitItem, MAX_MEMBERS, Profile, Row, parse, parse_policy,
     parse_ratelimit, parse_retry_after, render,
 };
 use tollgate_core::{Algorithm, Intent, Rate, algorithm::FixedWindow};
@@ -46,7 +46,7 @@ fn written_again(limits: &[LimitItem]) {
             row
         })
         .collect();
-    let mut fields = Fields::new();
+    let mut fields = HeaderLines::new();
     render(Profile::Draft11, &rows, 0, &mut fields);
     let values = fields.iter().filter(|(name, _)| *name == "RateLimit").map(|(_, value)| value);
     assert_eq!(parse_ratelimit(values).as_deref(), Ok(limits));

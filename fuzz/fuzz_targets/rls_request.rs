@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use std::cell::RefCell;
 use tollgate::MemoryStore;
-use tollgate::engine::{Gate, MultiCheck, Setup, Work, policy};
+use tollgate::engine::{Gate, MultiCheck, GateSetup, GateBuffers, policy};
 use tollgate_policy::envoy::{Configs, ConfigOptions};
 
 /// The readers by themselves: the sockets around them would be most of what has to be built.
@@ -35,7 +35,7 @@ const FILE: &[u8] = b"{domain: edge, descriptors: [{key: user, rate_limit: {unit
 struct World {
     gate: Gate,
     parts: MultiCheck,
-    work: Work,
+    work: GateBuffers,
     attributes: DescriptorAttributes,
     now_us: u64,
 }
@@ -43,9 +43,9 @@ struct World {
 thread_local! {
     static WORLD: RefCell<World> = RefCell::new({
         let configs = Configs::read(&[("edge.yaml", FILE)], ConfigOptions::default()).expect("good");
-        let setup = Setup::of(&policy::compile(POLICY).expect("good")).with_envoy(configs);
+        let setup = GateSetup::of(&policy::compile(POLICY).expect("good")).with_envoy(configs);
         let gate = Gate::new(setup, MemoryStore::default()).expect("good");
-        World { gate, parts: MultiCheck::default(), work: Work::default(), attributes: DescriptorAttributes::default(), now_us: 1_700_000_000_000_000 }
+        World { gate, parts: MultiCheck::default(), work: GateBuffers::default(), attributes: DescriptorAttributes::default(), now_us: 1_700_000_000_000_000 }
     });
 }
 

@@ -1,7 +1,7 @@
 //! Tollgate from facts to verdict: selects limits and decides.
 
 use crate::{Arrivals, Contender, Limit, ours};
-use tollgate::engine::{Gate, Setup, Work, limit};
+use tollgate::engine::{Gate, GateBuffers, GateSetup, limit};
 use tollgate_policy::facts::FactsBuffer;
 use tollgate_policy::match_spec::{Condition, MatchSpec};
 use tollgate_policy::policy::{PolicyOptions, Selection};
@@ -29,7 +29,7 @@ impl Whole {
             let limit = limit::Limit::new(&format!("limit-{n}"), &["user"], Some(params));
             (limit, MatchSpec { conditions, not: vec![] })
         });
-        let setup = Setup::new(specs.collect(), PolicyOptions::default());
+        let setup = GateSetup::new(specs.collect(), PolicyOptions::default());
         let store = MemoryStore::new(MemoryOptions::default().max_bytes(4 << 30));
         // A stride coprime to every number of limits here, so that paths and limits have different
         // orders.
@@ -50,7 +50,7 @@ impl Contender for Whole {
     }
 
     fn run(&self, arrivals: Arrivals<'_>) -> usize {
-        let (mut buffer, mut work) = (FactsBuffer::default(), Work::default());
+        let (mut buffer, mut work) = (FactsBuffer::default(), GateBuffers::default());
         let mut selection = Selection::default();
         let mut paths = self.paths.iter().cycle();
         let rules = self.gate.rules();

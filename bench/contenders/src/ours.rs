@@ -9,7 +9,7 @@ use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::memory::MemoryOptions;
 use tollgate_store::{
-    Answers, Charge, MemoryStore, Mode, ParamsId, ProcessClock, Request, Store, StoreCall,
+    Answers, Charge, ChargeMode, MemoryStore, ParamsId, ProcessClock, Request, Store, StoreCall,
 };
 
 /// Requests per batch.
@@ -109,7 +109,7 @@ impl Contender for Batch {
                     params: &self.params,
                     params_id: self.params_id,
                     cost: 1,
-                    mode: Mode::Enforce,
+                    mode: ChargeMode::Enforce,
                     penalty: None,
                 }]
             });

@@ -64,9 +64,7 @@ fn push_lines(out: &mut String, lines: impl Iterator<Item = (String, String)>) {
     for (name, cells) in lines {
         let (program, variant) = name.split_once(", ").unwrap_or((&name, ""));
         match grouped.last_mut() {
-            Some((known, same))
-                if *same == cells && known.starts_with(&format!("{program}, ")) =>
-            {
+            Some((known, same)) if *same == cells && known.starts_with(&format!("{program}, ")) => {
                 let _ = write!(known, ", {variant}");
             }
             _ => grouped.push((name, cells)),
@@ -97,8 +95,7 @@ pub(crate) fn page(traces: &[Trace], rows: &[Row]) -> String {
     let promises = rows.iter().filter_map(|row| {
         let version = row.version.as_ref().ok()?;
         let (promise, peer) = (row.peer.promise().text(), &row.peer);
-        let cells =
-            format!(" {version} | {promise} | {} | {} |", peer.documented(), peer.repeat());
+        let cells = format!(" {version} | {promise} | {} | {} |", peer.documented(), peer.repeat());
         Some((peer.name(), cells))
     });
     push_lines(&mut out, promises);

@@ -64,7 +64,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         return layer::serve(layer);
     }
-    let number = |at: usize, otherwise| arguments.get(at).map_or(Ok(otherwise), |text| text.parse());
+    let number =
+        |at: usize, otherwise| arguments.get(at).map_or(Ok(otherwise), |text| text.parse());
     let (rounds, requests) = (number(0, 15)?, number(1, 50_000)?);
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let core = cores.iter().find(|core| core.id == LOAD_CORE).ok_or("this needs two cores")?;

@@ -31,9 +31,17 @@ pub const LAYERS: [LayerRow; 8] = [
     row("pass", "a layer that does nothing", None),
     row("governor", "`tower_governor`, by peer address", None),
     row("governor-headers", "`tower_governor` with `use_headers`", None),
-    row("tollgate", "`TollgateLayer::new(quota)`, with `RateLimit` headers", Some("governor-headers")),
+    row(
+        "tollgate",
+        "`TollgateLayer::new(quota)`, with `RateLimit` headers",
+        Some("governor-headers"),
+    ),
     row("tollgate-gcra", "`TollgateLayer::new(quota)` with GCRA", Some("governor-headers")),
-    row("tollgate-bare", "`TollgateLayer::new(quota).without_headers()` with GCRA", Some("governor")),
+    row(
+        "tollgate-bare",
+        "`TollgateLayer::new(quota).without_headers()` with GCRA",
+        Some("governor"),
+    ),
     row("tollgate-policy", "`TollgateLayer::from_yaml`, a policy of three limits", None),
 ];
 
@@ -55,9 +63,7 @@ pub fn router(layer: &str) -> Result<Router, Box<dyn Error>> {
     Ok(match layer {
         "none" => router,
         "pass" => router.layer(PassLayer),
-        "governor" => {
-            router.layer(GovernorLayer::new(builder.finish().ok_or("no configuration")?))
-        }
+        "governor" => router.layer(GovernorLayer::new(builder.finish().ok_or("no configuration")?)),
         "governor-headers" => {
             let config = builder.use_headers().finish().ok_or("no configuration")?;
             router.layer(GovernorLayer::new(config))

@@ -1,7 +1,7 @@
 //! Servers: the threads that serve a set of front ends, and their shutdown.
 
 use super::accept::worker::{ConnectionService, WorkerInit, Workers};
-use super::accept::{Frontend, accept_on};
+use super::accept::{ListenerState, accept_on};
 use super::{
     Handler, Limits, Listener, ListenerOptions, Protocol, ProtocolConnection, Stats, Transport,
     connection,
@@ -21,7 +21,7 @@ pub struct ServerBuilder {
     workers: Option<NonZero<usize>>,
     threads: Option<Arc<WatchedThreads>>,
     sockets: Vec<TcpListener>,
-    frontends: Vec<Arc<Frontend>>,
+    frontends: Vec<Arc<ListenerState>>,
     prepare: Option<Arc<WorkerInit>>,
 }
 
@@ -95,7 +95,7 @@ impl ServerBuilder {
         make_service: impl Fn() -> Box<ConnectionService> + Send + Sync + 'static,
     ) -> Self {
         let stats: Arc<Stats> = Arc::default();
-        self.frontends.push(Arc::new(Frontend {
+        self.frontends.push(Arc::new(ListenerState {
             front: listener.front,
             is_shared: listener.is_shared,
             index: self.frontends.len(),
@@ -118,7 +118,7 @@ impl ServerBuilder {
             Some(count) => count.get(),
             None => std::thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let frontends: Arc<[Arc<Frontend>]> = self.frontends.into();
+        let frontends: Arc<[Arc<ListenerState>]> = self.frontends.into();
         let mut workers = Workers::default();
         let mut threads = Vec::new();
         for _ in 0..count {
@@ -132,7 +132,7 @@ impl ServerBuilder {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let sources: io::Result<Vec<_>> = {
             let _inside = runtime.enter();
-            let source = |(socket, frontend): (_, &Arc<Frontend>)| {
+            let source = |(socket, frontend): (_, &Arc<ListenerState>)| {
                 Ok((Arc::new(tokio::net::TcpListener::from_std(socket)?), frontend.clone()))
             };
             self.sockets.into_iter().zip(&*frontends).map(source).collect()

@@ -9,7 +9,7 @@ use crate::usage::UsageTrail;
 use crate::{DecisionWatchers, ObservedNode};
 use std::path::Path;
 use std::sync::Arc;
-use tollgate::engine::{Gate, RulesGuard, Setup, Work};
+use tollgate::engine::{Gate, GateBuffers, GateSetup, RulesGuard};
 use tollgate::store::{MemoryStore, StoreReply};
 use tollgate_policy::compile;
 use tollgate_policy::settings::Settings;
@@ -35,7 +35,7 @@ impl TestNode {
         let usage = usage.map(|usage| Arc::new(UsageTrail::new(usage)));
         let watchers =
             DecisionWatchers { top: top.clone(), tail: tail.clone(), usage: usage.clone() };
-        let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap();
+        let gate = Gate::new(GateSetup::of(&compiled), MemoryStore::default()).unwrap();
         let records = Records::default();
         records.set(records.open(&compiled.settings, folder).unwrap());
         Self {
@@ -55,7 +55,7 @@ impl TestNode {
         let rules = self.gate.rules();
         let mut facts = rules.facts(Default::default());
         attributes.iter().for_each(|(name, value)| facts.set(name, value).unwrap());
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         answer_now(self.gate.check(&rules, now_us, &facts, cost, &mut work)).allowed
     }
 }

@@ -16,7 +16,7 @@ pub struct Charge<'a> {
     /// Units, the limit's own factor included.
     pub cost: u64,
     /// Whether a refusal refuses the request.
-    pub mode: Mode,
+    pub mode: ChargeMode,
     /// The penalty for repeated refusals.
     pub penalty: Option<&'a Penalty>,
 }
@@ -44,7 +44,7 @@ impl RegisteredLimit {
             params: &self.params,
             params_id: self.params_id,
             cost,
-            mode: Mode::Enforce,
+            mode: ChargeMode::Enforce,
             penalty: None,
         }
     }
@@ -52,7 +52,7 @@ impl RegisteredLimit {
 
 /// The effect of a limit's refusal on the request, and the charge of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum ChargeMode {
     /// A refusal refuses the request.
     Enforce,
     /// A refusal is only reported. The limit is charged if the request is admitted and the limit
@@ -93,29 +93,29 @@ impl GroupVerdicts {
 
     /// Adds the answer of one charge. A block also refuses for candidates.
     #[inline]
-    pub(crate) const fn add(&mut self, mode: Mode, admits: bool, blocked: bool) {
+    pub(crate) const fn add(&mut self, mode: ChargeMode, admits: bool, blocked: bool) {
         if admits {
             return;
         }
         self.admitted &= !mode.is_enforced();
         self.candidates_admit &= match mode {
-            Mode::Replaced => !blocked,
-            Mode::Candidate { enforced } => !enforced,
+            ChargeMode::Replaced => !blocked,
+            ChargeMode::Candidate { enforced } => !enforced,
             mode => !mode.is_enforced(),
         };
     }
 
     /// Whether to charge a charge of this mode that admits by itself.
     #[inline]
-    pub(crate) const fn charges(self, mode: Mode) -> bool {
+    pub(crate) const fn charges(self, mode: ChargeMode) -> bool {
         match mode {
-            Mode::Candidate { .. } => self.candidates_admit,
+            ChargeMode::Candidate { .. } => self.candidates_admit,
             _ => self.admitted,
         }
     }
 }
 
-impl Mode {
+impl ChargeMode {
     /// Whether a refusal refuses the request.
     #[inline]
     pub const fn is_enforced(self) -> bool {

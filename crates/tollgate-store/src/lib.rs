@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use tollgate_core::{Intent, LimitParams, Rate, algorithm::Gcra};
-//! use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, StoreCall};
+//! use tollgate_store::{Answers, Charge, MemoryStore, ChargeMode, Request, Store, StoreCall};
 //!
 //! let store = MemoryStore::default();
 //! let params = LimitParams::Gcra(Gcra::try_new(Rate::try_new(2, 1_000_000)?, None)?);
@@ -12,7 +12,7 @@
 //!     params: &params,
 //!     params_id: store.register_params(&params),
 //!     cost: 1,
-//!     mode: Mode::Enforce,
+//!     mode: ChargeMode::Enforce,
 //!     penalty: None,
 //! };
 //! let charges = [charge];
@@ -43,7 +43,7 @@ mod sync;
 
 pub use answer::{Answer, Answers, Origin};
 pub use charge::{
-    Adjustment, Change, Charge, GracePolicy, LeaseSettings, Mode, ParamsId, RegisteredLimit,
+    Adjustment, Change, Charge, ChargeMode, GracePolicy, LeaseSettings, ParamsId, RegisteredLimit,
     Request,
 };
 #[cfg(feature = "tokio")]

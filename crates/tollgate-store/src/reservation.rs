@@ -1,6 +1,6 @@
 //! Reservations: charges whose true cost is known later.
 
-use crate::{Answer, Change, Mode};
+use crate::{Answer, Change, ChargeMode};
 use tollgate_core::{LimitParams, Penalty};
 
 /// The time for which the end of a reservation can be repeated, unless the room is needed.
@@ -44,7 +44,7 @@ pub struct Settlement {
     /// The cost of the row, which is a peek.
     pub cost: u64,
     /// The mode of the row.
-    pub mode: Mode,
+    pub mode: ChargeMode,
     /// The limit's penalty.
     pub penalty: Option<Penalty>,
     /// The change.

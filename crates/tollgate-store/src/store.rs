@@ -11,12 +11,12 @@ use tollgate_core::{Intent, LimitParams, LimitState};
 /// Decides batches of requests in order, each atomically and all-or-nothing.
 ///
 /// Each limit answers its charge alone. The request is admitted iff every
-/// [`Enforce`](crate::Mode::Enforce) charge admits and none is blocked. An admitted
+/// [`Enforce`](crate::ChargeMode::Enforce) charge admits and none is blocked. An admitted
 /// [`Take`](tollgate_core::Intent::Take) charges every enforced limit, and every shadow limit that
 /// alone admits; the rows show the state afterwards. Otherwise nothing is charged, and the rows
 /// show the current state. A cost of zero is admitted outside blocks and charges nothing. A
-/// [debt](crate::Mode::Owe) is charged even if a limit refuses or blocks.
-/// [Candidates](crate::Mode::Candidate) are charged by a verdict of their own.
+/// [debt](crate::ChargeMode::Owe) is charged even if a limit refuses or blocks.
+/// [Candidates](crate::ChargeMode::Candidate) are charged by a verdict of their own.
 ///
 /// Only enforced limits have penalties. A `Take` that such a limit refuses outside a block counts
 /// one violation, whatever other limits say; a block that this starts shows in the same answer. In

@@ -1,7 +1,9 @@
 //! Known keys cost no allocation.
 
 use tollgate_core::{Intent, Penalty};
-use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, StoreCall, conformance};
+use tollgate_store::{
+    Answers, Charge, ChargeMode, MemoryStore, Request, Store, StoreCall, conformance,
+};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 
@@ -22,7 +24,7 @@ fn no_allocation_for_a_known_key() {
                 params,
                 params_id,
                 cost: 1,
-                mode: Mode::Enforce,
+                mode: ChargeMode::Enforce,
                 penalty: Some(&penalty),
             })
         })

@@ -4,7 +4,8 @@
 use tollgate_core::algorithm::SlidingWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::{
-    Answers, Charge, MemoryStore, Mode, ParamsId, Request, Store, StoreCall, memory::MemoryOptions,
+    Answers, Charge, ChargeMode, MemoryStore, ParamsId, Request, Store, StoreCall,
+    memory::MemoryOptions,
 };
 
 const MIB: u64 = 1 << 20;
@@ -107,7 +108,7 @@ impl<'a> CapDriver<'a> {
             params: self.params,
             params_id: self.params_id,
             cost,
-            mode: Mode::Enforce,
+            mode: ChargeMode::Enforce,
             penalty: None,
         };
         let request = Request { charges: &[charge], intent: Intent::Take };

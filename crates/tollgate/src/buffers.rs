@@ -9,7 +9,7 @@ use tollgate_store::Answers;
 
 /// Buffers of one thread or connection: created once, passed to every call.
 #[derive(Debug, Default)]
-pub struct Work {
+pub struct GateBuffers {
     pub(crate) selection: Selection,
     pub(crate) answers: Answers,
     pub(crate) verdicts: Vec<SingleVerdict>,
@@ -20,7 +20,7 @@ pub struct Work {
     pub(crate) decision_buffers: DecisionBuffers,
 }
 
-impl Work {
+impl GateBuffers {
     /// The answers to the last [batch](crate::engine::Gate::check_batch), in the order asked.
     pub fn verdicts(&self) -> &[SingleVerdict] {
         &self.verdicts
@@ -39,9 +39,9 @@ const KEPT_MAX: usize = 64;
 /// A pool of buffers for one thread. A request takes one while it is decided and puts it back.
 ///
 /// ```
-/// use tollgate::engine::{BufferPool, Work};
+/// use tollgate::engine::{BufferPool, GateBuffers};
 ///
-/// let spares: BufferPool<Work> = BufferPool::new();
+/// let spares: BufferPool<GateBuffers> = BufferPool::new();
 /// let work = spares.take();
 /// spares.put(work);
 /// ```

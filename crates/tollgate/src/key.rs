@@ -60,7 +60,7 @@ const MARK: u8 = 0xFF;
 /// The second byte, after [`MARK`].
 #[derive(Clone, Copy)]
 #[repr(u8)]
-enum Kind {
+enum KeyTag {
     /// Bytes that themselves begin with [`MARK`].
     Bytes,
     NonNegative,
@@ -82,7 +82,7 @@ impl Key for [u8] {
     #[inline]
     fn key_bytes(&self) -> impl AsRef<[u8]> + Send {
         match self.first() {
-            Some(&MARK) => BytesKey::Escaped(KeyBuffer::new(Kind::Bytes, |out| {
+            Some(&MARK) => BytesKey::Escaped(KeyBuffer::new(KeyTag::Bytes, |out| {
                 out.extend_from_slice(self);
             })),
             _ => BytesKey::Plain(self),
@@ -119,7 +119,7 @@ macro_rules! unsigned_keys {
         impl Key for $type {
             #[inline]
             fn key_bytes(&self) -> impl AsRef<[u8]> + Send {
-                ShortKey::number(Kind::NonNegative, *self as u128)
+                ShortKey::number(KeyTag::NonNegative, *self as u128)
             }
         }
     )*};
@@ -130,7 +130,7 @@ macro_rules! signed_keys {
         impl Key for $type {
             #[inline]
             fn key_bytes(&self) -> impl AsRef<[u8]> + Send {
-                let kind = if *self < 0 { Kind::Negative } else { Kind::NonNegative };
+                let kind = if *self < 0 { KeyTag::Negative } else { KeyTag::NonNegative };
                 ShortKey::number(kind, self.unsigned_abs() as u128)
             }
         }
@@ -169,7 +169,7 @@ macro_rules! tuple_keys {
         impl<$($part: Key),*> Key for ($($part,)*) {
             #[inline]
             fn key_bytes(&self) -> impl AsRef<[u8]> + Send {
-                KeyBuffer::new(Kind::Tuple, |_out| {
+                KeyBuffer::new(KeyTag::Tuple, |_out| {
                     $(push_part(_out, self.$index.key_bytes().as_ref());)*
                 })
             }
@@ -212,22 +212,22 @@ struct ShortKey {
 impl ShortKey {
     /// A number in its fewest bytes, so that its type does not matter.
     #[inline]
-    fn number(kind: Kind, magnitude: u128) -> Self {
+    fn number(kind: KeyTag, magnitude: u128) -> Self {
         Self::new(kind, magnitude, magnitude.leading_zeros() as usize / 8)
     }
 
     #[inline]
     fn v4(address: Ipv4Addr) -> Self {
-        Self::new(Kind::V4, u128::from(address.to_bits()), 12)
+        Self::new(KeyTag::V4, u128::from(address.to_bits()), 12)
     }
 
     #[inline]
     fn v6(address: Ipv6Addr) -> Self {
-        Self::new(Kind::V6, address.to_bits(), 0)
+        Self::new(KeyTag::V6, address.to_bits(), 0)
     }
 
     #[inline]
-    fn new(kind: Kind, value: u128, start: usize) -> Self {
+    fn new(kind: KeyTag, value: u128, start: usize) -> Self {
         let mut bytes = [0; 18];
         bytes[2..].copy_from_slice(&value.to_be_bytes());
         bytes[start] = MARK;
@@ -256,7 +256,7 @@ thread_local! {
 struct KeyBuffer(Vec<u8>);
 
 impl KeyBuffer {
-    fn new(kind: Kind, write: impl FnOnce(&mut Vec<u8>)) -> Self {
+    fn new(kind: KeyTag, write: impl FnOnce(&mut Vec<u8>)) -> Self {
         // A thread that is ending has no buffers.
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop());
         let mut buffer = spare.ok().flatten().unwrap_or_default();

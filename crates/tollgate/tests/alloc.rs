@@ -1,11 +1,11 @@
 //! A check of a known key allocates nothing.
 
 use std::sync::Arc;
-use tollgate::engine::{AdmissionOptions, Gate, Setup, SingleCheck, Work, policy};
+use tollgate::engine::{AdmissionOptions, Gate, GateBuffers, GateSetup, SingleCheck, policy};
 use tollgate::store::Store;
 use tollgate::{Limiter, ManualClock, MemoryStore, Quota};
 use tollgate_core::algorithm::Gcra;
-use tollgate_core::header::{Fields, Profile, Row, render_all};
+use tollgate_core::header::{HeaderLines, Profile, Row, render_all};
 use tollgate_core::{LimitParams, Outcome, Rate};
 
 #[test]
@@ -47,7 +47,7 @@ fn no_allocation_for_keys_of_any_kind() {
 #[test]
 fn no_allocation_for_a_batch_of_known_keys() {
     let file = policy::compile(b"").unwrap();
-    let gate = Gate::new(Setup::of(&file), MemoryStore::default()).unwrap();
+    let gate = Gate::new(GateSetup::of(&file), MemoryStore::default()).unwrap();
     let rate = Rate::try_new(100, 1_000_000).unwrap();
     let params = LimitParams::Gcra(Gcra::try_new(rate, None).unwrap());
     let (params_id, rules) = (gate.store().register_params(&params), gate.rules());
@@ -56,7 +56,7 @@ fn no_allocation_for_a_batch_of_known_keys() {
         .iter()
         .map(|key| SingleCheck::Inline { key: key.as_bytes(), params: &params, params_id, cost: 7 })
         .collect();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let mut batch = |now_us: u64| {
         gate.check_batch(&rules, now_us, singles.iter().copied(), &mut work).now();
         work.verdicts().iter().filter(|decided| decided.allowed).count()
@@ -82,7 +82,7 @@ fn no_allocation_for_fields_in_kept_memory() {
         .chain([vec![row("alone", 1_000_000).partition(b"key")], vec![]])
         .collect();
     let profiles = [Profile::Draft11, Profile::XRateLimitEpoch];
-    let mut fields = Fields::new();
+    let mut fields = HeaderLines::new();
     let mut render = |rows: &[Row<'_>]| {
         fields.clear();
         render_all(&profiles, rows, 1_700_000_000_000_000, &mut fields);
@@ -105,9 +105,9 @@ fn no_allocation_for_a_request_that_the_shedder_admits() {
     let file = b"classes: [{name: critical, match: {user: alice}}, {name: normal, default: true}]
 shed: {adaptive: {}, fair_by: [user]}";
     let compiled = policy::compile(file).unwrap();
-    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap();
+    let gate = Gate::new(GateSetup::of(&compiled), MemoryStore::default()).unwrap();
     let rules = gate.rules();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let clock = || 1_700_000_000_000_000;
     let mut options = AdmissionOptions::default();
     options.adaptive_clock = Some(&clock);

@@ -24,7 +24,7 @@ const WORKERS_MAX: usize = 64;
 const LATE_MAX: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy)]
-enum Work {
+enum GateBuffers {
     Exponential,
     /// Nine of ten calls take half of the mean; one takes five and a half times the mean.
     Bimodal,
@@ -44,7 +44,7 @@ struct Pool {
 }
 
 struct Shared {
-    work: Work,
+    work: GateBuffers,
     pool: Mutex<Pool>,
     /// Signals a queued call.
     ready: Condvar,
@@ -59,8 +59,8 @@ struct ClientConnection {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let work = match std::env::args().nth(1).as_deref() {
-        Some("exponential") => Work::Exponential,
-        Some("bimodal") => Work::Bimodal,
+        Some("exponential") => GateBuffers::Exponential,
+        Some("bimodal") => GateBuffers::Bimodal,
         _ => return Err("usage: workers exponential|bimodal".into()),
     };
     let mean = Duration::from_millis(10);
@@ -194,12 +194,12 @@ impl Shared {
 }
 
 impl Pool {
-    fn took(&mut self, work: Work) -> Duration {
+    fn took(&mut self, work: GateBuffers) -> Duration {
         let random = self.uniform();
         match work {
-            Work::Exponential => self.mean.mul_f64(-random.ln()),
-            Work::Bimodal if random < 0.9 => self.mean / 2,
-            Work::Bimodal => self.mean * 11 / 2,
+            GateBuffers::Exponential => self.mean.mul_f64(-random.ln()),
+            GateBuffers::Bimodal if random < 0.9 => self.mean / 2,
+            GateBuffers::Bimodal => self.mean * 11 / 2,
         }
     }
 

@@ -9,13 +9,13 @@ use core::ops::Range;
 /// Rendered headers: all lines in one buffer, and the range of each value in it. A reused buffer
 /// allocates only while it grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fields {
+pub struct HeaderLines {
     lines: Vec<u8>,
     places: Vec<(&'static str, Range<usize>)>,
     known: RenderCache,
 }
 
-impl Fields {
+impl HeaderLines {
     /// Creates an empty buffer, which allocates on the first write.
     pub const fn new() -> Self {
         Self { lines: Vec::new(), places: Vec::new(), known: RenderCache::new() }

@@ -7,7 +7,7 @@
 //! for clients in use today.
 //!
 //! ```
-//! use tollgate_core::header::{Fields, Profile, Row, parse, render};
+//! use tollgate_core::header::{HeaderLines, Profile, Row, parse, render};
 //! use tollgate_core::{Algorithm, Intent, Rate, algorithm::FixedWindow};
 //!
 //! let limit = FixedWindow::new(Rate::try_new(100, 60_000_000)?);
@@ -15,7 +15,7 @@
 //! let outcome = limit.decide(&Default::default(), now_us, 1, Intent::Take);
 //! let rows = [Row::new("default", limit.window_us(), &outcome)];
 //!
-//! let mut fields = Fields::new(); // reused between answers: allocates only once
+//! let mut fields = HeaderLines::new(); // reused between answers: allocates only once
 //! render(Profile::Draft11, &rows, now_us, &mut fields);
 //! let sent: Vec<_> = fields.iter().collect();
 //! assert_eq!(
@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod fields;
+mod lines;
 mod parse;
 mod problem;
 mod profile;
@@ -46,7 +46,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use fields::Fields;
+pub use lines::HeaderLines;
 pub use parse::{
     FieldError, FieldErrorKind, FieldInstant, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS,
     ParsedHeaders, PolicyItem, parse, parse_policy, parse_ratelimit,

@@ -4,11 +4,11 @@
 use super::profile::name::line;
 use super::render_cache::unnamed_policy;
 use super::row::tightest_at;
-use super::{Fields, Profile, Row, US_PER_S, write};
+use super::{HeaderLines, Profile, Row, US_PER_S, write};
 
 /// Appends the headers of `profile` for `rows`. `draft-11` lists every row; other profiles show the
 /// [`tightest`](super::tightest) one. Without rows, nothing is written.
-pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut Fields) {
+pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut HeaderLines) {
     render_all(&[profile], rows, now_us, fields);
 }
 
@@ -17,12 +17,12 @@ pub fn render_all<'r, 'a>(
     profiles: &[Profile],
     rows: &'r [Row<'a>],
     now_us: u64,
-    fields: &mut Fields,
+    fields: &mut HeaderLines,
 ) -> Option<&'r Row<'a>> {
     let at = tightest_at(rows)?;
     let row = rows.get(at)?;
     let mut is_seen = false;
-    let mut known = |fields: &mut Fields| {
+    let mut known = |fields: &mut HeaderLines| {
         if !core::mem::replace(&mut is_seen, true) {
             fields.select_cached(rows);
         }
@@ -52,7 +52,7 @@ pub fn render_all<'r, 'a>(
     Some(row)
 }
 
-fn draft_7(row: &Row<'_>, fields: &mut Fields) {
+fn draft_7(row: &Row<'_>, fields: &mut HeaderLines) {
     fields.push(line::POLICY, |out| unnamed_policy(out, row));
     fields.push(line::RATELIMIT, |out| {
         write::parameter(out, b"limit=", row.limit);
@@ -61,18 +61,18 @@ fn draft_7(row: &Row<'_>, fields: &mut Fields) {
     });
 }
 
-fn draft_6(row: &Row<'_>, fields: &mut Fields) {
+fn draft_6(row: &Row<'_>, fields: &mut HeaderLines) {
     fields.push(line::POLICY, |out| unnamed_policy(out, row));
     numbers(row, fields);
 }
 
-fn numbers(row: &Row<'_>, fields: &mut Fields) {
+fn numbers(row: &Row<'_>, fields: &mut HeaderLines) {
     fields.push(line::LIMIT, |out| write::uint(out, row.limit));
     fields.push(line::REMAINING, |out| write::uint(out, row.remaining));
     fields.push(line::RESET, |out| write::uint(out, reset_after_s(row)));
 }
 
-fn github(row: &Row<'_>, now_us: u64, fields: &mut Fields) {
+fn github(row: &Row<'_>, now_us: u64, fields: &mut HeaderLines) {
     fields.push(line::X_LIMIT, |out| write::uint(out, row.limit));
     fields.push(line::X_REMAINING, |out| write::uint(out, row.remaining));
     fields.push(line::X_USED, |out| write::uint(out, row.limit.saturating_sub(row.remaining)));
@@ -80,7 +80,7 @@ fn github(row: &Row<'_>, now_us: u64, fields: &mut Fields) {
     fields.push(line::X_RESOURCE, |out| write::text(out, row.name));
 }
 
-fn discord(row: &Row<'_>, now_us: u64, fields: &mut Fields) {
+fn discord(row: &Row<'_>, now_us: u64, fields: &mut HeaderLines) {
     let reset_at_us = now_us.saturating_add(row.reset_after_us);
     fields.push(line::X_LIMIT, |out| write::uint(out, row.limit));
     fields.push(line::X_REMAINING, |out| write::uint(out, row.remaining));

@@ -41,7 +41,7 @@ impl Accept for tokio::net::TcpListener {
 }
 
 /// One front end of a server.
-pub(crate) struct Frontend {
+pub(crate) struct ListenerState {
     pub(super) front: Front,
     /// Whether other processes may accept from this socket.
     pub(super) is_shared: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Frontend {
     pub(super) make_service: Box<dyn Fn() -> Box<ConnectionService> + Send + Sync>,
 }
 
-impl Frontend {
+impl ListenerState {
     pub(super) fn opened(&self) {
         self.stats.open.fetch_add(1, Relaxed);
         Stats::add(&self.stats.accepted);
@@ -80,7 +80,7 @@ pub(super) type Stop = watch::Receiver<Option<Duration>>;
 
 /// Accepts from every source until `stop`. Propagates a panic of any loop.
 pub(super) async fn accept_on<S: Accept + 'static>(
-    sources: &[(Arc<S>, Arc<Frontend>)],
+    sources: &[(Arc<S>, Arc<ListenerState>)],
     workers: &Arc<Workers>,
     stop: &Stop,
     supervisor: &Supervisor,
@@ -103,7 +103,7 @@ pub(super) async fn accept_on<S: Accept + 'static>(
 /// Hands connections to workers until `stop`, then those left in the backlog.
 pub(super) async fn accept_all(
     source: &impl Accept,
-    frontend: Arc<Frontend>,
+    frontend: Arc<ListenerState>,
     workers: &Workers,
     mut stop: Stop,
 ) {
@@ -147,7 +147,7 @@ pub(super) async fn accept_all(
     }
 }
 
-async fn serve_backlog(source: &impl Accept, frontend: &Arc<Frontend>, workers: &Workers) {
+async fn serve_backlog(source: &impl Accept, frontend: &Arc<ListenerState>, workers: &Workers) {
     // Lets the runtime poll the socket: connections may have arrived since its last poll.
     tokio::task::yield_now().await;
     for _ in 0..BACKLOG {
@@ -177,7 +177,7 @@ struct AcceptBackoff {
 
 impl AcceptBackoff {
     /// The pause before the next attempt; `None` after a [connection error](is_connection_error).
-    fn next_pause(&mut self, frontend: &Frontend, error: &io::Error) -> Option<Duration> {
+    fn next_pause(&mut self, frontend: &ListenerState, error: &io::Error) -> Option<Duration> {
         if is_connection_error(error) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Workers: threads with their own runtime that serve connections.
 
-use super::Frontend;
+use super::ListenerState;
 use crate::Limits;
 use crate::connection::{Registration, Registry};
 use crate::supervise::{Attempt, Supervisor, WatchedThreads};
@@ -25,7 +25,7 @@ pub(crate) type WorkerInit = dyn Fn() + Send + Sync;
 
 /// Counts a connection as open until it is dropped.
 pub(crate) struct OpenConnectionGuard {
-    frontend: Arc<Frontend>,
+    frontend: Arc<ListenerState>,
     load: Arc<AtomicUsize>,
 }
 
@@ -60,7 +60,7 @@ impl Workers {
     /// Starts another worker. A worker that panics loses its connections and restarts.
     pub(crate) fn start(
         &mut self,
-        frontends: Arc<[Arc<Frontend>]>,
+        frontends: Arc<[Arc<ListenerState>]>,
         threads: Option<Arc<WatchedThreads>>,
         prepare: Option<Arc<WorkerInit>>,
     ) -> io::Result<JoinHandle<()>> {
@@ -110,7 +110,12 @@ impl Workers {
 
     /// Gives a connection to the worker with the fewest connections. A restarting worker gets a
     /// connection only if no other worker runs.
-    pub(crate) fn dispatch(&self, frontend: &Arc<Frontend>, stream: TcpStream, peer: SocketAddr) {
+    pub(crate) fn dispatch(
+        &self,
+        frontend: &Arc<ListenerState>,
+        stream: TcpStream,
+        peer: SocketAddr,
+    ) {
         let open = self.all.iter().filter(|worker| !worker.inbox.is_closed());
         let load = |worker: &&Worker| (!worker.supervisor.is_running(), worker.load.load(Relaxed));
         let Some(worker) = open.min_by_key(load) else { return };
@@ -138,7 +143,7 @@ impl Workers {
 
 /// Serves connections until a drain, then waits for the drain to finish.
 async fn run_worker(
-    frontends: &[Arc<Frontend>],
+    frontends: &[Arc<ListenerState>],
     messages: &mut UnboundedReceiver<WorkerMessage>,
     supervisor: &Supervisor,
 ) {

@@ -1,7 +1,7 @@
 //! The connections of one worker: deadlines, eviction and drain.
 
 use super::{CloseRequest, ConnectionState, Stage, state::EvictionClass, timer::CoarseTimers};
-use crate::{Stats, accept::Frontend};
+use crate::{Stats, accept::ListenerState};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::{rc::Rc, sync::Arc, time::Duration};
@@ -44,7 +44,7 @@ impl Registry {
         self.timers.tick
     }
 
-    pub(crate) fn register(self: &Rc<Self>, front: &Arc<Frontend>) -> Registration {
+    pub(crate) fn register(self: &Rc<Self>, front: &Arc<ListenerState>) -> Registration {
         let serial = self.connections_total.get() + 1;
         self.connections_total.set(serial);
         let state = Rc::new(ConnectionState::new(front.clone(), self.timers.clone(), serial));

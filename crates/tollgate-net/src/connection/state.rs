@@ -1,7 +1,7 @@
 //! Connection state: the stage of a connection, and the start of that stage.
 
 use super::timer::CoarseTimers;
-use crate::{Stats, accept::Frontend};
+use crate::{Stats, accept::ListenerState};
 use std::cell::{Cell, RefCell};
 use std::task::{Context, Poll, Waker};
 use std::{fmt, future::poll_fn, rc::Rc, sync::Arc};
@@ -57,13 +57,13 @@ pub(crate) struct ConnectionState {
     multiplexed: Cell<bool>,
     /// Whether an answer on this connection has had counter headers.
     pub(crate) sent_counters: Cell<bool>,
-    pub(crate) front: Arc<Frontend>,
+    pub(crate) front: Arc<ListenerState>,
     /// Orders connections that became idle in the same tick.
     pub(crate) serial: u64,
 }
 
 impl ConnectionState {
-    pub(crate) fn new(front: Arc<Frontend>, timers: Rc<CoarseTimers>, serial: u64) -> Self {
+    pub(crate) fn new(front: Arc<ListenerState>, timers: Rc<CoarseTimers>, serial: u64) -> Self {
         Self {
             stage: Cell::new(Stage::New),
             since: Cell::new(timers.now.get()),

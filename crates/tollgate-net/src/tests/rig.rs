@@ -3,7 +3,7 @@
 use crate::{
     ClientConnection, Handler, HttpResponse, Limits, ListenerOptions, Protocol, ProtocolConnection,
     Request,
-    accept::{Frontend, worker::run_ticks},
+    accept::{ListenerState, worker::run_ticks},
     connection::{ConnectionState, Registration, Registry, Transport, serve_http},
     server::http_service,
 };
@@ -69,8 +69,8 @@ impl Handler for TestHandler {
 }
 
 /// A front end of test handlers.
-pub(crate) fn frontend(limits: Limits) -> Frontend {
-    Frontend {
+pub(crate) fn frontend(limits: Limits) -> ListenerState {
+    ListenerState {
         is_shared: false,
         front: Front::Http,
         index: 0,
@@ -84,7 +84,7 @@ pub(crate) fn frontend(limits: Limits) -> Frontend {
 /// A worker without sockets.
 pub struct Rig {
     pub(crate) registry: Rc<Registry>,
-    pub(crate) frontend: Arc<Frontend>,
+    pub(crate) frontend: Arc<ListenerState>,
     #[cfg(test)]
     pub(crate) handler: Rc<TestHandler>,
     pub(crate) start: Instant,

@@ -1,6 +1,6 @@
 use super::{KeySecrets, hmac, is_hash};
 use tollgate::MemoryStore;
-use tollgate::engine::{Gate, Setup};
+use tollgate::engine::{Gate, GateSetup};
 use tollgate_policy::compile;
 use tollgate_policy::policy::Selection;
 
@@ -15,7 +15,7 @@ limits:
   - {name: shared, rate: 5/min, show_keys: true}
 ";
     let compiled = compile(policy.as_bytes()).unwrap();
-    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap();
+    let gate = Gate::new(GateSetup::of(&compiled), MemoryStore::default()).unwrap();
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     attributes.iter().for_each(|(name, value)| facts.set(name, value).unwrap());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use tollgate::engine::Work;
+use tollgate::engine::GateBuffers;
 use tollgate_net::HttpResponse;
 use tollgate_policy::settings::LogSink;
 
@@ -95,7 +95,7 @@ fn decide_twice(node: &TestNode, user: &str) {
     for start_us in [1_000_000, 2_000_000] {
         let mut facts = rules.facts(Default::default());
         facts.set("user", user).unwrap();
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let verdict = answer_now(node.gate.check(&rules, start_us, &facts, 1, &mut work));
         let (front, key, is_peek) = ("http", DecidedKey::Facts(&facts), false);
         let (parent, request_id, end_us) = (None, Some("r 1"), start_us + 7);

@@ -2,7 +2,7 @@ use super::{DecisionContext, Signal, Traces, key_hash};
 use crate::otlp::tests::collector::{self, Collector, attribute};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use std::time::Duration;
-use tollgate::engine::{Gate, Setup, Work, policy};
+use tollgate::engine::{Gate, GateBuffers, GateSetup, policy};
 
 const NOW_US: u64 = 1_700_000_000_000_000;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -13,12 +13,12 @@ fn gate() -> Gate {
     let file = b"limits: [{name: per-user, key: [user], rate: 2/min, algorithm: fixed-window},
         {name: all, rate: 0/min, mode: shadow}]";
     let compiled = policy::compile(file).unwrap();
-    Gate::new(Setup::of(&compiled), Default::default()).unwrap()
+    Gate::new(GateSetup::of(&compiled), Default::default()).unwrap()
 }
 
 /// Decides one request and records it, as a front end does.
 fn decide(traces: &Traces, gate: &Gate, user: &str, parent: Option<&str>) {
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", user).unwrap();
@@ -79,7 +79,7 @@ fn a_span_names_the_class_and_why_the_request_was_shed() {
     let file = b"classes: [{name: critical, match: {user: alice}}, {name: normal, default: true}]
 shed: {fleet: {capacity: 2, reserve: {critical: 50%}}}";
     let compiled = policy::compile(file).unwrap();
-    let gate = Gate::new(Setup::of(&compiled), Default::default()).unwrap();
+    let gate = Gate::new(GateSetup::of(&compiled), Default::default()).unwrap();
     for user in ["bob", "bob", "alice"] {
         decide(&traces, &gate, user, None);
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tollgate::engine::{ReservationEnd, Work};
+use tollgate::engine::{GateBuffers, ReservationEnd};
 use tollgate_policy::settings;
 
 const MINUTE: u64 = 60_000_000;
@@ -131,7 +131,7 @@ fn reservations_give_back_what_they_did_not_use() {
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
     for (id, used) in [("less", 2), ("more", 15)] {
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let gate = &world.node.gate;
         answer_now(gate.reserve(&rules, START, id, &facts, 10, None, &mut work)).unwrap();
         for _ in 0..2 {

@@ -1,6 +1,6 @@
 //! Explains for each limit why it applies to a request or not, with the code that selects limits.
 
-use super::select::Considered;
+use super::select::MatchOutcome;
 use super::{Policy, Selection};
 use crate::facts::{AttributeId, Facts};
 use crate::limit::{Limit, Mode, Selector};
@@ -103,10 +103,10 @@ impl Policy {
         let (mut visitor, mut selection) = (MismatchVisitor::default(), Selection::default());
         let of_request = (self.tier(facts), 1, 0);
         match self.consider(limit, facts, false, of_request, &mut selection, &mut visitor) {
-            Considered::Selected => Applicability::Applies,
-            Considered::Unlimited => Applicability::Unlimited,
-            Considered::KeyMissing => self.key_missing(limit, facts),
-            Considered::Unmatched => self.mismatch(limit, facts, &visitor),
+            MatchOutcome::Selected => Applicability::Applies,
+            MatchOutcome::Unlimited => Applicability::Unlimited,
+            MatchOutcome::KeyMissing => self.key_missing(limit, facts),
+            MatchOutcome::Unmatched => self.mismatch(limit, facts, &visitor),
         }
     }
 

@@ -75,7 +75,7 @@ impl Policy {
         (tier, request_cost, first): (Option<TierId>, u64, usize),
         selection: &mut Selection,
         visitor: &mut impl ConditionVisitor,
-    ) -> Considered {
+    ) -> MatchOutcome {
         if facts.unverified().is_some() && self.is_doubtful(limit, facts, is_path_checked) {
             self.push_unverified(limit, facts, tier, selection)
         } else if self.compiled_limits[limit].matcher.matches_visited(
@@ -85,7 +85,7 @@ impl Policy {
         ) {
             self.push(limit, facts, tier, request_cost, first, selection)
         } else {
-            Considered::Unmatched
+            MatchOutcome::Unmatched
         }
     }
 
@@ -231,9 +231,9 @@ impl Policy {
         request_cost: u64,
         first: usize,
         selection: &mut Selection,
-    ) -> Considered {
+    ) -> MatchOutcome {
         let (definition, rule) = (&self.limits[limit], &self.compiled_limits[limit]);
-        let Some(params) = rule.params_index(tier) else { return Considered::Unlimited };
+        let Some(params) = rule.params_index(tier) else { return MatchOutcome::Unlimited };
         let Selection { entries, keys, .. } = selection;
         let has_same_key = |last: &&SelectedEntry| {
             !last.unverified && self.compiled_limits[last.limit].key_group == rule.key_group
@@ -251,20 +251,20 @@ impl Policy {
             }
         };
         if missing && definition.on_missing == OnMissing::Skip {
-            return Considered::KeyMissing;
+            return MatchOutcome::KeyMissing;
         }
         let cost = cost(definition, rule, facts).saturating_mul(request_cost);
         let (params, unverified) = (params + key_index, false);
         let entry =
             SelectedEntry { limit, params, cost, tier, key, key_index, missing, unverified };
         entries.push(entry);
-        Considered::Selected
+        MatchOutcome::Selected
     }
 }
 
 /// The result of considering one limit for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Considered {
+pub(super) enum MatchOutcome {
     Selected,
     /// A condition is not met, or `not` excludes the request.
     Unmatched,

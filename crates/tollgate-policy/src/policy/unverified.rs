@@ -1,6 +1,6 @@
 //! Limits that refuse because the request's token is present but does not verify.
 
-use super::select::Considered;
+use super::select::MatchOutcome;
 use super::selection::{SelectedEntry, Selection};
 use crate::facts::{AttributeId, Facts};
 use crate::limit::OnInvalid;
@@ -37,7 +37,7 @@ impl Policy {
         facts: &Facts<'_>,
         tier: Option<TierId>,
         selection: &mut Selection,
-    ) -> Considered {
+    ) -> MatchOutcome {
         let rule = &self.compiled_limits[limit];
         let any = || rule.tiers.iter().find_map(|(_, params)| *params);
         let params = if self.is_tier_doubtful(facts) {
@@ -45,7 +45,7 @@ impl Policy {
         } else {
             rule.params_index(tier)
         };
-        let Some(params) = params else { return Considered::Unlimited };
+        let Some(params) = params else { return MatchOutcome::Unlimited };
         let end = selection.keys.len();
         selection.entries.push(SelectedEntry {
             limit,
@@ -57,7 +57,7 @@ impl Policy {
             missing: true,
             unverified: true,
         });
-        Considered::Selected
+        MatchOutcome::Selected
     }
 }
 

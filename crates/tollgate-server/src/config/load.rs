@@ -10,7 +10,7 @@ use crate::reload::poll::read_capped;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tollgate::engine::Setup;
+use tollgate::engine::GateSetup;
 use tollgate_observe::audit::AuditLog;
 use tollgate_policy::settings::{Front, Jwt, Settings, TierSource};
 use tollgate_policy::{Compiled, TierMap, TierRules};
@@ -153,8 +153,8 @@ impl Config {
 }
 
 impl LoadedConfig {
-    pub(crate) fn setup(&self) -> Setup {
-        let setup = Setup::of(&self.compiled);
+    pub(crate) fn setup(&self) -> GateSetup {
+        let setup = GateSetup::of(&self.compiled);
         let setup = match &self.ratelimit {
             Some(ratelimit) => setup.with_envoy(ratelimit.configs.clone()),
             None => setup,

@@ -22,9 +22,9 @@ const BYTES_MAX: u64 = 512 << 10;
 /// secret then clears the count. A delayed client never learns whether its secret was right. So an
 /// attacker at the operators' own address locks them out while the attack lasts.
 #[derive(Debug)]
-pub(super) struct LoginThrottle(Limiter);
+pub(super) struct AddressThrottle(Limiter);
 
-impl LoginThrottle {
+impl AddressThrottle {
     pub(super) fn new() -> Self {
         Self::per_minute(TRIES_PER_MINUTE, ProcessClock)
     }

@@ -1,5 +1,6 @@
 //! Front ends, one folder per protocol: `decode` reads the wire, `encode` writes it.
 
+mod address_throttle;
 pub mod admin;
 mod ambiguous_path;
 mod base64;
@@ -8,7 +9,6 @@ mod forward_auth;
 pub mod gateway;
 pub mod grpc;
 pub mod http;
-mod login_throttle;
 mod problem;
 pub mod resp;
 mod shedding;

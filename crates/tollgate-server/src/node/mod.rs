@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tier_cache::{TierCache, TierKey};
 use tollgate::StoreError;
 use tollgate::engine::policy::Compiled;
-use tollgate::engine::{Gate, Rules, Setup};
+use tollgate::engine::{Gate, GateSetup, Rules};
 use tollgate::store::{ProcessClock, StoreReply};
 use tollgate_net::{Health, WatchedThreads, lock};
 use tollgate_observe::DecisionWatchers;
@@ -105,7 +105,7 @@ impl Node {
     /// # Errors
     ///
     /// When the limits do not form a policy, or the settings of the store are unusable.
-    pub fn new(compiled: Compiled, setup: Setup) -> Result<Self, ConfigErrorKind> {
+    pub fn new(compiled: Compiled, setup: GateSetup) -> Result<Self, ConfigErrorKind> {
         Self::in_folder(Path::new(""), compiled, setup)
     }
 
@@ -117,7 +117,7 @@ impl Node {
     pub fn in_folder(
         folder: &Path,
         compiled: Compiled,
-        setup: Setup,
+        setup: GateSetup,
     ) -> Result<Self, ConfigErrorKind> {
         let store = &compiled.settings.store;
         let storage = Storage::new(store, folder, |name| std::env::var_os(name));
@@ -273,7 +273,7 @@ impl Node {
     /// # Errors
     ///
     /// When the limits do not form a policy; then nothing changes.
-    pub fn replace(&self, compiled: Compiled, setup: Setup) -> Result<(), InvalidPolicy> {
+    pub fn replace(&self, compiled: Compiled, setup: GateSetup) -> Result<(), InvalidPolicy> {
         let overflowed = self.overflowed();
         self.gate.replace(setup)?;
         self.lock_overflowed_names().extend(overflowed.into_iter().map(|(id, name, _)| (id, name)));

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tollgate::engine::limit::Mode;
-use tollgate::engine::{ModeOverride, Work};
+use tollgate::engine::{GateBuffers, ModeOverride};
 use tollgate_observe::ObservedNode;
 use tollgate_observe::log::{LogFormat, LogLevel, capture};
 use tollgate_observe::metrics::{ExpositionFormat, MetricsSnapshot};
@@ -59,7 +59,7 @@ impl World {
     /// The number of admitted requests out of `count` by a user.
     fn admitted(&self, user: &str, count: usize) -> usize {
         let rules = self.node.gate.rules();
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let mut allowed = || {
             let mut facts = rules.facts(Default::default());
             facts.set("user", user).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tollgate::StoreError;
 use tollgate::store::Store;
-use tollgate::store::{Answers, Charge, Mode, ParamsId, Request, StoreCall};
+use tollgate::store::{Answers, Charge, ChargeMode, ParamsId, Request, StoreCall};
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_net::Health;
@@ -176,7 +176,7 @@ async fn check_key(node: &Node, key: &[u8]) -> Result<(), StoreError> {
         params: &params,
         params_id: ParamsId::default(),
         cost: 1,
-        mode: Mode::Enforce,
+        mode: ChargeMode::Enforce,
         penalty: None,
     };
     let requests = [Request { charges: &[charge], intent: Intent::Take }];

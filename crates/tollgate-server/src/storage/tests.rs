@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 use tollgate::store::Store;
-use tollgate::store::{Answers, Charge, Mode, ParamsId, Request, StoreCall};
+use tollgate::store::{Answers, Charge, ChargeMode, ParamsId, Request, StoreCall};
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::ProcessClock;
@@ -19,7 +19,7 @@ fn waits(storage: &Storage, ago: Duration) -> Duration {
         params: &params,
         params_id: ParamsId::default(),
         cost: 1,
-        mode: Mode::Enforce,
+        mode: ChargeMode::Enforce,
         penalty: None,
     };
     let requests = [Request { charges: &[charge], intent: Intent::Take }];

@@ -1,7 +1,7 @@
 //! A driver for stores: short methods for the rules of the suite.
 
 use crate::{
-    Adjustment, Answer, Answers, Change, Charge, EndedReservation, Mode, NewReservation,
+    Adjustment, Answer, Answers, Change, Charge, ChargeMode, EndedReservation, NewReservation,
     OpenOutcome, Request, ReservationStore, Settlement, Store, StoreCall,
 };
 use tollgate_core::{Intent, LimitParams, Penalty};
@@ -26,7 +26,7 @@ pub struct ChargeSpec<'a> {
     /// The cost.
     pub cost: u64,
     /// The mode.
-    pub mode: Mode,
+    pub mode: ChargeMode,
     /// The penalty.
     pub penalty: Option<Penalty>,
 }
@@ -35,7 +35,7 @@ impl<'a> ChargeSpec<'a> {
     /// An enforced charge of one unit.
     pub const fn new(limit: u64, key: &'a str, params: LimitParams) -> Self {
         let key = key.as_bytes();
-        Self { limit, key, params, cost: 1, mode: Mode::Enforce, penalty: None }
+        Self { limit, key, params, cost: 1, mode: ChargeMode::Enforce, penalty: None }
     }
 
     /// Sets the cost.
@@ -46,13 +46,13 @@ impl<'a> ChargeSpec<'a> {
 
     /// Sets shadow mode.
     pub const fn shadow(mut self) -> Self {
-        self.mode = Mode::Shadow;
+        self.mode = ChargeMode::Shadow;
         self
     }
 
     /// Makes the charge a debt of these units.
     pub const fn owing(mut self, units: u64) -> Self {
-        self.mode = Mode::Owe { units, enforced: self.mode.is_enforced() };
+        self.mode = ChargeMode::Owe { units, enforced: self.mode.is_enforced() };
         self
     }
 

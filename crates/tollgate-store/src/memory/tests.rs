@@ -5,7 +5,7 @@
 
 use super::{MemoryOptions, MemoryStore};
 use crate::{
-    Adjustment, Answers, Change, Charge, Mode, RegisteredLimit, Request, Store, StoreCall,
+    Adjustment, Answers, Change, Charge, ChargeMode, RegisteredLimit, Request, Store, StoreCall,
 };
 use loom::sync::Arc;
 use loom::thread;
@@ -48,7 +48,7 @@ fn take_at(store: &MemoryStore, now_us: u64, params: &LimitParams, keys: &[&[u8]
 
 fn charge<'a>(store: &MemoryStore, params: &'a LimitParams, key: &'a [u8]) -> Charge<'a> {
     let params_id = store.register_params(params);
-    Charge { limit: 1, key, params, params_id, cost: 1, mode: Mode::Enforce, penalty: None }
+    Charge { limit: 1, key, params, params_id, cost: 1, mode: ChargeMode::Enforce, penalty: None }
 }
 
 fn remaining(store: &MemoryStore, params: &LimitParams, key: &[u8]) -> u64 {

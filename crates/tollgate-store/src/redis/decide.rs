@@ -3,7 +3,7 @@
 use super::RedisStore;
 use super::lease::{LeaseAddress, LeaseDecision, LeasedLimit};
 use crate::lease::SpentUnits;
-use crate::{Answer, Answers, Charge, Mode, Origin, Request};
+use crate::{Answer, Answers, Charge, ChargeMode, Origin, Request};
 use smallvec::SmallVec;
 use std::time::Duration;
 use tollgate_core::Intent;
@@ -133,7 +133,7 @@ impl RedisStore {
     /// The leased limit of a charge, if a lease can decide the charge.
     #[inline]
     pub(super) fn leased_limit(&self, charge: &Charge<'_>, intent: Intent) -> Option<&LeasedLimit> {
-        let plain = charge.mode == Mode::Enforce && charge.penalty.is_none();
+        let plain = charge.mode == ChargeMode::Enforce && charge.penalty.is_none();
         // A peek or a cost of zero charges nothing.
         let takes = charge.cost > 0 && intent == Intent::Take;
         if plain && takes { self.leases.leased_limit(charge.params_id) } else { None }

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use tollgate_core::{Intent, algorithm::Algorithm};
-use tollgate_store::{Answers, Charge, MemoryStore, Mode, Request, Store, StoreCall, conformance};
+use tollgate_store::{
+    Answers, Charge, ChargeMode, MemoryStore, Request, Store, StoreCall, conformance,
+};
 
 const THREADS: u64 = 4;
 const NOW_US: u64 = 1_700_000_000_000_000;
@@ -29,7 +31,7 @@ fn exactly_a_thousand_of_many() {
                             params,
                             params_id,
                             cost: 1,
-                            mode: Mode::Enforce,
+                            mode: ChargeMode::Enforce,
                             penalty: None,
                         };
                         let (hot, cold) = ([charge(b"hot")], [charge(&other)]);

@@ -5,14 +5,15 @@ use crate::support::server::Server;
 use tollgate_core::algorithm::CalendarWindow;
 use tollgate_core::{CalendarUnit, Intent, LimitParams, Receipt, Zone};
 use tollgate_store::{
-    Adjustment, Answer, Answers, Change, Charge, Mode, ParamsId, RedisStore, Request, Store,
+    Adjustment, Answer, Answers, Change, Charge, ChargeMode, ParamsId, RedisStore, Request, Store,
     StoreCall,
 };
 
 const SECOND_US: u64 = 1_000_000;
 
 fn charge<'a>(key: &'a [u8], params: &'a LimitParams) -> Charge<'a> {
-    let (limit, params_id, cost, mode, penalty) = (1, ParamsId::default(), 1, Mode::Enforce, None);
+    let (limit, params_id, cost, mode, penalty) =
+        (1, ParamsId::default(), 1, ChargeMode::Enforce, None);
     Charge { limit, key, params, params_id, cost, mode, penalty }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tollgate_store::redis::Endpoint;
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, ParamsId, RedisStore, Store, StoreCall,
+    Adjustment, Answers, Change, Charge, ChargeMode, ParamsId, RedisStore, Store, StoreCall,
     StoreErrorKind,
 };
 
@@ -107,7 +107,7 @@ async fn a_block_lasts_as_long_by_the_servers_clock_as_it_was_meant_to_by_the_ca
     let store = RedisStore::open(&server.endpoint(), options).unwrap();
     let params = a_day(5);
     let (limit, key, params_id, cost, mode) =
-        (1, &b"key"[..], ParamsId::default(), 1, Mode::Enforce);
+        (1, &b"key"[..], ParamsId::default(), 1, ChargeMode::Enforce);
     let charge = Charge { limit, key, params: &params, params_id, cost, mode, penalty: None };
     // The caller is years behind the server.
     let change = Change::Block { until_us: NOW_US + 3_600_000_000 };

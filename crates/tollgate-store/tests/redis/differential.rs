@@ -11,8 +11,8 @@ use tollgate_core::algorithm::{
 };
 use tollgate_core::{CalendarUnit, Intent, LimitParams, MAX_US, Penalty, Rate, Receipt, Zone};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, MemoryStore, Mode, ParamsId, RedisStore, Request, Store,
-    StoreCall,
+    Adjustment, Answers, Change, Charge, ChargeMode, MemoryStore, ParamsId, RedisStore, Request,
+    Store, StoreCall,
 };
 
 const YEAR_US: u64 = 366 * 86_400_000_000;
@@ -41,7 +41,7 @@ struct TraceStep {
 
 #[derive(Clone, Debug)]
 enum StepKind {
-    Ask(Intent, Mode),
+    Ask(Intent, ChargeMode),
     Owe,
     GiveBack,
     Block(u64),
@@ -66,11 +66,11 @@ fn steps() -> impl Strategy<Value = Vec<TraceStep>> {
         1 => -100_000_000..0_i64,
     ];
     let what = prop_oneof![
-        8 => Just(StepKind::Ask(Intent::Take, Mode::Enforce)),
-        1 => Just(StepKind::Ask(Intent::Take, Mode::Shadow)),
-        1 => Just(StepKind::Ask(Intent::Peek, Mode::Enforce)),
+        8 => Just(StepKind::Ask(Intent::Take, ChargeMode::Enforce)),
+        1 => Just(StepKind::Ask(Intent::Take, ChargeMode::Shadow)),
+        1 => Just(StepKind::Ask(Intent::Peek, ChargeMode::Enforce)),
         2 => (costs(), any::<bool>())
-            .prop_map(|(units, enforced)| Mode::Owe { units: units.min(4_294_967_295), enforced })
+            .prop_map(|(units, enforced)| ChargeMode::Owe { units: units.min(4_294_967_295), enforced })
             .prop_map(|mode| StepKind::Ask(Intent::Take, mode)),
         1 => Just(StepKind::Owe),
         2 => Just(StepKind::GiveBack),
@@ -161,7 +161,7 @@ async fn answers(store: &impl Store, trace: &Trace) -> Vec<String> {
             }
         };
         if let Some(change) = change {
-            let adjustments = [Adjustment { charge: charge(Mode::Enforce), change }];
+            let adjustments = [Adjustment { charge: charge(ChargeMode::Enforce), change }];
             store.call(now_us, StoreCall::Adjust(&adjustments), &mut answers).await.unwrap();
         }
         let all = (0..).map_while(|place| answers.get(place));
@@ -246,13 +246,13 @@ async fn a_block_at_the_end_of_time_is_shown() {
         times,
         what: StepKind::Ask(Intent::Take, mode),
     };
-    let owe = Mode::Owe { units: 1, enforced: true };
+    let owe = ChargeMode::Owe { units: 1, enforced: true };
     let trace = Trace {
         limit: 0,
         start_us: MAX_US - 50_000_000,
         params: LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(7, 60_000_000).unwrap())),
         penalty: Penalty::try_new(2, 1_000_000, 1_500, 60_000_000).ok(),
-        steps: vec![step(50_000_000, 1, 1, Mode::Enforce), step(0, 5, 4, owe)],
+        steps: vec![step(50_000_000, 1, 1, ChargeMode::Enforce), step(0, 5, 4, owe)],
     };
     let said = answers(&redis, &trace).await;
     assert_eq!(said, answers(&MemoryStore::default(), &trace).await);

@@ -12,7 +12,7 @@ use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Penalty, Rate, R
 use tollgate_store::conformance::algorithms;
 use tollgate_store::redis::RedisOptions;
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, NewReservation, ParamsId, RedisStore, Request,
+    Adjustment, Answers, Change, Charge, ChargeMode, NewReservation, ParamsId, RedisStore, Request,
     ReservationStore, Settlement, Store, StoreCall,
 };
 
@@ -27,7 +27,7 @@ pub(crate) fn options() -> RedisOptions {
 }
 
 fn charge<'a>(key: &'a [u8], params: &'a LimitParams, cost: u64) -> Charge<'a> {
-    let (params_id, mode, penalty) = (ParamsId::default(), Mode::Enforce, None);
+    let (params_id, mode, penalty) = (ParamsId::default(), ChargeMode::Enforce, None);
     Charge { limit: 7, key, params, params_id, cost, mode, penalty }
 }
 
@@ -268,7 +268,7 @@ async fn no_key_stays_for_ever_or_for_much_longer_than_its_window() {
 }
 
 fn settlement(params: &LimitParams, receipt: Receipt) -> Settlement {
-    let (cost, mode, penalty) = (1, Mode::Enforce, None);
+    let (cost, mode, penalty) = (1, ChargeMode::Enforce, None);
     let change = Change::GiveBack { units: 1, receipt, charged_params: *params };
     Settlement { params: *params, cost, mode, penalty, change }
 }

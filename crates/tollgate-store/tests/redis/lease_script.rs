@@ -10,7 +10,9 @@ use tollgate_core::algorithm::{FixedWindow, Gcra, LeakyBucket, SlidingWindow, Ta
 use tollgate_core::{Algorithm, Intent, LimitParams, Rate};
 use tollgate_store::lease::{BookSummary, Holder, LeaseTerms, Ledger, LedgerReply, LedgerRequest};
 use tollgate_store::redis::lease_script;
-use tollgate_store::{Answers, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall};
+use tollgate_store::{
+    Answers, Charge, ChargeMode, ParamsId, RedisStore, Request, Store, StoreCall,
+};
 
 const SPARE_MS: u64 = 1_000;
 const EPOCH_US: u64 = 1_700_000_000_000_000;
@@ -99,7 +101,7 @@ fn ask(step: &Step, told: KnownHolding, now_us: u64) -> LedgerRequest {
 
 /// Decides as the store does for keys without a lease. Returns whether it admitted.
 async fn decide(store: &RedisStore, params: &LimitParams, now_us: u64, cost: u64) -> bool {
-    let mode = Mode::Enforce;
+    let mode = ChargeMode::Enforce;
     let (params_id, penalty) = (ParamsId::default(), None);
     let charge = Charge { limit: 1, key: b"key", params, params_id, cost, mode, penalty };
     let request = Request { charges: &[charge], intent: Intent::Take };

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tollgate_core::{Intent, LimitParams, Outcome, Penalty};
 use tollgate_store::conformance::algorithms;
 use tollgate_store::redis::{Endpoint, RedisOptions};
-use tollgate_store::{Answers, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall};
+use tollgate_store::{
+    Answers, Charge, ChargeMode, ParamsId, RedisStore, Request, Store, StoreCall,
+};
 
 /// A store that may peek at replicas.
 pub(crate) fn reading() -> RedisOptions {
@@ -22,7 +24,7 @@ pub(crate) async fn peek(
     params: &LimitParams,
     penalty: Option<&Penalty>,
 ) -> (bool, Vec<Outcome>) {
-    let (limit, params_id, cost, mode) = (1, ParamsId::default(), 1, Mode::Enforce);
+    let (limit, params_id, cost, mode) = (1, ParamsId::default(), 1, ChargeMode::Enforce);
     let charges: Vec<_> = keys
         .iter()
         .map(|key| Charge { limit, key, params, params_id, cost, mode, penalty })

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::{
-    Answers, Change, Charge, Mode, NewReservation, ParamsId, RedisStore, Request, ReservationStore,
-    Settlement, Store, StoreCall,
+    Answers, Change, Charge, ChargeMode, NewReservation, ParamsId, RedisStore, Request,
+    ReservationStore, Settlement, Store, StoreCall,
 };
 
 const NOW_US: u64 = 1_700_000_000_000_000;
@@ -19,7 +19,7 @@ fn hundred() -> LimitParams {
 }
 
 fn charge(params: &LimitParams, cost: u64) -> Charge<'_> {
-    let (params_id, mode) = (ParamsId::default(), Mode::Enforce);
+    let (params_id, mode) = (ParamsId::default(), ChargeMode::Enforce);
     Charge { limit: 7, key: MARKER, params, params_id, cost, mode, penalty: None }
 }
 
@@ -59,7 +59,7 @@ async fn many_ends_from_two_nodes_are_one() {
                 Some(vec![Settlement {
                     params,
                     cost: 1,
-                    mode: Mode::Enforce,
+                    mode: ChargeMode::Enforce,
                     penalty: None,
                     change,
                 }])
@@ -125,7 +125,7 @@ async fn records_live_as_long_as_their_reservation_and_hold_nothing_secret() {
                 Some(vec![Settlement {
                     params: hundred(),
                     cost: 1,
-                    mode: Mode::Enforce,
+                    mode: ChargeMode::Enforce,
                     penalty: None,
                     change,
                 }])

@@ -7,7 +7,8 @@ use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Intent, LimitParams, Penalty, Rate};
 use tollgate_store::conformance::algorithms;
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall,
+    Adjustment, Answers, Change, Charge, ChargeMode, ParamsId, RedisStore, Request, Store,
+    StoreCall,
 };
 
 const MARKER: &str = "marker-api-key";
@@ -20,7 +21,7 @@ fn charge<'a>(key: &'a [u8], params: &'a LimitParams, penalty: Option<&'a Penalt
         params,
         params_id: ParamsId::default(),
         cost: 1,
-        mode: Mode::Enforce,
+        mode: ChargeMode::Enforce,
         penalty,
     }
 }

@@ -18,7 +18,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tollgate::engine::policy::{Facts, FactsBuffer};
-use tollgate::engine::{AdmissionOptions, BufferPool, InFlightCharges, Rules, Verdict, Work};
+use tollgate::engine::{
+    AdmissionOptions, BufferPool, GateBuffers, InFlightCharges, Rules, Verdict,
+};
 use tollgate::store::{Store, StoreReply};
 use tollgate_policy::facts::Unverified;
 use tollgate_policy::settings::AmbiguousPaths;
@@ -69,7 +71,7 @@ pub enum HttpDecision<E: Engine> {
 /// Buffers that outlive a request.
 #[derive(Default)]
 struct RequestBuffers {
-    work: Work,
+    work: GateBuffers,
     facts: FactsBuffer,
 }
 

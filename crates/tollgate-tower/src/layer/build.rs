@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tollgate::engine::policy::{PolicyError, compile};
-use tollgate::engine::{Gate, Setup};
+use tollgate::engine::{Gate, GateSetup};
 use tollgate::store::{LeaseStore, Store};
 use tollgate::{Limiter, MemoryStore, Quota};
 
@@ -76,7 +76,7 @@ impl TollgateLayer {
     ///
     /// All errors of the text, with their lines.
     pub fn from_yaml(text: impl AsRef<[u8]>) -> Result<Self, PolicyError> {
-        let gate = Gate::new(Setup::of(&compile(text.as_ref())?), MemoryStore::default());
+        let gate = Gate::new(GateSetup::of(&compile(text.as_ref())?), MemoryStore::default());
         Ok(Self::of_gate(gate?))
     }
 

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate::engine::limit::Limit;
-use tollgate::engine::{Row, Setup, Verdict};
+use tollgate::engine::{GateSetup, Row, Verdict};
 use tollgate::store::Answer;
 use tollgate::{Key, Limiter, Quota, Reservation};
 use tollgate_core::header::{Profile, RowTemplate};
@@ -84,7 +84,7 @@ impl QuotaGate {
     pub(super) fn new(quota: Quota, key: Option<Arc<ExtractFn>>) -> Self {
         // Only slots have a `ttl`.
         let limiter = Limiter::new(quota.with_ttl(SLOT_TTL).unwrap_or(quota));
-        let limit = Setup::quota_limit(NAME, KEY, quota);
+        let limit = GateSetup::quota_limit(NAME, KEY, quota);
         let Some(params) = limit.params else { unreachable!("a quota has parameters") };
         let may_undo = matches!(params, LimitParams::Concurrency(_) | LimitParams::LeakyBucket(_));
         let row = row_of(&limit, &params, Outcome::admitting(params.capacity()));
@@ -102,10 +102,10 @@ impl QuotaGate {
     }
 
     /// The same as a policy of one limit, for another store; and its key extractor.
-    pub(super) fn setup(&self) -> (Setup, Option<Arc<ExtractFn>>) {
+    pub(super) fn setup(&self) -> (GateSetup, Option<Arc<ExtractFn>>) {
         let QuotaSource { quota, key, .. } = &*self.shared;
         let attribute = if key.is_some() { KEY } else { "ip" };
-        (Setup::of_quota(NAME, attribute, *quota), key.clone())
+        (GateSetup::of_quota(NAME, attribute, *quota), key.clone())
     }
 
     fn check(&self, head: &Parts, options: &LayerOptions) -> Result<QuotaAdmission, Box<Refusal>> {

@@ -7,7 +7,7 @@ use http::request::Parts;
 use std::net::IpAddr;
 use tollgate::MemoryStore;
 use tollgate::engine::policy::Facts;
-use tollgate::engine::{Gate, Rules, Setup, policy};
+use tollgate::engine::{Gate, GateSetup, Rules, policy};
 use tollgate_policy::facts::Unverified;
 
 /// Everything that can be read, in one policy.
@@ -24,7 +24,7 @@ limits:
 
 pub(super) fn gate(policy: &str) -> Gate {
     let compiled = policy::compile(policy.as_bytes()).expect("a good policy");
-    Gate::new(Setup::of(&compiled), MemoryStore::default()).expect("a policy")
+    Gate::new(GateSetup::of(&compiled), MemoryStore::default()).expect("a policy")
 }
 
 fn head(request: &str, fields: &[(&str, &[u8])]) -> Parts {
@@ -193,7 +193,7 @@ fn a_reader_follows_the_rules() {
         );
     }
     let other = b"limits: [{name: a, rate: 1/s, key: [header.x-b]}]";
-    gate.replace(Setup::of(&policy::compile(other).expect("a policy"))).expect("a policy");
+    gate.replace(GateSetup::of(&policy::compile(other).expect("a policy"))).expect("a policy");
     let rules = gate.rules();
     let facts = read(&reader, &rules, &head, None).unwrap();
     assert_eq!((facts.get("header.x-a"), facts.get("header.x-b").as_deref()), (None, Some("2")));

@@ -17,7 +17,7 @@ use std::ops::Deref;
 use std::ptr;
 use tollgate::engine::{BufferPool, Row, Source, Verdict};
 use tollgate_core::LimitParams;
-use tollgate_core::header::{self, Fields, Profile, Scope, Unit};
+use tollgate_core::header::{self, HeaderLines, Profile, Scope, Unit};
 
 /// The rate limit headers of a response.
 #[derive(Clone, Debug, Default)]
@@ -30,18 +30,18 @@ pub struct RateLimitHeaders {
 
 /// Rendered headers, in a buffer that the next response uses again.
 #[derive(Clone, Debug, Default)]
-struct PooledFields(Option<Box<Fields>>);
+struct PooledFields(Option<Box<HeaderLines>>);
 
 thread_local! {
-    static FIELDS: BufferPool<Fields> = const { BufferPool::new() };
+    static FIELDS: BufferPool<HeaderLines> = const { BufferPool::new() };
 }
 
-static NONE: Fields = Fields::new();
+static NONE: HeaderLines = HeaderLines::new();
 
 impl Deref for PooledFields {
-    type Target = Fields;
+    type Target = HeaderLines;
 
-    fn deref(&self) -> &Fields {
+    fn deref(&self) -> &HeaderLines {
         self.0.as_deref().unwrap_or(&NONE)
     }
 }
@@ -148,7 +148,7 @@ pub fn render_headers(
     verdict: &Verdict<'_>,
     profiles: &[Profile],
     now_us: u64,
-    fields: &mut Fields,
+    fields: &mut HeaderLines,
 ) -> Option<u64> {
     fields.clear();
     let retry_after_us = verdict.retry_after_us.filter(|_| !verdict.allowed);
@@ -161,7 +161,7 @@ fn render_rows(
     retry_after_us: Option<u64>,
     profiles: &[Profile],
     now_us: u64,
-    fields: &mut Fields,
+    fields: &mut HeaderLines,
 ) -> Option<u64> {
     let mut shown: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
     for row in rows.iter().filter(|row| is_shown(row)) {

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use tollgate::engine::{Gate, Setup, policy};
+use tollgate::engine::{Gate, GateSetup, policy};
 use tollgate::{ManualClock, MemoryStore};
 use tollgate_core::header::Profile;
 
@@ -15,7 +15,7 @@ const NOW_US: u64 = 1_794_744_018_000_000;
 
 pub(super) fn toll(policy: &str) -> HttpGate<Standalone> {
     let compiled = policy::compile(policy.as_bytes()).expect("a good policy");
-    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).expect("a policy");
+    let gate = Gate::new(GateSetup::of(&compiled), MemoryStore::default()).expect("a policy");
     HttpGate::new(Arc::new(Standalone::new(gate).with_clock(ManualClock::new(NOW_US))))
 }
 

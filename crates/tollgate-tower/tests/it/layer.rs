@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use tollgate::engine::{Gate, Setup, policy};
+use tollgate::engine::{Gate, GateSetup, policy};
 use tollgate::store::LeaseStore;
 use tollgate::{ManualClock, MemoryStore};
 use tollgate_tower::{Decider, Standalone, TollgateLayer, Verifier};
@@ -75,7 +75,7 @@ async fn play<D: Decider>(case: &Case, layer: &TollgateLayer<D>) {
 fn engine<S: LeaseStore + Default + 'static>(case: &Case) -> Arc<Standalone<S>> {
     let compiled = policy::compile(case.policy.as_bytes())
         .unwrap_or_else(|errors| panic!("{}: {errors:#?}", case.name));
-    let gate = Gate::new(Setup::of(&compiled), S::default()).unwrap();
+    let gate = Gate::new(GateSetup::of(&compiled), S::default()).unwrap();
     let mut engine = Standalone::new(gate).with_clock(ManualClock::new(NOW_US));
     if let Some((_, keys)) = case.keys {
         let jwt = compiled.settings.jwt.as_ref().unwrap();

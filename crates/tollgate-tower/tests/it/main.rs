@@ -12,7 +12,7 @@ mod tonic;
 
 use std::sync::Arc;
 use tollgate::MemoryStore;
-use tollgate::engine::{Gate, Setup, policy};
+use tollgate::engine::{Gate, GateSetup, policy};
 use tollgate::store::Clock;
 use tollgate_tower::{Standalone, TollgateLayer};
 
@@ -21,7 +21,7 @@ const NOW_US: u64 = 1_794_744_018_000_000;
 fn gate(policy: &str) -> Gate {
     let compiled =
         policy::compile(policy.as_bytes()).unwrap_or_else(|errors| panic!("{policy}: {errors:#?}"));
-    Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap()
+    Gate::new(GateSetup::of(&compiled), MemoryStore::default()).unwrap()
 }
 
 /// A layer with this policy and clock.

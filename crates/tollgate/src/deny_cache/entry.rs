@@ -79,7 +79,7 @@ pub(super) struct CachedRow {
 }
 
 /// The answer to one cost when the entry was learnt.
-enum PastAnswer {
+enum RememberedAnswer {
     Admitted,
     /// A refusal with this wait; `None` if no wait helps.
     RefusedFor(Option<u64>),
@@ -157,15 +157,17 @@ impl DenyEntry {
         }
         let (wait_us, exact) = match met {
             _ if self.blocked && is_reset => return CachedAnswer::Unknown,
-            PastAnswer::RefusedFor(None) => (None, true),
-            PastAnswer::Admitted => (Some(0), true),
+            RememberedAnswer::RefusedFor(None) => (None, true),
+            RememberedAnswer::Admitted => (Some(0), true),
             _ if is_reset => (Some(0), true),
             // The limit may admit the cost by now.
-            PastAnswer::RefusedFor(Some(us)) | PastAnswer::RefusedAtMost(us) if us <= age_us => {
+            RememberedAnswer::RefusedFor(Some(us)) | RememberedAnswer::RefusedAtMost(us)
+                if us <= age_us =>
+            {
                 return CachedAnswer::Unknown;
             }
-            PastAnswer::RefusedFor(Some(us)) => (Some(us - age_us), true),
-            PastAnswer::RefusedAtMost(us) => (Some(us - age_us), false),
+            RememberedAnswer::RefusedFor(Some(us)) => (Some(us - age_us), true),
+            RememberedAnswer::RefusedAtMost(us) => (Some(us - age_us), false),
         };
         outcome.admitted = wait_us == Some(0);
         outcome.retry_after_us = wait_us;
@@ -205,26 +207,26 @@ impl DenyEntry {
 
     /// The answer to this cost when the entry was learnt, or since `oldest_us`. `remaining` is
     /// exact, so it shows which costs were admitted.
-    fn past_answer(&self, params: &LimitParams, cost: u64, oldest_us: u64) -> PastAnswer {
+    fn past_answer(&self, params: &LimitParams, cost: u64, oldest_us: u64) -> RememberedAnswer {
         let Outcome { admitted, limit, remaining, retry_after_us, reset_after_us, .. } =
             self.outcome;
         let is_same = cost == self.cost && !admitted;
         let mut known = self.other_waits.iter().flatten();
         let known = known.find(|wait| wait.cost == cost && wait.learnt_us > oldest_us);
         match (self.outcome.more_after_us, params) {
-            _ if !self.blocked && (cost == 0 || cost <= remaining) => PastAnswer::Admitted,
-            _ if cost > limit => PastAnswer::RefusedFor(None),
-            _ if is_same => PastAnswer::RefusedFor(retry_after_us),
+            _ if !self.blocked && (cost == 0 || cost <= remaining) => RememberedAnswer::Admitted,
+            _ if cost > limit => RememberedAnswer::RefusedFor(None),
+            _ if is_same => RememberedAnswer::RefusedFor(retry_after_us),
             (Some(us), _) if !self.blocked && cost == remaining.saturating_add(1) => {
-                PastAnswer::RefusedFor(Some(us))
+                RememberedAnswer::RefusedFor(Some(us))
             }
             (_, LimitParams::FixedWindow(_) | LimitParams::CalendarWindow(_)) if !self.blocked => {
-                PastAnswer::RefusedFor(Some(reset_after_us))
+                RememberedAnswer::RefusedFor(Some(reset_after_us))
             }
-            _ if known.is_some() => PastAnswer::RefusedFor(known.and_then(|wait| {
+            _ if known.is_some() => RememberedAnswer::RefusedFor(known.and_then(|wait| {
                 wait.until_us.map(|until_us| until_us.saturating_sub(self.learnt_us))
             })),
-            _ => PastAnswer::RefusedAtMost(reset_after_us.max(retry_after_us.unwrap_or(0))),
+            _ => RememberedAnswer::RefusedAtMost(reset_after_us.max(retry_after_us.unwrap_or(0))),
         }
     }
 }

@@ -6,13 +6,13 @@
 //!
 //! ```
 //! use tollgate::MemoryStore;
-//! use tollgate::engine::{Gate, Setup, Work, policy};
+//! use tollgate::engine::{Gate, GateSetup, GateBuffers, policy};
 //!
 //! let file = b"limits: [{name: per-user, key: [user], rate: 2/s, algorithm: gcra}]";
-//! let gate = Gate::new(Setup::of(&policy::compile(file)?), MemoryStore::default())?;
+//! let gate = Gate::new(GateSetup::of(&policy::compile(file)?), MemoryStore::default())?;
 //!
 //! let rules = gate.rules(); // a reload does not change them
-//! let mut work = Work::default(); // reused, so that deciding allocates nothing
+//! let mut work = GateBuffers::default(); // reused, so that deciding allocates nothing
 //! let mut facts = rules.facts(Default::default());
 //! facts.set("user", "42")?;
 //! let now_us = 1_700_000_000_000_000;
@@ -25,7 +25,7 @@
 
 pub mod policy;
 
-pub use crate::buffers::{BufferPool, Work};
+pub use crate::buffers::{BufferPool, GateBuffers};
 pub use crate::deny_cache::DenyCache;
 pub use crate::gate::{
     DecisionObserver, DescriptorMode, ExplainedCandidate, ExplainedDecision, ExplainedLimit,
@@ -34,15 +34,15 @@ pub use crate::gate::{
 };
 
 pub use crate::reservation::{
-    AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, Settled, TTL_US_MAX,
-    UnfinishedCharges,
+    AdmissionOptions, InFlightCharges, ReservationEnd, ReservationError, SettledReservation,
+    TTL_US_MAX, UnfinishedCharges,
 };
 pub use crate::rules::{
-    CandidateCounts, Counts, ModeOverride, Rules, Setup, ShedCounts, thread_number,
+    CandidateCounts, Counts, GateSetup, ModeOverride, Rules, ShedCounts, thread_number,
 };
 pub use crate::shed::{
-    AdaptiveSettings, AdaptiveShedder, CLASSES_MAX, ClassCounts, Entrant, Entry, QueuedEntry,
-    ShedReason, ShedRefusal, ShedSnapshot, ShedTicket, UpstreamOutcome, UpstreamReport,
+    AdaptiveSettings, AdaptiveShedder, CLASSES_MAX, ClassCounts, Entry, QueuedEntry, ShedReason,
+    ShedRefusal, ShedRequest, ShedSnapshot, ShedTicket, UpstreamOutcome, UpstreamReport,
 };
 pub use crate::verdict::{Row, ShedVerdict, Source, Verdict};
 pub use tollgate_policy::{HttpPolicy, limit};

@@ -1,7 +1,7 @@
 //! Batches of checks by one limit each, such as pipelined Redis commands.
 
 use super::{DecisionRequest, FromAnswer, RequestedLimit};
-use crate::engine::{Gate, Row, Rules, Source, Work};
+use crate::engine::{Gate, GateBuffers, Row, Rules, Source};
 use crate::rules::outcome;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::limit::Mode;
@@ -83,15 +83,15 @@ impl<'r> FromAnswer<'r> for SingleVerdict {
 
 impl<S: Store> Gate<S> {
     /// Decides each of `checks` by itself, in order, with one call to the store. The verdicts are
-    /// in [`Work::verdicts`].
+    /// in [`GateBuffers::verdicts`].
     pub fn check_batch<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
         now_us: u64,
         checks: impl IntoIterator<Item = SingleCheck<'a>>,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, (), S::Undecided> {
-        let Work { answers, verdicts, decision_buffers, .. } = work;
+        let GateBuffers { answers, verdicts, decision_buffers, .. } = work;
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.is_one_request = false;
         let mut count = 0;

@@ -6,7 +6,7 @@ use crate::rules::CandidateOutcome;
 use std::ops::Range;
 use tollgate_core::Intent;
 use tollgate_policy::limit::Selector;
-use tollgate_store::{Answer, LeaseStore, Mode, Store};
+use tollgate_store::{Answer, ChargeMode, LeaseStore, Store};
 
 impl DecisionRequest<'_, '_> {
     /// Prepares the candidates, which are the last limits from `first` on: no counter of limits
@@ -19,11 +19,11 @@ impl DecisionRequest<'_, '_> {
             self.candidates += 1;
             self.limits[at].counts = false;
             let Some(base) = self.base_of(first, at) else { continue };
-            let enforced = self.charges[base].mode == Mode::Enforce;
+            let enforced = self.charges[base].mode == ChargeMode::Enforce;
             if enforced {
-                self.charges[base].mode = Mode::Replaced;
+                self.charges[base].mode = ChargeMode::Replaced;
             }
-            self.charges[at].mode = Mode::Candidate { enforced };
+            self.charges[at].mode = ChargeMode::Candidate { enforced };
         }
     }
 

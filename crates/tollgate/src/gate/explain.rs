@@ -1,7 +1,7 @@
 //! Explanations: why a request would be admitted or refused, limit by limit. Nothing is charged.
 
 use super::Gate;
-use crate::engine::{Row, Rules, Verdict, Work};
+use crate::engine::{GateBuffers, Row, Rules, Verdict};
 use tollgate_core::{Intent, LimitParams, LimitState, Outcome};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::{Limit, Selector};
@@ -77,7 +77,7 @@ impl<S: LeaseStore> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
     ) -> Explanation<'r> {
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let policy = rules.policy();
         policy.select(facts, cost, &mut work.selection);
         let class = rules.select_hidden(facts, &mut work.selection);
@@ -131,7 +131,11 @@ impl<S: LeaseStore> Gate<S> {
 }
 
 /// The answer of the candidate of a limit, which the store gave with the others.
-fn candidate_of(policy: &Policy, work: &Work, base: &Selected<'_>) -> Option<ExplainedCandidate> {
+fn candidate_of(
+    policy: &Policy,
+    work: &GateBuffers,
+    base: &Selected<'_>,
+) -> Option<ExplainedCandidate> {
     let mut selected = policy.selected(&work.selection);
     let is_candidate = |one: &Selected<'_>| {
         one.limit.selector == Selector::Candidate(base.index) && one.key == base.key

@@ -1,14 +1,14 @@
 //! Operator actions on one key: inspect, reset, block.
 
 use super::{FromAnswer, Gate};
-use crate::engine::{Row, Rules, Work};
+use crate::engine::{GateBuffers, Row, Rules};
 use std::collections::BTreeSet;
 use tollgate_core::{Intent, LimitParams, Outcome};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::Limit;
 use tollgate_policy::policy::{Selected, TierParams};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, LeaseStore, LedgerReport, Mode, ParamsId, Request,
+    Adjustment, Answers, Change, Charge, ChargeMode, LeaseStore, LedgerReport, ParamsId, Request,
     StateKey, Store, StoreCall, StoreError,
 };
 
@@ -45,12 +45,12 @@ impl<S: LeaseStore> Gate<S> {
         limit: Option<&str>,
     ) -> Result<Vec<Inspected<'r>>, StoreError> {
         let mut inspected = Vec::new();
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         for index in rules.indices_named(limit) {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             for one in rules.policy().selected(&work.selection).filter(|one| !one.missing) {
                 // Only enforced limits show a block, and operators want to see it in any mode.
-                let charges = [Charge { mode: Mode::Enforce, ..rules.plain_charge(&one) }];
+                let charges = [Charge { mode: ChargeMode::Enforce, ..rules.plain_charge(&one) }];
                 let request = Request { charges: &charges, intent: Intent::Peek };
                 self.store.call(now_us, StoreCall::Decide(&[request]), &mut work.answers).await?;
                 let Some((_, [answer])) = work.answers.get(0) else { continue };
@@ -60,7 +60,7 @@ impl<S: LeaseStore> Gate<S> {
                     // At cost 0 only a block makes a client wait. A shadow limit ignores the block.
                     let left_us = answer.outcome.retry_after_us;
                     blocked_until_us = left_us.map(|left_us| now_us.saturating_add(left_us));
-                    let shadow = [Charge { mode: Mode::Shadow, ..charges[0] }];
+                    let shadow = [Charge { mode: ChargeMode::Shadow, ..charges[0] }];
                     let request = [Request { charges: &shadow, intent: Intent::Peek }];
                     self.store.call(now_us, StoreCall::Decide(&request), &mut work.answers).await?;
                     if let Some((_, [answer])) = work.answers.get(0) {
@@ -105,7 +105,7 @@ impl<S: LeaseStore> Gate<S> {
             params_id: ParamsId::default(),
             cost: 0,
             // A block would hide the count.
-            mode: Mode::Shadow,
+            mode: ChargeMode::Shadow,
             ..rules.plain_charge(one)
         };
         let (charges, mut answers) = ([charge], Answers::default());
@@ -170,7 +170,7 @@ impl<S: LeaseStore> Gate<S> {
         limit: Option<&str>,
         change: Option<Change>,
     ) -> Result<Vec<&'r str>, StoreError> {
-        let (mut done, mut work) = (Vec::new(), Work::default());
+        let (mut done, mut work) = (Vec::new(), GateBuffers::default());
         for index in rules.indices_named(limit) {
             rules.policy().select_one(index, facts, 0, &mut work.selection);
             if change.is_none() && rules.policy().has_candidates() {

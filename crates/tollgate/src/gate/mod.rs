@@ -23,7 +23,7 @@ pub(crate) use request::{
 pub(crate) use shed::RequestEnd;
 
 use crate::deny_cache::DenyCache;
-use crate::engine::{Rules, Setup, Verdict, Work};
+use crate::engine::{GateBuffers, GateSetup, Rules, Verdict};
 use crate::reservation::{ReservedHolds, SlotRegistry};
 use crate::rules::{Counters, INLINE};
 use arc_swap::{ArcSwap, Guard};
@@ -75,7 +75,7 @@ impl<S: LeaseStore> Gate<S> {
     /// # Errors
     ///
     /// If the limits do not compile to a policy.
-    pub fn new(setup: Setup, store: S) -> Result<Self, InvalidPolicy> {
+    pub fn new(setup: GateSetup, store: S) -> Result<Self, InvalidPolicy> {
         let (builder, rules) = RulesBuilder::new(setup, &store)?;
         Ok(Self {
             rules: ArcSwap::from_pointee(rules),
@@ -131,7 +131,7 @@ impl<S: Store> Gate<S> {
         now_us: u64,
         facts: &Facts<'_>,
         cost: u64,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select(facts, cost, &mut work.selection);
         let class = rules.select_hidden(facts, &mut work.selection);
@@ -145,7 +145,7 @@ impl<S: Store> Gate<S> {
         now_us: u64,
         facts: &Facts<'_>,
         cost: u64,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select(facts, cost, &mut work.selection);
         let class = rules.select_hidden(facts, &mut work.selection);
@@ -164,7 +164,7 @@ impl<S: Store> Gate<S> {
         facts: &Facts<'_>,
         open: &[&str],
         most: usize,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
         rules.policy().select_possible(facts, open, most, &mut work.selection);
         self.decide_selected(rules, now_us, (Intent::Peek, None), false, work)
@@ -177,9 +177,9 @@ impl<S: Store> Gate<S> {
         now_us: u64,
         (intent, class): (Intent, Option<usize>),
         uses_deny_cache: bool,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        let Work { selection, answers, rows, decision_buffers, .. } = work;
+        let GateBuffers { selection, answers, rows, decision_buffers, .. } = work;
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.uses_deny_cache = uses_deny_cache;
         request.push_selected(rules.policy().selected(selection), intent);

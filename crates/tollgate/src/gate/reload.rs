@@ -1,7 +1,7 @@
 //! Reload: replaces the rules while requests are decided; also tiers and modes.
 
 use super::Gate;
-use crate::engine::{ModeOverride, Rules, Setup};
+use crate::engine::{GateSetup, ModeOverride, Rules};
 use crate::rules::{ByName, CandidateCounters, Counters, Counts, INLINE, ShedState};
 use std::sync::{Arc, MutexGuard};
 use tollgate_policy::TierMap;
@@ -12,7 +12,7 @@ use tollgate_store::LeaseStore;
 /// The inputs of the rules.
 #[derive(Debug)]
 pub(super) struct RulesBuilder {
-    setup: Setup,
+    setup: GateSetup,
     /// Modes that operators set, the deciding ones last. A reload keeps them.
     overrides: Vec<ModeOverride>,
     /// Also the counters of limits that are gone: a counter never goes back.
@@ -24,7 +24,7 @@ pub(super) struct RulesBuilder {
 
 impl RulesBuilder {
     pub(super) fn new(
-        setup: Setup,
+        setup: GateSetup,
         store: &impl LeaseStore,
     ) -> Result<(Self, Rules), InvalidPolicy> {
         let mut builder = Self {
@@ -64,7 +64,7 @@ impl<S: LeaseStore> Gate<S> {
     /// # Errors
     ///
     /// If the limits do not compile to a policy. The old setup stays then.
-    pub fn replace(&self, setup: Setup) -> Result<(), InvalidPolicy> {
+    pub fn replace(&self, setup: GateSetup) -> Result<(), InvalidPolicy> {
         let mut builder = self.builder();
         let before = std::mem::replace(&mut builder.setup, setup);
         self.rebuild(&mut builder).inspect_err(|_| builder.setup = before)

@@ -9,7 +9,7 @@ use super::reserve::{reserved_charge, settleable_charges};
 use super::shed_hold::ShedHold;
 use super::slots::{HeldSlot, SlotGuard, SlotRegistry};
 use crate::buffers::BufferPool;
-use crate::engine::{Gate, Rules, Verdict, Work};
+use crate::engine::{Gate, GateBuffers, Rules, Verdict};
 use crate::gate::{DecisionRequest, RequestEnd};
 use crate::rules::{InFlightCount, ShedEntry, store_mode};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedTicket, UpstreamOutcome};
@@ -258,9 +258,9 @@ impl<S: Store> Gate<S> {
         now_us: u64,
         facts: &Facts<'_>,
         options: &AdmissionOptions<'a>,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, (Verdict<'r>, Option<InFlightCharges>), S::Undecided> {
-        let Work { selection, answers, rows, decision_buffers, .. } = work;
+        let GateBuffers { selection, answers, rows, decision_buffers, .. } = work;
         rules.policy().select(facts, options.cost, selection);
         if let Some(only) = options.only {
             selection.retain(|limit| only.contains(&limit));

@@ -10,7 +10,7 @@ mod slots;
 pub use finish::UnfinishedCharges;
 pub(crate) use in_flight::depends_on_answer;
 pub use in_flight::{AdmissionOptions, InFlightCharges};
-pub use reserve::{Settled, TTL_US_MAX};
+pub use reserve::{SettledReservation, TTL_US_MAX};
 pub(crate) use shed_hold::{ReservedHolds, ShedHold};
 pub(crate) use slots::SlotRegistry;
 

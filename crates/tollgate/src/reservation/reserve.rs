@@ -2,7 +2,7 @@
 
 use super::record::{self, ReservedCharge};
 use super::{ReservationEnd, ReservationError};
-use crate::engine::{Gate, Row, Rules, Source, Verdict, Work};
+use crate::engine::{Gate, GateBuffers, Row, Rules, Source, Verdict};
 use crate::gate::{DecisionRequest, RequestEnd, ReservedUnits};
 use crate::shed::{UpstreamOutcome, UpstreamReport};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub const TTL_US_MAX: u64 = 3_600_000_000;
 /// The answer to the end of a reservation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Settled {
+pub struct SettledReservation {
     /// The actual cost of the request.
     pub charged: u64,
     rows: Vec<SettledRow>,
@@ -37,7 +37,7 @@ struct SettledRow {
     source: Source,
 }
 
-impl Settled {
+impl SettledReservation {
     /// The answer of each limit to a request of cost one now.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
         self.rows.iter().map(|row| Row::new(&row.limit, &row.params, row.outcome, row.source, 0))
@@ -83,7 +83,7 @@ impl<S: ReservationStore> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         // Selected at cost one, so that each charge knows its units per cost.
         rules.policy().select(facts, 1, &mut work.selection);
@@ -106,7 +106,7 @@ impl<S: ReservationStore> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         rules.policy().select_one(limit, facts, 1, &mut work.selection);
         self.reserve_selected(rules, now_us, id, facts, cost, ttl_us, work)
@@ -122,12 +122,12 @@ impl<S: ReservationStore> Gate<S> {
         facts: &Facts<'_>,
         cost: u64,
         ttl_us: Option<u64>,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Reserved<'r>, S::Undecided> {
         if ttl_us.is_some_and(|ttl_us| !(TTL_US_MIN..=TTL_US_MAX).contains(&ttl_us)) {
             return StoreReply::Now(Err(ReservationError::TtlOutOfRange));
         }
-        let Work { selection, answers, rows, params, decision_buffers, .. } = work;
+        let GateBuffers { selection, answers, rows, params, decision_buffers, .. } = work;
         let class = rules.select_hidden(facts, selection);
         let selected = rules.policy().selected(selection);
         let ttl_us = ttl_us.unwrap_or_else(|| default_ttl_us(selected.clone()));
@@ -238,7 +238,7 @@ impl<S: ReservationStore> Gate<S> {
         now_us: u64,
         id: &'a str,
         end: ReservationEnd,
-    ) -> StoreReply<'a, Result<Settled, ReservationError>, S::Undecided> {
+    ) -> StoreReply<'a, Result<SettledReservation, ReservationError>, S::Undecided> {
         let outcome = match end {
             ReservationEnd::Settle(_) => UpstreamOutcome::Ok,
             ReservationEnd::Cancel => UpstreamOutcome::Ignored,
@@ -257,7 +257,7 @@ impl<S: ReservationStore> Gate<S> {
         id: &'a str,
         end: ReservationEnd,
         report: UpstreamReport,
-    ) -> StoreReply<'a, Result<Settled, ReservationError>, S::Undecided> {
+    ) -> StoreReply<'a, Result<SettledReservation, ReservationError>, S::Undecided> {
         if end.cost() > u64::from(u32::MAX) {
             return StoreReply::Now(Err(ReservationError::CostTooLarge));
         }
@@ -289,7 +289,7 @@ impl<S: ReservationStore> Gate<S> {
         (now_us, id): (u64, &str),
         ended: EndedReservation,
         end: ReservationEnd,
-    ) -> Result<Settled, ReservationError> {
+    ) -> Result<SettledReservation, ReservationError> {
         ended.state_keys.iter().for_each(|state_key| self.forget_refusals_of_state(state_key));
         if ended.end != end.code() {
             return Err(ReservationError::Ended);
@@ -312,7 +312,7 @@ impl<S: ReservationStore> Gate<S> {
             let source = Source::of(&limit, answer, usual);
             SettledRow { limit, params, outcome: answer.outcome, source }
         });
-        Ok(Settled { charged: end.cost(), rows: rows.collect() })
+        Ok(SettledReservation { charged: end.cost(), rows: rows.collect() })
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) use candidate::{CandidateCounters, CandidateOutcome};
 pub(crate) use counters::Counters;
 pub use counters::{Counts, thread_number};
 pub use mode_override::ModeOverride;
-pub use setup::Setup;
+pub use setup::GateSetup;
 pub use shed::ShedCounts;
 pub(crate) use shed::{InFlightCount, ShedEntry, ShedRules, ShedState};
 
@@ -76,7 +76,7 @@ pub(crate) type ByName<T> = BTreeMap<Box<str>, T>;
 
 impl Rules {
     pub(crate) fn new(
-        setup: &Setup,
+        setup: &GateSetup,
         overrides: &[ModeOverride],
         counters: &mut ByName<Arc<Counters>>,
         candidates: &mut ByName<Arc<CandidateCounters>>,
@@ -287,7 +287,7 @@ impl Rules {
     pub(crate) fn charge<'a>(&'a self, selected: &Selected<'a>) -> Charge<'a> {
         let charge = self.plain_charge(selected);
         let (units, enforced) = (charge.cost.min(UNITS_MAX), charge.mode.is_enforced());
-        let owing = tollgate_store::Mode::Owe { units, enforced };
+        let owing = tollgate_store::ChargeMode::Owe { units, enforced };
         match selected.limit.counting {
             _ if selected.missing => charge,
             Counting::Admitted => charge,
@@ -378,10 +378,10 @@ pub(crate) fn outcome(selected: &Selected<'_>, answer: &Answer) -> Outcome {
 }
 
 /// The store's mode for a limit. A limit that is off is selected only for operators.
-pub(crate) fn store_mode(limit: &Limit) -> tollgate_store::Mode {
+pub(crate) fn store_mode(limit: &Limit) -> tollgate_store::ChargeMode {
     match limit.mode {
-        Mode::Shadow => tollgate_store::Mode::Shadow,
-        Mode::Enforce | Mode::Off => tollgate_store::Mode::Enforce,
+        Mode::Shadow => tollgate_store::ChargeMode::Shadow,
+        Mode::Enforce | Mode::Off => tollgate_store::ChargeMode::Enforce,
     }
 }
 

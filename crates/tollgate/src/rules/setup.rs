@@ -1,4 +1,4 @@
-//! Setup of a gate: limits, and the settings that apply to all of them.
+//! GateSetup of a gate: limits, and the settings that apply to all of them.
 
 use crate::Quota;
 use crate::rules::INLINE;
@@ -14,7 +14,7 @@ use tollgate_policy::{Compiled, HttpPolicy, TierMap};
 
 /// The configuration of a [`Gate`](crate::engine::Gate): limits, and settings for all of them.
 #[derive(Clone, Debug, Default)]
-pub struct Setup {
+pub struct GateSetup {
     pub(crate) limits: Vec<(Limit, MatchSpec)>,
     pub(crate) options: PolicyOptions,
     pub(crate) tiers: Option<Arc<TierMap>>,
@@ -29,7 +29,7 @@ pub struct Setup {
     pub(crate) seed: Option<u64>,
 }
 
-impl Setup {
+impl GateSetup {
     /// Creates a setup of these limits, in this order.
     pub fn new(limits: Vec<(Limit, MatchSpec)>, options: PolicyOptions) -> Self {
         Self { limits, options, ..Self::default() }
@@ -39,10 +39,10 @@ impl Setup {
     /// share a count. Responses have the `RateLimit` headers of the current draft.
     ///
     /// ```
-    /// use tollgate::engine::{Gate, Setup};
+    /// use tollgate::engine::{Gate, GateSetup};
     /// use tollgate::{MemoryStore, Quota};
     ///
-    /// let setup = Setup::of_quota("per-user", "user", Quota::per_minute(100));
+    /// let setup = GateSetup::of_quota("per-user", "user", Quota::per_minute(100));
     /// let gate = Gate::new(setup, MemoryStore::default())?;
     /// assert_eq!(&*gate.rules().policy().limits()[0].name, "per-user");
     /// # Ok::<(), tollgate::engine::policy::InvalidPolicy>(())

@@ -2,7 +2,7 @@
 
 use crate::engine::Verdict;
 use crate::rules::ByName;
-use crate::shed::{AdaptiveSettings, AdaptiveShedder, Entrant, Entry, QueuedEntry, ShedReason};
+use crate::shed::{AdaptiveSettings, AdaptiveShedder, Entry, QueuedEntry, ShedReason, ShedRequest};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -186,7 +186,7 @@ impl ShedRules {
         let (mode, shedder) = self.adaptive.as_ref()?;
         let shed = verdict.shed.as_mut().filter(|_| verdict.allowed)?;
         let class = u8::try_from(shed.class).unwrap_or(u8::MAX);
-        let mut entry = shedder.enter(now_us, Entrant { class, client });
+        let mut entry = shedder.enter(now_us, ShedRequest { class, client });
         if let (Mode::Enforce, Entry::Queued(queued)) = (mode, &mut entry)
             && let Some(counters) = self.counters.get(shed.class)
         {

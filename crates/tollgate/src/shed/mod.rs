@@ -8,10 +8,10 @@ mod abandoned;
 mod demand;
 mod fair;
 mod limit;
-mod machine;
 mod queue;
 mod shedder;
 mod snapshot;
+mod state;
 #[cfg(test)]
 mod tests;
 mod threshold;
@@ -20,6 +20,6 @@ mod types;
 pub use shedder::{AdaptiveShedder, Entry, QueuedEntry, ShedTicket};
 pub use snapshot::{ClassCounts, ShedSnapshot};
 pub use types::{
-    AdaptiveSettings, CLASSES_MAX, Entrant, ShedReason, ShedRefusal, UpstreamOutcome,
+    AdaptiveSettings, CLASSES_MAX, ShedReason, ShedRefusal, ShedRequest, UpstreamOutcome,
     UpstreamReport,
 };

@@ -22,32 +22,32 @@ impl Lane {
 }
 
 /// An index into the array.
-pub(super) type SlotId = u32;
-const NONE: SlotId = SlotId::MAX;
+pub(super) type QueueEntryId = u32;
+const NONE: QueueEntryId = QueueEntryId::MAX;
 
 /// The waiting requests. Memory is bounded, and a depth reached before allocates nothing.
 #[derive(Debug)]
 pub(super) struct WaitingRoom {
-    slots: Vec<Slot>,
-    free: SlotId,
+    slots: Vec<QueueEntry>,
+    free: QueueEntryId,
     lists: Vec<List>,
     waiting: usize,
     capacity: usize,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct QueueEntry {
     lane: Lane,
     entered_us: u64,
-    state: SlotState,
+    state: QueueEntryState,
     waker: Option<Waker>,
-    older: SlotId,
-    newer: SlotId,
+    older: QueueEntryId,
+    newer: QueueEntryId,
 }
 
 /// The state of a waiting request. The owner frees the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SlotState {
+pub(super) enum QueueEntryState {
     Waiting,
     /// The request got a slot at this time.
     Granted(u64),
@@ -57,8 +57,8 @@ pub(super) enum SlotState {
 /// The requests of one lane, from oldest to newest.
 #[derive(Debug, Clone, Copy)]
 struct List {
-    oldest: SlotId,
-    newest: SlotId,
+    oldest: QueueEntryId,
+    newest: QueueEntryId,
 }
 
 const EMPTY: List = List { oldest: NONE, newest: NONE };
@@ -84,7 +84,7 @@ impl WaitingRoom {
     }
 
     /// Lanes with a request that waits, each with its oldest one; the least important first.
-    pub(super) fn oldest_by_lane(&self) -> impl Iterator<Item = (Lane, SlotId, u64)> {
+    pub(super) fn oldest_by_lane(&self) -> impl Iterator<Item = (Lane, QueueEntryId, u64)> {
         let lists = self.lists.iter().enumerate().rev();
         lists.filter_map(|(index, list)| {
             let (slot, entered_us) = self.entry(list.oldest)?;
@@ -92,26 +92,26 @@ impl WaitingRoom {
         })
     }
 
-    pub(super) fn oldest(&self, lane: Lane) -> Option<(SlotId, u64)> {
+    pub(super) fn oldest(&self, lane: Lane) -> Option<(QueueEntryId, u64)> {
         self.entry(self.lists.get(lane.index())?.oldest)
     }
 
-    pub(super) fn newest(&self, lane: Lane) -> Option<(SlotId, u64)> {
+    pub(super) fn newest(&self, lane: Lane) -> Option<(QueueEntryId, u64)> {
         self.entry(self.lists.get(lane.index())?.newest)
     }
 
-    fn entry(&self, slot: SlotId) -> Option<(SlotId, u64)> {
+    fn entry(&self, slot: QueueEntryId) -> Option<(QueueEntryId, u64)> {
         (slot != NONE).then(|| (slot, self.slots[slot as usize].entered_us))
     }
 
-    pub(super) fn push(&mut self, lane: Lane, now_us: u64) -> SlotId {
+    pub(super) fn push(&mut self, lane: Lane, now_us: u64) -> QueueEntryId {
         let older = self.lists[lane.index()].newest;
-        let state = SlotState::Waiting;
-        let slot = Slot { lane, entered_us: now_us, state, waker: None, older, newer: NONE };
+        let state = QueueEntryState::Waiting;
+        let slot = QueueEntry { lane, entered_us: now_us, state, waker: None, older, newer: NONE };
         let id = match self.free {
             NONE => {
                 self.slots.push(slot);
-                (self.slots.len() - 1) as SlotId
+                (self.slots.len() - 1) as QueueEntryId
             }
             id => {
                 self.free = self.slots[id as usize].newer;
@@ -129,31 +129,31 @@ impl WaitingRoom {
     }
 
     /// Ends the wait of a request, and returns the waker of its task.
-    pub(super) fn resolve(&mut self, id: SlotId, state: SlotState) -> Option<Waker> {
+    pub(super) fn resolve(&mut self, id: QueueEntryId, state: QueueEntryState) -> Option<Waker> {
         self.unlink(id);
         let slot = &mut self.slots[id as usize];
         slot.state = state;
         slot.waker.take()
     }
 
-    pub(super) fn state(&self, id: SlotId) -> SlotState {
+    pub(super) fn state(&self, id: QueueEntryId) -> QueueEntryState {
         self.slots[id as usize].state
     }
 
-    pub(super) fn set_waker(&mut self, id: SlotId, waker: &Waker) {
+    pub(super) fn set_waker(&mut self, id: QueueEntryId, waker: &Waker) {
         match &mut self.slots[id as usize].waker {
             Some(known) => known.clone_from(waker),
             none => *none = Some(waker.clone()),
         }
     }
 
-    pub(super) fn class(&self, id: SlotId) -> u8 {
+    pub(super) fn class(&self, id: QueueEntryId) -> u8 {
         self.slots[id as usize].lane.class
     }
 
     /// Frees a slot whose owner has read its state, or has left.
-    pub(super) fn free(&mut self, id: SlotId) {
-        if self.state(id) == SlotState::Waiting {
+    pub(super) fn free(&mut self, id: QueueEntryId) {
+        if self.state(id) == QueueEntryState::Waiting {
             self.unlink(id);
         }
         self.slots[id as usize].waker = None;
@@ -180,7 +180,7 @@ impl WaitingRoom {
         }
     }
 
-    fn relink(&mut self, id: SlotId, last: u8) {
+    fn relink(&mut self, id: QueueEntryId, last: u8) {
         let Lane { class, is_inside } = self.slots[id as usize].lane;
         let lane = Lane { class: class.min(last), is_inside };
         let older = std::mem::replace(&mut self.lists[lane.index()].newest, id);
@@ -193,8 +193,8 @@ impl WaitingRoom {
         self.waiting += 1;
     }
 
-    fn unlink(&mut self, id: SlotId) {
-        let Slot { lane, older, newer, .. } = self.slots[id as usize];
+    fn unlink(&mut self, id: QueueEntryId) {
+        let QueueEntry { lane, older, newer, .. } = self.slots[id as usize];
         match older {
             NONE => self.lists[lane.index()].oldest = newer,
             older => self.slots[older as usize].newer = newer,

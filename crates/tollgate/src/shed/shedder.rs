@@ -1,9 +1,9 @@
-//! The shedder that threads share: the machine behind a short lock, tickets, and queued requests.
+//! The shedder that threads share: the state behind a short lock, tickets, and queued requests.
 
-use super::machine::{AdmittedCall, Machine, START, Step};
-use super::queue::{SlotId, SlotState};
+use super::queue::{QueueEntryId, QueueEntryState};
 use super::snapshot::ShedSnapshot;
-use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
+use super::state::{AdmittedCall, EntryStep, START, ShedderState};
+use super::types::{AdaptiveSettings, ShedReason, ShedRefusal, ShedRequest, UpstreamOutcome};
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 /// important ones in, and refuses the rest. Clones share one state.
 #[derive(Debug, Clone)]
 pub struct AdaptiveShedder {
-    machine: Arc<Mutex<Machine>>,
+    state: Arc<Mutex<ShedderState>>,
 }
 
 /// The answer to a request that enters.
@@ -50,7 +50,7 @@ pub struct ShedTicket {
 #[must_use]
 pub struct QueuedEntry {
     shedder: AdaptiveShedder,
-    slot: Option<SlotId>,
+    slot: Option<QueueEntryId>,
     deadline_us: u64,
     /// Counts requests that were dropped while they waited.
     left: Option<Arc<AtomicU64>>,
@@ -67,27 +67,27 @@ impl AdaptiveShedder {
 
     /// A shedder whose random choices are the same in each run, for simulations.
     pub fn with_seed(settings: AdaptiveSettings, seed: u64) -> Self {
-        Self { machine: Arc::new(Mutex::new(Machine::new(settings, START, seed))) }
+        Self { state: Arc::new(Mutex::new(ShedderState::new(settings, START, seed))) }
     }
 
     /// Admits, queues or sheds a request.
-    pub fn enter(&self, now_us: u64, entrant: Entrant) -> Entry {
-        let mut machine = self.lock();
-        let step = machine.enter(now_us, entrant);
+    pub fn enter(&self, now_us: u64, request: ShedRequest) -> Entry {
+        let mut state = self.lock();
+        let step = state.enter(now_us, request);
         match step {
-            Step::Admit => {
-                drop(machine);
-                Entry::Admitted(self.ticket(entrant.class, now_us))
+            EntryStep::Admit => {
+                drop(state);
+                Entry::Admitted(self.ticket(request.class, now_us))
             }
-            Step::Wait(slot) => {
-                let deadline_us = now_us.saturating_add(machine.longest_wait_us());
-                self.resolve(machine);
+            EntryStep::Wait(slot) => {
+                let deadline_us = now_us.saturating_add(state.longest_wait_us());
+                self.resolve(state);
                 let (shedder, slot) = (self.clone(), Some(slot));
                 Entry::Queued(QueuedEntry { shedder, slot, deadline_us, left: None })
             }
-            Step::Shed(reason) => {
-                let refusal = machine.refusal(reason);
-                self.resolve(machine);
+            EntryStep::Shed(reason) => {
+                let refusal = state.refusal(reason);
+                self.resolve(state);
                 Entry::Shed(refusal)
             }
         }
@@ -114,41 +114,41 @@ impl AdaptiveShedder {
     }
 
     fn finish(&self, now_us: u64, call: AdmittedCall, outcome: UpstreamOutcome, ended_us: u64) {
-        let mut machine = self.lock();
-        machine.finish(now_us, call, outcome, ended_us);
-        self.resolve(machine);
+        let mut state = self.lock();
+        state.finish(now_us, call, outcome, ended_us);
+        self.resolve(state);
     }
 
     /// Ends the waits that are over. Tasks are woken without the lock.
     #[inline]
-    fn resolve<'a>(&'a self, machine: MutexGuard<'a, Machine>) {
-        if machine.room.len() > 0 {
-            self.resolve_waiting(machine);
+    fn resolve<'a>(&'a self, state: MutexGuard<'a, ShedderState>) {
+        if state.room.len() > 0 {
+            self.resolve_waiting(state);
         }
     }
 
-    fn resolve_waiting<'a>(&'a self, mut machine: MutexGuard<'a, Machine>) {
+    fn resolve_waiting<'a>(&'a self, mut state: MutexGuard<'a, ShedderState>) {
         loop {
             let mut wakers: [Option<Waker>; WAKERS] = [const { None }; WAKERS];
             let mut count = 0;
             while count < WAKERS
-                && let Some(waker) = machine.resolve_next()
+                && let Some(waker) = state.resolve_next()
             {
                 wakers[count] = waker;
                 count += 1;
             }
-            drop(machine);
+            drop(state);
             wakers.into_iter().take(count).flatten().for_each(Waker::wake);
             if count < WAKERS {
                 return;
             }
-            machine = self.lock();
+            state = self.lock();
         }
     }
 
     /// Safe after a panic: no code here panics half-way through a change.
-    fn lock(&self) -> MutexGuard<'_, Machine> {
-        crate::sync::lock(&self.machine)
+    fn lock(&self) -> MutexGuard<'_, ShedderState> {
+        crate::sync::lock(&self.state)
     }
 }
 
@@ -184,9 +184,9 @@ impl ShedTicket {
     /// limit, and then nobody else is admitted until it is met.
     pub fn set_paused(&mut self, now_us: u64, is_paused: bool) {
         if std::mem::replace(&mut self.is_paused, is_paused) != is_paused {
-            let mut machine = self.shedder.lock();
-            machine.set_paused(now_us, self.class, is_paused);
-            self.shedder.resolve(machine);
+            let mut state = self.shedder.lock();
+            state.set_paused(now_us, self.class, is_paused);
+            self.shedder.resolve(state);
         }
     }
 
@@ -199,7 +199,7 @@ impl ShedTicket {
 impl Drop for ShedTicket {
     fn drop(&mut self) {
         if !self.is_finished {
-            // The machine knows a later time, if there was any event since.
+            // The state knows a later time, if there was any event since.
             self.end(self.admitted_us, UpstreamOutcome::Abandoned, None);
         }
     }
@@ -223,13 +223,13 @@ impl QueuedEntry {
     ///
     /// The refusal, unless the request was admitted in the meantime.
     pub fn expire(mut self) -> Result<ShedTicket, ShedRefusal> {
-        let mut machine = self.shedder.lock();
+        let mut state = self.shedder.lock();
         if let Some(slot) = self.slot
-            && machine.room.state(slot) == SlotState::Waiting
+            && state.room.state(slot) == QueueEntryState::Waiting
         {
-            machine.expire(slot);
+            state.expire(slot);
         }
-        drop(machine);
+        drop(state);
         self.take().unwrap_or_else(|| Err(self.shedder.lock().refusal(ShedReason::Queue)))
     }
 
@@ -241,16 +241,16 @@ impl QueuedEntry {
     /// The end of the wait; `None` while it lasts.
     fn take(&mut self) -> Option<Result<ShedTicket, ShedRefusal>> {
         let slot = self.slot?;
-        let mut machine = self.shedder.lock();
-        let class = machine.room.class(slot);
-        let result = match machine.room.state(slot) {
-            SlotState::Waiting => return None,
-            SlotState::Granted(at_us) => Ok(at_us),
-            SlotState::Shed(reason) => Err(machine.refusal(reason)),
+        let mut state = self.shedder.lock();
+        let class = state.room.class(slot);
+        let result = match state.room.state(slot) {
+            QueueEntryState::Waiting => return None,
+            QueueEntryState::Granted(at_us) => Ok(at_us),
+            QueueEntryState::Shed(reason) => Err(state.refusal(reason)),
         };
-        machine.room.free(slot);
+        state.room.free(slot);
         self.slot = None;
-        drop(machine);
+        drop(state);
         Some(result.map(|at_us| self.shedder.ticket(class, at_us)))
     }
 }

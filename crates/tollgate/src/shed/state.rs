@@ -4,10 +4,10 @@ use super::abandoned::AbandonedCalls;
 use super::demand::Demand;
 use super::fair::{CERTAIN, FairShare, FairStanding};
 use super::limit::{LimitController, LoadView};
-use super::queue::{Lane, SlotId, SlotState, WaitingRoom};
+use super::queue::{Lane, QueueEntryId, QueueEntryState, WaitingRoom};
 use super::snapshot::{ClassCounts, ShedSnapshot};
 use super::threshold::{STEPS, Threshold};
-use super::types::{AdaptiveSettings, Entrant, ShedReason, ShedRefusal, UpstreamOutcome};
+use super::types::{AdaptiveSettings, ShedReason, ShedRefusal, ShedRequest, UpstreamOutcome};
 use std::task::Waker;
 
 /// A node with requests that wait, to which nothing happens for longer than this, and than these
@@ -33,7 +33,7 @@ const RETRY_US: (u64, u64) = (1_000_000, 2_000_000);
 
 /// The state of one shedder.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct ShedderState {
     settings: AdaptiveSettings,
     limit: LimitController,
     demand: Demand,
@@ -59,13 +59,13 @@ pub(super) struct AdmittedCall {
 
 /// The result of entering for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum EntryStep {
     Admit,
-    Wait(SlotId),
+    Wait(QueueEntryId),
     Shed(ShedReason),
 }
 
-impl Machine {
+impl ShedderState {
     pub(super) fn new(settings: AdaptiveSettings, start: u32, seed: u64) -> Self {
         let AdaptiveSettings { min, max, classes } = settings;
         Self {
@@ -97,15 +97,15 @@ impl Machine {
         self.settings = settings;
     }
 
-    pub(super) fn enter(&mut self, now_us: u64, entrant: Entrant) -> Step {
+    pub(super) fn enter(&mut self, now_us: u64, request: ShedRequest) -> EntryStep {
         let now_us = self.advance(now_us);
-        let class = self.class(entrant.class);
+        let class = self.class(request.class);
         self.demand.offered(class);
         self.counts(class).offered += 1;
-        let standing = self.standing(class, entrant.client);
+        let standing = self.standing(class, request.client);
         if self.in_flight < self.limit.limit() && self.room.len() == 0 {
             self.admit(now_us, class, now_us);
-            return Step::Admit;
+            return EntryStep::Admit;
         }
         if standing == FairStanding::Refused {
             return self.shed(class, ShedReason::Adaptive);
@@ -114,7 +114,7 @@ impl Machine {
             return self.shed(class, ShedReason::Queue);
         }
         let is_inside = standing == FairStanding::Inside;
-        Step::Wait(self.room.push(Lane { class, is_inside }, now_us))
+        EntryStep::Wait(self.room.push(Lane { class, is_inside }, now_us))
     }
 
     /// Ends a call, which may have ended at the upstream before this is known.
@@ -189,7 +189,7 @@ impl Machine {
         }
         if let Some((slot, class)) = self.next_late(now_us) {
             self.shed(class, ShedReason::Queue);
-            return Some(self.room.resolve(slot, SlotState::Shed(ShedReason::Queue)));
+            return Some(self.room.resolve(slot, QueueEntryState::Shed(ShedReason::Queue)));
         }
         if self.in_flight >= self.limit.limit() {
             return None;
@@ -204,7 +204,7 @@ impl Machine {
             false => oldest,
         };
         self.admit(now_us, lane.class, entered_us);
-        Some(self.room.resolve(slot, SlotState::Granted(now_us)))
+        Some(self.room.resolve(slot, QueueEntryState::Granted(now_us)))
     }
 
     /// The longest that a request waits which enters now.
@@ -213,14 +213,14 @@ impl Machine {
     }
 
     /// Sheds a request whose owner gave up waiting.
-    pub(super) fn expire(&mut self, slot: SlotId) {
+    pub(super) fn expire(&mut self, slot: QueueEntryId) {
         let class = self.room.class(slot);
         self.shed(class, ShedReason::Queue);
-        self.room.resolve(slot, SlotState::Shed(ShedReason::Queue));
+        self.room.resolve(slot, QueueEntryState::Shed(ShedReason::Queue));
     }
 
     /// Forgets a request whose owner left. It is no refusal.
-    pub(super) fn abandon(&mut self, slot: SlotId) {
+    pub(super) fn abandon(&mut self, slot: QueueEntryId) {
         self.room.free(slot);
     }
 
@@ -322,7 +322,7 @@ impl Machine {
         counts.queue_us += now_us.saturating_sub(entered_us);
     }
 
-    fn shed(&mut self, class: u8, reason: ShedReason) -> Step {
+    fn shed(&mut self, class: u8, reason: ShedReason) -> EntryStep {
         self.demand.shed();
         let counts = self.counts(class);
         match reason {
@@ -330,11 +330,11 @@ impl Machine {
             ShedReason::Queue => counts.shed_queue += 1,
             ShedReason::Fleet => {}
         }
-        Step::Shed(reason)
+        EntryStep::Shed(reason)
     }
 
     /// The oldest request of a lane that has waited too long.
-    fn next_late(&self, now_us: u64) -> Option<(SlotId, u8)> {
+    fn next_late(&self, now_us: u64) -> Option<(QueueEntryId, u8)> {
         self.room.oldest_by_lane().find_map(|(lane, slot, entered_us)| {
             let waited_us = now_us.saturating_sub(entered_us);
             (waited_us > self.wait_us(lane, now_us)).then_some((slot, lane.class))

@@ -8,7 +8,7 @@ use super::*;
 use std::task::{Context, Waker};
 
 fn enter(shedder: &AdaptiveShedder, now_us: u64, class: u8) -> Entry {
-    shedder.enter(now_us, Entrant { class, client: 0 })
+    shedder.enter(now_us, ShedRequest { class, client: 0 })
 }
 
 /// A shedder whose two slots are taken.

@@ -44,7 +44,7 @@ impl Default for AdaptiveSettings {
 
 /// One request that enters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Entrant {
+pub struct ShedRequest {
     /// Its class: 0 is the most important. A class that does not exist counts as the last one.
     pub class: u8,
     /// A keyed hash of the client, for fairness inside the class; 0 without.

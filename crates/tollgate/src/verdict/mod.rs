@@ -47,7 +47,7 @@ pub struct Row<'g> {
     /// The source of this row.
     pub source: Source,
     /// A hash of limit and key, equal on every node. Zero unless enabled in the
-    /// [setup](crate::engine::Setup::with_buckets).
+    /// [setup](crate::engine::GateSetup::with_buckets).
     pub bucket: u64,
     /// Whether the limit refuses because the request's token did not verify.
     pub unverified: bool,

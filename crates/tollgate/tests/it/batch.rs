@@ -4,7 +4,9 @@ use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
 use crate::now;
 use std::time::Duration;
-use tollgate::engine::{DenyCache, Gate, Setup, SingleCheck, SingleVerdict, Source, Work, policy};
+use tollgate::engine::{
+    DenyCache, Gate, GateBuffers, GateSetup, SingleCheck, SingleVerdict, Source, policy,
+};
 use tollgate::store::ParamsId;
 use tollgate_core::algorithm::Gcra;
 use tollgate_core::{Intent, LimitParams, Rate};
@@ -50,7 +52,7 @@ fn check_batch(gate: &Gate<Faulty>, asked: &[BatchItem<'_>]) -> Vec<SingleVerdic
             },
         })
         .collect();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     now(gate.check_batch(&rules, NOW_US, singles, &mut work));
     work.verdicts().to_vec()
 }
@@ -134,7 +136,7 @@ fn refusals_of_limits_are_remembered_and_those_of_callers_numbers_are_asked_agai
 fn failing(on_store_failure: &str) -> Gate<Faulty> {
     let limit = "{name: l, key: [user], rate: 2/h, on_store_failure: closed}";
     let text = format!("on_store_failure: {on_store_failure}\nlimits: [{limit}]");
-    let setup = Setup::of(&policy::compile(text.as_bytes()).unwrap());
+    let setup = GateSetup::of(&policy::compile(text.as_bytes()).unwrap());
     let gate = Gate::new(setup, Faulty::default()).unwrap();
     gate.store().set_down(true);
     gate

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tollgate::MemoryStore;
 use tollgate::engine::limit::Mode;
 use tollgate::engine::{
-    CandidateCounts, DenyCache, Gate, ModeOverride, ReservationEnd, Verdict, Work,
+    CandidateCounts, DenyCache, Gate, GateBuffers, ModeOverride, ReservationEnd, Verdict,
 };
 use tollgate::store::redis::{Endpoint, RedisOptions};
 use tollgate::store::{LeaseStore, RedisStore};
@@ -71,7 +71,7 @@ async fn ask<S: LeaseStore>(
     facts.set("user", &user).unwrap();
     facts.set("ip", &ip).unwrap();
     facts.set("plan", ["free", "pro"][step.3]).unwrap();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let verdict = gate.check(&rules, at_us, &facts, step.4, &mut work).await;
     let owned = |(name, admitted, left): (&str, bool, u64)| (name.to_owned(), admitted, left);
     (verdict.allowed, rows(&verdict).into_iter().map(owned).collect())
@@ -185,8 +185,9 @@ fn a_limit_without_a_candidate_refuses_for_candidates_too() {
         "  - {name: user, key: [user], rate: 9/h, candidate: {rate: 3/h}}\n  - {name: all, rate: 2/h}\n",
     );
     let facts = facts(&desk, &[("user", "1")]);
-    let check =
-        || desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut Work::default()).now().allowed;
+    let check = || {
+        desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut GateBuffers::default()).now().allowed
+    };
     assert_eq!([check(), check(), check(), check()], [true, true, false, false]);
     let explained = now(desk.gate.explain(&desk.rules, NOW_US, &facts, 1));
     let candidate = explained.limits[0].decisions[0].candidate.unwrap();
@@ -205,7 +206,7 @@ fn a_candidate_counts_what_its_limit_refuses() {
             let rules = gate.rules();
             let mut facts = rules.facts(Default::default());
             facts.set("user", "1").unwrap();
-            let mut work = Work::default();
+            let mut work = GateBuffers::default();
             let verdict = now(gate.check(&rules, NOW_US, &facts, 1, &mut work));
             assert_eq!(verdict.allowed, n == 0);
         }
@@ -222,7 +223,7 @@ fn a_block_and_a_switched_off_limit_compare_nothing() {
     let desk = gate(limits);
     let ask = |at_us: u64| -> Verdict<'_> {
         let facts = facts(&desk, &[("user", "1")]);
-        desk.gate.check(&desk.rules, at_us, &facts, 1, &mut Work::default()).now()
+        desk.gate.check(&desk.rules, at_us, &facts, 1, &mut GateBuffers::default()).now()
     };
     assert!(ask(NOW_US).allowed);
     for _ in 0..3 {
@@ -234,7 +235,7 @@ fn a_block_and_a_switched_off_limit_compare_nothing() {
     let rules = desk.gate.rules();
     let mut off = rules.facts(Default::default());
     off.set("user", "1").unwrap();
-    assert!(desk.gate.check(&rules, NOW_US, &off, 1, &mut Work::default()).now().allowed);
+    assert!(desk.gate.check(&rules, NOW_US, &off, 1, &mut GateBuffers::default()).now().allowed);
     assert_eq!(desk.gate.candidate_counts()[0].1, counts);
 }
 
@@ -247,7 +248,7 @@ fn a_reservation_settles_the_candidate_too() {
         let decision = &explained.limits[0].decisions[0];
         (decision.row.outcome.remaining, decision.candidate.unwrap().outcome.remaining)
     };
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let reserved = desk.gate.reserve(&desk.rules, NOW_US, "id", &facts, 5, None, &mut work).now();
     assert_eq!(reserved.unwrap().0.rows.len(), 1);
     assert_eq!(left(), (5, 15));

@@ -2,7 +2,7 @@ use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, rows, setup};
 use crate::now;
 use std::time::Duration;
-use tollgate::engine::{DenyCache, Gate, ReservationEnd, Source, Verdict, Work};
+use tollgate::engine::{DenyCache, Gate, GateBuffers, ReservationEnd, Source, Verdict};
 
 const SECOND: u64 = 1_000_000;
 
@@ -21,7 +21,7 @@ fn ask<T>(
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", user).unwrap();
-    look(&now(gate.check(&rules, NOW_US + after_us, &facts, cost, &mut Work::default())))
+    look(&now(gate.check(&rules, NOW_US + after_us, &facts, cost, &mut GateBuffers::default())))
 }
 
 fn sources(gate: &Gate<Faulty>, asked: &[(u64, u64)]) -> Vec<(bool, Source)> {
@@ -55,7 +55,7 @@ fn nothing_is_learnt_from_a_peek() {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    let peeked = now(gate.peek(&rules, NOW_US, &facts, 1, &mut Work::default()));
+    let peeked = now(gate.peek(&rules, NOW_US, &facts, 1, &mut GateBuffers::default()));
     assert!(!peeked.allowed);
     assert_eq!(
         sources(&gate, &[(0, 1), (0, 1)]),
@@ -110,7 +110,7 @@ fn an_entry_holds_for_its_age_its_rules_and_its_numbers() {
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
     facts.set("plan", "more").unwrap();
-    let tier = now(gate.check(&rules, NOW_US + SECOND, &facts, 1, &mut Work::default()));
+    let tier = now(gate.check(&rules, NOW_US + SECOND, &facts, 1, &mut GateBuffers::default()));
     assert_eq!(tier.source, Source::Store, "another tier has other numbers");
 }
 
@@ -120,7 +120,7 @@ fn giving_back_and_resetting_forget() {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    now(gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default())).unwrap();
+    now(gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut GateBuffers::default())).unwrap();
     assert_eq!(sources(&gate, &[(0, 1), (0, 1)])[1], (false, Source::DenyCache));
     now(gate.end(NOW_US, "r", ReservationEnd::Settle(1))).unwrap();
     assert_eq!(
@@ -174,7 +174,7 @@ fn a_refusal_from_before_a_reset_is_not_learnt_after_it() {
     facts.set("user", "a").unwrap();
     gate.store().set_slow(true);
     {
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let mut check =
             std::pin::pin!(gate.check(&rules, NOW_US, &facts, 1, &mut work).into_future());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -200,7 +200,7 @@ fn while_one_asks(
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     gate.store().set_slow(true);
     let check = gate.check(&rules, NOW_US + after_us, &facts, 1, &mut work);
     let mut check = std::pin::pin!(check.into_future());

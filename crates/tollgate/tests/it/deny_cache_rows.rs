@@ -5,7 +5,7 @@ use crate::fixture::{NOW_US, setup};
 use crate::now;
 use proptest::prelude::*;
 use std::time::Duration;
-use tollgate::engine::{DenyCache, Gate, Source, Work};
+use tollgate::engine::{DenyCache, Gate, GateBuffers, Source};
 use tollgate_core::Outcome;
 
 const SECOND: u64 = 1_000_000;
@@ -36,7 +36,7 @@ fn ask(gate: &Gate<Faulty>, at_us: u64, (_, user, ip, cost, peek): Step) -> Answ
     let (user_name, ip_name) = (format!("u{user}"), format!("10.0.0.{ip}"));
     facts.set("user", &user_name).unwrap();
     facts.set("ip", &ip_name).unwrap();
-    let (before, mut work) = (gate.store().calls(), Work::default());
+    let (before, mut work) = (gate.store().calls(), GateBuffers::default());
     let verdict = if peek {
         now(gate.peek(&rules, at_us, &facts, cost, &mut work))
     } else {

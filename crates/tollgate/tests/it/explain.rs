@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::fmt::Debug;
 use std::time::Duration;
 use tollgate::engine::policy::Applicability;
-use tollgate::engine::{Explanation, Gate, Row, Setup, Work, policy};
+use tollgate::engine::{Explanation, Gate, GateBuffers, GateSetup, Row, policy};
 use tollgate::store::RedisStore;
 use tollgate::store::redis::{Endpoint, RedisOptions};
 use tollgate_core::LimitState;
@@ -52,7 +52,7 @@ fn shown(row: &Row<'_>) -> impl Debug + PartialEq + use<> {
 /// An explanation is the peek, and every row of the peek is a decision of its limit.
 fn compare(desk: &GateFixture, at_us: u64, step: &ExplainStep) -> Result<(), TestCaseError> {
     let facts = facts(desk, &attributes(step));
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let peeked = desk.gate.peek(&desk.rules, at_us, &facts, step.6, &mut work).now();
     let explained = now(desk.gate.explain(&desk.rules, at_us, &facts, step.6));
     let verdict = &explained.verdict;
@@ -87,7 +87,7 @@ proptest! {
             at_us += step.0;
             compare(&desk, at_us, step)?;
             let facts = facts(&desk, &attributes(step));
-            let mut work = Work::default();
+            let mut work = GateBuffers::default();
             let _ = desk.gate.check(&desk.rules, at_us, &facts, step.6, &mut work).now();
         }
     }
@@ -110,7 +110,7 @@ fn nothing_is_charged_and_the_state_is_that_before_the_request() {
             let Some(LimitState::SlidingWindow(window)) = state(&explained) else { panic!() };
             assert_eq!(window.current, used);
         }
-        let _ = desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut Work::default()).now();
+        let _ = desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut GateBuffers::default()).now();
     }
     assert!(!explain().verdict.allowed);
     assert_eq!(desk.gate.counts()[0].1.admitted, 3, "explanations are not counted");
@@ -126,7 +126,7 @@ async fn redis_tells_the_states_that_memory_does() {
     let entries = ENTRIES[..6].iter().enumerate();
     let entries = entries.map(|(n, one)| one.replacen('{', &format!("  - {{name: l{n}, "), 1));
     let text = format!("limits:\n{}", entries.collect::<Vec<_>>().join("\n"));
-    let setup = || Setup::of(&policy::compile(text.as_bytes()).unwrap());
+    let setup = || GateSetup::of(&policy::compile(text.as_bytes()).unwrap());
     let store = RedisStore::open(&Endpoint::unix(server.socket()), options).unwrap();
     let shared = Gate::new(setup(), store).unwrap();
     let local = Gate::new(setup(), tollgate::MemoryStore::default()).unwrap();
@@ -159,7 +159,7 @@ async fn redis_tells_the_states_that_memory_does() {
             };
             assert!(is_same, "{n}: {have:?} {want:?}");
         }
-        let (mut work, mut other_work) = (Work::default(), Work::default());
+        let (mut work, mut other_work) = (GateBuffers::default(), GateBuffers::default());
         let _ = shared.check(&rules, at_us, &of_shared, 1, &mut work).await;
         let _ = local.check(&other, at_us, &of_local, 1, &mut other_work).await;
     }

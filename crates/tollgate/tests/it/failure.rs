@@ -1,7 +1,7 @@
 use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, rows, setup};
 use crate::now;
-use tollgate::engine::{Gate, ReservationEnd, ReservationError, Source, Verdict, Work};
+use tollgate::engine::{Gate, GateBuffers, ReservationEnd, ReservationError, Source, Verdict};
 use tollgate_store::StoreErrorKind;
 
 /// A gate over a store that is down.
@@ -16,7 +16,7 @@ fn check<T>(gate: &Gate<Faulty>, look: impl FnOnce(&Verdict<'_>) -> T) -> T {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    look(&now(gate.check(&rules, NOW_US, &facts, 1, &mut Work::default())))
+    look(&now(gate.check(&rules, NOW_US, &facts, 1, &mut GateBuffers::default())))
 }
 
 #[test]
@@ -107,8 +107,9 @@ fn a_reservation_outlives_a_failure_and_can_be_settled_afterwards() {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    let reserve =
-        |id| now(gate.reserve(&rules, NOW_US, id, &facts, 4, None, &mut Work::default())).unwrap();
+    let reserve = |id| {
+        now(gate.reserve(&rules, NOW_US, id, &facts, 4, None, &mut GateBuffers::default())).unwrap()
+    };
     assert!(reserve("before").1.is_some());
     gate.store().set_down(true);
     let refused = now(gate.end(NOW_US, "before", ReservationEnd::Cancel)).unwrap_err();

@@ -1,7 +1,7 @@
 //! A gate made from a few lines of YAML, with the rules it was made with.
 
 use tollgate::MemoryStore;
-use tollgate::engine::{Gate, RulesGuard, Setup, Verdict, Work, policy};
+use tollgate::engine::{Gate, GateBuffers, GateSetup, RulesGuard, Verdict, policy};
 
 /// Any instant will do; this one starts no window.
 pub(crate) const NOW_US: u64 = 1_700_000_000_000_000;
@@ -12,16 +12,16 @@ pub(crate) struct GateFixture {
     pub(crate) rules: RulesGuard,
 }
 
-pub(crate) fn setup(limits: &str) -> Setup {
+pub(crate) fn setup(limits: &str) -> GateSetup {
     let text = format!("tiers: {{default: free, from: plan}}\nlimits:\n{limits}");
-    Setup::of(&policy::compile(text.as_bytes()).unwrap())
+    GateSetup::of(&policy::compile(text.as_bytes()).unwrap())
 }
 
 pub(crate) fn gate(limits: &str) -> GateFixture {
     fixture(setup(limits))
 }
 
-pub(crate) fn fixture(setup: Setup) -> GateFixture {
+pub(crate) fn fixture(setup: GateSetup) -> GateFixture {
     let gate = Gate::new(setup, MemoryStore::default()).unwrap();
     let rules = gate.rules();
     GateFixture { gate, rules }
@@ -41,7 +41,9 @@ pub(crate) fn check<'g>(
     values: &[(&str, &'g str)],
     cost: u64,
 ) -> Verdict<'g> {
-    desk.gate.check(&desk.rules, NOW_US, &facts(desk, values), cost, &mut Work::default()).now()
+    desk.gate
+        .check(&desk.rules, NOW_US, &facts(desk, values), cost, &mut GateBuffers::default())
+        .now()
 }
 
 /// Name, whether it admits, and what remains, for each row.

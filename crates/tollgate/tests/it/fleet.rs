@@ -10,8 +10,8 @@ use std::time::Duration;
 use tollgate::MemoryStore;
 use tollgate::engine::limit::Mode;
 use tollgate::engine::{
-    AdmissionOptions, Gate, InFlightCharges, ModeOverride, ReservationEnd, Setup, ShedCounts,
-    ShedReason, Source, Work, policy,
+    AdmissionOptions, Gate, GateBuffers, GateSetup, InFlightCharges, ModeOverride, ReservationEnd,
+    ShedCounts, ShedReason, Source, policy,
 };
 use tollgate::store::redis::{Endpoint, RedisOptions};
 use tollgate::store::{LeaseStore, RedisStore};
@@ -19,7 +19,7 @@ use tollgate_faults::redis::Redis;
 
 const SECOND_US: u64 = 1_000_000;
 
-fn setup(fleet: &str, rest: &str) -> Setup {
+fn setup(fleet: &str, rest: &str) -> GateSetup {
     let text = format!(
         "classes:
   - {{name: critical, match: {{path: /charge}}}}
@@ -28,7 +28,7 @@ fn setup(fleet: &str, rest: &str) -> Setup {
 shed: {{fleet: {fleet}}}
 {rest}"
     );
-    Setup::of(&policy::compile(text.as_bytes()).unwrap())
+    GateSetup::of(&policy::compile(text.as_bytes()).unwrap())
 }
 
 const PATHS: [&str; 3] = ["/charge", "/", "/report"];
@@ -43,7 +43,7 @@ async fn enter<S: LeaseStore>(
     let mut facts = rules.facts(Default::default());
     facts.set("path", PATHS[class]).unwrap();
     facts.set("user", "ann").unwrap();
-    let (options, mut work) = (AdmissionOptions::default(), Work::default());
+    let (options, mut work) = (AdmissionOptions::default(), GateBuffers::default());
     let (verdict, held) = gate.admit(&rules, now_us, &facts, &options, &mut work).await;
     assert!(verdict.rows.iter().all(|row| !row.limit.name.starts_with("shed/")));
     let shed = verdict.shed.expect("a shedder is on");
@@ -99,7 +99,7 @@ fn a_shed_request_takes_nothing_from_its_limits() {
     let (options, mut waits) = (AdmissionOptions::default(), std::collections::BTreeSet::new());
     let calls = gate.store().calls();
     for _ in 0..50 {
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let (verdict, held) = now(gate.admit(&rules, NOW_US, &facts, &options, &mut work));
         assert_eq!((verdict.allowed, verdict.source), (false, Source::Shed));
         assert!(held.is_none());
@@ -132,7 +132,7 @@ fn a_store_that_fails_admits() {
     gate.store().set_down(true);
     let held = [(); 3].map(|()| now(enter(&gate, NOW_US, 1)).unwrap());
     let rules = gate.rules();
-    let (facts, mut work) = (rules.facts(Default::default()), Work::default());
+    let (facts, mut work) = (rules.facts(Default::default()), GateBuffers::default());
     let verdict = now(gate.check(&rules, NOW_US, &facts, 1, &mut work));
     assert_eq!((verdict.allowed, verdict.source), (true, Source::FailOpen));
     gate.store().set_down(false);
@@ -169,7 +169,7 @@ fn a_check_holds_its_slot_for_the_assumed_time() {
     let rules = gate.rules();
     let check = |now_us| {
         let facts = rules.facts(Default::default());
-        let verdict = gate.check(&rules, now_us, &facts, 7, &mut Work::default()).now();
+        let verdict = gate.check(&rules, now_us, &facts, 7, &mut GateBuffers::default()).now();
         (verdict.allowed, verdict.source)
     };
     assert_eq!(check(NOW_US), (true, Source::None));
@@ -179,9 +179,10 @@ fn a_check_holds_its_slot_for_the_assumed_time() {
     options.is_end_seen = false;
     let facts = rules.facts(Default::default());
     let later_us = NOW_US + SECOND_US;
-    let admitted = gate.admit(&rules, later_us, &facts, &options, &mut Work::default()).now();
+    let admitted =
+        gate.admit(&rules, later_us, &facts, &options, &mut GateBuffers::default()).now();
     assert!(admitted.0.allowed && admitted.1.is_none());
-    let peek = gate.peek(&rules, later_us, &facts, 1, &mut Work::default()).now();
+    let peek = gate.peek(&rules, later_us, &facts, 1, &mut GateBuffers::default()).now();
     assert_eq!((peek.allowed, peek.source), (false, Source::Shed));
     assert_eq!(check(later_us + 200_000), (true, Source::None));
 }
@@ -198,7 +199,7 @@ fn shadow_counts_and_off_asks_nothing() {
     let (rules, calls) = (gate.rules(), gate.store().calls());
     let facts = rules.facts(Default::default());
     let options = AdmissionOptions::default();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let (verdict, held) = now(gate.admit(&rules, NOW_US, &facts, &options, &mut work));
     assert!(verdict.allowed && verdict.shed.is_none() && held.is_none());
     assert_eq!(gate.store().calls(), calls);
@@ -212,7 +213,7 @@ fn a_reservation_carries_its_slot() {
     let mut facts = rules.facts(Default::default());
     facts.set("user", "ann").unwrap();
     let reserve = |id: &'static str, now_us: u64| {
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let ttl_us = Some(5 * SECOND_US);
         let reserved = gate.reserve(&rules, now_us, id, &facts, 3, ttl_us, &mut work).now();
         let (verdict, ttl_us) = reserved.unwrap();

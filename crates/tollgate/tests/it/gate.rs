@@ -1,5 +1,5 @@
 use crate::fixture::{NOW_US, check, facts, fixture, gate, rows, setup};
-use tollgate::engine::{Source, Work};
+use tollgate::engine::{GateBuffers, Source};
 
 #[test]
 fn nothing_is_charged_when_one_limit_refuses() {
@@ -73,7 +73,7 @@ fn buckets_are_named_only_on_request_and_are_stable() {
 #[test]
 fn buffers_are_reused() {
     let gate = gate("  - {name: l, key: [user], rate: 5/min}\n");
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let facts = facts(&gate, &[("user", "a")]);
     let first = gate.gate.check(&gate.rules, NOW_US, &facts, 1, &mut work).now();
     let place = first.rows.as_ptr();

@@ -3,11 +3,11 @@
 use crate::faulty_store::Faulty;
 use crate::fixture::{GateFixture, NOW_US, check, facts, gate, rows, setup};
 use crate::now;
-use tollgate::engine::{AdmissionOptions, Gate, InFlightCharges, Work};
+use tollgate::engine::{AdmissionOptions, Gate, GateBuffers, InFlightCharges};
 
 fn pass(desk: &GateFixture, passage: &AdmissionOptions<'_>) -> (bool, Option<InFlightCharges>) {
     let facts = facts(desk, &[("user", "a")]);
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let pass = desk.gate.admit(&desk.rules, NOW_US, &facts, passage, &mut work);
     let (verdict, held) = now(pass);
     (verdict.allowed, held)
@@ -15,7 +15,7 @@ fn pass(desk: &GateFixture, passage: &AdmissionOptions<'_>) -> (bool, Option<InF
 
 fn left(desk: &GateFixture) -> Vec<u64> {
     let facts = facts(desk, &[("user", "a")]);
-    let verdict = desk.gate.peek(&desk.rules, NOW_US, &facts, 1, &mut Work::default()).now();
+    let verdict = desk.gate.peek(&desk.rules, NOW_US, &facts, 1, &mut GateBuffers::default()).now();
     verdict.rows.iter().map(|row| row.outcome.remaining).collect()
 }
 
@@ -92,7 +92,7 @@ fn a_store_that_cannot_be_told_costs_no_panic_and_is_counted() {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let (_, held) =
         now(gate.admit(&rules, NOW_US, &facts, &AdmissionOptions::default(), &mut work));
     gate.store().set_down(true);

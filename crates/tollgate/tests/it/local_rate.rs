@@ -4,7 +4,7 @@ use crate::faulty_store::Faulty;
 use crate::fixture::{NOW_US, setup};
 use crate::now;
 use proptest::prelude::*;
-use tollgate::engine::{Gate, Source, Work};
+use tollgate::engine::{Gate, GateBuffers, Source};
 
 const MINUTE_US: u64 = 60_000_000;
 
@@ -18,7 +18,7 @@ fn check(gate: &Gate<Faulty>, now_us: u64, plan: &str) -> (bool, Source) {
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
     facts.set("plan", plan).unwrap();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let verdict = now(gate.check(&rules, now_us, &facts, 1, &mut work));
     (verdict.allowed, verdict.source)
 }
@@ -99,7 +99,7 @@ fn a_tier_below_the_local_rate_keeps_its_own() {
 fn the_default_of_the_file_is_no_looser_than_a_limit() {
     let limits = "tiers: {default: free, from: plan}\non_store_failure: {local: {rate: 20/min}}\nlimits:\n  - {name: l, key: [user], rate: 3/min}\n";
     let compiled = tollgate::engine::policy::compile(limits.as_bytes()).unwrap();
-    let gate = Gate::new(tollgate::engine::Setup::of(&compiled), Faulty::default()).unwrap();
+    let gate = Gate::new(tollgate::engine::GateSetup::of(&compiled), Faulty::default()).unwrap();
     gate.store().set_down(true);
     assert_eq!(admitted(&gate, NOW_US, 50), 3);
 }

@@ -2,7 +2,7 @@ use crate::fixture::{NOW_US, check, facts, gate, setup};
 use crate::now;
 use std::time::Duration;
 use tollgate::MemoryStore;
-use tollgate::engine::{Gate, Source, Work};
+use tollgate::engine::{Gate, GateBuffers, Source};
 use tollgate::store::redis::{Endpoint, RedisOptions};
 use tollgate::store::{LeaseStore, RedisStore};
 use tollgate_faults::redis::Redis;
@@ -68,7 +68,7 @@ fn what_was_taken_before_a_reset_is_not_given_back_after_it() {
         let limits = format!("  - {{name: l, key: [user], rate: 10/h, algorithm: {algorithm}}}\n");
         let desk = gate(&limits);
         let facts = facts(&desk, &[("user", "a")]);
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let (gate, rules) = (&desk.gate, &desk.rules);
         gate.reserve(rules, NOW_US, "r", &facts, 6, None, &mut work).now().unwrap();
         now(gate.reset(rules, &facts, None)).unwrap();
@@ -96,7 +96,7 @@ async fn left_around_reset<S: LeaseStore>(store: S, named: Option<&str>) -> [[(u
     let mut facts = rules.facts(Default::default());
     facts.set("user", "1").unwrap();
     for _ in 0..5 {
-        gate.check(&rules, NOW_US, &facts, 1, &mut Work::default()).await;
+        gate.check(&rules, NOW_US, &facts, 1, &mut GateBuffers::default()).await;
     }
     let left = async || {
         let explained = gate.explain(&rules, NOW_US, &facts, 1).await;
@@ -145,7 +145,9 @@ async fn used_beyond_the_limit<S: LeaseStore>(store: S) -> Vec<(String, u64, u64
         let rules = gate.rules();
         let mut facts = rules.facts(Default::default());
         facts.set("user", "1").unwrap();
-        assert!(gate.check(&rules, NOW_US, &facts, cost, &mut Work::default()).await.allowed);
+        assert!(
+            gate.check(&rules, NOW_US, &facts, cost, &mut GateBuffers::default()).await.allowed
+        );
     }
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());

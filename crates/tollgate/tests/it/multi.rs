@@ -3,7 +3,9 @@
 use crate::faulty_store::Faulty;
 use crate::now;
 use tollgate::MemoryStore;
-use tollgate::engine::{DenyCache, DescriptorMode, Gate, MultiCheck, Setup, Work, policy};
+use tollgate::engine::{
+    DenyCache, DescriptorMode, Gate, GateBuffers, GateSetup, MultiCheck, policy,
+};
 use tollgate::store::LeaseStore;
 use tollgate_core::Rate;
 use tollgate_policy::envoy::{ConfigOptions, Configs};
@@ -28,7 +30,7 @@ fn gate_over<S: LeaseStore>(store: S, strict: bool) -> Gate<S> {
     options.strict = strict;
     let configs = Configs::read(&[("edge.yaml", RATELIMIT.as_bytes())], options).unwrap();
     let file = policy::compile(FILE.as_bytes()).unwrap();
-    Gate::new(Setup::of(&file).with_envoy(configs), store).unwrap()
+    Gate::new(GateSetup::of(&file).with_envoy(configs), store).unwrap()
 }
 
 fn gate(strict: bool) -> Gate {
@@ -44,7 +46,7 @@ fn ask<S: LeaseStore>(
     parts: &[(&str, &str, u64, DescriptorMode)],
 ) -> (bool, SubCheckRows) {
     let rules = gate.rules();
-    let (mut asked, mut work) = (MultiCheck::default(), Work::default());
+    let (mut asked, mut work) = (MultiCheck::default(), GateBuffers::default());
     for &(name, value, cost, how) in parts {
         asked.begin();
         let mut facts = rules.facts(Default::default());
@@ -58,7 +60,8 @@ fn ask<S: LeaseStore>(
 
 fn rule(gate: &Gate, user: &str, cost: u64, how: DescriptorMode) -> (bool, u64) {
     let rules = gate.rules();
-    let (mut asked, mut work, mut key) = (MultiCheck::default(), Work::default(), Vec::new());
+    let (mut asked, mut work, mut key) =
+        (MultiCheck::default(), GateBuffers::default(), Vec::new());
     let found = rules.envoy().unwrap().find("edge", &[("user", user)], &mut key).unwrap();
     asked.begin();
     assert!(asked.add_rule(&rules, found, &key, cost, how));
@@ -141,7 +144,7 @@ fn a_late_bill_is_taken_in_full() {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("account", "a").unwrap();
-    let peeked = gate.peek(&rules, NOW_US, &facts, 1, &mut Work::default()).now();
+    let peeked = gate.peek(&rules, NOW_US, &facts, 1, &mut GateBuffers::default()).now();
     // 35 of 10 per minute are taken: the first unit is there after 26 intervals of 6 s.
     assert_eq!(peeked.retry_after_us, Some(26 * 6_000_000));
 }
@@ -174,7 +177,7 @@ fn strict_refusals_are_free() {
 fn a_limit_that_came_with_the_request_has_its_own_count() {
     let gate = gate(true);
     let rules = gate.rules();
-    let (mut asked, mut work) = (MultiCheck::default(), Work::default());
+    let (mut asked, mut work) = (MultiCheck::default(), GateBuffers::default());
     for (count, left) in [(2, 1), (2, 0), (9, 6)] {
         asked.clear();
         asked.begin();

@@ -5,8 +5,8 @@ use crate::now;
 use std::sync::{Arc, Mutex};
 use tollgate::MemoryStore;
 use tollgate::engine::{
-    AdmissionOptions, DecisionObserver, Gate, ObservedAdjustment, ObservedDecision, ReservationEnd,
-    ReservedUnits, Work,
+    AdmissionOptions, DecisionObserver, Gate, GateBuffers, ObservedAdjustment, ObservedDecision,
+    ReservationEnd, ReservedUnits,
 };
 
 /// Writes down what it sees, in words.
@@ -80,7 +80,7 @@ fn nothing_is_taken_from_a_limit_when_another_one_refuses() {
         ]
     );
     let asked = facts(&desk, &[("user", "a")]);
-    desk.gate.peek(&desk.rules, NOW_US, &asked, 1, &mut Work::default()).now();
+    desk.gate.peek(&desk.rules, NOW_US, &asked, 1, &mut GateBuffers::default()).now();
     assert_eq!(notes.take(), [""; 0], "a peek takes nothing");
 }
 
@@ -91,7 +91,7 @@ fn settlements_are_seen_and_slots_are_not() {
         "  - {name: tokens, key: [user], rate: 100/min, cost: {estimate: 10, response: {json: n}}}\n",
     ));
     for (units, line) in [(4, "gave back 6 took 0"), (25, "gave back 0 took 15")] {
-        let (asked, mut work) = (facts(&desk, &[("user", "a")]), Work::default());
+        let (asked, mut work) = (facts(&desk, &[("user", "a")]), GateBuffers::default());
         let options = AdmissionOptions::default();
         let admitted = now(desk.gate.admit(&desk.rules, NOW_US, &asked, &options, &mut work));
         let mut held = admitted.1.expect("a slot and an estimate");
@@ -106,7 +106,7 @@ fn a_reservation_is_seen_at_its_start_and_at_its_end() {
     let (desk, notes) =
         observed("  - {name: l, key: [user], rate: 100/min, cost: 2, algorithm: fixed-window}\n");
     let asked = facts(&desk, &[("user", "a")]);
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let reserved = desk.gate.reserve(&desk.rules, NOW_US, "r", &asked, 5, None, &mut work);
     reserved.now().unwrap();
     desk.gate.end(NOW_US, "r", ReservationEnd::Settle(3)).now().unwrap();

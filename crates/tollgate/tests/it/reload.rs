@@ -1,7 +1,7 @@
 use crate::fixture::{NOW_US, fixture, rows, setup};
 use tollgate::MemoryStore;
 use tollgate::engine::limit::Mode;
-use tollgate::engine::{Gate, ModeOverride, ReservationEnd, Source, Verdict, Work};
+use tollgate::engine::{Gate, GateBuffers, ModeOverride, ReservationEnd, Source, Verdict};
 use tollgate_policy::{TierMap, TierRules};
 
 const TWO: &str = "  - {name: l, key: [user], rate: 2/h, algorithm: fixed-window}\n";
@@ -11,7 +11,7 @@ fn check<T>(gate: &Gate, user: &str, look: impl FnOnce(&Verdict<'_>) -> T) -> T 
     let mut facts = rules.facts(Default::default());
     facts.set("user", user).unwrap();
     rules.identify(&mut facts);
-    look(&gate.check(&rules, NOW_US, &facts, 1, &mut Work::default()).now())
+    look(&gate.check(&rules, NOW_US, &facts, 1, &mut GateBuffers::default()).now())
 }
 
 fn gate(limits: &str) -> Gate {
@@ -35,7 +35,7 @@ fn whoever_holds_the_old_rules_is_answered_by_them() {
     let desk = fixture(setup(TWO));
     desk.gate.replace(setup("  - {name: other, rate: 0/s}\n")).unwrap();
     let facts = crate::fixture::facts(&desk, &[("user", "a")]);
-    let old = desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut Work::default()).now();
+    let old = desk.gate.check(&desk.rules, NOW_US, &facts, 1, &mut GateBuffers::default()).now();
     assert_eq!(rows(&old), [("l", true, 1)]);
     check(&desk.gate, "a", |verdict| assert!(!verdict.allowed));
 }
@@ -106,7 +106,7 @@ fn tiers_come_from_a_map_that_can_change() {
     let tiers = |tier| {
         TierMap::read(format!("{{by: user, map: {{a: {tier}}}}}").as_bytes(), &rules).unwrap()
     };
-    let setup = tollgate::engine::Setup::of(&compiled).with_tiers(tiers("pro"));
+    let setup = tollgate::engine::GateSetup::of(&compiled).with_tiers(tiers("pro"));
     let gate = Gate::new(setup, MemoryStore::default()).unwrap();
     check(&gate, "a", |verdict| assert_eq!(rows(verdict), [("l", true, 4)]));
     check(&gate, "b", |verdict| assert_eq!(rows(verdict), [("l", true, 0)]));
@@ -123,7 +123,9 @@ fn reservations_settle_across_reloads() {
         let rules = gate.rules();
         let mut facts = rules.facts(Default::default());
         facts.set("user", "a").unwrap();
-        gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut Work::default()).now().unwrap();
+        gate.reserve(&rules, NOW_US, "r", &facts, 2, None, &mut GateBuffers::default())
+            .now()
+            .unwrap();
     }
     gate.replace(setup(&format!("  - {{name: first, rate: 9/s}}\n{TWO}"))).unwrap();
     let settled = gate.end(NOW_US, "r", ReservationEnd::Cancel).now().unwrap();
@@ -177,13 +179,14 @@ fn another_tier_keeps_the_same() {
         );
         let compiled = tollgate::engine::policy::compile(text.as_bytes()).unwrap();
         let gate =
-            Gate::new(tollgate::engine::Setup::of(&compiled), MemoryStore::default()).unwrap();
+            Gate::new(tollgate::engine::GateSetup::of(&compiled), MemoryStore::default()).unwrap();
         let rules = gate.rules();
         let ask = |plan: &str, cost: u64| {
             let mut facts = rules.facts(Default::default());
             facts.set("user", "a").unwrap();
             facts.set("plan", plan).unwrap();
-            let verdict = gate.check(&rules, NOW_US, &facts, cost, &mut Work::default()).now();
+            let verdict =
+                gate.check(&rules, NOW_US, &facts, cost, &mut GateBuffers::default()).now();
             verdict.rows[0].outcome.remaining
         };
         assert_eq!(ask("", 9), 1, "{algorithm}");

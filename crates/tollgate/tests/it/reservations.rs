@@ -1,5 +1,7 @@
 use crate::fixture::{GateFixture, NOW_US, check, facts, gate, rows};
-use tollgate::engine::{ReservationEnd, ReservationError, Settled, Verdict, Work};
+use tollgate::engine::{
+    GateBuffers, ReservationEnd, ReservationError, SettledReservation, Verdict,
+};
 
 const SECOND: u64 = 1_000_000;
 
@@ -10,10 +12,12 @@ fn reserve<'g>(
     ttl_us: Option<u64>,
 ) -> Result<(Verdict<'g>, Option<u64>), ReservationError> {
     let facts = facts(desk, &[("user", "a")]);
-    desk.gate.reserve(&desk.rules, NOW_US, id, &facts, cost, ttl_us, &mut Work::default()).now()
+    desk.gate
+        .reserve(&desk.rules, NOW_US, id, &facts, cost, ttl_us, &mut GateBuffers::default())
+        .now()
 }
 
-fn remaining(settled: &Settled) -> Vec<u64> {
+fn remaining(settled: &SettledReservation) -> Vec<u64> {
     settled.rows().map(|row| row.outcome.remaining).collect()
 }
 
@@ -65,7 +69,8 @@ fn expiry_keeps_the_charge_and_frees_slots() {
     assert_eq!(rows(&verdict), [("l", true, 8), ("slots", true, 0)]);
     assert_eq!(ttl_us, Some(5 * SECOND), "the slots' own time to live");
     let facts = facts(&gate, &[("user", "a")]);
-    let late = |us| gate.gate.peek(&gate.rules, NOW_US + us, &facts, 1, &mut Work::default()).now();
+    let late =
+        |us| gate.gate.peek(&gate.rules, NOW_US + us, &facts, 1, &mut GateBuffers::default()).now();
     assert_eq!(rows(&late(5 * SECOND - 1))[1], ("slots", false, 0));
     assert_eq!(rows(&late(5 * SECOND)), [("l", true, 8), ("slots", true, 2)]);
     let end = gate.gate.end(NOW_US + 5 * SECOND, "r", ReservationEnd::Cancel).now();
@@ -78,8 +83,10 @@ fn settling_frees_the_slots_and_a_given_ttl_holds_for_them() {
     let (_, ttl_us) = reserve(&gate, "r", 1, Some(60 * SECOND)).unwrap();
     assert_eq!(ttl_us, Some(60 * SECOND));
     let facts = facts(&gate, &[("user", "a")]);
-    let late =
-        gate.gate.peek(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default()).now();
+    let late = gate
+        .gate
+        .peek(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut GateBuffers::default())
+        .now();
     assert!(!late.allowed, "held beyond the limit's own ttl");
     assert_eq!(
         remaining(&gate.gate.end(NOW_US + SECOND, "r", ReservationEnd::Settle(7)).now().unwrap()),
@@ -127,8 +134,10 @@ fn slots_never_outlive_their_reservation() {
     let (_, ttl_us) = reserve(&gate, "r", 1, None).unwrap();
     assert_eq!(ttl_us, Some(3_600 * SECOND), "an hour at most");
     let facts = facts(&gate, &[("user", "a")]);
-    let late =
-        gate.gate.peek(&gate.rules, NOW_US + 3_600 * SECOND, &facts, 1, &mut Work::default()).now();
+    let late = gate
+        .gate
+        .peek(&gate.rules, NOW_US + 3_600 * SECOND, &facts, 1, &mut GateBuffers::default())
+        .now();
     assert!(late.allowed, "expiry frees the slot");
 }
 
@@ -146,7 +155,7 @@ fn reservations_are_bounded_in_bytes_and_a_full_book_takes_nothing() {
     let gate = tokens();
     let long = "x".repeat(4_000);
     let facts = facts(&gate, &[("user", &long)]);
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let mut reserve = |n: usize| {
         gate.gate
             .reserve(&gate.rules, NOW_US, &n.to_string(), &facts, 0, None, &mut work)
@@ -158,7 +167,15 @@ fn reservations_are_bounded_in_bytes_and_a_full_book_takes_nothing() {
     assert_eq!(reserve(opened).unwrap_err(), ReservationError::Full);
     let late = gate
         .gate
-        .reserve(&gate.rules, NOW_US + 30 * SECOND, "late", &facts, 0, None, &mut Work::default())
+        .reserve(
+            &gate.rules,
+            NOW_US + 30 * SECOND,
+            "late",
+            &facts,
+            0,
+            None,
+            &mut GateBuffers::default(),
+        )
         .now();
     assert!(late.is_ok(), "expiry makes room");
 }
@@ -176,7 +193,7 @@ fn ended_reservations_make_room_for_new_ones() {
     let gate = tokens();
     let long = "x".repeat(4_000);
     let facts = facts(&gate, &[("user", &long)]);
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     for n in 0..40_000 {
         let id = n.to_string();
         let reserved =
@@ -201,8 +218,10 @@ fn slots_of_several_limits_are_held_equally_long() {
     let (_, ttl_us) = reserve(&gate, "r", 1, None).unwrap();
     assert_eq!(ttl_us, Some(60 * SECOND));
     let facts = facts(&gate, &[("user", "a")]);
-    let late =
-        gate.gate.peek(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut Work::default()).now();
+    let late = gate
+        .gate
+        .peek(&gate.rules, NOW_US + 59 * SECOND, &facts, 1, &mut GateBuffers::default())
+        .now();
     assert_eq!(rows(&late), [("short", false, 0), ("long", false, 0)]);
 }
 
@@ -242,7 +261,7 @@ fn what_a_shared_cell_took_is_not_charged_twice() {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     gate.reserve(&rules, NOW_US, "r", &facts, 4, None, &mut work).now().unwrap();
     gate.end(NOW_US, "r", ReservationEnd::Settle(4)).now().unwrap();
     let peek = gate.peek(&rules, NOW_US, &facts, 1, &mut work).now();

@@ -6,7 +6,7 @@ use crate::now;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
-use tollgate::engine::{AdmissionOptions, Gate, InFlightCharges, Work};
+use tollgate::engine::{AdmissionOptions, Gate, GateBuffers, InFlightCharges};
 
 const SECOND_US: u64 = 1_000_000;
 
@@ -19,14 +19,21 @@ fn pass(gate: &Gate<Faulty>, now_us: u64) -> Option<InFlightCharges> {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    now(gate.admit(&rules, now_us, &facts, &AdmissionOptions::default(), &mut Work::default())).1
+    now(gate.admit(
+        &rules,
+        now_us,
+        &facts,
+        &AdmissionOptions::default(),
+        &mut GateBuffers::default(),
+    ))
+    .1
 }
 
 fn left(gate: &Gate<Faulty>, now_us: u64) -> u64 {
     let rules = gate.rules();
     let mut facts = rules.facts(Default::default());
     facts.set("user", "a").unwrap();
-    let verdict = now(gate.peek(&rules, now_us, &facts, 1, &mut Work::default()));
+    let verdict = now(gate.peek(&rules, now_us, &facts, 1, &mut GateBuffers::default()));
     verdict.rows[0].outcome.remaining
 }
 

@@ -3,7 +3,7 @@
 use super::plot::{Panel, Plot};
 use super::{Stop, unreadable};
 use std::path::Path;
-use tollgate::engine::{Gate, RulesGuard, Setup, limit::Mode};
+use tollgate::engine::{Gate, GateSetup, RulesGuard, limit::Mode};
 use tollgate_core::header::Profile;
 use tollgate_policy::settings::{Settings, Store, TierSource};
 use tollgate_policy::{Compiled, Diagnostic, TierMap, TierRules, raw};
@@ -42,7 +42,7 @@ pub(in crate::command) fn load_text(path: &Path, bytes: &[u8], keys: bool) -> Re
         .iter()
         .map(|entry| raw(entry).map_or_else(String::new, |entry| describe(&entry.value)))
         .collect();
-    let mut setup = Setup::of(&compiled).with_seed(SEED);
+    let mut setup = GateSetup::of(&compiled).with_seed(SEED);
     let rules = TierRules::of(&compiled);
     let Compiled { settings, .. } = compiled;
     // A simulation has no Redis, so clients whose tiers are in Redis have the default tier.

@@ -4,7 +4,7 @@ use super::tally::ReplayTally;
 use crate::command::lab::plot::Plot;
 use crate::command::lab::{self, Loaded, LogArguments, Progress, RequestReader, Stop, wanted};
 use std::path::PathBuf;
-use tollgate::engine::{Gate, Rules, Verdict, Work, limit::Limit};
+use tollgate::engine::{Gate, GateBuffers, Rules, Verdict, limit::Limit};
 use tollgate_core::LimitParams;
 use tollgate_logs::{InputStats, ReadOptions, Record};
 use tollgate_policy::facts::Facts;
@@ -24,7 +24,7 @@ pub(in crate::command) struct Replayed<'l> {
 pub(in crate::command) struct Decider<'l> {
     gate: &'l Gate,
     rules: &'l Rules,
-    work: Work,
+    work: GateBuffers,
     /// Whether a limit counts requests in flight.
     has_slots: bool,
     next_id: u64,
@@ -36,7 +36,7 @@ impl<'l> Decider<'l> {
         Self {
             gate: &loaded.gate,
             rules: &loaded.rules,
-            work: Work::default(),
+            work: GateBuffers::default(),
             has_slots: limits.iter().any(is_concurrency),
             next_id: 0,
         }

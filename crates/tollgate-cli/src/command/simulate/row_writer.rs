@@ -1,7 +1,7 @@
 //! One row of output: the check API's response with its time, and status and headers on demand.
 
-use tollgate::engine::{ReservationError, Settled, Verdict};
-use tollgate_core::header::{Fields, Profile};
+use tollgate::engine::{ReservationError, SettledReservation, Verdict};
+use tollgate_core::header::{HeaderLines, Profile};
 use tollgate_server::front::http::encode;
 
 /// The result of a row.
@@ -15,7 +15,7 @@ pub(super) enum RowOutcome<'g> {
     /// A check, a peek or a reserve. An admitted reserve has its id and time to live.
     Decided(Verdict<'g>, Option<(Box<str>, u64)>),
     /// A settle or a cancel of this reservation.
-    Ended(Settled, Box<str>),
+    Ended(SettledReservation, Box<str>),
     /// A reserve, settle or cancel that failed.
     Problem(ReservationError),
 }
@@ -36,12 +36,12 @@ impl RowResult<'_> {
 pub(super) struct RowWriter {
     /// The profiles to show, with `--headers`.
     profiles: Option<Vec<Profile>>,
-    fields: Fields,
+    fields: HeaderLines,
 }
 
 impl RowWriter {
     pub(super) fn new(profiles: Option<Vec<Profile>>) -> Self {
-        Self { profiles, fields: Fields::new() }
+        Self { profiles, fields: HeaderLines::new() }
     }
 
     pub(super) fn answer(&mut self, out: &mut Vec<u8>, answer: &RowResult<'_>) {
@@ -69,7 +69,7 @@ impl RowWriter {
         out.extend_from_slice(b"}\n");
     }
 
-    fn settled(&self, out: &mut Vec<u8>, id: &str, settled: &Settled) {
+    fn settled(&self, out: &mut Vec<u8>, id: &str, settled: &SettledReservation) {
         out.extend_from_slice(b"{\"reservation\":");
         encode::string(out, id);
         out.extend_from_slice(b",\"charged\":");

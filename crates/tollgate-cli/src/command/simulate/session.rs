@@ -5,7 +5,7 @@ use super::shed_run::ShedRun;
 use super::shed_tally::ShedTally;
 use super::tally::Tally;
 use super::upstream::UpstreamModel;
-use tollgate::engine::{Gate, ReservationEnd, ReservationError, Rules, Work};
+use tollgate::engine::{Gate, GateBuffers, ReservationEnd, ReservationError, Rules};
 use tollgate_policy::facts::{Facts, FactsBuffer};
 use tollgate_policy::settings::AmbiguousPaths;
 use tollgate_server::front::http::decode::{self, Op, Row};
@@ -15,7 +15,7 @@ pub(super) struct Session<'g> {
     gate: &'g Gate,
     rules: &'g Rules,
     ambiguous_paths: AmbiguousPaths,
-    work: Work,
+    work: GateBuffers,
     buffer: FactsBuffer,
     pub(super) tally: Tally<'g>,
     answers: AnswerSource<'g>,
@@ -40,7 +40,7 @@ impl<'g> Session<'g> {
         tally: Tally<'g>,
         upstream: Option<UpstreamModel>,
     ) -> Self {
-        let (work, buffer) = (Work::default(), FactsBuffer::default());
+        let (work, buffer) = (GateBuffers::default(), FactsBuffer::default());
         let answers = match upstream {
             Some(upstream) => AnswerSource::Upstream(Box::new(ShedRun::new(gate, rules, upstream))),
             None => AnswerSource::Decision(None),

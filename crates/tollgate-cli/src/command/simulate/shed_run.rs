@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use tollgate::engine::{
-    Gate, QueuedEntry, ReservationEnd, Rules, ShedRefusal, ShedTicket, Verdict, Work,
+    Gate, GateBuffers, QueuedEntry, ReservationEnd, Rules, ShedRefusal, ShedTicket, Verdict,
 };
 use tollgate_policy::facts::Facts;
 
@@ -83,7 +83,7 @@ impl<'g> ShedRun<'g> {
         &mut self,
         (time_us, cost): (u64, u64),
         facts: &Facts<'_>,
-        work: &mut Work,
+        work: &mut GateBuffers,
         tally: &mut Tally<'g>,
     ) {
         let row = self.first_row + self.answers.len() as u64;

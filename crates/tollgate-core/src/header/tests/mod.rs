@@ -8,7 +8,7 @@ mod round_trip;
 mod rules;
 mod worked;
 
-use super::{Fields, Profile, Row, Scope, Unit, render};
+use super::{HeaderLines, Profile, Row, Scope, Unit, render};
 use std::string::{String, ToString};
 use std::vec::Vec;
 
@@ -34,7 +34,7 @@ fn row(name: &str) -> Row<'_> {
 }
 
 fn rendered(profile: Profile, rows: &[Row<'_>], now_us: u64) -> Vec<(String, String)> {
-    let mut fields = Fields::new();
+    let mut fields = HeaderLines::new();
     render(profile, rows, now_us, &mut fields);
     fields.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }

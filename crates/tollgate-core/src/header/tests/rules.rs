@@ -2,7 +2,7 @@
 
 use super::{NOON_18_US, lines, rendered, row};
 use crate::header::{
-    Fields, Profile, Row, Scope, Unit, render, render_all, retry_after_seconds, tightest,
+    HeaderLines, Profile, Row, Scope, Unit, render, render_all, retry_after_seconds, tightest,
     valid_name,
 };
 use std::string::String;
@@ -182,14 +182,14 @@ fn a_buffer_that_was_used_writes_what_a_new_one_does() {
     let both = [Profile::Draft11, Profile::XRateLimitEpoch];
     let alone = Profile::ALL.iter().map(core::slice::from_ref);
     for profiles in alone.chain([&both[..], &[Profile::XRateLimitDelta, Profile::Draft11]]) {
-        let mut used = Fields::new();
+        let mut used = HeaderLines::new();
         // Repeats the rows, so that each occurs again after as many others as the cache holds, and
         // after more.
         for rows in answers.iter().chain(&answers[..4]).chain(answers.iter().rev()) {
             used.clear();
             let tightest = render_all(profiles, rows, NOON_18_US, &mut used);
             assert_eq!(tightest, super::super::tightest(rows));
-            let mut new = Fields::new();
+            let mut new = HeaderLines::new();
             for profile in profiles {
                 render(*profile, rows, NOON_18_US, &mut new);
             }
@@ -209,7 +209,7 @@ fn lines_begin_with_the_name_in_lower_case() {
 fn lines_are_the_fields() {
     let rows = [row("a"), Row { remaining: 1, ..row("b") }];
     for profile in Profile::ALL {
-        let mut fields = Fields::new();
+        let mut fields = HeaderLines::new();
         render(profile, &rows, 1_794_744_018_000_000, &mut fields);
         let lines: String = fields
             .iter()

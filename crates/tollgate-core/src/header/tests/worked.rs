@@ -3,7 +3,7 @@
 
 use super::{NOON_18_US, lines, row};
 use crate::algorithm::{Concurrency, FixedWindow, Gcra};
-use crate::header::{Fields, Problem, Profile, Quota, Row, Unit};
+use crate::header::{HeaderLines, Problem, Profile, Quota, Row, Unit};
 use crate::{Algorithm, Intent, Rate};
 use std::string::{String, ToString};
 
@@ -29,7 +29,7 @@ fn body(problem: Problem, violated: &[&str]) -> String {
 }
 
 fn retry_after(row: &Row<'_>) -> String {
-    let mut fields = Fields::new();
+    let mut fields = HeaderLines::new();
     fields.push_retry_after(row.retry_after_us.unwrap());
     let (name, value) = fields.iter().next().unwrap();
     std::format!("{name}: {value}\r\n")

@@ -39,7 +39,7 @@ impl Accept for ScriptedListener {
 }
 
 /// One worker of a front end.
-fn start_worker(frontend: &Arc<Frontend>) -> (Workers, JoinHandle<()>) {
+fn start_worker(frontend: &Arc<ListenerState>) -> (Workers, JoinHandle<()>) {
     let mut workers = Workers::default();
     let thread = workers.start([frontend.clone()].into(), None, None).unwrap();
     (workers, thread)

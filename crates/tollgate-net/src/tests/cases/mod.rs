@@ -11,7 +11,7 @@ mod upgrade;
 use crate::tests::rig::*;
 use crate::{
     ClientConnection, Handler, HttpResponse, Limits, Request, Stats,
-    accept::Frontend,
+    accept::ListenerState,
     connection::{Transport, serve_http},
 };
 use std::{cell::Cell, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};

@@ -1,9 +1,9 @@
 use super::*;
 use tollgate::ManualClock;
 
-fn guard() -> (LoginThrottle, Arc<ManualClock>) {
+fn guard() -> (AddressThrottle, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
-    (LoginThrottle::per_minute(TRIES_PER_MINUTE, clock.clone()), clock)
+    (AddressThrottle::per_minute(TRIES_PER_MINUTE, clock.clone()), clock)
 }
 
 fn address(text: &str) -> IpAddr {

@@ -29,8 +29,8 @@ pub use policy_control::{LastReload, PolicyControl, PolicyOrigin, ReloadFailure}
 pub(crate) use watch::StreamCounters;
 
 use crate::front::{
-    browser::is_json, gateway::GatewayState, http::decode::BODY_BYTES_MAX,
-    login_throttle::LoginThrottle, problem::Problem,
+    address_throttle::AddressThrottle, browser::is_json, gateway::GatewayState,
+    http::decode::BODY_BYTES_MAX, problem::Problem,
 };
 use crate::node::{Node, modes::OverrideScope};
 use access::bearer_token;
@@ -66,7 +66,7 @@ pub struct Admin {
     node: Arc<Node>,
     control: Arc<dyn PolicyControl>,
     access: ArcSwap<Access>,
-    login_throttle: LoginThrottle,
+    address_throttle: AddressThrottle,
     gateway: OnceLock<Arc<GatewayState>>,
     live: watch::LiveFigures,
     /// Held while a key change is recorded and made. Mode changes and reloads do not wait for it.
@@ -95,7 +95,7 @@ impl Admin {
             node,
             control,
             access: ArcSwap::from_pointee(access),
-            login_throttle: LoginThrottle::new(),
+            address_throttle: AddressThrottle::new(),
             gateway: OnceLock::new(),
             live: watch::LiveFigures::default(),
             change_lock: tokio::sync::Mutex::new(()),
@@ -244,7 +244,7 @@ impl Admin {
             let detail = "send the token as `Authorization: Bearer TOKEN`, once";
             return Err(unauthorised(detail));
         };
-        if let Some(wait_us) = self.login_throttle.count_try(peer.ip()) {
+        if let Some(wait_us) = self.address_throttle.count_try(peer.ip()) {
             denied(AdminDenial::Limited);
             return Err(too_many_tries(wait_us));
         }
@@ -252,7 +252,7 @@ impl Admin {
             denied(AdminDenial::Wrong);
             return Err(unauthorised("this is not the token of `admin.token`"));
         }
-        self.login_throttle.clear(peer.ip());
+        self.address_throttle.clear(peer.ip());
         Ok(Operator { peer, fingerprint: token.fingerprint() })
     }
 

@@ -5,7 +5,7 @@ use super::watch::top;
 use super::{Admin, AdminResponse, change, response};
 use crate::front::http::encode;
 use crate::front::problem::Problem;
-use tollgate::engine::Work;
+use tollgate::engine::GateBuffers;
 
 impl Admin {
     /// The answer that the check API would give, and its status.
@@ -16,7 +16,7 @@ impl Admin {
         let paths = self.node.file().settings.http.ambiguous_paths;
         let mut facts = change::facts(&rules, &attributes, paths)?;
         self.node.identify(&rules, &mut facts, now_us).await;
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         let cost = body.cost.unwrap_or(1);
         let verdict = self.node.gate.peek(&rules, now_us, &facts, cost, &mut work).await;
         let mut out = Vec::new();

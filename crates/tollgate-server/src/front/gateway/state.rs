@@ -3,7 +3,7 @@
 use super::respond::status;
 use super::upstream::{UpstreamStatus, Upstreams, health_check};
 use crate::tls::{Certificate, TlsError, TlsListener};
-use crate::{Node, PolicyFile, front::login_throttle::LoginThrottle};
+use crate::{Node, PolicyFile, front::address_throttle::AddressThrottle};
 use arc_swap::ArcSwap;
 use hyper::header::HeaderName;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) struct GatewayState {
     /// Counters of answers that came from no upstream.
     pub(super) own_responses: Arc<ResponseCounters>,
     /// Limits how often an address may call `/.well-known/ratelimit`.
-    pub(super) status_guard: LoginThrottle,
+    pub(super) status_guard: AddressThrottle,
 }
 
 impl GatewayState {
@@ -53,7 +53,7 @@ impl GatewayState {
             certificate,
             is_maintained: AtomicBool::new(false),
             last_file: Mutex::default(),
-            status_guard: LoginThrottle::per_minute(status::PER_MINUTE, ProcessClock),
+            status_guard: AddressThrottle::per_minute(status::PER_MINUTE, ProcessClock),
         })
     }
 

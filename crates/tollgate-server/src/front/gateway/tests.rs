@@ -20,7 +20,7 @@ fn gateway(listener: &TcpListener, more: &str) -> Rc<Gateway> {
     let address = listener.local_addr().unwrap();
     let file = format!("upstream: {{servers: 'http://{address}', {more}}}");
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-    let setup = tollgate::engine::Setup::of(&compiled);
+    let setup = tollgate::engine::GateSetup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
     Rc::new(Gateway::new(Arc::new(GatewayState::new(node, Path::new(".")).unwrap())))
 }
@@ -74,7 +74,7 @@ fn malformed_requests_leave_a_trace() {
         let file = b"upstream: 'http://127.0.0.1:9'\nlog: {access: {format: common, to: a.log}}\n\
             identity: {api_key: query.key}";
         let compiled = tollgate_policy::compile(file).unwrap();
-        let setup = tollgate::engine::Setup::of(&compiled);
+        let setup = tollgate::engine::GateSetup::of(&compiled);
         let node = Arc::new(Node::in_folder(&folder, compiled, setup).unwrap());
         let state = Arc::new(GatewayState::new(node.clone(), Path::new(".")).unwrap());
         let gateway = Rc::new(Gateway::new(state));
@@ -113,7 +113,7 @@ fn a_reload_does_not_change_the_tier_of_a_request_that_waits() {
              limits: [{{name: all, key: [plan], rate: 9/h, tiers: {{{tier}: 9/h, free: 9/h}}}}]"
         );
         let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-        let setup = tollgate::engine::Setup::of(&compiled);
+        let setup = tollgate::engine::GateSetup::of(&compiled);
         (compiled, setup)
     };
     run(async {
@@ -156,7 +156,7 @@ fn a_reload_does_not_change_whom_a_request_that_waits_trusts() {
              shed: {{adaptive: {{min: 1, max: 1}}}}"
         );
         let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-        let setup = tollgate::engine::Setup::of(&compiled);
+        let setup = tollgate::engine::GateSetup::of(&compiled);
         (compiled, setup)
     };
     run(async {

@@ -8,7 +8,7 @@ use crate::front::problem;
 use hyper::StatusCode;
 use smallvec::SmallVec;
 use tollgate::engine::{Row, Source, Verdict};
-use tollgate_core::header::{Fields, Problem, Profile, retry_after_seconds};
+use tollgate_core::header::{HeaderLines, Problem, Profile, retry_after_seconds};
 use tollgate_observe::metrics::Outcome;
 use tollgate_policy::envoy::{DescriptorRule, Unit};
 use tollgate_policy::limit::Selector;
@@ -71,7 +71,7 @@ impl RateLimitDecision<'_, '_> {
 
     /// Writes the response. `fields` is a reused buffer. The code is never UNKNOWN: Envoy would
     /// admit the request.
-    pub(super) fn write(&self, fields: &mut Fields, out: &mut impl MessageWriter) {
+    pub(super) fn write(&self, fields: &mut HeaderLines, out: &mut impl MessageWriter) {
         // Quotas together refuse a request that none of them refuses alone.
         let by_quotas = (self.verdict.allowed && !self.is_allowed()).then(|| refused(self.verdict));
         let verdict = by_quotas.as_ref().unwrap_or(self.verdict);

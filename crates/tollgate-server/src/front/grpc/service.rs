@@ -14,9 +14,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Sleep;
-use tollgate::engine::{BufferPool, DescriptorMode, MultiCheck, Rules, Verdict, Work};
+use tollgate::engine::{BufferPool, DescriptorMode, GateBuffers, MultiCheck, Rules, Verdict};
 use tollgate::store::StoreReply;
-use tollgate_core::header::Fields;
+use tollgate_core::header::HeaderLines;
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest};
 use tollgate_policy::envoy::Configs;
@@ -41,12 +41,12 @@ pub struct CallContext<'a> {
 /// Buffers that are reused for later requests.
 #[derive(Default)]
 struct RlsBuffers {
-    work: Work,
+    work: GateBuffers,
     facts: FactsBuffer,
     attributes: DescriptorAttributes,
     /// The checks for charges and for refunds.
     parts: [MultiCheck; 2],
-    fields: Fields,
+    fields: HeaderLines,
     key: Vec<u8>,
     answer: Vec<u8>,
 }
@@ -111,7 +111,7 @@ impl RateLimitService {
         request: &RateLimitRequest,
         caller: CallContext<'_>,
         now_us: u64,
-        write: impl FnOnce(&RateLimitDecision<'_, '_>, &mut Fields, &mut Vec<u8>) -> T,
+        write: impl FnOnce(&RateLimitDecision<'_, '_>, &mut HeaderLines, &mut Vec<u8>) -> T,
     ) -> Result<T, Status> {
         let node = &*self.node;
         decode::validate(request)?;

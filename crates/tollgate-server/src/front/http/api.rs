@@ -16,9 +16,9 @@ use crate::{
 use hyper::StatusCode;
 use std::{mem, net::IpAddr, rc::Rc, sync::Arc, time::Duration};
 use tollgate::engine::{
-    BufferPool, ReservationEnd, Rules, UpstreamOutcome, UpstreamReport, Verdict, Work,
+    BufferPool, GateBuffers, ReservationEnd, Rules, UpstreamOutcome, UpstreamReport, Verdict,
 };
-use tollgate_core::header::Fields;
+use tollgate_core::header::HeaderLines;
 use tollgate_net::RequestHead;
 use tollgate_net::date;
 use tollgate_net::{
@@ -46,9 +46,9 @@ pub struct CheckApi {
 /// Buffers that are reused for later requests.
 #[derive(Default)]
 struct CheckBuffers {
-    work: Work,
+    work: GateBuffers,
     facts: FactsBuffer,
-    fields: Fields,
+    fields: HeaderLines,
 }
 
 impl CheckApi {

@@ -4,7 +4,7 @@ use super::batch::{Batch, EnrolledParams};
 use super::decode::Caps;
 use super::encode::RespVersion;
 use crate::Node;
-use crate::front::login_throttle::LoginThrottle;
+use crate::front::address_throttle::AddressThrottle;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ pub struct Resp {
 pub struct RespState {
     pub(super) node: Arc<Node>,
     pub(super) enrolled: EnrolledParams,
-    pub(super) guard: LoginThrottle,
+    pub(super) guard: AddressThrottle,
     connections: AtomicI64,
 }
 
@@ -51,7 +51,7 @@ impl RespState {
     /// Creates the state for the clients of this node.
     pub fn new(node: Arc<Node>) -> Arc<Self> {
         let (enrolled, connections) = (EnrolledParams::default(), AtomicI64::new(0));
-        Arc::new(Self { node, enrolled, guard: LoginThrottle::new(), connections })
+        Arc::new(Self { node, enrolled, guard: AddressThrottle::new(), connections })
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Desk, TOKEN, block_on};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tollgate::engine::Setup;
+use tollgate::engine::GateSetup;
 
 /// A wait that takes longer than this never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ fn a_limit_that_goes_while_its_line_is_written_leaves_a_second_one() {
         // waits again.
         tokio::task::yield_now().await;
         let compiled = tollgate_policy::compile(b"limits: [{name: other, rate: 5/min}]").unwrap();
-        let setup = Setup::of(&compiled);
+        let setup = GateSetup::of(&compiled);
         desk.node.replace(compiled, setup).unwrap();
         assert_eq!(change.await.status(), 404);
     });

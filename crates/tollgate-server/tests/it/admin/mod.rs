@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tollgate::engine::{Setup, Work};
+use tollgate::engine::{GateBuffers, GateSetup};
 use tollgate_server::front::admin::{
     Access, Admin, LastReload, PolicyControl, PolicyOrigin, ReloadFailure,
 };
@@ -61,7 +61,7 @@ impl FakeControl {
         let mut last = LastReload { time_us: 1_700_000_000_000_000, error: None };
         let done = match compiled {
             Ok(compiled) => {
-                let setup = Setup::of(&compiled);
+                let setup = GateSetup::of(&compiled);
                 self.node.lock().unwrap().as_ref().unwrap().replace(compiled, setup).unwrap();
                 Ok(())
             }
@@ -140,7 +140,7 @@ impl Desk {
         let compiled = tollgate_policy::compile(policy.as_bytes()).unwrap();
         let beside = folder.as_deref().unwrap_or(Path::new("."));
         let access = Access::new(&compiled.settings, |_| None).unwrap();
-        let setup = Setup::of(&compiled);
+        let setup = GateSetup::of(&compiled);
         let node = Arc::new(Node::in_folder(beside, compiled, setup).unwrap());
         let control = Arc::new(FakeControl::default());
         *control.node.lock().unwrap() = Some(Arc::clone(&node));
@@ -195,7 +195,7 @@ impl Desk {
             facts.set(name, value).unwrap();
         }
         let now_us = self.node.clock.now_us();
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         block_on(self.node.gate.check(&rules, now_us, &facts, 1, &mut work)).allowed
     }
 

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate::engine::Work;
+use tollgate::engine::GateBuffers;
 use tollgate_net::{FrontendServer, Limits, Listener};
 use tollgate_observe::metrics::Front;
 use tollgate_server::front::admin::AdminHandler;
@@ -25,7 +25,7 @@ fn check(desk: &Desk, attributes: &[(&str, &str)]) -> bool {
     let rules = desk.node.gate.rules();
     let mut facts = rules.facts(Default::default());
     attributes.iter().for_each(|(name, value)| facts.set(name, value).unwrap());
-    let (now_us, mut work) = (desk.node.clock.now_us(), Work::default());
+    let (now_us, mut work) = (desk.node.clock.now_us(), GateBuffers::default());
     let checked = desk.node.gate.check(&rules, now_us, &facts, 1, &mut work);
     checked.now_or_never().unwrap().allowed
 }

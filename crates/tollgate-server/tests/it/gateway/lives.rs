@@ -71,7 +71,7 @@ impl SlowGateway {
         let rules = node.gate.rules();
         let facts = rules.facts(Default::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let mut work = tollgate::engine::Work::default();
+        let mut work = tollgate::engine::GateBuffers::default();
         let peek = node.gate.peek(&rules, node.clock.now_us(), &facts, 1, &mut work);
         runtime.block_on(peek).rows.last().unwrap().outcome.remaining
     }

@@ -17,7 +17,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tollgate::engine::Setup;
+use tollgate::engine::GateSetup;
 use tollgate_net::{FrontendServer, Limits, Listener};
 use tollgate_observe::metrics::Front;
 use tollgate_server::{Node, front::http::CheckApi};
@@ -38,7 +38,7 @@ pub(crate) fn serve(file: &str) -> Served {
 
 pub(crate) fn serve_with(file: &str, limits: Limits) -> Served {
     let compiled = tollgate_policy::compile(file.as_bytes()).expect("a valid file");
-    let setup = Setup::of(&compiled);
+    let setup = GateSetup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).expect("a valid policy"));
     let listener = Listener::bind(Front::Http, "127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address();

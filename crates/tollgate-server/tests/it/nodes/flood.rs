@@ -2,7 +2,7 @@
 
 use super::Redis;
 use std::sync::Arc;
-use tollgate::engine::{Setup, Work};
+use tollgate::engine::{GateBuffers, GateSetup};
 use tollgate_server::Node;
 
 #[test]
@@ -13,14 +13,14 @@ fn a_hundred_thousand_refusals_in_a_second_cost_two_calls_at_most() {
         redis.url()
     );
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-    let setup = Setup::of(&compiled);
+    let setup = GateSetup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // What has passed since then is taken off the deadline, so it has to be an instant of the same
     // clock.
     let start_us = node.clock.now_us();
     let rules = node.gate.rules();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let mut ask = |now_us: u64, cost: u64| {
         let mut facts = rules.facts(Default::default());
         facts.set("user", "a").unwrap();
@@ -43,7 +43,7 @@ fn a_hundred_thousand_refusals_in_a_second_cost_two_calls_at_most() {
     let check = || async {
         let mut facts = rules.facts(Default::default());
         facts.set("user", "a").unwrap();
-        node.gate.check(&rules, later_us, &facts, 1, &mut Work::default()).await.allowed
+        node.gate.check(&rules, later_us, &facts, 1, &mut GateBuffers::default()).await.allowed
     };
     let all = futures_util::future::join_all(std::iter::repeat_with(check).take(200));
     assert_eq!(runtime.block_on(all), [false; 200]);

@@ -4,8 +4,8 @@ use super::Redis;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use tollgate::engine::{DescriptorMode, MultiCheck, Setup, Work};
-use tollgate_core::header::{Fields, Profile};
+use tollgate::engine::{DescriptorMode, GateBuffers, GateSetup, MultiCheck};
+use tollgate_core::header::{HeaderLines, Profile};
 use tollgate_server::Node;
 use tollgate_server::front::http::encode;
 use tollgate_tower::problem_of;
@@ -24,7 +24,7 @@ fn node(redis: &Redis, number: usize, policy: &str, cache: &str) -> Arc<Node> {
         redis.url()
     );
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-    let setup = Setup::of(&compiled);
+    let setup = GateSetup::of(&compiled);
     Arc::new(Node::new(compiled, setup).unwrap())
 }
 
@@ -35,7 +35,7 @@ fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &st
     let mut facts = rules.facts(Default::default());
     facts.set("user", user).unwrap();
     facts.set("ip", ip).unwrap();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let verdict = runtime.block_on(node.gate.check(&rules, at_us, &facts, cost, &mut work));
     let mut json = Vec::new();
     encode::verdict(&mut json, &verdict);
@@ -46,7 +46,7 @@ fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &st
         row.as_object_mut().unwrap().remove("source");
     }
     for profile in Profile::ALL {
-        let mut fields = Fields::new();
+        let mut fields = HeaderLines::new();
         encode::render_headers(&verdict, &[profile], at_us, &mut fields);
         for (name, value) in fields.iter().filter(|(name, _)| *name != "X-Tollgate-Source") {
             all[format!("{} {name}", profile.name())] = value.into();
@@ -59,7 +59,7 @@ fn told(runtime: &Runtime, node: &Node, at_us: u64, (user, ip, cost): (&str, &st
 /// The same for each descriptor of a call from Envoy.
 fn told_parts(runtime: &Runtime, node: &Node, at_us: u64, users: &[&str]) -> String {
     let rules = node.gate.rules();
-    let (mut parts, mut work) = (MultiCheck::default(), Work::default());
+    let (mut parts, mut work) = (MultiCheck::default(), GateBuffers::default());
     for user in users {
         parts.begin();
         let mut facts = rules.facts(Default::default());

@@ -4,7 +4,7 @@ use super::generate::answer::{Reserved, Settled, Verdict};
 use super::validator::errors;
 use serde_json::{Value, from_value};
 use tollgate::MemoryStore;
-use tollgate::engine::{Gate, ReservationEnd, Setup, Work};
+use tollgate::engine::{Gate, GateBuffers, GateSetup, ReservationEnd};
 use tollgate_server::front::http::encode;
 
 /// Every algorithm, mode and oddity.
@@ -34,9 +34,9 @@ fn parsed(mut bytes: Vec<u8>) -> Value {
 /// Answers to many requests of a few users, with what the schema of each is called.
 fn answers() -> Vec<(&'static str, Value)> {
     let compiled = tollgate::engine::policy::compile(POLICY.as_bytes()).unwrap();
-    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap();
+    let gate = Gate::new(GateSetup::of(&compiled), MemoryStore::default()).unwrap();
     let rules = gate.rules();
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     let mut answers = Vec::new();
     for turn in 0..200_u64 {
         let now_us = 1_700_000_000_000_000 + turn * 377_777;

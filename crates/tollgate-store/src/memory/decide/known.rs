@@ -6,7 +6,7 @@
 
 use crate::memory::MemoryStore;
 use crate::memory::shard::Shard;
-use crate::memory::shard::pack::{Inline, WordsTaken, by_algorithm, by_one_word};
+use crate::memory::shard::pack::{PackedState, WordsTaken, match_one_word, match_packed};
 use crate::memory::shard::slab::SpilledCell;
 use crate::memory::table::{find_exact, home, is_inline, with_params_id};
 use crate::raw::slots::Slot;
@@ -130,7 +130,7 @@ impl MemoryStore {
             return None;
         }
         let SpilledCell { params: written, state, .. } = spilled;
-        by_algorithm!(
+        match_packed!(
             params,
             algorithm => take_typed(algorithm, written, state, now_us, cost),
             else None
@@ -141,7 +141,7 @@ impl MemoryStore {
 impl Shard {
     fn take_two_words(
         &mut self,
-        algorithm: &impl Inline<2>,
+        algorithm: &impl PackedState<2>,
         tag: u64,
         now_us: u64,
         cost: u64,
@@ -176,7 +176,7 @@ fn take_word(
     if !limit.params_id.is_grouped() {
         return None;
     }
-    let (outcome, after) = by_one_word!(
+    let (outcome, after) = match_one_word!(
         &limit.params,
         params => plan_word(params, word, now_us, cost)?,
         else return None
@@ -214,7 +214,7 @@ fn refuse_together(
     let mut tightest: Option<Outcome> = None;
     for limit in limits {
         let word = find_exact(slots, tag_of(limit))?.words[0].load(Ordering::Relaxed);
-        let (outcome, _) = by_one_word!(
+        let (outcome, _) = match_one_word!(
             &limit.params,
             params => plan_word(params, word, now_us, cost)?,
             else return None
@@ -229,7 +229,7 @@ fn refuse_together(
 /// The outcome of a limit, and its word after the charge.
 #[inline(always)]
 fn plan_word(
-    algorithm: &impl Inline<1>,
+    algorithm: &impl PackedState<1>,
     word: u64,
     now_us: u64,
     cost: u64,
@@ -249,7 +249,7 @@ fn rank(outcome: &Outcome) -> impl Ord + use<> {
 
 /// Takes `cost` of a state that was written under params of the same algorithm.
 #[inline(always)]
-fn take_typed<A: Inline<W>, const W: usize>(
+fn take_typed<A: PackedState<W>, const W: usize>(
     algorithm: &A,
     written: &mut LimitParams,
     state: &mut LimitState,

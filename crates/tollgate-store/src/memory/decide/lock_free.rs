@@ -1,7 +1,7 @@
 //! Decides a known key without its lock: one read for a refusal or a peek, one swap for a charge.
 
 use crate::memory::MemoryStore;
-use crate::memory::shard::pack::{Inline, WordsTaken, by_one_word};
+use crate::memory::shard::pack::{PackedState, WordsTaken, match_one_word};
 use crate::memory::table::address::CellAddress;
 use crate::memory::table::{find_exact, is_inline, with_params_id};
 use crate::raw::pin::pin;
@@ -26,7 +26,7 @@ impl MemoryStore {
         conclude: F,
         otherwise: impl FnOnce(F) -> T,
     ) -> T {
-        by_one_word!(
+        match_one_word!(
             charge.params,
             params => self.swap(params, address, now_us, charge, intent, conclude, otherwise),
             else otherwise(conclude)
@@ -35,7 +35,7 @@ impl MemoryStore {
 
     #[expect(clippy::too_many_arguments, reason = "an algorithm decides the whole charge")]
     #[inline(always)]
-    fn swap<A: Inline<1>, T, F: FnOnce(Answer) -> T>(
+    fn swap<A: PackedState<1>, T, F: FnOnce(Answer) -> T>(
         &self,
         algorithm: &A,
         address: CellAddress,
@@ -92,10 +92,10 @@ impl MemoryStore {
     }
 }
 
-/// Decides what [`Inline::take_words`] does not: a peek, a delay, an impossible cost, or none.
+/// Decides what [`PackedState::take_words`] does not: a peek, a delay, an impossible cost, or none.
 #[cold]
 #[inline(never)]
-fn decide_untaken<A: Inline<1>>(
+fn decide_untaken<A: PackedState<1>>(
     algorithm: &A,
     slot: &Slot<1>,
     mut word: u64,

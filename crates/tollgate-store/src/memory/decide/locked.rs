@@ -2,7 +2,7 @@
 
 use crate::charge::GroupVerdicts;
 use crate::memory::evict::RoomNeeded;
-use crate::memory::shard::pack::{Inline, WordsTaken, by_algorithm};
+use crate::memory::shard::pack::{PackedState, WordsTaken, match_packed};
 use crate::memory::shard::{CellPosition, HasTable, LockedShard, Shard, is_wide, unpack};
 use crate::memory::table::address::CellAddress;
 use crate::memory::{MemoryStore, ShardContext};
@@ -222,7 +222,7 @@ impl Shard {
         intent: Intent,
         row: &mut Answer,
     ) {
-        by_algorithm!(
+        match_packed!(
             charge.params,
             algorithm => self.plan_inline(algorithm, shared, cell, charge, now_us, intent, row),
             else {
@@ -236,7 +236,7 @@ impl Shard {
     // memory.
     #[expect(clippy::too_many_arguments, reason = "a plan needs the whole charge")]
     #[inline(never)]
-    fn plan_inline<A: Inline<W>, const W: usize>(
+    fn plan_inline<A: PackedState<W>, const W: usize>(
         &mut self,
         algorithm: &A,
         shared: &ShardContext,
@@ -260,7 +260,7 @@ impl Shard {
             *row = self.redate_and_decide(shared, cell.found, charge, now_us, intent);
             return;
         }
-        cell.found = CellPosition::Inline(at);
+        cell.found = CellPosition::PackedState(at);
         if intent == Intent::Take
             && held.params_id() == charge.params_id
             && let Some(taken) = algorithm.take_words(held.words, now_us, charge.cost)
@@ -302,7 +302,7 @@ impl Shard {
     /// Writes planned words.
     #[inline]
     fn commit(&mut self, found: CellPosition, charge: &Charge<'_>, [first, second]: [u64; 2]) {
-        let CellPosition::Inline(at) = found else { return };
+        let CellPosition::PackedState(at) = found else { return };
         if is_wide(charge.params) {
             self.wide.set(at, [first, second]);
         } else {

@@ -48,7 +48,7 @@ impl RoomNeeded {
     pub(crate) const fn to_spill(found: CellPosition) -> Self {
         match found {
             CellPosition::Spilled(_) => Self { cells: 0, spilled: 0 },
-            CellPosition::Inline(_) => Self { cells: 0, spilled: 1 },
+            CellPosition::PackedState(_) => Self { cells: 0, spilled: 1 },
             CellPosition::Absent => Self { cells: 1, spilled: 1 },
         }
     }

@@ -1,7 +1,7 @@
 //! What goes first when there is no room.
 
 use crate::memory::{MemoryOptions, MemoryStats, MemoryStore};
-use crate::{Adjustment, Answers, Change, Charge, Mode, ParamsId, Request, Store, StoreCall};
+use crate::{Adjustment, Answers, Change, Charge, ChargeMode, ParamsId, Request, Store, StoreCall};
 use tollgate_core::algorithm::{Gcra, SlidingLog, TokenBucket};
 use tollgate_core::{Intent, LimitParams, Penalty, Rate};
 
@@ -57,7 +57,7 @@ fn request(
         params,
         params_id: store.register_params(params),
         cost,
-        mode: Mode::Enforce,
+        mode: ChargeMode::Enforce,
         penalty,
     };
     let mut answers = Answers::default();
@@ -249,7 +249,7 @@ fn a_settled_key_stays_in_its_cell() {
             params: &params,
             params_id: ParamsId::default(),
             cost: 1,
-            mode: Mode::Enforce,
+            mode: ChargeMode::Enforce,
             penalty: None,
         };
         let owe = Adjustment { charge, change: Change::Owe { units: 5 } };
@@ -296,7 +296,7 @@ fn a_row_after_a_give_back_sees_the_overflow_cell() {
         params: &params,
         params_id: store.register_params(&params),
         cost: 1,
-        mode: Mode::Enforce,
+        mode: ChargeMode::Enforce,
         penalty: None,
     };
     let receipt = tollgate_core::Receipt { cost: 10, at_us: NOW_US, ..Default::default() };

@@ -10,7 +10,7 @@ use super::table::{Cell, CellTable, home, with_params_id};
 use crate::raw::slots::Location;
 use crate::sync::Guard;
 use crate::{Answer, Charge, ParamsId};
-use pack::{Inline, by_algorithm};
+use pack::{PackedState, match_packed};
 use slab::Slab;
 use std::ops::{Deref, DerefMut};
 use tollgate_core::{Algorithm, Intent, LimitParams, LimitState, Receipt};
@@ -62,7 +62,7 @@ impl Drop for LockedShard<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellPosition {
     Absent,
-    Inline(usize),
+    PackedState(usize),
     Spilled(u32),
 }
 
@@ -164,7 +164,7 @@ impl Shard {
                 None => CellPosition::Absent,
                 Some((at, cell)) => match cell.spilled() {
                     Some(index) => CellPosition::Spilled(index),
-                    None => CellPosition::Inline(at),
+                    None => CellPosition::PackedState(at),
                 },
             }
         }
@@ -185,7 +185,7 @@ impl Shard {
         if let CellPosition::Spilled(at) = found {
             return self.decide_spilled(at, charge, now_us, intent);
         }
-        let outcome = by_algorithm!(
+        let outcome = match_packed!(
             params,
             algorithm => {
                 let state = self.state_of(shared, algorithm, found, charge.params_id);
@@ -211,7 +211,7 @@ impl Shard {
             return self.charge_spilled(shared, at, charge, now_us, units);
         }
         let params = charge.params;
-        by_algorithm!(
+        match_packed!(
             params,
             algorithm => {
                 let mut state = self.state_of(shared, algorithm, found, charge.params_id);
@@ -252,7 +252,7 @@ impl Shard {
                     spilled.params = *params;
                 }
             }
-            CellPosition::Inline(_) => by_algorithm!(
+            CellPosition::PackedState(_) => match_packed!(
                 params,
                 algorithm => {
                     let mut state = self.state_of(shared, algorithm, found, charge.params_id);
@@ -268,13 +268,17 @@ impl Shard {
 
     /// Whether the state of a new key after a charge of `units` must be spilled.
     pub(crate) fn spills(charge: &Charge<'_>, now_us: u64, units: u64) -> bool {
-        fn typed<A: Inline<W>, const W: usize>(algorithm: &A, now_us: u64, units: u64) -> bool {
+        fn typed<A: PackedState<W>, const W: usize>(
+            algorithm: &A,
+            now_us: u64,
+            units: u64,
+        ) -> bool {
             let mut state = A::State::default();
             algorithm.charge(&mut state, now_us, units);
             algorithm.pack(&state).is_none()
         }
         charge.params_id == ParamsId::default()
-            || by_algorithm!(
+            || match_packed!(
                 charge.params,
                 algorithm => typed(algorithm, now_us, units),
                 else true
@@ -283,7 +287,7 @@ impl Shard {
 
     /// The state of an absent or inline cell, read with the params it was written under.
     #[inline]
-    pub(super) fn state_of<A: Inline<W>, const W: usize>(
+    pub(super) fn state_of<A: PackedState<W>, const W: usize>(
         &self,
         shared: &ShardContext,
         algorithm: &A,
@@ -293,14 +297,14 @@ impl Shard {
     where
         Self: HasTable<W>,
     {
-        let CellPosition::Inline(at) = found else {
+        let CellPosition::PackedState(at) = found else {
             return A::State::default();
         };
         unpack(shared, algorithm, self.table().cell(at), params_id)
     }
 
     #[inline]
-    pub(super) fn write<A: Inline<W>, const W: usize>(
+    pub(super) fn write<A: PackedState<W>, const W: usize>(
         &mut self,
         shared: &ShardContext,
         algorithm: &A,
@@ -318,7 +322,7 @@ impl Shard {
             self.spill(shared, tag, charge, A::widen(state));
             return;
         };
-        if let CellPosition::Inline(at) = found {
+        if let CellPosition::PackedState(at) = found {
             let (table, _) = self.table_and_slab();
             if table.cell(at).params_id() == params_id {
                 return table.set(at, words);
@@ -344,7 +348,7 @@ impl Shard {
         Self: HasTable<W>,
     {
         if charge.params_id == ParamsId::default()
-            && let CellPosition::Inline(at) = found
+            && let CellPosition::PackedState(at) = found
             && let params_id = self.table().cell(at).params_id()
             && shared.registry.get(params_id) == Some(charge.params)
         {
@@ -356,7 +360,7 @@ impl Shard {
 
 /// The state of an inline cell, read with the params it was written under.
 #[inline]
-pub(super) fn unpack<A: Inline<W>, const W: usize>(
+pub(super) fn unpack<A: PackedState<W>, const W: usize>(
     shared: &ShardContext,
     algorithm: &A,
     cell: Cell<W>,
@@ -370,7 +374,7 @@ pub(super) fn unpack<A: Inline<W>, const W: usize>(
 }
 
 /// `params`, if they are of the same algorithm.
-fn params_of_same_algorithm<'a, A: Inline<W>, const W: usize>(
+fn params_of_same_algorithm<'a, A: PackedState<W>, const W: usize>(
     _: &A,
     params: &'a LimitParams,
 ) -> Option<&'a A> {

@@ -22,7 +22,7 @@ const SECOND_BITS: u32 = 34;
 const CALENDAR_COUNT_BITS: u32 = 63 - SECOND_BITS;
 
 /// An algorithm whose usual state is `W` words.
-pub(crate) trait Inline<const W: usize>: Algorithm {
+pub(crate) trait PackedState<const W: usize>: Algorithm {
     /// The state as words with the top bit clear, or `None` when it does not fit.
     fn pack(&self, state: &Self::State) -> Option<[u64; W]>;
     /// The state that these params packed.
@@ -52,7 +52,7 @@ pub(crate) trait Inline<const W: usize>: Algorithm {
     fn widen(state: Self::State) -> LimitState;
 }
 
-/// The result of [`Inline::take_words`].
+/// The result of [`PackedState::take_words`].
 pub(crate) enum WordsTaken<const W: usize> {
     /// The words after the charge.
     Charged([u64; W], Outcome, Receipt),
@@ -60,7 +60,7 @@ pub(crate) enum WordsTaken<const W: usize> {
 }
 
 /// One expression for all algorithms that pack their state, and another for the rest.
-macro_rules! by_algorithm {
+macro_rules! match_packed {
     ($params:expr, $algorithm:ident => $inline:expr, else $spilled:expr) => {
         match $params {
             LimitParams::Gcra($algorithm) => $inline,
@@ -73,10 +73,10 @@ macro_rules! by_algorithm {
         }
     };
 }
-pub(crate) use by_algorithm;
+pub(crate) use match_packed;
 
 /// One expression for all algorithms whose usual state is one word, and another for the rest.
-macro_rules! by_one_word {
+macro_rules! match_one_word {
     ($params:expr, $algorithm:ident => $inline:expr, else $other:expr) => {
         match $params {
             LimitParams::Gcra($algorithm) => $inline,
@@ -88,7 +88,7 @@ macro_rules! by_one_word {
         }
     };
 }
-pub(crate) use by_one_word;
+pub(crate) use match_one_word;
 
 /// Whether every state under these params fits a cell, debts aside.
 pub(crate) fn always_packs(params: &LimitParams) -> bool {
@@ -113,10 +113,10 @@ pub(crate) fn always_packs(params: &LimitParams) -> bool {
 
 /// Unpacks the words of any algorithm. Words of another algorithm read as a new key's state.
 pub(crate) fn unpack_any(params: &LimitParams, words: &[u64]) -> LimitState {
-    fn typed<A: Inline<W>, const W: usize>(algorithm: &A, words: &[u64]) -> LimitState {
+    fn typed<A: PackedState<W>, const W: usize>(algorithm: &A, words: &[u64]) -> LimitState {
         words.try_into().map_or(LimitState::New, |words| A::widen(algorithm.unpack(words)))
     }
-    by_algorithm!(params, algorithm => typed(algorithm, words), else LimitState::New)
+    match_packed!(params, algorithm => typed(algorithm, words), else LimitState::New)
 }
 
 /// The variants of an algorithm and its state.
@@ -153,7 +153,7 @@ macro_rules! variant {
 
 macro_rules! tat_in_one_word {
     ($($algorithm:ident),*) => {$(
-        impl Inline<1> for $algorithm {
+        impl PackedState<1> for $algorithm {
             #[inline]
             fn pack(&self, state: &DatedTat) -> Option<[u64; 1]> {
                 let (tat, bucket) = (state.tat, self.bucket());
@@ -196,7 +196,7 @@ macro_rules! tat_in_one_word {
 
 tat_in_one_word!(Gcra, LeakyBucket);
 
-impl Inline<2> for TokenBucket {
+impl PackedState<2> for TokenBucket {
     #[inline]
     fn pack(&self, state: &token_bucket::State) -> Option<[u64; 2]> {
         let token_bucket::State { full, latest_us } = *state;
@@ -226,7 +226,7 @@ impl Inline<2> for TokenBucket {
     variant!(TokenBucket, TokenBucket(token_bucket::State));
 }
 
-impl Inline<1> for FixedWindow {
+impl PackedState<1> for FixedWindow {
     #[inline]
     fn pack(&self, state: &fixed_window::State) -> Option<[u64; 1]> {
         let index_bits = index_bits(self.window_us());
@@ -244,7 +244,7 @@ impl Inline<1> for FixedWindow {
     variant!(FixedWindow, FixedWindow(fixed_window::State));
 }
 
-impl Inline<1> for CalendarWindow {
+impl PackedState<1> for CalendarWindow {
     #[inline]
     fn pack(&self, state: &calendar_window::State) -> Option<[u64; 1]> {
         let fits = state.start_s >> SECOND_BITS == 0 && state.count >> CALENDAR_COUNT_BITS == 0;
@@ -262,7 +262,7 @@ impl Inline<1> for CalendarWindow {
     variant!(CalendarWindow, CalendarWindow(calendar_window::State));
 }
 
-impl Inline<1> for SlidingWindow {
+impl PackedState<1> for SlidingWindow {
     #[inline]
     fn pack(&self, state: &sliding_window::State) -> Option<[u64; 1]> {
         let index_bits = index_bits(self.window_us());

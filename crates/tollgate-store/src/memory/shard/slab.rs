@@ -1,6 +1,6 @@
 //! The slab: states that do not fit a cell, with their params, penalties and blocks.
 
-use super::pack::{Inline, by_algorithm};
+use super::pack::{PackedState, match_packed};
 use super::{CellPosition, Shard, is_wide};
 use crate::memory::ShardContext;
 use crate::memory::table::{Cell, CellTable};
@@ -195,7 +195,7 @@ impl Shard {
         until_us: Option<u64>,
     ) {
         let at = match (found, until_us) {
-            (CellPosition::Absent | CellPosition::Inline(_), None) => return,
+            (CellPosition::Absent | CellPosition::PackedState(_), None) => return,
             _ => self.spill_found(shared, found, tag, charge),
         };
         if let Some(spilled) = self.slab.get_mut(at) {
@@ -219,8 +219,8 @@ impl Shard {
         match found {
             CellPosition::Spilled(at) => at,
             CellPosition::Absent => self.spill(shared, tag, charge, LimitState::New),
-            CellPosition::Inline(_) => {
-                let state = by_algorithm!(
+            CellPosition::PackedState(_) => {
+                let state = match_packed!(
                     charge.params,
                     algorithm => widened(algorithm, self.state_of(shared, algorithm, found, charge.params_id)),
                     else LimitState::New
@@ -272,7 +272,7 @@ impl Shard {
         if let CellPosition::Spilled(at) = found {
             return self.slab.get(at).map(|spilled| spilled.state.clone()).unwrap_or_default();
         }
-        by_algorithm!(
+        match_packed!(
             charge.params,
             algorithm => {
                 widened(algorithm, self.state_of(shared, algorithm, found, charge.params_id))
@@ -335,6 +335,6 @@ impl Shard {
     }
 }
 
-fn widened<A: Inline<W>, const W: usize>(_: &A, state: A::State) -> LimitState {
+fn widened<A: PackedState<W>, const W: usize>(_: &A, state: A::State) -> LimitState {
     A::widen(state)
 }

@@ -2,7 +2,7 @@
 //! charge of a kind once per call, not once per charge.
 
 use super::{Batch, BatchCharge};
-use crate::Mode;
+use crate::ChargeMode;
 use tollgate_core::lua;
 
 /// The kinds of a batch's charges, in the order in which they first occur.
@@ -18,9 +18,11 @@ impl ChargeKinds {
     /// The number of a charge's kind, from one. `None` if the charge needs `decide.lua`.
     pub(crate) fn number_of(&mut self, batch: &Batch, charge: &BatchCharge) -> Option<usize> {
         let is_enforced = match charge.mode {
-            Mode::Enforce => true,
-            Mode::Shadow => false,
-            Mode::Owe { .. } | Mode::Replaced | Mode::Candidate { .. } => return None,
+            ChargeMode::Enforce => true,
+            ChargeMode::Shadow => false,
+            ChargeMode::Owe { .. } | ChargeMode::Replaced | ChargeMode::Candidate { .. } => {
+                return None;
+            }
         };
         // A cost of zero fits even if the key is in debt.
         if charge.penalty.is_some() || charge.cost == 0 {

@@ -11,7 +11,7 @@ pub(super) mod single_charge;
 use super::key::KeyNamer;
 use super::lease::Fence;
 use super::script::msgpack::{array, clamp};
-use crate::{Charge, Mode, Request};
+use crate::{Charge, ChargeMode, Request};
 use ahash::RandomState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
@@ -45,7 +45,7 @@ pub(super) struct NamedCharge {
     pub(super) name: Vec<u8>,
     pub(super) params: LimitParams,
     pub(super) cost: u64,
-    pub(super) mode: Mode,
+    pub(super) mode: ChargeMode,
     pub(super) penalty: Option<Penalty>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct BatchCharge {
     pub(super) key: usize,
     pub(super) params: usize,
     pub(super) cost: u64,
-    pub(super) mode: Mode,
+    pub(super) mode: ChargeMode,
     pub(super) penalty: Option<usize>,
 }
 
@@ -89,13 +89,13 @@ impl BatchCharge {
     fn mode(&self) -> i64 {
         let units = |units: u64| clamp(units.min(u64::from(u32::MAX)));
         match self.mode {
-            Mode::Shadow => 0,
-            Mode::Enforce => 1,
-            Mode::Owe { units: owed, enforced: true } => units(owed) + 2,
-            Mode::Owe { units: owed, enforced: false } => -1 - units(owed),
-            Mode::Replaced => 1 << 33,
-            Mode::Candidate { enforced: true } => -(1 << 33),
-            Mode::Candidate { enforced: false } => -(1 << 34),
+            ChargeMode::Shadow => 0,
+            ChargeMode::Enforce => 1,
+            ChargeMode::Owe { units: owed, enforced: true } => units(owed) + 2,
+            ChargeMode::Owe { units: owed, enforced: false } => -1 - units(owed),
+            ChargeMode::Replaced => 1 << 33,
+            ChargeMode::Candidate { enforced: true } => -(1 << 33),
+            ChargeMode::Candidate { enforced: false } => -(1 << 34),
         }
     }
 }
@@ -194,7 +194,10 @@ impl Batch {
     /// Whether a charge is a debt or a candidate, which only `decide.lua` supports.
     pub(super) fn has_special_modes(&self) -> bool {
         let is_special = |charge: &BatchCharge| {
-            matches!(charge.mode, Mode::Owe { .. } | Mode::Replaced | Mode::Candidate { .. })
+            matches!(
+                charge.mode,
+                ChargeMode::Owe { .. } | ChargeMode::Replaced | ChargeMode::Candidate { .. }
+            )
         };
         self.charges.iter().any(is_special)
     }

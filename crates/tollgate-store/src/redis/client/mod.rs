@@ -39,11 +39,11 @@ static STORES: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub(crate) struct Servers {
     shared: ServerContext,
-    kind: Kind,
+    kind: ServerTopology,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum ServerTopology {
     One(Arc<Server>),
     Cluster(Arc<Cluster>),
 }
@@ -68,7 +68,7 @@ impl Servers {
         };
         let location = match &endpoint.topology {
             Topology::Cluster(seeds) => {
-                let kind = Kind::Cluster(Cluster::start(seeds.clone(), shared.clone()));
+                let kind = ServerTopology::Cluster(Cluster::start(seeds.clone(), shared.clone()));
                 return Ok(Self { shared, kind });
             }
             Topology::One(address) => ServerLocation::Fixed(address.clone()),
@@ -77,7 +77,7 @@ impl Servers {
                 ServerLocation::Sentinels(Sentinels::new(master, servers, dialer, options))
             }
         };
-        let kind = Kind::One(Server::start(location, shared.clone(), Weak::new()));
+        let kind = ServerTopology::One(Server::start(location, shared.clone(), Weak::new()));
         Ok(Self { shared, kind })
     }
 
@@ -89,25 +89,26 @@ impl Servers {
 
     pub(crate) fn stop(&self) {
         match &self.kind {
-            Kind::One(server) => server.stop(),
-            Kind::Cluster(cluster) => cluster.stop(),
+            ServerTopology::One(server) => server.stop(),
+            ServerTopology::Cluster(cluster) => cluster.stop(),
         }
     }
 
     fn servers(&self) -> Vec<Arc<Server>> {
         match &self.kind {
-            Kind::One(server) => vec![Arc::clone(server)],
-            Kind::Cluster(cluster) => cluster.servers(),
+            ServerTopology::One(server) => vec![Arc::clone(server)],
+            ServerTopology::Cluster(cluster) => cluster.servers(),
         }
     }
 
     pub(crate) fn is_breaker_open(&self) -> bool {
-        let no_map = matches!(&self.kind, Kind::Cluster(cluster) if cluster.is_map_unreadable());
+        let no_map =
+            matches!(&self.kind, ServerTopology::Cluster(cluster) if cluster.is_map_unreadable());
         no_map || self.servers().iter().any(|server| server.breaker.is_open())
     }
 
     pub(crate) const fn is_cluster(&self) -> bool {
-        matches!(self.kind, Kind::Cluster(_))
+        matches!(self.kind, ServerTopology::Cluster(_))
     }
 
     pub(crate) fn status(&self) -> Status {
@@ -135,11 +136,11 @@ impl Servers {
             return Ok(answered);
         }
         match &self.kind {
-            Kind::One(server) => {
+            ServerTopology::One(server) => {
                 let reply = server.push(BatchScope::Server, now_us, requests)?;
                 reply.await.unwrap_or_else(|_| Err(connection_task_ended()))
             }
-            Kind::Cluster(cluster) => cluster.decide(now_us, requests).await,
+            ServerTopology::Cluster(cluster) => cluster.decide(now_us, requests).await,
         }
     }
 
@@ -238,23 +239,23 @@ impl Servers {
     /// The server that has a slot.
     pub(crate) async fn server_for_slot(&self, slot: u16) -> Result<Arc<Server>, StoreError> {
         match &self.kind {
-            Kind::One(server) => Ok(Arc::clone(server)),
-            Kind::Cluster(cluster) => cluster.server_for_slot(slot).await,
+            ServerTopology::One(server) => Ok(Arc::clone(server)),
+            ServerTopology::Cluster(cluster) => cluster.server_for_slot(slot).await,
         }
     }
 
     pub(crate) fn serves_slot(&self, slot: u16, server: &Arc<Server>) -> bool {
         match &self.kind {
-            Kind::One(_) => true,
-            Kind::Cluster(cluster) => cluster.serves(server, slot),
+            ServerTopology::One(_) => true,
+            ServerTopology::Cluster(cluster) => cluster.serves(server, slot),
         }
     }
 
     /// The servers that have slots.
     pub(crate) fn primaries(&self) -> Vec<Arc<Server>> {
         match &self.kind {
-            Kind::One(server) => vec![Arc::clone(server)],
-            Kind::Cluster(cluster) => cluster.primaries(),
+            ServerTopology::One(server) => vec![Arc::clone(server)],
+            ServerTopology::Cluster(cluster) => cluster.primaries(),
         }
     }
 
@@ -262,8 +263,8 @@ impl Servers {
     pub(crate) async fn unlink(&self, slot: u16, names: Vec<Vec<u8>>) -> Result<(), StoreError> {
         // While a slot migrates, its keys are on two servers, and no command may use both.
         let commands: Vec<Vec<_>> = match &self.kind {
-            Kind::One(_) => vec![names],
-            Kind::Cluster(_) => names.into_iter().map(|name| vec![name]).collect(),
+            ServerTopology::One(_) => vec![names],
+            ServerTopology::Cluster(_) => names.into_iter().map(|name| vec![name]).collect(),
         };
         let unlink = |names: Vec<Vec<u8>>| async move {
             let mut unlink = redis::cmd("UNLINK");
@@ -280,8 +281,8 @@ impl Servers {
 
     async fn run(&self, slot: u16, mut command: ServerCommand<'_>) -> Result<Value, StoreError> {
         let server = match &self.kind {
-            Kind::One(server) => server,
-            Kind::Cluster(cluster) => return cluster.run(slot, &mut command).await,
+            ServerTopology::One(server) => server,
+            ServerTopology::Cluster(cluster) => return cluster.run(slot, &mut command).await,
         };
         for _ in 0..REDIRECTS_MAX {
             match command.run_on(server).await {

@@ -15,7 +15,7 @@ use crate::redis::batch::queue::{BatchScope, PendingBatch, Queue, QueueLimit, Re
 use crate::redis::batch::{DecideRequest, DecideRequests, NamedCharge, connection_task};
 use crate::redis::cluster::{Cluster, slot_of};
 use crate::redis::key::KeyNamer;
-use crate::{Mode, StoreError};
+use crate::{ChargeMode, StoreError};
 use smallvec::smallvec;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
@@ -313,7 +313,8 @@ impl Server {
         let served =
             names.clone().find(|name| map.is_none_or(|map| map.serves(self, slot_of(name))));
         let name = served.or_else(|| names.next())?;
-        let charge = NamedCharge { name, params, cost: 1, mode: Mode::Enforce, penalty: None };
+        let charge =
+            NamedCharge { name, params, cost: 1, mode: ChargeMode::Enforce, penalty: None };
         let charges = smallvec![charge];
         let request = DecideRequest { intent: Intent::Take, charges, fence: None };
         Some(PendingBatch::without_waiters(request, self.shared.options.script_time(0)))

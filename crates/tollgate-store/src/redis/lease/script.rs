@@ -58,12 +58,12 @@ const MARKER_TTL_MS: &str = "86400000";
 #[derive(Debug)]
 pub(super) enum MarkerReply {
     Own(MarkerReading),
-    Foreign(ForeignMarker),
+    OtherServers(OtherServersMarker),
 }
 
 /// The marker of another server, and the server that has it now.
 #[derive(Debug)]
-pub(super) struct ForeignMarker {
+pub(super) struct OtherServersMarker {
     pub(super) id: u128,
     /// The marker, the run and the history of the server, as texts from the script.
     texts: [String; 3],
@@ -74,7 +74,7 @@ pub(super) struct ForeignMarker {
 }
 
 /// The arguments of the marker script. A marker in `claim` is replaced by a marker of this age.
-pub(super) fn marker_args(claim: Option<(ForeignMarker, u64)>) -> Vec<u8> {
+pub(super) fn marker_args(claim: Option<(OtherServersMarker, u64)>) -> Vec<u8> {
     let Some((foreign, age_us)) = claim else { return MARKER_TTL_MS.as_bytes().to_vec() };
     let [marker, run, history] = &foreign.texts;
     format!("{MARKER_TTL_MS} {marker} {run} {history} {age_us}").into_bytes()
@@ -104,11 +104,11 @@ pub(super) fn marker_reply(value: Value) -> Option<MarkerReply> {
             age_us: age.parse().ok()?,
             replaced: None,
         })),
-        Err(texts) => foreign_marker(texts).map(MarkerReply::Foreign),
+        Err(texts) => foreign_marker(texts).map(MarkerReply::OtherServers),
     }
 }
 
-fn foreign_marker(texts: Vec<String>) -> Option<ForeignMarker> {
+fn foreign_marker(texts: Vec<String>) -> Option<OtherServersMarker> {
     let [marker, run, history, previous, previous_end] = <[String; 5]>::try_from(texts).ok()?;
     let mut parts = marker.split(':').map(id_of);
     let owner = || Some(MarkerOwner { run: parts.next()??, history: parts.next()?? });
@@ -121,7 +121,7 @@ fn foreign_marker(texts: Vec<String>) -> Option<ForeignMarker> {
             previous_end: previous_end.parse().ok()?,
         })
     };
-    Some(ForeignMarker {
+    Some(OtherServersMarker {
         id: marker_id(marker.as_bytes())?,
         owner: { owner }(),
         server: server(),

@@ -4,7 +4,7 @@
 //! and no grace period begins. A process that cannot prove this waits a moment for other processes.
 
 use super::Leases;
-use super::script::{self, ForeignMarker, MarkerReply};
+use super::script::{self, MarkerReply, OtherServersMarker};
 use crate::StoreError;
 use crate::lease::{MarkerReading, ReplicationStatus};
 use crate::redis::batch::ScriptTables;
@@ -46,7 +46,7 @@ impl Leases {
                 MarkerReply::Own(reading) => {
                     return Ok((sent_us, dials, MarkerReading { replaced, ..reading }));
                 }
-                MarkerReply::Foreign(foreign) => foreign,
+                MarkerReply::OtherServers(foreign) => foreign,
             };
             if replaced.replace(foreign.id).is_none() {
                 self.monitors.begin_takeover(server);
@@ -91,7 +91,7 @@ impl Leases {
 impl OldPrimary {
     /// Whether the server with the marker has all writes that this one acknowledged; `None` if that
     /// is not known yet.
-    async fn has_handed_over(&self, foreign: &ForeignMarker) -> Option<bool> {
+    async fn has_handed_over(&self, foreign: &OtherServersMarker) -> Option<bool> {
         let (owner, new) = (foreign.owner?, foreign.server?);
         let info = self.link.command(&redis::cmd("INFO"), false).await;
         let text = info.ok().and_then(bytes).flatten();
@@ -131,7 +131,7 @@ async fn marker_key(server: &Arc<Server>) -> Option<Vec<u8>> {
 async fn call_marker_script(
     servers: &Arc<Servers>,
     server: &Arc<Server>,
-    claim: Option<(ForeignMarker, u64)>,
+    claim: Option<(OtherServersMarker, u64)>,
 ) -> Result<MarkerReply, StoreError> {
     let mut tables = ScriptTables::default();
     tables.key_index_of(marker_key(server).await.ok_or_else(invalid_reply)?);

@@ -7,15 +7,15 @@ use crate::support::{NOW_US, a_day};
 use futures_util::future::{join, join_all};
 use tollgate_core::{Intent, LimitParams};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, NewReservation, OpenOutcome, ParamsId, RedisStore,
-    Request, ReservationStore, Settlement, Store, StoreCall,
+    Adjustment, Answers, Change, Charge, ChargeMode, NewReservation, OpenOutcome, ParamsId,
+    RedisStore, Request, ReservationStore, Settlement, Store, StoreCall,
 };
 
 const CLIENT: &[u8] = b"\x06moved";
 
 /// A limit of the one client: the same slot for all of them.
 fn charge(limit: u64, params: &LimitParams) -> Charge<'_> {
-    let (params_id, mode, penalty) = (ParamsId::default(), Mode::Enforce, None);
+    let (params_id, mode, penalty) = (ParamsId::default(), ChargeMode::Enforce, None);
     Charge { limit, key: CLIENT, params, params_id, cost: 1, mode, penalty }
 }
 
@@ -162,7 +162,7 @@ pub(crate) async fn reservations_that_are_half_way(cluster: &Cluster, store: &Re
     moving.carry(&record).await;
     assert_eq!(open("one").await, OpenOutcome::IdInUse, "it is found there");
     let plan = |_: &[u8]| {
-        let (cost, mode, penalty) = (1, Mode::Enforce, None);
+        let (cost, mode, penalty) = (1, ChargeMode::Enforce, None);
         let change = Change::Owe { units: 3 };
         Some(vec![Settlement { params, cost, mode, penalty, change }])
     };

@@ -15,7 +15,8 @@ use tollgate_core::{Intent, LimitParams};
 use tollgate_store::conformance::{self, algorithms};
 use tollgate_store::redis::{Endpoint, RedisOptions};
 use tollgate_store::{
-    Adjustment, Answers, Change, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall,
+    Adjustment, Answers, Change, Charge, ChargeMode, ParamsId, RedisStore, Request, Store,
+    StoreCall,
 };
 
 pub(crate) struct Cluster {
@@ -123,7 +124,7 @@ async fn until_agreed(address: &str) {
 
 /// How much a key has left.
 async fn left(store: &RedisStore, limit: u64, key: &[u8], params: &LimitParams) -> u64 {
-    let (params_id, cost, mode) = (ParamsId::default(), 1, Mode::Enforce);
+    let (params_id, cost, mode) = (ParamsId::default(), 1, ChargeMode::Enforce);
     let charge = Charge { limit, key, params, params_id, cost, mode, penalty: None };
     let change = Change::Owe { units: 0 };
     let mut answers = Answers::default();
@@ -248,7 +249,8 @@ async fn every_rule_holds(store: &RedisStore) {
 /// Ten rounds of a batch over many slots: each client's requests in their order, those over several
 /// slots too.
 async fn requests_of_one_caller_come_one_after_the_other(store: &RedisStore) {
-    let (limit, params_id, cost, mode, penalty) = (2, ParamsId::default(), 1, Mode::Enforce, None);
+    let (limit, params_id, cost, mode, penalty) =
+        (2, ParamsId::default(), 1, ChargeMode::Enforce, None);
     let (few, none) = (a_day(3), a_day(0));
     for round in 0..10 {
         let keys: Vec<_> = (0..8).map(|n| format!("round {round} {n}").into_bytes()).collect();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tollgate_core::{Intent, LimitParams};
 use tollgate_store::conformance::algorithms;
 use tollgate_store::{
-    Answers, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
+    Answers, Charge, ChargeMode, ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
 };
 
 const CLIENTS: usize = 48;
@@ -89,7 +89,7 @@ fn random_request(mix: Mix, random: &mut SplitMix) -> Vec<Key> {
 async fn take(store: &RedisStore, mix: Mix, keys: &[Key]) -> Result<bool, StoreError> {
     let named: Vec<_> =
         keys.iter().map(|(client, limit)| (name(*client), *limit, params(mix, *client))).collect();
-    let (params_id, cost, mode, penalty) = (ParamsId::default(), 1, Mode::Enforce, None);
+    let (params_id, cost, mode, penalty) = (ParamsId::default(), 1, ChargeMode::Enforce, None);
     let charges: Vec<_> = named
         .iter()
         .map(|(key, limit, params)| Charge {
@@ -147,7 +147,7 @@ async fn migrate(
             params: &params,
             params_id: ParamsId::default(),
             cost: 1,
-            mode: Mode::Enforce,
+            mode: ChargeMode::Enforce,
             penalty: None,
         };
         let key = String::from_utf8(store.state_key(&charge).as_bytes().to_vec()).unwrap();

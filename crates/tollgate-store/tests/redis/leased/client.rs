@@ -7,8 +7,8 @@ use std::time::Duration;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_store::redis::{BootClock, Endpoint, LeaseStats, RedisOptions};
 use tollgate_store::{
-    Answer, Answers, Charge, GracePolicy, LeaseSettings, LeaseStore, ManualClock, Mode, Origin,
-    ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
+    Answer, Answers, Charge, ChargeMode, GracePolicy, LeaseSettings, LeaseStore, ManualClock,
+    Origin, ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
 };
 
 /// Leases of a quarter of a second. A busy machine may be slow, and a store that nobody knows yet
@@ -86,7 +86,7 @@ impl LeasedClient {
             params: &self.params,
             params_id: self.params_id.unwrap_or_default(),
             cost,
-            mode: Mode::Enforce,
+            mode: ChargeMode::Enforce,
             penalty: None,
         }
     }

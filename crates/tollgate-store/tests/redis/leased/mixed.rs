@@ -15,7 +15,7 @@ fn exact(params: &LimitParams) -> Charge<'_> {
         params,
         params_id: ParamsId::default(),
         cost: 1,
-        mode: tollgate_store::Mode::Enforce,
+        mode: tollgate_store::ChargeMode::Enforce,
         penalty: None,
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_store::{
-    Answers, Charge, Mode, Origin, ParamsId, RedisStore, Request, Store, StoreCall,
+    Answers, Charge, ChargeMode, Origin, ParamsId, RedisStore, Request, Store, StoreCall,
 };
 
 /// What each key may have.
@@ -49,7 +49,7 @@ impl Spread {
             params: &self.params,
             params_id: *params_id,
             cost: 1,
-            mode: Mode::Enforce,
+            mode: ChargeMode::Enforce,
             penalty: None,
         }];
         let mut answers = Answers::default();

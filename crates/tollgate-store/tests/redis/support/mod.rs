@@ -8,7 +8,7 @@ use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 use tollgate_store::redis::{Observer, RedisOptions};
 use tollgate_store::{
-    Answers, Charge, Mode, ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
+    Answers, Charge, ChargeMode, ParamsId, RedisStore, Request, Store, StoreCall, StoreError,
 };
 
 /// The instant at which everything is asked.
@@ -51,7 +51,8 @@ pub(crate) async fn take_mixed(
     store: &RedisStore,
     keys: &[(&[u8], &LimitParams)],
 ) -> Result<bool, StoreError> {
-    let (limit, params_id, cost, mode, penalty) = (1, ParamsId::default(), 1, Mode::Enforce, None);
+    let (limit, params_id, cost, mode, penalty) =
+        (1, ParamsId::default(), 1, ChargeMode::Enforce, None);
     let charge = |(key, params)| Charge { limit, key, params, params_id, cost, mode, penalty };
     let charges: Vec<_> = keys.iter().copied().map(charge).collect();
     let mut answers = Answers::default();

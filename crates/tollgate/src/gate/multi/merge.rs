@@ -9,7 +9,7 @@ use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Algorithm, Intent, LimitParams, Rate};
 use tollgate_policy::limit::Counting;
 use tollgate_policy::policy::Selected;
-use tollgate_store::{Charge, Mode, ParamsId};
+use tollgate_store::{Charge, ChargeMode, ParamsId};
 
 /// Every (limit, key) of a request once, and the indices of each sub-check.
 #[derive(Default)]
@@ -102,10 +102,12 @@ fn charge<'a>(
     let charge = rules.charge(one);
     let mode = match (mode, charge.mode) {
         (DescriptorMode::Enforce, mode) => mode,
-        (DescriptorMode::Shadow, Mode::Owe { units, .. }) => Mode::Owe { units, enforced: false },
-        (DescriptorMode::Shadow, _) => Mode::Shadow,
-        (DescriptorMode::Peek, mode) => Mode::Owe { units: 0, enforced: mode.is_enforced() },
-        (DescriptorMode::ShadowPeek, _) => Mode::Owe { units: 0, enforced: false },
+        (DescriptorMode::Shadow, ChargeMode::Owe { units, .. }) => {
+            ChargeMode::Owe { units, enforced: false }
+        }
+        (DescriptorMode::Shadow, _) => ChargeMode::Shadow,
+        (DescriptorMode::Peek, mode) => ChargeMode::Owe { units: 0, enforced: mode.is_enforced() },
+        (DescriptorMode::ShadowPeek, _) => ChargeMode::Owe { units: 0, enforced: false },
     };
     match extended {
         Some(params) => Charge { params, params_id: ParamsId::default(), mode, ..charge },

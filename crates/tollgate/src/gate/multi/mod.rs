@@ -3,7 +3,7 @@
 mod merge;
 
 use super::{DecidedRows, DecisionRequest, Gate, RequestEnd};
-use crate::engine::{Row, Rules, Source, Verdict, Work};
+use crate::engine::{GateBuffers, Row, Rules, Source, Verdict};
 use merge::{MergedCharges, RowsBySubCheck};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -211,9 +211,9 @@ impl<S: Store> Gate<S> {
         rules: &'r Rules,
         now_us: u64,
         checks: &'a MultiCheck,
-        work: &'a mut Work,
+        work: &'a mut GateBuffers,
     ) -> StoreReply<'a, MultiVerdict<'r>, S::Undecided> {
-        let Work { answers, rows, params, decision_buffers, .. } = work;
+        let GateBuffers { answers, rows, params, decision_buffers, .. } = work;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
         let (mut request, by_check) = checks.merged(rules).into_request(request, params);
         let class = checks.class;
@@ -233,9 +233,9 @@ impl<S: Store> Gate<S> {
         rules: &'r Rules,
         now_us: u64,
         checks: &MultiCheck,
-        work: &mut Work,
+        work: &mut GateBuffers,
     ) -> MultiVerdict<'r> {
-        let Work { answers, rows, params, decision_buffers, .. } = work;
+        let GateBuffers { answers, rows, params, decision_buffers, .. } = work;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
         let (mut request, by_check) = checks.merged(rules).into_request(request, params);
         request.prepare_candidates(0);

@@ -1,6 +1,6 @@
 //! The climb: doubles a limit that is a guess, while that brings throughput.
 
-use super::{LimitController, Meter, SCALE, Stage, round};
+use super::{LimitController, Meter, SCALE, SearchStage, round};
 
 /// Calls that take more times as long as before any request waited are queued in the upstream.
 const CALL_RATIO_MAX: u64 = 3;
@@ -8,13 +8,13 @@ const CALL_RATIO_MAX: u64 = 3;
 impl LimitController {
     /// Doubles the limit, unless it is no longer what requests wait for or the last doubling
     /// brought less than half as much more throughput.
-    pub(super) fn climb(&mut self) -> Stage {
+    pub(super) fn climb(&mut self) -> SearchStage {
         if self.is_failing(&self.meter) {
             self.back_off(self.meter);
-            return Stage::Rest;
+            return SearchStage::Rest;
         }
         let Some(rate) = self.meter.rate().filter(|_| self.meter.is_full()) else {
-            return Stage::Rest;
+            return SearchStage::Rest;
         };
         let (level, call_us) = (self.limit, self.meter.call_us());
         if self.rest_call_us > 0 && call_us > CALL_RATIO_MAX * self.rest_call_us {
@@ -24,7 +24,7 @@ impl LimitController {
             // upstream drains.
             self.is_wide = false;
             (self.low, self.high, self.parts) = (Meter::default(), Meter::default(), 0);
-            return Stage::HighSettle;
+            return SearchStage::HighSettle;
         }
         if let Some((low, low_rate)) = self.climbed {
             let (low, level) = (u64::from(low), u64::from(level));
@@ -32,16 +32,16 @@ impl LimitController {
             if 2 * rate * low < low_rate * (low + level) {
                 self.is_found = true;
                 self.set_knee((low * SCALE * rate / low_rate.max(1)).min(level * SCALE));
-                return Stage::LowSettle;
+                return SearchStage::LowSettle;
             }
         }
         self.climbed = Some((level, rate));
         if level >= self.ceiling() {
             self.is_found = level >= self.max;
-            return Stage::LowSettle;
+            return SearchStage::LowSettle;
         }
         self.set_high_level(level.saturating_mul(2).min(self.ceiling()));
-        Stage::ClimbSettle
+        SearchStage::ClimbSettle
     }
 
     /// Sets the knee whose limit is `level`.

@@ -49,7 +49,7 @@ pub(super) struct LimitController {
     /// The limit without probing. It follows the knee and the bounds.
     high_level: u32,
     limit: u32,
-    stage: Stage,
+    stage: SearchStage,
     stage_start_us: u64,
     stage_end_us: u64,
     meter: Meter,
@@ -77,7 +77,7 @@ pub(super) struct LimitController {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum SearchStage {
     /// The upstream keeps up, or the load is too small to learn from.
     Rest,
     ClimbSettle,
@@ -106,7 +106,7 @@ impl LimitController {
             knee: u64::from(start) * SCALE,
             high_level: 0,
             limit: 0,
-            stage: Stage::Rest,
+            stage: SearchStage::Rest,
             stage_start_us: 0,
             stage_end_us: u64::MAX,
             meter: Meter::default(),
@@ -144,7 +144,7 @@ impl LimitController {
     /// Whether the limit is a guess that may still double.
     #[inline]
     pub(super) fn is_climbing(&self) -> bool {
-        matches!(self.stage, Stage::ClimbSettle | Stage::ClimbMeasure)
+        matches!(self.stage, SearchStage::ClimbSettle | SearchStage::ClimbMeasure)
     }
 
     /// Whether a climb has ended lately, and the search may not have come to rest.
@@ -207,22 +207,22 @@ impl LimitController {
 
     /// Begins to learn when overload begins; called once a tick.
     pub(super) fn start(&mut self, now_us: u64, load: LoadView) {
-        if self.stage != Stage::Rest {
+        if self.stage != SearchStage::Rest {
             return;
         }
         if !self.is_found && load.is_waiting && self.high_level < self.ceiling() {
             self.climbed = None;
             // A level settles for a call, unless its length is known from before.
             let known = self.rest_call_us > 0;
-            let stage = if known { Stage::ClimbMeasure } else { Stage::ClimbSettle };
+            let stage = if known { SearchStage::ClimbMeasure } else { SearchStage::ClimbSettle };
             return self.enter(now_us, stage, load);
         }
         if load.is_overloaded {
-            return self.enter(now_us, Stage::LowSettle, load);
+            return self.enter(now_us, SearchStage::LowSettle, load);
         }
         if self.is_failing(&self.meter) {
             self.back_off(self.meter);
-            self.enter(now_us, Stage::Rest, load);
+            self.enter(now_us, SearchStage::Rest, load);
         } else if self.meter.completed >= CALLS {
             let meter = self.meter;
             self.endure(&meter);
@@ -236,10 +236,10 @@ impl LimitController {
     /// Forgets the stage, which was interrupted, and lets its level settle again.
     pub(super) fn interrupt(&mut self, now_us: u64, load: LoadView) {
         let again = match self.stage {
-            Stage::Rest => Stage::Rest,
-            Stage::ClimbSettle | Stage::ClimbMeasure => Stage::ClimbSettle,
-            Stage::LowSettle | Stage::LowMeasure => Stage::LowSettle,
-            Stage::HighSettle | Stage::HighMeasure => Stage::HighSettle,
+            SearchStage::Rest => SearchStage::Rest,
+            SearchStage::ClimbSettle | SearchStage::ClimbMeasure => SearchStage::ClimbSettle,
+            SearchStage::LowSettle | SearchStage::LowMeasure => SearchStage::LowSettle,
+            SearchStage::HighSettle | SearchStage::HighMeasure => SearchStage::HighSettle,
         };
         self.enter(now_us, again, load);
     }
@@ -249,30 +249,30 @@ impl LimitController {
         let end_us = self.stage_end_us.min(now_us);
         self.meter.advance(end_us, in_flight, self.limit);
         let next = match self.stage {
-            Stage::ClimbSettle => Stage::ClimbMeasure,
-            Stage::ClimbMeasure => {
+            SearchStage::ClimbSettle => SearchStage::ClimbMeasure,
+            SearchStage::ClimbMeasure => {
                 self.climb_end_us = Some(end_us);
                 self.climb()
             }
-            _ if !load.is_overloaded => Stage::Rest,
-            Stage::Rest => Stage::Rest,
-            Stage::LowSettle => Stage::LowMeasure,
-            Stage::LowMeasure => {
+            _ if !load.is_overloaded => SearchStage::Rest,
+            SearchStage::Rest => SearchStage::Rest,
+            SearchStage::LowSettle => SearchStage::LowMeasure,
+            SearchStage::LowMeasure => {
                 self.low = self.meter;
                 (self.high, self.parts) = (Meter::default(), 0);
-                Stage::HighSettle
+                SearchStage::HighSettle
             }
-            Stage::HighSettle => Stage::HighMeasure,
-            Stage::HighMeasure => {
+            SearchStage::HighSettle => SearchStage::HighMeasure,
+            SearchStage::HighMeasure => {
                 self.high.add(&self.meter);
                 self.parts += 1;
                 let is_known = self.estimates >= KNOWN;
                 let is_other = self.notice_change();
                 match is_known && !is_other && self.parts < HIGH_PARTS {
-                    true => Stage::HighMeasure,
+                    true => SearchStage::HighMeasure,
                     false => {
                         self.learn();
-                        Stage::LowSettle
+                        SearchStage::LowSettle
                     }
                 }
             }
@@ -280,27 +280,29 @@ impl LimitController {
         self.enter(now_us, next, load);
     }
 
-    fn enter(&mut self, now_us: u64, stage: Stage, load: LoadView) {
+    fn enter(&mut self, now_us: u64, stage: SearchStage, load: LoadView) {
         self.stage = stage;
         let (low, high) = self.levels();
         self.limit = match stage {
-            Stage::Rest | Stage::ClimbSettle | Stage::ClimbMeasure => self.high(),
-            Stage::LowSettle | Stage::LowMeasure => low,
-            Stage::HighSettle | Stage::HighMeasure => high,
+            SearchStage::Rest | SearchStage::ClimbSettle | SearchStage::ClimbMeasure => self.high(),
+            SearchStage::LowSettle | SearchStage::LowMeasure => low,
+            SearchStage::HighSettle | SearchStage::HighMeasure => high,
         };
         // Calls that began together end together, for some rounds.
         let spread = if self.is_wide { 1 } else { 6 };
         let measure_us =
             (CALLS.max(spread * u64::from(high)) * load.gap_us).clamp(MEASURE_US.0, MEASURE_US.1);
         let length_us = match stage {
-            Stage::Rest => u64::MAX - now_us,
+            SearchStage::Rest => u64::MAX - now_us,
             // The duration of a call: afterwards the level has its own mix of calls.
-            Stage::ClimbSettle => (u64::from(self.limit) * load.gap_us).min(CLIMB_US_MAX),
-            Stage::ClimbMeasure => (CLIMB_CALLS * load.gap_us).clamp(MEASURE_US.0, CLIMB_US_MAX),
-            Stage::LowSettle => (u64::from(high) * load.gap_us * 3 / 2).min(MEASURE_US.1),
-            Stage::HighSettle => (u64::from(low) * load.gap_us * 3 / 2).min(MEASURE_US.1),
-            Stage::HighMeasure if self.estimates >= KNOWN => measure_us * 3,
-            Stage::LowMeasure | Stage::HighMeasure => measure_us,
+            SearchStage::ClimbSettle => (u64::from(self.limit) * load.gap_us).min(CLIMB_US_MAX),
+            SearchStage::ClimbMeasure => {
+                (CLIMB_CALLS * load.gap_us).clamp(MEASURE_US.0, CLIMB_US_MAX)
+            }
+            SearchStage::LowSettle => (u64::from(high) * load.gap_us * 3 / 2).min(MEASURE_US.1),
+            SearchStage::HighSettle => (u64::from(low) * load.gap_us * 3 / 2).min(MEASURE_US.1),
+            SearchStage::HighMeasure if self.estimates >= KNOWN => measure_us * 3,
+            SearchStage::LowMeasure | SearchStage::HighMeasure => measure_us,
         };
         (self.stage_start_us, self.stage_end_us) = (now_us, now_us + length_us);
         self.meter = Meter { last_us: now_us, ..Meter::default() };

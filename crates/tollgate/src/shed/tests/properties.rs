@@ -138,7 +138,7 @@ fn pauses_of_the_upstream_do_not_move_the_limit() {
     }
 }
 
-/// A machine that stands still again and again while the limit is unknown: clients leave, and the
+/// A state that stands still again and again while the limit is unknown: clients leave, and the
 /// upstream still has their calls.
 #[test]
 fn a_machine_that_stands_still_does_not_end_in_collapse() {

@@ -8,7 +8,8 @@ use crate::now;
 use std::time::Duration;
 use tollgate::MemoryStore;
 use tollgate::engine::{
-    CandidateCounts, DenyCache, DescriptorMode, Gate, MultiCheck, SingleCheck, Work, policy::Facts,
+    CandidateCounts, DenyCache, DescriptorMode, Gate, GateBuffers, MultiCheck, SingleCheck,
+    policy::Facts,
 };
 use tollgate::store::{LeaseStore, ParamsId};
 use tollgate_core::algorithm::Gcra;
@@ -72,7 +73,7 @@ fn every_way_to_ask_counts_the_same() {
             let values = values(&step);
             let values = values.each_ref().map(|(name, value)| (*name, &**value));
             let rules = [&checked, &batched, &described].map(|gate| gate.rules());
-            let mut work = Work::default();
+            let mut work = GateBuffers::default();
             let allowed = with_facts(&checked, &values, |facts| {
                 now(checked.check(&rules[0], at_us, facts, step.4, &mut work)).allowed
             });
@@ -123,7 +124,7 @@ fn a_batch_of_all_kinds_keeps_its_order() {
         };
         let limit = |selection| SingleCheck::Limit { selection, intent: Intent::Take };
         let asked = [limit(&selections[0]), limit(&selections[1]), inline, limit(&selections[2])];
-        let mut work = Work::default();
+        let mut work = GateBuffers::default();
         now(gate.check_batch(&rules, NOW_US, asked, &mut work));
         let shown = work.verdicts().iter();
         shown.map(|one| (one.allowed, one.outcome.limit)).collect::<Vec<_>>()
@@ -144,7 +145,7 @@ fn descriptors_that_only_look_charge_no_candidate() {
     let gate = Gate::new(setup(USER), MemoryStore::default()).unwrap();
     let rules = gate.rules();
     let ask = |modes: &[DescriptorMode]| {
-        let (mut asked, mut work) = (MultiCheck::default(), Work::default());
+        let (mut asked, mut work) = (MultiCheck::default(), GateBuffers::default());
         for mode in modes {
             asked.begin();
             with_facts(&gate, &[("user", "1")], |facts| asked.add(&rules, facts, 1, *mode));
@@ -170,7 +171,7 @@ fn a_refund_reaches_the_candidate_and_shows_the_limit_alone() {
         asked.add(&rules, facts, 1, DescriptorMode::Enforce)
     });
     asked.add_candidates(&rules);
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     assert!(now(gate.check_multi(&rules, NOW_US, &asked, &mut work)).verdict.allowed);
     let late = gate.check_multi_without_store(&rules, NOW_US, &asked, &mut work);
     assert_eq!(late.verdict.rows.len(), 1, "a failure policy shows no candidate either");

@@ -1,6 +1,6 @@
 use super::*;
 use tollgate::MemoryStore;
-use tollgate::engine::{Gate, Setup, Work};
+use tollgate::engine::{Gate, GateBuffers, GateSetup};
 
 const FILE: &[u8] = b"
 limits:
@@ -12,10 +12,10 @@ limits:
 #[test]
 fn the_summary_counts_requests_and_each_limits_own_answers() {
     let compiled = tollgate_policy::compile(FILE).unwrap();
-    let gate = Gate::new(Setup::of(&compiled), MemoryStore::default()).unwrap();
+    let gate = Gate::new(GateSetup::of(&compiled), MemoryStore::default()).unwrap();
     let rules = gate.rules();
     let mut tally = Tally::new(rules.policy().limits(), None);
-    let mut work = Work::default();
+    let mut work = GateBuffers::default();
     for _ in 0..3 {
         let mut facts = rules.facts(Default::default());
         facts.set("user", "42").unwrap();

@@ -112,7 +112,7 @@ fn gateway(listener: &TcpListener) -> Rc<Gateway> {
     let address = listener.local_addr().unwrap();
     let file = format!("upstream: 'http://{address}'");
     let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-    let setup = tollgate::engine::Setup::of(&compiled);
+    let setup = tollgate::engine::GateSetup::of(&compiled);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
     Rc::new(Gateway::new(Arc::new(GatewayState::new(node, Path::new(".")).unwrap())))
 }

@@ -14,7 +14,7 @@ use prost::Message;
 use response::{Kind, RateLimitResponse, Struct};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tollgate::engine::Setup;
+use tollgate::engine::GateSetup;
 use tollgate_policy::envoy::{ConfigOptions, Configs};
 
 const POLICY: &[u8] = b"
@@ -122,7 +122,7 @@ fn requests() -> Vec<RateLimitRequest> {
 async fn protobuf_and_json_say_the_same() {
     let compiled = tollgate::engine::policy::compile(POLICY).unwrap();
     let configs = Configs::read(&[("edge.yaml", FILE)], ConfigOptions::default()).unwrap();
-    let setup = Setup::of(&compiled).with_envoy(configs);
+    let setup = GateSetup::of(&compiled).with_envoy(configs);
     let service = RateLimitService::new(Arc::new(Node::new(compiled, setup).unwrap()));
     let (mut refused, mut count) = (0, 0);
     for request in (0..4).flat_map(|_| requests()) {

@@ -3,7 +3,7 @@
 //! `simulate` writes a million answers a second. Building a JSON value for each would cost more
 //! than the decision.
 
-use tollgate::engine::{Row, Settled, Verdict, limit::Mode};
+use tollgate::engine::{Row, SettledReservation, Verdict, limit::Mode};
 pub use tollgate_core::push_decimal as integer;
 use tollgate_tower::refusal_status;
 pub use tollgate_tower::render_headers;
@@ -37,7 +37,7 @@ pub fn reserved(out: &mut Vec<u8>, id: &str, ttl_us: u64) {
 }
 
 /// Appends `{"reservation": ..., "charged": ..., "limits": [...]` without the closing brace.
-pub fn settled(out: &mut Vec<u8>, id: &str, settled: &Settled) {
+pub fn settled(out: &mut Vec<u8>, id: &str, settled: &SettledReservation) {
     out.extend_from_slice(b"{\"reservation\":");
     string(out, id);
     out.extend_from_slice(b",\"charged\":");

@@ -9,7 +9,7 @@ use crate::front::resp::encode;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Mutex;
-use tollgate::engine::{Rules, Work};
+use tollgate::engine::{GateBuffers, Rules};
 use tollgate::store::ParamsId;
 use tollgate::store::Store;
 use tollgate_core::{Intent, LimitParams};
@@ -55,7 +55,7 @@ pub(crate) struct Batch {
     pub(crate) selections: Vec<Selection>,
     pub(crate) selected: usize,
     pub(crate) facts: FactsBuffer,
-    pub(crate) work: Work,
+    pub(crate) work: GateBuffers,
     /// The index of the limit that was named last.
     pub(crate) last_limit: usize,
     pub(crate) outcome_counts: [u64; Outcome::ALL.len()],

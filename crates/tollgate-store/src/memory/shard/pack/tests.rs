@@ -1,4 +1,4 @@
-use super::{Inline, unpack_any};
+use super::{PackedState, unpack_any};
 use crate::memory::table::is_inline;
 use proptest::prelude::*;
 use tollgate_core::algorithm::{
@@ -8,7 +8,7 @@ use tollgate_core::algorithm::{
 use tollgate_core::{Algorithm, CalendarUnit, LimitParams, MAX_US, Rate, Zone};
 
 /// What is packed comes back as it was; the top bit stays clear.
-fn exact<A: Inline<W>, const W: usize>(algorithm: &A, state: &A::State) -> bool {
+fn exact<A: PackedState<W>, const W: usize>(algorithm: &A, state: &A::State) -> bool {
     let Some(words) = algorithm.pack(state) else {
         return false;
     };

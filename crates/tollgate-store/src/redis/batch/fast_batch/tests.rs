@@ -1,5 +1,5 @@
 use super::*;
-use crate::Mode;
+use crate::ChargeMode;
 use crate::redis::batch::{DecideRequest, NamedCharge};
 use tollgate_core::algorithm::{FixedWindow, SlidingWindow, TokenBucket};
 use tollgate_core::{LimitParams, Rate};
@@ -8,7 +8,7 @@ fn rate() -> Rate {
     Rate::try_new(6, 60_000_000).unwrap()
 }
 
-fn charge(name: &str, params: LimitParams, mode: Mode) -> NamedCharge {
+fn charge(name: &str, params: LimitParams, mode: ChargeMode) -> NamedCharge {
     NamedCharge { name: name.into(), params, cost: 1, mode, penalty: None }
 }
 
@@ -24,9 +24,9 @@ fn charges_share_the_numbers_of_their_kind() {
     let slides = LimitParams::SlidingWindow(SlidingWindow::new(rate()));
     let fixed = LimitParams::FixedWindow(FixedWindow::new(rate()));
     let charges = [
-        charge("a", slides, Mode::Enforce),
-        charge("b", fixed, Mode::Shadow),
-        charge("c", slides, Mode::Enforce),
+        charge("a", slides, ChargeMode::Enforce),
+        charge("b", fixed, ChargeMode::Shadow),
+        charge("c", slides, ChargeMode::Enforce),
     ];
     let fast = FastBatch::of(&batch(charges)).unwrap();
     assert!(fast.kinds.has_windows() && !fast.kinds.are_enforced());
@@ -38,10 +38,10 @@ fn charges_share_the_numbers_of_their_kind() {
 #[test]
 fn other_charges_need_the_general_script() {
     let bucket = LimitParams::TokenBucket(TokenBucket::try_new(rate(), None).unwrap());
-    assert_eq!(FastBatch::of(&batch([charge("a", bucket, Mode::Enforce)])), None);
+    assert_eq!(FastBatch::of(&batch([charge("a", bucket, ChargeMode::Enforce)])), None);
     let fixed = LimitParams::FixedWindow(FixedWindow::new(rate()));
-    let debt = Mode::Owe { units: 1, enforced: true };
+    let debt = ChargeMode::Owe { units: 1, enforced: true };
     assert_eq!(FastBatch::of(&batch([charge("a", fixed, debt)])), None);
-    let free = NamedCharge { cost: 0, ..charge("a", fixed, Mode::Enforce) };
+    let free = NamedCharge { cost: 0, ..charge("a", fixed, ChargeMode::Enforce) };
     assert_eq!(FastBatch::of(&batch([free])), None, "it fits even in debt");
 }

@@ -9,7 +9,7 @@ use tollgate_core::{Intent, LimitParams, Rate};
 
 fn ask(name: &str) -> DecideRequest {
     let params = LimitParams::FixedWindow(FixedWindow::new(Rate::try_new(1, 1_000).unwrap()));
-    let (name, cost, mode, penalty) = (name.into(), 1, crate::Mode::Enforce, None);
+    let (name, cost, mode, penalty) = (name.into(), 1, crate::ChargeMode::Enforce, None);
     DecideRequest {
         intent: Intent::Take,
         charges: smallvec![NamedCharge { name, params, cost, mode, penalty }],

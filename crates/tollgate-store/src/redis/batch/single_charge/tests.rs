@@ -1,5 +1,5 @@
 use super::*;
-use crate::Mode;
+use crate::ChargeMode;
 use crate::redis::batch::{DecideRequest, NamedCharge};
 use tollgate_core::algorithm::{Gcra, SlidingLog};
 use tollgate_core::{LimitParams, Rate};
@@ -10,7 +10,7 @@ fn gcra(count: u64) -> LimitParams {
 
 fn ask(name: &[u8], params: LimitParams, cost: u64) -> DecideRequest {
     let line =
-        NamedCharge { name: name.to_vec(), params, cost, mode: Mode::Enforce, penalty: None };
+        NamedCharge { name: name.to_vec(), params, cost, mode: ChargeMode::Enforce, penalty: None };
     DecideRequest { intent: Intent::Take, charges: smallvec::smallvec![line], fence: None }
 }
 
@@ -49,7 +49,7 @@ fn what_the_script_does_not_know_goes_another_way() {
     };
     assert!(other(|_| {}).is_some());
     assert_eq!(other(|ask| ask.intent = Intent::Peek), None);
-    assert_eq!(other(|ask| ask.charges[0].mode = Mode::Shadow), None);
+    assert_eq!(other(|ask| ask.charges[0].mode = ChargeMode::Shadow), None);
     assert_eq!(other(|ask| ask.charges[0].cost = 0), None);
     assert_eq!(other(|ask| ask.charges.push(ask.charges[0].clone())), None);
     assert_eq!(SingleChargeBatch::of(&batch([ask(b"a", log, 1)])), None);

@@ -5,9 +5,9 @@ mod report;
 
 pub(super) use report::{Report, part_bp};
 
-use crate::shed::machine::{AdmittedCall, Machine, START, Step};
-use crate::shed::queue::{SlotId, SlotState};
-use crate::shed::{AdaptiveSettings, Entrant, UpstreamOutcome};
+use crate::shed::queue::{QueueEntryId, QueueEntryState};
+use crate::shed::state::{AdmittedCall, EntryStep, START, ShedderState};
+use crate::shed::{AdaptiveSettings, ShedRequest, UpstreamOutcome};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -50,7 +50,7 @@ pub(super) struct Scenario {
     pub(super) full_at: usize,
     /// All workers stand still: so often, and for so long.
     pub(super) pauses: Option<(u64, u64)>,
-    /// The whole machine stands still: from when on, and for how long. What was due in between
+    /// The whole state stands still: from when on, and for how long. What was due in between
     /// happens at once afterwards.
     pub(super) stalls_us: Vec<(u64, u64)>,
     /// How long a client waits.
@@ -114,14 +114,14 @@ struct Request {
 
 struct World {
     plan: Scenario,
-    machine: Machine,
+    state: ShedderState,
     random: u64,
     now_us: u64,
     next_arrival_us: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     count: u64,
     requests: Vec<Request>,
-    waiting: Vec<(SlotId, usize)>,
+    waiting: Vec<(QueueEntryId, usize)>,
     haproxy: ([VecDeque<usize>; 2], u32),
     busy: usize,
     upstream: VecDeque<usize>,
@@ -142,9 +142,9 @@ impl Scenario {
 
     pub(super) fn run(self) -> Report {
         let settings = AdaptiveSettings::new(2);
-        let machine = Machine::new(settings, self.start, self.seed ^ 77);
+        let state = ShedderState::new(settings, self.start, self.seed ^ 77);
         let mut world = World {
-            machine,
+            state,
             random: self.seed,
             now_us: 0,
             next_arrival_us: 0,
@@ -200,7 +200,7 @@ impl World {
             self.resolve();
             if at_us >= sample_us {
                 sample_us += 100_000;
-                self.report.limits.push(self.machine.snapshot().limit);
+                self.report.limits.push(self.state.snapshot().limit);
             }
         }
     }
@@ -237,12 +237,12 @@ impl World {
             self.haproxy.0[usize::from(class)].push_back(id);
             return self.push(self.now_us + HAPROXY.1, Event::Expire(id));
         }
-        match self.machine.enter(EPOCH_US + self.now_us, Entrant { class, client }) {
-            Step::Admit => self.admit(id),
-            Step::Shed(_) => self.shed(id),
-            Step::Wait(slot) => {
+        match self.state.enter(EPOCH_US + self.now_us, ShedRequest { class, client }) {
+            EntryStep::Admit => self.admit(id),
+            EntryStep::Shed(_) => self.shed(id),
+            EntryStep::Wait(slot) => {
                 self.waiting.push((slot, id));
-                let wait_us = self.machine.longest_wait_us();
+                let wait_us = self.state.longest_wait_us();
                 self.push(self.now_us + wait_us, Event::Expire(id));
             }
         }
@@ -257,7 +257,7 @@ impl World {
             return self.shed(id);
         }
         let waiting = self.waiting.iter().find(|waiting| waiting.1 == id);
-        self.machine.expire(waiting.expect("it waits").0);
+        self.state.expire(waiting.expect("it waits").0);
         self.collect();
     }
 
@@ -280,7 +280,7 @@ impl World {
             RequestStage::Waiting => {
                 let at = self.waiting.iter().position(|waiting| waiting.1 == id);
                 let (slot, _) = self.waiting.remove(at.expect("it waits"));
-                self.machine.abandon(slot);
+                self.state.abandon(slot);
             }
             _ if self.plan.is_haproxy => self.haproxy.1 -= 1,
             _ => self.finish(id, UpstreamOutcome::Abandoned),
@@ -313,7 +313,7 @@ impl World {
     fn finish(&mut self, id: usize, outcome: UpstreamOutcome) {
         let Request { class, admitted_us, .. } = self.requests[id];
         let now_us = EPOCH_US + self.now_us;
-        self.machine.finish(now_us, AdmittedCall { class, admitted_us }, outcome, now_us);
+        self.state.finish(now_us, AdmittedCall { class, admitted_us }, outcome, now_us);
     }
 
     fn resolve(&mut self) {
@@ -327,7 +327,7 @@ impl World {
             return;
         }
         let mut is_changed = false;
-        while self.machine.resolve_next().is_some() {
+        while self.state.resolve_next().is_some() {
             is_changed = true;
         }
         if is_changed {
@@ -338,15 +338,15 @@ impl World {
     /// Reads what became of those that waited.
     fn collect(&mut self) {
         for (slot, id) in std::mem::take(&mut self.waiting) {
-            match self.machine.room.state(slot) {
-                SlotState::Waiting => {
+            match self.state.room.state(slot) {
+                QueueEntryState::Waiting => {
                     self.waiting.push((slot, id));
                     continue;
                 }
-                SlotState::Granted(_) => self.admit(id),
-                SlotState::Shed(_) => self.shed(id),
+                QueueEntryState::Granted(_) => self.admit(id),
+                QueueEntryState::Shed(_) => self.shed(id),
             }
-            self.machine.room.free(slot);
+            self.state.room.free(slot);
         }
     }
 

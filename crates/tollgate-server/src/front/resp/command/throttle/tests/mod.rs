@@ -5,7 +5,7 @@ mod model;
 use super::*;
 use model::{Literal, Model};
 use proptest::prelude::*;
-use tollgate::engine::{Gate, Setup, SingleCheck, Work, policy};
+use tollgate::engine::{Gate, GateBuffers, GateSetup, SingleCheck, policy};
 use tollgate::store::ParamsId;
 use tollgate::store::Store;
 
@@ -15,14 +15,14 @@ const START_US: u64 = 1_700_000_000_000_000;
 /// A store, called like the front end calls it.
 struct Cell {
     gate: Gate,
-    work: Work,
+    work: GateBuffers,
 }
 
 impl Cell {
     fn new() -> Self {
         let file = policy::compile(b"").unwrap();
-        let gate = Gate::new(Setup::of(&file), tollgate::MemoryStore::default()).unwrap();
-        Self { gate, work: Work::default() }
+        let gate = Gate::new(GateSetup::of(&file), tollgate::MemoryStore::default()).unwrap();
+        Self { gate, work: GateBuffers::default() }
     }
 
     /// The reply to a call `after_us` after the start.
