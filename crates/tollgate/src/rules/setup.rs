@@ -1,4 +1,4 @@
-//! GateSetup of a gate: limits, and the settings that apply to all of them.
+//! The setup of a gate: limits, and the settings that apply to all of them.
 
 use crate::Quota;
 use crate::rules::INLINE;

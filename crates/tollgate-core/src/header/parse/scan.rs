@@ -1,4 +1,4 @@
-//! A scanner for Structured HeaderLines (RFC 9651, section 4.2). It borrows from the line and does not
+//! A scanner for Structured Fields (RFC 9651, section 4.2). It borrows from the line and does not
 //! allocate.
 
 use super::error::{FieldErrorKind, FieldSyntaxError};

