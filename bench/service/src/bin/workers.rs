@@ -24,7 +24,7 @@ const WORKERS_MAX: usize = 64;
 const LATE_MAX: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy)]
-enum GateBuffers {
+enum Work {
     Exponential,
     /// Nine of ten calls take half of the mean; one takes five and a half times the mean.
     Bimodal,
@@ -44,7 +44,7 @@ struct Pool {
 }
 
 struct Shared {
-    work: GateBuffers,
+    work: Work,
     pool: Mutex<Pool>,
     /// Signals a queued call.
     ready: Condvar,
@@ -59,8 +59,8 @@ struct ClientConnection {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let work = match std::env::args().nth(1).as_deref() {
-        Some("exponential") => GateBuffers::Exponential,
-        Some("bimodal") => GateBuffers::Bimodal,
+        Some("exponential") => Work::Exponential,
+        Some("bimodal") => Work::Bimodal,
         _ => return Err("usage: workers exponential|bimodal".into()),
     };
     let mean = Duration::from_millis(10);
@@ -194,12 +194,12 @@ impl Shared {
 }
 
 impl Pool {
-    fn took(&mut self, work: GateBuffers) -> Duration {
+    fn took(&mut self, work: Work) -> Duration {
         let random = self.uniform();
         match work {
-            GateBuffers::Exponential => self.mean.mul_f64(-random.ln()),
-            GateBuffers::Bimodal if random < 0.9 => self.mean / 2,
-            GateBuffers::Bimodal => self.mean * 11 / 2,
+            Work::Exponential => self.mean.mul_f64(-random.ln()),
+            Work::Bimodal if random < 0.9 => self.mean / 2,
+            Work::Bimodal => self.mean * 11 / 2,
         }
     }
 
