@@ -124,9 +124,9 @@ impl<E: Engine> Admission<E> {
 
     /// Frees the slot of the adaptive shedder while the client still sends the body, and takes it
     /// again afterwards: such a request is no work for the upstream yet.
-    pub fn set_uploading(&mut self, is_uploading: bool) {
+    pub fn set_waits_for_client(&mut self, waits_for_client: bool) {
         if let Some((engine, in_flight)) = self.guard.in_flight() {
-            in_flight.set_uploading(is_uploading, || engine.now_us());
+            in_flight.set_waits_for_client(waits_for_client, || engine.now_us());
         }
     }
 

@@ -150,9 +150,9 @@ impl InFlightCharges {
 
     /// Frees the slot of the adaptive shedder while the client sends the body, and takes it again
     /// afterwards.
-    pub fn set_uploading(&mut self, is_uploading: bool, clock: impl FnOnce() -> u64) {
+    pub fn set_waits_for_client(&mut self, waits_for_client: bool, clock: impl FnOnce() -> u64) {
         if let Some(ticket) = self.state.shed.as_mut().and_then(|shed| shed.ticket.as_mut()) {
-            ticket.set_paused(clock(), is_uploading);
+            ticket.set_paused(clock(), waits_for_client);
         }
     }
 

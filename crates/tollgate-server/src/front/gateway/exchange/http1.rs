@@ -3,7 +3,7 @@
 use super::super::{forward, upstream::SelectedUpstream};
 use super::body::{UploadProgress, UploadSender, observe_upload};
 use super::{
-    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, set_uploading,
+    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, set_waits_for_client,
     with_deadline,
 };
 use bytes::Bytes;
@@ -44,7 +44,8 @@ impl Exchange<'_> {
         let progress = UploadProgress::new(upload.is_none());
         let sending = send_request(&mut stream, &request, &mut sent, &mut upload, &progress);
         let admission = &mut *self.admission;
-        let sending = observe_upload(sending, &progress, |waits| set_uploading(admission, waits));
+        let sending =
+            observe_upload(sending, &progress, |waits| set_waits_for_client(admission, waits));
         let within = self.upstreams.settings.response;
         let is_sent = || progress.is_complete.get();
         let received = with_deadline(&mut timer, within, sending, is_sent).await;

@@ -4,7 +4,7 @@ use super::super::forward;
 use super::super::upstream::{Http2Stream, SelectedUpstream, UpstreamServer};
 use super::body::{Http2RequestBody, UploadProgress, observe_upload};
 use super::{
-    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, set_uploading,
+    AttemptError, DownloadSource, Exchange, ExchangeError, Retry, TOO_LARGE, set_waits_for_client,
     with_deadline,
 };
 use bytes::Bytes;
@@ -51,7 +51,8 @@ impl Exchange<'_> {
         stream.mark_send();
         let sending = stream.send(request);
         let admission = &mut *self.admission;
-        let sending = observe_upload(sending, &progress, |waits| set_uploading(admission, waits));
+        let sending =
+            observe_upload(sending, &progress, |waits| set_waits_for_client(admission, waits));
         match with_deadline(&mut timer, within, sending, is_sent).await {
             None => Err((ExchangeError::Timeout, Retry::Never)),
             Some(Ok(response)) => {

@@ -1,11 +1,11 @@
 //! One request to an upstream and its response, with retries.
 //!
-//! Another upstream is tried only when one cannot be connected to. Retries go to the same upstream:
+//! If an upstream cannot be connected to, another one is tried. A request is sent again in two cases:
 //!
-//! * if no byte of the request left on a reused connection, or an HTTP/2 upstream says that it did
-//!   not process the request;
+//! * if a reused connection failed before any byte of the request was sent, or an HTTP/2 upstream
+//!   says that it did not process the request;
 //! * once, for an idempotent request without a body, if a reused connection closed before the first
-//!   byte of a response. The upstream may have processed it.
+//!   byte of a response. The request may then be processed twice.
 
 mod body;
 mod http1;
@@ -51,7 +51,7 @@ pub(super) enum ExchangeError {
 }
 
 impl ExchangeError {
-    /// What the metrics count, where the upstream failed.
+    /// The failure that the metrics count; `None` if the client failed.
     pub(super) fn upstream_failure(self) -> Option<UpstreamFailure> {
         match self {
             Self::Connect => Some(UpstreamFailure::Connect),
@@ -61,8 +61,8 @@ impl ExchangeError {
         }
     }
 
-    /// What the adaptive shedder learns. An upstream that cannot be reached, closes the connection
-    /// or takes too long is overloaded. One that sends too large a head did its work.
+    /// The outcome for the adaptive shedder. An upstream that cannot be reached, closes the
+    /// connection or takes too long counts as overloaded. A head that is too large does not.
     pub(super) fn upstream_outcome(self) -> UpstreamOutcome {
         match self {
             Self::Connect | Self::Protocol | Self::Timeout => UpstreamOutcome::Overloaded,
@@ -85,20 +85,22 @@ impl ExchangeError {
 enum Retry {
     /// It may: the upstream did not process it.
     Safe,
-    /// It may if it is [idempotent](Exchange::is_idempotent): a reused connection closed at once.
+    /// It may [if it can be sent twice](Exchange::may_send_twice): a reused connection closed before
+    /// the first byte of a response.
     IfIdempotent,
     Never,
 }
 
 type AttemptError = (ExchangeError, Retry);
 
-/// What the log says of a response whose head is too large.
-const TOO_LARGE: &str = "the head of its response is too large (more than 16 KiB, or 100 headers)";
+/// The log message for a response head that is too large.
+const TOO_LARGE: &str =
+    "the head of its response is too large (more than 16 KiB, or more than 100 headers)";
 
-/// Attempts over HTTP/2, at most. Over HTTP/1.1 the first new connection is the last attempt.
+/// Limit of attempts over HTTP/2. Over HTTP/1.1 the first new connection is the last attempt.
 const HTTP2_ATTEMPTS_MAX: usize = 4;
 
-/// A request to an upstream, and the answer that its response becomes.
+/// A request to an upstream, and the answer to the client, made from the response.
 pub(super) struct Exchange<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) upstreams: &'a Arc<Upstreams>,
@@ -106,14 +108,14 @@ pub(super) struct Exchange<'a> {
     pub(super) valid: &'a ValidHead<'a>,
     pub(super) hop: ClientHop<'a>,
     pub(super) body: RequestBody<'a>,
-    /// Taken once there is a response.
+    /// Taken when the response begins. If there is none, the caller ends it.
     pub(super) admission: &'a mut Option<Admission<Node>>,
     pub(super) answer: &'a mut HttpResponse,
 }
 
-/// What the client's connection says about a request, by the rules that decide it.
+/// The client's side of a request: its address and its connection headers.
 pub(super) struct ClientHop<'a> {
-    /// The headers without those that `Connection` lists.
+    /// The headers to forward: without those that `Connection` lists, once they are read.
     pub(super) headers: Headers<'a>,
     /// The protocols that the client wants to switch to.
     upgrade: Option<Vec<u8>>,
@@ -138,7 +140,7 @@ impl<'a> ClientHop<'a> {
         Self { headers, upgrade, accepts_trailers, peer, is_trusted, client }
     }
 
-    /// Reads `Connection` and `TE`.
+    /// Reads `Connection` and `TE`. Names that limits read are not hidden.
     pub(super) fn read_connection_headers(
         &mut self,
         ValidHead { head, has_connection_headers, .. }: &ValidHead<'_>,
@@ -161,14 +163,15 @@ impl<'a> ClientHop<'a> {
 }
 
 impl Exchange<'_> {
-    /// Sends the request to the first upstream that can be connected to, and writes the answer.
+    /// Sends the request to an upstream that the balancer picks, or to the next one if it cannot be
+    /// connected to, and writes the answer.
     /// Returns the index of the upstream that responded.
     pub(super) async fn run(&mut self) -> Result<usize, ExchangeError> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let mut now_us = ProcessClock.now_us();
         let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
-        let mut may_resend = self.is_idempotent();
-        // An upstream often closes its idle connections together, so a retry needs a new one.
+        let mut may_resend = self.may_send_twice();
+        // An upstream often closes its idle connections together, so the second send uses a new one.
         let mut skips_pool = false;
         let mut attempts = 0;
         loop {
@@ -178,7 +181,7 @@ impl Exchange<'_> {
             let is_reused = pooled.is_some();
             let connection = match pooled {
                 Some(connection) => connection,
-                // Boxed, since it is seldom needed.
+                // Boxed to keep this future small: most requests reuse a connection.
                 None => match Box::pin(self.connect(&selected, skips_pool)).await {
                     Ok(connection) => connection,
                     Err(error) => {
@@ -191,7 +194,8 @@ impl Exchange<'_> {
                 },
             };
             attempts += 1;
-            // A new HTTP/1.1 connection is the last attempt. A new HTTP/2 one may be closing.
+            // A new HTTP/1.1 connection is the last attempt. A new HTTP/2 one may already be
+            // closing, so the request may be sent again.
             let (is_last, sent) = match connection {
                 UpstreamConnection::Http1(stream) => {
                     (!is_reused, self.http1(stream, is_reused, &selected).await)
@@ -213,7 +217,7 @@ impl Exchange<'_> {
     }
 
     /// Whether the request can be sent twice: it has no body, and its method is idempotent.
-    fn is_idempotent(&self) -> bool {
+    fn may_send_twice(&self) -> bool {
         let method = self.valid.head.method;
         self.body.is_empty()
             && matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE")
@@ -244,9 +248,10 @@ impl Exchange<'_> {
         let is_upgrade = self.hop.upgrade.is_some();
         let shares = !skips_pool && !is_upgrade && server.speaks_http2.load(Relaxed);
         let lock = shares.then(|| pool.connect_lock(server));
-        let mut _connecting = None;
+        // Held until the connection is shared.
+        let mut _guard = None;
         if let Some(lock) = &lock {
-            _connecting = Some(lock.lock().await);
+            _guard = Some(lock.lock().await);
             if let Some(connection) = pool.take(selected, ProcessClock.now_us(), false, false) {
                 return Ok(connection);
             }
@@ -256,11 +261,10 @@ impl Exchange<'_> {
         Ok(connection)
     }
 
-    /// Where the request came from, as this upstream is told.
+    /// The client and host that the forwarding headers report to this upstream.
     fn origin<'s>(&'s self, server: &'s UpstreamServer) -> RequestOrigin<'s> {
         let Self { caller, valid, hop, .. } = self;
         let settings = &self.upstreams.settings;
-        // A client of HTTP/1.0 may name no host, but the upstream needs one.
         let host = valid.host.filter(|_| !settings.own_host);
         RequestOrigin {
             peer: hop.peer,
@@ -268,6 +272,7 @@ impl Exchange<'_> {
             is_trusted: hop.is_trusted,
             client: hop.client,
             is_tls: caller.is_tls,
+            // A client of HTTP/1.0 may name no host, but the upstream needs one.
             host: host.unwrap_or(server.authority.as_bytes()),
             override_headers: settings.override_headers,
         }
@@ -291,17 +296,18 @@ impl Exchange<'_> {
         forward::write_request(self.valid, &self.hop.headers, &self.origin(server), &hop, out);
     }
 
-    /// How the body is delimited for the upstream. `Length(0)` is a body that is meant to be empty.
+    /// The framing of the body for the upstream. `Length(0)` sends `Content-Length: 0`, `Empty` no
+    /// length.
     fn request_framing(&self) -> Framing {
         let head = &self.valid.head;
         match &self.body {
             RequestBody::Full([]) => {
-                let is_meant =
+                let states_length =
                     self.valid.has_length || matches!(head.method, "POST" | "PUT" | "PATCH");
-                if is_meant { Framing::Length(0) } else { Framing::Empty }
+                if states_length { Framing::Length(0) } else { Framing::Empty }
             }
             RequestBody::Full(bytes) => Framing::Length(bytes.len() as u64),
-            // HTTP/2 has the length in a header only.
+            // For HTTP/2 clients the size hint is unknown, and the header has the length.
             RequestBody::Stream(upload) => {
                 let header = || head.headers.get("content-length").and_then(parse_decimal);
                 upload.size_hint().exact().or_else(header).map_or(Framing::Chunked, Framing::Length)
@@ -309,7 +315,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Streams the body of a response to the client.
+    /// Streams the body of a response to the client. The slot of the adaptive shedder is free by
+    /// now; the guard holds the other slots until the body ends.
     fn stream_body(
         &mut self,
         source: DownloadSource,
@@ -328,14 +335,14 @@ impl Exchange<'_> {
 
 /// Frees the slot of the adaptive shedder while the upstream waits for the client's body, and takes
 /// it again afterwards.
-fn set_uploading(admission: &mut Option<Admission<Node>>, is_uploading: bool) {
+fn set_waits_for_client(admission: &mut Option<Admission<Node>>, waits: bool) {
     if let Some(admission) = admission {
-        admission.set_uploading(is_uploading);
+        admission.set_waits_for_client(waits);
     }
 }
 
-/// Runs `future` with a deadline; `None` when it passes. If `counts` is false at that instant, a
-/// new period starts. A timer that is set already keeps its deadline.
+/// Runs `future` with a deadline; `None` when it passes. If `counts` is false at that instant, the
+/// whole period starts again. A timer that runs already keeps its deadline.
 async fn with_deadline<T>(
     timer: &mut CoarseTimer,
     within: Duration,
