@@ -1,6 +1,6 @@
 //! One request to an upstream and its response, with retries.
 //!
-//! If an upstream cannot be connected to, another one is tried. A request is sent again in two cases:
+//! If an upstream cannot be connected to, another one is tried. A request is sent again
 //!
 //! * if a reused connection failed before any byte of the request was sent, or an HTTP/2 upstream
 //!   says that it did not process the request;
@@ -85,8 +85,8 @@ impl ExchangeError {
 enum Retry {
     /// It may: the upstream did not process it.
     Safe,
-    /// It may [if it can be sent twice](Exchange::may_send_twice): a reused connection closed before
-    /// the first byte of a response.
+    /// It may [if it can be sent twice](Exchange::may_send_twice): a reused connection closed
+    /// before the first byte of a response.
     IfIdempotent,
     Never,
 }
@@ -171,7 +171,7 @@ impl Exchange<'_> {
         let mut now_us = ProcessClock.now_us();
         let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
         let mut may_resend = self.may_send_twice();
-        // An upstream often closes its idle connections together, so the second send uses a new one.
+        // An upstream often closes its idle connections together: the second send needs a new one.
         let mut skips_pool = false;
         let mut attempts = 0;
         loop {
