@@ -10,7 +10,8 @@ use tollgate_tower::{Engine, wait_in_queue};
 
 /// Enters the adaptive shedder with an admitted reservation: its id and its time to live; `None`
 /// without a reservation. If the request is shed, it is refused, and its reservation is cancelled.
-/// If the client leaves the queue, its reservation is cancelled too.
+/// If an HTTP/2 stream is reset while its request waits, its reservation is cancelled too. A client
+/// of HTTP/1.1 or RESP may have closed only its sending side: its reservation expires.
 pub(crate) async fn enter(
     node: &Arc<Node>,
     rules: &Rules,
@@ -34,7 +35,7 @@ pub(crate) async fn enter(
     }
 }
 
-/// Cancels a reservation on drop: its client left the queue and never saw the id.
+/// Cancels a reservation on drop: its request was cancelled, and no client has the id.
 struct AbandonedReservation<'a> {
     node: &'a Arc<Node>,
     id: &'a str,

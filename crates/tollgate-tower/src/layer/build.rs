@@ -196,14 +196,16 @@ impl TollgateLayer<QuotaGate> {
 }
 
 impl<S: Store + 'static> TollgateLayer<HttpGate<Standalone<S>>> {
-    /// A layer that decides by this gate, with the process's clock.
+    /// A layer that decides by this gate, with the process's clock
+    /// ([example](TollgateLayer::from_yaml)).
     pub fn of_gate(gate: Gate<S>) -> Self {
         Self::over(Arc::new(Standalone::new(gate)))
     }
 }
 
 impl<E: Engine> TollgateLayer<HttpGate<E>> {
-    /// A layer that decides by this engine. Keep a clone to reload the policy or inspect a key.
+    /// A layer that decides by this engine. Keep a clone to reload the policy or inspect a key
+    /// ([example](TollgateLayer::from_yaml)).
     pub fn over(engine: Arc<E>) -> Self {
         Self::with_options(HttpGate::new(engine), LayerOptions::default())
     }

@@ -70,13 +70,14 @@ type RefundFn = dyn Fn(&response::Parts) -> bool + Send + Sync;
 type RefusalFn = dyn Fn(&Refusal, &Parts) -> Response<Bytes> + Send + Sync;
 
 impl<E: Engine> TollgateLayer<HttpGate<E>> {
-    /// The engine.
+    /// The engine, as [`over`](Self::over) got it.
     pub fn engine(&self) -> &Arc<E> {
         self.shared.decider.engine()
     }
 
     /// Sets where an attribute comes from. `extract` overrides the policy, even when it returns
-    /// `None`. It is called only if a limit names the attribute.
+    /// `None`. It is called only if a limit names the attribute
+    /// ([example](TollgateLayer::from_yaml)).
     pub fn attribute(
         mut self,
         name: impl Into<Box<str>>,
@@ -88,7 +89,7 @@ impl<E: Engine> TollgateLayer<HttpGate<E>> {
 
     /// Sets how the layer treats a path that servers read in more than one way, such as
     /// `/x//../login`. By default it answers 400; with `MatchAll` the limits of every reading
-    /// apply.
+    /// apply ([example](TollgateLayer::from_yaml)).
     pub fn ambiguous_paths(mut self, ambiguous_paths: AmbiguousPaths) -> Self {
         self.options_mut().ambiguous_paths = ambiguous_paths;
         self
@@ -105,12 +106,22 @@ impl<D: Clone> TollgateLayer<D> {
     }
 
     /// Sets the cost of a request; 1 by default.
+    ///
+    /// ```
+    /// use tollgate::Quota;
+    /// use tollgate_tower::TollgateLayer;
+    ///
+    /// let layer = TollgateLayer::new(Quota::per_minute(100))
+    ///     .cost(|request| if request.uri.path() == "/export" { 10 } else { 1 })
+    ///     .skip(|request| request.uri.path() == "/health")
+    ///     .refund(|response| response.status.is_server_error());
+    /// ```
     pub fn cost(mut self, cost: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
         self.options_mut().cost = Some(Arc::new(cost));
         self
     }
 
-    /// Lets the requests pass for which `skip` returns true.
+    /// Lets the requests pass for which `skip` returns true ([example](Self::cost)).
     pub fn skip(mut self, skip: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
         self.options_mut().skip = Some(Arc::new(skip));
         self
@@ -129,7 +140,8 @@ impl<D: Clone> TollgateLayer<D> {
         self
     }
 
-    /// Refunds a request if `refund` returns true for its response, in addition to `on_response`.
+    /// Refunds a request if `refund` returns true for its response, in addition to `on_response`
+    /// ([example](Self::cost)).
     pub fn refund(
         mut self,
         refund: impl Fn(&response::Parts) -> bool + Send + Sync + 'static,

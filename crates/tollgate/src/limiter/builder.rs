@@ -75,7 +75,7 @@ impl LimiterBuilder {
 
 impl<S: Store> LimiterBuilder<S> {
     /// Adds a quota. A request must pass all quotas and is charged on each; if one refuses, none is
-    /// charged.
+    /// charged ([example](LimiterBuilder)).
     pub fn and(mut self, quota: Quota) -> Self {
         self.quotas.push(quota);
         self
@@ -135,7 +135,8 @@ impl<S: Store> LimiterBuilder<S> {
         Ok(self.store(Arc::new(store)))
     }
 
-    /// Sets the name of the counts in a shared store; `""` by default.
+    /// Sets the name of the counts in a shared store; `""` by default
+    /// ([example](LimiterBuilder)).
     pub fn name(mut self, name: impl Into<Box<str>>) -> Self {
         self.name = name.into();
         self
@@ -154,7 +155,7 @@ impl<S: Store> LimiterBuilder<S> {
         self
     }
 
-    /// Builds the limiter.
+    /// Builds the limiter ([example](LimiterBuilder)).
     ///
     /// # Errors
     ///

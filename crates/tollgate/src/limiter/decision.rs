@@ -30,12 +30,12 @@ pub enum Decision<T = Permit> {
 }
 
 impl<T> Decision<T> {
-    /// Whether to go ahead.
+    /// Whether to go ahead ([example](crate::Limiter)).
     pub const fn is_admitted(&self) -> bool {
         matches!(self, Self::Admitted(_))
     }
 
-    /// The permit; `None` if refused.
+    /// The permit; `None` if refused ([example](crate::Limiter)).
     pub fn admitted(self) -> Option<T> {
         match self {
             Self::Admitted(admitted) => Some(admitted),
@@ -43,7 +43,7 @@ impl<T> Decision<T> {
         }
     }
 
-    /// The refusal; `None` if admitted.
+    /// The refusal; `None` if admitted ([example](crate::Limiter)).
     pub const fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Admitted(_) => None,
@@ -51,7 +51,7 @@ impl<T> Decision<T> {
         }
     }
 
-    /// Maps the permit.
+    /// Maps the permit ([example](crate::Limiter)).
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Decision<U> {
         match self {
             Self::Admitted(admitted) => Decision::Admitted(make(admitted)),
@@ -78,7 +78,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The time until the quota is full again.
+    /// The time until the quota is full again ([example](crate::Limiter)).
     pub const fn reset_after(&self) -> Duration {
         Duration::from_micros(self.reset_after_us)
     }
@@ -126,7 +126,7 @@ impl Refusal {
         self.retry_after_us.map(Duration::from_micros)
     }
 
-    /// The time until the quota is full again.
+    /// The time until the quota is full again ([example](crate::Limiter)).
     pub const fn reset_after(&self) -> Duration {
         Duration::from_micros(self.reset_after_us)
     }
@@ -189,7 +189,7 @@ impl Standing {
         self.retry_after_us.map(Duration::from_micros)
     }
 
-    /// The time until the quota is full again.
+    /// The time until the quota is full again ([example](crate::Limiter)).
     pub const fn reset_after(&self) -> Duration {
         Duration::from_micros(self.reset_after_us)
     }

@@ -54,7 +54,7 @@ impl<S: Store> Reservation<S> {
         Self { limiter: limiter.clone(), record: Some(record) }
     }
 
-    /// The permit.
+    /// The permit ([example](Reservation)).
     pub fn permit(&self) -> &Permit {
         match &self.record {
             Some(record) => &record.permit,
@@ -96,13 +96,13 @@ impl<S: Store> Reservation<S> {
 }
 
 impl Reservation {
-    /// Ends it with the real cost. Returns the state of the key.
+    /// Ends it with the real cost. Returns the state of the key ([example](Reservation)).
     pub fn settle(mut self, actual: u64) -> Standing {
         let record = self.take();
         infallible(self.limiter.inner.end(&record, PermitEnd::Settle(actual)))
     }
 
-    /// Gives everything back. Returns the state of the key.
+    /// Gives everything back. Returns the state of the key ([example](Reservation)).
     pub fn cancel(mut self) -> Standing {
         let record = self.take();
         infallible(self.limiter.inner.end(&record, PermitEnd::Refund))

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 use tollgate_store::{Store, StoreError};
 
-/// The reason why waiting led to no decision.
+/// The reason why [waiting](crate::Limiter::wait) led to no decision.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WaitError {
@@ -131,7 +131,7 @@ impl<S: Store + 'static> Limiter<S> {
         }
     }
 
-    /// The number of waiters, for all keys.
+    /// The number of waiters, for all keys ([example](crate::Limiter::wait)).
     pub fn waiting(&self) -> usize {
         self.inner.wait_queues.waiting()
     }

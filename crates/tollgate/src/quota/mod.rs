@@ -95,7 +95,7 @@ pub struct Units(u32);
 
 impl Units {
     /// Completes the quota: this many units in every `period`, a whole number of microseconds
-    /// between 1 ms and 366 days.
+    /// between 1 ms and 366 days ([example](Quota)).
     pub fn every(self, period: Duration) -> Result<Quota, InvalidQuota> {
         let period_us = whole_us(period).ok_or(InvalidQuota::FractionOfMicrosecond)?;
         Quota::try_new(Amount::Rate(Rate::try_new(self.0.into(), period_us)?), None, None, None)
@@ -103,27 +103,28 @@ impl Units {
 }
 
 impl Quota {
-    /// `units` in every second.
+    /// `units` in every second ([example](Quota)).
     pub const fn per_second(units: u32) -> Self {
         Self::per(units, SECOND_US)
     }
 
-    /// `units` in every minute.
+    /// `units` in every minute ([example](Quota)).
     pub const fn per_minute(units: u32) -> Self {
         Self::per(units, 60 * SECOND_US)
     }
 
-    /// `units` in every hour.
+    /// `units` in every hour ([example](Quota)).
     pub const fn per_hour(units: u32) -> Self {
         Self::per(units, 3_600 * SECOND_US)
     }
 
-    /// `units` in every day of 24 hours.
+    /// `units` in every day of 24 hours ([example](Quota)).
     pub const fn per_day(units: u32) -> Self {
         Self::per(units, 86_400 * SECOND_US)
     }
 
-    /// Starts a quota with its units: `Quota::of(5).every(Duration::from_millis(250))`.
+    /// Starts a quota with its units: `Quota::of(5).every(Duration::from_millis(250))`
+    /// ([example](Quota)).
     pub const fn of(units: u32) -> Units {
         Units(units)
     }
@@ -188,18 +189,18 @@ impl Quota {
         Self::try_new(Amount::Slots { count, ttl_us }, self.algorithm, self.burst, self.queue)
     }
 
-    /// The algorithm.
+    /// The algorithm ([example](Quota)).
     pub const fn algorithm(&self) -> Algorithm {
         Algorithm::of(&self.params)
     }
 
     /// The largest amount admitted at once, and so the largest possible cost: the units of a
-    /// window, the burst with the queue, or the slots.
+    /// window, the burst with the queue, or the slots ([example](Quota)).
     pub fn capacity(&self) -> u64 {
         self.params.capacity()
     }
 
-    /// The period of the rate; `None` for slots.
+    /// The period of the rate; `None` for slots ([example](Quota)).
     pub fn period(&self) -> Option<Duration> {
         match self.amount {
             Amount::Rate(rate) => Some(Duration::from_micros(rate.period_us())),

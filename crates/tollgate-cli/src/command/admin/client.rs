@@ -249,7 +249,7 @@ impl fmt::Display for ClientError {
                     "{to} sent an invalid response: {why}; check that it is a tollgate's admin API"
                 )
             }
-            Self::Denied(to, 401 | 403, why) => {
+            Self::Denied(to, 401, why) => {
                 write!(
                     f,
                     "{to} did not accept the token: {why}; check TOLLGATE_ADMIN_TOKEN or --token-file"

@@ -35,7 +35,7 @@ pub(crate) struct Choose {
 const EXAMPLES: &str = "\
 Examples:
   tollgate choose > tollgate.yaml         ask, then write the policy
-  tollgate choose --purpose bill --machines one --audit no
+  tollgate choose --purpose bill --machines one --audit no --memory plenty
                                           ask nothing: these answers settle it
   tollgate choose --purpose fair --format json
 

@@ -52,7 +52,8 @@ pub(in crate::command) fn config(named: Option<&Path>) -> Result<&Path, Stop> {
         Some(config) => Ok(config),
         None if has_directory_entry(Path::new(FILE)) => Ok(Path::new(FILE)),
         None => {
-            Err(Stop::Unusable(format!("there is no ./{FILE} here; name the policy with --config")))
+            let hint = "name the policy: with --config, or for `compare` as the first file";
+            Err(Stop::Unusable(format!("there is no ./{FILE} here; {hint}")))
         }
     }
 }
