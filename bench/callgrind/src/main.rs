@@ -1,8 +1,10 @@
-//! Instructions a decision, counted by callgrind: `cargo run --release -p callgrind [-- functions [hot] | misses]`.
+//! Instructions a decision, counted by callgrind:
+//! `cargo run --release -p callgrind [-- functions [hot] | misses]`.
 //!
-//! Every contender runs twice under valgrind, once with more decisions than the other time. The difference of the counts is what the
-//! decisions cost; start, filling and end cancel out. With `functions` the costliest functions of ours follow. `misses` counts the cache
-//! lines that a decision over a million keys loads, by cachegrind.
+//! Every contender runs twice under valgrind, with different numbers of decisions. The difference of
+//! the counts is the cost of the decisions: start, filling and end cancel out. `functions` adds the
+//! costliest functions of Tollgate. `misses` counts the cache lines that a decision over a million
+//! keys loads, by cachegrind.
 
 use contenders::{
     Arrivals, Batch, Contender, FloorHot, FloorTable, Governor, Library, Limit, Limitador,
@@ -18,9 +20,9 @@ use std::{env, fs};
 const KEYS: usize = 10_000;
 /// The keys of the rows that leave the caches.
 const MILLION: usize = 1_000_000;
-/// One decision counts for seven hours, so that a store does not forget keys while valgrind fills it.
+/// One decision counts for seven hours, so that a store keeps all keys while valgrind fills it.
 const LASTING: Limit = Limit { count: 100, period_s: 30 * 86_400, burst: 100 };
-/// A first-level cache of 48 KiB and a second of 1.25 MiB, as in the machine of `docs/benchmarks.md`.
+/// A first-level cache of 48 KiB and a second of 1.25 MiB, as in the machine of the benchmarks.
 const CACHES: [&str; 2] = ["--D1=49152,12,64", "--LL=1310720,20,64"];
 const FEW: usize = 64 * 1_000;
 const MANY: usize = 64 * 3_000;

@@ -69,9 +69,9 @@ pub struct ServerTls {
     pub cert: Box<str>,
     /// The private key.
     pub key: Box<str>,
-    /// The certificate authorities, one of which must have signed the client's certificate.
+    /// The certificate authorities. One of them must have signed the client's certificate.
     pub client_ca: Option<Box<str>>,
-    /// The names, one of which the client's certificate must have; empty for any name.
+    /// The names. The client's certificate must have one of them; empty allows any name.
     pub client_names: Vec<Box<str>>,
 }
 

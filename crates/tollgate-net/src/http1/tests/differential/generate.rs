@@ -113,7 +113,7 @@ fn name(usual: &'static str) -> impl Strategy<Value = String> {
     ]
 }
 
-/// Data, some of which looks like protocol text.
+/// Data, partly bytes that look like protocol text.
 fn data() -> impl Strategy<Value = Vec<u8>> {
     let texts: [&[u8]; 7] = [
         b"",
