@@ -77,8 +77,8 @@ impl Gateway {
             if upstreams.settings.status && head.path() == status::PATH {
                 break 'answered Box::pin(self.answer_status(head, caller, answer)).await;
             }
-            let mut hop = ClientHop::new(head, caller.peer.ip(), (&rules, reader));
-            hop.read_connection_headers(&valid, upstreams.settings.protocol, (&rules, reader));
+            let mut hop = ClientHop::new(head, caller.peer.ip(), &rules, reader);
+            hop.read_connection_headers(&valid, upstreams.settings.protocol, &rules, reader);
             let observe = observe(node, head);
             let mut options = CheckOptions::default();
             options.observe = Some(&observe);
@@ -148,7 +148,7 @@ impl Gateway {
         log: Arc<AccessLog>,
     ) -> PendingAccess {
         let reader = self.shared.gate.reader();
-        let client = ClientHop::new(head, caller.peer.ip(), (rules, reader)).client;
+        let client = ClientHop::new(head, caller.peer.ip(), rules, reader).client;
         let attributes = rules.policy().attributes().map(|(_, name)| name);
         let secrets = rules.http_policy().secret_parameters(attributes);
         let value = |name| head.headers.get(name);

@@ -6,21 +6,22 @@ use super::{Gateway, GatewayState};
 use crate::Node;
 use std::{path::Path, rc::Rc, sync::Arc};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     net::{TcpListener, TcpStream},
 };
+use tollgate::engine::GateSetup;
 use tollgate_net::{
     Limits,
     tests::rig::{Rig, answer, run, seconds},
 };
 use tollgate_observe::metrics::{ExpositionFormat, MetricsSnapshot};
+use tollgate_policy::Compiled;
 
 /// A gateway before a server at this address.
 fn gateway(listener: &TcpListener, more: &str) -> Rc<Gateway> {
     let address = listener.local_addr().unwrap();
     let file = format!("upstream: {{servers: 'http://{address}', {more}}}");
-    let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-    let setup = tollgate::engine::GateSetup::of(&compiled);
+    let (compiled, setup) = load(&file);
     let node = Arc::new(Node::new(compiled, setup).unwrap());
     Rc::new(Gateway::new(Arc::new(GatewayState::new(node, Path::new(".")).unwrap())))
 }
@@ -102,40 +103,52 @@ fn malformed_requests_leave_a_trace() {
     });
 }
 
+/// A file's policy, and the setup of its gate.
+fn load(file: &str) -> (Compiled, GateSetup) {
+    let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
+    let setup = GateSetup::of(&compiled);
+    (compiled, setup)
+}
+
+/// Sends two requests to a gateway with one slot: the first gets the slot, the second waits.
+async fn send_two(
+    rig: &Rig,
+    (compiled, setup): (Compiled, GateSetup),
+    head: &str,
+) -> (Arc<Node>, [DuplexStream; 2]) {
+    let node = Arc::new(Node::new(compiled, setup).unwrap());
+    let state = Arc::new(GatewayState::new(node.clone(), Path::new(".")).unwrap());
+    let gateway = Rc::new(Gateway::new(state));
+    let clients = [0, 1].map(|waiting| (waiting, rig.connect_to(&gateway)));
+    let mut sent = Vec::new();
+    for (waiting, mut client) in clients {
+        client.write_all(head.as_bytes()).await.unwrap();
+        // Virtual time stands still while a task is ready, so the second one still waits.
+        let seen = || node.gate.adaptive().map(|shed| (shed.in_flight, shed.waiting));
+        while seen() != Some((1, waiting)) {
+            tokio::task::yield_now().await;
+        }
+        sent.push(client);
+    }
+    (node, sent.try_into().unwrap())
+}
+
 /// A request that waits for a slot while another file comes into force counts by the tiers of the
 /// first one.
 #[test]
 fn a_reload_does_not_change_the_tier_of_a_request_that_waits() {
     let file = |address, tier: &str| {
-        let file = format!(
+        load(&format!(
             "upstream: 'http://{address}'\nidentity: {{plan: header.x-plan}}\ntiers: {{from: plan}}\n\
              shed: {{adaptive: {{min: 1, max: 1}}}}\n\
              limits: [{{name: all, key: [plan], rate: 9/h, tiers: {{{tier}: 9/h, free: 9/h}}}}]"
-        );
-        let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-        let setup = tollgate::engine::GateSetup::of(&compiled);
-        (compiled, setup)
+        ))
     };
     run(async {
-        let listener = listen().await;
+        let (listener, rig) = (listen().await, Rig::new(Limits::default()));
         let address = listener.local_addr().unwrap();
-        let (compiled, setup) = file(address, "pro");
-        let node = Arc::new(Node::new(compiled, setup).unwrap());
-        let state = Arc::new(GatewayState::new(node.clone(), Path::new(".")).unwrap());
-        let gateway = Rc::new(Gateway::new(state));
-        let rig = Rig::new(Limits::default());
-        let mut clients = Vec::new();
-        for waiting in 0..2 {
-            let mut client = rig.connect_to(&gateway);
-            let head = b"GET / HTTP/1.1\r\nhost: x\r\nx-plan: pro\r\n\r\n";
-            client.write_all(head).await.unwrap();
-            // Virtual time stands still while a task is ready, so the second one still waits.
-            let seen = || node.gate.adaptive().map(|shed| (shed.in_flight, shed.waiting));
-            while seen() != Some((1, waiting)) {
-                tokio::task::yield_now().await;
-            }
-            clients.push(client);
-        }
+        let head = "GET / HTTP/1.1\r\nhost: x\r\nx-plan: pro\r\n\r\n";
+        let (node, mut clients) = send_two(&rig, file(address, "pro"), head).await;
         let (compiled, setup) = file(address, "gold");
         node.replace(compiled, setup).unwrap();
         assert!(answer(&mut clients[1]).await.0.starts_with("http/1.1 503"));
@@ -149,35 +162,18 @@ fn a_reload_does_not_change_the_tier_of_a_request_that_waits() {
 /// A request that waits for a slot while another file comes into force is forwarded by the
 /// `trusted_proxies` that decided it.
 #[test]
-fn a_reload_does_not_change_whom_a_request_that_waits_trusts() {
+fn a_reload_does_not_change_the_trust_of_a_request_that_waits() {
     let file = |address, trusted: &str| {
-        let file = format!(
+        load(&format!(
             "upstream: 'http://{address}'\ntrusted_proxies: [{trusted}]\n\
              shed: {{adaptive: {{min: 1, max: 1}}}}"
-        );
-        let compiled = tollgate_policy::compile(file.as_bytes()).unwrap();
-        let setup = tollgate::engine::GateSetup::of(&compiled);
-        (compiled, setup)
+        ))
     };
     run(async {
-        let listener = listen().await;
+        let (listener, rig) = (listen().await, Rig::new(Limits::default()));
         let address = listener.local_addr().unwrap();
-        let (compiled, setup) = file(address, "0.0.0.0/0");
-        let node = Arc::new(Node::new(compiled, setup).unwrap());
-        let state = Arc::new(GatewayState::new(node.clone(), Path::new(".")).unwrap());
-        let gateway = Rc::new(Gateway::new(state));
-        let rig = Rig::new(Limits::default());
-        let mut clients = Vec::new();
-        for waiting in 0..2 {
-            let mut client = rig.connect_to(&gateway);
-            let head = b"GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 9.9.9.9\r\n\r\n";
-            client.write_all(head).await.unwrap();
-            let seen = || node.gate.adaptive().map(|shed| (shed.in_flight, shed.waiting));
-            while seen() != Some((1, waiting)) {
-                tokio::task::yield_now().await;
-            }
-            clients.push(client);
-        }
+        let head = "GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 9.9.9.9\r\n\r\n";
+        let (node, _clients) = send_two(&rig, file(address, "0.0.0.0/0"), head).await;
         let exchange = async {
             let mut server = accept(listener).await;
             let (compiled, setup) = file(address, "");

@@ -131,7 +131,8 @@ impl<'a> ClientHop<'a> {
     pub(super) fn new(
         head: &RequestHead<'a>,
         peer: IpAddr,
-        (rules, reader): (&Rules, &Reader),
+        rules: &Rules,
+        reader: &Reader,
     ) -> Self {
         let peer = unmap(peer);
         let is_trusted = rules.http_policy().client.is_trusted(peer);
@@ -145,7 +146,8 @@ impl<'a> ClientHop<'a> {
         &mut self,
         ValidHead { head, has_connection_headers, .. }: &ValidHead<'_>,
         protocol: UpstreamProtocol,
-        (rules, reader): (&Rules, &Reader),
+        rules: &Rules,
+        reader: &Reader,
     ) {
         if !has_connection_headers {
             return;
