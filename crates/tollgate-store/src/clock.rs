@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use crate::raw::clock::ProcessClock;
 #[cfg(feature = "tokio")]
 pub use crate::raw::clock::TokioClock;
+pub use crate::raw::clock::{ProcessClock, StartedClock};
 
 /// Microseconds since the Unix epoch, never backwards.
 pub trait Clock: Send + Sync {

@@ -178,7 +178,7 @@ impl Bucket {
 
     #[inline(always)]
     fn tat(&self, now_us: u64, backlog: impl BacklogInt) -> Tat {
-        let (ahead_us, fraction) = backlog.div_rem(self.scale);
+        let (ahead_us, fraction) = self.whole_us(backlog);
         self.tat_after(now_us, ahead_us, fraction)
     }
 
@@ -257,6 +257,8 @@ impl Bucket {
         // The units that still fit, and the backlog that must drain until one more fits.
         let one = self.span::<L>(1);
         let (remaining, short_of_one) = match full.checked_sub(after) {
+            // As in most refusals: no need to divide.
+            Some(room) if room < one => (0, one - room),
             Some(room) if self.interval.get() > 0 => {
                 let (units, rest) = room.div_rem(self.interval);
                 (units, one - L::product(1, rest))
@@ -283,7 +285,18 @@ impl Bucket {
 
     #[inline(always)]
     fn wait_us(&self, span: impl BacklogInt, ahead_us: u64) -> u64 {
-        div_ceil_wide(span, self.scale).saturating_add(ahead_us)
+        let (us, fraction) = self.whole_us(span);
+        us.saturating_add(u64::from(fraction != 0)).saturating_add(ahead_us)
+    }
+
+    /// The whole microseconds of a scaled span, and the fraction.
+    #[inline(always)]
+    fn whole_us(&self, span: impl BacklogInt) -> (u64, u64) {
+        match self.scale.get() {
+            // Most rates: E is a whole number of microseconds.
+            1 => (span.to_u64(), 0),
+            _ => span.div_rem(self.scale),
+        }
     }
 
     /// [`take_from`](Self::take_from), on a TAT.
@@ -314,7 +327,7 @@ impl Bucket {
         {
             return Some(Taken::Refused(self.outcome(false, Some(short), full, backlog, 0)));
         }
-        let (ahead_us, fraction) = self.scale.div_rem(after);
+        let (ahead_us, fraction) = self.whole_us(after);
         let mark_us = now_us.checked_add(ahead_us).filter(|us| *us < MAX_US)?;
         let outcome = self.outcome(true, None, full, after, 0);
         let mark_fraction = fraction as u32;

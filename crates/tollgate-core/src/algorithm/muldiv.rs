@@ -77,6 +77,8 @@ pub(crate) trait BacklogInt: Copy + Ord + Add<Output = Self> + Sub<Output = Self
     fn checked_sub(self, other: Self) -> Option<Self>;
     /// `floor(self / by)` and the remainder, saturating to 64 bits.
     fn div_rem(self, by: Divisor) -> (u64, u64);
+    /// `self`, saturating to 64 bits.
+    fn to_u64(self) -> u64;
 }
 
 impl BacklogInt for u64 {
@@ -94,6 +96,11 @@ impl BacklogInt for u64 {
     fn div_rem(self, by: Divisor) -> (u64, u64) {
         by.div_rem(self)
     }
+
+    #[inline(always)]
+    fn to_u64(self) -> u64 {
+        self
+    }
 }
 
 impl BacklogInt for u128 {
@@ -110,7 +117,11 @@ impl BacklogInt for u128 {
             return by.div_rem(narrow);
         }
         let by = Self::from(by.value);
-        (u64::try_from(self / by).unwrap_or(u64::MAX), (self % by) as u64)
+        ((self / by).to_u64(), (self % by) as u64)
+    }
+
+    fn to_u64(self) -> u64 {
+        u64::try_from(self).unwrap_or(u64::MAX)
     }
 }
 

@@ -20,14 +20,25 @@ impl ProcessClock {
         START.get_or_init(Start::now).now_us::<true>()
     }
 
-    /// Like [`now_us`](Self::now_us), for decisions: twice as fast, because the processor may read
-    /// its counter some nanoseconds out of order.
-    ///
-    /// So two threads may see times a microsecond out of order. Decisions tolerate that: state with
-    /// a future date is waited out, and never admits more.
+    /// Starts the clock, unless it runs already.
+    pub fn start(self) -> StartedClock {
+        StartedClock(START.get_or_init(Start::now))
+    }
+}
+
+/// The [process's clock](ProcessClock) for decisions: three times as fast, because it is known to
+/// run, and the processor may read its counter some nanoseconds out of order.
+///
+/// So two threads may see times a microsecond out of order. Decisions tolerate that: state with a
+/// future date is waited out, and never admits more.
+#[derive(Clone, Copy, Debug)]
+pub struct StartedClock(&'static Start);
+
+impl StartedClock {
+    /// The current instant, in microseconds since the Unix epoch.
     #[inline(always)]
-    pub fn decision_us(self) -> u64 {
-        START.get_or_init(Start::now).now_us::<false>()
+    pub fn now_us(self) -> u64 {
+        self.0.now_us::<false>()
     }
 }
 
@@ -97,12 +108,13 @@ impl Start {
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     fn now() -> Self {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
         let instant = Instant::now();
         Self {
-            wall_us: u64::try_from(wall.as_micros()).unwrap_or(u64::MAX),
+            wall_us,
             instant,
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-            counter: tsc::Counter::start(instant),
+            counter: tsc::Counter::start(instant, wall_us),
         }
     }
 
@@ -110,7 +122,7 @@ impl Start {
     fn now_us<const ORDERED: bool>(&self) -> u64 {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if let Some(counter) = &self.counter {
-            return self.wall_us + counter.elapsed_us::<ORDERED>();
+            return counter.now_us::<ORDERED>();
         }
         self.wall_us + elapsed_ns(self.instant) / 1_000
     }
@@ -144,7 +156,7 @@ mod tsc {
         version: AtomicU64,
         /// The ticks at the start of the line.
         ticks: AtomicU64,
-        /// Microseconds since the process start, at the start of the line. `part` is the fraction.
+        /// The time at the start of the line. `part` is the fraction.
         us: AtomicU64,
         part: AtomicU64,
         /// Microseconds per tick, times 2^64.
@@ -152,13 +164,15 @@ mod tsc {
         /// The length of the line in ticks.
         stretch: u64,
         start: Instant,
+        /// The time at `start`.
+        start_us: u64,
         start_ticks: u64,
         laying: Mutex<()>,
     }
 
     impl Counter {
         /// `None` unless the counter ticks evenly and the kernel keeps its own time by it.
-        pub(super) fn start(start: Instant) -> Option<Self> {
+        pub(super) fn start(start: Instant, start_us: u64) -> Option<Self> {
             if !(has_rdtscp() && is_invariant() && is_trusted()) {
                 return None;
             }
@@ -172,11 +186,12 @@ mod tsc {
             let counter = Self {
                 version: AtomicU64::new(0),
                 ticks: AtomicU64::new(ticks),
-                us: AtomicU64::new(us),
+                us: AtomicU64::new(start_us + us),
                 part: AtomicU64::new(part),
                 slope: AtomicU64::new(slope),
                 stretch: at_ns(SECOND_NS).checked_div(slope.into())? as u64,
                 start,
+                start_us,
                 start_ticks: ticks.wrapping_sub((at_ns(ns) / u128::from(slope)) as u64),
                 laying: Mutex::new(()),
             };
@@ -184,7 +199,7 @@ mod tsc {
         }
 
         #[inline(always)]
-        pub(super) fn elapsed_us<const ORDERED: bool>(&self) -> u64 {
+        pub(super) fn now_us<const ORDERED: bool>(&self) -> u64 {
             loop {
                 let version = self.version.load(Ordering::Acquire);
                 let from = self.ticks.load(Ordering::Relaxed);
@@ -212,7 +227,8 @@ mod tsc {
             let (real_ns, ticks) = read_both(self.start);
             let from = self.ticks.load(Ordering::Relaxed);
             let old = self.slope.load(Ordering::Relaxed);
-            let line = join(self.us.load(Ordering::Relaxed), self.part.load(Ordering::Relaxed));
+            let elapsed_us = self.us.load(Ordering::Relaxed) - self.start_us;
+            let line = join(elapsed_us, self.part.load(Ordering::Relaxed));
             let shown_ns = split(along(line, old, ticks.saturating_sub(from)) * 1_000).0;
             if ticks.saturating_sub(from) <= self.stretch {
                 return;
@@ -233,7 +249,7 @@ mod tsc {
             let here = along(line, old, begin.saturating_sub(from)) + at_ns(leap_ns);
             let (us, part) = split(here);
             self.ticks.store(begin, Ordering::Relaxed);
-            self.us.store(us, Ordering::Relaxed);
+            self.us.store(self.start_us + us, Ordering::Relaxed);
             self.part.store(part, Ordering::Relaxed);
             self.slope.store(new, Ordering::Relaxed);
             self.version.fetch_add(1, Ordering::Release);

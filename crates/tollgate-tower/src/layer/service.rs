@@ -34,6 +34,8 @@ where
         self.inner.poll_ready(context)
     }
 
+    // Not inlined: in the service of a router it would copy the future once more.
+    #[inline(never)]
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let LayerShared { decider, options } = &*self.shared;
         match decider.decide_unread(request.extensions(), options) {

@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use std::fmt;
 use std::sync::Arc;
 use tollgate_core::state_id;
-use tollgate_store::{Clock, MemoryStore, RegisteredLimit, Store};
+use tollgate_store::{Clock, MemoryStore, ProcessClock, RegisteredLimit, Store};
 
 /// The most quotas of a limiter, since every check decides all of them.
 const QUOTAS_MAX: usize = 16;
@@ -33,7 +33,8 @@ const QUOTAS_MAX: usize = 16;
 pub struct LimiterBuilder<S = MemoryStore> {
     quotas: SmallVec<[Quota; 1]>,
     store: Arc<S>,
-    clock: LimiterClock,
+    /// `None`: the process's.
+    clock: Option<Arc<dyn Clock>>,
     name: Box<str>,
     max_waiters: usize,
 }
@@ -66,7 +67,7 @@ impl LimiterBuilder {
         Self {
             quotas: smallvec![quota],
             store: Arc::default(),
-            clock: LimiterClock::Process,
+            clock: None,
             name: Box::default(),
             max_waiters: 1_024,
         }
@@ -144,7 +145,7 @@ impl<S: Store> LimiterBuilder<S> {
 
     /// Sets the clock: a [`ManualClock`](crate::ManualClock) in tests.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = LimiterClock::Other(Arc::new(clock));
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -192,7 +193,10 @@ impl<S: Store> LimiterBuilder<S> {
             limits: limits.collect(),
             quotas: self.quotas.iter().copied().collect(),
             resets: ResetCounters::new(),
-            clock: self.clock,
+            clock: match self.clock {
+                None => LimiterClock::Process(ProcessClock.start()),
+                Some(clock) => LimiterClock::Other(clock),
+            },
             #[cfg(feature = "tokio")]
             wait_queues: super::wait_queue::WaitQueues::new(self.max_waiters),
             store: self.store,

@@ -20,7 +20,7 @@ use std::time::Duration;
 use store_calls::ResetCounters;
 use tollgate_core::LimitParams;
 use tollgate_store::{
-    Change, Clock, MemoryStore, ProcessClock, RegisteredLimit, StoreError, StoreReply,
+    Change, Clock, MemoryStore, RegisteredLimit, StartedClock, StoreError, StoreReply,
 };
 
 pub use builder::{InvalidLimiter, LimiterBuilder};
@@ -119,7 +119,7 @@ pub(crate) struct Inner<S> {
 
 /// The process's clock, which needs no dynamic call, or another one.
 pub(crate) enum LimiterClock {
-    Process,
+    Process(StartedClock),
     Other(Arc<dyn Clock>),
 }
 
@@ -127,7 +127,7 @@ impl Clock for LimiterClock {
     #[inline(always)]
     fn now_us(&self) -> u64 {
         match self {
-            Self::Process => ProcessClock.decision_us(),
+            Self::Process(clock) => clock.now_us(),
             Self::Other(clock) => clock.now_us(),
         }
     }
@@ -155,6 +155,7 @@ impl Limiter {
     /// assert!(!limiter.check("alice").is_admitted());
     /// assert!(limiter.check("bob").is_admitted());
     /// ```
+    #[inline]
     pub fn check(&self, key: impl Key) -> Decision {
         self.check_n(key, 1)
     }
@@ -171,6 +172,7 @@ impl Limiter {
     /// let never = limiter.check_n("alice", 101);
     /// assert_eq!(never.refusal().and_then(|refusal| refusal.retry_after()), None);
     /// ```
+    #[inline]
     pub fn check_n(&self, key: impl Key, cost: u64) -> Decision {
         self.inner.check_now(key.key_bytes().as_ref(), cost)
     }

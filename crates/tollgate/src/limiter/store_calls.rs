@@ -44,13 +44,24 @@ impl<S: Store> Inner<S> {
 
     /// [`check`](Self::check) of a store that needs no time. A reply would be written to memory
     /// and read again.
+    // Inlined into the caller's code, so that one quota and several take one call each.
     #[inline(always)]
     pub(super) fn check_now(&self, key: &[u8], cost: u64) -> Decision
     where
         S: Store<Undecided = Infallible>,
     {
-        // Before the clock is read, so that this is a jump.
-        let [limit] = &self.limits[..] else { return self.check_together(None, key, cost) };
+        match &self.limits[..] {
+            [limit] => self.check_one(limit, key, cost),
+            _ => self.check_together(None, key, cost),
+        }
+    }
+
+    /// [`check_now`](Self::check_now) of one quota.
+    #[inline(never)]
+    fn check_one(&self, limit: &RegisteredLimit, key: &[u8], cost: u64) -> Decision
+    where
+        S: Store<Undecided = Infallible>,
+    {
         let now_us = self.now_us();
         let (charge, intent) = (limit.charge(key, cost), Intent::Take);
         let together = move |_| self.check_together(NonZeroU64::new(now_us), key, cost);

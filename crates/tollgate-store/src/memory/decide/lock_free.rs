@@ -61,7 +61,7 @@ impl MemoryStore {
             return otherwise(conclude);
         };
         let mut word = slot.words[0].load(Ordering::Acquire);
-        while intent == Intent::Take && is_inline(word) {
+        if intent == Intent::Take && is_inline(word) {
             match algorithm.take_words([word], now_us, cost) {
                 Some(WordsTaken::Charged([after], outcome, receipt)) => {
                     match swap_word(slot, word, after) {
@@ -76,7 +76,7 @@ impl MemoryStore {
                     drop(pin);
                     return conclude(Answer::without_receipt(outcome));
                 }
-                _ => break,
+                _ => {}
             }
         }
         let untaken = decide_untaken(algorithm, slot, word, now_us, cost, intent);
