@@ -183,6 +183,22 @@ impl<'a> Facts<'a> {
     /// Fails if `ip` is not an address or `path` is ambiguous.
     #[inline]
     pub fn set_id(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAttribute> {
+        let is_canonical = match self.names.kind(id) {
+            _ if value.is_empty() => false,
+            Some(AttributeKind::Text) => true,
+            Some(AttributeKind::Method) => !value.bytes().any(|byte| byte.is_ascii_lowercase()),
+            _ => false,
+        };
+        match is_canonical {
+            true => self.set_value(id, FactValue::Given(value)),
+            false => self.set_rewritten(id, value)?,
+        }
+        Ok(())
+    }
+
+    /// Sets an attribute to the canonical form of `value`.
+    #[inline(never)]
+    fn set_rewritten(&mut self, id: AttributeId, value: &'a str) -> Result<(), InvalidAttribute> {
         let Some(kind) = self.names.kind(id) else { return Ok(()) };
         let form = match kind {
             _ if value.is_empty() => FactValue::Absent,
@@ -204,9 +220,6 @@ impl<'a> Facts<'a> {
                     text.extend(host.chars().map(|character| character.to_ascii_lowercase()));
                 }),
             },
-            AttributeKind::Method if !value.bytes().any(|byte| byte.is_ascii_lowercase()) => {
-                FactValue::Given(value)
-            }
             AttributeKind::Method => self.rewrite(|text| {
                 text.extend(value.chars().map(|character| character.to_ascii_uppercase()));
             }),
@@ -276,6 +289,7 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
+    #[inline]
     fn set_value(&mut self, id: AttributeId, value: FactValue<'a>) {
         if let Some(slot) = self.values.get_mut(id.index()) {
             *slot = value;
@@ -287,6 +301,12 @@ impl<'a> Facts<'a> {
     /// costs use the value that was set.
     pub fn add_match_value(&mut self, id: AttributeId, value: &str) {
         self.uncommon_mut().more_values.push((id, value.to_owned()));
+    }
+
+    /// Whether the request has facts that few requests have, such as a second value of an attribute.
+    #[inline]
+    pub(crate) fn is_uncommon(&self) -> bool {
+        self.uncommon.is_some()
     }
 
     /// The values that [`add_match_value`](Self::add_match_value) added to an attribute.
@@ -414,8 +434,16 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the value that patterns are matched against: an API key is not hashed.
+    #[inline]
     pub(crate) fn match_text(&self, id: AttributeId) -> Option<&str> {
-        let value = self.values.get(id.index())?;
+        match self.values.get(id.index())? {
+            FactValue::Given(text) => Some(text),
+            value => self.match_rewritten(id, value),
+        }
+    }
+
+    #[inline(never)]
+    fn match_rewritten(&self, id: AttributeId, value: &FactValue<'a>) -> Option<&str> {
         match (value, self.names.kind(id)?) {
             (FactValue::Rewritten(_), AttributeKind::ApiKey) => match &self.raw_api_key {
                 RawApiKey::Given(value) => Some(value),

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 pub struct AttributeId(u16);
 
 impl AttributeId {
+    #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -65,6 +66,7 @@ impl Names {
     }
 
     /// Returns the kind of an attribute; `None` for an id of another policy.
+    #[inline]
     pub(crate) fn kind(&self, id: AttributeId) -> Option<AttributeKind> {
         self.names.get(id.index()).map(|(_, kind)| *kind)
     }

@@ -92,17 +92,6 @@ impl Matcher {
         is_path_checked: bool,
         visitor: &mut impl ConditionVisitor,
     ) -> bool {
-        let is_path_met = is_path_checked || self.path.is_none();
-        let is_unconditional = is_path_met && self.conditions.is_empty() && self.not.is_empty();
-        is_unconditional || self.meets_conditions(facts, is_path_checked, visitor)
-    }
-
-    fn meets_conditions(
-        &self,
-        facts: &Facts<'_>,
-        is_path_checked: bool,
-        visitor: &mut impl ConditionVisitor,
-    ) -> bool {
         let mut meets = |test: &AttributeTest| {
             let is_met = test.matches_any(facts);
             if !is_met {
@@ -110,18 +99,19 @@ impl Matcher {
             }
             is_met
         };
-        let meets_all = (is_path_checked || self.path.as_ref().is_none_or(&mut meets))
-            && self.conditions.iter().all(meets);
+        (is_path_checked || self.path.as_ref().is_none_or(&mut meets))
+            && self.conditions.iter().all(meets)
+            && (self.not.is_empty() || !self.excludes(facts, visitor))
+    }
+
+    #[inline(never)]
+    fn excludes(&self, facts: &Facts<'_>, visitor: &mut impl ConditionVisitor) -> bool {
         let excludes = |tests: &[AttributeTest]| tests.iter().all(|test| test.matches_every(facts));
-        let excluding = || self.not.iter().position(|tests| excludes(tests));
-        match meets_all.then(excluding) {
-            Some(Some(index)) => {
-                visitor.excluded(index);
-                false
-            }
-            Some(None) => true,
-            None => false,
+        let excluding = self.not.iter().position(|tests| excludes(tests));
+        if let Some(index) = excluding {
+            visitor.excluded(index);
         }
+        excluding.is_some()
     }
 }
 
@@ -173,9 +163,14 @@ impl Matcher {
 }
 
 impl AttributeTest {
+    #[inline(never)]
     fn matches_any(&self, facts: &Facts<'_>) -> bool {
-        self.matches(facts)
-            || facts.extra_values(self.attribute).any(|value| self.patterns.match_text(value))
+        self.matches(facts) || facts.is_uncommon() && self.matches_extra(facts)
+    }
+
+    #[cold]
+    fn matches_extra(&self, facts: &Facts<'_>) -> bool {
+        facts.extra_values(self.attribute).any(|value| self.patterns.match_text(value))
     }
 
     fn matches_every(&self, facts: &Facts<'_>) -> bool {
@@ -183,15 +178,19 @@ impl AttributeTest {
             && facts.extra_values(self.attribute).all(|value| self.patterns.match_text(value))
     }
 
+    #[inline]
     fn matches(&self, facts: &Facts<'_>) -> bool {
         match &self.patterns {
-            Patterns::Networks(networks) => {
-                facts.match_address(self.attribute).is_some_and(|address| networks.contain(address))
-            }
+            Patterns::Networks(networks) => self.matches_address(facts, networks),
             Patterns::Text { .. } => {
                 facts.match_text(self.attribute).is_some_and(|text| self.patterns.match_text(text))
             }
         }
+    }
+
+    #[inline(never)]
+    fn matches_address(&self, facts: &Facts<'_>, networks: &Networks) -> bool {
+        facts.match_address(self.attribute).is_some_and(|address| networks.contain(address))
     }
 }
 
@@ -210,14 +209,21 @@ fn compile(
 }
 
 impl Patterns {
+    #[inline]
     fn match_text(&self, text: &str) -> bool {
         match self {
-            Self::Networks(_) => false,
-            Self::Text { exact, globs } => {
-                exact.binary_search_by(|candidate| (**candidate).cmp(text)).is_ok()
-                    || globs.iter().any(|glob| glob.matches(text))
+            Self::Text { exact, globs } if globs.is_empty() && exact.len() == 1 => {
+                *exact[0] == *text
             }
+            _ => self.match_many(text),
         }
+    }
+
+    #[inline(never)]
+    fn match_many(&self, text: &str) -> bool {
+        let Self::Text { exact, globs } = self else { return false };
+        exact.binary_search_by(|candidate| (**candidate).cmp(text)).is_ok()
+            || globs.iter().any(|glob| glob.matches(text))
     }
 
     fn compile(kind: AttributeKind, patterns: &[String]) -> Result<Self, InvalidCondition> {

@@ -51,8 +51,21 @@ impl Policy {
 
     /// Adds the limits of the fleet's shedder for a request of this class to the selection. Each
     /// costs one slot.
+    #[inline]
     pub fn select_fleet(&self, class: usize, selection: &mut Selection) {
-        let Some(table) = &self.classes else { return };
+        if let Some(table) = self.classes.as_ref().filter(|table| !table.fleet.is_empty()) {
+            self.select_slots(table, class, selection);
+        }
+    }
+
+    /// Whether the fleet's shedder is on, so that [`select_fleet`](Self::select_fleet) selects.
+    #[inline]
+    pub fn has_fleet(&self) -> bool {
+        self.classes.as_ref().is_some_and(|table| !table.fleet.is_empty())
+    }
+
+    #[inline(never)]
+    fn select_slots(&self, table: &ClassTable, class: usize, selection: &mut Selection) {
         for (_, limit) in table.fleet.iter().filter(|(first, _)| *first <= class) {
             let Some(params) = self.compiled_limits[*limit].base else { continue };
             let end = selection.keys.len();
@@ -95,8 +108,18 @@ impl Policy {
 }
 
 impl ClassTable {
+    #[inline]
     fn class(&self, facts: &Facts<'_>) -> usize {
-        let mut class = self.class_of_reading(facts);
+        let class = self.class_of_reading(facts);
+        match self.lower_by.is_some() || facts.is_uncommon() {
+            true => self.lowered(class, facts),
+            false => class,
+        }
+    }
+
+    /// Lowers the class of a request by its other readings and by the class that it names.
+    #[inline(never)]
+    fn lowered(&self, mut class: usize, facts: &Facts<'_>) -> usize {
         if facts.has_other_readings() {
             // The least important reading counts, so that no spelling of a path raises the class.
             let others = facts.other_readings().map(|other| self.class_of_reading(&other));
@@ -109,6 +132,7 @@ impl ClassTable {
         }
     }
 
+    #[inline(never)]
     fn class_of_reading(&self, facts: &Facts<'_>) -> usize {
         let matches = |class: &CompiledClass| {
             class.matcher.as_ref().is_some_and(|it| it.matches(facts, false))

@@ -3,8 +3,8 @@
 use crate::usage::{self, UsageReader};
 use crate::{Engine, RateLimitHeaders};
 use bytes::Bytes;
-use http::Response;
 use http::response::Parts;
+use http::{HeaderMap, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
@@ -14,8 +14,9 @@ use std::time::Duration;
 use tollgate::engine::limit::{CostRule, Limit, ResponseCost};
 use tollgate::engine::{
     BufferPool, InFlightCharges, QueuedEntry, Rules, ShedRefusal, ShedTicket, Source,
-    UpstreamOutcome, Verdict,
+    UnfinishedCharges, UpstreamOutcome, Verdict,
 };
+use tollgate::store::Store;
 
 /// The charges of an admitted request: slots, a place in a queue, estimates. Dropping it without a
 /// response, as when a client leaves, frees slots and the place in a queue. Other charges stay.
@@ -90,27 +91,36 @@ impl<E: Engine> Admission<E> {
     pub(crate) fn write_headers<B>(self, response: &mut Response<B>) -> AdmissionGuard<E> {
         self.headers.merge(response.headers_mut());
         let (status, headers) = (response.status().as_u16(), response.headers());
-        self.respond_status(status, |name| headers.get(name).map(|value| value.as_bytes()))
+        self.respond_now(status, headers)
     }
 
     /// Adds the rate limit headers, and returns the guard for what follows: a body or a tunnel.
     pub fn respond_head(self, head: &mut Parts) -> AdmissionGuard<E> {
         self.headers.merge(&mut head.headers);
-        let headers = &head.headers;
-        self.respond_status(head.status.as_u16(), |name| {
-            headers.get(name).map(|value| value.as_bytes())
-        })
+        self.respond_now(head.status.as_u16(), &head.headers)
     }
 
-    /// Records this status and the headers that `header` finds. The caller writes the rate limit
-    /// headers.
+    fn respond_now(self, status: u16, headers: &HeaderMap) -> AdmissionGuard<E> {
+        let mut guard = self.guard;
+        if let Some(HeldCharges { engine, in_flight, costs }) = &mut guard.held {
+            let header = |name: &str| headers.get(name).map(|value| value.as_bytes());
+            record_response(in_flight, costs, (status, engine.now_us()), header);
+        }
+        guard
+    }
+
+    /// Records this status at this time, and the headers that `header` finds. The caller writes the
+    /// rate limit headers.
+    #[inline]
     pub fn respond_status<'h>(
         self,
-        status: u16,
+        (status, now_us): (u16, u64),
         header: impl Fn(&str) -> Option<&'h [u8]>,
     ) -> AdmissionGuard<E> {
         let mut guard = self.guard;
-        guard.record_response(status, header);
+        if let Some(HeldCharges { in_flight, costs, .. }) = &mut guard.held {
+            record_response(in_flight, costs, (status, now_us), header);
+        }
         guard
     }
 
@@ -200,30 +210,70 @@ impl<E: Engine> AdmissionGuard<E> {
     }
 
     /// Ends the charges after a complete body.
+    #[inline]
     pub fn finish(mut self, body: &[u8]) {
         self.read_body(body);
         self.end(true);
     }
 
-    fn record_response<'h>(&mut self, status: u16, header: impl Fn(&str) -> Option<&'h [u8]>) {
-        let Some(HeldCharges { engine, in_flight, costs }) = &mut self.held else { return };
-        in_flight.on_response(status, || engine.now_us());
-        let mut known = Vec::new();
-        for (index, limit) in in_flight.limits() {
-            let CostRule::Estimate { response, .. } = &limit.cost else { continue };
-            match response {
-                ResponseCost::Header(name) => {
-                    let cost = header(name).and_then(usage::parse_cost);
-                    known.extend(cost.map(|cost| (index, cost)));
-                }
-                ResponseCost::Json(path) => {
-                    let costs = costs.get_or_insert_with(|| COSTS.with(BufferPool::take));
-                    costs.extend(UsageReader::new(path, &header).map(|usage| (index, usage)));
-                }
+    #[inline(never)]
+    fn end_held(&mut self, is_whole: bool) {
+        let Some(HeldCharges { engine, mut in_flight, costs }) = self.held.take() else { return };
+        if let Some(costs) = costs {
+            settle_costs(&mut in_flight, costs, is_whole);
+        }
+        let unfinished = engine.gate().finish_now(|| engine.now_us(), in_flight);
+        if let Some(unfinished) = unfinished {
+            finish_later(engine, unfinished);
+        }
+    }
+}
+
+/// Reports ended charges to the store. Kept out of line: its future is large.
+#[inline(never)]
+fn finish_later<E: Engine>(
+    engine: Arc<E>,
+    unfinished: UnfinishedCharges<<E::Store as Store>::Undecided>,
+) {
+    let spawner = engine.clone();
+    spawner.spawn(Box::pin(async move { engine.gate().finish_later(unfinished).await }));
+}
+
+/// Records a response, and the costs that its headers have or its body will have.
+#[inline]
+fn record_response<'h>(
+    in_flight: &mut InFlightCharges,
+    costs: &mut Option<Box<CostReaders>>,
+    (status, now_us): (u16, u64),
+    header: impl Fn(&str) -> Option<&'h [u8]>,
+) {
+    in_flight.on_response(status, || now_us);
+    if in_flight.limits().next().is_some() {
+        record_costs(in_flight, costs, header);
+    }
+}
+
+#[inline(never)]
+fn record_costs<'h>(
+    in_flight: &mut InFlightCharges,
+    costs: &mut Option<Box<CostReaders>>,
+    header: impl Fn(&str) -> Option<&'h [u8]>,
+) {
+    let mut known = Vec::new();
+    for (index, limit) in in_flight.limits() {
+        let CostRule::Estimate { response, .. } = &limit.cost else { continue };
+        match response {
+            ResponseCost::Header(name) => {
+                let cost = header(name).and_then(usage::parse_cost);
+                known.extend(cost.map(|cost| (index, cost)));
+            }
+            ResponseCost::Json(path) => {
+                let costs = costs.get_or_insert_with(|| COSTS.with(BufferPool::take));
+                costs.extend(UsageReader::new(path, &header).map(|usage| (index, usage)));
             }
         }
-        known.into_iter().for_each(|(index, cost)| in_flight.settle(index, cost));
     }
+    known.into_iter().for_each(|(index, cost)| in_flight.settle(index, cost));
 }
 
 /// What a request holds until its response has been sent.
@@ -261,6 +311,7 @@ impl<E: Engine> ResponseGuard for AdmissionGuard<E> {
         self.held.is_none()
     }
 
+    #[inline]
     fn read_body(&mut self, data: &[u8]) {
         if let Some(HeldCharges { costs: Some(costs), .. }) = &mut self.held {
             costs.iter_mut().for_each(|(_, usage)| usage.read(data));
@@ -269,20 +320,16 @@ impl<E: Engine> ResponseGuard for AdmissionGuard<E> {
 
     /// Ends the charges with the costs from the body. If the body was cut off, at least the
     /// estimate counts.
+    #[inline]
     fn end(&mut self, is_whole: bool) {
-        let Some(HeldCharges { engine, mut in_flight, costs }) = self.held.take() else { return };
-        if let Some(costs) = costs {
-            settle_costs(&mut in_flight, costs, is_whole);
-        }
-        let unfinished = engine.gate().finish_now(|| engine.now_us(), in_flight);
-        if let Some(unfinished) = unfinished {
-            let spawner = engine.clone();
-            spawner.spawn(Box::pin(async move { engine.gate().finish_later(unfinished).await }));
+        if self.held.is_some() {
+            self.end_held(is_whole);
         }
     }
 }
 
 impl<E: Engine> Drop for AdmissionGuard<E> {
+    #[inline]
     fn drop(&mut self) {
         self.end(false);
     }

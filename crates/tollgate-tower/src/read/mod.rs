@@ -160,23 +160,16 @@ impl Reader {
             Ok(None)
         };
         for step in &plan.steps {
-            let target = (step.id, step.multiplicity);
-            // `method` and `host` take any value.
             match &step.from {
                 AttributeOrigin::Address => {
                     if let Some(peer) = peer {
-                        facts.set_address(plan.client(rules, head, peer));
+                        plan.set_client(rules, head, peer, facts);
                     }
                 }
+                // `method` takes any value.
                 AttributeOrigin::Method => drop(facts.set_id(step.id, head.method())),
-                AttributeOrigin::Path => ambiguity::set_path(facts, Some(step.id), head.path())?,
-                AttributeOrigin::Host => drop(facts.set_id(step.id, host(head)?)),
-                AttributeOrigin::Header(name) => ambiguity::set_header(facts, target, head, name)?,
-                AttributeOrigin::Cookie(name) => ambiguity::set_cookie(facts, target, head, name)?,
-                AttributeOrigin::Query(name) => {
-                    ambiguity::set_query(facts, target, head.query(), name)?
-                }
                 AttributeOrigin::Claim(name) => set_claim(facts, step.id, &claims, name),
+                _ => step.read(head, facts)?,
             }
         }
         Ok(())
@@ -270,11 +263,39 @@ impl ReadPlan {
             && self.headers.iter().any(|header| lookalike::is_alias(header, name))
     }
 
+    #[inline(never)]
+    fn set_client(&self, rules: &Rules, head: &impl Head, peer: IpAddr, facts: &mut Facts<'_>) {
+        facts.set_address(self.client(rules, head, peer));
+    }
+
     fn client(&self, rules: &Rules, head: &impl Head, peer: IpAddr) -> IpAddr {
         let client = &rules.http_policy().client;
         match &self.address {
             Some(name) => client.resolve(peer, head.header_values(name)),
             None => client.resolve(peer, std::iter::empty()),
+        }
+    }
+}
+
+impl ReadStep {
+    /// Reads an attribute of the head. Kept out of the loop, which would load every part of the
+    /// head before its first step.
+    #[inline(never)]
+    fn read<'a>(&self, head: &'a impl Head, facts: &mut Facts<'a>) -> Result<(), Ambiguity> {
+        let target = (self.id, self.multiplicity);
+        match &self.from {
+            AttributeOrigin::Path => ambiguity::set_path(facts, Some(self.id), head.path()),
+            AttributeOrigin::Header(name) => ambiguity::set_header(facts, target, head, name),
+            AttributeOrigin::Cookie(name) => ambiguity::set_cookie(facts, target, head, name),
+            AttributeOrigin::Query(name) => ambiguity::set_query(facts, target, head.query(), name),
+            AttributeOrigin::Host => {
+                // `host` takes any value.
+                let _ = facts.set_id(self.id, host(head)?);
+                Ok(())
+            }
+            AttributeOrigin::Address | AttributeOrigin::Method | AttributeOrigin::Claim(_) => {
+                Ok(())
+            }
         }
     }
 }

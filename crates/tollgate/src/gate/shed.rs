@@ -44,7 +44,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
         if self.rules.policy().has_candidates() {
             self.prepare_candidates(0);
         }
-        if class.is_some() {
+        if class.is_some() && self.rules.policy().has_fleet() {
             self.prepare_fleet(end);
         }
     }
@@ -84,8 +84,10 @@ impl<S: Store> Gate<S> {
     /// Counts a request by its class.
     #[inline]
     pub(crate) fn count_class(rules: &Rules, verdict: &Verdict<'_>) {
-        if let (Some(_), Some(shed)) = (&verdict.shed, rules.shed()) {
-            shed.count(verdict);
+        if let Some(shed) = &verdict.shed
+            && let Some(counters) = rules.shed().and_then(|rules| rules.counters(shed.class))
+        {
+            counters.count(shed, verdict.allowed);
         }
     }
 }
@@ -106,12 +108,13 @@ impl<S: Store> Gate<S> {
         let shed = rules.shed().filter(|_| verdict.allowed && verdict.shed.is_some())?;
         self.reserved_holds.expire(now_us);
         let client = shed.client(rules.policy(), facts);
-        let entered = match shed.enter(verdict, client, now_us) {
+        let mut ticket = None;
+        let entered = match shed.enter(verdict, client, now_us, &mut ticket) {
             Some(ShedEntry::Enforced(Entry::Queued(queued))) => return Some(queued),
             Some(ShedEntry::Enforced(Entry::Admitted(ticket))) => Ok(Some(ticket)),
             Some(ShedEntry::Enforced(Entry::Shed(refusal))) => Err(refusal),
             // A reservation's time to live is no wait of its request.
-            Some(ShedEntry::Shadow(_)) | None => Ok(None),
+            Some(ShedEntry::Shadow(_)) | None => Ok(ticket),
         };
         self.hold_reserved(rules, now_us, verdict, reservation, entered);
         None

@@ -59,6 +59,7 @@ impl<S: Store> Gate<S> {
     }
 
     /// Does the part of [`finish`](Self::finish) that needs no other process. Returns the rest.
+    #[inline]
     pub fn finish_now(
         &self,
         clock: impl Fn() -> u64,
@@ -73,7 +74,15 @@ impl<S: Store> Gate<S> {
             held.recycle();
             return None;
         }
-        let now_us = clock();
+        self.finish_charges(clock(), held)
+    }
+
+    #[inline(never)]
+    fn finish_charges(
+        &self,
+        now_us: u64,
+        held: InFlightCharges,
+    ) -> Option<UnfinishedCharges<S::Undecided>> {
         let mut answers = ANSWERS.with(BufferPool::take);
         let mut calls = SmallVec::new();
         let adjustments = held.adjustments();

@@ -11,7 +11,7 @@ use super::slots::{HeldSlot, SlotGuard, SlotRegistry};
 use crate::buffers::BufferPool;
 use crate::engine::{Gate, GateBuffers, Rules, Verdict};
 use crate::gate::{DecisionRequest, RequestEnd};
-use crate::rules::{InFlightCount, ShedEntry, store_mode};
+use crate::rules::{ClassCounters, InFlightCount, ShedEntry, ShedRules, store_mode};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedTicket, UpstreamOutcome};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -72,6 +72,16 @@ pub(super) struct InFlightState {
     pub(super) shed: Option<ShedHold>,
 }
 
+/// A request that enters the shedders, if its limits admit it.
+#[derive(Clone, Copy)]
+struct EnteringRequest<'a> {
+    shed: &'a ShedRules,
+    counters: &'a Arc<ClassCounters>,
+    client: u64,
+    /// `None` skips the adaptive shedder.
+    clock: Option<&'a (dyn Fn() -> u64 + Sync)>,
+}
+
 thread_local! {
     static STATES: BufferPool<InFlightState> = const { BufferPool::new() };
 }
@@ -112,11 +122,13 @@ impl KeyedCharge {
 
 impl InFlightCharges {
     /// The limits whose charges are held, each with its index here.
+    #[inline]
     pub fn limits(&self) -> impl Iterator<Item = (usize, &Limit)> {
         self.state.charges.iter().map(|held| &*held.charge.reserved.limit).enumerate()
     }
 
     /// Whether the request holds slots, which [`Gate::renew_slots`] must renew.
+    #[inline]
     pub fn has_slots(&self) -> bool {
         self.state.charges.iter().any(|held| held.slot.is_some())
     }
@@ -124,16 +136,9 @@ impl InFlightCharges {
     /// Records the status of the response. Places in a queue are used, and `on_response` may refund
     /// the charge or count a violation. The start of a response frees the slot of the adaptive
     /// shedder: its duration depends on the client.
+    #[inline]
     pub fn on_response(&mut self, status: u16, clock: impl FnOnce() -> u64) {
-        for held in &mut self.state.charges {
-            let on_response = &held.charge.reserved.limit.on_response;
-            let has = |list: &[Statuses]| list.iter().any(|statuses| statuses.contains(status));
-            held.is_queued = false;
-            held.is_violation = has(&on_response.penalty);
-            if has(&on_response.refund) {
-                held.end = Some(ReservationEnd::Cancel);
-            }
-        }
+        self.state.charges.iter_mut().for_each(|held| held.on_response(status));
         if let Some(shed) = &mut self.state.shed {
             shed.record_status(status);
             shed.release(clock);
@@ -157,6 +162,7 @@ impl InFlightCharges {
     }
 
     /// Whether the request waits for the adaptive shedder.
+    #[inline]
     pub fn is_waiting(&self) -> bool {
         self.state.shed.as_ref().is_some_and(|shed| shed.queued.is_some())
     }
@@ -181,18 +187,31 @@ impl InFlightCharges {
         self.state.charges.iter_mut().for_each(|held| held.end = Some(ReservationEnd::Cancel));
     }
 
+    /// Returns the charges, unless nothing is held.
+    #[inline]
+    fn or_recycle(self) -> Option<Self> {
+        if self.state.shed.is_none() && self.state.charges.is_empty() {
+            self.recycle();
+            return None;
+        }
+        Some(self)
+    }
+
     /// Keeps the memory of ended charges, if the request has no place in a shedder.
     pub(super) fn recycle(self) {
         let Self { mut state } = self;
-        state.charges.clear();
+        if !state.charges.is_empty() {
+            state.charges.clear();
+        }
         // A thread that is ending may have no pool.
         STATES.try_with(|pool| pool.put(state)).ok();
     }
 }
 
 impl InFlightCharges {
-    /// Applies the answer of the adaptive shedder.
-    fn enter(&mut self, entry: ShedEntry, verdict: &mut Verdict<'_>) {
+    /// Applies the answer of an adaptive shedder without a free slot.
+    #[inline(never)]
+    fn enter_later(&mut self, entry: ShedEntry, verdict: &mut Verdict<'_>) {
         let Some(shed) = &mut self.state.shed else { return };
         let entry = match entry {
             ShedEntry::Enforced(entry) => entry,
@@ -214,6 +233,16 @@ impl InFlightCharges {
 }
 
 impl InFlightCharge {
+    fn on_response(&mut self, status: u16) {
+        let on_response = &self.charge.reserved.limit.on_response;
+        let has = |list: &[Statuses]| list.iter().any(|statuses| statuses.contains(status));
+        self.is_queued = false;
+        self.is_violation = has(&on_response.penalty);
+        if has(&on_response.refund) {
+            self.end = Some(ReservationEnd::Cancel);
+        }
+    }
+
     /// Registers the slot, so that it is renewed while the request runs.
     fn track_slot(mut self, slots: &Arc<SlotRegistry>, now_us: u64) -> Self {
         let reserved = &self.charge.reserved;
@@ -270,31 +299,61 @@ impl<S: Store> Gate<S> {
         let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
         request.push_selected(rules.policy().selected(selection), Intent::Take);
         request.prepare_hidden(class, end);
-        let shed = class.and_then(|_| rules.shed());
-        let client = shed.map_or(0, |shed| shed.client(rules.policy(), facts));
-        let clock = options.adaptive_clock.filter(|_| options.is_end_seen);
-        let (buffers, hold_all) = ((answers, decision_buffers), options.hold_all);
+        let shed = class.zip(rules.shed());
+        let entering = shed.and_then(|(class, shed)| {
+            let (client, counters) = (shed.client(rules.policy(), facts), shed.counters(class)?);
+            let clock = options.adaptive_clock.filter(|_| options.is_end_seen);
+            Some(EnteringRequest { shed, counters, client, clock })
+        });
+        let (buffers, hold) = ((answers, decision_buffers), (options.hold_all, end));
         self.decide(request, buffers, std::mem::take(rows), move |request, decided, answers| {
             let mut verdict = decided.into_verdict(rules, class);
-            let entry = match (shed, clock) {
-                (Some(shed), Some(clock)) => {
-                    // No time has passed if the store is in this process.
-                    let is_now = self.store.answers_at_once();
-                    shed.enter(&mut verdict, client, if is_now { now_us } else { clock() })
-                }
-                _ => None,
+            let held = match entering {
+                Some(entering) => self.enter(request, &mut verdict, answers, hold, entering),
+                None => self.hold(request, &verdict, answers, hold),
             };
-            let may_undo =
-                matches!(entry, Some(ShedEntry::Enforced(Entry::Queued(_) | Entry::Shed(_))));
-            let mut held = self.hold(request, &verdict, answers, hold_all || may_undo, end);
-            if let (Some(entry), Some(held)) = (entry, &mut held) {
-                held.enter(entry, &mut verdict);
-            }
-            if !held.as_ref().is_some_and(InFlightCharges::is_waiting) {
-                Self::count_class(rules, &verdict);
-            }
             (verdict, held)
         })
+    }
+
+    /// Enters the shedders with a request that may be admitted, holds its charges, and counts it.
+    #[inline]
+    fn enter(
+        &self,
+        request: &DecisionRequest<'_, '_>,
+        verdict: &mut Verdict<'_>,
+        answers: &Answers,
+        (mut hold_all, end): (bool, RequestEnd),
+        EnteringRequest { shed, counters, client, clock }: EnteringRequest<'_>,
+    ) -> Option<InFlightCharges> {
+        let (mut held, mut entry) = (None, None);
+        if verdict.allowed {
+            let held = held.insert(InFlightCharges { state: STATES.with(BufferPool::take) });
+            if end == RequestEnd::Seen {
+                let hold = ShedHold::new(InFlightCount::new(counters));
+                let ticket = &mut held.state.shed.insert(hold).ticket;
+                if let Some(clock) = clock {
+                    // No time has passed if the store is in this process.
+                    let is_now = self.store.answers_at_once();
+                    let now_us = if is_now { request.now_us } else { clock() };
+                    entry = shed.enter(verdict, client, now_us, ticket);
+                }
+            }
+            hold_all |= matches!(entry, Some(ShedEntry::Enforced(_)));
+            if hold_all || verdict.delay_us > 0 || request.rules.depends_on_answers() {
+                let charges = &mut held.state.charges;
+                self.hold_charges(request, verdict, answers, (hold_all, end), charges);
+            }
+            if let Some(entry) = entry {
+                held.enter_later(entry, verdict);
+            }
+        }
+        if let Some(shed) = &verdict.shed
+            && !held.as_ref().is_some_and(InFlightCharges::is_waiting)
+        {
+            counters.count(shed, verdict.allowed);
+        }
+        held.and_then(InFlightCharges::or_recycle)
     }
 
     /// Ends the wait of a request: it continues with its ticket, or the verdict becomes shed.
@@ -317,24 +376,35 @@ impl<S: Store> Gate<S> {
         Self::count_class(rules, verdict);
     }
 
-    /// The charges that an admitted request holds until its response.
+    /// The charges that an admitted request holds until its response, if no shedder is on.
+    #[inline]
     fn hold(
         &self,
         request: &DecisionRequest<'_, '_>,
         verdict: &Verdict<'_>,
         answers: &Answers,
-        hold_all: bool,
-        end: RequestEnd,
+        hold: (bool, RequestEnd),
     ) -> Option<InFlightCharges> {
-        let DecisionRequest { rules, now_us, .. } = *request;
-        let may_hold_charges = hold_all || verdict.delay_us > 0 || rules.depends_on_answers();
-        if !verdict.allowed || !may_hold_charges && verdict.shed.is_none() {
+        let may_hold = hold.0 || verdict.delay_us > 0 || request.rules.depends_on_answers();
+        if !verdict.allowed || !may_hold {
             return None;
         }
         let mut held = InFlightCharges { state: STATES.with(BufferPool::take) };
-        let InFlightState { charges, shed } = &mut *held.state;
-        let settleable = may_hold_charges.then(|| settleable_charges(request, verdict, answers));
-        for (selected, charge, answer) in settleable.into_iter().flatten() {
+        self.hold_charges(request, verdict, answers, hold, &mut held.state.charges);
+        held.or_recycle()
+    }
+
+    #[inline(never)]
+    fn hold_charges(
+        &self,
+        request: &DecisionRequest<'_, '_>,
+        verdict: &Verdict<'_>,
+        answers: &Answers,
+        (hold_all, end): (bool, RequestEnd),
+        charges: &mut SmallVec<[InFlightCharge; 1]>,
+    ) {
+        let DecisionRequest { rules, now_us, .. } = *request;
+        for (selected, charge, answer) in settleable_charges(request, verdict, answers) {
             let is_queued = verdict.delay_us > 0 && answer.outcome.delay_us > 0;
             if end == RequestEnd::Unseen && selected.limit.selector.is_shed() {
                 continue;
@@ -348,14 +418,6 @@ impl<S: Store> Gate<S> {
                 charges.push(charge.track_slot(&self.slots, now_us));
             }
         }
-        let counters = verdict.shed.and_then(|shed| rules.shed()?.counters(shed.class));
-        let counters = counters.filter(|_| end == RequestEnd::Seen);
-        *shed = counters.map(|counters| ShedHold::new(InFlightCount::new(counters)));
-        if charges.is_empty() && shed.is_none() {
-            held.recycle();
-            return None;
-        }
-        Some(held)
     }
 }
 

@@ -19,30 +19,42 @@ pub(crate) struct ShedHold {
 }
 
 impl ShedHold {
+    #[inline]
     pub(crate) fn new(count: InFlightCount) -> Self {
         Self { count, ticket: None, queued: None, shadow: None, outcome: None }
     }
 
     /// Records the upstream's outcome. The first record counts.
+    #[inline]
     pub(crate) fn record(&mut self, outcome: UpstreamOutcome) {
         self.outcome.get_or_insert(outcome);
     }
 
     /// Records the status of a response. An overloaded service answers 503 or 504.
+    #[inline]
     pub(crate) fn record_status(&mut self, status: u16) {
         let is_busy = matches!(status, 503 | 504);
         self.record(if is_busy { UpstreamOutcome::Overloaded } else { UpstreamOutcome::Ok });
     }
 
     /// Frees the slot, and reports the upstream's outcome. The request itself may continue.
+    #[inline]
     pub(crate) fn release(&mut self, clock: impl FnOnce() -> u64) {
-        match self.shadow.take().and_then(|queued| queued.end()) {
+        if let Some(queued) = self.shadow.take() {
+            self.end_shadow(*queued);
+        }
+        if let Some(ticket) = &mut self.ticket {
+            ticket.end(clock(), self.outcome.unwrap_or(UpstreamOutcome::Abandoned), None);
+            self.ticket = None;
+        }
+    }
+
+    #[inline(never)]
+    fn end_shadow(&mut self, queued: QueuedEntry) {
+        match queued.end() {
             Some(Ok(ticket)) => self.ticket = Some(ticket),
             Some(Err(refusal)) => self.count.count_shadow(refusal.reason),
             None => {}
-        }
-        if let Some(ticket) = self.ticket.take() {
-            ticket.finish(clock(), self.outcome.unwrap_or(UpstreamOutcome::Abandoned));
         }
     }
 

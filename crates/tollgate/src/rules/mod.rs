@@ -13,7 +13,7 @@ pub use counters::{Counts, thread_number};
 pub use mode_override::ModeOverride;
 pub use setup::GateSetup;
 pub use shed::ShedCounts;
-pub(crate) use shed::{InFlightCount, ShedEntry, ShedRules, ShedState};
+pub(crate) use shed::{ClassCounters, InFlightCount, ShedEntry, ShedRules, ShedState};
 
 use crate::engine::{Row, Source};
 use crate::reservation::depends_on_answer;

@@ -1,8 +1,10 @@
 //! Shedders in force: counters of classes, and the data for the fleet's slots.
 
-use crate::engine::Verdict;
+use crate::engine::{ShedVerdict, Verdict};
 use crate::rules::ByName;
-use crate::shed::{AdaptiveSettings, AdaptiveShedder, Entry, QueuedEntry, ShedReason, ShedRequest};
+use crate::shed::{
+    AdaptiveSettings, AdaptiveShedder, Entry, QueuedEntry, ShedReason, ShedRequest, ShedTicket,
+};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -146,47 +148,55 @@ impl ShedRules {
         1 + self.random.next(self.seed) % RETRY_AFTER_US_MAX
     }
 
-    /// Counts the outcome of a request.
-    pub(crate) fn count(&self, verdict: &Verdict<'_>) {
-        let Some(shed) = &verdict.shed else { return };
-        let Some(counters) = self.counters.get(shed.class) else { return };
-        match shed.reason {
-            Some(reason) => counters.shed[reason.index()].fetch_add(1, Relaxed),
-            None if verdict.allowed => counters.admitted.fetch_add(1, Relaxed),
-            None => return,
-        };
-        if let Some(reason) = shed.shadow_reason {
-            counters.shadow_shed[reason.index()].fetch_add(1, Relaxed);
-        }
-    }
-
     /// Whether requests enter the adaptive shedder.
+    #[inline]
     pub(crate) fn is_adaptive(&self) -> bool {
         self.adaptive.is_some()
     }
 
-    /// A hash of the request's client, for fairness between clients.
+    /// A hash of the request's client, for fairness between clients; 0 if nothing uses it.
     #[inline]
     pub(crate) fn client(&self, policy: &Policy, facts: &Facts<'_>) -> u64 {
+        match self.is_adaptive() && policy.has_fair_by() {
+            true => self.client_hash(policy, facts),
+            false => 0,
+        }
+    }
+
+    #[inline(never)]
+    fn client_hash(&self, policy: &Policy, facts: &Facts<'_>) -> u64 {
         match self.seed {
-            _ if !self.is_adaptive() || !policy.has_fair_by() => 0,
             Some(_) => policy.client_hash(facts, &BuildHasherDefault::<DefaultHasher>::new()),
             None => policy.client_hash(facts, &self.random.key),
         }
     }
 
     /// Enters the adaptive shedder with an admitted request. In shadow mode the request is never
-    /// shed: the verdict has the reason, and a shadow entry takes its place in the queue.
+    /// shed: the verdict has the reason, and a shadow entry takes its place in the queue. If a slot
+    /// is free, stores the ticket and returns `None`.
+    #[inline(always)]
     pub(crate) fn enter(
         &self,
         verdict: &mut Verdict<'_>,
         client: u64,
         now_us: u64,
+        ticket: &mut Option<ShedTicket>,
     ) -> Option<ShedEntry> {
         let (mode, shedder) = self.adaptive.as_ref()?;
         let shed = verdict.shed.as_mut().filter(|_| verdict.allowed)?;
         let class = u8::try_from(shed.class).unwrap_or(u8::MAX);
-        let mut entry = shedder.enter(now_us, ShedRequest { class, client });
+        let entry = shedder.enter_with(now_us, ShedRequest { class, client }, ticket)?;
+        self.entered_later(*mode, shed, entry)
+    }
+
+    /// Applies the mode to the entry of a request that found no free slot.
+    #[inline(never)]
+    fn entered_later(
+        &self,
+        mode: Mode,
+        shed: &mut ShedVerdict,
+        mut entry: Entry,
+    ) -> Option<ShedEntry> {
         if let (Mode::Enforce, Entry::Queued(queued)) = (mode, &mut entry)
             && let Some(counters) = self.counters.get(shed.class)
         {
@@ -202,6 +212,7 @@ impl ShedRules {
         }
     }
 
+    #[inline]
     pub(crate) fn counters(&self, class: usize) -> Option<&Arc<ClassCounters>> {
         self.counters.get(class)
     }
@@ -218,6 +229,19 @@ impl RandomSequence {
 }
 
 impl ClassCounters {
+    /// Counts the outcome of a request of this class.
+    #[inline]
+    pub(crate) fn count(&self, shed: &ShedVerdict, is_allowed: bool) {
+        match shed.reason {
+            Some(reason) => self.shed[reason.index()].fetch_add(1, Relaxed),
+            None if is_allowed => self.admitted.fetch_add(1, Relaxed),
+            None => return,
+        };
+        if let Some(reason) = shed.shadow_reason {
+            self.shadow_shed[reason.index()].fetch_add(1, Relaxed);
+        }
+    }
+
     fn read(&self) -> ShedCounts {
         let all = |counters: &[AtomicU64; 3]| counters.each_ref().map(|it| it.load(Relaxed));
         ShedCounts {
@@ -243,6 +267,7 @@ pub(crate) enum ShedEntry {
 pub(crate) struct InFlightCount(Arc<ClassCounters>);
 
 impl InFlightCount {
+    #[inline]
     pub(crate) fn new(counters: &Arc<ClassCounters>) -> Self {
         counters.in_flight.fetch_add(1, Relaxed);
         Self(Arc::clone(counters))
@@ -255,6 +280,7 @@ impl InFlightCount {
 }
 
 impl Drop for InFlightCount {
+    #[inline]
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Relaxed);
     }

@@ -22,16 +22,19 @@ struct Tick {
 /// Counts over the last second, and what they say.
 #[derive(Debug)]
 pub(super) struct Demand {
+    tick: Tick,
+    /// Counts of earlier ticks. The one at `current` is in `tick`.
     ticks: [Tick; TICKS],
     current: usize,
     tick_end_us: u64,
-    /// Calls that ended, whether the upstream did its work or not.
+    /// Calls that ended in earlier ticks, whether the upstream did its work or not.
     ended: u64,
     completed: u64,
     shed: u64,
     /// Ticks since the start, to know a rate before the window is full.
     elapsed: u64,
-    offered: Vec<u32>,
+    /// Requests offered until this tick, by class.
+    offered: Vec<u64>,
     /// Requests offered per tick, by class, smoothed, times 256.
     offered_mean: Vec<u64>,
     /// Requests in the last second that exceed the upstream's completed calls.
@@ -43,6 +46,7 @@ impl Demand {
     pub(super) fn new(classes: u8) -> Self {
         let classes = usize::from(classes);
         Self {
+            tick: Tick::default(),
             ticks: [Tick::default(); TICKS],
             current: 0,
             tick_end_us: 0,
@@ -67,22 +71,33 @@ impl Demand {
         now_us >= self.tick_end_us
     }
 
-    /// Begins the next tick.
-    pub(super) fn tick(&mut self, now_us: u64, waiting: usize) {
+    /// Begins the next tick. `offered` counts the requests offered so far, by class.
+    pub(super) fn tick(
+        &mut self,
+        now_us: u64,
+        waiting: usize,
+        offered: impl Iterator<Item = u64> + Clone,
+    ) {
         let late = now_us.saturating_sub(self.tick_end_us) / TICK_US;
         // After a pause without requests, the whole window is empty.
         let ticks = if self.tick_end_us == 0 { 1 } else { (late + 1).min(TICKS as u64 + 1) };
         for _ in 0..ticks {
-            for (mean, offered) in self.offered_mean.iter_mut().zip(&mut self.offered) {
-                let now = u64::from(std::mem::take(offered)) << 8;
+            let means = self.offered_mean.iter_mut().zip(&mut self.offered);
+            for ((mean, before), offered) in means.zip(offered.clone()) {
+                let now = (offered - std::mem::replace(before, offered)) << 8;
                 *mean = *mean - *mean / 4 + now / 4;
             }
+            let ended = std::mem::take(&mut self.tick);
+            self.ended += u64::from(ended.ended);
+            self.completed += u64::from(ended.completed);
+            self.shed += u64::from(ended.shed);
+            self.ticks[self.current] = ended;
             self.current = (self.current + 1) % TICKS;
             let gone = std::mem::take(&mut self.ticks[self.current]);
             self.ended -= u64::from(gone.ended);
             self.completed -= u64::from(gone.completed);
             self.shed -= u64::from(gone.shed);
-            self.ticks[self.current].waiting = waiting as u32;
+            self.tick.waiting = waiting as u32;
         }
         self.elapsed = (self.elapsed + ticks).min(TICKS as u64);
         self.tick_end_us = match self.tick_end_us {
@@ -98,23 +113,23 @@ impl Demand {
     }
 
     #[inline]
-    pub(super) fn offered(&mut self, class: u8) {
-        self.offered[usize::from(class)] += 1;
-    }
-
-    #[inline]
     pub(super) fn ended(&mut self, is_completed: bool) {
-        let tick = &mut self.ticks[self.current];
-        self.ended += 1;
-        tick.ended += 1;
-        self.completed += u64::from(is_completed);
-        tick.completed += u32::from(is_completed);
+        self.tick.ended += 1;
+        self.tick.completed += u32::from(is_completed);
     }
 
     /// Counts a shed request.
     pub(super) fn shed(&mut self) {
-        self.shed += 1;
-        self.ticks[self.current].shed += 1;
+        self.tick.shed += 1;
+    }
+
+    /// Calls of the last second that ended.
+    fn all_ended(&self) -> u64 {
+        self.ended + u64::from(self.tick.ended)
+    }
+
+    fn all_completed(&self) -> u64 {
+        self.completed + u64::from(self.tick.completed)
     }
 
     /// Decides whether demand exceeds what the upstream completes.
@@ -123,14 +138,15 @@ impl Demand {
     /// three standard deviations, and a share of what was completed.
     pub(super) fn judge(&mut self, waiting: usize) {
         let before = u64::from(self.ticks[(self.current + 1) % TICKS].waiting);
-        let excess = (waiting as u64 + self.shed).saturating_sub(before);
+        let (shed, completed) = (self.shed + u64::from(self.tick.shed), self.all_completed());
+        let excess = (waiting as u64 + shed).saturating_sub(before);
         self.excess = excess;
         let percent = if self.is_overloaded { END_PERCENT } else { BEGIN_PERCENT };
         let chance = match self.is_overloaded {
             true => 0,
-            false => 3 * (2 * self.completed + excess).isqrt(),
+            false => 3 * (2 * completed + excess).isqrt(),
         };
-        self.is_overloaded = excess > chance.max(self.completed * percent / 100);
+        self.is_overloaded = excess > chance.max(completed * percent / 100);
     }
 
     pub(super) fn is_overloaded(&self) -> bool {
@@ -139,22 +155,22 @@ impl Demand {
 
     /// `us`, times what was completed, divided by what was in excess.
     pub(super) fn per_excess(&self, us: u64) -> u64 {
-        us.saturating_mul(self.completed) / self.excess.max(1)
+        us.saturating_mul(self.all_completed()) / self.excess.max(1)
     }
 
     /// Whether so much is in excess that probing costs nobody an admission.
     pub(super) fn is_heavy(&self) -> bool {
-        self.is_overloaded && self.excess * 100 > self.completed * BEGIN_PERCENT
+        self.is_overloaded && self.excess * 100 > self.all_completed() * BEGIN_PERCENT
     }
 
     /// Mean time between the ends of two calls.
     pub(super) fn gap_us(&self) -> u64 {
-        (self.elapsed.max(1) * TICK_US / self.ended.max(1)).clamp(1, 1_000_000)
+        (self.elapsed.max(1) * TICK_US / self.all_ended().max(1)).clamp(1, 1_000_000)
     }
 
     /// The time that the upstream needs for this many calls, with a reserve.
     pub(super) fn drains_us(&self, calls: u32) -> u64 {
-        match self.ended {
+        match self.all_ended() {
             0 => u64::MAX,
             _ => u64::from(calls) * self.gap_us() * 5 / 4,
         }
@@ -162,7 +178,7 @@ impl Demand {
 
     /// Completed calls in a tick, times 256.
     pub(super) fn completed_mean(&self) -> u64 {
-        (self.completed << 8) / self.elapsed.max(1)
+        (self.all_completed() << 8) / self.elapsed.max(1)
     }
 
     /// Requests offered per tick, by class, times 256.

@@ -70,6 +70,7 @@ impl WaitingRoom {
     }
 
     /// Requests that wait.
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.waiting
     }

@@ -2,8 +2,9 @@
 
 use super::queue::{QueueEntryId, QueueEntryState};
 use super::snapshot::ShedSnapshot;
-use super::state::{AdmittedCall, EntryStep, START, ShedderState};
+use super::state::{AdmittedCall, LaterStep, START, ShedderState};
 use super::types::{AdaptiveSettings, ShedReason, ShedRefusal, ShedRequest, UpstreamOutcome};
+use crate::sync::lock;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
@@ -71,23 +72,43 @@ impl AdaptiveShedder {
     }
 
     /// Admits, queues or sheds a request.
+    #[inline]
     pub fn enter(&self, now_us: u64, request: ShedRequest) -> Entry {
-        let mut state = self.lock();
-        let step = state.enter(now_us, request);
+        match enter(&self.state, now_us, request) {
+            None => Entry::Admitted(self.ticket(request.class, now_us)),
+            Some((state, step)) => self.enter_later(now_us, state, step),
+        }
+    }
+
+    /// [Enters](Self::enter) without moving a ticket: if a slot is free, stores the ticket and
+    /// returns `None`.
+    #[inline]
+    pub(crate) fn enter_with(
+        &self,
+        now_us: u64,
+        request: ShedRequest,
+        ticket: &mut Option<ShedTicket>,
+    ) -> Option<Entry> {
+        let later = enter(&self.state, now_us, request);
+        if later.is_none() {
+            *ticket = Some(self.ticket(request.class, now_us));
+        }
+        later.map(|(state, step)| self.enter_later(now_us, state, step))
+    }
+
+    /// Queues or sheds a request that found no free slot.
+    #[inline(never)]
+    fn enter_later(&self, now_us: u64, mut state: StateGuard<'_>, step: LaterStep) -> Entry {
         match step {
-            EntryStep::Admit => {
-                drop(state);
-                Entry::Admitted(self.ticket(request.class, now_us))
-            }
-            EntryStep::Wait(slot) => {
+            LaterStep::Wait(slot) => {
                 let deadline_us = now_us.saturating_add(state.longest_wait_us());
-                self.resolve(state);
+                resolve(&self.state, state);
                 let (shedder, slot) = (self.clone(), Some(slot));
                 Entry::Queued(QueuedEntry { shedder, slot, deadline_us, left: None })
             }
-            EntryStep::Shed(reason) => {
+            LaterStep::Shed(reason) => {
                 let refusal = state.refusal(reason);
-                self.resolve(state);
+                resolve(&self.state, state);
                 Entry::Shed(refusal)
             }
         }
@@ -103,6 +124,7 @@ impl AdaptiveShedder {
         self.lock().update(settings);
     }
 
+    #[inline]
     fn ticket(&self, class: u8, admitted_us: u64) -> ShedTicket {
         ShedTicket {
             shedder: self.clone(),
@@ -113,81 +135,118 @@ impl AdaptiveShedder {
         }
     }
 
-    fn finish(&self, now_us: u64, call: AdmittedCall, outcome: UpstreamOutcome, ended_us: u64) {
-        let mut state = self.lock();
-        state.finish(now_us, call, outcome, ended_us);
-        self.resolve(state);
-    }
-
-    /// Ends the waits that are over. Tasks are woken without the lock.
     #[inline]
-    fn resolve<'a>(&'a self, state: MutexGuard<'a, ShedderState>) {
-        if state.room.len() > 0 {
-            self.resolve_waiting(state);
-        }
+    fn lock(&self) -> StateGuard<'_> {
+        lock(&self.state)
     }
+}
 
-    fn resolve_waiting<'a>(&'a self, mut state: MutexGuard<'a, ShedderState>) {
-        loop {
-            let mut wakers: [Option<Waker>; WAKERS] = [const { None }; WAKERS];
-            let mut count = 0;
-            while count < WAKERS
-                && let Some(waker) = state.resolve_next()
-            {
-                wakers[count] = waker;
-                count += 1;
-            }
-            drop(state);
-            wakers.into_iter().take(count).flatten().for_each(Waker::wake);
-            if count < WAKERS {
-                return;
-            }
-            state = self.lock();
-        }
+type StateGuard<'a> = MutexGuard<'a, ShedderState>;
+
+/// Lets a request enter; returns the step and the lock if the request is not admitted at once.
+#[inline(never)]
+fn enter(
+    mutex: &Mutex<ShedderState>,
+    now_us: u64,
+    request: ShedRequest,
+) -> Option<(StateGuard<'_>, LaterStep)> {
+    let mut state = lock(mutex);
+    let step = state.enter(now_us, request)?;
+    Some((state, step))
+}
+
+#[inline(never)]
+fn finish(
+    mutex: &Mutex<ShedderState>,
+    now_us: u64,
+    call: AdmittedCall,
+    outcome: UpstreamOutcome,
+    ended_us: u64,
+) {
+    let mut state = lock(mutex);
+    state.finish(now_us, call, outcome, ended_us);
+    resolve(mutex, state);
+}
+
+/// Ends the waits that are over. Tasks are woken without the lock.
+#[inline]
+fn resolve<'a>(mutex: &'a Mutex<ShedderState>, state: StateGuard<'a>) {
+    if state.room.len() > 0 {
+        resolve_waiting(mutex, state);
     }
+}
 
-    /// Safe after a panic: no code here panics half-way through a change.
-    fn lock(&self) -> MutexGuard<'_, ShedderState> {
-        crate::sync::lock(&self.state)
+#[inline(never)]
+fn resolve_waiting<'a>(mutex: &'a Mutex<ShedderState>, mut state: StateGuard<'a>) {
+    loop {
+        let mut wakers: [Option<Waker>; WAKERS] = [const { None }; WAKERS];
+        let mut count = 0;
+        while count < WAKERS
+            && let Some(waker) = state.resolve_next()
+        {
+            wakers[count] = waker;
+            count += 1;
+        }
+        drop(state);
+        wakers.into_iter().take(count).flatten().for_each(Waker::wake);
+        if count < WAKERS {
+            return;
+        }
+        state = lock(mutex);
     }
 }
 
 impl ShedTicket {
     /// Ends the call: frees the slot, and reports how the upstream did.
+    #[inline]
     pub fn finish(self, now_us: u64, outcome: UpstreamOutcome) {
         self.finish_after(now_us, outcome, None);
     }
 
     /// [Ends](Self::finish) a call that is reported late: `latency_us` is how long it took. It
     /// counts for the level of load at which it ended, not for the one at which it is reported.
+    #[inline]
     pub fn finish_after(mut self, now_us: u64, outcome: UpstreamOutcome, latency_us: Option<u64>) {
         self.end(now_us, outcome, latency_us);
     }
 
-    fn end(&mut self, now_us: u64, outcome: UpstreamOutcome, latency_us: Option<u64>) {
-        let outcome = match outcome {
-            // The upstream has no whole request to work on.
-            UpstreamOutcome::Abandoned if self.is_paused => UpstreamOutcome::Ignored,
-            outcome => outcome,
-        };
+    /// Ends the call in place.
+    #[inline]
+    pub(crate) fn end(
+        &mut self,
+        now_us: u64,
+        mut outcome: UpstreamOutcome,
+        latency_us: Option<u64>,
+    ) {
         if self.is_paused {
             self.set_paused(now_us, false);
+            if outcome == UpstreamOutcome::Abandoned {
+                // The upstream has no whole request to work on.
+                outcome = UpstreamOutcome::Ignored;
+            }
         }
         self.is_finished = true;
         let ended_us = latency_us.map_or(now_us, |us| self.admitted_us.saturating_add(us));
         let call = AdmittedCall { class: self.class, admitted_us: self.admitted_us };
-        self.shedder.finish(now_us, call, outcome, ended_us.min(now_us));
+        finish(&self.shedder.state, now_us, call, outcome, ended_us.min(now_us));
     }
 
     /// Frees the slot while the upstream cannot work on the request, for example because the client
     /// still sends it, or takes it again. Taking it again waits for nothing: it may exceed the
     /// limit, and then nobody else is admitted until it is met.
+    #[inline(never)]
     pub fn set_paused(&mut self, now_us: u64, is_paused: bool) {
         if std::mem::replace(&mut self.is_paused, is_paused) != is_paused {
             let mut state = self.shedder.lock();
             state.set_paused(now_us, self.class, is_paused);
-            self.shedder.resolve(state);
+            resolve(&self.shedder.state, state);
         }
+    }
+
+    #[inline(never)]
+    fn abandon(&mut self) {
+        // The state knows a later time, if there was any event since.
+        self.end(self.admitted_us, UpstreamOutcome::Abandoned, None);
     }
 
     /// The time of the admission.
@@ -197,10 +256,10 @@ impl ShedTicket {
 }
 
 impl Drop for ShedTicket {
+    #[inline]
     fn drop(&mut self) {
         if !self.is_finished {
-            // The state knows a later time, if there was any event since.
-            self.end(self.admitted_us, UpstreamOutcome::Abandoned, None);
+            self.abandon();
         }
     }
 }

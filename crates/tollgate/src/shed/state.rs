@@ -7,7 +7,9 @@ use super::limit::{LimitController, LoadView};
 use super::queue::{Lane, QueueEntryId, QueueEntryState, WaitingRoom};
 use super::snapshot::{ClassCounts, ShedSnapshot};
 use super::threshold::{STEPS, Threshold};
-use super::types::{AdaptiveSettings, ShedReason, ShedRefusal, ShedRequest, UpstreamOutcome};
+use super::types::{
+    AdaptiveSettings, CLASSES_MAX, ShedReason, ShedRefusal, ShedRequest, UpstreamOutcome,
+};
 use std::task::Waker;
 
 /// A node with requests that wait, to which nothing happens for longer than this, and than these
@@ -44,7 +46,7 @@ pub(super) struct ShedderState {
     in_flight: u32,
     /// Abandoned calls, which count as in flight.
     abandoned: AbandonedCalls,
-    classes: Vec<ClassCounts>,
+    classes: [ClassCounts; CLASSES_MAX as usize],
     random: u64,
     /// The latest time given by any caller.
     now_us: u64,
@@ -57,10 +59,9 @@ pub(super) struct AdmittedCall {
     pub(super) admitted_us: u64,
 }
 
-/// The result of entering for a request.
+/// The result of entering for a request that is not admitted at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EntryStep {
-    Admit,
+pub(super) enum LaterStep {
     Wait(QueueEntryId),
     Shed(ShedReason),
 }
@@ -77,7 +78,7 @@ impl ShedderState {
             room: WaitingRoom::new(classes, max as usize * QUEUE_RATIO),
             in_flight: 0,
             abandoned: AbandonedCalls::new(),
-            classes: vec![ClassCounts::default(); classes.into()],
+            classes: Default::default(),
             random: seed | 1,
             now_us: 0,
         }
@@ -92,21 +93,30 @@ impl ShedderState {
             self.demand.set_classes(classes);
             self.threshold.set_classes(classes);
             self.fair.resize_with(classes.into(), FairShare::new);
-            self.classes.resize(classes.into(), ClassCounts::default());
+            self.classes[usize::from(classes)..].fill(ClassCounts::default());
         }
         self.settings = settings;
     }
 
-    pub(super) fn enter(&mut self, now_us: u64, request: ShedRequest) -> EntryStep {
+    /// Lets a request enter. Returns `None` if it is admitted at once.
+    #[inline]
+    pub(super) fn enter(&mut self, now_us: u64, request: ShedRequest) -> Option<LaterStep> {
         let now_us = self.advance(now_us);
         let class = self.class(request.class);
-        self.demand.offered(class);
         self.counts(class).offered += 1;
-        let standing = self.standing(class, request.client);
+        let standing = match self.threshold.is_open() {
+            true => FairStanding::Beyond,
+            false => self.standing(class, request.client),
+        };
         if self.in_flight < self.limit.limit() && self.room.len() == 0 {
             self.admit(now_us, class, now_us);
-            return EntryStep::Admit;
+            return None;
         }
+        Some(self.enter_queue(now_us, class, standing))
+    }
+
+    #[inline(never)]
+    fn enter_queue(&mut self, now_us: u64, class: u8, standing: FairStanding) -> LaterStep {
         if standing == FairStanding::Refused {
             return self.shed(class, ShedReason::Adaptive);
         }
@@ -114,10 +124,11 @@ impl ShedderState {
             return self.shed(class, ShedReason::Queue);
         }
         let is_inside = standing == FairStanding::Inside;
-        EntryStep::Wait(self.room.push(Lane { class, is_inside }, now_us))
+        LaterStep::Wait(self.room.push(Lane { class, is_inside }, now_us))
     }
 
     /// Ends a call, which may have ended at the upstream before this is known.
+    #[inline]
     pub(super) fn finish(
         &mut self,
         now_us: u64,
@@ -126,33 +137,52 @@ impl ShedderState {
         ended_us: u64,
     ) {
         let now_us = self.advance(now_us);
-        let AdmittedCall { class, admitted_us } = call;
         match outcome {
             UpstreamOutcome::Ok => {
-                self.abandoned.learn(ended_us.saturating_sub(admitted_us));
-                self.completed(class, ended_us);
+                self.abandoned.learn(ended_us.saturating_sub(call.admitted_us));
+                self.completed(call.class, ended_us);
             }
+            outcome => self.finish_failed(now_us, call, outcome, ended_us),
+        }
+        let is_over = matches!(outcome, UpstreamOutcome::Ok | UpstreamOutcome::Overloaded);
+        if is_over && !self.abandoned.is_empty() {
+            self.end_abandoned(call.admitted_us, ended_us);
+        }
+    }
+
+    #[inline(never)]
+    fn finish_failed(
+        &mut self,
+        now_us: u64,
+        AdmittedCall { class, admitted_us }: AdmittedCall,
+        outcome: UpstreamOutcome,
+        ended_us: u64,
+    ) {
+        match outcome {
+            UpstreamOutcome::Ok | UpstreamOutcome::Ignored => self.leave(class),
             UpstreamOutcome::Overloaded => {
                 self.leave(class);
                 self.limit.completed(ended_us, true);
                 self.demand.ended(self.limit.tolerates_errors());
             }
-            UpstreamOutcome::Ignored => self.leave(class),
             UpstreamOutcome::Abandoned => {
                 let drains_us = self.demand.drains_us(self.in_flight);
                 self.abandoned.push(class, admitted_us, now_us, drains_us);
                 self.limit.abandoned();
             }
         }
-        let is_over = matches!(outcome, UpstreamOutcome::Ok | UpstreamOutcome::Overloaded);
-        if is_over && !self.abandoned.is_empty() {
-            while let Some(class) = self.abandoned.pop_older(admitted_us) {
-                self.completed(class, ended_us);
-            }
+    }
+
+    /// Ends the abandoned calls that are older than one that has ended.
+    #[inline(never)]
+    fn end_abandoned(&mut self, admitted_us: u64, ended_us: u64) {
+        while let Some(class) = self.abandoned.pop_older(admitted_us) {
+            self.completed(class, ended_us);
         }
     }
 
     /// Counts a call for which the upstream did its work.
+    #[inline]
     fn completed(&mut self, class: u8, ended_us: u64) {
         self.leave(class);
         self.limit.completed(ended_us, false);
@@ -160,6 +190,7 @@ impl ShedderState {
     }
 
     /// Frees a slot.
+    #[inline]
     fn leave(&mut self, class: u8) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let class = self.class(class);
@@ -235,27 +266,37 @@ impl ShedderState {
             in_flight: self.in_flight,
             waiting: self.room.len(),
             is_overloaded: self.demand.is_overloaded(),
-            classes: self.classes.clone(),
+            classes: self.classes[..usize::from(self.settings.classes)].to_vec(),
         }
     }
 
     /// Lets time pass. Threads may bring their times out of order.
+    #[inline]
     fn advance(&mut self, now_us: u64) -> u64 {
         let before_us = self.now_us;
-        self.now_us = before_us.max(now_us);
-        let now_us = self.now_us;
-        if now_us - before_us > HOLE_US {
-            self.notice_hole(now_us, now_us - before_us);
+        let now_us = before_us.max(now_us);
+        let passed_us = now_us - before_us;
+        self.now_us = now_us;
+        if passed_us > HOLE_US {
+            self.notice_hole(now_us, passed_us);
         }
         self.limit.advance(now_us, self.in_flight);
+        if self.demand.is_tick_over(now_us) || self.limit.is_stage_over(now_us) {
+            self.end_periods(now_us);
+        }
+        now_us
+    }
+
+    /// Ends the tick and the stage of the search whose times are over.
+    #[cold]
+    fn end_periods(&mut self, now_us: u64) {
         if self.demand.is_tick_over(now_us) {
             self.tick(now_us);
         }
         if self.limit.is_stage_over(now_us) {
             let load = self.load();
-            self.limit.next_stage(now_us, self.in_flight, load);
+            self.limit.next_stage(now_us, load);
         }
-        now_us
     }
 
     /// Measures again if this node stood still: what ended meanwhile is known too late.
@@ -272,7 +313,8 @@ impl ShedderState {
         while let Some(class) = self.abandoned.pop_expired(now_us) {
             self.leave(class);
         }
-        self.demand.tick(now_us, self.room.len());
+        let classes = &self.classes[..usize::from(self.settings.classes)];
+        self.demand.tick(now_us, self.room.len(), classes.iter().map(|counts| counts.offered));
         let (completed, offered) = (self.demand.completed_mean(), self.demand.offered_mean());
         let sheds = self.demand.is_overloaded() && !self.limit.is_climbing();
         self.threshold.step(sheds, completed, offered);
@@ -297,11 +339,9 @@ impl ShedderState {
         }
     }
 
-    /// Whether the threshold lets this request wait, and in which lane.
+    /// Whether a threshold that is not open lets this request wait, and in which lane.
+    #[inline(never)]
     fn standing(&mut self, class: u8, client: u64) -> FairStanding {
-        if self.threshold.is_open() {
-            return FairStanding::Beyond;
-        }
         match self.threshold.open_steps(class) {
             0 => FairStanding::Refused,
             _ if client != 0 => {
@@ -314,6 +354,7 @@ impl ShedderState {
         }
     }
 
+    #[inline]
     fn admit(&mut self, now_us: u64, class: u8, entered_us: u64) {
         self.in_flight += 1;
         let counts = self.counts(class);
@@ -322,7 +363,7 @@ impl ShedderState {
         counts.queue_us += now_us.saturating_sub(entered_us);
     }
 
-    fn shed(&mut self, class: u8, reason: ShedReason) -> EntryStep {
+    fn shed(&mut self, class: u8, reason: ShedReason) -> LaterStep {
         self.demand.shed();
         let counts = self.counts(class);
         match reason {
@@ -330,7 +371,7 @@ impl ShedderState {
             ShedReason::Queue => counts.shed_queue += 1,
             ShedReason::Fleet => {}
         }
-        EntryStep::Shed(reason)
+        LaterStep::Shed(reason)
     }
 
     /// The oldest request of a lane that has waited too long.
@@ -365,12 +406,14 @@ impl ShedderState {
         self.demand.is_overloaded() && self.threshold.is_last(lane.class) && !lane.is_inside
     }
 
+    #[inline]
     fn class(&self, class: u8) -> u8 {
         class.min(self.settings.classes - 1)
     }
 
+    #[inline]
     fn counts(&mut self, class: u8) -> &mut ClassCounts {
-        &mut self.classes[usize::from(class)]
+        &mut self.classes[usize::from(class % CLASSES_MAX)]
     }
 
     /// The next random number: xorshift64*.

@@ -37,6 +37,7 @@ impl Threshold {
         self.open_steps(class) < STEPS || u32::from(class) + 1 == self.classes
     }
 
+    #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.level == self.classes * STEPS
     }

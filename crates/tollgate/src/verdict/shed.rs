@@ -21,18 +21,32 @@ pub struct ShedVerdict {
 impl<'g> Verdict<'g> {
     /// The verdict on a request of this class. The last rows are those of the fleet, which answers
     /// do not list.
+    #[inline]
     pub(crate) fn of_class(
         class: usize,
-        mut rows: Vec<Row<'g>>,
+        rows: Vec<Row<'g>>,
         is_allowed: bool,
         retry_after_us: impl FnOnce() -> u64,
     ) -> Self {
         let (reason, shadow_reason, fleet_source) = (None, None, Source::None);
-        let mut shed = ShedVerdict { class, reason, shadow_reason, fleet_source };
-        let is_fleet = |row: &Row<'_>| row.limit.selector.is_shed();
-        if !rows.last().is_some_and(is_fleet) {
-            return Self { shed: Some(shed), ..Self::new(is_allowed, rows) };
+        let shed = ShedVerdict { class, reason, shadow_reason, fleet_source };
+        match rows.last().is_some_and(is_fleet) {
+            true => Self::of_fleet(shed, rows, is_allowed, retry_after_us),
+            false => {
+                let mut verdict = Self::new(is_allowed, rows);
+                verdict.shed = Some(shed);
+                verdict
+            }
         }
+    }
+
+    #[inline(never)]
+    fn of_fleet(
+        mut shed: ShedVerdict,
+        mut rows: Vec<Row<'g>>,
+        is_allowed: bool,
+        retry_after_us: impl FnOnce() -> u64,
+    ) -> Self {
         let first = rows.iter().position(is_fleet).unwrap_or(rows.len());
         let fleet = &rows[first..];
         let refuses = fleet.iter().any(Row::refuses);
@@ -65,4 +79,8 @@ impl<'g> Verdict<'g> {
             (shed.reason, shed.shadow_reason) = (Some(refusal.reason), None);
         }
     }
+}
+
+fn is_fleet(row: &Row<'_>) -> bool {
+    row.limit.selector.is_shed()
 }

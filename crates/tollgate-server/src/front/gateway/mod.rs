@@ -109,8 +109,8 @@ impl Gateway {
                     answer,
                 };
                 match exchange.run().await {
-                    Ok(server) => {
-                        responded = Some(server);
+                    Ok(answered) => {
+                        responded = Some(answered);
                         break 'answered Outcome::Admitted;
                     }
                     Err(failed) => error = Some(failed),
@@ -119,8 +119,9 @@ impl Gateway {
             self.answer_locally(error, admission, answer)
         };
         recorder.outcome = Some(outcome);
-        let upstream = responded.and_then(|index| upstreams.servers.get(index));
-        self.count_response(upstream, answer, began_us);
+        let now_us = responded.map_or_else(|| node.clock.now_us(), |(_, now_us)| now_us);
+        let upstream = responded.and_then(|(index, _)| upstreams.servers.get(index));
+        self.count_response(upstream, answer, now_us.saturating_sub(began_us));
         if let Some(access) = access {
             access.answered(outcome.as_str(), upstream.map(|server| server.name()), answer);
         }
@@ -130,10 +131,9 @@ impl Gateway {
         &self,
         upstream: Option<&UpstreamServer>,
         answer: &HttpResponse,
-        began_us: u64,
+        elapsed_us: u64,
     ) {
         let counters = upstream.map_or(&self.shared.own_responses, |server| &server.responses);
-        let elapsed_us = self.shared.node.clock.now_us().saturating_sub(began_us);
         counters.count(answer.status.as_u16(), elapsed_us);
     }
 
@@ -218,7 +218,8 @@ impl Gateway {
             let upstream = error.map_or(UpstreamOutcome::Ignored, ExchangeError::upstream_outcome);
             admission.record_upstream(upstream);
             admission.headers().write_lines(&mut answer.lines);
-            admission.respond_status(answer.status.as_u16(), |_| None).finish(&[]);
+            let responded = (answer.status.as_u16(), self.shared.node.clock.now_us());
+            admission.respond_status(responded, |_| None).finish(&[]);
         }
         error.map_or(Outcome::Admitted, ExchangeError::outcome)
     }

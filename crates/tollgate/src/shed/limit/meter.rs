@@ -26,7 +26,7 @@ impl Meter {
             self.full_us += passed_us;
         }
         self.length_us += passed_us;
-        self.last_us = self.last_us.max(now_us);
+        self.last_us = now_us;
     }
 
     pub(super) fn add(&mut self, part: &Self) {

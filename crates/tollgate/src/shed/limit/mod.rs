@@ -183,7 +183,7 @@ impl LimitController {
         now_us >= self.stage_end_us
     }
 
-    /// Adds the time since the last event.
+    /// Adds the time since the last event. Time never runs backwards here.
     #[inline]
     pub(super) fn advance(&mut self, now_us: u64, in_flight: u32) {
         self.meter.advance(now_us, in_flight, self.limit);
@@ -245,9 +245,8 @@ impl LimitController {
     }
 
     /// Ends a stage whose time is over.
-    pub(super) fn next_stage(&mut self, now_us: u64, in_flight: u32, load: LoadView) {
+    pub(super) fn next_stage(&mut self, now_us: u64, load: LoadView) {
         let end_us = self.stage_end_us.min(now_us);
-        self.meter.advance(end_us, in_flight, self.limit);
         let next = match self.stage {
             SearchStage::ClimbSettle => SearchStage::ClimbMeasure,
             SearchStage::ClimbMeasure => {

@@ -7,7 +7,7 @@ use crate::shed::{AdaptiveSettings, AdaptiveShedder, Entry, UpstreamOutcome};
 #[test]
 fn an_excess_of_a_fifth_is_no_overload() {
     let mut demand = Demand::new(1);
-    demand.tick(1, 0);
+    demand.tick(1, 0, [0].into_iter());
     (0..1_600).for_each(|_| demand.ended(true));
     demand.judge(320);
     assert!(!demand.is_overloaded());

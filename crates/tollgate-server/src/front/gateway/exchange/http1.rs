@@ -21,13 +21,13 @@ use tollgate_net::{
 const BODY_GRACE: Duration = Duration::ZERO;
 
 impl Exchange<'_> {
-    /// Sends the request by this connection, and writes the answer.
+    /// Sends the request by this connection, and writes the answer. Returns the time of the answer.
     pub(super) async fn http1(
         &mut self,
         mut stream: UpstreamStream,
         is_reused: bool,
         selected: &SelectedUpstream,
-    ) -> Result<(), AttemptError> {
+    ) -> Result<u64, AttemptError> {
         // The request is written into the buffer for the answer's body.
         let mut request = mem::take(&mut self.answer.body);
         request.clear();
@@ -95,12 +95,12 @@ impl Exchange<'_> {
         }
     }
 
-    /// Reads a response that has begun, and writes the answer.
+    /// Reads a response that has begun, and writes the answer. Returns the time of the answer.
     async fn read_response(
         &mut self,
         mut reader: ResponseReader,
         selected: &SelectedUpstream,
-    ) -> Result<(), ExchangeError> {
+    ) -> Result<u64, ExchangeError> {
         let is_head = self.valid.head.method == "HEAD";
         let parsed = loop {
             let on_interim = |status, headers: Headers<'_>| self.forward_interim(status, headers);
@@ -158,7 +158,7 @@ impl Exchange<'_> {
         parsed: &ParsedResponse,
         complete: Option<bool>,
         selected: &SelectedUpstream,
-    ) -> Result<(), ExchangeError> {
+    ) -> Result<u64, ExchangeError> {
         let ResponseReader { mut stream, received, upload, .. } = reader;
         let is_tunnel = parsed.status == StatusCode::SWITCHING_PROTOCOLS;
         // An upstream may not switch the protocol of a client that did not ask for it.
@@ -175,7 +175,9 @@ impl Exchange<'_> {
             self.answer.reason.extend_from_slice(reason);
         }
         let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;
-        let guard = admission.respond_status(parsed.status.as_u16(), |name| headers.get(name));
+        let now_us = self.gateway.shared.node.clock.now_us();
+        let responded = (parsed.status.as_u16(), now_us);
+        let guard = admission.respond_status(responded, |name| headers.get(name));
         let rest = &received.bytes()[parsed.len..];
         if is_tunnel {
             self.answer.tunnel = Some(Tunnel {
@@ -206,7 +208,7 @@ impl Exchange<'_> {
             self.stream_body(source, selected, guard);
         }
         received.recycle();
-        Ok(())
+        Ok(now_us)
     }
 }
 

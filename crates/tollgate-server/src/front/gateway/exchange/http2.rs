@@ -19,13 +19,14 @@ use tollgate_net::{
 };
 
 impl Exchange<'_> {
-    /// Sends the request over this connection, and writes the answer.
+    /// Sends the request over this connection, and writes the answer. Returns the time of the
+    /// answer.
     pub(super) async fn http2(
         &mut self,
         mut stream: Http2Stream,
         is_reused: bool,
         selected: &SelectedUpstream,
-    ) -> Result<(), AttemptError> {
+    ) -> Result<u64, AttemptError> {
         // An HTTP/1.1 attempt leaves its request in this buffer.
         self.answer.body.clear();
         let server = selected.server();
@@ -88,7 +89,7 @@ impl Exchange<'_> {
         response: Response<Incoming>,
         stream: Http2Stream,
         selected: &SelectedUpstream,
-    ) -> Result<(), ExchangeError> {
+    ) -> Result<u64, ExchangeError> {
         let (head, incoming) = response.into_parts();
         // HTTP/2 has no upgrade.
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -99,7 +100,9 @@ impl Exchange<'_> {
         let headers = Headers::new(&bytes, &lines);
         let admission = self.admission.take().ok_or(ExchangeError::Protocol)?;
         forward::write_response(head.status, headers, admission.headers(), self.answer);
-        let guard = admission.respond_status(head.status.as_u16(), |name| headers.get(name));
+        let now_us = self.gateway.shared.node.clock.now_us();
+        let responded = (head.status.as_u16(), now_us);
+        let guard = admission.respond_status(responded, |name| headers.get(name));
         if incoming.is_end_stream() {
             let length = head.headers.get(CONTENT_LENGTH);
             self.answer.length = length.and_then(|length| parse_decimal(length.as_bytes()));
@@ -108,7 +111,7 @@ impl Exchange<'_> {
             let source = DownloadSource::Http2 { incoming, _stream: stream };
             self.stream_body(source, selected, guard);
         }
-        Ok(())
+        Ok(now_us)
     }
 
     /// Whether a failed request may be sent again. Recovers a body that was not sent.

@@ -167,8 +167,8 @@ impl<'a> ClientHop<'a> {
 impl Exchange<'_> {
     /// Sends the request to an upstream that the balancer picks, or to the next one if it cannot be
     /// connected to, and writes the answer.
-    /// Returns the index of the upstream that responded.
-    pub(super) async fn run(&mut self) -> Result<usize, ExchangeError> {
+    /// Returns the index of the upstream that responded, and the time of the answer.
+    pub(super) async fn run(&mut self) -> Result<(usize, u64), ExchangeError> {
         let mut tried: SmallVec<[usize; 4]> = SmallVec::new();
         let mut now_us = ProcessClock.now_us();
         let mut selected = self.upstreams.pick(&tried, now_us).ok_or(ExchangeError::Connect)?;
@@ -208,7 +208,7 @@ impl Exchange<'_> {
                 }
             };
             match sent {
-                Ok(()) => return Ok(selected.server),
+                Ok(now_us) => return Ok((selected.server, now_us)),
                 Err((_, Retry::Safe)) if !is_last => {}
                 Err((_, Retry::IfIdempotent)) if may_resend && !is_last => {
                     (may_resend, skips_pool) = (false, true);

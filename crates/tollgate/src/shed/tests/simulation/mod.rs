@@ -6,7 +6,7 @@ mod report;
 pub(super) use report::{Report, part_bp};
 
 use crate::shed::queue::{QueueEntryId, QueueEntryState};
-use crate::shed::state::{AdmittedCall, EntryStep, START, ShedderState};
+use crate::shed::state::{AdmittedCall, LaterStep, START, ShedderState};
 use crate::shed::{AdaptiveSettings, ShedRequest, UpstreamOutcome};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -238,9 +238,9 @@ impl World {
             return self.push(self.now_us + HAPROXY.1, Event::Expire(id));
         }
         match self.state.enter(EPOCH_US + self.now_us, ShedRequest { class, client }) {
-            EntryStep::Admit => self.admit(id),
-            EntryStep::Shed(_) => self.shed(id),
-            EntryStep::Wait(slot) => {
+            None => self.admit(id),
+            Some(LaterStep::Shed(_)) => self.shed(id),
+            Some(LaterStep::Wait(slot)) => {
                 self.waiting.push((slot, id));
                 let wait_us = self.state.longest_wait_us();
                 self.push(self.now_us + wait_us, Event::Expire(id));
