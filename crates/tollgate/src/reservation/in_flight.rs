@@ -326,34 +326,36 @@ impl<S: Store> Gate<S> {
         (mut hold_all, end): (bool, RequestEnd),
         EnteringRequest { shed, counters, client, clock }: EnteringRequest<'_>,
     ) -> Option<InFlightCharges> {
-        let (mut held, mut entry) = (None, None);
-        if verdict.allowed {
-            let held = held.insert(InFlightCharges { state: STATES.with(BufferPool::take) });
-            if end == RequestEnd::Seen {
+        if !verdict.allowed {
+            Self::count_class(request.rules, verdict);
+            return None;
+        }
+        let mut held = InFlightCharges { state: STATES.with(BufferPool::take) };
+        let entry = match end {
+            RequestEnd::Unseen => None,
+            RequestEnd::Seen => {
                 let hold = ShedHold::new(InFlightCount::new(counters));
                 let ticket = &mut held.state.shed.insert(hold).ticket;
-                if let Some(clock) = clock {
+                clock.and_then(|clock| {
                     // No time has passed if the store is in this process.
                     let is_now = self.store.answers_at_once();
                     let now_us = if is_now { request.now_us } else { clock() };
-                    entry = shed.enter(verdict, client, now_us, ticket);
-                }
+                    shed.enter(verdict, client, now_us, ticket)
+                })
             }
-            hold_all |= matches!(entry, Some(ShedEntry::Enforced(_)));
-            if hold_all || verdict.delay_us > 0 || request.rules.depends_on_answers() {
-                let charges = &mut held.state.charges;
-                self.hold_charges(request, verdict, answers, (hold_all, end), charges);
-            }
-            if let Some(entry) = entry {
-                held.enter_later(entry, verdict);
-            }
+        };
+        hold_all |= matches!(entry, Some(ShedEntry::Enforced(_)));
+        if hold_all || verdict.delay_us > 0 || request.rules.depends_on_answers() {
+            let charges = &mut held.state.charges;
+            self.hold_charges(request, verdict, answers, (hold_all, end), charges);
         }
-        if let Some(shed) = &verdict.shed
-            && !held.as_ref().is_some_and(InFlightCharges::is_waiting)
-        {
+        if let Some(entry) = entry {
+            held.enter_later(entry, verdict);
+        }
+        if let Some(shed) = verdict.shed.as_ref().filter(|_| !held.is_waiting()) {
             counters.count(shed, verdict.allowed);
         }
-        held.and_then(InFlightCharges::or_recycle)
+        held.or_recycle()
     }
 
     /// Ends the wait of a request: it continues with its ticket, or the verdict becomes shed.
