@@ -303,7 +303,7 @@ impl<'a> Facts<'a> {
         self.uncommon_mut().more_values.push((id, value.to_owned()));
     }
 
-    /// Whether the request has facts that few requests have, such as a second value of an attribute.
+    /// Whether the request has facts that few requests have, such as a second value of a header.
     #[inline]
     pub(crate) fn is_uncommon(&self) -> bool {
         self.uncommon.is_some()

@@ -119,9 +119,8 @@ impl Gateway {
             self.answer_locally(error, admission, answer)
         };
         recorder.outcome = Some(outcome);
-        let now_us = responded.map_or_else(|| node.clock.now_us(), |(_, now_us)| now_us);
         let upstream = responded.and_then(|(index, _)| upstreams.servers.get(index));
-        self.count_response(upstream, answer, now_us.saturating_sub(began_us));
+        self.count_response(upstream, answer, began_us, responded.map(|(_, at_us)| at_us));
         if let Some(access) = access {
             access.answered(outcome.as_str(), upstream.map(|server| server.name()), answer);
         }
@@ -131,10 +130,12 @@ impl Gateway {
         &self,
         upstream: Option<&UpstreamServer>,
         answer: &HttpResponse,
-        elapsed_us: u64,
+        began_us: u64,
+        answered_us: Option<u64>,
     ) {
+        let answered_us = answered_us.unwrap_or_else(|| self.shared.node.clock.now_us());
         let counters = upstream.map_or(&self.shared.own_responses, |server| &server.responses);
-        counters.count(answer.status.as_u16(), elapsed_us);
+        counters.count(answer.status.as_u16(), answered_us.saturating_sub(began_us));
     }
 
     /// The entry of a request in the access log.
