@@ -5,9 +5,9 @@ mod cluster;
 mod latency;
 pub(crate) mod leased;
 
-use crate::contender::{Contender, Programs, Wants, serve};
+use crate::contender::{Contender, Programs, USERS, Wants, serve};
 use crate::load::Load;
-use crate::process::{Program, Ready, SERVER_CORE, Server};
+use crate::process::{Program, Ready, SERVER_CORE, Server, cpu_ns};
 use crate::redis::Redis;
 use crate::table::{Rounds, median, ratio, spread, verdict};
 use crate::turns::{Runner, interleave};
@@ -24,9 +24,19 @@ struct Turn {
     /// Processor microseconds per request, of the node and of the store.
     node_us: f64,
     store_us: f64,
+    /// Processor microseconds of the load itself, per request.
+    load_us: f64,
     k_per_s: f64,
     /// Decisions per call.
     batch: f64,
+}
+
+impl Turn {
+    /// The rate at which one of the two cores is busy: the node's, or that of load and stores.
+    /// Unlike the measured rate, it does not depend on other processes.
+    fn allowed_k_per_s(&self) -> f64 {
+        1e3 / self.node_us.max(self.load_us + self.store_us)
+    }
 }
 
 /// Prints all tables.
@@ -100,12 +110,17 @@ fn turn(
     let mut load = Load::open_all(&addresses, requests, in_flight)?;
     let cpu = || nodes.iter().map(|node| node.cpu_seconds()).sum::<f64>();
     let store_us = || stores.iter().map(Redis::cpu_us).sum::<f64>();
+    let load_us = || cpu_ns(std::process::id()) as f64 / 1e3;
+    // Keys expire while others have their turns. Creating them again is not measured.
+    load.closed(requests.len().min(USERS))?;
     let (node_before, store_before, calls_before) = (cpu(), store_us(), calls(stores)?);
+    let load_before = load_us();
     let seconds = load.closed(count)?.as_secs_f64();
     let each = count as f64;
     Ok(Turn {
         node_us: (cpu() - node_before) * 1e6 / each,
         store_us: (store_us() - store_before) / each,
+        load_us: (load_us() - load_before) / each,
         k_per_s: each / 1e3 / seconds,
         batch: each / (calls(stores)? - calls_before),
     })

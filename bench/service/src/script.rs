@@ -43,8 +43,10 @@ local call, values = redis.call, {}
 for i = 6, #ARGV do values[i - 5] = call('GET', ARGV[i]) end
 for i = 6, #ARGV do call('INCRBY', ARGV[i], '1000') end
 return values";
-/// Decisions per call over slots, with the target.
-const OVER_SLOTS: [(usize, Option<f64>); 3] = [(5, None), (16, Some(0.55)), (64, Some(0.45))];
+/// Decisions per call over slots, connections, and the target. Calls with one decision come from
+/// many nodes.
+const OVER_SLOTS: [(usize, usize, Option<f64>); 4] =
+    [(1, CONNECTIONS, None), (5, 1, None), (16, 1, Some(0.55)), (64, 1, Some(0.45))];
 /// Kinds of charges, in the scripts' form: gcra, a sliding and a fixed window of a minute.
 const GCRA: [u64; 8] =
     [(BURST - 1) * INTERVAL_US + 1, 0, INTERVAL_US, 0, 1, BURST, FULL_US, FULL_US];
@@ -132,7 +134,9 @@ pub(crate) fn report(programs: &Programs, effort: Effort) -> Result<(), Box<dyn 
 /// the latter together, and so does this benchmark.
 fn over_slots(effort: Effort) -> Result<(), Box<dyn Error>> {
     let redis = Redis::start(SERVER_CORE, &["--cluster-enabled", "yes"])?;
-    let mut client = redis.connect()?;
+    let mut clients: Vec<Client> =
+        (0..CONNECTIONS).map(|_| redis.connect()).collect::<Result<_, _>>()?;
+    let client = &mut clients[0];
     client.ask(&[b"CLUSTER", b"ADDSLOTSRANGE", b"0", b"16383"])?;
     while !String::from_utf8_lossy(&client.ask(&[b"CLUSTER", b"INFO"])?).contains("state:ok") {
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -150,9 +154,9 @@ fn over_slots(effort: Effort) -> Result<(), Box<dyn Error>> {
         let bytes = (0..16).flat_map(|_| call(single_keys.next())).collect();
         Shot { bytes, replies: 16, decisions: 16 }
     };
-    let mut rows = vec![(Row { name: "a call each".into(), shot: Box::new(shot) }, None)];
+    let mut rows = vec![(Row { name: "a call each".into(), shot: Box::new(shot) }, 1, None)];
     for (name, sha) in [("ours", ours), ("bare GET and INCRBY", floor)] {
-        for (batch, target) in OVER_SLOTS {
+        for (batch, connections, target) in OVER_SLOTS {
             let (sha, mut keys) = (sha.clone(), keys());
             let shot = move || {
                 let parts = [b"EVALSHA".to_vec(), sha.clone(), b"0".to_vec()].into_iter();
@@ -163,28 +167,28 @@ fn over_slots(effort: Effort) -> Result<(), Box<dyn Error>> {
             };
             let name = format!("{name}, {batch} to a call");
             let target = target.filter(|_| name.starts_with("ours"));
-            rows.push((Row { name, shot: Box::new(shot) }, target));
+            rows.push((Row { name, shot: Box::new(shot) }, connections, target));
         }
     }
     let mut figures: Vec<Rounds> = rows.iter().map(|_| Rounds::new()).collect();
     for round in 0..=effort.rounds {
-        for ((row, _), figures) in rows.iter_mut().zip(&mut figures) {
-            let one = std::slice::from_mut(&mut client);
-            let cost = turn(&redis, one, row, effort.requests / 20)?;
+        for ((row, connections, _), figures) in rows.iter_mut().zip(&mut figures) {
+            let clients = &mut clients[..*connections];
+            let cost = turn(&redis, clients, row, effort.requests / 20)?;
             // The first round fills the keys.
             if round > 0 {
                 figures.push(cost);
             }
         }
     }
-    println!("\n### Over the slots of a primary, gcra, one connection\n");
-    println!("| | us a decision | spread | of a call each | target | |");
-    println!("|---|---|---|---|---|---|");
-    for ((row, target), own) in rows.iter().zip(&figures) {
+    println!("\n### Over the slots of a primary, gcra\n");
+    println!("| | connections | us a decision | spread | of a call each | target | |");
+    println!("|---|---|---|---|---|---|---|");
+    for ((row, connections, target), own) in rows.iter().zip(&figures) {
         let of = ratio(own, &figures[0]);
         let target = target.map_or(" | ".to_owned(), |target| verdict(of, target, ""));
         let (middle, range) = (median(own), spread(own, 2));
-        println!("| {} | {middle:.2} | {range} | {of:.2} | {target} |", row.name);
+        println!("| {} | {connections} | {middle:.2} | {range} | {of:.2} | {target} |", row.name);
     }
     Ok(())
 }

@@ -11,9 +11,9 @@ pub(super) const SPREADS: [u64; 3] = [1_000, 100, 10];
 /// Groups of ranks, along the strata.
 const RANKS: [(u64, u64); 5] =
     [(1, 99), (100, 999), (1_000, 9_999), (10_000, 99_999), (100_000, 1_000_000)];
-/// Calls a second that a primary of a cluster can take: 15.42 us each with one decision
+/// Calls a second that a primary of a cluster can take: 17.09 us each with one decision
 /// (docs/benchmarks.md), with three tenths of its core left over.
-const SHARD_PER_SECOND: u64 = 45_000;
+const SHARD_PER_SECOND: u64 = 41_000;
 const HEADER: &str =
     "algorithm,nodes,lifetime_ms,first,requests,ideal,admitted,direct,calls,opening";
 
