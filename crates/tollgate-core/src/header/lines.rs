@@ -67,22 +67,27 @@ impl HeaderLines {
     }
 
     /// Finds or renders the cached parts of these rows, for the headers that are added next.
-    pub(super) fn select_cached(&mut self, rows: &[Row<'_>]) {
-        self.known.select(rows);
+    #[inline]
+    pub(super) fn select_cached<'r, R>(
+        &mut self,
+        rows: &'r [R],
+        row_of: impl Fn(&'r R) -> Row<'r> + Copy,
+    ) {
+        self.known.select(rows.iter().map(row_of));
     }
 
     /// Adds `RateLimit-Policy` and `RateLimit`, lists with a member for each row. The rows must be
     /// those of the last [`select_cached`](Self::select_cached).
-    pub(super) fn push_lists(&mut self, rows: &[Row<'_>]) {
+    #[inline]
+    pub(super) fn push_lists<'r>(&mut self, rows: impl Iterator<Item = Row<'r>>) {
         let Self { lines, places, known } = self;
         let Some(known) = known.last() else { return };
-        debug_assert_eq!(known.rows().len(), rows.len(), "other rows were selected");
         put(lines, places, line::POLICY, &known.lists);
         let start = lines.len();
         for (known, row) in known.rows().iter().zip(rows) {
             lines.extend_from_slice(&known.member);
             end_member(lines, row.remaining, row.more_after_us);
-            partition(lines, row);
+            partition(lines, &row);
         }
         end(lines, places, line::RATELIMIT, start);
     }
@@ -91,6 +96,8 @@ impl HeaderLines {
     /// [`select_cached`](Self::select_cached).
     pub(super) fn push_numbers(&mut self, at: usize, remaining: u64, reset_s: u64) {
         let Self { lines, places, known } = self;
+        known.select_reset(reset_s);
+        let reset = known.reset();
         let Some(known) = known.last().and_then(|set| set.rows().get(at)) else { return };
         put(lines, places, line::X_LIMIT, &known.limit_line);
         let start = lines.len();
@@ -98,7 +105,7 @@ impl HeaderLines {
         end(lines, places, line::X_REMAINING, start);
         lines.extend_from_slice(line::X_RESET.opening.as_bytes());
         let start = lines.len();
-        write::uint(lines, reset_s);
+        lines.extend_from_slice(reset);
         places.push((line::X_RESET.text, start..lines.len()));
         put(lines, places, line::X_POLICY, &known.policy_line);
     }

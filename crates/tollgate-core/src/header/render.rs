@@ -9,47 +9,51 @@ use super::{HeaderLines, Profile, Row, US_PER_S, write};
 /// Appends the headers of `profile` for `rows`. `draft-11` lists every row; other profiles show the
 /// [`tightest`](super::tightest) one. Without rows, nothing is written.
 pub fn render(profile: Profile, rows: &[Row<'_>], now_us: u64, fields: &mut HeaderLines) {
-    render_all(&[profile], rows, now_us, fields);
+    render_all(&[profile], rows, |row| *row, now_us, fields);
 }
 
-/// [`render`] for each of these profiles. Returns the [`tightest`](super::tightest) row.
-pub fn render_all<'r, 'a>(
+/// [`render`] for each of these profiles. `row_of` reads the row of each value in `rows`, which
+/// saves copies. Returns the value with the [`tightest`](super::tightest) row.
+#[inline]
+pub fn render_all<'r, R>(
     profiles: &[Profile],
-    rows: &'r [Row<'a>],
+    rows: &'r [R],
+    row_of: impl Fn(&'r R) -> Row<'r> + Copy,
     now_us: u64,
     fields: &mut HeaderLines,
-) -> Option<&'r Row<'a>> {
-    let at = tightest_at(rows)?;
-    let row = rows.get(at)?;
+) -> Option<&'r R> {
+    let at = tightest_at(rows.iter().map(row_of))?;
+    let tightest = rows.get(at)?;
     let mut is_seen = false;
     let mut known = |fields: &mut HeaderLines| {
         if !core::mem::replace(&mut is_seen, true) {
-            fields.select_cached(rows);
+            fields.select_cached(rows, row_of);
         }
     };
     for profile in profiles {
         match profile {
             Profile::Draft11 => {
                 known(fields);
-                fields.push_lists(rows);
+                fields.push_lists(rows.iter().map(row_of));
             }
             Profile::XRateLimitEpoch | Profile::XRateLimitDelta => {
                 known(fields);
+                let row = row_of(tightest);
                 let reset_s = match profile {
-                    Profile::XRateLimitEpoch => reset_at_s(row, now_us),
-                    _ => reset_after_s(row),
+                    Profile::XRateLimitEpoch => reset_at_s(&row, now_us),
+                    _ => reset_after_s(&row),
                 };
                 fields.push_numbers(at, row.remaining, reset_s);
             }
-            Profile::Draft7 => draft_7(row, fields),
-            Profile::Draft6 => draft_6(row, fields),
-            Profile::RateLimit => numbers(row, fields),
-            Profile::GitHub => github(row, now_us, fields),
-            Profile::Discord => discord(row, now_us, fields),
+            Profile::Draft7 => draft_7(&row_of(tightest), fields),
+            Profile::Draft6 => draft_6(&row_of(tightest), fields),
+            Profile::RateLimit => numbers(&row_of(tightest), fields),
+            Profile::GitHub => github(&row_of(tightest), now_us, fields),
+            Profile::Discord => discord(&row_of(tightest), now_us, fields),
             Profile::None => {}
         }
     }
-    Some(row)
+    Some(tightest)
 }
 
 fn draft_7(row: &Row<'_>, fields: &mut HeaderLines) {

@@ -15,6 +15,9 @@ pub(crate) struct RenderCache {
     sets: Vec<CachedRows>,
     /// The index of the rows last selected.
     at: usize,
+    /// The reset last selected, and its digits: many responses of a second have the same.
+    reset_s: u64,
+    reset: Vec<u8>,
 }
 
 /// The shared bytes of one set of rows.
@@ -61,27 +64,44 @@ impl Eq for RenderCache {}
 
 impl RenderCache {
     pub(crate) const fn new() -> Self {
-        Self { sets: Vec::new(), at: 0 }
+        Self { sets: Vec::new(), at: 0, reset_s: 0, reset: Vec::new() }
     }
 
     /// Selects the cached bytes of these rows, and renders them if they are new.
-    pub(crate) fn select(&mut self, rows: &[Row<'_>]) {
-        if !self.sets.get(self.at).is_some_and(|set| set.matches_rows(rows)) {
-            self.find_or_learn(rows);
+    #[inline]
+    pub(crate) fn select<'r>(&mut self, rows: impl ExactSizeIterator<Item = Row<'r>> + Clone) {
+        let is_of = |set: &CachedRows| set.matches_rows(rows.clone());
+        if self.sets.get(self.at).is_some_and(is_of) {
+            return;
+        }
+        match self.sets.iter().position(is_of) {
+            Some(at) => self.at = at,
+            None => self.learn(rows),
         }
     }
 
+    /// Selects the digits of a reset.
+    pub(crate) fn select_reset(&mut self, reset_s: u64) {
+        if self.reset_s != reset_s || self.reset.is_empty() {
+            self.reset_s = reset_s;
+            self.reset.clear();
+            write::uint(&mut self.reset, reset_s);
+        }
+    }
+
+    /// The digits of the reset last [selected](Self::select_reset).
+    pub(crate) fn reset(&self) -> &[u8] {
+        &self.reset
+    }
+
     /// The cached bytes of the rows last [selected](Self::select).
+    #[inline]
     pub(crate) fn last(&self) -> Option<&CachedRows> {
         self.sets.get(self.at)
     }
 
     #[cold]
-    fn find_or_learn(&mut self, rows: &[Row<'_>]) {
-        if let Some(at) = self.sets.iter().position(|set| set.matches_rows(rows)) {
-            self.at = at;
-            return;
-        }
+    fn learn<'r>(&mut self, rows: impl ExactSizeIterator<Item = Row<'r>> + Clone) {
         if self.sets.len() < SETS {
             self.at = self.sets.len();
             self.sets.push(CachedRows::default());
@@ -95,12 +115,14 @@ impl RenderCache {
 }
 
 impl CachedRows {
+    #[inline]
     pub(crate) fn rows(&self) -> &[CachedRow] {
         &self.rows[..self.len]
     }
 
-    fn matches_rows(&self, rows: &[Row<'_>]) -> bool {
-        let is_of = |(known, row): (&CachedRow, &Row<'_>)| {
+    #[inline]
+    fn matches_rows<'r>(&self, rows: impl ExactSizeIterator<Item = Row<'r>>) -> bool {
+        let is_of = |(known, row): (&CachedRow, Row<'_>)| {
             known.limit == row.limit
                 && known.window_us == row.window_us
                 && known.unit == row.unit
@@ -111,19 +133,19 @@ impl CachedRows {
         may_be && self.rows().iter().zip(rows).all(is_of)
     }
 
-    fn learn(&mut self, rows: &[Row<'_>]) {
-        self.has_partition = rows.iter().any(|row| row.partition.is_some());
+    fn learn<'r>(&mut self, rows: impl ExactSizeIterator<Item = Row<'r>> + Clone) {
+        self.has_partition = rows.clone().any(|row| row.partition.is_some());
         self.lists.fill(b"", line::POLICY.opening, line::RATELIMIT.opening, |out| {
-            for (n, row) in rows.iter().enumerate() {
-                name(out, n, row);
-                policy(out, row);
-                partition(out, row);
+            for (n, row) in rows.clone().enumerate() {
+                name(out, n, &row);
+                policy(out, &row);
+                partition(out, &row);
             }
         });
         self.len = rows.len();
         self.rows.resize_with(self.len.max(self.rows.len()), CachedRow::default);
         for (n, (known, row)) in self.rows.iter_mut().zip(rows).enumerate() {
-            known.learn(n, row);
+            known.learn(n, &row);
         }
     }
 }

@@ -108,17 +108,19 @@ impl<'a> Row<'a> {
 /// wait, and an endless wait is the longest. If none refuses, it is the one with the least
 /// remaining. The first of equals wins.
 pub fn tightest<'r, 'a>(rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
-    rows.get(tightest_at(rows)?)
+    rows.get(tightest_at(rows.iter().copied())?)
 }
 
 /// The index of the [`tightest`] row.
-pub(super) fn tightest_at(rows: &[Row<'_>]) -> Option<usize> {
-    let places = rows.iter().enumerate();
-    if rows.iter().all(|row| !row.refused) {
-        return Some(places.min_by_key(|(_, row)| row.remaining)?.0);
+#[inline]
+pub(super) fn tightest_at<'a>(rows: impl Iterator<Item = Row<'a>> + Clone) -> Option<usize> {
+    // Compares remaining units: whole rows would be copied.
+    if rows.clone().all(|row| !row.refused) {
+        let places = rows.map(|row| row.remaining).enumerate();
+        return Some(places.min_by_key(|(_, remaining)| *remaining)?.0);
     }
-    let key = |row: &Row<'_>| tightness(row.refused, row.retry_after_us, row.remaining);
-    Some(places.min_by_key(|(_, row)| key(row))?.0)
+    let key = |row: Row<'_>| tightness(row.refused, row.retry_after_us, row.remaining);
+    Some(rows.enumerate().min_by_key(|(_, row)| key(*row))?.0)
 }
 
 /// Orders limits by tightness, the tightest first. Limits that refuse come first, by the longest

@@ -8,13 +8,13 @@ const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends digits, at most the largest Structured Field integer.
-#[inline]
+#[inline(always)]
 pub(super) fn uint(out: &mut Vec<u8>, value: u64) {
     push_decimal(out, value.min(SF_INTEGER_MAX));
 }
 
 /// Appends a parameter: its key, and a number.
-#[inline]
+#[inline(always)]
 pub(super) fn parameter<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: u64) {
     out.extend_from_slice(key);
     uint(out, value);

@@ -247,7 +247,7 @@ impl TopKeys {
 impl<'k> RequestCounter<'_, 'k> {
     /// Adds units to a key under `measure`, and under the near measure if the key is near its
     /// limit.
-    #[inline]
+    #[inline(always)]
     fn add(
         &mut self,
         now_us: u64,

@@ -5,8 +5,9 @@
 //! written under. A cell has 16 or 24 bytes and holds the state; larger states live in the shard's
 //! slab.
 //!
-//! A request with several charges locks their shards in ascending order, decides all, then writes
-//! all. Charges on one key need one lock.
+//! A request with several charges locks their shards in ascending order. Known keys are charged as
+//! their limits answer, and get their words back before the unlock if a limit refuses. Charges on
+//! one key need one lock.
 
 mod decide;
 mod evict;

@@ -53,6 +53,8 @@ impl ArraySize {
 #[derive(Debug)]
 pub(crate) struct SlotArray<const W: usize> {
     start: *mut Slot<W>,
+    /// The number of slots, since every access would compute it from the size.
+    len: u32,
     size: ArraySize,
 }
 
@@ -64,8 +66,9 @@ unsafe impl<const W: usize> Sync for SlotArray<W> {}
 impl<const W: usize> SlotArray<W> {
     /// Allocates slots that are all zero.
     pub(crate) fn new(size: ArraySize) -> Self {
+        let len = size.slots() as u32;
         let Some(layout) = Self::layout(size) else {
-            return Self { start: Self::nowhere(), size };
+            return Self { start: Self::nowhere(), len, size };
         };
         // SAFETY: the layout has bytes.
         let start = unsafe { alloc(layout) }.cast::<Slot<W>>();
@@ -77,7 +80,7 @@ impl<const W: usize> SlotArray<W> {
             // SAFETY: the slot is within the array, which is not published yet.
             unsafe { start.add(at).write(Slot { tag: AtomicU64::new(0), words }) };
         }
-        Self { start, size }
+        Self { start, len, size }
     }
 
     pub(crate) const fn size(&self) -> ArraySize {
@@ -112,14 +115,14 @@ impl<const W: usize> Deref for SlotArray<W> {
     #[inline(always)]
     fn deref(&self) -> &[Slot<W>] {
         // SAFETY: the array has so many slots, all written by `new`, and lives as long as `self`.
-        unsafe { slice::from_raw_parts(self.start, self.size.slots()) }
+        unsafe { slice::from_raw_parts(self.start, self.len as usize) }
     }
 }
 
 impl<const W: usize> Drop for SlotArray<W> {
     fn drop(&mut self) {
         let Some(layout) = Self::layout(self.size) else { return };
-        let slots = ptr::slice_from_raw_parts_mut(self.start, self.size.slots());
+        let slots = ptr::slice_from_raw_parts_mut(self.start, self.len as usize);
         // SAFETY: `new` allocated and wrote these slots. They have no readers: an array is dropped
         // before it was published, with its store, or as garbage after its last reader.
         unsafe {
@@ -154,24 +157,12 @@ impl<const W: usize> Location<W> {
         unsafe { slice::from_raw_parts(start, size.slots()) }
     }
 
-    /// Prefetches the slot whose index `home` computes from the number of slots.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, home: impl FnOnce(usize) -> usize) {
-        self.slots_at().prefetch(home);
-    }
-
     /// The address of the slots, if they may be outside of the caches. Arrays of one chunk are 4
     /// MiB in a store of 4,096 shards.
     #[inline(always)]
     pub(crate) fn beyond_caches(&self) -> Option<SlotsAt<W>> {
-        let slots = self.slots_at();
-        (slots.size.0 > 1).then_some(slots)
-    }
-
-    #[inline(always)]
-    fn slots_at(&self) -> SlotsAt<W> {
         let (start, size) = split(self.0.load(Ordering::Relaxed));
-        SlotsAt { start, size }
+        (size.0 > 1).then_some(SlotsAt { start, size })
     }
 }
 

@@ -163,17 +163,18 @@ fn render_rows(
     now_us: u64,
     fields: &mut HeaderLines,
 ) -> Option<u64> {
-    let mut shown: SmallVec<[header::Row<'_>; 4]> = SmallVec::new();
-    for row in rows.iter().filter(|row| is_shown(row)) {
-        // A path with several readings has a row for each, and a list must name a limit once.
-        match shown.iter_mut().find(|known| ptr::eq(known.name, &*row.limit.name)) {
-            Some(known) => {
-                *known = *header::tightest(&[*known, header_row(row)]).unwrap_or(known);
-            }
-            None => shown.push(header_row(row)),
-        }
-    }
-    let remaining = header::render_all(profiles, &shown, now_us, fields).map(|row| row.remaining);
+    let merged: SmallVec<[Row<'_>; 4]>;
+    let is_alone = |(n, row): (usize, &Row<'_>)| {
+        is_shown(row) && !rows[..n].iter().any(|before| ptr::eq(before.limit, row.limit))
+    };
+    let rows = if rows.iter().enumerate().all(is_alone) {
+        rows
+    } else {
+        merged = shown_once(rows);
+        &merged
+    };
+    let tightest = header::render_all(profiles, rows, header_row, now_us, fields);
+    let remaining = tightest.map(|row| row.outcome.remaining);
     if let Some(retry_after_us) = retry_after_us {
         fields.push_retry_after(retry_after_us);
     }
@@ -181,6 +182,20 @@ fn render_rows(
         fields.push_source(source.as_str());
     }
     remaining
+}
+
+/// The rows that clients may see. A path with several readings has a row for each, and a list must
+/// name a limit once.
+#[inline(never)]
+fn shown_once<'g>(rows: &[Row<'g>]) -> SmallVec<[Row<'g>; 4]> {
+    let mut shown: SmallVec<[Row<'g>; 4]> = SmallVec::new();
+    for row in rows.iter().filter(|row| is_shown(row)) {
+        match shown.iter_mut().find(|known| ptr::eq(known.limit, row.limit)) {
+            Some(known) => *known = *Row::tightest([&*known, row]).unwrap_or(known),
+            None => shown.push(*row),
+        }
+    }
+    shown
 }
 
 const SOURCE: HeaderName = HeaderName::from_static("x-tollgate-source");
@@ -198,6 +213,7 @@ fn is_shown(row: &Row<'_>) -> bool {
     row.enforced() && row.limit.disclose
 }
 
+#[inline(always)]
 pub(crate) fn header_row<'a>(row: &Row<'a>) -> header::Row<'a> {
     let unit = match row.limit.params {
         Some(LimitParams::Concurrency(_)) => Unit::ConcurrentRequests,

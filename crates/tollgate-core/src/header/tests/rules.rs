@@ -187,7 +187,7 @@ fn a_buffer_that_was_used_writes_what_a_new_one_does() {
         // after more.
         for rows in answers.iter().chain(&answers[..4]).chain(answers.iter().rev()) {
             used.clear();
-            let tightest = render_all(profiles, rows, NOON_18_US, &mut used);
+            let tightest = render_all(profiles, rows, |row| *row, NOON_18_US, &mut used);
             assert_eq!(tightest, super::super::tightest(rows));
             let mut new = HeaderLines::new();
             for profile in profiles {

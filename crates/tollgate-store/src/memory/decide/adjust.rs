@@ -1,11 +1,10 @@
 //! Applies adjustments: settlements, refunds, debts and blocks.
 
-use super::locked::{ChargeCell, NoRoom, look_for_room, make_room};
+use super::locked::{ChargeCell, ChargeCells, NoRoom, look_for_room, make_room};
 use crate::memory::evict::RoomNeeded;
 use crate::memory::shard::{CellPosition, LockedShard, Shard};
 use crate::memory::{MemoryStore, ShardContext};
 use crate::{Adjustment, Answer, Answers, Change, Charge};
-use smallvec::SmallVec;
 use tollgate_core::Intent;
 
 impl MemoryStore {
@@ -17,10 +16,9 @@ impl MemoryStore {
     ) {
         let address = |charge: &Charge<'_>| self.addresses.address(charge.limit, charge.key);
         let cells = adjustments.iter().map(|one| ChargeCell::at(address(&one.charge)));
-        let mut cells: SmallVec<[_; ChargeCell::INLINE_FEW]> = cells.collect();
+        let mut cells: ChargeCells = cells.collect();
         loop {
-            const INLINE: usize = ChargeCell::INLINE_FEW;
-            let applied = self.with_locks::<INLINE, _>(&mut cells, |shards, cells| {
+            let applied = self.with_locks(&mut cells, |shards, cells| {
                 apply(&self.shared, shards, cells, now_us, adjustments, answers)
             });
             match applied {
@@ -56,7 +54,7 @@ impl Shard {
 
 fn apply(
     shared: &ShardContext,
-    shards: &mut [Option<LockedShard<'_>>],
+    shards: &mut [LockedShard<'_>],
     cells: &mut [ChargeCell],
     now_us: u64,
     adjustments: &[Adjustment<'_>],
@@ -75,7 +73,7 @@ fn apply(
         _ => None,
     })?;
     for (cell, Adjustment { charge, change }) in cells.iter_mut().zip(adjustments) {
-        let Some(shard) = &mut shards[cell.lock] else { continue };
+        let shard = &mut shards[cell.lock];
         let tag = cell.address.tag;
         let found = shard.find(charge.params, tag);
         let mut owed = None;
@@ -95,7 +93,7 @@ fn apply(
             Change::Unblock => shard.set_block(shared, found, tag, charge, None),
         }
         let mut answer = Answer::PLACEHOLDER;
-        shard.plan(shared, cell, charge, now_us, Intent::Peek, &mut answer);
+        shard.answer(shared, cell, charge, now_us, Intent::Peek, &mut answer);
         answer.receipt = owed;
         answers.push(answer);
     }

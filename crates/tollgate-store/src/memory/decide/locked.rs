@@ -8,6 +8,7 @@ use crate::memory::table::address::CellAddress;
 use crate::memory::{MemoryStore, ShardContext};
 use crate::sync::{Ordering, lock};
 use crate::{Answer, Charge};
+use smallvec::SmallVec;
 use std::array::from_fn;
 use tollgate_core::{Algorithm, Intent, LimitParams};
 
@@ -25,26 +26,29 @@ pub(crate) struct ChargeCell {
     pub(super) lock: usize,
     /// Its position, until a cell is added or removed.
     found: CellPosition,
-    /// Its words after the charge, if they are known before the request is admitted.
-    planned: Option<[u64; 2]>,
+    /// Whether the charge may be made before the other limits have answered.
+    at_once: bool,
+    /// Its words before a charge that was made at once.
+    before: Option<[u64; 2]>,
 }
 
-impl ChargeCell {
-    /// Charges of most requests: few, so that little stack is cleared.
-    pub(super) const INLINE_FEW: usize = 4;
-    /// Charges of one request without allocation, at most.
-    pub(super) const INLINE_MAX: usize = 16;
-    pub(super) const NOWHERE: Self = Self::at(CellAddress { shard: 0, tag: 0 });
+/// Charges of one request without allocation, at most.
+const INLINE_MAX: usize = 16;
 
+/// The cells of one request.
+pub(super) type ChargeCells = SmallVec<[ChargeCell; INLINE_MAX]>;
+
+impl ChargeCell {
+    #[inline]
     pub(super) const fn at(address: CellAddress) -> Self {
         let found = CellPosition::Absent;
-        Self { address, overflow: false, lock: 0, found, planned: None }
+        Self { address, overflow: false, lock: 0, found, at_once: false, before: None }
     }
 }
 
 impl MemoryStore {
     /// Decides a request, and fills a row for each charge. Returns whether it is admitted.
-    pub(super) fn decide_locked<const INLINE: usize>(
+    pub(super) fn decide_locked(
         &self,
         cells: &mut [ChargeCell],
         now_us: u64,
@@ -53,7 +57,7 @@ impl MemoryStore {
         rows: &mut [Answer],
     ) -> bool {
         let admitted = loop {
-            let decided = self.with_locks::<INLINE, _>(cells, |shards, cells| {
+            let decided = self.with_locks(cells, |shards, cells| {
                 decide_cells(&self.shared, shards, cells, charges, now_us, intent, rows)
             });
             match decided {
@@ -66,37 +70,27 @@ impl MemoryStore {
     }
 
     /// Locks the shards of `cells`, each once and in ascending order, so that two requests cannot
-    /// deadlock. More than `INLINE` cells are allocated.
+    /// deadlock.
     #[inline]
-    pub(super) fn with_locks<const INLINE: usize, T>(
+    pub(super) fn with_locks<T>(
         &self,
         cells: &mut [ChargeCell],
-        work: impl FnOnce(&mut [Option<LockedShard<'_>>], &mut [ChargeCell]) -> T,
+        work: impl FnOnce(&mut [LockedShard<'_>], &mut [ChargeCell]) -> T,
     ) -> T {
-        let mut inline = [const { None }; INLINE];
-        let mut heap = Vec::new();
-        let shards = match inline.get_mut(..cells.len()) {
-            Some(shards) => shards,
-            None => {
-                heap.resize_with(cells.len(), || None);
-                &mut heap[..]
-            }
-        };
+        let mut shards: SmallVec<[LockedShard<'_>; INLINE_MAX]> = SmallVec::new();
         let mut next = cells.iter().map(|cell| cell.address.shard).min();
-        let mut locked = 0;
         while let Some(shard) = next {
-            shards[locked] = Some(LockedShard(lock(&self.shards[shard].0)));
             next = None;
             for cell in &mut *cells {
                 if cell.address.shard == shard {
-                    cell.lock = locked;
+                    cell.lock = shards.len();
                 } else if cell.address.shard > shard {
                     next = Some(next.map_or(cell.address.shard, |n| cell.address.shard.min(n)));
                 }
             }
-            locked += 1;
+            shards.push(LockedShard(lock(&self.shards[shard].0)));
         }
-        work(&mut shards[..locked], cells)
+        work(&mut shards, cells)
     }
 
     /// Moves every charge without room to its overflow cell.
@@ -117,38 +111,54 @@ impl MemoryStore {
 /// Decides a request whose shards are all locked.
 fn decide_cells(
     shared: &ShardContext,
-    shards: &mut [Option<LockedShard<'_>>],
+    shards: &mut [LockedShard<'_>],
     cells: &mut [ChargeCell],
     charges: &[Charge<'_>],
     now_us: u64,
     intent: Intent,
     rows: &mut [Answer],
 ) -> Result<bool, NoRoom> {
-    let (mut verdicts, mut all_planned) = (GroupVerdicts::ADMITTED, true);
+    let (mut verdicts, mut is_charged) = (GroupVerdicts::ADMITTED, true);
+    // Two limits with the same hash share a cell, and each must answer for the state before both.
+    let is_shared = |n: usize| cells[..n].iter().any(|one| one.address == cells[n].address);
+    let is_apart = !(1..cells.len()).any(is_shared);
     for ((cell, charge), row) in cells.iter_mut().zip(charges).zip(&mut *rows) {
-        let Some(shard) = &mut shards[cell.lock] else { continue };
+        let shard = &mut shards[cell.lock];
         let owes = charge.mode.owed().is_some();
         let intent = if owes { Intent::Peek } else { intent };
-        cell.planned = None;
-        shard.plan(shared, cell, charge, now_us, intent, row);
+        (cell.at_once, cell.before) = (is_apart && !cell.overflow, None);
+        shard.answer(shared, cell, charge, now_us, intent, row);
         verdicts.add(charge.mode, row.outcome.admitted, row.blocked);
-        all_planned &= cell.planned.is_some() && !cell.overflow;
+        is_charged &= cell.before.is_some();
+    }
+    if is_charged {
+        return Ok(true);
+    }
+    charge_cells(shared, shards, cells, charges, now_us, (intent, verdicts), rows)
+}
+
+/// Charges cells by the answers of all limits, if some are not charged yet: a key is new, a limit
+/// refuses or counts debts, or nothing was to be charged at once.
+#[inline(never)]
+fn charge_cells(
+    shared: &ShardContext,
+    shards: &mut [LockedShard<'_>],
+    cells: &mut [ChargeCell],
+    charges: &[Charge<'_>],
+    now_us: u64,
+    (intent, verdicts): (Intent, GroupVerdicts),
+    rows: &mut [Answer],
+) -> Result<bool, NoRoom> {
+    for (cell, charge) in cells.iter().zip(charges).rev() {
+        if let Some(words) = cell.before {
+            shards[cell.lock].restore(charge, cell.address.tag, words);
+        }
     }
     let admitted = verdicts.admitted;
     if intent == Intent::Peek || !admitted {
         look_for_room(shared, shards, cells, now_us, |n| Some(&charges[n]))?;
     }
     if intent == Intent::Peek {
-        return Ok(admitted);
-    }
-    // Two limits with the same hash share a cell, and one plan must not overwrite the other.
-    let shared_cell = |n: usize| cells[..n].iter().any(|one| one.address == cells[n].address);
-    if all_planned && !(1..cells.len()).any(shared_cell) {
-        for (cell, charge) in cells.iter().zip(charges) {
-            if let (Some(shard), Some(words)) = (&mut shards[cell.lock], cell.planned) {
-                shard.commit(cell.found, charge, words);
-            }
-        }
         return Ok(admitted);
     }
     let units = |n: usize, rows: &[Answer]| match charges[n].mode.owed() {
@@ -165,7 +175,7 @@ fn decide_cells(
         })?;
     }
     for (n, (cell, charge)) in cells.iter().zip(charges).enumerate() {
-        let Some(shard) = &mut shards[cell.lock] else { continue };
+        let shard = &mut shards[cell.lock];
         let (tag, units) = (cell.address.tag, units(n, rows));
         if units == 0 {
             continue;
@@ -185,7 +195,7 @@ fn decide_cells(
 /// Answers for the limits that took nothing, and for those that owe.
 fn answer_uncharged(
     shared: &ShardContext,
-    shards: &mut [Option<LockedShard<'_>>],
+    shards: &mut [LockedShard<'_>],
     cells: &[ChargeCell],
     charges: &[Charge<'_>],
     now_us: u64,
@@ -193,7 +203,7 @@ fn answer_uncharged(
     rows: &mut [Answer],
 ) {
     for ((cell, charge), answer) in cells.iter().zip(charges).zip(rows) {
-        let Some(shard) = &mut shards[cell.lock] else { continue };
+        let shard = &mut shards[cell.lock];
         let tag = cell.address.tag;
         if charge.mode.owed().is_some() {
             *answer = answer_after_debt(shared, shard, tag, charge, now_us, *answer);
@@ -210,10 +220,12 @@ fn answer_uncharged(
 }
 
 impl Shard {
-    /// Finds the cell of a charge and answers for its limit alone. State that a leaping clock dated
-    /// too far ahead is corrected; nothing else changes.
-    #[inline]
-    pub(super) fn plan(
+    /// Finds the cell of a charge and answers for its limit alone. A known key that
+    /// [may](ChargeCell::at_once) be charged at once is charged: other threads do not see its words
+    /// before the lock is released. State that a leaping clock dated too far ahead is corrected;
+    /// nothing else changes.
+    #[inline(always)]
+    pub(super) fn answer(
         &mut self,
         shared: &ShardContext,
         cell: &mut ChargeCell,
@@ -224,7 +236,7 @@ impl Shard {
     ) {
         match_packed!(
             charge.params,
-            algorithm => self.plan_inline(algorithm, shared, cell, charge, now_us, intent, row),
+            algorithm => self.answer_packed(algorithm, shared, cell, charge, now_us, intent, row),
             else {
                 cell.found = self.find(charge.params, cell.address.tag);
                 *row = self.redate_and_decide(shared, cell.found, charge, now_us, intent);
@@ -234,9 +246,9 @@ impl Shard {
 
     // One function per algorithm, and the row in its place: values passed between calls go through
     // memory.
-    #[expect(clippy::too_many_arguments, reason = "a plan needs the whole charge")]
+    #[expect(clippy::too_many_arguments, reason = "an answer needs the whole charge")]
     #[inline(never)]
-    fn plan_inline<A: PackedState<W>, const W: usize>(
+    fn answer_packed<A: PackedState<W>, const W: usize>(
         &mut self,
         algorithm: &A,
         shared: &ShardContext,
@@ -262,12 +274,14 @@ impl Shard {
         }
         cell.found = CellPosition::PackedState(at);
         if intent == Intent::Take
+            && cell.at_once
             && held.params_id() == charge.params_id
             && let Some(taken) = algorithm.take_words(held.words, now_us, charge.cost)
         {
             *row = match taken {
                 WordsTaken::Charged(words, outcome, receipt) => {
-                    cell.planned = Some(from_fn(|n| words.get(n).copied().unwrap_or(0)));
+                    cell.before = Some(from_fn(|n| held.words.get(n).copied().unwrap_or(0)));
+                    self.table_and_slab().0.set(at, words);
                     Answer::with_receipt(outcome, receipt)
                 }
                 WordsTaken::Refused(outcome) => Answer::without_receipt(outcome),
@@ -299,10 +313,10 @@ impl Shard {
         self.decide(shared, found, charge, now_us, intent)
     }
 
-    /// Writes planned words.
-    #[inline]
-    fn commit(&mut self, found: CellPosition, charge: &Charge<'_>, [first, second]: [u64; 2]) {
-        let CellPosition::PackedState(at) = found else { return };
+    /// Gives a charged cell its words back. Another charge may have moved the cell since.
+    #[cold]
+    fn restore(&mut self, charge: &Charge<'_>, tag: u64, [first, second]: [u64; 2]) {
+        let CellPosition::PackedState(at) = self.find(charge.params, tag) else { return };
         if is_wide(charge.params) {
             self.wide.set(at, [first, second]);
         } else {
@@ -357,7 +371,7 @@ fn count_violation(
 /// returns the charges that are read and not made.
 pub(super) fn look_for_room<'a>(
     shared: &ShardContext,
-    shards: &mut [Option<LockedShard<'_>>],
+    shards: &mut [LockedShard<'_>],
     cells: &mut [ChargeCell],
     now_us: u64,
     reads: impl Fn(usize) -> Option<&'a Charge<'a>>,
@@ -367,7 +381,7 @@ pub(super) fn look_for_room<'a>(
         if let Some(charge) = reads(n)
             && !cell.overflow
             && cell.found == CellPosition::Absent
-            && let Some(shard) = &mut shards[cell.lock]
+            && let shard = &mut shards[cell.lock]
             && shard.find(charge.params, cell.address.tag) == CellPosition::Absent
             && !shard.has_room(shared, charge, now_us)
         {
@@ -381,30 +395,16 @@ pub(super) fn look_for_room<'a>(
 /// [`move_to_overflow_cells`](MemoryStore::move_to_overflow_cells).
 pub(super) fn make_room<'a>(
     shared: &ShardContext,
-    shards: &mut [Option<LockedShard<'_>>],
+    shards: &mut [LockedShard<'_>],
     cells: &mut [ChargeCell],
     now_us: u64,
     takes: impl Fn(usize) -> Option<(&'a Charge<'a>, u64)>,
 ) -> Result<(), NoRoom> {
-    let mut pinned_inline = [0; ChargeCell::INLINE_MAX];
-    let pinned_heap: Vec<u64>;
-    let pinned = match pinned_inline.get_mut(..cells.len()) {
-        Some(pinned) => {
-            pinned.iter_mut().zip(&*cells).for_each(|(tag, cell)| *tag = cell.address.tag);
-            &*pinned
-        }
-        None => {
-            pinned_heap = cells.iter().map(|cell| cell.address.tag).collect();
-            &pinned_heap[..]
-        }
-    };
+    let pinned: SmallVec<[u64; INLINE_MAX]> = cells.iter().map(|cell| cell.address.tag).collect();
     let mut full = false;
     for n in 0..cells.len() {
         let Some((charge, _)) = takes(n) else { continue };
-        let found = match &mut shards[cells[n].lock] {
-            Some(shard) => shard.find(charge.params, cells[n].address.tag),
-            None => continue,
-        };
+        let found = shards[cells[n].lock].find(charge.params, cells[n].address.tag);
         if found != CellPosition::Absent {
             continue;
         }
@@ -419,9 +419,8 @@ pub(super) fn make_room<'a>(
             }
         }
         let cell = &mut cells[n];
-        if let Some(shard) = &mut shards[cell.lock]
-            && !shard.reserve(shared, charge.params, now_us, needed, pinned, cell.overflow)
-        {
+        let shard = &mut shards[cell.lock];
+        if !shard.reserve(shared, charge.params, now_us, needed, &pinned, cell.overflow) {
             cell.overflow = true;
             cell.lock = usize::MAX;
             full = true;

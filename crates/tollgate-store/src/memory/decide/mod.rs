@@ -8,7 +8,7 @@ mod locked;
 use super::MemoryStore;
 use super::table::address::CellAddress;
 use crate::{Answer, Answers, Charge, Request};
-use locked::ChargeCell;
+use locked::{ChargeCell, ChargeCells};
 use std::ptr;
 use tollgate_core::Intent;
 
@@ -87,6 +87,8 @@ impl MemoryStore {
     }
 
     /// Decides a request with no charge or several.
+    // Not inlined: a request with one charge would have to save its registers.
+    #[inline(never)]
     fn decide_several(
         &self,
         now_us: u64,
@@ -94,46 +96,21 @@ impl MemoryStore {
         intent: Intent,
         answers: &mut Answers,
     ) {
-        if charges.len() > ChargeCell::INLINE_FEW {
-            self.decide_several_inline::<{ ChargeCell::INLINE_MAX }>(
-                now_us, charges, intent, answers,
-            );
-        } else {
-            self.decide_several_inline::<{ ChargeCell::INLINE_FEW }>(
-                now_us, charges, intent, answers,
-            );
-        }
-    }
-
-    /// [`decide_several`](Self::decide_several); more than `INLINE` charges are allocated.
-    #[inline(never)]
-    fn decide_several_inline<const INLINE: usize>(
-        &self,
-        now_us: u64,
-        charges: &[Charge<'_>],
-        intent: Intent,
-        answers: &mut Answers,
-    ) {
-        let (mut inline, mut heap) = ([ChargeCell::NOWHERE; INLINE], Vec::new());
-        let cells = match inline.get_mut(..charges.len()) {
-            Some(cells) => cells,
-            None => {
-                heap.resize(charges.len(), ChargeCell::NOWHERE);
-                &mut heap[..]
-            }
-        };
-        let mut hashed = None;
-        for (cell, charge) in cells.iter_mut().zip(charges) {
+        // Filled in its place: a collected vector would be moved.
+        let (mut cells, mut hashed) = (ChargeCells::new(), None);
+        for charge in charges {
             // Limits of one request often have one key.
             let hash = match hashed {
                 Some((key, hash)) if ptr::eq(key, charge.key) || key == charge.key => hash,
-                _ => hashed.insert((charge.key, self.addresses.hash(charge.key))).1,
+                _ => self.addresses.hash(charge.key),
             };
-            cell.address = self.addresses.address_hashed(charge.limit, charge.key, hash);
-            self.shared.locations.prefetch(cell.address, charge.params);
+            hashed = Some((charge.key, hash));
+            let address = self.addresses.address_hashed(charge.limit, charge.key, hash);
+            self.shared.locations.prefetch(address, charge.params);
+            cells.push(ChargeCell::at(address));
         }
         let rows = answers.add_rows(charges.len());
-        let admitted = self.decide_locked::<INLINE>(cells, now_us, charges, intent, rows);
+        let admitted = self.decide_locked(&mut cells, now_us, charges, intent, rows);
         answers.finish(admitted);
     }
 
@@ -149,7 +126,7 @@ impl MemoryStore {
     ) -> Answer {
         let (mut cells, mut rows) = ([ChargeCell::at(address)], [Answer::PLACEHOLDER]);
         let charges = std::slice::from_ref(charge);
-        self.decide_locked::<1>(&mut cells, now_us, charges, intent, &mut rows);
+        self.decide_locked(&mut cells, now_us, charges, intent, &mut rows);
         let [answer] = rows;
         answer
     }

@@ -122,13 +122,16 @@ impl Locations {
         Self { narrow, wide: (0..shards).map(|_| Location::new()).collect() }
     }
 
-    /// Prefetches the cell at `address`.
+    /// Prefetches the cell at `address`, if it may be outside of the caches.
     #[inline(always)]
     pub(crate) fn prefetch(&self, address: CellAddress, params: &LimitParams) {
+        let CellAddress { shard, tag } = address;
         if is_wide(params) {
-            self.wide[address.shard].prefetch(|len| home::<2>(address.tag, len));
-        } else {
-            self.narrow[address.shard].prefetch(|len| home::<1>(address.tag, len));
+            if let Some(slots) = self.wide[shard].beyond_caches() {
+                slots.prefetch(|len| home::<2>(tag, len));
+            }
+        } else if let Some(slots) = self.narrow[shard].beyond_caches() {
+            slots.prefetch(|len| home::<1>(tag, len));
         }
     }
 }

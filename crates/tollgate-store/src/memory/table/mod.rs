@@ -201,12 +201,17 @@ impl<const W: usize> CellTable<W> {
 
     #[inline]
     const fn held_at(&self, word: u64) -> Option<usize> {
-        if word & HELD == HELD && word != DEAD { Some((word & !HELD) as usize) } else { None }
+        // Only narrow words are taken out.
+        if W == 1 && word & HELD == HELD && word != DEAD {
+            Some((word & !HELD) as usize)
+        } else {
+            None
+        }
     }
 
     /// Finds the cell of a key, and takes its words out of the array until
     /// [`release`](Self::release).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hold(&mut self, tag: u64) -> Option<(usize, Cell<W>)> {
         let at = self.find(tag)?;
         let slot = &self.slots[at];
@@ -222,7 +227,7 @@ impl<const W: usize> CellTable<W> {
     }
 
     /// Finds the cell of a key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, tag: u64) -> Option<usize> {
         let mut at = home::<W>(tag, self.slots.len());
         loop {
@@ -251,15 +256,16 @@ impl<const W: usize> CellTable<W> {
     /// Puts all words back that were taken out.
     #[inline]
     pub(crate) fn release(&mut self) {
-        for HeldWords { at, words, .. } in self.held.drain(..) {
-            if let Some(slot) = self.slots.get(at) {
+        for HeldWords { at, words, .. } in &self.held {
+            if let Some(slot) = self.slots.get(*at) {
                 slot.words[0].store(words[0], Ordering::Release);
             }
         }
+        self.held.clear();
     }
 
     /// Writes the words of a slot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, at: usize, words: [u64; W]) {
         match self.held_at(self.slots[at].words[0].load(Ordering::Relaxed)) {
             Some(index) => self.held[index].words = words,
