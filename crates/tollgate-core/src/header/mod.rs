@@ -32,7 +32,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod lines;
 mod parse;
 mod problem;
 mod profile;
@@ -46,14 +45,13 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use lines::HeaderLines;
 pub use parse::{
     FieldError, FieldErrorKind, FieldInstant, LimitItem, MAX_FIELD_BYTES, MAX_MEMBERS,
     ParsedHeaders, PolicyItem, parse, parse_policy, parse_ratelimit,
 };
 pub use problem::{Problem, Quota, refusal_members};
 pub use profile::Profile;
-pub use render::{render, render_all};
+pub use render::{HeaderLines, render, render_all};
 pub use retry_after::{parse_retry_after, retry_after_seconds};
 pub use row::{Row, Scope, Unit, tightest, tightness, valid_name};
 pub use row_template::RowTemplate;

@@ -1,10 +1,142 @@
-//! Rows to headers. Current profiles are written from [cached parts](super::render_cache); each
-//! older profile has its own function.
+//! Rows to headers, in a reusable buffer. Current profiles are written from
+//! [cached parts](super::render_cache); each older profile has its own function.
 
-use super::profile::name::line;
-use super::render_cache::unnamed_policy;
+use super::profile::name::{Name, line};
+use super::render_cache::{CachedBytes, RenderCache, end_member, partition, unnamed_policy};
 use super::row::tightest_at;
-use super::{HeaderLines, Profile, Row, US_PER_S, write};
+use super::{Profile, Row, US_PER_S, retry_after_seconds, write};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Rendered headers: all lines in one buffer, and the range of each value in it. A reused buffer
+/// allocates only while it grows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeaderLines {
+    lines: Vec<u8>,
+    places: Vec<(&'static str, Range<usize>)>,
+    known: RenderCache,
+}
+
+impl HeaderLines {
+    /// Creates an empty buffer, which allocates on the first write.
+    pub const fn new() -> Self {
+        Self { lines: Vec::new(), places: Vec::new(), known: RenderCache::new() }
+    }
+
+    /// Removes the headers, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.lines.clear();
+        self.places.clear();
+    }
+
+    /// The number of headers.
+    pub const fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no headers.
+    pub const fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The headers as lines of HTTP/1.1, with names in lower case, such as `ratelimit: "a";r=1`,
+    /// each with its end.
+    pub fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+
+    /// The name of each header, and the range of its value in [`lines`](Self::lines), in order of
+    /// writing.
+    pub fn places(&self) -> impl ExactSizeIterator<Item = (&'static str, Range<usize>)> {
+        self.places.iter().cloned()
+    }
+
+    /// The name and value of each header, in order of writing. Values are printable ASCII.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, &str)> {
+        self.places()
+            .map(|(name, place)| (name, str::from_utf8(&self.lines[place]).unwrap_or_default()))
+    }
+
+    /// Adds `Retry-After`, in whole seconds, rounded up.
+    pub fn push_retry_after(&mut self, retry_after_us: u64) {
+        self.push(line::RETRY_AFTER, |out| write::uint(out, retry_after_seconds(retry_after_us)));
+    }
+
+    /// Adds `X-Tollgate-Source`.
+    pub fn push_source(&mut self, source: &str) {
+        let name = Name { text: "X-Tollgate-Source", opening: "x-tollgate-source: " };
+        self.push(name, |out| out.extend_from_slice(source.as_bytes()));
+    }
+
+    /// Finds or renders the cached parts of these rows, for the headers that are added next.
+    #[inline]
+    pub(super) fn select_cached<'r, R>(
+        &mut self,
+        rows: &'r [R],
+        row_of: impl Fn(&'r R) -> Row<'r> + Copy,
+    ) {
+        self.known.select(rows.iter().map(row_of));
+    }
+
+    /// Adds `RateLimit-Policy` and `RateLimit`, lists with a member for each row. The rows must be
+    /// those of the last [`select_cached`](Self::select_cached).
+    #[inline]
+    pub(super) fn push_lists<'r>(&mut self, rows: impl Iterator<Item = Row<'r>>) {
+        let Self { lines, places, known } = self;
+        let Some(known) = known.last() else { return };
+        put(lines, places, line::POLICY, &known.lists);
+        let start = lines.len();
+        for (known, row) in known.rows().iter().zip(rows) {
+            lines.extend_from_slice(&known.member);
+            end_member(lines, row.remaining, row.more_after_us);
+            partition(lines, &row);
+        }
+        end(lines, places, line::RATELIMIT, start);
+    }
+
+    /// Adds lines with limit, remaining, reset and policy of one row of the last
+    /// [`select_cached`](Self::select_cached).
+    pub(super) fn push_numbers(&mut self, at: usize, remaining: u64, reset_s: u64) {
+        let Self { lines, places, known } = self;
+        known.select_reset(reset_s);
+        let reset = known.reset();
+        let Some(known) = known.last().and_then(|set| set.rows().get(at)) else { return };
+        put(lines, places, line::X_LIMIT, &known.limit_line);
+        let start = lines.len();
+        write::uint(lines, remaining);
+        end(lines, places, line::X_REMAINING, start);
+        lines.extend_from_slice(line::X_RESET.opening.as_bytes());
+        let start = lines.len();
+        lines.extend_from_slice(reset);
+        places.push((line::X_RESET.text, start..lines.len()));
+        put(lines, places, line::X_POLICY, &known.policy_line);
+    }
+
+    /// Adds a header. `write` appends its value.
+    pub(super) fn push(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) {
+        self.lines.extend_from_slice(name.opening.as_bytes());
+        let start = self.lines.len();
+        write(&mut self.lines);
+        end(&mut self.lines, &mut self.places, name, start);
+    }
+}
+
+type Places = Vec<(&'static str, Range<usize>)>;
+
+/// Appends a cached line with the value of this header.
+#[inline]
+fn put(lines: &mut Vec<u8>, places: &mut Places, name: Name, piece: &CachedBytes) {
+    let at = lines.len();
+    lines.extend_from_slice(&piece.bytes);
+    places.push((name.text, at + piece.value.start..at + piece.value.end));
+}
+
+/// Ends the line of this header, whose value started at `start`.
+#[inline]
+fn end(lines: &mut Vec<u8>, places: &mut Places, name: Name, start: usize) {
+    places.push((name.text, start..lines.len()));
+    lines.extend_from_slice(b"\r\n");
+}
 
 /// Appends the headers of `profile` for `rows`. `draft-11` lists every row; other profiles show the
 /// [`tightest`](super::tightest) one. Without rows, nothing is written.
