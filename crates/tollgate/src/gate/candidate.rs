@@ -37,20 +37,6 @@ impl DecisionRequest<'_, '_> {
         let place = self.limits[first..candidate].iter().position(is_base)?;
         Some(first + place)
     }
-
-    /// The limits of a request that have rows.
-    #[inline]
-    pub(super) fn shown(&self, limits: Range<usize>) -> Range<usize> {
-        // In a batch, each request has one limit.
-        let rows = if self.is_one_request { limits.len() - self.candidates } else { 1 };
-        limits.start..limits.start + rows
-    }
-
-    /// Whether a request has candidates.
-    #[inline]
-    pub(super) fn has_candidates(&self, limits: &Range<usize>) -> bool {
-        self.candidates > 0 && self.shown(limits.clone()).end < limits.end
-    }
 }
 
 impl<S: Store> Gate<S> {

@@ -1,10 +1,11 @@
 //! The decision: deny cache, store, failure policy, counters, in this order.
 
+use super::ObservedDecision;
 use super::request::{
     DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
 };
 use crate::deny_cache::{DenyCache, InvalidationEpochs, SingleFlight};
-use crate::engine::{Gate, Row};
+use crate::engine::{Gate, Row, Rules, Verdict};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tollgate_core::Intent;
@@ -160,6 +161,56 @@ impl<S: Store> Gate<S> {
             if request.candidates > 0 {
                 self.count_candidates(request, range, rows);
             }
+        }
+    }
+
+    /// Counts the answers to one request, inline limits included, and shows them to the observer.
+    #[inline]
+    pub(super) fn count<'r: 'l, 'l, R: FromAnswer<'r> + 'l>(
+        &self,
+        request: &DecisionRequest<'_, 'r>,
+        rows: impl Iterator<Item = (&'l RequestedLimit<'l>, &'l Charge<'l>, &'l R)>,
+        allowed: bool,
+    ) {
+        let rules = request.rules;
+        let mut decisions: SmallVec<[ObservedDecision<'_>; 4]> = SmallVec::new();
+        for (limit, charge, row) in rows.filter(|(limit, ..)| limit.counts) {
+            let selected = &limit.selected;
+            let inline = || &self.inline[rules.inline_index(selected.limit)];
+            let (source, admitted, refuses) = row.counted();
+            let counters = rules.counters(selected.index).unwrap_or_else(inline);
+            counters.count((source, admitted, refuses));
+            if self.observer.is_none() {
+                continue;
+            }
+            let taken = match charge.mode.owed() {
+                Some(units) => units,
+                None if allowed && admitted => charge.cost,
+                None => 0,
+            };
+            decisions.push(ObservedDecision {
+                now_us: request.now_us,
+                selected,
+                tier: selected.tier.and_then(|tier| rules.tier_name(tier)),
+                asked: charge.cost,
+                taken,
+                outcome: row.outcome(),
+                source,
+                refuses,
+            });
+        }
+        if let (Some(observer), [_, ..]) = (&self.observer, &*decisions) {
+            observer.decided(&decisions);
+        }
+    }
+
+    /// Counts a request by its class.
+    #[inline]
+    pub(crate) fn count_class(rules: &Rules, verdict: &Verdict<'_>) {
+        if let Some(shed) = &verdict.shed
+            && let Some(counters) = rules.shed().and_then(|rules| rules.counters(shed.class))
+        {
+            counters.count(shed, verdict.allowed);
         }
     }
 

@@ -18,9 +18,9 @@ pub use manage::Inspected;
 pub use multi::{DescriptorMode, MultiCheck, MultiVerdict};
 pub use observer::{DecisionObserver, ObservedAdjustment, ObservedDecision, ReservedUnits};
 pub(crate) use request::{
-    DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestedLimit, recycle_vec,
+    DecidedRows, DecisionBuffers, DecisionRequest, FromAnswer, RequestEnd, RequestedLimit,
+    recycle_vec,
 };
-pub(crate) use shed::RequestEnd;
 
 use crate::deny_cache::DenyCache;
 use crate::engine::{GateBuffers, GateSetup, Rules, Verdict};

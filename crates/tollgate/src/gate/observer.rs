@@ -1,8 +1,7 @@
 //! Observers: see each charge that a gate decides, and units that are given back later.
 
-use super::{DecisionRequest, FromAnswer, Gate, RequestedLimit};
+use super::Gate;
 use crate::engine::Source;
-use smallvec::SmallVec;
 use std::fmt;
 use tollgate_core::{LimitParams, Outcome};
 use tollgate_policy::policy::Selected;
@@ -83,46 +82,6 @@ impl<'a> ReservedUnits<'a> {
 }
 
 impl<S: Store> Gate<S> {
-    /// Counts the answers to one request, inline limits included, and shows them to the observer.
-    #[inline]
-    pub(super) fn count<'r: 'l, 'l, R: FromAnswer<'r> + 'l>(
-        &self,
-        request: &DecisionRequest<'_, 'r>,
-        rows: impl Iterator<Item = (&'l RequestedLimit<'l>, &'l Charge<'l>, &'l R)>,
-        allowed: bool,
-    ) {
-        let rules = request.rules;
-        let mut decisions: SmallVec<[ObservedDecision<'_>; 4]> = SmallVec::new();
-        for (limit, charge, row) in rows.filter(|(limit, ..)| limit.counts) {
-            let selected = &limit.selected;
-            let inline = || &self.inline[rules.inline_index(selected.limit)];
-            let (source, admitted, refuses) = row.counted();
-            let counters = rules.counters(selected.index).unwrap_or_else(inline);
-            counters.count((source, admitted, refuses));
-            if self.observer.is_none() {
-                continue;
-            }
-            let taken = match charge.mode.owed() {
-                Some(units) => units,
-                None if allowed && admitted => charge.cost,
-                None => 0,
-            };
-            decisions.push(ObservedDecision {
-                now_us: request.now_us,
-                selected,
-                tier: selected.tier.and_then(|tier| rules.tier_name(tier)),
-                asked: charge.cost,
-                taken,
-                outcome: row.outcome(),
-                source,
-                refuses,
-            });
-        }
-        if let (Some(observer), [_, ..]) = (&self.observer, &*decisions) {
-            observer.decided(&decisions);
-        }
-    }
-
     /// Shows settlements to the observer.
     pub(super) fn observe_adjustments(&self, now_us: u64, adjustments: &[Adjustment<'_>]) {
         let Some(observer) = &self.observer else { return };

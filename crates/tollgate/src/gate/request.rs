@@ -1,10 +1,11 @@
 //! The limits that a decision is about, and the rows that answer them.
 
-use crate::engine::{Row, Rules, Source};
+use crate::engine::{Row, Rules, Source, Verdict};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tollgate_core::{Intent, Outcome};
-use tollgate_policy::policy::Selected;
+use tollgate_policy::facts::Facts;
+use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{Answer, Charge, Request};
 
 /// Limits to decide, each with its charge.
@@ -54,6 +55,14 @@ pub(crate) struct DecidedRows<R> {
     pub(super) limit_indices: SmallVec<[usize; 4]>,
 }
 
+/// Whether the caller sees the end of a request, and so gives its slots back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestEnd {
+    Seen,
+    /// A slot of the fleet is held for the time that the policy assumes.
+    Unseen,
+}
+
 /// The form of one limit's answer: a [`Row`], or less where the caller needs less.
 pub(crate) trait FromAnswer<'r>: From<Row<'r>> {
     fn from_answer(rules: &'r Rules, selected: &Selected<'_>, answer: &Answer) -> Self;
@@ -63,6 +72,26 @@ pub(crate) trait FromAnswer<'r>: From<Row<'r>> {
 
     /// The figures of the limit.
     fn outcome(&self) -> &Outcome;
+}
+
+impl Rules {
+    /// Selects what no answer lists, behind the limits: the slots of the fleet, then candidates.
+    /// Returns the class of the request, if a shedder is on.
+    #[inline]
+    pub(crate) fn select_hidden(
+        &self,
+        facts: &Facts<'_>,
+        selection: &mut Selection,
+    ) -> Option<usize> {
+        let class = self.policy().class(facts);
+        if let Some(class) = class {
+            self.policy().select_fleet(class, selection);
+        }
+        if self.policy().has_candidates() {
+            self.policy().select_candidates(selection, |_| true);
+        }
+        class
+    }
 }
 
 impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
@@ -101,9 +130,51 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
         self.limits.push(RequestedLimit { selected, intent, counts, batch_index: 0 });
         self.charges.push(charge);
     }
+
+    /// Prepares what [`Rules::select_hidden`] selected.
+    #[inline]
+    pub(crate) fn prepare_hidden(&mut self, class: Option<usize>, end: RequestEnd) {
+        if self.rules.policy().has_candidates() {
+            self.prepare_candidates(0);
+        }
+        if class.is_some() && self.rules.policy().has_fleet() {
+            self.prepare_fleet(end);
+        }
+    }
+
+    /// Prepares the slots of the fleet, which no counter of limits counts.
+    pub(crate) fn prepare_fleet(&mut self, end: RequestEnd) {
+        let rules: &'r Rules = self.rules;
+        let Some(shed) = rules.shed() else { return };
+        let limits = self.limits.iter_mut().zip(&mut self.charges).rev().skip(self.candidates);
+        for (limit, charge) in limits {
+            if !limit.selected.limit.selector.is_shed() {
+                break;
+            }
+            limit.counts = false;
+            charge.cost = 1;
+            if let (RequestEnd::Unseen, Some(assumed)) = (end, shed.assumed(limit.selected.index)) {
+                (charge.params, charge.params_id) = assumed;
+            }
+        }
+    }
 }
 
 impl<'a> DecisionRequest<'a, '_> {
+    /// The limits of a request that have rows.
+    #[inline]
+    pub(super) fn shown(&self, limits: Range<usize>) -> Range<usize> {
+        // In a batch, each request has one limit.
+        let rows = if self.is_one_request { limits.len() - self.candidates } else { 1 };
+        limits.start..limits.start + rows
+    }
+
+    /// Whether a request has candidates.
+    #[inline]
+    pub(super) fn has_candidates(&self, limits: &Range<usize>) -> bool {
+        self.candidates > 0 && self.shown(limits.clone()).end < limits.end
+    }
+
     /// The limits of each request. In a batch, that is a limit and perhaps its candidate.
     #[inline]
     pub(super) fn requests(&self) -> impl Iterator<Item = Range<usize>> {
@@ -174,6 +245,19 @@ impl<R> DecidedRows<R> {
             return (limit < self.rows.len()).then_some(limit);
         }
         self.limit_indices.iter().position(|one| *one == limit)
+    }
+}
+
+impl<'r> DecidedRows<Row<'r>> {
+    /// The verdict on a request, which has a class if a shedder is on.
+    #[inline]
+    pub(crate) fn into_verdict(self, rules: &Rules, class: Option<usize>) -> Verdict<'r> {
+        match (class, rules.shed()) {
+            (Some(class), Some(shed)) => {
+                Verdict::of_class(class, self.rows, self.allowed, || shed.retry_after_us())
+            }
+            _ => Verdict::new(self.allowed, self.rows),
+        }
     }
 }
 

@@ -1,96 +1,12 @@
-//! Load shedding in a decision: the class of a request, and its slots in the fleet.
+//! Reservations in the adaptive shedder, and its counts.
 
-use super::{DecidedRows, DecisionRequest, Gate};
-use crate::engine::{Row, Rules, ShedCounts, Verdict};
+use super::Gate;
+use crate::engine::{Rules, ShedCounts, Verdict};
 use crate::reservation::ShedHold;
 use crate::rules::{InFlightCount, ShedEntry};
 use crate::shed::{Entry, QueuedEntry, ShedRefusal, ShedSnapshot, ShedTicket};
 use tollgate_policy::facts::Facts;
-use tollgate_policy::policy::Selection;
 use tollgate_store::{LeaseStore, Store};
-
-/// Whether the caller sees the end of a request, and so gives its slots back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestEnd {
-    Seen,
-    /// A slot of the fleet is held for the time that the policy assumes.
-    Unseen,
-}
-
-impl Rules {
-    /// Selects what no answer lists, behind the limits: the slots of the fleet, then candidates.
-    /// Returns the class of the request, if a shedder is on.
-    #[inline]
-    pub(crate) fn select_hidden(
-        &self,
-        facts: &Facts<'_>,
-        selection: &mut Selection,
-    ) -> Option<usize> {
-        let class = self.policy().class(facts);
-        if let Some(class) = class {
-            self.policy().select_fleet(class, selection);
-        }
-        if self.policy().has_candidates() {
-            self.policy().select_candidates(selection, |_| true);
-        }
-        class
-    }
-}
-
-impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
-    /// Prepares what [`Rules::select_hidden`] selected.
-    #[inline]
-    pub(crate) fn prepare_hidden(&mut self, class: Option<usize>, end: RequestEnd) {
-        if self.rules.policy().has_candidates() {
-            self.prepare_candidates(0);
-        }
-        if class.is_some() && self.rules.policy().has_fleet() {
-            self.prepare_fleet(end);
-        }
-    }
-
-    /// Prepares the slots of the fleet, which no counter of limits counts.
-    pub(crate) fn prepare_fleet(&mut self, end: RequestEnd) {
-        let rules: &'r Rules = self.rules;
-        let Some(shed) = rules.shed() else { return };
-        let limits = self.limits.iter_mut().zip(&mut self.charges).rev().skip(self.candidates);
-        for (limit, charge) in limits {
-            if !limit.selected.limit.selector.is_shed() {
-                break;
-            }
-            limit.counts = false;
-            charge.cost = 1;
-            if let (RequestEnd::Unseen, Some(assumed)) = (end, shed.assumed(limit.selected.index)) {
-                (charge.params, charge.params_id) = assumed;
-            }
-        }
-    }
-}
-
-impl<'r> DecidedRows<Row<'r>> {
-    /// The verdict on a request, which has a class if a shedder is on.
-    #[inline]
-    pub(crate) fn into_verdict(self, rules: &Rules, class: Option<usize>) -> Verdict<'r> {
-        match (class, rules.shed()) {
-            (Some(class), Some(shed)) => {
-                Verdict::of_class(class, self.rows, self.allowed, || shed.retry_after_us())
-            }
-            _ => Verdict::new(self.allowed, self.rows),
-        }
-    }
-}
-
-impl<S: Store> Gate<S> {
-    /// Counts a request by its class.
-    #[inline]
-    pub(crate) fn count_class(rules: &Rules, verdict: &Verdict<'_>) {
-        if let Some(shed) = &verdict.shed
-            && let Some(counters) = rules.shed().and_then(|rules| rules.counters(shed.class))
-        {
-            counters.count(shed, verdict.allowed);
-        }
-    }
-}
 
 impl<S: Store> Gate<S> {
     /// Enters the adaptive shedder with a request that [`reserve`](Self::reserve) admitted under

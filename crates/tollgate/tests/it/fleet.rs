@@ -10,8 +10,8 @@ use std::time::Duration;
 use tollgate::MemoryStore;
 use tollgate::engine::limit::Mode;
 use tollgate::engine::{
-    AdmissionOptions, Gate, GateBuffers, GateSetup, InFlightCharges, ModeOverride, ReservationEnd,
-    ShedCounts, ShedReason, Source, policy,
+    AdmissionOptions, DescriptorMode, Gate, GateBuffers, GateSetup, InFlightCharges, ModeOverride,
+    MultiCheck, ReservationEnd, ShedCounts, ShedReason, Source, policy,
 };
 use tollgate::store::redis::{Endpoint, RedisOptions};
 use tollgate::store::{LeaseStore, RedisStore};
@@ -142,6 +142,24 @@ fn a_store_that_fails_admits() {
 }
 
 /// Slots live as those of concurrency limits do: renewed while in flight, free after a crash.
+/// As for a caller of gRPC whose deadline has passed.
+#[test]
+fn a_late_check_of_descriptors_is_counted_by_its_class_alone() {
+    let gate = Gate::new(setup(EIGHTY, ""), MemoryStore::default()).unwrap();
+    let (rules, mut work, mut asked) =
+        (gate.rules(), GateBuffers::default(), MultiCheck::default());
+    let mut facts = rules.facts(Default::default());
+    facts.set("path", "/report").unwrap();
+    asked.begin();
+    asked.add(&rules, &facts, 1, DescriptorMode::Enforce);
+    asked.add_fleet(&rules);
+    let late = gate.check_multi_without_store(&rules, NOW_US, &asked, &mut work);
+    assert!(late.verdict.allowed, "the fleet's slots fail open");
+    assert_eq!(counts(&gate, "batch").offered(), 1);
+    let fleet = gate.counts().into_iter().find(|(name, _)| name.starts_with("shed/"));
+    assert!(fleet.is_none(), "{fleet:?}");
+}
+
 #[test]
 fn slots_are_renewed_and_survive_crashes() {
     let gate = Gate::new(setup("{capacity: 2, ttl: 30s}", ""), Faulty::default()).unwrap();

@@ -1,20 +1,22 @@
 //! Checks of several descriptors at once, as Envoy sends them: all are charged, or none.
 
-mod merge;
-
 use super::{DecidedRows, DecisionRequest, Gate, RequestEnd};
 use crate::engine::{GateBuffers, Row, Rules, Source, Verdict};
-use merge::{MergedCharges, RowsBySubCheck};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::ops::Range;
 use tollgate_core::algorithm::FixedWindow;
-use tollgate_core::{Algorithm, LimitParams, Outcome, Rate, Receipt};
+use tollgate_core::{Algorithm, Intent, LimitParams, Outcome, Rate, Receipt};
 use tollgate_policy::facts::Facts;
-use tollgate_policy::limit::Selector;
+use tollgate_policy::limit::{Counting, Selector};
 use tollgate_policy::policy::{Selected, Selection};
 use tollgate_store::{
-    Adjustment, Answer, Change, Charge, Store, StoreError, StoreErrorKind, StoreReply,
+    Adjustment, Answer, Change, Charge, ChargeMode, ParamsId, Store, StoreError, StoreErrorKind,
+    StoreReply,
 };
+
+/// Up to here a linear search is faster than hashing.
+const FEW: usize = 16;
 
 /// The sub-checks of one request, such as Envoy's descriptors. Reused for the next request.
 #[derive(Debug, Default)]
@@ -66,6 +68,22 @@ struct InlineLimit {
     key: Vec<u8>,
     cost: u64,
     mode: DescriptorMode,
+}
+
+/// Every (limit, key) of a request once, and the indices of each sub-check.
+#[derive(Default)]
+struct MergedCharges<'a> {
+    charges: SmallVec<[(Selected<'a>, DescriptorMode); 8]>,
+    /// The index of each (limit, key), once there are many.
+    indices: HashMap<(u64, &'a [u8]), usize>,
+    rows: Vec<SmallVec<[usize; 4]>>,
+}
+
+/// The rows of each sub-check in the answer.
+struct RowsBySubCheck {
+    /// Whether a limit was decided with one more unit than it has.
+    has_extra_unit: SmallVec<[bool; 8]>,
+    rows: Vec<SmallVec<[usize; 4]>>,
 }
 
 /// The verdict on a [`MultiCheck`].
@@ -181,6 +199,17 @@ impl MultiCheck {
         now > before
     }
 
+    /// Adds all charges to `request`. Parameters of this request only go to `params`.
+    fn prepare<'a, 'r: 'a>(
+        &'a self,
+        request: DecisionRequest<'a, 'r>,
+        params: &'a mut Vec<LimitParams>,
+    ) -> (DecisionRequest<'a, 'r>, RowsBySubCheck) {
+        let (mut request, by_check) = self.merged(request.rules).into_request(request, params);
+        request.prepare_hidden(self.class, RequestEnd::Unseen);
+        (request, by_check)
+    }
+
     fn merged<'a>(&'a self, rules: &'a Rules) -> MergedCharges<'a> {
         let mut merged = MergedCharges::default();
         let selected: SmallVec<[Selected<'a>; 8]> =
@@ -204,6 +233,91 @@ impl MultiCheck {
     }
 }
 
+impl<'a> MergedCharges<'a> {
+    fn push(&mut self, selected: Selected<'a>, mode: DescriptorMode) -> usize {
+        let state = (selected.id, selected.key);
+        if let Some(index) = self.find(state) {
+            let (known, known_mode) = &mut self.charges[index];
+            if known_mode.is_peek() && !mode.is_peek() {
+                (*known, *known_mode) = (selected, mode);
+            } else if !mode.is_peek() {
+                known.cost = known.cost.saturating_add(selected.cost);
+            }
+            return index;
+        }
+        let index = self.charges.len();
+        self.charges.push((selected, mode));
+        if !self.indices.is_empty() {
+            self.indices.insert(state, index);
+        } else if index == FEW {
+            let charges = self.charges.iter().enumerate();
+            self.indices = charges.map(|(index, (one, _))| ((one.id, one.key), index)).collect();
+        }
+        index
+    }
+
+    fn find(&self, state: (u64, &'a [u8])) -> Option<usize> {
+        if self.indices.is_empty() {
+            return self.charges.iter().position(|(one, _)| (one.id, one.key) == state);
+        }
+        self.indices.get(&state).copied()
+    }
+
+    /// Adds the charges to `request`. Parameters of this request only go to `params`.
+    ///
+    /// As in envoyproxy/ratelimit, a peek at a limit that counts refusals passes while the count is
+    /// not above the limit. That is room for one unit in a limit with one unit more.
+    fn into_request<'r: 'a>(
+        self,
+        mut request: DecisionRequest<'a, 'r>,
+        params: &'a mut Vec<LimitParams>,
+    ) -> (DecisionRequest<'a, 'r>, RowsBySubCheck) {
+        params.clear();
+        let mut has_extra_unit = SmallVec::new();
+        for (one, mode) in &self.charges {
+            let is_extended = mode.is_peek() && one.limit.counting == Counting::Requested;
+            let extended = if is_extended { with_extra_unit(one.params) } else { None };
+            has_extra_unit.push(extended.is_some());
+            params.extend(extended);
+        }
+        let (rules, mut extended) = (request.rules, params.iter());
+        for ((one, mode), has_extra_unit) in self.charges.iter().zip(&has_extra_unit) {
+            let params = if *has_extra_unit { extended.next() } else { None };
+            request.push(*one, charge(rules, one, *mode, params), Intent::Take);
+        }
+        (request, RowsBySubCheck { has_extra_unit, rows: self.rows })
+    }
+}
+
+/// The limit with one more unit.
+fn with_extra_unit(params: &LimitParams) -> Option<LimitParams> {
+    let count = params.capacity().saturating_add(1).min(u64::from(u32::MAX));
+    let rate = Rate::try_new(count, params.period_us()).ok()?;
+    Some(LimitParams::FixedWindow(FixedWindow::new(rate)))
+}
+
+fn charge<'a>(
+    rules: &'a Rules,
+    one: &Selected<'a>,
+    mode: DescriptorMode,
+    extended: Option<&'a LimitParams>,
+) -> Charge<'a> {
+    let charge = rules.charge(one);
+    let mode = match (mode, charge.mode) {
+        (DescriptorMode::Enforce, mode) => mode,
+        (DescriptorMode::Shadow, ChargeMode::Owe { units, .. }) => {
+            ChargeMode::Owe { units, enforced: false }
+        }
+        (DescriptorMode::Shadow, _) => ChargeMode::Shadow,
+        (DescriptorMode::Peek, mode) => ChargeMode::Owe { units: 0, enforced: mode.is_enforced() },
+        (DescriptorMode::ShadowPeek, _) => ChargeMode::Owe { units: 0, enforced: false },
+    };
+    match extended {
+        Some(params) => Charge { params, params_id: ParamsId::default(), mode, ..charge },
+        None => Charge { mode, ..charge },
+    }
+}
+
 impl<S: Store> Gate<S> {
     /// Decides all sub-checks together: every charge is made, or none.
     pub fn check_multi<'a, 'r: 'a>(
@@ -215,14 +329,11 @@ impl<S: Store> Gate<S> {
     ) -> StoreReply<'a, MultiVerdict<'r>, S::Undecided> {
         let GateBuffers { answers, rows, params, decision_buffers, .. } = work;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
-        let (mut request, by_check) = checks.merged(rules).into_request(request, params);
-        let class = checks.class;
-        request.prepare_hidden(class, RequestEnd::Unseen);
+        let (request, by_check) = checks.prepare(request, params);
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
+        let class = checks.class;
         self.decide(request, buffers, rows, move |_, decided, _| {
-            let decided = by_check.into_verdict(decided, rules, class);
-            Self::count_class(rules, &decided.verdict);
-            decided
+            Self::conclude_multi(rules, class, by_check, decided)
         })
     }
 
@@ -237,11 +348,21 @@ impl<S: Store> Gate<S> {
     ) -> MultiVerdict<'r> {
         let GateBuffers { answers, rows, params, decision_buffers, .. } = work;
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
-        let (mut request, by_check) = checks.merged(rules).into_request(request, params);
-        request.prepare_candidates(0);
+        let (request, by_check) = checks.prepare(request, params);
         let (error, rows) = (StoreError::new(StoreErrorKind::Timeout, ""), std::mem::take(rows));
         let decided = self.decide_without_store(&request, error, answers, rows);
-        by_check.into_verdict(decided, rules, checks.class)
+        Self::conclude_multi(rules, checks.class, by_check, decided)
+    }
+
+    fn conclude_multi<'r>(
+        rules: &'r Rules,
+        class: Option<usize>,
+        by_check: RowsBySubCheck,
+        decided: DecidedRows<Row<'r>>,
+    ) -> MultiVerdict<'r> {
+        let decided = by_check.into_verdict(decided, rules, class);
+        Self::count_class(rules, &decided.verdict);
+        decided
     }
 
     /// Gives back what the sub-checks would be charged now. No limit ends with more than it has.
