@@ -119,7 +119,7 @@ impl RateLimitService {
         let mut buffers = self.buffers.take();
         let parts = self.fill_parts(&rules, request, now_us, &mut buffers).await;
         let RlsBuffers { work, parts: [charged, given_back], fields, answer, .. } = &mut *buffers;
-        let mut deadline = Deadline { within: framing::store_timeout(caller.timeout), sleep: None };
+        let mut deadline = Deadline::for_caller(caller.timeout);
         let decided = node.gate.check_multi(&rules, now_us, charged, work);
         let decided = deadline.wait(decided).await;
         let late = || node.gate.check_multi_without_store(&rules, now_us, charged, work);
@@ -239,6 +239,16 @@ struct Deadline {
 }
 
 impl Deadline {
+    /// The deadline for a caller with this timeout. Envoy gives up after 20 ms by default, and does
+    /// not always send its timeout. The answer needs some of that time.
+    fn for_caller(timeout: Option<Duration>) -> Self {
+        const TIMEOUT_MAX: Duration = Duration::from_millis(25);
+        const TIMEOUT_DEFAULT: Duration = Duration::from_millis(15);
+        const RESPONSE_TIME: Duration = Duration::from_millis(5);
+        let left = |timeout: Duration| timeout.saturating_sub(RESPONSE_TIME).min(TIMEOUT_MAX);
+        Self { within: timeout.map_or(TIMEOUT_DEFAULT, left), sleep: None }
+    }
+
     /// Waits for the answer; `None` if it is too late.
     async fn wait<T, R>(&mut self, reply: StoreReply<'_, T, R>) -> Option<T> {
         if let StoreReply::Now(answer) = reply {
@@ -274,3 +284,6 @@ fn find_rules(
     let replaced = |rule: usize| configs.is_replaced(rule, all.iter().copied().flatten());
     all.iter().map(|rule| rule.filter(|rule| !replaced(*rule))).collect()
 }
+
+#[cfg(test)]
+mod tests;
