@@ -41,17 +41,15 @@ impl DescriptorDecision<'_> {
     pub(super) fn is_over(&self) -> bool {
         self.rows.iter().any(|row| row.refuses())
     }
-
-    fn is_quota(&self) -> bool {
-        self.rule.is_some_and(|rule| rule.quota && rule.limit.is_some())
-    }
 }
 
 impl RateLimitDecision<'_, '_> {
     /// Whether the request is admitted. One ordinary descriptor refuses it; quotas refuse only
     /// together.
     pub(super) fn is_allowed(&self) -> bool {
-        let mut quotas = self.descriptors.iter().filter(|one| one.is_quota()).peekable();
+        let all = self.descriptors.iter();
+        let quotas = all.filter(|one| one.rule.is_some_and(DescriptorRule::is_quota));
+        let mut quotas = quotas.peekable();
         let over = quotas.peek().is_some() && quotas.all(DescriptorDecision::is_over);
         self.verdict.allowed && !over
     }

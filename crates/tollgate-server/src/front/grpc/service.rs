@@ -19,7 +19,7 @@ use tollgate::store::StoreReply;
 use tollgate_core::header::HeaderLines;
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest};
-use tollgate_policy::envoy::Configs;
+use tollgate_policy::envoy::{Configs, DescriptorRule};
 use tollgate_policy::facts::FactsBuffer;
 
 /// Decides requests of Envoy on one worker.
@@ -177,7 +177,11 @@ impl RateLimitService {
         let domain = &*request.domain;
         let known = rules.envoy().is_none_or(|configs| configs.has_domain(domain));
         let found = find_rules(rules.envoy(), request, key);
-        let quotas = found.iter().filter(|rule| is_quota(rules, **rule)).count();
+        let is_quota = |rule: usize| {
+            let rule = rules.envoy().and_then(|configs| configs.rules().get(rule));
+            rule.is_some_and(DescriptorRule::is_quota)
+        };
+        let quotas = found.iter().flatten().filter(|rule| is_quota(**rule)).count();
         let mut asked = SmallVec::new();
         for (descriptor, rule) in request.descriptors.iter().zip(found) {
             let hits = decode::hits(request, descriptor);
@@ -198,7 +202,7 @@ impl RateLimitService {
             if let (Some(rule), Some(configs)) = (rule, rules.envoy()) {
                 decode::find(configs, domain, descriptor, key);
                 // A quota refuses only if all quotas of the request are exceeded.
-                let counts = is_quota(rules, Some(rule)) && quotas > 1;
+                let counts = is_quota(rule) && quotas > 1;
                 let how = match (counts, hits.is_peek) {
                     (true, true) => DescriptorMode::ShadowPeek,
                     (true, false) => DescriptorMode::Shadow,
@@ -262,11 +266,6 @@ impl Deadline {
             () = sleep => None,
         }
     }
-}
-
-fn is_quota(rules: &Rules, rule: Option<usize>) -> bool {
-    let rule = rule.and_then(|rule| rules.envoy()?.rules().get(rule));
-    rule.is_some_and(|rule| rule.quota && rule.limit.is_some())
 }
 
 /// The rule for each descriptor, without rules that another one replaces.
