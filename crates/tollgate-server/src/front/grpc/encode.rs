@@ -72,7 +72,8 @@ impl RateLimitDecision<'_, '_> {
     /// admit the request.
     pub(super) fn write(&self, fields: &mut HeaderLines, out: &mut impl MessageWriter) {
         // Quotas together refuse a request that none of them refuses alone.
-        let by_quotas = (self.verdict.allowed && !self.is_allowed()).then(|| refused(self.verdict));
+        let by_quotas =
+            (self.verdict.allowed && !self.is_allowed()).then(|| self.verdict.refused());
         let verdict = by_quotas.as_ref().unwrap_or(self.verdict);
         code(out, MessageField(1, "overallCode"), !verdict.allowed);
         for descriptor in self.descriptors {
@@ -123,18 +124,6 @@ pub(super) fn too_large(status: u16, out: &mut impl MessageWriter) {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
     let problem = problem::Problem::new(status, "the descriptors have more than 256 KiB");
     out.bytes(MessageField(5, "rawBody"), problem.to_json().as_bytes());
-}
-
-fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
-    let mut verdict = verdict.clone();
-    verdict.allowed = false;
-    let waits = verdict.rows.iter().filter(|row| row.refuses());
-    let longest = waits.map(|row| row.outcome.retry_after_us).reduce(|a, b| Some(a?.max(b?)));
-    verdict.retry_after_us = longest.flatten();
-    if let Some(first) = verdict.rows.iter().find(|row| row.refuses()) {
-        verdict.source = first.source;
-    }
-    verdict
 }
 
 /// Writes a `DescriptorStatus`.
