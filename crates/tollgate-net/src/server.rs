@@ -2,17 +2,13 @@
 
 use super::accept::worker::{ConnectionService, WorkerInit, Workers};
 use super::accept::{ListenerState, accept_on};
-use super::{
-    Handler, Limits, Listener, ListenerOptions, Protocol, ProtocolConnection, Stats, Transport,
-    connection,
-};
+use super::connection::{http_service, protocol_service};
+use super::{Handler, Limits, Listener, ListenerOptions, Protocol, Stats};
 use crate::supervise::{Attempt, Supervisor, WatchedThreads};
-use std::{
-    fmt, io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::JoinHandle, time::Duration,
-};
+use std::{fmt, io, net::TcpListener, num::NonZero, sync::Arc, thread::JoinHandle, time::Duration};
 use tokio::runtime;
 use tokio::sync::{Notify, watch};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::LocalSet;
 use tollgate_policy::settings::Front;
 
 /// Collects front ends; [`start`](Self::start) serves them.
@@ -75,17 +71,7 @@ impl ServerBuilder {
         limits: Limits,
         protocol: impl Fn() -> P + Send + Sync + 'static,
     ) -> Self {
-        self.add(listener, limits, move || {
-            let protocol = Rc::new(protocol());
-            Box::new(move |stream, peer, registration, guard| {
-                let protocol = protocol.clone();
-                spawn_local(async move {
-                    let _guard = guard;
-                    let wire = ProtocolConnection::new(Transport::Tcp(stream), registration);
-                    protocol.serve(wire, peer).await;
-                });
-            })
-        })
+        self.add(listener, limits, move || protocol_service(protocol()))
     }
 
     fn add(
@@ -156,21 +142,6 @@ impl ServerBuilder {
         threads.push(std::thread::Builder::new().name("accept".into()).spawn(accept)?);
         Ok(FrontendServer { threads, drain: DrainHandle { stop: Arc::new(stop) }, stats })
     }
-}
-
-/// The connection service of one worker for one HTTP handler.
-pub(super) fn http_service<H: Handler>(
-    handler: H,
-    options: ListenerOptions,
-) -> Box<ConnectionService> {
-    let handler = Rc::new(handler);
-    Box::new(move |stream, peer, registration, guard| {
-        let handler = handler.clone();
-        spawn_local(async move {
-            let _guard = guard;
-            connection::serve(stream, peer, handler, options, registration).await;
-        });
-    })
 }
 
 /// Running front ends. Dropping this closes all connections immediately; [`drain`](Self::drain)

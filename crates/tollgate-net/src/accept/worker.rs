@@ -16,7 +16,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 /// The time that an ending worker waits for blocking tasks, which may hang in the file system.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Starts a task that serves a connection.
+/// Starts a task that serves a connection: `http_service` or `protocol_service` of
+/// [`connection`](crate::connection).
 pub(crate) type ConnectionService =
     dyn Fn(tokio::net::TcpStream, SocketAddr, Registration, OpenConnectionGuard);
 

@@ -8,6 +8,7 @@ mod stream;
 mod timer;
 mod transport;
 
+pub(super) use protocol::protocol_service;
 pub use protocol::{Protocol, ProtocolConnection};
 pub(super) use registry::{Registration, Registry};
 pub use state::InFlightRequest;
@@ -17,16 +18,32 @@ pub use timer::CoarseTimer;
 pub(super) use timer::WriteTimeout;
 pub use transport::{Activity, ActivityStream, Transport};
 
+use super::accept::worker::ConnectionService;
 use super::http1::{self, PushbackRead};
 use super::{ClientConnection, Handler, ListenerOptions, http2};
 use std::{io, net::SocketAddr, pin::pin, rc::Rc};
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::{io::AsyncReadExt, net::TcpStream, task::spawn_local};
 
 /// The first bytes of an HTTP/2 client (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// The connection service of one worker for one HTTP handler.
+pub(super) fn http_service<H: Handler>(
+    handler: H,
+    options: ListenerOptions,
+) -> Box<ConnectionService> {
+    let handler = Rc::new(handler);
+    Box::new(move |stream, peer, registration, guard| {
+        let handler = handler.clone();
+        spawn_local(async move {
+            let _guard = guard;
+            serve(stream, peer, handler, options, registration).await;
+        });
+    })
+}
+
 /// Serves a connection until either side closes it. Errors end here.
-pub(super) async fn serve<H: Handler>(
+async fn serve<H: Handler>(
     mut stream: TcpStream,
     mut peer: SocketAddr,
     handler: Rc<H>,

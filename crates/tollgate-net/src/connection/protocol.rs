@@ -4,16 +4,31 @@ use super::{
     CloseRequest, ConnectionState, ConnectionStream, InFlightRequest, Registration, Stage,
     Transport,
 };
+use crate::accept::worker::ConnectionService;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::{net::SocketAddr, rc::Rc};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::task::spawn_local;
 
 /// Serves connections in a protocol other than HTTP. Each worker has one, like a
 /// [`Handler`](crate::Handler). A panic closes its connection and is counted.
 pub trait Protocol: 'static {
     /// Serves one connection until either side closes it.
     fn serve(&self, wire: ProtocolConnection, peer: SocketAddr) -> impl Future<Output = ()>;
+}
+
+/// The connection service of one worker for one protocol.
+pub(crate) fn protocol_service<P: Protocol>(protocol: P) -> Box<ConnectionService> {
+    let protocol = Rc::new(protocol);
+    Box::new(move |stream, peer, registration, guard| {
+        let protocol = protocol.clone();
+        spawn_local(async move {
+            let _guard = guard;
+            let wire = ProtocolConnection::new(Transport::Tcp(stream), registration);
+            protocol.serve(wire, peer).await;
+        });
+    })
 }
 
 /// One connection. Every wait ends when the connection must close.

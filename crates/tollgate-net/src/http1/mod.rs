@@ -4,9 +4,9 @@
 //! parse     bytes → a head and its body framing, or the reason of a refusal
 //! chunked   chunked bodies: decoding and encoding
 //! body      the unread rest of a message's body, read piece by piece
-//! answer    a response → bytes
+//! push      status lines and header lines → bytes
 //! server    a client's connection: requests in, responses out
-//! respond   sends responses to a client, and closes its connection
+//! respond   writes and sends responses to a client, and closes its connection
 //! upstream  a connection to an upstream: one request, one response
 //! writer    a body sent piece by piece, to a client or an upstream
 //! ```
@@ -15,10 +15,10 @@
 //! forge requests of another. So lines end with CR LF and are not folded. A message has one length
 //! or one transfer coding, and the coding is `chunked`.
 
-mod answer;
 mod body;
 mod chunked;
 mod parse;
+mod push;
 mod respond;
 mod server;
 mod upstream;
@@ -27,12 +27,12 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{push_header, push_line, push_status};
 pub(super) use body::Http1Connection;
 pub use body::{MessageBody, PushbackRead};
 pub use chunked::decode_chunks;
 pub(crate) use chunked::{push_chunk, push_trailers};
 pub use parse::{Framing, ParseError, ParsedResponse, parse_decimal, parse_response};
+pub use push::{push_header, push_line, push_status};
 pub(super) use respond::respond_timeout;
 pub(super) use server::serve;
 pub use upstream::UpstreamStream;

@@ -1,15 +1,14 @@
-//! Sends responses to a client, and closes its connection.
+//! Writes and sends responses to a client, and closes its connection.
 
 use super::{
-    ParseError,
-    answer::{ResponseContext, ResponseFraming, write_response},
-    body::Http1Connection,
-    writer::BodyWriter,
+    ParseError, body::Http1Connection, parse::is_bodiless, push::push_status, writer::BodyWriter,
 };
 use crate::{
     BoxError, Handler, HttpResponse, InFlightRequest, RefusedRequest,
     connection::{ConnectionState, ConnectionStream, Stage, WriteTimeout},
+    date,
     handler::BodyStream,
+    head::RequestHead,
     upgrade,
 };
 use bytes::Bytes;
@@ -23,6 +22,8 @@ use std::{
     time::Duration,
 };
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tollgate::store::ProcessClock;
+use tollgate_core::push_decimal;
 
 /// Limit of collected responses to pipelined requests.
 const OUTPUT_BYTES: usize = 16 * 1024;
@@ -40,6 +41,32 @@ pub(super) enum ConnectionEnd {
     CloseRequested,
     /// Drop without a shutdown, so that the client notices a truncated response.
     Abort,
+}
+
+/// The framing of an answer's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResponseFraming {
+    /// No body, or a body sent with the head.
+    NoStream,
+    /// Unframed, up to the `Content-Length` or the end of the connection.
+    Raw,
+    /// In chunks.
+    Chunked,
+}
+
+/// The facts about the request that the answer's head depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResponseContext {
+    pub(super) version: Version,
+    pub(super) is_head: bool,
+    /// Whether the client may reuse the connection.
+    pub(super) persists: bool,
+}
+
+impl ResponseContext {
+    pub(super) fn new(head: &RequestHead<'_>, persists: bool) -> Self {
+        Self { version: head.version, is_head: head.method == "HEAD", persists }
+    }
 }
 
 /// Whether the unread body may be drained: below the cap, and the client does not wait for `100
@@ -106,6 +133,74 @@ pub(super) async fn respond(
         }
     }
     Ok(persists)
+}
+
+/// Appends the head of an answer, and the body if it is complete. Returns how the rest is sent, and
+/// whether the connection persists.
+fn write_response(
+    answer: &HttpResponse,
+    asked: ResponseContext,
+    out: &mut Vec<u8>,
+) -> (ResponseFraming, bool) {
+    status_line(answer, out);
+    out.extend_from_slice(&answer.lines);
+    if !answer.is_dated {
+        date::with_line(ProcessClock.now_us(), |line| out.extend_from_slice(line));
+    }
+    if answer.status == StatusCode::SWITCHING_PROTOCOLS {
+        out.extend_from_slice(b"\r\n");
+        return (ResponseFraming::NoStream, false);
+    }
+    let mut persists = asked.persists && !answer.close;
+    let is_bodiless = is_bodiless(answer.status);
+    let length = match &answer.stream {
+        Some(stream) => stream.size_hint().exact(),
+        None if answer.body.is_empty() => answer.length.or((!asked.is_head).then_some(0)),
+        None => Some(answer.body.len() as u64),
+    };
+    let sends = match (&answer.stream, length) {
+        _ if is_bodiless || asked.is_head => ResponseFraming::NoStream,
+        (None, _) => ResponseFraming::NoStream,
+        (Some(_), Some(_)) => ResponseFraming::Raw,
+        (Some(_), None) if asked.version == Version::HTTP_11 => ResponseFraming::Chunked,
+        (Some(_), None) => {
+            persists = false;
+            ResponseFraming::Raw
+        }
+    };
+    match length {
+        Some(_) if answer.status == StatusCode::NO_CONTENT => {}
+        // A 304 states the length of the body that it omits, so zero is left out.
+        Some(0) if is_bodiless => {}
+        Some(length) => push_length(length, out),
+        None if sends == ResponseFraming::Chunked => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+        }
+        None => {}
+    }
+    match (persists, asked.version) {
+        (false, _) => out.extend_from_slice(b"connection: close\r\n"),
+        (true, Version::HTTP_10) => out.extend_from_slice(b"connection: keep-alive\r\n"),
+        (true, _) => {}
+    }
+    out.extend_from_slice(b"\r\n");
+    if !is_bodiless && !asked.is_head && answer.stream.is_none() {
+        out.extend_from_slice(&answer.body);
+    }
+    (sends, persists)
+}
+
+fn status_line(answer: &HttpResponse, out: &mut Vec<u8>) {
+    if answer.status == StatusCode::OK && answer.reason.is_empty() {
+        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    }
+    push_status(answer.status, &answer.reason, out);
+}
+
+fn push_length(length: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"content-length: ");
+    push_decimal(out, length);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Swaps the buffers of interim responses and of output. Before the handler runs, this lets it send

@@ -2,11 +2,13 @@
 
 use super::{
     ParseError,
-    answer::ResponseContext,
     body::{Http1Connection, PushbackRead},
     chunked::is_valid_prefix,
     parse::{Framing, ParsedRequest, parse_request},
-    respond::{ConnectionEnd, close, refuse, respond, run_tunnel, send, skip_body, swap_interim},
+    respond::{
+        ConnectionEnd, ResponseContext, close, refuse, respond, run_tunnel, send, skip_body,
+        swap_interim,
+    },
 };
 use crate::{
     ClientConnection, Handler, HttpResponse, InFlightRequest, Request, RequestBody, Upload,

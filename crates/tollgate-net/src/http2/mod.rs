@@ -1,13 +1,11 @@
 //! HTTP/2 on hyper: requests are converted to the form of HTTP/1.1, so one handler serves both.
 
 mod body;
-mod executor;
 mod header_lines;
 
 pub use body::ResponseBody;
 pub(crate) use body::body_error;
 pub use body::causes;
-pub use executor::LocalExecutor;
 pub use header_lines::{append_lines_to_map, headers_to_lines};
 
 use super::connection::{CloseRequest, ConnectionStream};
@@ -17,15 +15,17 @@ use super::{
 };
 use crate::date;
 use body::TrackedBody;
-use executor::NewStreams;
 use header_lines::{mark_never_indexed, response};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_LENGTH, DATE, HeaderValue};
+use hyper::rt::Executor;
 use hyper::{
     Method, StatusCode, Version, http::uri::PathAndQuery, server::conn::http2, service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{convert::Infallible, pin::Pin, rc::Rc};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::{Context, Poll, Waker};
+use std::{cell::RefCell, convert::Infallible, mem, pin::Pin, rc::Rc};
 use tollgate::engine::BufferPool;
 use tollgate_store::ProcessClock;
 
@@ -71,6 +71,42 @@ pub(super) async fn serve<H: Handler>(
             }
         })
         .await;
+}
+
+/// New requests of one connection. One poll completes most of them, so they need no task. They are
+/// polled together after all input is read, so that their answers share a write.
+#[derive(Clone, Default)]
+struct NewStreams(Rc<RefCell<Vec<StreamFuture>>>);
+
+type StreamFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for NewStreams {
+    fn execute(&self, stream: F) {
+        self.0.borrow_mut().push(Box::pin(stream));
+    }
+}
+
+impl NewStreams {
+    /// Polls each new stream once, and spawns a task for each unfinished one. Returns whether there
+    /// were any.
+    fn poll_each_once(&self) -> bool {
+        let mut streams = mem::take(&mut *self.0.borrow_mut());
+        if streams.is_empty() {
+            return false;
+        }
+        for mut stream in streams.drain(..) {
+            // The task that continues the stream registers its own waker.
+            let mut context = Context::from_waker(Waker::noop());
+            let polled = catch_unwind(AssertUnwindSafe(|| stream.as_mut().poll(&mut context)));
+            // The panic was already logged and counted. It ends the stream, as it would end a task.
+            if let Ok(Poll::Pending) = polled {
+                tokio::task::spawn_local(stream);
+            }
+        }
+        // Returns the vector to keep its memory.
+        *self.0.borrow_mut() = streams;
+        true
+    }
 }
 
 async fn respond<H: Handler>(
@@ -138,4 +174,14 @@ pub async fn handle<H: Handler + ?Sized>(
     let response = response(answer);
     BUFFERS.with(|pool| pool.put(buffers));
     response
+}
+
+/// Spawns the tasks of HTTP/2 connections to upstreams.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalExecutor;
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for LocalExecutor {
+    fn execute(&self, stream: F) {
+        tokio::task::spawn_local(stream);
+    }
 }

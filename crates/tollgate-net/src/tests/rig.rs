@@ -4,8 +4,7 @@ use crate::{
     ClientConnection, Handler, HttpResponse, Limits, ListenerOptions, Protocol, ProtocolConnection,
     Request,
     accept::{ListenerState, worker::run_ticks},
-    connection::{ConnectionState, Registration, Registry, Transport, serve_http},
-    server::http_service,
+    connection::{ConnectionState, Registration, Registry, Transport, http_service, serve_http},
 };
 use std::{
     cell::Cell,

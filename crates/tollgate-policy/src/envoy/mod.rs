@@ -73,6 +73,14 @@ pub struct DescriptorRule {
     pub metadata: Option<Metadata>,
 }
 
+impl DescriptorRule {
+    /// Whether the rule is a quota: a limit that refuses only together with all other quotas of a
+    /// request.
+    pub fn is_quota(&self) -> bool {
+        self.quota && self.limit.is_some()
+    }
+}
+
 /// The errors in one ratelimit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

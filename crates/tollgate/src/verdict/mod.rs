@@ -135,6 +135,12 @@ impl<'g> Verdict<'g> {
         Self::new(!row.refuses(), vec![row])
     }
 
+    /// This verdict as a refusal by its refusing rows. Envoy's rate limit service needs it: its
+    /// quotas refuse only together, so the gate admits a request that all of them refuse.
+    pub fn refused(&self) -> Self {
+        Self { shed: self.shed, ..Self::new(false, self.rows.clone()) }
+    }
+
     /// The [tightest](Row::tightest) of the enforced limits.
     pub fn tightest(&self) -> Option<&Row<'g>> {
         Row::tightest(self.rows.iter().filter(|row| row.enforced()))

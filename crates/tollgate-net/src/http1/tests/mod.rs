@@ -1,11 +1,11 @@
 //! Tests of HTTP/1.1: heads and chunks alone, and whole connections over pipes in virtual time.
 
-mod answer;
 mod body;
 mod chunked;
 mod differential;
 mod parse;
 mod pieces;
+mod push;
 mod server;
 mod writer;
 

@@ -1,19 +1,20 @@
 //! Encodes a decision as `RateLimitResponse`, in protobuf or JSON.
 
-use super::messages::RateLimitRequest;
-use super::metadata;
+use super::messages::{RateLimitDescriptor, RateLimitRequest};
 use super::writer::{MessageField, MessageWriter};
-use crate::front::http::encode::render_headers;
 use crate::front::problem;
 use hyper::StatusCode;
 use smallvec::SmallVec;
 use tollgate::engine::{Row, Source, Verdict};
 use tollgate_core::header::{HeaderLines, Problem, Profile, retry_after_seconds};
 use tollgate_observe::metrics::Outcome;
-use tollgate_policy::envoy::{DescriptorRule, Unit};
+use tollgate_policy::envoy::{DescriptorRule, Metadata, Unit};
 use tollgate_policy::limit::Selector;
 use tollgate_policy::settings::Envoy;
-use tollgate_tower::problem_of;
+use tollgate_tower::{problem_of, render_headers};
+
+/// The entries of a map in a file's `metadata`.
+type Entries = [(Box<str>, Metadata)];
 
 /// The decision on one request.
 pub(super) struct RateLimitDecision<'a, 'b> {
@@ -40,17 +41,15 @@ impl DescriptorDecision<'_> {
     pub(super) fn is_over(&self) -> bool {
         self.rows.iter().any(|row| row.refuses())
     }
-
-    fn is_quota(&self) -> bool {
-        self.rule.is_some_and(|rule| rule.quota && rule.limit.is_some())
-    }
 }
 
 impl RateLimitDecision<'_, '_> {
     /// Whether the request is admitted. One ordinary descriptor refuses it; quotas refuse only
     /// together.
     pub(super) fn is_allowed(&self) -> bool {
-        let mut quotas = self.descriptors.iter().filter(|one| one.is_quota()).peekable();
+        let all = self.descriptors.iter();
+        let quotas = all.filter(|one| one.rule.is_some_and(DescriptorRule::is_quota));
+        let mut quotas = quotas.peekable();
         let over = quotas.peek().is_some() && quotas.all(DescriptorDecision::is_over);
         self.verdict.allowed && !over
     }
@@ -73,7 +72,8 @@ impl RateLimitDecision<'_, '_> {
     /// admit the request.
     pub(super) fn write(&self, fields: &mut HeaderLines, out: &mut impl MessageWriter) {
         // Quotas together refuse a request that none of them refuses alone.
-        let by_quotas = (self.verdict.allowed && !self.is_allowed()).then(|| refused(self.verdict));
+        let by_quotas =
+            (self.verdict.allowed && !self.is_allowed()).then(|| self.verdict.refused());
         let verdict = by_quotas.as_ref().unwrap_or(self.verdict);
         code(out, MessageField(1, "overallCode"), !verdict.allowed);
         for descriptor in self.descriptors {
@@ -93,7 +93,7 @@ impl RateLimitDecision<'_, '_> {
         }
         if self.envoy.dynamic_metadata {
             out.message(MessageField(6, "dynamicMetadata"), |out| {
-                metadata::write(self, verdict, out);
+                write_metadata(self, verdict, out);
             });
         }
     }
@@ -124,18 +124,6 @@ pub(super) fn too_large(status: u16, out: &mut impl MessageWriter) {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
     let problem = problem::Problem::new(status, "the descriptors have more than 256 KiB");
     out.bytes(MessageField(5, "rawBody"), problem.to_json().as_bytes());
-}
-
-fn refused<'a>(verdict: &Verdict<'a>) -> Verdict<'a> {
-    let mut verdict = verdict.clone();
-    verdict.allowed = false;
-    let waits = verdict.rows.iter().filter(|row| row.refuses());
-    let longest = waits.map(|row| row.outcome.retry_after_us).reduce(|a, b| Some(a?.max(b?)));
-    verdict.retry_after_us = longest.flatten();
-    if let Some(first) = verdict.rows.iter().find(|row| row.refuses()) {
-        verdict.source = first.source;
-    }
-    verdict
 }
 
 /// Writes a `DescriptorStatus`.
@@ -175,6 +163,119 @@ fn code(out: &mut impl MessageWriter, field: MessageField, is_over: bool) {
 
 fn saturate(value: u64) -> u64 {
     value.min(u32::MAX.into())
+}
+
+/// Writes the fields of `dynamic_metadata`: the request and the `metadata` of the files, nested as
+/// in envoyproxy/ratelimit. Tollgate's own values are under `tollgate`.
+fn write_metadata(
+    decision: &RateLimitDecision<'_, '_>,
+    verdict: &Verdict<'_>,
+    out: &mut impl MessageWriter,
+) {
+    write_request(decision.request, out);
+    let passed = decision.descriptors.iter().filter(|one| !one.is_over());
+    let maps: SmallVec<[&Entries; 4]> = passed.filter_map(file_metadata).collect();
+    if maps.iter().any(|map| !map.is_empty()) {
+        out.entry("metadata", |out| out.structure(|out| write_merged(out, &maps)));
+    }
+    let Some(row) = verdict.tightest() else { return };
+    out.entry("tollgate", |out| {
+        out.structure(|out| {
+            out.entry("limit", |out| out.string([&*row.limit.name]));
+            out.entry("source", |out| out.string([row.source.as_str()]));
+            out.entry("allowed", |out| out.boolean(verdict.allowed));
+        });
+    });
+}
+
+/// Writes `domain`, `descriptors` and `hitsAddend` of the request.
+fn write_request(request: &RateLimitRequest, out: &mut impl MessageWriter) {
+    out.entry("domain", |out| out.string([&*request.domain]));
+    out.entry("descriptors", |out| {
+        out.list(|out| {
+            for one in &request.descriptors {
+                out.element(|out| out.structure(|out| write_descriptor(one, out)));
+            }
+        });
+    });
+    if request.hits_addend != 0 {
+        out.entry("hitsAddend", |out| out.double(request.hits_addend.into()));
+    }
+}
+
+fn write_descriptor(descriptor: &RateLimitDescriptor, out: &mut impl MessageWriter) {
+    out.entry("entries", |out| {
+        out.list(|out| {
+            for entry in &descriptor.entries {
+                out.element(|out| out.string([&*entry.key, "=", &*entry.value]));
+            }
+        });
+    });
+    if let Some(limit) = descriptor.limit {
+        let mut shown = String::new();
+        if limit.requests_per_unit != 0 {
+            shown = format!("requests_per_unit:{} ", limit.requests_per_unit);
+        }
+        let unit = Unit::of_number(limit.unit).map_or("UNKNOWN", Unit::name);
+        out.entry("limit", |out| out.string([&*shown, "unit:", unit]));
+    }
+    if let Some(hits) = descriptor.hits_addend {
+        out.entry("hitsAddend", |out| out.double(hits.value as f64));
+    }
+}
+
+/// The file's metadata for a descriptor; an unlimited descriptor has none.
+fn file_metadata<'a>(descriptor: &DescriptorDecision<'a>) -> Option<&'a Entries> {
+    let rule = descriptor.rule.filter(|rule| rule.limit.is_some())?;
+    match rule.metadata.as_ref()? {
+        Metadata::Map(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+/// Merges several maps. The first value of a name counts; maps under one name are merged too.
+fn write_merged(out: &mut impl MessageWriter, maps: &[&Entries]) {
+    let mut known: SmallVec<[&str; 8]> = SmallVec::new();
+    for (place, map) in maps.iter().enumerate() {
+        for (name, given) in *map {
+            if known.contains(&&**name) {
+                continue;
+            }
+            known.push(name);
+            let Metadata::Map(entries) = given else {
+                out.entry(name, |out| write_value(out, given));
+                continue;
+            };
+            let mut below: SmallVec<[&Entries; 4]> = SmallVec::from_slice(&[&**entries]);
+            below.extend(maps[place + 1..].iter().filter_map(|map| map_named(map, name)));
+            out.entry(name, |out| out.structure(|out| write_merged(out, &below)));
+        }
+    }
+}
+
+/// The map under this name, if the name's first value is a map.
+fn map_named<'a>(map: &&'a Entries, name: &str) -> Option<&'a Entries> {
+    match map.iter().find(|(known, _)| &**known == name)? {
+        (_, Metadata::Map(entries)) => Some(entries),
+        _ => None,
+    }
+}
+
+/// Writes a value of a file. The recursion is bounded by the file's depth.
+fn write_value(out: &mut impl MessageWriter, given: &Metadata) {
+    match given {
+        Metadata::Null => out.null(),
+        Metadata::Bool(value) => out.boolean(*value),
+        Metadata::Text(text) => out.string([&**text]),
+        Metadata::Number(text) => match text.parse() {
+            Ok(number) => out.double(number),
+            Err(_) => out.string([&**text]),
+        },
+        Metadata::List(items) => {
+            out.list(|out| items.iter().for_each(|item| out.element(|out| write_value(out, item))));
+        }
+        Metadata::Map(entries) => out.structure(|out| write_merged(out, &[entries])),
+    }
 }
 
 #[cfg(test)]

@@ -119,15 +119,5 @@ pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     })
 }
 
-/// The time limit of a decision for a caller with this timeout. Envoy gives up after 20 ms by
-/// default, and does not always send its timeout. The answer needs some of that time.
-pub(super) fn store_timeout(timeout: Option<Duration>) -> Duration {
-    const TIMEOUT_MAX: Duration = Duration::from_millis(25);
-    const TIMEOUT_DEFAULT: Duration = Duration::from_millis(15);
-    const RESPONSE_TIME: Duration = Duration::from_millis(5);
-    timeout
-        .map_or(TIMEOUT_DEFAULT, |timeout| timeout.saturating_sub(RESPONSE_TIME).min(TIMEOUT_MAX))
-}
-
 #[cfg(test)]
 mod tests;

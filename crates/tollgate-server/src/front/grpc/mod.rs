@@ -10,7 +10,6 @@ mod framing;
 mod health;
 mod http;
 pub mod messages;
-mod metadata;
 mod proto_json;
 mod reflection;
 mod service;

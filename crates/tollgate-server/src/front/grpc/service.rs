@@ -19,7 +19,7 @@ use tollgate::store::StoreReply;
 use tollgate_core::header::HeaderLines;
 use tollgate_observe::metrics::{Front, Outcome};
 use tollgate_observe::record::{DecidedKey, DecidedRequest};
-use tollgate_policy::envoy::Configs;
+use tollgate_policy::envoy::{Configs, DescriptorRule};
 use tollgate_policy::facts::FactsBuffer;
 
 /// Decides requests of Envoy on one worker.
@@ -119,7 +119,7 @@ impl RateLimitService {
         let mut buffers = self.buffers.take();
         let parts = self.fill_parts(&rules, request, now_us, &mut buffers).await;
         let RlsBuffers { work, parts: [charged, given_back], fields, answer, .. } = &mut *buffers;
-        let mut deadline = Deadline { within: framing::store_timeout(caller.timeout), sleep: None };
+        let mut deadline = Deadline::for_caller(caller.timeout);
         let decided = node.gate.check_multi(&rules, now_us, charged, work);
         let decided = deadline.wait(decided).await;
         let late = || node.gate.check_multi_without_store(&rules, now_us, charged, work);
@@ -177,7 +177,11 @@ impl RateLimitService {
         let domain = &*request.domain;
         let known = rules.envoy().is_none_or(|configs| configs.has_domain(domain));
         let found = find_rules(rules.envoy(), request, key);
-        let quotas = found.iter().filter(|rule| is_quota(rules, **rule)).count();
+        let is_quota = |rule: usize| {
+            let rule = rules.envoy().and_then(|configs| configs.rules().get(rule));
+            rule.is_some_and(DescriptorRule::is_quota)
+        };
+        let quotas = found.iter().flatten().filter(|rule| is_quota(**rule)).count();
         let mut asked = SmallVec::new();
         for (descriptor, rule) in request.descriptors.iter().zip(found) {
             let hits = decode::hits(request, descriptor);
@@ -198,7 +202,7 @@ impl RateLimitService {
             if let (Some(rule), Some(configs)) = (rule, rules.envoy()) {
                 decode::find(configs, domain, descriptor, key);
                 // A quota refuses only if all quotas of the request are exceeded.
-                let counts = is_quota(rules, Some(rule)) && quotas > 1;
+                let counts = is_quota(rule) && quotas > 1;
                 let how = match (counts, hits.is_peek) {
                     (true, true) => DescriptorMode::ShadowPeek,
                     (true, false) => DescriptorMode::Shadow,
@@ -239,6 +243,16 @@ struct Deadline {
 }
 
 impl Deadline {
+    /// The deadline for a caller with this timeout. Envoy gives up after 20 ms by default, and does
+    /// not always send its timeout. The answer needs some of that time.
+    fn for_caller(timeout: Option<Duration>) -> Self {
+        const TIMEOUT_MAX: Duration = Duration::from_millis(25);
+        const TIMEOUT_DEFAULT: Duration = Duration::from_millis(15);
+        const RESPONSE_TIME: Duration = Duration::from_millis(5);
+        let left = |timeout: Duration| timeout.saturating_sub(RESPONSE_TIME).min(TIMEOUT_MAX);
+        Self { within: timeout.map_or(TIMEOUT_DEFAULT, left), sleep: None }
+    }
+
     /// Waits for the answer; `None` if it is too late.
     async fn wait<T, R>(&mut self, reply: StoreReply<'_, T, R>) -> Option<T> {
         if let StoreReply::Now(answer) = reply {
@@ -252,11 +266,6 @@ impl Deadline {
             () = sleep => None,
         }
     }
-}
-
-fn is_quota(rules: &Rules, rule: Option<usize>) -> bool {
-    let rule = rule.and_then(|rule| rules.envoy()?.rules().get(rule));
-    rule.is_some_and(|rule| rule.quota && rule.limit.is_some())
 }
 
 /// The rule for each descriptor, without rules that another one replaces.
@@ -274,3 +283,6 @@ fn find_rules(
     let replaced = |rule: usize| configs.is_replaced(rule, all.iter().copied().flatten());
     all.iter().map(|rule| rule.filter(|rule| !replaced(*rule))).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,24 +22,6 @@ fn deadlines_are_read_in_all_units() {
 }
 
 #[test]
-fn a_decision_has_what_the_caller_leaves_it_and_never_more_than_25_ms() {
-    let ms = Duration::from_millis;
-    for (told, left) in [
-        (None, ms(15)),
-        (Some(ms(20)), ms(15)),
-        (Some(ms(29)), ms(24)),
-        (Some(ms(30)), ms(25)),
-        (Some(ms(31)), ms(25)),
-        (Some(ms(3_600_000)), ms(25)),
-        (Some(ms(6)), ms(1)),
-        (Some(ms(5)), ms(0)),
-        (Some(ms(0)), ms(0)),
-    ] {
-        assert_eq!(store_timeout(told), left, "{told:?}");
-    }
-}
-
-#[test]
 fn messages_survive_a_header_field() {
     let status = Status::new(INVALID_ARGUMENT, "100 % wrong\nhere: é");
     assert_eq!(status.trailers()["grpc-message"], "100 %25 wrong%0Ahere: %C3%A9");

@@ -1,4 +1,4 @@
-use super::super::answer::push_header;
+use super::super::push::push_header;
 
 #[test]
 fn names_of_every_length_are_written_in_lower_case() {
