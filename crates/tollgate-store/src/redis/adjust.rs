@@ -1,7 +1,8 @@
 //! Settlements, refunds, debts and blocks: one script call changes several keys.
 
-use super::batch::reply::AdjustReply;
-use super::batch::rows::{StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log};
+use super::batch::rows::{
+    AdjustReply, StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log,
+};
 use super::batch::{NamedCharge, ScriptTables};
 use super::script::msgpack::{self, array, clamp};
 use crate::{Answer, Change, StoreError};

@@ -41,8 +41,7 @@ use crate::{
 };
 use adjust::ChangeBatch;
 use batch::NamedCharge;
-use batch::reply::{AdjustReply, bytes};
-use batch::rows::{StoredCell, invalid_reply, is_expiry_log, push_rows};
+use batch::rows::{AdjustReply, StoredCell, bytes, invalid_reply, is_expiry_log, push_rows};
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;

@@ -1,7 +1,6 @@
 //! Batches that a fast script can decide: their limits' state is one TAT or a count of windows.
 
-use super::reply::{DecideReply, bytes};
-use super::rows::invalid_reply;
+use super::rows::{DecideReply, bytes, invalid_reply};
 use super::{Batch, BatchCharge};
 use crate::redis::script::msgpack;
 use crate::{ChargeMode, StoreError};

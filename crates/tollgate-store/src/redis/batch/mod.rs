@@ -3,7 +3,6 @@
 pub(super) mod connection_task;
 pub(super) mod fast_batch;
 pub(super) mod queue;
-pub(super) mod reply;
 pub(super) mod rows;
 
 use super::key::KeyNamer;

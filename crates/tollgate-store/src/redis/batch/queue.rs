@@ -1,8 +1,7 @@
 //! Requests that wait for a connection, grouped into the batches that decide them.
 
 use super::fast_batch::read_single_reply;
-use super::reply::DecideReply;
-use super::rows::replay_rows;
+use super::rows::{DecideReply, replay_rows};
 use super::{Batch, DecideRequest, DecideRequests};
 use crate::redis::client::connection::ScriptCall;
 use crate::{Answer, StoreError, StoreErrorKind};
