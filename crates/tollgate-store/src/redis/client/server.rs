@@ -200,10 +200,7 @@ impl Server {
         requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
         self.breaker.check()?;
-        match thread_queue(self) {
-            Some(own) => own.push(scope, now_us, requests),
-            None => self.connected_queue(&self.queue).push(scope, now_us, requests),
-        }
+        self.connected_queue(thread_queue(self)).push(scope, now_us, requests)
     }
 
     pub(crate) fn has_waiting_requests(&self) -> bool {
@@ -221,7 +218,7 @@ impl Server {
     /// Moves the requests of a lost connection to a queue that is still connected. If the breaker
     /// is open, they fail.
     pub(crate) fn requeue_elsewhere(&self, queue: &Arc<Queue>) {
-        let other = self.connected_queue(queue);
+        let other = self.connected_queue(Some(Arc::clone(queue)));
         if Arc::ptr_eq(queue, &other) {
             return;
         }
@@ -233,12 +230,15 @@ impl Server {
         }
     }
 
-    /// `queue` if it has a connection, else the shared queue, else any connected one. If no queue
-    /// is connected, requests wait in the shared queue.
-    fn connected_queue(&self, queue: &Arc<Queue>) -> Arc<Queue> {
-        let connected = [queue, &self.queue].into_iter().find(|queue| queue.is_connected());
-        let other = || self.thread_queues().iter().find(|queue| queue.is_connected()).cloned();
-        connected.cloned().or_else(other).unwrap_or_else(|| Arc::clone(&self.queue))
+    /// `preferred` if it has a connection, else the shared queue, else any connected one. If no
+    /// queue is connected, requests wait in the shared queue.
+    fn connected_queue(&self, preferred: Option<Arc<Queue>>) -> Arc<Queue> {
+        let connected = |queue: &Arc<Queue>| queue.is_connected();
+        let shared = || Arc::clone(&self.queue);
+        let other = || self.thread_queues().iter().find(|queue| connected(queue)).cloned();
+        let shared_if_connected = || connected(&self.queue).then(shared);
+        let found = preferred.filter(connected).or_else(shared_if_connected).or_else(other);
+        found.unwrap_or_else(shared)
     }
 
     /// Counts a failure. If it opens the breaker, all waiting requests fail.
@@ -372,11 +372,10 @@ pub(crate) fn attach_thread(store: u64, connections: usize) {
     });
 }
 
-/// The queue of the calling thread, if it has a connection to the server.
+/// The queue of the calling thread, if the thread has connections of its own.
 pub(crate) fn thread_queue(server: &Arc<Server>) -> Option<Arc<Queue>> {
     // A thread that is ending has dropped its connections.
-    let found = THREAD_CONNECTIONS.try_with(|own| own.borrow_mut().queue(server)).ok()??;
-    found.is_connected().then_some(found)
+    THREAD_CONNECTIONS.try_with(|own| own.borrow_mut().queue(server)).ok()?
 }
 
 impl ThreadConnections {
