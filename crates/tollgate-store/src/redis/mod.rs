@@ -35,13 +35,11 @@ pub use probe::ServerReport;
 pub use shared_table::{SharedChange, SharedTable, SharedValue};
 
 use crate::{
-    Adjustment, Answer, Answers, Change, Charge, EndedReservation, LeaseSettings, LeaseStore,
-    LedgerReport, NewReservation, OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey,
-    Store, StoreCall, StoreError, StoreErrorKind, StoreReply,
+    Answers, Charge, EndedReservation, LeaseSettings, LeaseStore, LedgerReport, NewReservation,
+    OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey, Store, StoreCall, StoreError,
+    StoreErrorKind, StoreReply,
 };
-use adjust::ChangeBatch;
-use batch::NamedCharge;
-use batch::rows::{AdjustReply, StoredCell, bytes, invalid_reply, is_expiry_log, push_rows};
+use batch::rows::{StoredCell, bytes, invalid_reply, is_expiry_log};
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
@@ -125,53 +123,6 @@ impl RedisStore {
     /// about to end. Units not returned are lost until their window ends or time refills them.
     pub async fn release_leases(&self, within: Duration) {
         let _ = timeout(within, self.leases.release(&self.servers)).await;
-    }
-
-    /// Applies changes; those of one slot together. Returns the rows in order.
-    async fn apply_changes(
-        &self,
-        now_us: Option<u64>,
-        changes: &[(NamedCharge, Change)],
-    ) -> Result<Vec<Answer>, StoreError> {
-        let names = changes.iter().map(|(charge, _)| charge.name.as_slice());
-        let slots = self.servers.group_by_slot(names);
-        let apply = |(slot, indexes): &(u16, Vec<usize>)| {
-            let slot = *slot;
-            let own: Vec<_> = indexes.iter().map(|i| (&changes[*i].0, &changes[*i].1)).collect();
-            let batch = ChangeBatch::new(own.iter().copied());
-            async move {
-                let program = batch.program();
-                let reply =
-                    self.servers.call(slot, &script::ADJUST, &batch.tables, program, now_us);
-                adjust::rows(own, &AdjustReply::read(reply.await?)?)
-            }
-        };
-        let rows = futures_util::future::try_join_all(slots.iter().map(apply)).await?;
-        let indexes = slots.iter().flat_map(|(_, indexes)| indexes);
-        let mut rows: Vec<_> = indexes.zip(rows.into_iter().flatten()).collect();
-        rows.sort_by_key(|(index, _)| **index);
-        Ok(rows.into_iter().map(|(_, row)| row).collect())
-    }
-
-    async fn adjust(
-        &self,
-        now_us: u64,
-        adjustments: &[Adjustment<'_>],
-        answers: &mut Answers,
-    ) -> Result<(), StoreError> {
-        let called_us = now_us;
-        let now_us = self.options.script_time(now_us);
-        let change = |change| adjust::to_server_time(change, called_us);
-        let named =
-            |one: &Adjustment<'_>| (self.named_charge(&one.charge, called_us), change(one.change));
-        let changes: Vec<_> = adjustments.iter().map(named).collect();
-        let rows = self.with_deadline(self.apply_changes(now_us, &changes)).await?;
-        for one in adjustments {
-            let surrender = matches!(one.change, Change::Block { .. });
-            self.leases.limit_changed(one.charge.limit, one.charge.key, surrender);
-        }
-        push_rows(answers, true, &rows);
-        Ok(())
     }
 
     async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
