@@ -12,8 +12,6 @@ mod adjust;
 mod batch;
 mod client;
 mod cluster;
-mod decide;
-mod decide_in_store;
 mod key;
 mod lease;
 mod node_report;
@@ -26,7 +24,6 @@ mod sentinel;
 mod shared_table;
 
 pub use client::endpoint::{Endpoint, InvalidEndpoint, Tls};
-pub use decide::UndecidedRequests;
 pub use lease::{LeaseStats, lease_reply, lease_script};
 pub use node_report::NodeReport;
 pub use observer::{Observer, Status};
@@ -36,10 +33,12 @@ pub use shared_table::{SharedChange, SharedTable, SharedValue};
 
 use crate::{
     Answers, Charge, EndedReservation, LeaseSettings, LeaseStore, LedgerReport, NewReservation,
-    OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey, Store, StoreCall, StoreError,
-    StoreErrorKind, StoreReply,
+    OpenOutcome, ParamsId, Request, ReservationStore, Settlement, StateKey, Store, StoreCall,
+    StoreError, StoreErrorKind, StoreReply,
 };
-use batch::rows::{StoredCell, bytes, invalid_reply, is_expiry_log};
+use batch::DecideRequest;
+use batch::queue::BATCH_REQUESTS_MAX;
+use batch::rows::{StoredCell, bytes, invalid_reply, is_expiry_log, push_rows};
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
@@ -57,6 +56,25 @@ pub struct RedisStore {
     servers: Arc<Servers>,
     leases: Arc<Leases>,
     options: Arc<RedisOptions>,
+}
+
+/// The requests of a batch that leases did not decide.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UndecidedRequests {
+    /// The index of the first one.
+    first: usize,
+    /// Whether the leases of the first request were tried and did not suffice.
+    leases_tried: bool,
+    /// The part of the deadline already spent.
+    spent: Duration,
+}
+
+impl UndecidedRequests {
+    /// Counts time that the request has already waited: all calls of a request share one deadline.
+    #[must_use]
+    pub fn after(self, spent: Duration) -> Self {
+        Self { spent, ..self }
+    }
 }
 
 impl RedisStore {
@@ -125,6 +143,41 @@ impl RedisStore {
         let _ = timeout(within, self.leases.release(&self.servers)).await;
     }
 
+    /// Decides the requests that [`decide_locally`](Self::decide_locally) left undecided.
+    async fn decide_in_store(
+        &self,
+        now_us: u64,
+        requests: &[Request<'_>],
+        rest: UndecidedRequests,
+        answers: &mut Answers,
+    ) -> Result<(), StoreError> {
+        let called_us = now_us;
+        let now_us = self.options.script_time(now_us);
+        let requests = requests.get(rest.first..).unwrap_or_default();
+        if requests.iter().all(|request| request.charges.is_empty()) {
+            requests.iter().for_each(|_| answers.finish(true));
+            return Ok(());
+        }
+        self.with_deadline_after(rest.spent, async {
+            let mut tried = rest.leases_tried;
+            // Chunks are sent one after the other, so that the requests of a key are decided in
+            // order.
+            for requests in requests.chunks(BATCH_REQUESTS_MAX) {
+                if !self.has_leased_limit(requests) {
+                    let named = |request| DecideRequest::new(&self.namer, request, called_us);
+                    let requests = requests.iter().map(named).collect();
+                    for (admitted, rows) in self.servers.decide(now_us, requests).await? {
+                        push_rows(answers, admitted, &rows);
+                    }
+                    continue;
+                }
+                self.decide_mixed(now_us, called_us, requests, &mut tried, answers).await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
     async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
         let names = self.namer.state_keys(limit, key);
         // All names have the same tag, and so the same slot.
@@ -181,8 +234,12 @@ impl Store for RedisStore {
     ) -> Option<UndecidedRequests> {
         answers.clear();
         match call {
-            StoreCall::Decide(requests) => self.decide_locally(requests, answers),
-            StoreCall::Adjust(_) | StoreCall::Reset { .. } => Some(UndecidedRequests::default()),
+            StoreCall::Decide(requests) if self.leases.is_enabled() => {
+                self.decide_locally(requests, answers)
+            }
+            StoreCall::Decide(_) | StoreCall::Adjust(_) | StoreCall::Reset { .. } => {
+                Some(UndecidedRequests::default())
+            }
         }
     }
 
