@@ -1,11 +1,64 @@
 //! Settlements, refunds, debts and blocks: one script call changes several keys.
 
-use super::batch::reply::AdjustReply;
-use super::batch::rows::{StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log};
+use super::RedisStore;
+use super::batch::rows::{
+    AdjustReply, StoredCell, expiry_log_outcome, invalid_reply, is_expiry_log, push_rows,
+};
 use super::batch::{NamedCharge, ScriptTables};
+use super::script;
 use super::script::msgpack::{self, array, clamp};
-use crate::{Answer, Change, StoreError};
+use crate::{Adjustment, Answer, Answers, Change, StoreError};
 use tollgate_core::{Algorithm, Intent, LimitParams, Receipt, lua};
+
+impl RedisStore {
+    /// Applies changes; those of one slot together. Returns the rows in order.
+    pub(super) async fn apply_changes(
+        &self,
+        now_us: Option<u64>,
+        changes: &[(NamedCharge, Change)],
+    ) -> Result<Vec<Answer>, StoreError> {
+        let names = changes.iter().map(|(charge, _)| charge.name.as_slice());
+        let slots = self.servers.group_by_slot(names);
+        let apply = |(slot, indexes): &(u16, Vec<usize>)| {
+            let slot = *slot;
+            let own: Vec<_> = indexes.iter().map(|i| (&changes[*i].0, &changes[*i].1)).collect();
+            let batch = ChangeBatch::new(own.iter().copied());
+            async move {
+                let program = batch.program();
+                let reply =
+                    self.servers.call(slot, &script::ADJUST, &batch.tables, program, now_us);
+                rows(own, &AdjustReply::read(reply.await?)?)
+            }
+        };
+        let rows = futures_util::future::try_join_all(slots.iter().map(apply)).await?;
+        let indexes = slots.iter().flat_map(|(_, indexes)| indexes);
+        let mut rows: Vec<_> = indexes.zip(rows.into_iter().flatten()).collect();
+        rows.sort_by_key(|(index, _)| **index);
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
+    /// Applies adjustments, and tells leases of the limits that changed.
+    pub(super) async fn adjust(
+        &self,
+        now_us: u64,
+        adjustments: &[Adjustment<'_>],
+        answers: &mut Answers,
+    ) -> Result<(), StoreError> {
+        let called_us = now_us;
+        let now_us = self.options.script_time(now_us);
+        let change = |change| to_server_time(change, called_us);
+        let named =
+            |one: &Adjustment<'_>| (self.named_charge(&one.charge, called_us), change(one.change));
+        let changes: Vec<_> = adjustments.iter().map(named).collect();
+        let rows = self.with_deadline(self.apply_changes(now_us, &changes)).await?;
+        for one in adjustments {
+            let surrender = matches!(one.change, Change::Block { .. });
+            self.leases.limit_changed(one.charge.limit, one.charge.key, surrender);
+        }
+        push_rows(answers, true, &rows);
+        Ok(())
+    }
+}
 
 /// Changes of one call, with the tables that they refer to.
 #[derive(Debug, Default)]

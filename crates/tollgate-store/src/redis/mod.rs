@@ -12,8 +12,6 @@ mod adjust;
 mod batch;
 mod client;
 mod cluster;
-mod decide;
-mod decide_in_store;
 mod key;
 mod lease;
 mod node_report;
@@ -26,7 +24,6 @@ mod sentinel;
 mod shared_table;
 
 pub use client::endpoint::{Endpoint, InvalidEndpoint, Tls};
-pub use decide::UndecidedRequests;
 pub use lease::{LeaseStats, lease_reply, lease_script};
 pub use node_report::NodeReport;
 pub use observer::{Observer, Status};
@@ -35,14 +32,13 @@ pub use probe::ServerReport;
 pub use shared_table::{SharedChange, SharedTable, SharedValue};
 
 use crate::{
-    Adjustment, Answer, Answers, Change, Charge, EndedReservation, LeaseSettings, LeaseStore,
-    LedgerReport, NewReservation, OpenOutcome, ParamsId, ReservationStore, Settlement, StateKey,
-    Store, StoreCall, StoreError, StoreErrorKind, StoreReply,
+    Answers, Charge, EndedReservation, LeaseSettings, LeaseStore, LedgerReport, NewReservation,
+    OpenOutcome, ParamsId, Request, ReservationStore, Settlement, StateKey, Store, StoreCall,
+    StoreError, StoreErrorKind, StoreReply,
 };
-use adjust::ChangeBatch;
-use batch::NamedCharge;
-use batch::reply::{AdjustReply, bytes};
-use batch::rows::{StoredCell, invalid_reply, is_expiry_log, push_rows};
+use batch::DecideRequest;
+use batch::queue::BATCH_REQUESTS_MAX;
+use batch::rows::{StoredCell, bytes, invalid_reply, is_expiry_log, push_rows};
 use client::Servers;
 use cluster::slot_of;
 use key::KeyNamer;
@@ -60,6 +56,25 @@ pub struct RedisStore {
     servers: Arc<Servers>,
     leases: Arc<Leases>,
     options: Arc<RedisOptions>,
+}
+
+/// The requests of a batch that leases did not decide.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UndecidedRequests {
+    /// The index of the first one.
+    first: usize,
+    /// Whether the leases of the first request were tried and did not suffice.
+    leases_tried: bool,
+    /// The part of the deadline already spent.
+    spent: Duration,
+}
+
+impl UndecidedRequests {
+    /// Counts time that the request has already waited: all calls of a request share one deadline.
+    #[must_use]
+    pub fn after(self, spent: Duration) -> Self {
+        Self { spent, ..self }
+    }
 }
 
 impl RedisStore {
@@ -128,51 +143,39 @@ impl RedisStore {
         let _ = timeout(within, self.leases.release(&self.servers)).await;
     }
 
-    /// Applies changes; those of one slot together. Returns the rows in order.
-    async fn apply_changes(
-        &self,
-        now_us: Option<u64>,
-        changes: &[(NamedCharge, Change)],
-    ) -> Result<Vec<Answer>, StoreError> {
-        let names = changes.iter().map(|(charge, _)| charge.name.as_slice());
-        let slots = self.servers.group_by_slot(names);
-        let apply = |(slot, indexes): &(u16, Vec<usize>)| {
-            let slot = *slot;
-            let own: Vec<_> = indexes.iter().map(|i| (&changes[*i].0, &changes[*i].1)).collect();
-            let batch = ChangeBatch::new(own.iter().copied());
-            async move {
-                let program = batch.program();
-                let reply =
-                    self.servers.call(slot, &script::ADJUST, &batch.tables, program, now_us);
-                adjust::rows(own, &AdjustReply::read(reply.await?)?)
-            }
-        };
-        let rows = futures_util::future::try_join_all(slots.iter().map(apply)).await?;
-        let indexes = slots.iter().flat_map(|(_, indexes)| indexes);
-        let mut rows: Vec<_> = indexes.zip(rows.into_iter().flatten()).collect();
-        rows.sort_by_key(|(index, _)| **index);
-        Ok(rows.into_iter().map(|(_, row)| row).collect())
-    }
-
-    async fn adjust(
+    /// Decides the requests that [`decide_locally`](Self::decide_locally) left undecided.
+    async fn decide_in_store(
         &self,
         now_us: u64,
-        adjustments: &[Adjustment<'_>],
+        requests: &[Request<'_>],
+        rest: UndecidedRequests,
         answers: &mut Answers,
     ) -> Result<(), StoreError> {
         let called_us = now_us;
         let now_us = self.options.script_time(now_us);
-        let change = |change| adjust::to_server_time(change, called_us);
-        let named =
-            |one: &Adjustment<'_>| (self.named_charge(&one.charge, called_us), change(one.change));
-        let changes: Vec<_> = adjustments.iter().map(named).collect();
-        let rows = self.with_deadline(self.apply_changes(now_us, &changes)).await?;
-        for one in adjustments {
-            let surrender = matches!(one.change, Change::Block { .. });
-            self.leases.limit_changed(one.charge.limit, one.charge.key, surrender);
+        let requests = requests.get(rest.first..).unwrap_or_default();
+        if requests.iter().all(|request| request.charges.is_empty()) {
+            requests.iter().for_each(|_| answers.finish(true));
+            return Ok(());
         }
-        push_rows(answers, true, &rows);
-        Ok(())
+        self.with_deadline_after(rest.spent, async {
+            let mut tried = rest.leases_tried;
+            // Chunks are sent one after the other, so that the requests of a key are decided in
+            // order.
+            for requests in requests.chunks(BATCH_REQUESTS_MAX) {
+                if !self.has_leased_limit(requests) {
+                    let named = |request| DecideRequest::new(&self.namer, request, called_us);
+                    let requests = requests.iter().map(named).collect();
+                    for (admitted, rows) in self.servers.decide(now_us, requests).await? {
+                        push_rows(answers, admitted, &rows);
+                    }
+                    continue;
+                }
+                self.decide_mixed(now_us, called_us, requests, &mut tried, answers).await?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     async fn reset(&self, limit: u64, key: &[u8]) -> Result<(), StoreError> {
@@ -231,8 +234,12 @@ impl Store for RedisStore {
     ) -> Option<UndecidedRequests> {
         answers.clear();
         match call {
-            StoreCall::Decide(requests) => self.decide_locally(requests, answers),
-            StoreCall::Adjust(_) | StoreCall::Reset { .. } => Some(UndecidedRequests::default()),
+            StoreCall::Decide(requests) if self.leases.is_enabled() => {
+                self.decide_locally(requests, answers)
+            }
+            StoreCall::Decide(_) | StoreCall::Adjust(_) | StoreCall::Reset { .. } => {
+                Some(UndecidedRequests::default())
+            }
         }
     }
 

@@ -1,12 +1,9 @@
 //! Batches: waiting requests become one script call, and its reply becomes rows.
 
-pub(super) mod charge_kinds;
 pub(super) mod connection_task;
 pub(super) mod fast_batch;
 pub(super) mod queue;
-pub(super) mod reply;
 pub(super) mod rows;
-pub(super) mod single_charge;
 
 use super::key::KeyNamer;
 use super::lease::Fence;

@@ -1,8 +1,7 @@
 //! Requests that wait for a connection, grouped into the batches that decide them.
 
-use super::reply::DecideReply;
-use super::rows::replay_rows;
-use super::single_charge;
+use super::fast_batch::read_single_reply;
+use super::rows::{DecideReply, replay_rows};
 use super::{Batch, DecideRequest, DecideRequests};
 use crate::redis::client::connection::ScriptCall;
 use crate::{Answer, StoreError, StoreErrorKind};
@@ -268,7 +267,7 @@ impl PendingBatch {
         reply: Value,
     ) -> Result<DecideReply, StoreError> {
         if call.single {
-            single_charge::read(&self.batch, self.now_us, reply)
+            read_single_reply(&self.batch, self.now_us, reply)
         } else {
             DecideReply::read(reply)
         }

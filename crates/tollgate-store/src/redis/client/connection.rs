@@ -2,10 +2,9 @@
 
 use super::failure::{Failure, FailureAction};
 use crate::StoreErrorKind;
-use crate::redis::batch::fast_batch::FastBatch;
+use crate::redis::batch::fast_batch::{FastBatch, SingleChargeBatch};
 use crate::redis::batch::queue::BatchScope;
-use crate::redis::batch::reply::bytes;
-use crate::redis::batch::single_charge::SingleChargeBatch;
+use crate::redis::batch::rows::bytes;
 use crate::redis::batch::{Batch, ScriptTables};
 use crate::redis::script::{self, Script, msgpack};
 use crate::redis::sentinel::PrimaryWatch;

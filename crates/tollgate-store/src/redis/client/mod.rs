@@ -10,7 +10,6 @@ pub(crate) mod replica;
 pub(crate) mod server;
 pub(crate) mod server_clock;
 pub(crate) mod supervise;
-pub(crate) mod thread_connections;
 
 use super::batch::connection_task::REDIRECTS_MAX;
 use super::batch::queue::{BatchRows, BatchScope, PendingBatch};
@@ -83,8 +82,8 @@ impl Servers {
 
     /// Gives the calling thread connections of its own.
     pub(crate) fn attach_thread(&self, connections: usize) {
-        thread_connections::attach_thread(self.shared.number, connections);
-        self.servers().iter().for_each(|server| drop(thread_connections::thread_queue(server)));
+        server::attach_thread(self.shared.number, connections);
+        self.servers().iter().for_each(|server| drop(server::thread_queue(server)));
     }
 
     pub(crate) fn stop(&self) {

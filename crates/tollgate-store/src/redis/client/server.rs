@@ -9,7 +9,6 @@ use super::health::{Breaker, RefusalTracker};
 use super::replica::ReplicaLink;
 use super::server_clock::ServerClock;
 use super::supervise::{self, jitter};
-use super::thread_connections;
 use crate::redis::RedisOptions;
 use crate::redis::batch::queue::{BatchScope, PendingBatch, Queue, QueueLimit, ReplyReceiver};
 use crate::redis::batch::{DecideRequest, DecideRequests, NamedCharge, connection_task};
@@ -17,6 +16,7 @@ use crate::redis::cluster::{Cluster, slot_of};
 use crate::redis::key::KeyNamer;
 use crate::{ChargeMode, StoreError};
 use smallvec::smallvec;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, Weak};
 use tokio::runtime::Handle;
@@ -128,11 +128,7 @@ impl Server {
     }
 
     /// Adds a queue and connections for the requests of one thread.
-    pub(crate) fn start_thread_queue(
-        self: &Arc<Self>,
-        runtime: &Handle,
-        connections: usize,
-    ) -> Arc<Queue> {
+    fn start_thread_queue(self: &Arc<Self>, runtime: &Handle, connections: usize) -> Arc<Queue> {
         let queue = Arc::new(Queue::new(&self.queue_limit));
         self.thread_queues().push(Arc::clone(&queue));
         (0..connections).for_each(|_| self.start_connection_task(runtime, &queue));
@@ -204,10 +200,7 @@ impl Server {
         requests: DecideRequests,
     ) -> Result<ReplyReceiver, StoreError> {
         self.breaker.check()?;
-        match thread_connections::thread_queue(self) {
-            Some(own) => own.push(scope, now_us, requests),
-            None => self.connected_queue(&self.queue).push(scope, now_us, requests),
-        }
+        self.connected_queue(thread_queue(self)).push(scope, now_us, requests)
     }
 
     pub(crate) fn has_waiting_requests(&self) -> bool {
@@ -225,7 +218,7 @@ impl Server {
     /// Moves the requests of a lost connection to a queue that is still connected. If the breaker
     /// is open, they fail.
     pub(crate) fn requeue_elsewhere(&self, queue: &Arc<Queue>) {
-        let other = self.connected_queue(queue);
+        let other = self.connected_queue(Some(Arc::clone(queue)));
         if Arc::ptr_eq(queue, &other) {
             return;
         }
@@ -237,12 +230,15 @@ impl Server {
         }
     }
 
-    /// `queue` if it has a connection, else the shared queue, else any connected one. If no queue
-    /// is connected, requests wait in the shared queue.
-    fn connected_queue(&self, queue: &Arc<Queue>) -> Arc<Queue> {
-        let connected = [queue, &self.queue].into_iter().find(|queue| queue.is_connected());
-        let other = || self.thread_queues().iter().find(|queue| queue.is_connected()).cloned();
-        connected.cloned().or_else(other).unwrap_or_else(|| Arc::clone(&self.queue))
+    /// `preferred` if it has a connection, else the shared queue, else any connected one. If no
+    /// queue is connected, requests wait in the shared queue.
+    fn connected_queue(&self, preferred: Option<Arc<Queue>>) -> Arc<Queue> {
+        let connected = |queue: &Arc<Queue>| queue.is_connected();
+        let shared = || Arc::clone(&self.queue);
+        let other = || self.thread_queues().iter().find(|queue| connected(queue)).cloned();
+        let shared_if_connected = || connected(&self.queue).then(shared);
+        let found = preferred.filter(connected).or_else(shared_if_connected).or_else(other);
+        found.unwrap_or_else(shared)
     }
 
     /// Counts a failure. If it opens the breaker, all waiting requests fail.
@@ -347,5 +343,51 @@ async fn probe_while_open(server: Arc<Server>) {
 async fn follow_sentinels(server: Arc<Server>) {
     if let Some(sentinels) = server.location.sentinels() {
         sentinels.watch_primary(&server.shared.dialer).await;
+    }
+}
+
+thread_local! {
+    static THREAD_CONNECTIONS: RefCell<ThreadConnections> = RefCell::default();
+}
+
+/// The connections of the calling thread.
+///
+/// A request over another thread's connection wakes that thread and is woken by it. These two
+/// context switches cost more than the decision. A thread with its own runtime avoids both. Until
+/// its own connections are up, its requests use the shared ones.
+#[derive(Default)]
+struct ThreadConnections {
+    /// By store number: the runtime, and the number of connections to each server.
+    stores: Vec<(u64, Handle, usize)>,
+    /// By server number: the queue of this thread's requests.
+    queues: Vec<(u64, Weak<Queue>)>,
+}
+
+/// Gives the calling thread its own connections to a store's servers, on the current runtime.
+pub(crate) fn attach_thread(store: u64, connections: usize) {
+    THREAD_CONNECTIONS.with_borrow_mut(|own| {
+        own.stores.retain(|(one, ..)| *one != store);
+        own.stores.push((store, Handle::current(), connections.max(1)));
+        own.queues.retain(|(_, queue)| queue.strong_count() > 0);
+    });
+}
+
+/// The queue of the calling thread, if the thread has connections of its own.
+pub(crate) fn thread_queue(server: &Arc<Server>) -> Option<Arc<Queue>> {
+    // A thread that is ending has dropped its connections.
+    THREAD_CONNECTIONS.try_with(|own| own.borrow_mut().queue(server)).ok()?
+}
+
+impl ThreadConnections {
+    fn queue(&mut self, server: &Arc<Server>) -> Option<Arc<Queue>> {
+        if let Some((_, queue)) = self.queues.iter().find(|(number, _)| *number == server.number) {
+            return queue.upgrade();
+        }
+        let (_, runtime, connections) =
+            self.stores.iter().find(|(store, ..)| *store == server.shared.number)?;
+        self.queues.retain(|(_, queue)| queue.strong_count() > 0);
+        let queue = server.start_thread_queue(runtime, *connections);
+        self.queues.push((server.number, Arc::downgrade(&queue)));
+        Some(queue)
     }
 }

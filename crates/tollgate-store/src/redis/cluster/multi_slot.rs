@@ -9,7 +9,7 @@ use super::{Cluster, ServerCommand, group_by_slot, slot_of};
 use crate::charge::GroupVerdicts;
 use crate::redis::adjust::{ChangeBatch, rows};
 use crate::redis::batch::queue::{BatchRows, ReplyReceiver};
-use crate::redis::batch::reply::AdjustReply;
+use crate::redis::batch::rows::AdjustReply;
 use crate::redis::batch::{DecideRequest, NamedCharge};
 use crate::redis::client::connection::ScriptCall;
 use crate::redis::client::connection_task_ended;

@@ -1,10 +1,11 @@
-//! Leases on Redis: their table, the renewal task, and the monitors of primaries.
+//! Leases on Redis: their decisions, their table, the renewal task, and the monitors of primaries.
 //!
 //! A busy key has a lease, and its requests are decided on the calling thread: one lock, one clock,
 //! one subtraction. The renewal task asks for units before they are needed, returns unused units,
 //! and monitors the primaries. The store decides all other requests, with the params that leases
 //! leave.
 
+mod decide;
 mod entry;
 mod fence;
 mod primary_monitors;
@@ -20,10 +21,7 @@ mod takeover;
 pub use script::{lease_reply, lease_script};
 pub use stats::LeaseStats;
 
-pub(super) use entry::LeaseDecision;
 pub(super) use fence::Fence;
-pub(super) use registry::LeasedLimit;
-pub(super) use table::LeaseAddress;
 
 use super::client::Servers;
 use super::client::supervise::TaskSupervisor;
@@ -31,12 +29,13 @@ use super::key::KeyNamer;
 use super::{BootClock, slot_of};
 use crate::lease::{LeaseTerms, SpentUnits};
 use crate::{Answer, Charge, LeaseSettings, ParamsId, StoreError, StoreErrorKind};
+use entry::LeaseDecision;
 use primary_monitors::PrimaryMonitors;
-use registry::LeaseRegistry;
+use registry::{LeaseRegistry, LeasedLimit};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
-use table::LeaseTable;
+use table::{LeaseAddress, LeaseTable};
 use tokio::sync::{Mutex, mpsc};
 use tollgate_core::{Algorithm, LimitParams};
 

@@ -2,8 +2,7 @@
 
 use super::Leases;
 use crate::redis::RedisStore;
-use crate::redis::batch::reply::bytes;
-use crate::redis::batch::rows::invalid_reply;
+use crate::redis::batch::rows::{bytes, invalid_reply};
 use crate::redis::cluster::slot_of;
 use crate::redis::key::grant_book_key;
 use crate::{Charge, HolderReport, LedgerReport, StoreError};

@@ -5,7 +5,7 @@ use crate::lease::{
     ReplicationStatus,
 };
 use crate::redis::batch::ScriptTables;
-use crate::redis::batch::reply::bytes;
+use crate::redis::batch::rows::bytes;
 use crate::redis::script::Script;
 use crate::redis::script::msgpack::{array, clamp, numbers};
 use redis::Value;

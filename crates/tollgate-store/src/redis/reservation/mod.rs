@@ -9,8 +9,7 @@ mod rows;
 
 use super::RedisStore;
 use super::adjust::{self, ChangeBatch};
-use super::batch::reply::AdjustReply;
-use super::batch::rows::invalid_reply;
+use super::batch::rows::{AdjustReply, invalid_reply};
 use super::batch::{NamedCharge, ScriptTables};
 use super::cluster::slot_of;
 use super::script::msgpack::{self, array};

@@ -1,17 +1,19 @@
-//! Decides requests in the store: leases provide their units, Redis decides the rest.
+//! Decides requests of leased limits: from leases on the calling thread, or with Redis.
 
-use super::RedisStore;
-use super::batch::queue::{BATCH_REQUESTS_MAX, RequestRows};
-use super::batch::rows::{invalid_reply, push_rows};
-use super::batch::{DecideRequest, NamedCharge};
-use super::decide::{UndecidedRequests, show_refunded};
-use super::lease::{Fence, LeaseAddress, LeaseDecision, LeasedLimit, Leases};
+use super::{Fence, LeaseAddress, LeaseDecision, LeasedLimit, Leases};
 use crate::lease::SpentUnits;
-use crate::{Answer, Answers, Charge, Request, StoreError};
+use crate::redis::batch::queue::RequestRows;
+use crate::redis::batch::rows::invalid_reply;
+use crate::redis::batch::{DecideRequest, NamedCharge};
+use crate::redis::{RedisStore, UndecidedRequests};
+use crate::{Answer, Answers, Charge, ChargeMode, Origin, Request, StoreError};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
+
+/// Limit of charges per request that leases decide. The store decides larger requests.
+const LOCAL_CHARGES_MAX: usize = 8;
 
 /// Spent units, put back on drop unless the request is admitted. The caller may be cancelled.
 struct SpentGuard<'a> {
@@ -44,47 +46,117 @@ struct PlannedFence {
 }
 
 impl RedisStore {
-    /// Decides the requests that [`decide_locally`](Self::decide_locally) left undecided.
-    pub(super) async fn decide_in_store(
+    /// Answers the first requests, as far as leases suffice. Allocates nothing.
+    #[inline]
+    pub(in crate::redis) fn decide_locally(
         &self,
-        now_us: u64,
         requests: &[Request<'_>],
-        rest: UndecidedRequests,
         answers: &mut Answers,
-    ) -> Result<(), StoreError> {
-        let called_us = now_us;
-        let now_us = self.options.script_time(now_us);
-        let requests = requests.get(rest.first..).unwrap_or_default();
-        if requests.iter().all(|request| request.charges.is_empty()) {
-            requests.iter().for_each(|_| answers.finish(true));
-            return Ok(());
-        }
-        self.with_deadline_after(rest.spent, async {
-            let mut tried = rest.leases_tried;
-            // Chunks are sent one after the other, so that the requests of a key are decided in
-            // order.
-            for requests in requests.chunks(BATCH_REQUESTS_MAX) {
-                if !self.has_leased_limit(requests) {
-                    let named = |request| DecideRequest::new(&self.namer, request, called_us);
-                    let requests = requests.iter().map(named).collect();
-                    for (admitted, rows) in self.servers.decide(now_us, requests).await? {
-                        push_rows(answers, admitted, &rows);
-                    }
-                    continue;
-                }
-                self.decide_mixed(now_us, called_us, requests, &mut tried, answers).await?;
+    ) -> Option<UndecidedRequests> {
+        for (first, request) in requests.iter().enumerate() {
+            let decided = match request.charges {
+                [charge] => self.decide_one_locally(charge, request.intent, answers),
+                charges => self.decide_many_locally(charges, request.intent, answers),
+            };
+            if let Err(rest) = decided {
+                return Some(UndecidedRequests { first, ..rest });
             }
-            Ok(())
-        })
-        .await
+        }
+        None
     }
 
-    fn has_leased_limit(&self, requests: &[Request<'_>]) -> bool {
+    #[inline]
+    fn decide_one_locally(
+        &self,
+        charge: &Charge<'_>,
+        intent: Intent,
+        answers: &mut Answers,
+    ) -> Result<(), UndecidedRequests> {
+        let rest = UndecidedRequests { leases_tried: true, ..UndecidedRequests::default() };
+        let Some(leased) = self.leased_limit(charge, intent) else {
+            return Err(UndecidedRequests { leases_tried: false, ..rest });
+        };
+        let (answer, admitted) = match self.leases.take(charge, leased).0 {
+            LeaseDecision::Spent(answer, _) => (answer, true),
+            LeaseDecision::Refused(answer) => (answer, false),
+            LeaseDecision::Direct
+            | LeaseDecision::Wait
+            | LeaseDecision::Failed
+            | LeaseDecision::GracePeriod => return Err(rest),
+        };
+        answers.push(answer);
+        answers.finish(admitted);
+        Ok(())
+    }
+
+    /// Decides a request with several charges, if all are of leased limits.
+    fn decide_many_locally(
+        &self,
+        charges: &[Charge<'_>],
+        intent: Intent,
+        answers: &mut Answers,
+    ) -> Result<(), UndecidedRequests> {
+        let rest = UndecidedRequests::default();
+        let leased = |charge| self.leased_limit(charge, intent);
+        if charges.len() > LOCAL_CHARGES_MAX
+            || charges.is_empty()
+            || !charges.iter().all(|one| leased(one).is_some())
+        {
+            return Err(rest);
+        }
+        let mut spent: [Option<(LeaseAddress, SpentUnits)>; LOCAL_CHARGES_MAX] =
+            [None; LOCAL_CHARGES_MAX];
+        let mut refusals = SmallVec::<[LeaseAddress; LOCAL_CHARGES_MAX]>::new();
+        let (mut admitted, mut decided) = (true, true);
+        for (charge, spent) in charges.iter().zip(&mut spent) {
+            let Some(leased) = leased(charge) else { continue };
+            let (decision, address) = self.leases.take(charge, leased);
+            match decision {
+                LeaseDecision::Spent(answer, units) => {
+                    *spent = Some((address, units));
+                    answers.push(answer);
+                }
+                LeaseDecision::Refused(answer) => {
+                    admitted = false;
+                    refusals.push(address);
+                    answers.push(answer);
+                }
+                LeaseDecision::Direct
+                | LeaseDecision::Wait
+                | LeaseDecision::Failed
+                | LeaseDecision::GracePeriod => decided = false,
+            }
+        }
+        if !(decided && admitted) {
+            spent.iter().flatten().for_each(|(at, units)| self.leases.refund(*at, units));
+        }
+        if !decided {
+            refusals.into_iter().for_each(|address| self.leases.uncount_refusal(address));
+            answers.discard_current_rows();
+            return Err(UndecidedRequests { leases_tried: true, ..rest });
+        }
+        if !admitted {
+            answers.current_rows().iter_mut().for_each(show_refunded);
+        }
+        answers.finish(admitted);
+        Ok(())
+    }
+
+    /// The leased limit of a charge, if a lease can decide the charge.
+    #[inline]
+    fn leased_limit(&self, charge: &Charge<'_>, intent: Intent) -> Option<&LeasedLimit> {
+        let plain = charge.mode == ChargeMode::Enforce && charge.penalty.is_none();
+        // A peek or a cost of zero charges nothing.
+        let takes = charge.cost > 0 && intent == Intent::Take;
+        if plain && takes { self.leases.leased_limit(charge.params_id) } else { None }
+    }
+
+    pub(in crate::redis) fn has_leased_limit(&self, requests: &[Request<'_>]) -> bool {
         let mut charges = requests.iter().flat_map(|request| request.charges);
         charges.any(|charge| self.leases.leased_limit(charge.params_id).is_some())
     }
 
-    async fn decide_mixed(
+    pub(in crate::redis) async fn decide_mixed(
         &self,
         now_us: Option<u64>,
         called_us: u64,
@@ -273,7 +345,11 @@ impl RedisStore {
     }
 
     /// A charge with its Redis key. A leased limit gets the params that leases leave in the store.
-    pub(super) fn named_charge(&self, charge: &Charge<'_>, called_us: u64) -> NamedCharge {
+    pub(in crate::redis) fn named_charge(
+        &self,
+        charge: &Charge<'_>,
+        called_us: u64,
+    ) -> NamedCharge {
         match self.leases.leased_limit(charge.params_id) {
             Some(leased) => {
                 let charge = Charge { params: &leased.terms.store_params, ..*charge };
@@ -293,5 +369,13 @@ impl RedisStore {
 impl PlannedRequest<'_> {
     fn needs_store(&self) -> bool {
         self.request.charges.is_empty() || self.lease_answers.iter().any(Option::is_none)
+    }
+}
+
+/// Marks a charge as put back, because another limit refused.
+fn show_refunded(answer: &mut Answer) {
+    if let Some(receipt) = answer.receipt.take_if(|_| answer.origin == Origin::Lease) {
+        let remaining = answer.outcome.remaining.saturating_add(receipt.cost);
+        answer.outcome.remaining = remaining.min(answer.outcome.limit);
     }
 }
