@@ -56,10 +56,12 @@ impl SlidingWindow {
     #[inline(always)]
     fn wait_us(&self, previous: u64, current: u64, elapsed_us: u64, cost: u64) -> u64 {
         let w = self.window_us.get();
+        // The usual refusal, a full window, needs no division.
+        if current == self.limit && cost == 1 {
+            return (w - elapsed_us) + self.unit_us;
+        }
         match self.limit.checked_sub(current.saturating_add(cost)) {
             Some(room) => mul_div_ceil(w, previous - room, previous) - elapsed_us,
-            // The usual refusal, a full window, needs no division.
-            None if current == self.limit && cost == 1 => (w - elapsed_us) + self.unit_us,
             None => (w - elapsed_us) + mul_div_ceil(w, current + cost - self.limit, current),
         }
     }
