@@ -92,7 +92,8 @@ impl MemoryStore {
     }
 }
 
-/// Decides what [`PackedState::take_words`] does not: a peek, a delay, an impossible cost, or none.
+/// Decides after another thread's swap, and what [`PackedState::take_words`] does not decide: a
+/// peek, a delay, an impossible cost, or none.
 #[cold]
 #[inline(never)]
 fn decide_untaken<A: PackedState<1>>(
@@ -106,6 +107,20 @@ fn decide_untaken<A: PackedState<1>>(
     loop {
         if !is_inline(word) {
             return None;
+        }
+        if intent == Intent::Take
+            && let Some(taken) = algorithm.take_words([word], now_us, cost)
+        {
+            match taken {
+                WordsTaken::Charged([after], outcome, receipt) => {
+                    match swap_word(slot, word, after) {
+                        Ok(_) => return Some(Answer::with_receipt(outcome, receipt)),
+                        Err(other) => word = other,
+                    }
+                }
+                WordsTaken::Refused(outcome) => return Some(Answer::without_receipt(outcome)),
+            }
+            continue;
         }
         let mut state = algorithm.unpack([word]);
         if algorithm.redate(&mut state, now_us) {
