@@ -26,8 +26,8 @@ impl ProcessClock {
     }
 }
 
-/// The [process's clock](ProcessClock) for decisions: three times as fast, because it is known to
-/// run, and the processor may read its counter some nanoseconds out of order.
+/// The [process's clock](ProcessClock) for decisions: faster, because it is known to run, and the
+/// processor may read its counter some nanoseconds out of order.
 ///
 /// So two threads may see times a microsecond out of order. Decisions tolerate that: state with a
 /// future date is waited out, and never admits more.

@@ -61,6 +61,8 @@ impl MemoryStore {
             return otherwise(conclude);
         };
         let mut word = slot.words[0].load(Ordering::Acquire);
+        // Tried once. In a loop, the compiler would keep the params on the stack for the next turn;
+        // `decide_untaken` has the loop.
         if intent == Intent::Take && is_inline(word) {
             match algorithm.take_words([word], now_us, cost) {
                 Some(WordsTaken::Charged([after], outcome, receipt)) => {
