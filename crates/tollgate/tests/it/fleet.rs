@@ -3,6 +3,7 @@
 use crate::faulty_store::Faulty;
 use crate::fixture::NOW_US;
 use crate::now;
+use crate::observer::Notes;
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -145,7 +146,9 @@ fn a_store_that_fails_admits() {
 /// As for a caller of gRPC whose deadline has passed.
 #[test]
 fn a_late_check_of_descriptors_is_counted_by_its_class_alone() {
+    let notes = Arc::<Notes>::default();
     let gate = Gate::new(setup(EIGHTY, ""), MemoryStore::default()).unwrap();
+    let gate = gate.with_observer(notes.clone());
     let (rules, mut work, mut asked) =
         (gate.rules(), GateBuffers::default(), MultiCheck::default());
     let mut facts = rules.facts(Default::default());
@@ -158,6 +161,7 @@ fn a_late_check_of_descriptors_is_counted_by_its_class_alone() {
     assert_eq!(counts(&gate, "batch").offered(), 1);
     let fleet = gate.counts().into_iter().find(|(name, _)| name.starts_with("shed/"));
     assert!(fleet.is_none(), "{fleet:?}");
+    assert!(notes.take().is_empty(), "observers see limits only");
 }
 
 #[test]

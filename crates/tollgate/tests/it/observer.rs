@@ -11,14 +11,14 @@ use tollgate::engine::{
 
 /// Writes down what it sees, in words.
 #[derive(Debug, Default)]
-struct Notes(Mutex<Vec<String>>);
+pub(crate) struct Notes(Mutex<Vec<String>>);
 
 impl Notes {
     fn add(&self, line: String) {
         self.0.lock().unwrap().push(line);
     }
 
-    fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
