@@ -67,23 +67,49 @@ impl SlidingWindow {
     }
 
     /// Returns the clamped instant, its window, and the counts there.
-    #[inline(always)]
+    #[inline]
     fn position(&self, state: &State, now_us: u64) -> (u64, WindowPosition, Counts) {
         let now_us = now_us.min(MAX_US);
-        let (index, elapsed_us) = self.window_us.div_rem(now_us);
-        // The usual case, decided by one branch.
-        if index == state.index {
-            let place = WindowPosition { index, elapsed_us, ahead_us: 0 };
-            return (now_us, place, (state.previous, state.current));
-        }
-        self.position_outside(state, now_us)
-    }
-
-    /// [`position`](Self::position) outside of the state's window.
-    #[inline(never)]
-    fn position_outside(&self, state: &State, now_us: u64) -> (u64, WindowPosition, Counts) {
         let place = window_position(now_us, self.window_us, state.index);
         (now_us, place, state.counts_in(place.index))
+    }
+
+    /// [Takes](Algorithm::take) `cost` if the state is of the window of `now_us`, as a busy key's
+    /// nearly always is. That needs few of the branches.
+    #[inline(always)]
+    pub fn take_in_window(&self, state: &mut State, now_us: u64, cost: u64) -> Option<Taken> {
+        let now_us = now_us.min(MAX_US);
+        let (index, elapsed_us) = self.window_us.div_rem(now_us);
+        if index != state.index || cost == 0 {
+            return None;
+        }
+        let place = WindowPosition { index, elapsed_us, ahead_us: 0 };
+        Some(self.take_at(state, now_us, place, (state.previous, state.current), cost))
+    }
+
+    /// [Takes](Algorithm::take) `cost` on top of the counts in a window.
+    #[inline(always)]
+    fn take_at(
+        &self,
+        state: &mut State,
+        now_us: u64,
+        place: WindowPosition,
+        (previous, current): Counts,
+        cost: u64,
+    ) -> Taken {
+        if current >= self.limit {
+            // The current window is full by itself, so the weight of the previous one does not
+            // matter.
+            return Taken::Refused(self.outcome(false, place, 0, (previous, current), cost));
+        }
+        let weight = self.weight(previous, place.elapsed_us);
+        if weight.saturating_add(current).saturating_add(cost) > self.limit {
+            return Taken::Refused(self.outcome(false, place, weight, (previous, current), cost));
+        }
+        state.count(place.index, (previous, current), cost);
+        let outcome = self.outcome(true, place, weight, (previous, current + cost), cost);
+        let at_us = now_us + place.ahead_us;
+        Taken::Charged(outcome, Receipt { cost, at_us, ..Receipt::default() })
     }
 
     /// Returns the outcome of a decision after which the window has `current` units.
@@ -162,22 +188,8 @@ impl Algorithm for SlidingWindow {
         if cost == 0 {
             return None;
         }
-        let (now_us, place, (previous, current)) = self.position(state, now_us);
-        if current >= self.limit {
-            // The current window is full by itself, so the weight of the previous one does not
-            // matter.
-            let outcome = self.outcome(false, place, 0, (previous, current), cost);
-            return Some(Taken::Refused(outcome));
-        }
-        let weight = self.weight(previous, place.elapsed_us);
-        if weight.saturating_add(current).saturating_add(cost) > self.limit {
-            let outcome = self.outcome(false, place, weight, (previous, current), cost);
-            return Some(Taken::Refused(outcome));
-        }
-        state.count(place.index, (previous, current), cost);
-        let outcome = self.outcome(true, place, weight, (previous, current + cost), cost);
-        let at_us = now_us + place.ahead_us;
-        Some(Taken::Charged(outcome, Receipt { cost, at_us, ..Receipt::default() }))
+        let (now_us, place, counts) = self.position(state, now_us);
+        Some(self.take_at(state, now_us, place, counts, cost))
     }
 
     fn give_back(&self, state: &mut State, now_us: u64, units: u64, receipt: &Receipt) {

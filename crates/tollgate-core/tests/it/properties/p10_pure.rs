@@ -50,7 +50,13 @@ proptest! {
                 } else {
                     Taken::Refused(outcome)
                 };
-                prop_assert_eq!((answer, &state), (expected, &charged));
+                prop_assert_eq!((&answer, &state), (&expected, &charged));
+                if let LimitParams::SlidingWindow(window) = &world.params
+                    && let LimitState::SlidingWindow(mut state) = world.state.clone()
+                    && let Some(answer) = window.take_in_window(&mut state, world.now_us, cost)
+                {
+                    prop_assert_eq!((answer, LimitState::SlidingWindow(state)), (expected, charged));
+                }
             }
             Ok(())
         })?;

@@ -64,7 +64,7 @@ impl MemoryStore {
         // Tried once. In a loop, the compiler would keep the params on the stack for the next turn;
         // `decide_untaken` has the loop.
         if intent == Intent::Take && is_inline(word) {
-            match algorithm.take_words([word], now_us, cost) {
+            match algorithm.take_busy([word], now_us, cost) {
                 Some(WordsTaken::Charged([after], outcome, receipt)) => {
                     match swap_word(slot, word, after) {
                         Ok(_) => {
@@ -94,8 +94,8 @@ impl MemoryStore {
     }
 }
 
-/// Decides after another thread's swap, and what [`PackedState::take_words`] does not decide: a
-/// peek, a delay, an impossible cost, or none.
+/// Decides after another thread's swap, and what [`PackedState::take_busy`] does not decide: the
+/// first request of a window, a peek, a delay, an impossible cost, or none.
 #[cold]
 #[inline(never)]
 fn decide_untaken<A: PackedState<1>>(

@@ -35,9 +35,21 @@ pub(crate) trait PackedState<const W: usize>: Algorithm {
         if self.redate(&mut state, now_us) {
             return None;
         }
-        Some(match self.take(&mut state, now_us, cost)? {
+        let taken = self.take(&mut state, now_us, cost)?;
+        self.pack_taken(&state, taken)
+    }
+    /// [`take_words`](Self::take_words) of a busy key's state, with few branches. `None` for
+    /// other states too.
+    #[inline(always)]
+    fn take_busy(&self, words: [u64; W], now_us: u64, cost: u64) -> Option<WordsTaken<W>> {
+        self.take_words(words, now_us, cost)
+    }
+    /// The result of taking, with the state after it packed.
+    #[inline(always)]
+    fn pack_taken(&self, state: &Self::State, taken: Taken) -> Option<WordsTaken<W>> {
+        Some(match taken {
             Taken::Charged(outcome, receipt) => {
-                WordsTaken::Charged(self.pack(&state)?, outcome, receipt)
+                WordsTaken::Charged(self.pack(state)?, outcome, receipt)
             }
             Taken::Refused(outcome) => WordsTaken::Refused(outcome),
         })
@@ -283,6 +295,13 @@ impl PackedState<1> for SlidingWindow {
             previous: word >> count_bits & mask,
             current: word & mask,
         }
+    }
+
+    #[inline(always)]
+    fn take_busy(&self, words: [u64; 1], now_us: u64, cost: u64) -> Option<WordsTaken<1>> {
+        let mut state = self.unpack(words);
+        let taken = self.take_in_window(&mut state, now_us, cost)?;
+        self.pack_taken(&state, taken)
     }
 
     variant!(SlidingWindow, SlidingWindow(sliding_window::State));

@@ -103,19 +103,22 @@ pub(crate) fn find_exact<const W: usize>(slots: &[Slot<W>], tag: u64) -> Option<
             }
         }
     }
+    let tag_of = |slot: &Slot<W>| slot.tag.load(Ordering::Acquire);
+    // Busy keys are mostly at home, which the branch predictor learns. The position of others in
+    // the line is unpredictable, so the rest of the line is compared without branches.
+    let first = slots.get(at)?;
+    if tag_of(first) == tag {
+        return Some(first);
+    }
     loop {
         let line = slots.get(at..at + SLOTS_PER_LINE)?;
         let [a, b, c, d] = line else { return None };
-        let tag_of = |slot: &Slot<W>| slot.tag.load(Ordering::Acquire);
-        // Busy keys are mostly at home, which the branch predictor learns. The position of others
-        // in the line is unpredictable, so the rest of the line is compared without branches.
-        if tag_of(a) == tag {
-            return Some(a);
-        }
-        let (in_b, in_c, last) = (tag_of(b) == tag, tag_of(c) == tag, tag_of(d));
+        let (in_a, in_b, in_c) = (tag_of(a) == tag, tag_of(b) == tag, tag_of(c) == tag);
+        let last = tag_of(d);
         let nth = if last == tag { 3 } else { SLOTS_PER_LINE };
         let nth = if in_c { 2 } else { nth };
         let nth = if in_b { 1 } else { nth };
+        let nth = if in_a { 0 } else { nth };
         if let Some(slot) = line.get(nth) {
             return Some(slot);
         }
