@@ -47,6 +47,16 @@ impl Redis {
         Ok(Client { reader: BufReader::with_capacity(1 << 16, stream) })
     }
 
+    /// Waits until this server of a cluster accepts requests, as it does not right after it started
+    /// or got its slots.
+    pub(crate) fn until_cluster_ok(&self) -> Result<(), Box<dyn Error>> {
+        let mut client = self.connect()?;
+        while !String::from_utf8_lossy(&client.ask(&[b"CLUSTER", b"INFO"])?).contains("state:ok") {
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
     /// Processor time so far, in microseconds.
     pub(crate) fn cpu_us(&self) -> f64 {
         cpu_ns(self.child.id()) as f64 / 1e3

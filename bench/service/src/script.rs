@@ -138,9 +138,7 @@ fn over_slots(effort: Effort) -> Result<(), Box<dyn Error>> {
         (0..CONNECTIONS).map(|_| redis.connect()).collect::<Result<_, _>>()?;
     let client = &mut clients[0];
     client.ask(&[b"CLUSTER", b"ADDSLOTSRANGE", b"0", b"16383"])?;
-    while !String::from_utf8_lossy(&client.ask(&[b"CLUSTER", b"INFO"])?).contains("state:ok") {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    redis.until_cluster_ok()?;
     let mut load = |text: &str| client.ask(&[b"SCRIPT", b"LOAD", text.as_bytes()]);
     let (each, ours, floor) = (load(OURS)?, load(OURS_OVER_SLOTS)?, load(FLOOR_OVER_SLOTS)?);
     let arguments = || [Vec::new(), b"1000".to_vec(), packed(&[GCRA]), Vec::new(), Vec::new()];

@@ -97,11 +97,11 @@ fn cluster(primaries: usize) -> Result<Vec<Redis>, Box<dyn Error>> {
     let mut create = Command::new("redis-cli");
     create.args(["--cluster", "create"]).stdin(Stdio::null()).stdout(Stdio::null());
     create.args(servers.iter().map(|server| format!("127.0.0.1:{}", server.port)));
-    let done = create.arg("--cluster-yes").status()?;
-    match done.success() {
-        true => Ok(servers),
-        false => Err("redis-cli could not make a cluster".into()),
+    if !create.arg("--cluster-yes").status()?.success() {
+        return Err("redis-cli could not make a cluster".into());
     }
+    servers.iter().try_for_each(Redis::until_cluster_ok)?;
+    Ok(servers)
 }
 
 fn addresses(cluster: &[Redis]) -> String {
