@@ -38,12 +38,14 @@ pub(crate) async fn peek(
 
 /// How many read-only script calls a server has had.
 pub(crate) async fn reads(server: &Server) -> u64 {
+    calls(server, "evalsha_ro").await + calls(server, "eval_ro").await
+}
+
+/// Calls of a command.
+pub(crate) async fn calls(server: &Server, command: &str) -> u64 {
     let stats = format!("{:?}", server.run("INFO commandstats").await);
-    let calls = |name: &str| -> u64 {
-        let Some((_, rest)) = stats.split_once(&format!("cmdstat_{name}:calls=")) else { return 0 };
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
-    };
-    calls("evalsha_ro") + calls("eval_ro")
+    let Some((_, rest)) = stats.split_once(&format!("cmdstat_{command}:calls=")) else { return 0 };
+    rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
 }
 
 /// Peeks until one of the servers has answered.

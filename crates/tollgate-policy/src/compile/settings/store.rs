@@ -78,6 +78,9 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
     let (username, password) = (text(&field.username, report), secret(&field.password, report));
     let username = credential(found.username, username, (field, "user name"), report);
     let password = credential(found.password, password, (field, "password"), report);
+    // The calls to several primaries overlap, so one connection to each is enough. A second one
+    // would make calls smaller.
+    let connections = if matches!(found.server, RedisServer::Cluster { .. }) { 1 } else { 2 };
     Redis {
         server: found.server,
         username,
@@ -87,7 +90,7 @@ fn redis(field: &At<raw::Redis>, report: &mut Report) -> Redis {
         prefix: prefix(field, report),
         caller_time: word(&field.time) == TimeSource::Caller,
         deadline,
-        connections: number_u32(&field.connections, 2, (1, 1_024), report),
+        connections: number_u32(&field.connections, connections, (1, 1_024), report),
         in_flight: number_u32(&field.in_flight, 10_000, (1, 10_000_000), report),
         replica_reads: field.replica_reads.as_ref().is_some_and(|allowed| allowed.value),
         breaker_errors: number_u32(&errors, 5, (1, 1_000_000), report),

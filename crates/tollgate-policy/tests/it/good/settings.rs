@@ -266,7 +266,8 @@ fn redis_forms_and_defaults() {
     assert_eq!((own.username.as_deref(), own.tls.is_some()), (Some("u"), true));
     let settings = good("redis-cluster").settings;
     let nodes = vec![("a".into(), 7000), ("b".into(), 7000)];
-    assert_eq!(redis(&settings).server, RedisServer::Cluster { nodes });
+    let own = redis(&settings);
+    assert_eq!((&own.server, own.connections), (&RedisServer::Cluster { nodes }, 1));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
+use tokio::task::yield_now;
 
 /// Limit of requests per call, and of all calls that a connection sends together. Larger calls
 /// cost no less per request, and block Redis for longer.
@@ -30,6 +31,8 @@ pub(crate) struct Queue {
     /// Wakes a connection with a call in flight, which waits for more requests.
     wake_busy: Notify,
     limit: Arc<QueueLimit>,
+    /// Whether a call waits for requests that have arrived in sockets and were not read yet.
+    lingers: bool,
     /// Connections that currently serve this queue.
     pub(crate) connected: AtomicUsize,
 }
@@ -86,12 +89,13 @@ pub(crate) type ReplySender = oneshot::Sender<Result<BatchRows, StoreError>>;
 pub(crate) type ReplyReceiver = oneshot::Receiver<Result<BatchRows, StoreError>>;
 
 impl Queue {
-    pub(crate) fn new(limit: &Arc<QueueLimit>) -> Self {
+    pub(crate) fn new(limit: &Arc<QueueLimit>, lingers: bool) -> Self {
         Self {
             waiting: Mutex::default(),
             wake_idle: Notify::new(),
             wake_busy: Notify::new(),
             limit: Arc::clone(limit),
+            lingers,
             connected: AtomicUsize::new(0),
         }
     }
@@ -132,13 +136,23 @@ impl Queue {
     /// one, or several that are each for one slot.
     pub(crate) async fn next(&self, enough: usize) -> Vec<PendingBatch> {
         let wakes = if enough > 1 { &self.wake_busy } else { &self.wake_idle };
+        let enough = enough.clamp(1, BATCH_REQUESTS_MAX);
         loop {
             let woken = wakes.notified();
-            let popped = self.pop(enough.min(BATCH_REQUESTS_MAX));
+            if self.lock().requests < enough {
+                woken.await;
+                continue;
+            }
+            if self.lingers {
+                // If this connection is lost meanwhile, another one takes the requests.
+                wakes.notify_one();
+                // The runtime polls its sockets before this task runs again.
+                yield_now().await;
+            }
+            let popped = self.pop(enough);
             if !popped.is_empty() {
                 return popped;
             }
-            woken.await;
         }
     }
 

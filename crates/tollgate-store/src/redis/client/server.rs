@@ -89,7 +89,7 @@ impl Server {
             name: name.into(),
             location,
             number: SERVERS.fetch_add(1, Ordering::Relaxed),
-            queue: Arc::new(Queue::new(&queue_limit)),
+            queue: Arc::new(Queue::new(&queue_limit, cluster.strong_count() > 0)),
             thread_queues: std::sync::Mutex::default(),
             queue_limit,
             control: CachedConnection::default(),
@@ -129,7 +129,7 @@ impl Server {
 
     /// Adds a queue and connections for the requests of one thread.
     fn start_thread_queue(self: &Arc<Self>, runtime: &Handle, connections: usize) -> Arc<Queue> {
-        let queue = Arc::new(Queue::new(&self.queue_limit));
+        let queue = Arc::new(Queue::new(&self.queue_limit, self.cluster.strong_count() > 0));
         self.thread_queues().push(Arc::clone(&queue));
         (0..connections).for_each(|_| self.start_connection_task(runtime, &queue));
         queue

@@ -1,10 +1,13 @@
 //! Batches over several slots of a primary, while slots move and one primary cannot have them.
 
 use super::{Cluster, left};
+use crate::replica::calls as script_calls;
 use crate::support::{NOW_US, long_deadline};
 use futures_util::future::{join, join_all};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::UnixStream;
 use tollgate_core::{Intent, LimitParams};
 use tollgate_store::conformance::algorithms;
 use tollgate_store::{
@@ -229,4 +232,40 @@ async fn check(store: &RedisStore, mix: Mix, counts: &Counts, seed: u64) {
         }
         assert_eq!(used, admitted, "{at}: counted as often as admitted");
     }
+}
+
+/// Half of the requests are bytes in sockets that no task has read yet.
+#[tokio::test]
+async fn requests_of_one_turn_share_a_call_for_each_primary() {
+    let cluster = Cluster::start(3, 0).await;
+    let mut options = long_deadline();
+    options.connections = 1;
+    let store = Arc::new(cluster.open(options));
+    // Then every primary is connected and has the script.
+    assert!(take_many(&store, 0).await);
+    let before = calls(&cluster).await;
+    let (client, server) = UnixStream::pair().unwrap();
+    let own = Arc::clone(&store);
+    let late = tokio::spawn(async move {
+        server.readable().await.unwrap();
+        take_many(&own, 1).await
+    });
+    tokio::task::yield_now().await;
+    client.try_write(b"?").unwrap();
+    assert!(take_many(&store, 2).await && late.await.unwrap());
+    let after = calls(&cluster).await;
+    assert_eq!([0, 1, 2].map(|server| after[server] - before[server]), [1; 3]);
+}
+
+/// Takes a unit of 20 keys at once, of all primaries.
+async fn take_many(store: &RedisStore, round: usize) -> bool {
+    let keys: Vec<_> = (0..20).map(|n| vec![(20 * round + n, 0)]).collect();
+    let takes = keys.iter().map(|keys| take(store, Mix::Singles, keys));
+    join_all(takes).await.into_iter().all(|taken| taken.unwrap())
+}
+
+/// Script calls of each primary.
+async fn calls(cluster: &Cluster) -> [u64; 3] {
+    let calls = async |server: usize| script_calls(&cluster.servers[server], "evalsha").await;
+    [calls(0).await, calls(1).await, calls(2).await]
 }

@@ -4,6 +4,8 @@ use crate::redis::batch::NamedCharge;
 use futures_util::FutureExt;
 use smallvec::smallvec;
 use std::pin::pin;
+use std::time::Duration;
+use tokio::time::timeout;
 use tollgate_core::algorithm::FixedWindow;
 use tollgate_core::{Intent, LimitParams, Rate};
 
@@ -17,9 +19,31 @@ fn ask(name: &str) -> DecideRequest {
     }
 }
 
+/// A queue of a server outside a cluster.
+fn queue_of(max: usize) -> Queue {
+    Queue::new(&QueueLimit::new(max), false)
+}
+
+/// A queue of a cluster's server.
+fn lingering_queue() -> Arc<Queue> {
+    Arc::new(Queue::new(&QueueLimit::new(1_000), true))
+}
+
+fn push(queue: &Queue) -> ReplyReceiver {
+    queue.push(BatchScope::Primary, None, smallvec![ask("a")]).unwrap()
+}
+
+/// The next batch of a connection task with `in_flight` requests in flight. A task of its own,
+/// because the runtime polls the test itself before all tasks.
+async fn next_of_task(queue: &Arc<Queue>, in_flight: usize) -> usize {
+    let queue = Arc::clone(queue);
+    let task = tokio::spawn(async move { queue.next(in_flight).await[0].requests() });
+    timeout(Duration::from_secs(10), task).await.expect("the task waits for nothing").unwrap()
+}
+
 #[test]
 fn requests_that_wait_share_a_batch_up_to_a_size() {
-    let queue = Queue::new(&QueueLimit::new(1_000));
+    let queue = queue_of(1_000);
     let replies: Vec<_> = (0..BATCH_REQUESTS_MAX + 1)
         .map(|_| queue.push(BatchScope::Server, None, smallvec![ask("a")]).unwrap())
         .collect();
@@ -35,7 +59,7 @@ fn requests_that_wait_share_a_batch_up_to_a_size() {
 
 #[test]
 fn slots_have_batches_of_their_own_that_go_out_together() {
-    let queue = Queue::new(&QueueLimit::new(1_000));
+    let queue = queue_of(1_000);
     let slots = [3, 5, 3, 5, 3];
     let _replies: Vec<_> = slots
         .map(|slot| queue.push(BatchScope::Slot(slot), None, smallvec![ask("a")]).unwrap())
@@ -50,23 +74,66 @@ fn slots_have_batches_of_their_own_that_go_out_together() {
 
 #[test]
 fn a_second_call_waits_until_it_is_as_large_as_the_first() {
-    let queue = Queue::new(&QueueLimit::new(1_000));
-    let push = || queue.push(BatchScope::Primary, None, smallvec![ask("a")]).unwrap();
-    let _replies = [push(), push()];
+    let queue = queue_of(1_000);
+    let _replies = [push(&queue), push(&queue)];
     assert!(queue.pop(3).is_empty(), "three requests are in flight");
-    let _third = push();
+    let _third = push(&queue);
     assert_eq!(queue.pop(3)[0].requests(), 3);
     assert!(queue.is_empty());
-    let _full: Vec<_> = (0..BATCH_REQUESTS_MAX).map(|_| push()).collect();
+    let _full: Vec<_> = (0..BATCH_REQUESTS_MAX).map(|_| push(&queue)).collect();
     let popped = queue.next(2 * BATCH_REQUESTS_MAX).now_or_never().expect("a batch is full");
     assert_eq!(popped[0].requests(), BATCH_REQUESTS_MAX);
+}
+
+/// The bytes of the second request wait in a socket, and no task has read them yet.
+#[tokio::test]
+async fn a_request_that_waits_in_a_socket_joins_the_call() {
+    for (queue, expected) in [(lingering_queue(), 2), (Arc::new(queue_of(10)), 1)] {
+        let (client, server) = tokio::net::UnixStream::pair().unwrap();
+        let own = Arc::clone(&queue);
+        let reader = tokio::spawn(async move {
+            server.readable().await.unwrap();
+            drop(push(&own));
+        });
+        yield_now().await;
+        client.try_write(b"?").unwrap();
+        let _first = push(&queue);
+        assert_eq!(next_of_task(&queue, 0).await, expected);
+        reader.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_lone_request_waits_one_turn_of_the_loop_and_for_no_reply() {
+    let queue = lingering_queue();
+    for in_flight in [0, 1] {
+        let _reply = push(&queue);
+        let mut next = pin!(queue.next(in_flight));
+        assert!(next.as_mut().now_or_never().is_none(), "the runtime polls its sockets first");
+        assert_eq!(next.now_or_never().expect("a batch")[0].requests(), 1);
+    }
+}
+
+/// A connection that was woken, and is lost before it takes the requests, wakes another one.
+#[tokio::test]
+async fn a_lost_connection_leaves_the_requests_to_another() {
+    let queue = lingering_queue();
+    let mut lost = Box::pin(queue.next(0));
+    let mut other = pin!(queue.next(0));
+    assert!(lost.as_mut().now_or_never().is_none());
+    assert!(other.as_mut().now_or_never().is_none());
+    let _reply = push(&queue);
+    assert!(lost.as_mut().now_or_never().is_none(), "the runtime polls its sockets first");
+    drop(lost);
+    let taken = timeout(Duration::from_secs(10), other).await.expect("a wake-up");
+    assert_eq!(taken[0].requests(), 1);
 }
 
 /// A queue may have several connections. One that waits for more requests leaves a lone request to
 /// another.
 #[tokio::test]
 async fn an_idle_connection_takes_a_lone_request() {
-    let queue = Queue::new(&QueueLimit::new(1_000));
+    let queue = queue_of(1_000);
     let mut busy = pin!(queue.next(3));
     assert!(busy.as_mut().now_or_never().is_none());
     let mut idle = pin!(queue.next(0));
@@ -78,7 +145,7 @@ async fn an_idle_connection_takes_a_lone_request() {
 
 #[test]
 fn a_batch_is_decided_when_the_last_of_it_was_asked() {
-    let queue = Queue::new(&QueueLimit::new(1_000));
+    let queue = queue_of(1_000);
     let _replies =
         [1, 3, 2].map(|us| queue.push(BatchScope::Server, Some(us), smallvec![ask("a")]).unwrap());
     let batches = queue.drain();
@@ -87,7 +154,7 @@ fn a_batch_is_decided_when_the_last_of_it_was_asked() {
 
 #[test]
 fn no_more_wait_than_may() {
-    let queue = Queue::new(&QueueLimit::new(2));
+    let queue = queue_of(2);
     let _first = queue.push(BatchScope::Server, None, smallvec![ask("a"), ask("b")]).unwrap();
     let error = queue.push(BatchScope::Server, None, smallvec![ask("c")]).unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::Busy);
@@ -97,7 +164,7 @@ fn no_more_wait_than_may() {
 
 #[test]
 fn what_nobody_waits_for_is_not_decided() {
-    let queue = Queue::new(&QueueLimit::new(10));
+    let queue = queue_of(10);
     let first = queue.push(BatchScope::Server, None, smallvec![ask("a")]).unwrap();
     let second = queue.push(BatchScope::Server, None, smallvec![ask("b"), ask("c")]).unwrap();
     let third = queue.push(BatchScope::Server, None, smallvec![ask("d")]).unwrap();
