@@ -130,7 +130,7 @@ impl Servers {
         requests: DecideRequests,
     ) -> Result<BatchRows, StoreError> {
         if self.shared.options.replica_reads
-            && let Some(answered) = self.peek_at_replicas(now_us, &requests).await
+            && let Some(answered) = Box::pin(self.peek_at_replicas(now_us, &requests)).await
         {
             return Ok(answered);
         }

@@ -23,12 +23,12 @@ struct RequestPipeline {
 }
 
 impl Cluster {
-    pub(crate) async fn decide(
+    pub(crate) fn decide(
         self: &Arc<Self>,
         now_us: Option<u64>,
         requests: DecideRequests,
-    ) -> Result<BatchRows, StoreError> {
-        self.decide_by(CallSpan::Primary, now_us, requests).await
+    ) -> impl Future<Output = Result<BatchRows, StoreError>> {
+        self.decide_by(CallSpan::Primary, now_us, requests)
     }
 
     pub(super) async fn decide_by(

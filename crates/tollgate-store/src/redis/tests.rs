@@ -1,0 +1,10 @@
+use super::*;
+
+/// Each request that waits for Redis has this future in memory of its own.
+#[tokio::test]
+async fn a_waiting_decision_is_small() {
+    let store = RedisStore::from_url("redis://127.0.0.1:1").unwrap();
+    let (mut answers, rest) = (Answers::default(), UndecidedRequests::default());
+    let finish = store.finish(0, StoreCall::Decide(&[]), rest, &mut answers);
+    assert!(size_of_val(&finish) <= 3_072, "{} bytes", size_of_val(&finish));
+}
