@@ -53,85 +53,44 @@ impl RedisStore {
         requests: &[Request<'_>],
         answers: &mut Answers,
     ) -> Option<UndecidedRequests> {
-        for (first, request) in requests.iter().enumerate() {
-            let decided = match request.charges {
-                [charge] => self.decide_one_locally(charge, request.intent, answers),
-                charges => self.decide_many_locally(charges, request.intent, answers),
-            };
-            if let Err(rest) = decided {
-                return Some(UndecidedRequests { first, ..rest });
-            }
-        }
-        None
+        let undecided = |(first, request): (usize, &Request<'_>)| {
+            let rest = self.decide_request_locally(request, answers).err()?;
+            Some(UndecidedRequests { first, ..rest })
+        };
+        requests.iter().enumerate().find_map(undecided)
     }
 
+    /// Decides a request, if leases decide all its charges.
     #[inline]
-    fn decide_one_locally(
+    fn decide_request_locally(
         &self,
-        charge: &Charge<'_>,
-        intent: Intent,
+        request: &Request<'_>,
         answers: &mut Answers,
     ) -> Result<(), UndecidedRequests> {
-        let rest = UndecidedRequests { leases_tried: true, ..UndecidedRequests::default() };
-        let Some(leased) = self.leased_limit(charge, intent) else {
-            return Err(UndecidedRequests { leases_tried: false, ..rest });
-        };
-        let (answer, admitted) = match self.leases.take(charge, leased).0 {
-            LeaseDecision::Spent(answer, _) => (answer, true),
-            LeaseDecision::Refused(answer) => (answer, false),
-            LeaseDecision::Direct
-            | LeaseDecision::Wait
-            | LeaseDecision::Failed
-            | LeaseDecision::GracePeriod => return Err(rest),
-        };
-        answers.push(answer);
-        answers.finish(admitted);
-        Ok(())
-    }
-
-    /// Decides a request with several charges, if all are of leased limits.
-    fn decide_many_locally(
-        &self,
-        charges: &[Charge<'_>],
-        intent: Intent,
-        answers: &mut Answers,
-    ) -> Result<(), UndecidedRequests> {
+        let Request { charges, intent } = *request;
         let rest = UndecidedRequests::default();
-        let leased = |charge| self.leased_limit(charge, intent);
-        if charges.len() > LOCAL_CHARGES_MAX
-            || charges.is_empty()
-            || !charges.iter().all(|one| leased(one).is_some())
+        let is_leased = |charge| self.leased_limit(charge, intent).is_some();
+        if charges.is_empty() || charges.len() > LOCAL_CHARGES_MAX || !charges.iter().all(is_leased)
         {
             return Err(rest);
         }
-        let mut spent: [Option<(LeaseAddress, SpentUnits)>; LOCAL_CHARGES_MAX] =
-            [None; LOCAL_CHARGES_MAX];
-        let mut refusals = SmallVec::<[LeaseAddress; LOCAL_CHARGES_MAX]>::new();
+        let mut taken = SmallVec::<[(LeaseAddress, Option<SpentUnits>); LOCAL_CHARGES_MAX]>::new();
         let (mut admitted, mut decided) = (true, true);
-        for (charge, spent) in charges.iter().zip(&mut spent) {
-            let Some(leased) = leased(charge) else { continue };
+        for charge in charges {
+            let Some(leased) = self.leased_limit(charge, intent) else { continue };
             let (decision, address) = self.leases.take(charge, leased);
-            match decision {
-                LeaseDecision::Spent(answer, units) => {
-                    *spent = Some((address, units));
-                    answers.push(answer);
-                }
-                LeaseDecision::Refused(answer) => {
-                    admitted = false;
-                    refusals.push(address);
-                    answers.push(answer);
-                }
-                LeaseDecision::Direct
-                | LeaseDecision::Wait
-                | LeaseDecision::Failed
-                | LeaseDecision::GracePeriod => decided = false,
-            }
+            let Some((answer, spent)) = lease_answer(decision) else {
+                decided = false;
+                continue;
+            };
+            admitted &= spent.is_some();
+            taken.push((address, spent));
+            answers.push(answer);
         }
         if !(decided && admitted) {
-            spent.iter().flatten().for_each(|(at, units)| self.leases.refund(*at, units));
+            self.undo(&taken, decided);
         }
         if !decided {
-            refusals.into_iter().for_each(|address| self.leases.uncount_refusal(address));
             answers.discard_current_rows();
             return Err(UndecidedRequests { leases_tried: true, ..rest });
         }
@@ -140,6 +99,18 @@ impl RedisStore {
         }
         answers.finish(admitted);
         Ok(())
+    }
+
+    /// Puts spent units back. Refusals stay counted only if the request is `decided`.
+    #[cold]
+    fn undo(&self, taken: &[(LeaseAddress, Option<SpentUnits>)], decided: bool) {
+        for (address, spent) in taken {
+            match spent {
+                Some(spent) => self.leases.refund(*address, spent),
+                None if !decided => self.leases.uncount_refusal(*address),
+                None => {}
+            }
+        }
     }
 
     /// The leased limit of a charge, if a lease can decide the charge.
@@ -217,15 +188,16 @@ impl RedisStore {
                     Some(leases.take_or_wait(&self.servers, charge, leased, tried).await?)
                 }
             };
-            let answer = match decision {
-                Some((LeaseDecision::Spent(answer, spent), address)) => {
-                    planned.taken.spent.push((address, spent));
+            let is_grace_period = matches!(decision, Some((LeaseDecision::GracePeriod, _)));
+            let found = decision.and_then(|(one, address)| Some((lease_answer(one)?, address)));
+            let answer = match found {
+                Some(((answer, spent), address)) => {
+                    planned.taken.spent.extend(spent.map(|spent| (address, spent)));
                     Some(answer)
                 }
-                Some((LeaseDecision::Refused(answer), _)) => Some(answer),
-                Some((LeaseDecision::GracePeriod, _)) => self.grace_answer(charge),
-                _ if intent == Intent::Peek || self.is_store_trusted(charge).await? => None,
-                _ => self.grace_answer(charge),
+                None if is_grace_period => self.grace_answer(charge),
+                None if intent == Intent::Peek || self.is_store_trusted(charge).await? => None,
+                None => self.grace_answer(charge),
             };
             planned.lease_answers.push(answer);
         }
@@ -369,6 +341,19 @@ impl RedisStore {
 impl PlannedRequest<'_> {
     fn needs_store(&self) -> bool {
         self.request.charges.is_empty() || self.lease_answers.iter().any(Option::is_none)
+    }
+}
+
+/// The answer of a lease, and the units that it spent; `None` if the lease did not decide.
+#[inline]
+fn lease_answer(decision: LeaseDecision) -> Option<(Answer, Option<SpentUnits>)> {
+    match decision {
+        LeaseDecision::Spent(answer, spent) => Some((answer, Some(spent))),
+        LeaseDecision::Refused(answer) => Some((answer, None)),
+        LeaseDecision::Direct
+        | LeaseDecision::Wait
+        | LeaseDecision::Failed
+        | LeaseDecision::GracePeriod => None,
     }
 }
 
