@@ -1,7 +1,8 @@
 -- Decides a batch as decide.lua does, without expiry logs and penalties, which most limits have
 -- not. Follows params.lua.
 --
--- Every table and every string here adds to the cost of a decision.
+-- Every table and every string here adds to the cost of a decision. For token buckets, decide.lua
+-- takes 1.05 times as long with one decision to a call, and 1.19 times with 16 or 64.
 
 local now, ttl_margin = instant(ARGV[1]), tonumber(ARGV[2])
 local limits, program = limits_of(ARGV[3]), cmsgpack.unpack(ARGV[5])
