@@ -47,6 +47,33 @@ impl CachedConnection {
     }
 }
 
+/// A call to the server of a slot that decides nothing.
+#[derive(Debug)]
+pub(crate) enum ServerCommand<'a> {
+    Script(ScriptCall),
+    /// A call that no request waits for.
+    Background(ScriptCall),
+    /// A command other than a script, and whether to send `ASKING` first.
+    Command(&'a Cmd, bool),
+}
+
+impl ServerCommand<'_> {
+    pub(crate) async fn run_on(&self, server: &Arc<Server>) -> Result<Value, Failure> {
+        match self {
+            Self::Script(call) => server.control(call).await,
+            Self::Background(call) => server.background_call(call).await,
+            Self::Command(command, asking) => server.command(command, *asking).await,
+        }
+    }
+
+    pub(crate) const fn set_asking(&mut self, value: bool) {
+        match self {
+            Self::Script(call) | Self::Background(call) => call.asking = value,
+            Self::Command(_, asking) => *asking = value,
+        }
+    }
+}
+
 impl Server {
     /// Calls a script that decides no request.
     pub(crate) async fn control(self: &Arc<Self>, call: &ScriptCall) -> Result<Value, Failure> {

@@ -10,14 +10,14 @@ pub(super) use slot_map::{group_by_slot, slot_of};
 
 use super::batch::connection_task::REDIRECTS_MAX;
 use super::batch::queue::{BatchScope, PendingBatch};
-use super::client::connection::ScriptCall;
+use super::client::control::ServerCommand;
 use super::client::dial::ServerLocation;
 use super::client::endpoint::ServerAddress;
 use super::client::failure::{Failure, FailureAction};
 use super::client::server::{Server, ServerContext};
 use super::client::supervise::{TaskSupervisor, jitter};
 use crate::{StoreError, StoreErrorKind};
-use redis::{Cmd, Value};
+use redis::Value;
 use slot_map::{SlotMap, resolve};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -36,16 +36,6 @@ pub(super) struct Cluster {
     map_read: channel::Sender<Option<Result<(), StoreError>>>,
     refresh: Notify,
     tasks: TaskSupervisor,
-}
-
-/// A call to the server of a slot that decides nothing.
-#[derive(Debug)]
-pub(super) enum ServerCommand<'a> {
-    Script(ScriptCall),
-    /// A call that no request waits for.
-    Background(ScriptCall),
-    /// A command other than a script, and whether to send `ASKING` first.
-    Command(&'a Cmd, bool),
 }
 
 impl Cluster {
@@ -264,23 +254,6 @@ impl Cluster {
                     server
                 }
             };
-        }
-    }
-}
-
-impl ServerCommand<'_> {
-    pub(super) async fn run_on(&self, server: &Arc<Server>) -> Result<Value, Failure> {
-        match self {
-            Self::Script(call) => server.control(call).await,
-            Self::Background(call) => server.background_call(call).await,
-            Self::Command(command, asking) => server.command(command, *asking).await,
-        }
-    }
-
-    const fn set_asking(&mut self, value: bool) {
-        match self {
-            Self::Script(call) | Self::Background(call) => call.asking = value,
-            Self::Command(_, asking) => *asking = value,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! continues after the caller is gone.
 
 use super::route::{ChargesByRoute, Route};
-use super::{Cluster, ServerCommand, group_by_slot, slot_of};
+use super::{Cluster, group_by_slot, slot_of};
 use crate::charge::GroupVerdicts;
 use crate::redis::adjust::{ChangeBatch, rows};
 use crate::redis::batch::queue::{BatchRows, ReplyReceiver};
@@ -13,6 +13,7 @@ use crate::redis::batch::rows::AdjustReply;
 use crate::redis::batch::{DecideRequest, NamedCharge};
 use crate::redis::client::connection::ScriptCall;
 use crate::redis::client::connection_task_ended;
+use crate::redis::client::control::ServerCommand;
 use crate::redis::script;
 use crate::{Answer, Change, StoreError, StoreErrorKind};
 use futures_util::future::join_all;

@@ -6,7 +6,6 @@
 //! leave.
 
 mod decide;
-mod entry;
 mod fence;
 mod primary_monitors;
 mod registry;
@@ -29,13 +28,12 @@ use super::key::KeyNamer;
 use super::{BootClock, slot_of};
 use crate::lease::{LeaseTerms, SpentUnits};
 use crate::{Answer, Charge, LeaseSettings, ParamsId, StoreError, StoreErrorKind};
-use entry::LeaseDecision;
 use primary_monitors::PrimaryMonitors;
 use registry::{LeaseRegistry, LeasedLimit};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
-use table::{LeaseAddress, LeaseTable};
+use table::{LeaseAddress, LeaseDecision, LeaseTable};
 use tokio::sync::{Mutex, mpsc};
 use tollgate_core::{Algorithm, LimitParams};
 
