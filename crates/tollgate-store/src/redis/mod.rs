@@ -160,7 +160,7 @@ impl RedisStore {
             return Ok(());
         }
         // Pinned here and boxed below: the caller allocates and copies this whole future for each
-        // request, which would be seven times as large.
+        // request, which would be six times as large.
         let decided = pin!(async {
             let mut tried = rest.leases_tried;
             // Chunks are sent one after the other, so that the requests of a key are decided in
