@@ -1,7 +1,7 @@
 //! Explanations: why a request would be admitted or refused, limit by limit. Nothing is charged.
 
-use super::Gate;
-use crate::engine::{GateBuffers, Row, Rules, Verdict};
+use super::{DecisionRequest, Gate};
+use crate::engine::{AdmissionOptions, GateBuffers, Row, Rules, Verdict};
 use tollgate_core::{Intent, LimitParams, LimitState, Outcome};
 use tollgate_policy::facts::Facts;
 use tollgate_policy::limit::{Limit, Selector};
@@ -79,11 +79,14 @@ impl<S: LeaseStore> Gate<S> {
     ) -> Explanation<'r> {
         let mut work = GateBuffers::default();
         let policy = rules.policy();
-        policy.select(facts, cost, &mut work.selection);
-        let class = rules.select_hidden(facts, &mut work.selection);
+        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } = &mut work;
+        let options = AdmissionOptions { cost, is_end_seen: false, ..Default::default() };
+        let peek = Intent::Peek;
+        let mut request =
+            DecisionRequest::select(rules, now_us, facts, &options, peek, selection, buffers);
         // The deny cache knows only refusals, so it could not show every row.
-        let peek = (Intent::Peek, class);
-        let verdict = self.decide_selected(rules, now_us, peek, false, &mut work).await;
+        request.uses_deny_cache = false;
+        let verdict = self.decide_verdict(request, peek, (answers, buffers), rows).await;
         let mut limits: Vec<ExplainedLimit<'r>> = Vec::new();
         for one in policy.explain(facts) {
             let (limit, applicability) = (one.limit, one.applicability);
@@ -97,7 +100,7 @@ impl<S: LeaseStore> Gate<S> {
             let explained = limits.iter_mut().find(|known| std::ptr::eq(known.limit, row.limit));
             explained.into_iter().for_each(|known| known.decisions.push(decision.clone()));
         }
-        let class = class.and_then(|class| policy.classes().nth(class));
+        let class = verdict.shed.and_then(|shed| policy.classes().nth(shed.class));
         Explanation { verdict, limits, class }
     }
 

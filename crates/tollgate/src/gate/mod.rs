@@ -23,7 +23,7 @@ pub(crate) use request::{
 };
 
 use crate::deny_cache::DenyCache;
-use crate::engine::{GateBuffers, GateSetup, Rules, Verdict};
+use crate::engine::{AdmissionOptions, GateBuffers, GateSetup, Row, Rules, Verdict};
 use crate::reservation::{ReservedHolds, SlotRegistry};
 use crate::rules::{Counters, INLINE};
 use arc_swap::{ArcSwap, Guard};
@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tollgate_core::Intent;
 use tollgate_policy::facts::Facts;
 use tollgate_policy::policy::InvalidPolicy;
-use tollgate_store::{LeaseStore, MemoryStore, Store, StoreReply};
+use tollgate_store::{Answers, LeaseStore, MemoryStore, Store, StoreReply};
 
 /// A policy over a store. Share it by reference or `Arc`. A reload replaces the policy while
 /// requests are decided.
@@ -133,9 +133,7 @@ impl<S: Store> Gate<S> {
         cost: u64,
         work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        rules.policy().select(facts, cost, &mut work.selection);
-        let class = rules.select_hidden(facts, &mut work.selection);
-        self.decide_selected(rules, now_us, (Intent::Take, class), true, work)
+        self.decide_facts(rules, now_us, facts, cost, Intent::Take, work)
     }
 
     /// Answers as [`check`](Self::check) would, and charges nothing.
@@ -147,9 +145,7 @@ impl<S: Store> Gate<S> {
         cost: u64,
         work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        rules.policy().select(facts, cost, &mut work.selection);
-        let class = rules.select_hidden(facts, &mut work.selection);
-        self.decide_selected(rules, now_us, (Intent::Peek, class), true, work)
+        self.decide_facts(rules, now_us, facts, cost, Intent::Peek, work)
     }
 
     /// Shows the client's figures for the enforced limits, up to `most` of them; charges nothing.
@@ -166,29 +162,41 @@ impl<S: Store> Gate<S> {
         most: usize,
         work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        rules.policy().select_possible(facts, open, most, &mut work.selection);
-        self.decide_selected(rules, now_us, (Intent::Peek, None), false, work)
+        let GateBuffers { selection, answers, rows, decision_buffers, .. } = work;
+        rules.policy().select_possible(facts, open, most, selection);
+        let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
+        request.push_selected(rules.policy().selected(selection), Intent::Peek);
+        request.uses_deny_cache = false;
+        self.decide_verdict(request, Intent::Peek, (answers, decision_buffers), rows)
     }
 
-    /// Decides by the selected limits, for a request of this class.
-    fn decide_selected<'a, 'r: 'a>(
+    fn decide_facts<'a, 'r: 'a>(
         &'a self,
         rules: &'r Rules,
         now_us: u64,
-        (intent, class): (Intent, Option<usize>),
-        uses_deny_cache: bool,
+        facts: &Facts<'_>,
+        cost: u64,
+        intent: Intent,
         work: &'a mut GateBuffers,
     ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
-        let GateBuffers { selection, answers, rows, decision_buffers, .. } = work;
-        let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
-        request.uses_deny_cache = uses_deny_cache;
-        request.push_selected(rules.policy().selected(selection), intent);
-        request.prepare_hidden(class, RequestEnd::Unseen);
-        let rows = std::mem::take(rows);
-        self.decide(request, (answers, decision_buffers), rows, move |_, decided, _| {
-            let verdict = decided.into_verdict(rules, class);
+        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } = work;
+        let options = AdmissionOptions { cost, is_end_seen: false, ..Default::default() };
+        let request =
+            DecisionRequest::select(rules, now_us, facts, &options, intent, selection, buffers);
+        self.decide_verdict(request, intent, (answers, buffers), rows)
+    }
+
+    fn decide_verdict<'a, 'r: 'a>(
+        &'a self,
+        request: DecisionRequest<'a, 'r>,
+        intent: Intent,
+        buffers: (&'a mut Answers, &'a mut DecisionBuffers),
+        rows: &mut Vec<Row<'static>>,
+    ) -> StoreReply<'a, Verdict<'r>, S::Undecided> {
+        self.decide(request, buffers, std::mem::take(rows), move |request, decided, _| {
+            let verdict = decided.into_verdict(request);
             if intent == Intent::Take {
-                Self::count_class(rules, &verdict);
+                Self::count_class(request.rules, &verdict);
             }
             verdict
         })

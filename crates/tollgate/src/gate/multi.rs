@@ -331,9 +331,8 @@ impl<S: Store> Gate<S> {
         let request = DecisionRequest::new(rules, now_us, decision_buffers);
         let (request, by_check) = checks.prepare(request, params);
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
-        let class = checks.class;
-        self.decide(request, buffers, rows, move |_, decided, _| {
-            Self::conclude_multi(rules, class, by_check, decided)
+        self.decide(request, buffers, rows, move |request, decided, _| {
+            Self::conclude_multi(request, by_check, decided)
         })
     }
 
@@ -351,17 +350,16 @@ impl<S: Store> Gate<S> {
         let (request, by_check) = checks.prepare(request, params);
         let (error, rows) = (StoreError::new(StoreErrorKind::Timeout, ""), std::mem::take(rows));
         let decided = self.decide_without_store(&request, error, answers, rows);
-        Self::conclude_multi(rules, checks.class, by_check, decided)
+        Self::conclude_multi(&request, by_check, decided)
     }
 
     fn conclude_multi<'r>(
-        rules: &'r Rules,
-        class: Option<usize>,
+        request: &DecisionRequest<'_, 'r>,
         by_check: RowsBySubCheck,
         decided: DecidedRows<Row<'r>>,
     ) -> MultiVerdict<'r> {
-        let decided = by_check.into_verdict(decided, rules, class);
-        Self::count_class(rules, &decided.verdict);
+        let decided = by_check.into_verdict(decided, request);
+        Self::count_class(request.rules, &decided.verdict);
         decided
     }
 
@@ -409,8 +407,7 @@ impl RowsBySubCheck {
     fn into_verdict<'r>(
         mut self,
         mut decided: DecidedRows<Row<'r>>,
-        rules: &Rules,
-        class: Option<usize>,
+        request: &DecisionRequest<'_, 'r>,
     ) -> MultiVerdict<'r> {
         for index in 0..decided.rows.len() {
             let has_extra_unit = self.has_extra_unit[decided.limit_of_row(index)];
@@ -424,6 +421,6 @@ impl RowsBySubCheck {
         for rows in &mut self.rows {
             *rows = rows.iter().filter_map(|limit| decided.row_of_limit(*limit)).collect();
         }
-        MultiVerdict { verdict: decided.into_verdict(rules, class), rows: self.rows }
+        MultiVerdict { verdict: decided.into_verdict(request), rows: self.rows }
     }
 }

@@ -1,6 +1,6 @@
 //! The limits that a decision is about, and the rows that answer them.
 
-use crate::engine::{Row, Rules, Source, Verdict};
+use crate::engine::{AdmissionOptions, Row, Rules, Source, Verdict};
 use smallvec::SmallVec;
 use std::ops::Range;
 use tollgate_core::{Intent, Outcome};
@@ -13,6 +13,8 @@ use tollgate_store::{Answer, Charge, Request};
 pub(crate) struct DecisionRequest<'a, 'r> {
     pub(crate) rules: &'r Rules,
     pub(crate) now_us: u64,
+    /// The class of the request, if a shedder is on.
+    pub(crate) class: Option<usize>,
     /// Whether the deny cache may answer. It knows only refusals, so it cannot show every row.
     pub(crate) uses_deny_cache: bool,
     /// Whether all charges are one request; otherwise each limit is a request of its own, with its
@@ -74,26 +76,6 @@ pub(crate) trait FromAnswer<'r>: From<Row<'r>> {
     fn outcome(&self) -> &Outcome;
 }
 
-impl Rules {
-    /// Selects what no answer lists, behind the limits: the slots of the fleet, then candidates.
-    /// Returns the class of the request, if a shedder is on.
-    #[inline]
-    pub(crate) fn select_hidden(
-        &self,
-        facts: &Facts<'_>,
-        selection: &mut Selection,
-    ) -> Option<usize> {
-        let class = self.policy().class(facts);
-        if let Some(class) = class {
-            self.policy().select_fleet(class, selection);
-        }
-        if self.policy().has_candidates() {
-            self.policy().select_candidates(selection, |_| true);
-        }
-        class
-    }
-}
-
 impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     #[inline]
     pub(crate) fn new(rules: &'r Rules, now_us: u64, buffers: &mut DecisionBuffers) -> Self {
@@ -102,6 +84,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
         Self {
             rules,
             now_us,
+            class: None,
             uses_deny_cache,
             is_one_request,
             limits,
@@ -109,6 +92,28 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
             candidates: 0,
             spare_requests: requests,
         }
+    }
+
+    /// The limits that apply to a request with these facts, and what no answer lists.
+    #[inline]
+    pub(crate) fn select(
+        rules: &'r Rules,
+        now_us: u64,
+        facts: &Facts<'_>,
+        options: &AdmissionOptions<'_>,
+        intent: Intent,
+        selection: &'a mut Selection,
+        buffers: &mut DecisionBuffers,
+    ) -> Self {
+        rules.policy().select(facts, options.cost, selection);
+        if let Some(only) = options.only {
+            selection.retain(|limit| only.contains(&limit));
+        }
+        let class = rules.select_hidden(facts, selection);
+        let mut request = Self::new(rules, now_us, buffers);
+        request.push_selected(rules.policy().selected(selection), intent);
+        request.prepare_hidden(class, options.end());
+        request
     }
 
     /// Fills an empty request with limits of the policy, each with its usual charge.
@@ -134,6 +139,7 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
     /// Prepares what [`Rules::select_hidden`] selected.
     #[inline]
     pub(crate) fn prepare_hidden(&mut self, class: Option<usize>, end: RequestEnd) {
+        self.class = class;
         if self.rules.policy().has_candidates() {
             self.prepare_candidates(0);
         }
@@ -157,6 +163,26 @@ impl<'a, 'r: 'a> DecisionRequest<'a, 'r> {
                 (charge.params, charge.params_id) = assumed;
             }
         }
+    }
+}
+
+impl Rules {
+    /// Selects what no answer lists, behind the limits: the slots of the fleet, then candidates.
+    /// Returns the class of the request, if a shedder is on.
+    #[inline]
+    pub(crate) fn select_hidden(
+        &self,
+        facts: &Facts<'_>,
+        selection: &mut Selection,
+    ) -> Option<usize> {
+        let class = self.policy().class(facts);
+        if let Some(class) = class {
+            self.policy().select_fleet(class, selection);
+        }
+        if self.policy().has_candidates() {
+            self.policy().select_candidates(selection, |_| true);
+        }
+        class
     }
 }
 
@@ -249,10 +275,10 @@ impl<R> DecidedRows<R> {
 }
 
 impl<'r> DecidedRows<Row<'r>> {
-    /// The verdict on a request, which has a class if a shedder is on.
+    /// The verdict on the request.
     #[inline]
-    pub(crate) fn into_verdict(self, rules: &Rules, class: Option<usize>) -> Verdict<'r> {
-        match (class, rules.shed()) {
+    pub(crate) fn into_verdict(self, request: &DecisionRequest<'_, 'r>) -> Verdict<'r> {
+        match (request.class, request.rules.shed()) {
             (Some(class), Some(shed)) => {
                 Verdict::of_class(class, self.rows, self.allowed, || shed.retry_after_us())
             }

@@ -45,6 +45,12 @@ impl Default for AdmissionOptions<'_> {
     }
 }
 
+impl AdmissionOptions<'_> {
+    pub(crate) fn end(&self) -> RequestEnd {
+        if self.is_end_seen { RequestEnd::Seen } else { RequestEnd::Unseen }
+    }
+}
+
 impl std::fmt::Debug for AdmissionOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AdmissionOptions")
@@ -289,25 +295,19 @@ impl<S: Store> Gate<S> {
         options: &AdmissionOptions<'a>,
         work: &'a mut GateBuffers,
     ) -> StoreReply<'a, (Verdict<'r>, Option<InFlightCharges>), S::Undecided> {
-        let GateBuffers { selection, answers, rows, decision_buffers, .. } = work;
-        rules.policy().select(facts, options.cost, selection);
-        if let Some(only) = options.only {
-            selection.retain(|limit| only.contains(&limit));
-        }
-        let class = rules.select_hidden(facts, selection);
-        let end = if options.is_end_seen { RequestEnd::Seen } else { RequestEnd::Unseen };
-        let mut request = DecisionRequest::new(rules, now_us, decision_buffers);
-        request.push_selected(rules.policy().selected(selection), Intent::Take);
-        request.prepare_hidden(class, end);
-        let shed = class.zip(rules.shed());
+        let GateBuffers { selection, answers, rows, decision_buffers: buffers, .. } = work;
+        let take = Intent::Take;
+        let request =
+            DecisionRequest::select(rules, now_us, facts, options, take, selection, buffers);
+        let shed = request.class.zip(rules.shed());
         let entering = shed.and_then(|(class, shed)| {
             let (client, counters) = (shed.client(rules.policy(), facts), shed.counters(class)?);
             let clock = options.adaptive_clock.filter(|_| options.is_end_seen);
             Some(EnteringRequest { shed, counters, client, clock })
         });
-        let (buffers, hold) = ((answers, decision_buffers), (options.hold_all, end));
+        let (buffers, hold) = ((answers, buffers), (options.hold_all, options.end()));
         self.decide(request, buffers, std::mem::take(rows), move |request, decided, answers| {
-            let mut verdict = decided.into_verdict(rules, class);
+            let mut verdict = decided.into_verdict(request);
             let held = match entering {
                 Some(entering) => self.enter(request, &mut verdict, answers, hold, entering),
                 None => self.hold(request, &verdict, answers, hold),

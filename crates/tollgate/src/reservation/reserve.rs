@@ -145,7 +145,7 @@ impl<S: ReservationStore> Gate<S> {
         request.prepare_hidden(class, RequestEnd::Seen);
         let (buffers, rows) = ((answers, decision_buffers), std::mem::take(rows));
         let decided = self.decide(request, buffers, rows, move |request, decided, answers| {
-            let verdict = decided.into_verdict(rules, class);
+            let verdict = decided.into_verdict(request);
             let pending = self.pending_reservation(request, &verdict, answers, id, ttl_us);
             // An admitted request may still enter the adaptive shedder.
             if !verdict.allowed {
