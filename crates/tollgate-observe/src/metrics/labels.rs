@@ -1,7 +1,7 @@
 //! Labels: the fixed label values of counters.
 
-use tollgate::engine::{Source, Verdict};
-use tollgate_tower::Refusal;
+use tollgate::engine::{SingleVerdict, Source, Verdict};
+use tollgate_tower::{Refusal, refusal_status};
 
 /// Declares an enumeration whose values are the values of a label.
 macro_rules! labels {
@@ -50,32 +50,38 @@ labels! {
 }
 
 impl Outcome {
-    /// The outcome of a request that is answered with this status.
-    pub fn of_status(status: u16, verdict: &Verdict<'_>) -> Self {
-        match status {
-            200 => Self::Admitted,
-            503 if verdict.source == Source::Shed => Self::Shed,
-            503 => Self::FailClosed,
-            _ => Self::Refused,
+    /// The outcome of a decision on a request.
+    #[inline]
+    pub fn of_verdict(verdict: &Verdict<'_>) -> Self {
+        match verdict.allowed {
+            true => Self::Admitted,
+            false => Self::of_refused(verdict.source, refusal_status(verdict)),
         }
     }
 
     /// The outcome of a request that is refused.
     pub fn of_refusal(refusal: &Refusal) -> Self {
-        match refusal.status.as_u16() {
-            503 if refusal.is_shed() => Self::Shed,
-            503 => Self::FailClosed,
-            _ => Self::Refused,
+        Self::of_refused(refusal.source, refusal.status.as_u16())
+    }
+
+    /// The outcome of a decision by one limit.
+    #[inline]
+    pub fn of_single(verdict: &SingleVerdict) -> Self {
+        match (verdict.allowed, verdict.source) {
+            (true, _) => Self::Admitted,
+            (false, source @ Source::FailClosed) => Self::of_refused(source, 503),
+            (false, source) => Self::of_refused(source, 429),
         }
     }
 
-    /// The outcome of a decision.
-    pub fn of_decision(allowed: bool, source: Source) -> Self {
-        match (allowed, source) {
-            (true, _) => Self::Admitted,
-            (false, Source::FailClosed) => Self::FailClosed,
-            (false, Source::Shed) => Self::Shed,
-            (false, _) => Self::Refused,
+    /// The outcome of a refusal. The source is that of the first refusing limit; the status is 503
+    /// if any refusing limit failed closed.
+    #[inline]
+    fn of_refused(source: Source, status: u16) -> Self {
+        match (source, status) {
+            (Source::Shed, _) => Self::Shed,
+            (_, 503) => Self::FailClosed,
+            _ => Self::Refused,
         }
     }
 }

@@ -54,7 +54,7 @@ impl TierMetrics {
             return;
         }
         let tier = rules.policy().tier(facts).map_or(names.len(), |tier| tier.index());
-        let outcome = Outcome::of_decision(verdict.allowed, verdict.source);
+        let outcome = Outcome::of_verdict(verdict);
         let place = OUTCOMES.iter().position(|one| *one == outcome).unwrap_or_default();
         let known = self.of_rules.load();
         if known.generation == rules.generation() {

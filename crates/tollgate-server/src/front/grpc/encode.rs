@@ -7,7 +7,6 @@ use hyper::StatusCode;
 use smallvec::SmallVec;
 use tollgate::engine::{Row, Source, Verdict};
 use tollgate_core::header::{HeaderLines, Problem, Profile, retry_after_seconds};
-use tollgate_observe::metrics::Outcome;
 use tollgate_policy::envoy::{DescriptorRule, Metadata, Unit};
 use tollgate_policy::limit::Selector;
 use tollgate_policy::settings::Envoy;
@@ -43,38 +42,23 @@ impl DescriptorDecision<'_> {
     }
 }
 
+/// The refusal by quotas, which refuse only together: the gate admits a request that all of them
+/// refuse.
+pub(super) fn refused_by_quotas<'a>(
+    verdict: &Verdict<'a>,
+    descriptors: &[DescriptorDecision<'_>],
+) -> Option<Verdict<'a>> {
+    let is_quota = |one: &&DescriptorDecision<'_>| one.rule.is_some_and(DescriptorRule::is_quota);
+    let mut quotas = descriptors.iter().filter(is_quota).peekable();
+    let is_over = quotas.peek().is_some() && quotas.all(DescriptorDecision::is_over);
+    (verdict.allowed && is_over).then(|| verdict.refused())
+}
+
 impl RateLimitDecision<'_, '_> {
-    /// Whether the request is admitted. One ordinary descriptor refuses it; quotas refuse only
-    /// together.
-    pub(super) fn is_allowed(&self) -> bool {
-        let all = self.descriptors.iter();
-        let quotas = all.filter(|one| one.rule.is_some_and(DescriptorRule::is_quota));
-        let mut quotas = quotas.peekable();
-        let over = quotas.peek().is_some() && quotas.all(DescriptorDecision::is_over);
-        self.verdict.allowed && !over
-    }
-
-    /// The outcome for metrics.
-    pub(super) fn outcome(&self) -> Outcome {
-        let failed = |row: &Row<'_>| row.refuses() && row.source == Source::FailClosed;
-        if self.is_allowed() {
-            Outcome::Admitted
-        } else if self.verdict.rows.iter().any(failed) {
-            Outcome::FailClosed
-        } else if self.verdict.source == Source::Shed {
-            Outcome::Shed
-        } else {
-            Outcome::Refused
-        }
-    }
-
     /// Writes the response. `fields` is a reused buffer. The code is never UNKNOWN: Envoy would
     /// admit the request.
     pub(super) fn write(&self, fields: &mut HeaderLines, out: &mut impl MessageWriter) {
-        // Quotas together refuse a request that none of them refuses alone.
-        let by_quotas =
-            (self.verdict.allowed && !self.is_allowed()).then(|| self.verdict.refused());
-        let verdict = by_quotas.as_ref().unwrap_or(self.verdict);
+        let verdict = self.verdict;
         code(out, MessageField(1, "overallCode"), !verdict.allowed);
         for descriptor in self.descriptors {
             out.repeated(MessageField(2, "statuses"), |out| status(descriptor, out));
@@ -89,17 +73,18 @@ impl RateLimitDecision<'_, '_> {
         fields.iter().for_each(|(name, value)| header(name, value));
         if !verdict.allowed {
             header("content-type", Problem::MEDIA_TYPE);
-            out.bytes(MessageField(5, "rawBody"), self.problem(verdict).as_bytes());
+            out.bytes(MessageField(5, "rawBody"), self.problem().as_bytes());
         }
         if self.envoy.dynamic_metadata {
             out.message(MessageField(6, "dynamicMetadata"), |out| {
-                write_metadata(self, verdict, out);
+                write_metadata(self, out);
             });
         }
     }
 
     /// The body of a refusal.
-    fn problem(&self, verdict: &Verdict<'_>) -> String {
+    fn problem(&self) -> String {
+        let verdict = self.verdict;
         let named = verdict.rows.iter().filter(|row| row.refuses() && row.limit.disclose);
         let (problem, quota) = problem_of(verdict);
         // Envoy answers 429 for every refusal, and a problem repeats the status.
@@ -167,17 +152,14 @@ fn saturate(value: u64) -> u64 {
 
 /// Writes the fields of `dynamic_metadata`: the request and the `metadata` of the files, nested as
 /// in envoyproxy/ratelimit. Tollgate's own values are under `tollgate`.
-fn write_metadata(
-    decision: &RateLimitDecision<'_, '_>,
-    verdict: &Verdict<'_>,
-    out: &mut impl MessageWriter,
-) {
+fn write_metadata(decision: &RateLimitDecision<'_, '_>, out: &mut impl MessageWriter) {
     write_request(decision.request, out);
     let passed = decision.descriptors.iter().filter(|one| !one.is_over());
     let maps: SmallVec<[&Entries; 4]> = passed.filter_map(file_metadata).collect();
     if maps.iter().any(|map| !map.is_empty()) {
         out.entry("metadata", |out| out.structure(|out| write_merged(out, &maps)));
     }
+    let verdict = decision.verdict;
     let Some(row) = verdict.tightest() else { return };
     out.entry("tollgate", |out| {
         out.structure(|out| {

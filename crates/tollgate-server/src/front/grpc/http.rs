@@ -58,7 +58,7 @@ async fn json(service: &RateLimitService, body: &[u8], answer: &mut HttpResponse
         let decided =
             service.decide(&request, CallContext::default(), now_us, |decision, fields, _| {
                 let body = json_writer::object(|out| decision.write(fields, out)).to_string();
-                (decision.is_allowed(), body)
+                (decision.verdict.allowed, body)
             });
         decided.await.map_err(|status| status.message.into_owned())
     };

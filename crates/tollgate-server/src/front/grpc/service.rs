@@ -1,7 +1,7 @@
 //! `ShouldRateLimit`: decides descriptors, returns statuses.
 
 use super::decode::{self, DescriptorAttributes};
-use super::encode::{self, DescriptorDecision, RateLimitDecision};
+use super::encode::{self, DescriptorDecision, RateLimitDecision, refused_by_quotas};
 use super::framing;
 use super::messages::RateLimitRequest;
 use super::status::Status;
@@ -141,18 +141,20 @@ impl RateLimitService {
             inline: one.inline,
         });
         let descriptors: SmallVec<[DescriptorDecision<'_>; 8]> = descriptors.collect();
+        let by_quotas = refused_by_quotas(&charged.verdict, &descriptors);
+        let verdict = by_quotas.as_ref().unwrap_or(&charged.verdict);
         let file = node.file();
         let decision = RateLimitDecision {
             request,
-            verdict: &charged.verdict,
+            verdict,
             descriptors: &descriptors,
             now_us,
             envoy: &file.settings.envoy,
             profiles: rules.profiles(),
         };
-        let (written, outcome) = (write(&decision, fields, answer), decision.outcome());
+        let (written, outcome) = (write(&decision, fields, answer), Outcome::of_verdict(verdict));
         if node.watches_decisions() {
-            self.show_decision(&rules, request, caller, &charged.verdict, now_us);
+            self.show_decision(&rules, request, caller, verdict, now_us);
         }
         drop(descriptors);
         buffers.work.recycle(charged.verdict);

@@ -114,7 +114,7 @@ impl CheckApi {
         }
         answer.body.push(b'}');
         let status = encode::status(&verdict);
-        let outcome = Outcome::of_status(status, &verdict);
+        let outcome = Outcome::of_verdict(&verdict);
         buffers.work.recycle(verdict);
         buffers.facts = facts.into_buffer();
         self.buffers.put(buffers);

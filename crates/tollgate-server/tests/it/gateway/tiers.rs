@@ -44,3 +44,29 @@ fn a_policy_without_tiers_has_no_such_family() {
     assert!(page.contains("tollgate_gateway_responses_total{upstream=\""), "{page}");
     assert!(!page.contains("tollgate_gateway_tier_requests"), "{page}");
 }
+
+#[test]
+fn one_request_has_one_outcome_in_every_family() {
+    let backend = Backend::usual();
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gateway = Gateway::new(&format!(
+        "listen: {{gateway: '127.0.0.1:0', admin: '127.0.0.1:0'}}
+upstream: {}
+store: {{redis: {{url: 'redis://{unused}'}}}}
+identity: {{plan: header.x-plan}}
+tiers: {{from: plan}}
+limits:
+  - {{name: first, key: [plan], rate: 1/h, tiers: {{pro: 1/h}}, on_store_failure: {{local: {{nodes: 2}}}}}}
+  - {{name: second, key: [plan], rate: 1/h, on_store_failure: closed}}
+",
+        backend.url()
+    ));
+    let refused = gateway.get("/", "x-plan: pro\r\n");
+    // Both limits refuse. The first one names the source; the second one makes it a 503.
+    let source = refused.field("x-tollgate-source");
+    assert_eq!((refused.status, source), (503, Some("local-fallback")));
+    assert_eq!(figures(&gateway), ["{tier=\"pro\",outcome=\"fail_closed\"} 1"]);
+    let page = get(gateway.running().address(Front::Admin).unwrap(), "/metrics", "").body;
+    let counted = "tollgate_requests_total{front=\"gateway\",outcome=\"fail_closed\"} 1\n";
+    assert!(page.contains(counted), "{page}");
+}

@@ -133,7 +133,7 @@ async fn protobuf_and_json_say_the_same() {
             |it, fields, _| {
                 let mut proto = Vec::new();
                 it.write(fields, &mut ProtoWriter(&mut proto));
-                (proto, json_writer::object(|out| it.write(fields, out)), it.is_allowed())
+                (proto, json_writer::object(|out| it.write(fields, out)), it.verdict.allowed)
             },
         );
         let (proto, mut json, allowed) = decided.await.unwrap();

@@ -216,7 +216,7 @@ impl RespState {
                 continue;
             }
             let Some(decided) = decided.next() else { continue };
-            tally[Outcome::of_decision(decided.allowed, decided.source) as usize] += 1;
+            tally[Outcome::of_single(decided) as usize] += 1;
             match item {
                 BatchItem::Inline { params: place, cost, dialect, .. } => {
                     dialect.write_decision(output, decided, &params[*place].0, *cost);

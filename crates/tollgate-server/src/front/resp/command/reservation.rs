@@ -76,7 +76,7 @@ impl RespState {
         let opened = kept_us.map(|ttl_us| (&*id, ttl_us));
         shedding::enter(&self.node, rules, (&facts, cost), &mut verdict, opened).await;
         kept_us = kept_us.filter(|_| verdict.allowed);
-        let outcome = Outcome::of_decision(verdict.allowed, verdict.source);
+        let outcome = Outcome::of_verdict(&verdict);
         let shown = verdict.rows.first();
         let five = shown.map_or(NO_LIMIT, |row| {
             let mut outcome = row.outcome;
